@@ -12,8 +12,9 @@ import nicscope as ns
 from nicscope.apps.svm.layout import Layout
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import OutputError
+from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.reader import read_program
-from nicscope.traces.programs.schema import Operation
+from nicscope.traces.programs.schema import Operation, ProgramMetadata
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import Op
 from oracle.program_execution import Execution
@@ -171,6 +172,39 @@ def test_who_waits_for_a_page_that_another_brings_waits_for_its_fetch():
     waiting = [row for row in record.rows_of(waits) if row.after_others]
     assert waiting[0].after_others == ((brings, place),)
     assert waiting[0].operation == "compute"
+
+
+def test_locks_are_asked_for_as_they_were_so_that_nobody_waits_for_whom_it_keeps_out():
+    layout = Layout()
+    array = layout.array("a", 1024, np.int32)
+
+    async def body(process):
+        if process.number == 0:
+            (await process.write(array))[:] = 1
+        await process.barrier()
+        if process.number == 3:
+            await process.compute(500)
+        if process.number in (2, 3):
+            await process.acquire("lock")
+        if process.number == 2:
+            await process.release("lock")
+        await process.read(array)  # 3 waits for the page that 2 brings
+        if process.number == 3:
+            await process.release("lock")
+
+    record = run(body, layout, 2, 2)
+    made = ProgramBuilder(
+        ProgramMetadata(nodes_of_processes=[0, 0, 1, 1], memory_bytes=layout.pages * 4096)
+    )
+    for process in range(4):
+        for row in record.rows_of(process):
+            fields = row._asdict()
+            made.add(process, Operation[fields.pop("operation").upper()], **fields)
+    program = made.trace()
+
+    order = Execution(program, max).run()  # the last process first, wherever it may
+
+    assert len(order) == program.rows
 
 
 def test_a_trace_of_each_kind_is_named_once(tmp_path):

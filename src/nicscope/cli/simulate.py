@@ -17,6 +17,7 @@ from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
     from nicscope.reports.simulation import ShownTrace
+    from nicscope.reports.timing import ShownTiming
     from nicscope.studies.programs import ProgramRuns
 
 EXAMPLES = (
@@ -24,7 +25,8 @@ EXAMPLES = (
     "[bold]nicscope simulate mine.py[/bold]\n\n"
     "[bold]nicscope simulate mine.py --timeline mine.json[/bold]\n\n"
     "[bold]nicscope simulate bundled:redis_server --design utlb --design vmmc-interrupt[/bold]\n\n"
-    "[bold]nicscope simulate mine.parquet --design mini --set entries=64 --json[/bold]"
+    "[bold]nicscope simulate mine.parquet --design mini --set entries=64 --json[/bold]\n\n"
+    "[bold]nicscope simulate fft.program.parquet --design mini --design utlb[/bold]"
 )
 PROGRAM = ".py"
 
@@ -81,7 +83,11 @@ def simulate(
         ),
     ] = None,
 ) -> None:
-    """Run a program's clusters, or a trace's requests, in virtual time: what it cost, and why."""
+    """Run a program's clusters, or a trace, in virtual time: what it cost, and why.
+
+    Of a program trace (NAME.program.parquet) all processes run on one machine, and wait for each
+    other as they did.
+    """
     chosen = {
         "--design": design,
         "--platform": platform,
@@ -99,7 +105,7 @@ def simulate(
         raise SimulationError(f"{what}: --timeline is for programs; name a .py file")
     from nicscope.library.simulate import simulate as run
 
-    def simulated() -> ShownTrace:
+    def simulated() -> ShownTrace | ShownTiming:
         return run(
             what,
             design,

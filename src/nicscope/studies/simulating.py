@@ -251,7 +251,7 @@ def _simulated(
             window=window,
             kinds=kinds,
             at_bus=at_bus,
-            fits=partial(_check_fits, subject.platform),
+            fits=partial(check_fits, subject.platform),
             watch=done,
         )
         for requests in parted
@@ -259,7 +259,8 @@ def _simulated(
     return Simulated(design=design, platform=subject.platform.name, nodes=nodes)
 
 
-def _check_fits(platform: Platform, parts: dict[str, int]) -> None:
+def check_fits(platform: Platform, parts: dict[str, int]) -> None:
+    """Return if ``parts``, bytes by structure, fit on the NIC.  Errors: ``SimulationError``."""
     excess = excess_of(parts, platform)
     if excess is not None:
         raise SimulationError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from nicscope.kernel.records import records
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.drivers.simulate.traced.program import Program, WaitedFor
+    from nicscope.drivers.simulate.traced.program import OthersWaitedFor, Program, WaitedFor
     from nicscope.drivers.simulate.traced.wiring import Wiring
 
 PS_PER_NS = 1000
@@ -117,32 +117,45 @@ def _place_followers(traced: Traced, program: Program) -> None:
 
 def _with_waits(traced: Traced, program: Program) -> Traced:
     """Who waits for whom; nothing where every row waits for the one before it alone."""
-    if program.after is None and program.after_start is None:
+    others = (program.after_others, program.after_start_others)
+    if program.after is None and program.after_start is None and others == (None, None):
         return traced
-    rows = len(program.operation)
-    needs = np.zeros(rows, np.int32)
-    enders = _turned_round(program, program.after, needs)
+    ends = [_own(program, program.after), _others(program.after_others)]
     if program.after is None:
-        begins = np.isin(np.arange(rows), program.first)
-        needs[:] = ~begins
-        followed = np.flatnonzero(~begins)
-        first = np.concatenate([[0], np.cumsum(np.isin(np.arange(rows) + 1, followed))])
-        enders = Waits(first.astype(np.int64), followed.astype(np.int32))
-    starters = _turned_round(program, program.after_start, needs)
-    return traced._replace(needs=needs, enders=enders, starters=starters)
+        followed = np.setdiff1d(np.arange(len(program.operation)), program.first)
+        ends.append((followed, followed - 1))
+    begins = [_own(program, program.after_start), _others(program.after_start_others)]
+    needs = np.zeros(len(program.operation), np.int32)
+    enders = _turned_round(ends, needs)
+    return traced._replace(needs=needs, enders=enders, starters=_turned_round(begins, needs))
 
 
-def _turned_round(
-    program: Program, waited_for: WaitedFor | None, needs: NDArray[np.int32]
-) -> Waits:
-    """For each row who waits for it, added to how many each of those ``needs``."""
+_Edges: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int64]]"  # who waits, for which row
+_NONE: _Edges = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def _own(program: Program, waited_for: WaitedFor | None) -> _Edges:
     if waited_for is None:
-        return no_waits()
-    rows = len(program.operation)
+        return _NONE
+    waiting = np.repeat(np.arange(len(program.operation)), np.diff(waited_for.first))
+    begins = program.first[np.searchsorted(program.first, waiting, "right") - 1]
+    return waiting, waited_for.places.astype(np.int64) + begins
+
+
+def _others(waited_for: OthersWaitedFor | None) -> _Edges:
+    if waited_for is None:
+        return _NONE
     counts = np.diff(waited_for.first)
-    needs += counts.astype(np.int32)
-    waiting = np.repeat(np.arange(rows), counts)
-    named = waited_for.places.astype(np.int64) + program.first[program.owners[waiting]]
+    return np.repeat(np.arange(len(counts)), counts), waited_for.rows
+
+
+def _turned_round(edges: list[_Edges], needs: NDArray[np.int32]) -> Waits:
+    """For each row who waits for it, added to how many each of those ``needs``."""
+    rows = len(needs)
+    waiting, named = (np.concatenate(each) for each in zip(*edges, strict=True))
+    if not len(waiting):
+        return no_waits()
+    needs += np.bincount(waiting, minlength=rows).astype(np.int32)
     order = np.argsort(named, kind="stable")
     first = np.zeros(rows + 1, np.int64)
     np.cumsum(np.bincount(named, minlength=rows), out=first[1:])

@@ -29,6 +29,16 @@ class WaitedFor(NamedTuple):
     places: NDArray[np.uint32]
 
 
+class OthersWaitedFor(NamedTuple):
+    """Which rows of other processes each row waits for: ``rows[first[row] : first[row + 1]]``.
+
+    All are counted through all processes.
+    """
+
+    first: NDArray[np.int64]
+    rows: NDArray[np.int64]
+
+
 class Program(NamedTuple):
     """Columns through all processes; those of process p are rows ``first[p]`` to ``first[p + 1]``.
 
@@ -45,6 +55,8 @@ class Program(NamedTuple):
     duration_ns: NDArray[np.uint64]
     after: WaitedFor | None  # that have to have ended; None: each row waits for the one before
     after_start: WaitedFor | None  # that have to have begun; None: there are none
+    after_others: OthersWaitedFor | None = None  # other processes' that have to have ended
+    after_start_others: OthersWaitedFor | None = None  # and begun
 
     @property
     def processes(self) -> int:
@@ -61,6 +73,26 @@ class Program(NamedTuple):
         """The process of each row."""
         return np.repeat(np.arange(self.processes), np.diff(self.first))
 
+    def waited_for(self, row: int) -> tuple[list[int], list[int]]:
+        """The rows, counted through all processes, after whose ends and beginnings ``row`` is."""
+        first = int(self.first[self.owner(row)])
+        ends = [row - 1] if self.after is None and row > first else []
+        begins: list[int] = []
+        for found, own, others in (
+            (ends, self.after, self.after_others),
+            (begins, self.after_start, self.after_start_others),
+        ):
+            if own is not None:
+                places = own.places[own.first[row] : own.first[row + 1]]
+                found += [first + place for place in places.tolist()]
+            if others is not None:
+                found += others.rows[others.first[row] : others.first[row + 1]].tolist()
+        return ends, begins
+
+    def owner(self, row: int) -> int:
+        """The process of a row, counted through all processes."""
+        return int(np.searchsorted(self.first, row, "right")) - 1
+
     @property
     def compute_ps(self) -> int:
         """What all COMPUTE rows take together: one processor's time for the whole program."""
@@ -68,7 +100,7 @@ class Program(NamedTuple):
 
     def name_row(self, row: int) -> str:
         """What a person calls a row, counted through all processes."""
-        process = int(np.searchsorted(self.first, row, "right")) - 1
+        process = self.owner(row)
         place = row - int(self.first[process])
         return f"process {process}, row {place} ({self.describe(row)})"
 

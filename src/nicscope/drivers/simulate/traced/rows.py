@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.traced.state import (
     COMPUTE_ROW,
     DEPOSIT,
     DEPOSIT_ROW,
+    ENDED,
     FETCH,
     FETCH_ROW,
     HEARS,
@@ -33,7 +34,7 @@ def begin_rows(machine, r, now):
     """Row ``r`` begins: what waits for that may be ready."""
     traced = machine.traced
     traced.begun[r] = now
-    _need_less(machine, traced.starters, r)
+    _need_less(machine, traced.starters, r, now)
 
 
 @routine
@@ -43,6 +44,7 @@ def end_row(machine, r, now):
     row = machine.script[r]
     follower = traced.followers[row.process]
     follower.ended += 1
+    traced.progress[r] |= ENDED
     machine.scripted[row.process].done += 1
     traced.took[row.process, row.operation] += now - traced.begun[r]
     if traced.ended.size > 0:
@@ -50,7 +52,7 @@ def end_row(machine, r, now):
     if follower.doing == HEARS:
         traced.times[row.process, _part_of(row.operation)] += follower.waited
         follower.waited = 0
-    _need_less(machine, traced.enders, r)
+    _need_less(machine, traced.enders, r, now)
 
 
 @step
@@ -72,16 +74,19 @@ def _part_of(operation):
 
 
 @step
-def _need_less(machine, waits, r):
+def _need_less(machine, waits, r, now):
     if waits.first.size == 0:
         return
     traced = machine.traced
-    follower = traced.followers[machine.script[r].process]
+    p = machine.script[r].process
     for i in range(waits.first[r], waits.first[r + 1]):
         other = np.int64(waits.places[i])
         traced.needs[other] -= 1
         if traced.needs[other] == 0:
-            _be_ready(traced, follower, other)
+            q = machine.script[other].process
+            _be_ready(traced, traced.followers[q], other)
+            if q != p:
+                wake(machine, q, machine.processes[p].node, now)
 
 
 @step

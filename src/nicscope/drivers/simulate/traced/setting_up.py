@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.delivery import Transport, chosen_transport
 from nicscope.drivers.simulate.build import machine_bytes, new_machine
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.delivery import Delivery
+    from nicscope.config.delivery import Delivery, Transport
     from nicscope.config.design import Design
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.costs import ServiceCosts
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
 RING = 64  # entries of a port's queues
 DEPTH = 16  # descriptors of a process that are outstanding, at most
 EVERYTHING = 1 << 62  # bytes
-MOST_RETRIES = 40  # of a VMMC cluster's transport, which this is
 
 
 class Subject(NamedTuple):
@@ -66,6 +64,7 @@ class Subject(NamedTuple):
     transfers: Mapping[str, int]  # as ``config`` gives them
     service: ServiceCosts
     delivery: Delivery
+    transport: Transport  # reliable, or fetches have no answers
     kinds: bool = True
     processors: int = 1  # of each host, 1 or 2
 
@@ -124,7 +123,7 @@ def _setup(program: Program, subject: Subject, wiring: Wiring, pages: list[NodeP
         costs=[service.steps] * nodes,
         user_pin=[service.user_pin] * nodes,
         user_unpin=[service.user_unpin] * nodes,
-        transport=chosen_transport(design.transport, Transport(most_retries=MOST_RETRIES)),
+        transport=subject.transport,
         host=HostSize(
             frames=(capacity(numberings[0]) << line_bits_of(design)) + 1,
             pages_per_space=1,

@@ -56,9 +56,11 @@ GRANT = 1  # a lock is the receiver's
 ROUND = 2  # a node has come so far at a barrier
 RELEASE = 3  # a lock is nobody's: to its node's memory, where nobody is notified
 
-# How far a LOCK is (``Traced.progress``).
+# How far a row is (``Traced.progress``): a LOCK,
 ANSWERED = 1  # the lock's node has said who is before it
 GRANTED = 2
+# and any.
+ENDED = 4
 
 # What cannot be (``TRACED.wrong``).
 NOTHING_WRONG = 0

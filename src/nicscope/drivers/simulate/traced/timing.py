@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.growth import go_on
 from nicscope.drivers.simulate.machine import OPERATION, SLEEP
 from nicscope.drivers.simulate.traced.setting_up import Subject, set_up
 from nicscope.drivers.simulate.traced.state import (
+    ENDED,
     HEARS,
     NOT_HELD,
     NOTHING_WRONG,
@@ -130,39 +131,38 @@ class Timing:
 
     def _stuck(self) -> str:
         """Who waits for what, in one line."""
-        traced, program = self.machine.traced, self.program
-        begun = traced.begun >= 0
-        waiting = []
-        for process, follower in enumerate(traced.followers):
-            if follower["doing"] != HEARS:
-                continue
-            rows = slice(int(follower["first"]), int(follower["last"]))
-            open_rows = [row for row in range(rows.start, rows.stop) if begun[row]]
-            last = next((r for r in reversed(open_rows) if self._is_open(r, process)), None)
-            waiting.append(
-                f"process {process} for nothing" if last is None else program.name_row(last)
-            )
+        hearing = np.flatnonzero(self.machine.traced.followers["doing"] == HEARS).tolist()
+        shown = "; ".join(self._waits(process) for process in hearing[:WAITERS_SHOWN])
+        more = len(hearing) - WAITERS_SHOWN
+        others = f" and {more} more" if more > 0 else ""
         now = int(self.machine.tally[0]["now"])
-        more = len(waiting) - WAITERS_SHOWN
-        shown = "; ".join(waiting[:WAITERS_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        return f"nothing more will happen after {now / 1e6:.3f} us, but there wait: {shown}"
+        return f"nothing more will happen after {now / 1e6:.3f} us, but there wait: {shown}{others}"
 
-    def _is_open(self, row: int, process: int) -> bool:
-        """Whether a row that has begun stands in a queue of what waits."""
-        return row in self._standing(process)
+    def _waits(self, process: int) -> str:
+        """Which row of a process waits, and for which others, if it has not begun."""
+        traced, program = self.machine.traced, self.program
+        standing = self._standing(process)
+        if standing:
+            return program.name_row(min(standing))
+        rows = slice(int(program.first[process]), int(program.first[process + 1]))
+        row = rows.start + int(np.argmax(traced.begun[rows] < 0))
+        ends, begins = program.waited_for(row)
+        missing = [other for other in ends if traced.progress[other] & ENDED == 0]
+        missing += [other for other in begins if traced.begun[other] < 0]
+        behind = f", for {program.name_row(missing[0])}" if missing else ""
+        return program.name_row(row) + behind
 
-    def _standing(self, process: int) -> set[int]:
-        """Rows of a process that wait for another."""
+    def _standing(self, process: int) -> list[int]:
+        """Rows of a process that stand in a queue of what waits."""
         traced = self.machine.traced
-        found = set()
-        heads = [int(traced.followers[process]["receives"]), int(traced.followers[process]["held"])]
-        heads += traced.locks["first"].tolist() + traced.meetings["first"].tolist()
-        heads += traced.meetings["later"].tolist()
-        for head in heads:
-            row = head
+        held = int(traced.followers[process]["held"])
+        found = [held] if held >= 0 else []
+        heads = [int(traced.followers[process]["receives"]), *traced.locks["first"].tolist()]
+        for row in (*heads, *traced.meetings["first"].tolist()):
             while row >= 0:
-                found.add(row)
-                row = int(traced.link[row]) if row != traced.followers[process]["held"] else -1
+                if self.machine.script[row]["process"] == process:
+                    found.append(row)
+                row = int(traced.link[row])
         return found
 
     def _outcome(self) -> ProgramOutcome:

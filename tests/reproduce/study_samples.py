@@ -10,7 +10,8 @@ import pytest
 
 from nicscope.studies.reproduce.experiments.utlb.invariants import PAGE, shared_memory_traffic
 from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.traced.running import open_applications, run_studies
+from nicscope.studies.reproduce.traced.applications import open_applications
+from nicscope.studies.reproduce.traced.running import run_studies
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 
@@ -28,6 +29,7 @@ TAKES_MINUTES = pytest.mark.skipif(
 )
 ALL = [
     ("mini", "figure5"),
+    ("utlb", "table3"),
     ("utlb", "table4"),
     ("utlb", "table5"),
     ("utlb", "table7"),
@@ -60,6 +62,7 @@ def write_requests(path: Path, requests: Requests, origin: dict[str, Any] | None
 def tables_of(*files: Path) -> dict[str, StudyTable]:
     """Every study of ``files``, by PAPER/ID."""
     applications = open_applications(files)
-    tables, points = run_studies(ALL, applications, load_papers(), bundled=False)
-    assert not points
-    return {f"{table.paper}/{table.id}": table for table in tables}
+    studied = run_studies(ALL, applications, load_papers())
+    assert not studied.points
+    assert not studied.shapes
+    return {f"{table.paper}/{table.id}": table for table in studied.tables}

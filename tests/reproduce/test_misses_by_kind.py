@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.traced.running import open_applications, run_studies
+from nicscope.studies.reproduce.traced.applications import open_applications
+from nicscope.studies.reproduce.traced.running import run_studies
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 
@@ -25,13 +26,11 @@ def kinds_of(path, pages):
         "length": np.full(many, PAGE, np.uint32),
     }
     write_trace(path, columns, TraceMetadata(page_size=PAGE))
-    tables, _ = run_studies(
-        [("utlb", "figure7")], open_applications([path]), load_papers(), bundled=False
-    )
+    studied = run_studies([("utlb", "figure7")], open_applications([path]), load_papers())
     names = ("compulsory", "capacity", "conflict", "ni_misses")
     return {
         row["cache_entries"]: tuple(round(row[f"{name}_per_lookup"] * many) for name in names)
-        for row in tables[0].rows
+        for row in studied.tables[0].rows
     }
 
 

@@ -183,7 +183,7 @@ def test_a_trace_that_was_measured_for_the_studies_is_not_measured_again(
         studied(traces, kept, names)
     assert measured == ["a", "b"]
     again = []
-    monkeypatch.setattr(running, "measure", lambda *each: again.append(each[3]) or real(*each))
+    monkeypatch.setattr(running, "measure", lambda *each: again.append(each[0]) or real(*each))
 
     with kept_beside(tmp_path / "report") as kept:
         resumed = studied(traces, kept, names)

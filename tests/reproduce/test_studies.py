@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,8 +22,10 @@ from nicscope.studies.reproduce.harness import (
 from nicscope.traces.reader import open_trace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from nicscope.studies.reproduce.harness import Watch
     from nicscope.studies.reproduce.traced.measuring import Row
     from nicscope.studies.reproduce.traced.running import StudyTable
 
@@ -292,7 +295,7 @@ def set_of(row: Row, table: StudyTable, axes: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("key", [f"{paper}/{name}" for paper, name in ALL])
 def test_every_measure_says_its_unit(key: str, tables: dict[str, StudyTable]) -> None:
-    units = ("_per_lookup", "_percent", "_entries", "_kib")
+    units = ("_per_lookup", "_percent", "_entries", "_kib", "_pages", "_lookups")
     assert all(name.endswith(units) for name in tables[key].layout.measures)
 
 
@@ -334,18 +337,18 @@ def test_foreign_traces_get_no_verdict(tables: dict[str, StudyTable]) -> None:
         assert table.why
 
 
-def test_without_traces_a_study_runs_over_the_bundled_ones(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    samples = {"beta": folder / "beta.parquet"}
-    monkeypatch.setattr("nicscope.traces.bundled.bundled_traces", lambda: samples)
-    found = reproduce(["utlb/table8"])
+def test_who_watches_a_study_hears_of_all_rows(folder: Path) -> None:
+    found = reproduce(["utlb/table8"], traced=True)
     heard: list[tuple[int, int]] = []
 
-    study(found, ["utlb/table8"], watch=lambda done, total: heard.append((done, total)))
+    @contextlib.contextmanager
+    def telling(verb: str, unit: str) -> Iterator[Watch]:
+        assert (verb, unit) == ("replaying", "rows")
+        yield lambda done, total: heard.append((done, total))
+
+    study(found, ["utlb/table8"], [folder / "beta.parquet"], telling=telling)
 
     [table] = found.tables
-    assert table.bundled
     assert [trace["application"] for trace in table.traces] == ["beta"]
     assert found.points == []
     assert found.all_ok()

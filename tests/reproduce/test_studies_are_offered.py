@@ -14,6 +14,7 @@ from nicscope.studies.reproduce.harness import (
     study,
     study_names,
 )
+from nicscope.studies.reproduce.traced.workloads import NONE, WORKLOADS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +32,7 @@ def test_a_trace_that_says_it_is_the_papers_program_is_judged(tmp_path: Path) ->
 
     by_item = {name: [p for p in found.points if p.id == name] for _, name in ALL}
     assert {name: len(points) for name, points in by_item.items()} == {
+        "table3": 0,
         "table4": 25,
         "table5": 25,
         "table7": 4,
@@ -72,16 +74,19 @@ def test_another_problem_size_is_another_program(origin: dict[str, str], tmp_pat
     assert found.tables[0].comparable == []
 
 
-def test_all_reproductions_offer_the_studies_and_miss_none_of_them() -> None:
+def test_all_reproductions_run_the_studies_of_programs_and_offer_the_others() -> None:
     papers = load_papers()
     everything = plan(papers, [])
+    nothing = plan(papers, [], programs=NONE)
 
-    assert sorted(everything.offered) == sorted(study_names()) == sorted(ALL)
-    assert everything.studies == []
-    found = reproduce(["utlb", "mini/figure5"])
+    assert sorted(everything.studies + everything.offered) == sorted(study_names()) == sorted(ALL)
+    assert {paper for paper, _ in everything.studies} == set(WORKLOADS)
+    assert not {paper for paper, _ in everything.offered} & set(WORKLOADS)
+    assert (nothing.studies, sorted(nothing.offered)) == ([], sorted(ALL))
+    found = reproduce(["utlb", "mini/figure5"], programs=NONE)
     assert {(one.paper, one.id) for one in found.missing}.isdisjoint(study_names())
     assert [one.id for one in found.studies] == [
-        name for paper, name in everything.offered if paper == "utlb"
+        name for paper, name in nothing.offered if paper == "utlb"
     ]
     assert found.summary().studies == sum(paper == "utlb" for paper, _ in ALL)
 

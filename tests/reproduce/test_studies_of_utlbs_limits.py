@@ -9,8 +9,9 @@ import pytest
 
 from nicscope.errors import StudyError
 from nicscope.studies.reproduce.harness import load_papers
+from nicscope.studies.reproduce.traced.applications import open_applications
 from nicscope.studies.reproduce.traced.mixing import mixed
-from nicscope.studies.reproduce.traced.running import open_applications, run_studies
+from nicscope.studies.reproduce.traced.running import run_studies
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
@@ -47,9 +48,7 @@ def write_loop(
 
 
 def table_of(name: str, *files: Path):
-    tables, points = run_studies(
-        [("utlb", name)], open_applications(files), load_papers(), bundled=False
-    )
+    tables, points, *_ = run_studies([("utlb", name)], open_applications(files), load_papers())
     assert points == []
     return {row["cache_entries"]: row for row in tables[0].rows}, tables[0]
 

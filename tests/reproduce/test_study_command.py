@@ -133,19 +133,6 @@ def test_a_paper_with_traces_means_its_studies(
     assert printed["missing"] == printed["points"] == []
 
 
-def test_without_traces_the_samples_are_used_and_said_to_be(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    samples = {"c": folder / "c.parquet"}
-    monkeypatch.setattr("nicscope.traces.bundled.bundled_traces", lambda: samples)
-
-    assert main(["reproduce", "utlb/figure7"]) == 0
-
-    out = capsys.readouterr().out
-    assert "sample traces that come with nicscope" in out
-    assert "c" in out.split()
-
-
 def empty(path: Path) -> list[str]:
     path.mkdir()
     return ["utlb/table4", "--trace", str(path)]

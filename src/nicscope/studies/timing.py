@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.delivery import POLICIES, Way, chosen_transport
+from nicscope.config.delivery import POLICIES, ServedBy, Way, chosen_transport
 from nicscope.config.scheme import Scheme
 from nicscope.errors import DesignError
 from nicscope.studies.simulating import PS_PER_US, check_fits
@@ -277,6 +277,7 @@ def time_design(
             POLICIES[design.delivery],
             _transport(design),
             kinds,
+            _processors(subject),
         ),
     )
     check_fits(subject.platform, timing.nic_bytes())
@@ -286,6 +287,13 @@ def time_design(
         nodes=program.nodes.tolist(),
         outcome=timing.run(watch),
     )
+
+
+def _processors(subject: Runnable) -> int:
+    """Of each host: two at most, and one where its NIC does not serve ports itself."""
+    stated = subject.platform.machine.get("processors")
+    has_two = stated is not None and stated.value > 1
+    return 2 if has_two and subject.design.served_on(subject.platform) == ServedBy.NIC else 1
 
 
 def _transport(design: Design) -> Transport:

@@ -210,7 +210,7 @@ def study(
         own = [pair for pair in chosen if pair[0] == paper]
         with traces_folder() as folder:
             with telling("running programs", "steps") as watch:
-                applications = run_programs(paper, programs, folder, watch)
+                applications = run_programs(WORKLOADS[paper], programs, folder, watch)
             with telling("replaying", "rows") as watch:
                 found = run_studies(own, applications, papers, ran(paper, programs), watch, kept)
         result.add(found)

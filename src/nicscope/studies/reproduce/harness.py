@@ -213,7 +213,7 @@ def study(
         own = [pair for pair in chosen if pair[0] == paper]
         with traces_folder() as folder:
             with telling("running programs", "steps") as watch:
-                applications = run_programs(paper, programs, folder, watch)
+                applications = run_programs(WORKLOADS[paper], programs, folder, watch)
             timings = None
             if not TIMED.isdisjoint(own):
                 with telling("timing programs", "runs") as watch:

@@ -19,7 +19,7 @@ from nicscope.studies.application_programs import write_application_program
 from nicscope.studies.applications import PHASES, placed, run_application, write_requests
 from nicscope.studies.reproduce.mini_programs.traffic import both_ends
 from nicscope.studies.reproduce.traced.applications import ENDING, Application
-from nicscope.studies.reproduce.traced.workloads import PAPER, WORKLOADS
+from nicscope.studies.reproduce.traced.workloads import PAPER
 from nicscope.traces.programs.schema import ENDING as PROGRAM_ENDING
 from nicscope.traces.reader import open_trace
 
@@ -35,16 +35,15 @@ KEPT_S = 30 * 24 * 3600  # after which a trace that nobody has asked for goes
 
 
 def run_programs(
-    paper: str,
+    workload: Workload,
     programs: str,
     folder: Path,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[Application]:
-    """The programs of ``paper`` as traces in ``folder``; those that are there are not run again.
+    """The programs of ``workload`` as traces in ``folder``; those that are there are not run again.
 
     ``watch`` hears how many steps are done of how many.  Errors: those of ``run_application``.
     """
-    workload = WORKLOADS[paper]
     asked = [_Asked(one, workload, programs) for one in workload.programs]
     there = [each.kept(folder) for each in asked]
     steps = PHASES * there.count(None)

@@ -1,0 +1,78 @@
+"""Programs of the papers' tables at sizes that take a second together, or a few each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from nicscope.studies.reproduce.harness import find_study, load_papers
+from nicscope.studies.reproduce.traced.measuring import Asked, Findings, measure
+from nicscope.studies.reproduce.traced.programs import run_programs
+from nicscope.studies.reproduce.traced.workloads import SMALL, WORKLOADS, Program, Workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from nicscope.studies.reproduce.traced.measuring import Row
+
+TINY = Workload(
+    (
+        Program("Barnes", "barnes", "256", "512"),
+        Program("FFT", "fft", "16K", "64K"),
+        Program("LU", "lu", "256", "512"),
+        Program("Radix", "radix", "16K", "32K"),
+        Program("Raytrace", "raytrace", "16", "32"),
+        Program("Volrend", "volrend", "16", "32"),
+        Program("Water", "water-spatial", "64", "125"),
+    ),
+    nodes=2,
+    processes=2,
+    reduction=64,
+)
+
+
+def have_tiny(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have the UTLB paper's programs be ``TINY``, and their traces kept in ``folder``."""
+    monkeypatch.setitem(WORKLOADS, "utlb", TINY)
+    monkeypatch.setattr(
+        "nicscope.studies.reproduce.traced.programs.store.folder", lambda: folder / "entries"
+    )
+
+
+class Reduced(NamedTuple):
+    """A program at a size, with caches and pin limits of the paper by as much as its pages."""
+
+    program: Program
+    reduction: int
+
+
+REDUCED = {
+    "FFT": Reduced(Program("FFT", "fft", "1M", "4M"), 4),
+    "LU": Reduced(Program("LU", "lu", "1K", "4K"), 16),
+    "Radix": Reduced(Program("Radix", "radix", "1M", "4M"), 4),
+}
+
+
+def reduced_rows(folder: Path, label: str, name: str) -> list[Row]:
+    """What a study of UTLB makes of one of ``REDUCED``; caches are told by the paper's sizes."""
+    one = REDUCED[label]
+    workload = Workload((one.program,), nodes=4, processes=4, reduction=one.reduction)
+    [application] = run_programs(workload, SMALL, folder)
+    study = find_study("utlb", name)
+    trace = application.trace
+    designs = study.designs(trace.metadata.page_size)
+    asked = Asked(list(designs.values()), study.caches, study.nodes, one.reduction)
+    measured = measure(label, trace.batches, trace.metadata.page_size, asked)
+    return study.rows(Findings(measured, designs))
+
+
+def printed_row(name: str, label: str, **at: int) -> dict[str, float]:
+    """What the paper prints of that application there."""
+    rows = find_study("utlb", name).printed(load_papers()["utlb"].items)
+    [row] = [
+        row
+        for row in rows
+        if row["application"] == label and all(row[key] == at[key] for key in at)
+    ]
+    return {key: float(value) for key, value in row.items() if key != "application"}

@@ -1,0 +1,233 @@
+"""The papers' programs, run for their tables: kept, reduced, judged, and told."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from program_samples import TINY, have_tiny
+
+from nicscope.cli.app import main
+from nicscope.errors import StudyError
+from nicscope.studies.reproduce import harness
+from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
+from nicscope.studies.reproduce.traced import programs
+from nicscope.studies.reproduce.traced.measuring import as_run, reduced
+from nicscope.studies.reproduce.traced.programs import KEPT_S, run_programs
+from nicscope.studies.reproduce.traced.workloads import PAPER, SMALL
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LABELS = ["Barnes", "FFT", "LU", "Radix", "Raytrace", "Volrend", "Water"]
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where traces of programs are kept, all of which are tiny."""
+    have_tiny(monkeypatch, tmp_path)
+    return tmp_path / "programs"
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Programs that are run."""
+    names: list[str] = []
+    real = programs.run_application
+    monkeypatch.setattr(
+        programs, "run_application", lambda name, *a, **b: names.append(name) or real(name, *a, **b)
+    )
+    return names
+
+
+def test_a_program_that_was_run_is_not_run_again_and_its_trace_is_the_same(
+    kept: Path, begun: list[str]
+) -> None:
+    kept.mkdir()
+    steps: list[tuple[int, int]] = []
+    first = run_programs(TINY, SMALL, kept, lambda done, total: steps.append((done, total)))
+    again = run_programs(TINY, SMALL, kept)
+
+    assert begun == [one.name for one in TINY.programs]
+    assert steps == [(done, 21) for done in range(1, 22)]
+    assert [one.name for one in again] == LABELS
+    for one, other in zip(first, again, strict=True):
+        assert (one.trace.path, one.command) == (other.trace.path, other.command)
+        assert one.trace.rows == other.trace.rows > 0
+
+
+def test_a_killed_run_goes_on_with_the_programs_that_are_missing(
+    kept: Path, begun: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.mkdir()
+    run = programs.run_application
+
+    def killed(name: str, *rest: object, **more: object) -> object:
+        if name == "radix":
+            raise KeyboardInterrupt
+        return run(name, *rest, **more)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(programs, "run_application", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run_programs(TINY, SMALL, kept)
+    begun.clear()
+
+    assert len(run_programs(TINY, SMALL, kept)) == 7
+    assert begun == ["radix", "raytrace", "volrend", "water-spatial"]
+
+
+def test_other_code_and_other_sizes_are_run_anew_and_what_is_damaged_too(
+    kept: Path, begun: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.mkdir()
+    one = TINY._replace(programs=TINY.programs[1:2])
+    [fft] = run_programs(one, SMALL, kept)
+    run_programs(one, PAPER, kept)
+    run_programs(one._replace(processes=4), SMALL, kept)
+    with monkeypatch.context() as patch:
+        patch.setattr(programs, "package_stamp", lambda: "other")
+        run_programs(one, SMALL, kept)
+    assert fft.trace.path is not None
+    fft.trace.path.write_bytes(b"PAR1 cut")
+
+    [again] = run_programs(one, SMALL, kept)
+
+    assert begun == ["fft"] * 5
+    assert again.trace.rows == fft.trace.rows
+    assert len(list(kept.iterdir())) == 4
+
+
+def test_a_trace_that_nobody_asks_for_goes_and_one_that_is_asked_for_stays(kept: Path) -> None:
+    kept.mkdir()
+    fft, lu = (TINY._replace(programs=TINY.programs[place : place + 1]) for place in (1, 2))
+    for one in (fft, lu):
+        [application] = run_programs(one, SMALL, kept)
+        assert application.trace.path is not None
+        long_ago = time.time() - 2 * KEPT_S
+        os.utime(application.trace.path, (long_ago, long_ago))
+        if one is fft:
+            run_programs(fft, SMALL, kept)  # is asked for again
+
+    run_programs(TINY._replace(programs=TINY.programs[3:4]), SMALL, kept)
+
+    assert sorted(path.name.partition("-")[0] for path in kept.iterdir()) == ["fft", "radix"]
+
+
+def test_caches_and_limits_shrink_with_the_programs_and_nothing_else_does() -> None:
+    assert reduced(("utlb", "entries=4096", "pin_limit=1024", "prepin=16"), 64) == (
+        "utlb", "entries=64", "pin_limit=16", "prepin=16",
+    )  # fmt: skip
+    assert reduced(("utlb", "entries=4096"), 1) == ("utlb", "entries=4096")
+    row = {"cache_entries": 1024, "entries_fetched": 32, "per_process_entries": None}
+    assert as_run(row, 64) == {**row, "cache_entries": 16}
+
+
+def test_by_default_programs_are_small_and_their_statements_alone_are_judged(kept: Path) -> None:
+    found = reproduce(["utlb/table4", "utlb/table8"])
+    study(found, ["utlb/table4", "utlb/table8"])
+
+    assert found.points == []
+    items = load_papers()["utlb"].items
+    for name in ("table4", "table8"):
+        asked = [one.id for one in items[name].shapes if not one.at_paper_size]
+        assert [one.name for one in found.shapes if one.id == name] == asked
+    assert set(found.baselines) == {"utlb/table4", "utlb/table8"}
+    for table in found.tables:
+        assert (table.programs, table.reduction, table.comparable) == (SMALL, 64, [])
+        assert {row["cache_entries"] for row in table.rows} == {16, 32, 64, 128, 256}
+    assert found.tables[0].designs[0] == "utlb entries=16"
+    assert found.summary().studies == 0
+    assert sorted(kept.iterdir())
+
+
+def test_at_the_papers_sizes_printed_cells_are_judged_too(kept: Path) -> None:
+    names = ["utlb/table3", "utlb/table4"]
+    found = reproduce(names, programs=PAPER)
+    study(found, names, programs=PAPER)
+
+    assert kept.is_dir()
+    table3, table4 = found.tables
+    assert (table4.programs, table4.reduction, table4.comparable) == (PAPER, 1, LABELS)
+    assert table3.comparable == ["Barnes", "FFT", "LU", "Radix"]
+    by_item = [one.id for one in found.points]
+    assert by_item == ["table3"] * 8 + ["table4"] * (7 * 5 * 3)
+    point = next(one for one in found.points if one.quantity.startswith("footprint_by_process"))
+    assert point.quantity == "footprint_by_process[app=Barnes] pages"
+    assert (point.published, point.tolerance) == (2235, 0.25)
+    assert not point.ok
+    assert {one.name for one in found.shapes if one.id == "table3"} >= {"order-of-magnitude"}
+    fitted = {one.basis for one in found.points if "app=LU" in one.quantity}
+    assert fitted == {"fitted"}
+
+
+def test_a_known_miss_of_one_size_is_none_of_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    from nicscope.studies.reproduce import known
+
+    listed = {
+        "table3": {"fft-communicates-most": {"why": "toy", "short": "toy", "programs": SMALL}}
+    }
+    monkeypatch.setattr(known, "shelf_names", lambda _: ["utlb"])
+    monkeypatch.setattr(known, "open_shelf", lambda *_: ("utlb", "misses 'utlb'", listed))
+
+    assert list(known.load_known("utlb", SMALL)) == [("table3", "fft-communicates-most")]
+    assert known.load_known("utlb", PAPER) == known.load_known("utlb") == {}
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_study_that_does_not_answer_its_statements_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = harness.find_study
+    from nicscope.studies.reproduce.traced import running
+
+    monkeypatch.setattr(running, "find_study", lambda *one: real(*one)._replace(state=None))
+    found = reproduce(["utlb/table3"])
+
+    with pytest.raises(RuntimeError, match="utlb/table3: statements and study differ"):
+        study(found, ["utlb/table3"])
+
+
+def test_sizes_that_there_are_not_are_refused_and_none_runs_nothing() -> None:
+    with pytest.raises(StudyError, match="no programs 'papers'; did you mean 'paper'"):
+        plan(load_papers(), ["utlb"], programs="papers")
+
+    found = reproduce(["utlb/table4"], programs="none")
+
+    assert [one.id for one in found.studies] == ["table4"]
+    assert found.tables == []
+
+
+@pytest.mark.usefixtures("kept")
+def test_the_command_says_what_was_run_and_that_it_is_reduced(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status = main(["reproduce", "utlb/table3"])
+
+    out = " ".join(capsys.readouterr().out.split())
+    assert status in (0, 1)
+    assert (
+        "at REDUCED sizes (same algorithm, own implementation and inputs): Barnes 256 bodies" in out
+    )
+    assert "caches and pin limits are 1/64 of the paper's" in out
+    assert "NOT COMPARABLE, reduced problem sizes, caches and pin limits" in out
+
+    main(["reproduce", "utlb/table3", "--programs", "paper", "--json"])
+
+    [table] = json.loads(capsys.readouterr().out)["tables"]
+    assert (table["programs"], table["reduction"]) == ("paper", 1)
+    assert table["traces"][1]["file"] == "nicscope apps run fft --size 64K --nodes 2 --processes 2"
+
+
+def test_a_folder_that_cannot_be_kept_costs_nothing_but_time(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs.store, "folder", lambda: None)
+
+    with programs.traces_folder() as folder:
+        assert folder.is_dir()
+        assert folder != kept
+    assert not folder.exists()

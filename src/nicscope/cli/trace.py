@@ -38,20 +38,32 @@ def info(
         str,
         typer.Argument(
             metavar="TRACE",
-            help="A trace (Parquet), - for standard input, or bundled:NAME for one that comes "
-            "with nicscope.",
+            help="A trace (Parquet, GOAL), - for standard input, or bundled:NAME for one that "
+            "comes with nicscope.",
             autocompletion=completion.traces,
             show_default=False,
         ),
     ],
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Show what a trace holds: requests, pages, reuse, operations, sizes, origin."""
+    """Show what a trace holds: requests, pages, reuse; of a program its operations and waits."""
+    from nicscope.reports.program_trace import ShownProgram
     from nicscope.reports.trace import ShownSummary
-    from nicscope.traces.reader import open_trace
+    from nicscope.traces.files import open_bytes
+    from nicscope.traces.imported import Choices
+    from nicscope.traces.programs.conversion import program_format, read_as_program
+    from nicscope.traces.programs.summary import summarize_program
+    from nicscope.traces.reader import trace_of
     from nicscope.traces.summary import summarize
 
-    trace = open_trace(trace_path(file))
+    source = open_bytes(trace_path(file))
+    kind = program_format(source, None)
+    if kind is not None:
+        with progress("reading", "rows" if kind == "program" else "") as watch:
+            program = summarize_program(read_as_program(source, kind, Choices(), watch))
+        tell(ShownProgram(program, source.name), [], json)
+        return
+    trace = trace_of(source)
     with progress("reading", "rows") as watch:
         summary = summarize(trace, watch)
     tell(ShownSummary(summary, trace.name), [], json)

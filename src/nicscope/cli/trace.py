@@ -38,20 +38,32 @@ def info(
         str,
         typer.Argument(
             metavar="TRACE",
-            help="A trace (Parquet), - for standard input, or bundled:NAME for one that comes "
-            "with nicscope.",
+            help="A trace (Parquet, GOAL), - for standard input, or bundled:NAME for one that "
+            "comes with nicscope.",
             autocompletion=completion.traces,
             show_default=False,
         ),
     ],
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Show what a trace holds: requests, pages, reuse, operations, sizes, origin."""
+    """Show what a trace holds: requests, pages, reuse; of a program its operations and waits."""
+    from nicscope.reports.program_trace import ShownProgram
     from nicscope.reports.trace import ShownSummary
-    from nicscope.traces.reader import open_trace
+    from nicscope.traces.files import open_bytes
+    from nicscope.traces.imported import Choices
+    from nicscope.traces.programs.conversion import program_format, read_as_program
+    from nicscope.traces.programs.summary import summarize_program
+    from nicscope.traces.reader import trace_of
     from nicscope.traces.summary import summarize
 
-    trace = open_trace(trace_path(file))
+    source = open_bytes(trace_path(file))
+    kind = program_format(source, None)
+    if kind is not None:
+        with progress("reading", "rows" if kind == "program" else "") as watch:
+            program = summarize_program(read_as_program(source, kind, Choices(), watch))
+        tell(ShownProgram(program, source.name), [], json)
+        return
+    trace = trace_of(source)
     with progress("reading", "rows") as watch:
         summary = summarize(trace, watch)
     tell(ShownSummary(summary, trace.name), [], json)
@@ -61,7 +73,8 @@ def info(
     epilog="Examples:\n\n"
     "[bold]nicscope trace convert server.strace server.parquet[/bold]\n\n"
     "[bold]nicscope trace convert run.log run.parquet --from lackey --pid 7[/bold]\n\n"
-    "[bold]nicscope trace convert redis.parquet redis.oracleGeneral.zst[/bold]"
+    "[bold]nicscope trace convert redis.parquet redis.oracleGeneral.zst[/bold]\n\n"
+    "[bold]nicscope trace convert allreduce.goal allreduce.program.parquet[/bold]"
 )
 def convert(
     source: Annotated[
@@ -83,15 +96,17 @@ def convert(
         str | None,
         option(
             "FORMAT",
-            "parquet, csv, strace, lackey, libcachesim-csv or oracle-general; told by the "
-            "file if left out.",
+            "parquet, csv, strace, lackey, libcachesim-csv, oracle-general, program or goal; "
+            "told by the file if left out.",
             "--from",
         ),
     ] = None,
     to_format: Annotated[
         str | None,
         option(
-            "FORMAT", "parquet, csv or oracle-general; told by OUT's ending if left out.", "--to"
+            "FORMAT",
+            "parquet, csv, oracle-general, program or goal; told by OUT's ending if left out.",
+            "--to",
         ),
     ] = None,
     node: Annotated[int, typer.Option(min=0, help="Node, where IN names none.")] = 0,
@@ -110,6 +125,13 @@ def convert(
     columns: Annotated[
         str, option("TEXT", "libCacheSim CSV: time-col=1,obj-id-col=2,obj-size-col=3.")
     ] = "",
+    pool: Annotated[
+        int,
+        option(
+            "MIB", "GOAL: of a rank's memory to send from, and to receive into.", min=1, max=4096
+        ),
+    ] = 1,
+    ranks_per_node: Annotated[int, option("N", "GOAL: that share a node.", min=1)] = 1,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Convert a trace; IN and OUT may be compressed (.zst, .gz)."""
@@ -124,7 +146,7 @@ def convert(
     for name, value in (("--node", node), ("--pid", pid)):
         if value >= 1 << 31:
             raise TraceError(f"{name} must be less than 2^31, got {value}")
-    choices = Choices(node, pid, op, page_size, renumber, columns)
+    choices = Choices(node, pid, op, page_size, renumber, columns, pool, ranks_per_node)
     with text_beside(target, json):
         with progress("converting", "") as watch:
             done = convert_trace(source, target, from_format, to_format, choices, watch)
@@ -132,7 +154,7 @@ def convert(
             print_json(
                 {
                     "file": printable(str(target)),
-                    "requests": done.rows,
+                    "operations" if done.are_operations else "requests": done.rows,
                     "from": done.from_format,
                     "to": done.to_format,
                     "observed": done.metadata.observed,
@@ -147,7 +169,8 @@ def _print_conversion(target: Path, done: Conversion) -> None:
     from nicscope.reports.wording import in_words
 
     formats = f"{done.from_format} to {done.to_format}"
-    print(f"{printable(str(target))}: {in_words(done.rows, 'request')} ({formats})")
+    what = "operation" if done.are_operations else "request"
+    print(f"{printable(str(target))}: {in_words(done.rows, what)} ({formats})")
     observed = {} if done.from_format == "parquet" else done.metadata.observed
     for name, value in observed.items():
         if isinstance(value, dict):

@@ -20,6 +20,14 @@ from nicscope.traces.importers.lackey import read_lackey
 from nicscope.traces.importers.objects import read_libcachesim_csv, read_oracle_general
 from nicscope.traces.importers.strace import read_strace
 from nicscope.traces.importers.tables import read_csv, read_parquet
+from nicscope.traces.programs.conversion import (
+    PROGRAM_FORMATS,
+    program_format,
+    program_format_to_write,
+    read_as_program,
+    write_as,
+)
+from nicscope.traces.programs.requests import request_metadata, requests_of_program
 from nicscope.traces.reader import requests_of
 from nicscope.traces.schema import REQUIRED_COLUMNS, TraceMetadata, check_page_size
 from nicscope.traces.whole import WRITTEN
@@ -73,7 +81,8 @@ def format_named(name: str) -> Format:
     Errors: ``TraceError`` if there is none; the nearest name is suggested.
     """
     if name not in FORMATS:
-        raise TraceError(f"unknown trace format {name!r}{did_you_mean(name, FORMATS)}")
+        known = [*FORMATS, *PROGRAM_FORMATS]
+        raise TraceError(f"unknown trace format {name!r}{did_you_mean(name, known)}")
     return FORMATS[name]
 
 
@@ -150,6 +159,7 @@ class Conversion(NamedTuple):
     to_format: str
     metadata: TraceMetadata
     lost: list[str]  # what the input had and the output's format has no place for
+    are_operations: bool = False  # what is counted, rather than requests
 
 
 def convert(
@@ -173,6 +183,10 @@ def convert(
     with open_bytes(source) as opened:
         if opened.is_same_file(target):
             raise TraceError(f"{opened.name}: is input and output at once; name another output")
+        kind = program_format(opened, from_format)
+        made = program_format_to_write(target, to_format)
+        if kind is not None or made is not None:
+            return _convert_program(opened, kind, target, made or to_format, choices, watch)
         reading, writing = input_format(opened, from_format), output_format(target, to_format)
         metadata.origin["file"] = printable(Path(source).name)
         checker = Checker(opened.name)
@@ -190,3 +204,32 @@ def convert(
             if not checker.rows:
                 raise TraceError(f"{opened.name}: holds no requests ({reading.name})")
     return Conversion(checker.rows, reading.name, writing.name, metadata, writer.lost)
+
+
+def _convert_program(
+    source: Input,
+    kind: str | None,
+    target: Path,
+    to_format: str | None,
+    choices: Choices,
+    watch: Watch | None,
+) -> Conversion:
+    """From a program trace, in its own format or in GOAL, to either or to its requests."""
+    if kind is None:
+        raise TraceError(
+            f"{source.name}: is no program, so {target} cannot be one: requests do not say what "
+            "they wait for"
+        )
+    made = program_format_to_write(target, to_format)
+    writing = None if made is not None else output_format(target, to_format)
+    program = read_as_program(source, kind, choices, watch)
+    if writing is None:
+        assert made is not None
+        lost = write_as(target, made, program, watch)
+        return Conversion(program.rows, kind, made, TraceMetadata(), lost, are_operations=True)
+    columns = requests_of_program(program, source.name)
+    batch = batch_of(columns, Checker(source.name))
+    with writing.writer(target, request_metadata(program)) as writer:  # type: ignore[misc]
+        writer.append(requests_of(batch, Checker(source.name)), batch)
+    lost = ["computing, locks and barriers, and what waits for what", *writer.lost]
+    return Conversion(batch.num_rows, kind, writing.name, TraceMetadata(), lost)

@@ -24,6 +24,8 @@ class Choices(NamedTuple):
     page_size: int = DEFAULT_PAGE_SIZE  # bytes; of formats whose accesses name objects
     renumber: bool = False  # number objects 0, 1, 2... as they first appear
     parameters: str = ""  # libCacheSim's own description of a CSV file
+    pool_mib: int = 1  # GOAL: of a rank's memory to send from, and as much to receive into
+    ranks_per_node: int = 1  # GOAL
 
 
 class Imported(NamedTuple):

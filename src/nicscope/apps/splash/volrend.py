@@ -119,7 +119,7 @@ def volrend(
 
 
 def _power_near(number: int) -> int:
-    return max(LEAST_SIDE, 1 << round(np.log2(max(1, number))))
+    return max(LEAST_SIDE, 1 << max(0, number - 1).bit_length())
 
 
 def shades_of(view: View) -> NDArray[np.uint8]:

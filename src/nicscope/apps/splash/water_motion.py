@@ -79,7 +79,8 @@ def lattice(name: str, molecules: int, box: Box, seed: int) -> NDArray[np.void]:
     """Molecules at rest in rows, their atoms with random velocities of the right temperature."""
     edge = round(molecules ** (1 / 3))
     if edge**3 != molecules or edge < 2:
-        raise SimulationError(f"{name}: {molecules:,} molecules fill no cube")
+        nearest = max(2, edge) ** 3
+        raise SimulationError(f"{name}: {molecules:,} molecules fill no cube; {nearest:,} do")
     made = np.zeros(molecules, MOLECULE)
     steps = (np.indices((edge,) * 3).reshape(3, -1).T + 0.5) * box.side / edge
     along, across = BOND * np.cos(ANGLE / 2), BOND * np.sin(ANGLE / 2)

@@ -8,6 +8,9 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 from nicscope.cli.app import app
+from nicscope.traces.programs.building import ProgramBuilder
+from nicscope.traces.programs.schema import Operation, ProgramMetadata
+from nicscope.traces.programs.writer import write_program
 from nicscope.traces.writer import write_trace
 
 if TYPE_CHECKING:
@@ -93,6 +96,16 @@ def a_program(inputs: Path) -> Path:
     return path
 
 
+def a_program_trace(inputs: Path) -> Path:
+    path = inputs / "p.program.parquet"
+    made = ProgramBuilder(ProgramMetadata(nodes_of_processes=[0, 1], memory_bytes=4096))
+    for process in (0, 1):
+        made.add(process, Operation.FETCH, peer=1 - process, length=4096)
+        made.add(process, Operation.BARRIER)
+    write_program(path, made.trace())
+    return path
+
+
 SMALL_APP = ("fft", "--size", "1K", "--nodes", "2", "--processes", "1")
 
 
@@ -132,6 +145,7 @@ FOLDERS = [
         ("latency", "--mechanism", "dma", "--bytes", "64"),
         ("simulate", a_trace, "--design", "utlb", "--requests", "3"),
         ("simulate", a_program),
+        ("simulate", a_program_trace, "--design", "utlb"),
         ("reproduce", "utlb/table4", "--trace", a_trace),
         ("demo",),
     )

@@ -100,6 +100,8 @@ def commands(folder: Path) -> list[list[str]]:
     program = folder / "program.py"
     program.write_text(dedent(PROGRAM))
     size = ["size", trace, "--nic-memory", "1KiB"]
+    fft = ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "1"]
+    rows = str(folder / "fft.program.parquet")
     two = ["sweep", trace, other, "--design", "mini"]
     sweep = ["sweep", trace, "--design", "utlb", "--grid", "replacement=lru,mru"]
     for number, axis in enumerate(("entries=4,16", "pin_limit=8,none", "costs.user_pin=5us,10us")):
@@ -123,6 +125,9 @@ def commands(folder: Path) -> list[list[str]]:
         ["simulate", trace, "--requests", "12"],
         ["simulate", trace, "--requests", "5", "--design", str(mine)],
         ["simulate", str(program)],
+        [*fft, "--out", rows],
+        ["simulate", rows, "--design", "mini"],
+        ["simulate", rows],
         [*sweep, "--out", str(folder / "grid.parquet")],
         [*two, "--grid", "line=1,4", "--out", str(folder / "two.parquet")],
         ["designs"],
@@ -134,7 +139,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["platforms", "show", "sonic-via"],
         ["trace", "info", trace],
         ["apps", "list"],
-        ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
+        fft,
         ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],
         ["coverage", "--tests", str(_tests(folder / "tests"))],
     ]

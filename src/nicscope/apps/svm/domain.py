@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,12 +12,24 @@ from nicscope.apps.svm.diffs import Diff, diff_of
 from nicscope.interfaces.gates import Gate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
 UNMAPPED, READABLE, WRITABLE = 0, 1, 2  # how a process has a page
 POISON = 0xA5  # what lies in copies that are out of date
+
+
+class Elsewhere(NamedTuple):
+    """A domain of another memory: nothing of it is known here but where it is."""
+
+    number: int
+    node: int
+
+    @property
+    def coming(self) -> dict[int, Gate]:
+        """What is on its way there is not known here."""
+        return {}
 
 
 class Domain:
@@ -74,6 +87,16 @@ class Domain:
         if (self.mapped[:, page] == WRITABLE).any():
             self.twins[page] = self.memory[page].copy()
         return found
+
+    @contextlib.contextmanager
+    def awaiting(self, page: int) -> Iterator[None]:
+        """The page is on its way here as long as this lasts; others of the domain wait for it."""
+        gate = self.coming[page] = Gate()
+        try:
+            yield
+        finally:
+            del self.coming[page]
+            gate.open()
 
     def leave(self, page: int) -> None:
         """A diff of the page leaves for its home."""

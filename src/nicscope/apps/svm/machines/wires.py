@@ -75,8 +75,6 @@ class MachineWire(ABC):
     async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
         """Have the diff's words in the region of the page's home."""
         self._records.deposit(caller, diff, home)
-        own = self._near[caller.domain.number]
-        own.give(diff.page)
         what = f"node {home.node} to have a diff of page {diff.page}"
         with self.waits.waiting(caller, what):
             if home.number in self._near:
@@ -134,6 +132,8 @@ class RemoteWire(MachineWire):
         """Write each run of its words to where they belong."""
         own = self._near[caller.domain.number]
         first = diff.page * own.page_bytes
+        # Not from the program's copy, which may be out of date by now and hold nothing.
+        own.put_words(diff.page, diff.words, diff.values)
         what = f"a diff of page {diff.page} to"
         ends = np.flatnonzero(np.diff(diff.words) != 1)
         posted: deque[int] = deque()

@@ -11,7 +11,7 @@ from nicscope.apps.svm.machines.waits import CarryingError, Waits
 from nicscope.apps.svm.records import Records
 from nicscope.apps.svm.running import Run, domains_of, memory_at_homes
 from nicscope.apps.svm.wire import Costs
-from nicscope.errors import SimulationError, StuckError, did_you_mean
+from nicscope.errors import SimulationError, StuckError, WaitTimeoutError, did_you_mean
 from nicscope.interfaces import HostSize
 from nicscope.interfaces.setting_up import Cluster
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nicscope.apps.svm.domain import Domain
     from nicscope.apps.svm.layout import Layout
     from nicscope.apps.svm.running import Placement, Program, SetUp
+    from nicscope.interfaces import Faults
     from nicscope.interfaces.run_report import RunReport
 
 FIRST_CHOICE = {"vmmc": "utlb", "mini": "mini", "unet": "unet-mm-pca200"}  # designs
@@ -87,7 +88,7 @@ def run_on_machines(
     stations = _stations(STATIONS[on], job, domains)
     for station in stations:
         cluster.start(station.node, station.run, tasks=placement.processes + SPARE_TASKS)
-    results = _results_of(cluster, job.waits)
+    results = _results_of(cluster, job.waits, options.get("faults"))
     memory = memory_at_homes(
         [(seat.domain, seat.coherence.homes) for each in stations for seat in each.seats.values()]
     )
@@ -104,22 +105,32 @@ def _stations(kind: type[Any], job: Job, domains: list[Domain]) -> list[Station]
     return [kind(job, [each for each in domains if each.node == node], node_of) for node in nodes]
 
 
-def _results_of(cluster: Any, waits: Waits) -> list[object]:
+def _results_of(cluster: Any, waits: Waits, faults: Faults | None) -> list[object]:
     """What all processes return.  Errors: ``SimulationError`` saying who waited for what."""
     try:
         of_nodes = cluster.run()
     except StuckError:
-        now = cluster.simulation.now / PS_PER_US
-        raise SimulationError(
-            f"nothing more can come at {now:,.1f} us of virtual time: {waits.text()}"
-        ) from None
+        said = "nothing more can come"
+    except WaitTimeoutError as error:
+        said = error.said
     except CarryingError as error:
-        now = cluster.simulation.now / PS_PER_US
-        said = waits.text()
-        raise SimulationError(
-            f"{error}, at {now:,.1f} us of virtual time{f': {said}' if said else ''}"
-        ) from None
-    return [result for of_node in of_nodes for result in of_node]
+        said = str(error)
+    else:
+        if None not in of_nodes:
+            return [result for of_node in of_nodes for result in of_node]
+        said = f"node {of_nodes.index(None)} has not ended its processes"
+    now = cluster.simulation.now
+    links = _dead({} if faults is None else faults.link_deaths, now)
+    nodes = _dead({} if faults is None else faults.node_deaths, now)
+    told = [f"{said}, at {now / PS_PER_US:,.1f} us of virtual time", waits.text(nodes)]
+    told += [f"link {number} died at {when}" for number, when in links.items()]
+    told += [f"node {number} died at {when}" for number, when in nodes.items()]
+    raise SimulationError("; ".join(filter(None, told)))
+
+
+def _dead(deaths: dict[int, int], now: int) -> dict[int, str]:
+    """What has died by then, and when."""
+    return {each: f"{when / PS_PER_US:,.1f} us" for each, when in deaths.items() if when <= now}
 
 
 def _pages_of_node(layout: Layout, placement: Placement) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from nicscope.apps.svm.wire import Caller
 
@@ -42,12 +42,13 @@ class Waits:
         yield
         self._now.remove(wait)  # by identity or value: equal ones are alike
 
-    def text(self) -> str:
-        """Who waits for what."""
+    def text(self, dead: Collection[int] = ()) -> str:
+        """Who waits for what, but on nodes that are ``dead``."""
+        alive = [wait for wait in self._now if wait.node not in dead]
         first = [
             f"process {wait.process} of node {wait.node} has waited for {wait.what} since "
             f"{wait.since_us:,.1f} us"
-            for wait in sorted(self._now, key=lambda wait: wait.since_us)[:SHOWN]
+            for wait in sorted(alive, key=lambda wait: wait.since_us)[:SHOWN]
         ]
-        more = len(self._now) - len(first)
+        more = len(alive) - len(first)
         return "; ".join([*first, *([f"{more} more wait"] if more else [])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import Annotated
 
@@ -41,7 +42,8 @@ def list_(as_json: AsJson = False) -> None:
 @app.command(
     epilog="Examples:\n\n"
     "[bold]nicscope apps run fft --size 64K --out fft.parquet[/bold]\n\n"
-    "[bold]nicscope apps run radix --size 4M --nodes 4 --processes 4 --json[/bold]"
+    "[bold]nicscope apps run radix --size 4M --nodes 4 --processes 4 --json[/bold]\n\n"
+    "[bold]nicscope apps run fft --nodes 8 --processes 1 --out fft.program.parquet[/bold]"
 )
 def run(
     name: Annotated[
@@ -65,10 +67,11 @@ def run(
     ] = False,
     seed: Annotated[int, option("N", "Of its input.", min=0)] = 0,
     out: Annotated[
-        Path | None,
+        list[Path] | None,
         option(
             "FILE",
-            "A trace (Parquet) of what it asks of network interfaces.",
+            "A trace of what it asks of network interfaces (.parquet), or of what its processes "
+            "do and wait for (.program.parquet); may be given twice.",
             parser=output_path,
         ),
     ] = None,
@@ -96,10 +99,9 @@ def run(
             print_json(report.as_json())
         else:
             report.show()
-            print_written([] if out is None else [out])
+            print_written(out or [])
 
-    if out is None:
-        work()
-        return
-    with text_beside(out, as_json):
+    with contextlib.ExitStack() as beside:
+        for each in out or []:
+            beside.enter_context(text_beside(each, as_json))
         work()

@@ -9,6 +9,7 @@ from nicscope.library.command import whole
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from nicscope.reports.applications import ShownApplication, ShownApplications
@@ -38,7 +39,7 @@ def run_app(
     processes: int = 4,
     private: bool = False,
     seed: int = 0,
-    out: str | Path | None = None,
+    out: str | Path | Sequence[str | Path] | None = None,
     with_initial: bool = False,
 ) -> ShownApplication:
     """Run a parallel program on shared virtual memory, check its result, and keep its requests.
@@ -50,7 +51,8 @@ def run_app(
         processes: of each.
         private: every process has copies of pages of its own; else those of a node share theirs.
         seed: of its input.
-        out: a trace (Parquet) of what it asked of network interfaces; None: none.
+        out: a trace of what it asked of network interfaces (``.parquet``), or of what its
+            processes did and waited for (``.program.parquet``); several in a list; None: none.
         with_initial: the trace also holds the first distribution of data.
 
     Errors: ``NicscopeError`` for what cannot run, and if the result is wrong.
@@ -60,15 +62,21 @@ def run_app(
 
     from nicscope.outputs import check_output
     from nicscope.reports.applications import ShownApplication
+    from nicscope.studies.application_programs import write_application_program
     from nicscope.studies.applications import placed, run_application, write_requests
+    from nicscope.traces.programs.schema import ENDING
 
-    if out is not None:  # refused before anything runs
-        is_stream = check_output(Path(out)).is_stream
-        if Path(out).suffix != ".parquet" and not is_stream:
+    named = [] if out is None else [out] if isinstance(out, str | Path) else out
+    outs = [Path(each) for each in named]
+    for path in outs:  # refused before anything runs
+        is_stream = check_output(path).is_stream
+        if path.suffix != ".parquet" and not is_stream:
             raise OutputError(
-                f"{out}: a trace in Parquet is written; name it .parquet, and have "
+                f"{path}: a trace in Parquet is written; name it .parquet, and have "
                 "'nicscope trace convert' make another of it"
             )
+    if len({*outs}) < len(outs):
+        raise OutputError(f"{outs[-1]}: is named twice; name a trace of each kind")
     for called, count, least in (
         ("nodes", nodes, 1),
         ("processes", processes, 1),
@@ -78,7 +86,10 @@ def run_app(
             raise StudyError(f"{called} must be at least {least}, got {count}")
     placement = placed(nodes, processes, private=private)
     with progress(f"running {name}", "phases") as watch:
-        found = run_application(name, size, placement, seed, watch)
-    if out is not None:
-        write_requests(found, Path(out), with_initial=with_initial)
+        found = run_application(name, size, placement, seed, watch, with_initial=with_initial)
+    for path in outs:
+        if path.name.endswith(ENDING):
+            write_application_program(found, path)
+        else:
+            write_requests(found, path, with_initial=with_initial)
     return ShownApplication(found)

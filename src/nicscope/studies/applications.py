@@ -17,6 +17,7 @@ from nicscope.apps.splash.water_nsquared import water_nsquared
 from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm.records import SHARED_BASE
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.wire import Costs
 from nicscope.config.byte_size import read_bytes
 from nicscope.errors import SimulationError, StudyError, did_you_mean
 from nicscope.interfaces.run_report import on_run
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.splash.program import SharedProgram
+    from nicscope.apps.svm.program_record import ProgramRecord
 
 
 class Printed(NamedTuple):
@@ -109,6 +111,13 @@ class Traffic(NamedTuple):
     process_pages: int  # distinct pairs of process and page
 
 
+class SharedMemory(NamedTuple):
+    """How much of it a program has."""
+
+    byte_count: int
+    page_bytes: int
+
+
 class ApplicationRun(NamedTuple):
     """What has come of a program whose result was right."""
 
@@ -124,15 +133,32 @@ class ApplicationRun(NamedTuple):
     columns: dict[str, NDArray[Any]]  # of its requests
     traffic: list[Traffic]
     printed: Printed | None  # of a run at the paper's size, on as many processes
+    program: ProgramRecord  # what each process did
+    memory: SharedMemory
+    costs: Costs  # under which it ran
 
     def to_json(self) -> dict[str, Any]:
-        """All but the requests."""
+        """All but the requests and the program."""
         fields = self._asdict()
-        del fields["columns"]
+        for name in ("columns", "program", "memory", "costs"):
+            del fields[name]
         fields["placement"] = self.placement._asdict()
         fields["traffic"] = [each._asdict() for each in self.traffic]
         fields["printed"] = None if self.printed is None else self.printed._asdict()
         return fields
+
+    def origin(self) -> dict[str, Any]:
+        """Where a trace of it comes from."""
+        private = self.placement.are_copies_private
+        return {
+            "program": self.name,
+            "problem_size": self.size,
+            "nodes": self.placement.nodes,
+            "processes_per_node": self.placement.processes,
+            "copies": "of each process" if private else "of each node",
+            "seed": self.seed,
+            "recorder": "nicscope apps run",
+        }
 
 
 def placed(nodes: int, processes: int, *, private: bool = False) -> Placement:
@@ -146,10 +172,13 @@ def run_application(
     placement: Placement,
     seed: int = 0,
     watch: Callable[[int, int], None] | None = None,
+    *,
+    with_initial: bool = False,
 ) -> ApplicationRun:
     """Run a program and check its result.
 
-    ``watch`` is told how many of ``PHASES`` are over, of how many.
+    ``watch`` is told how many of ``PHASES`` are over, of how many.  ``with_initial``: what each
+    process did, as it is recorded, includes the first distribution of data.
     Errors: ``StudyError`` for a name or a size that is none, and if the result is wrong;
     ``SimulationError`` for a size that the processes cannot share, ``RoomError`` for one that does
     not fit into memory.
@@ -178,7 +207,15 @@ def run_application(
     )
     over()
     with on_run(lambda _: None):  # who watches is told by phases, not of virtual time
-        run = run_on_shared_memory(program.body, program.layout, placement, program.set_up)
+        costs = Costs()
+        run = run_on_shared_memory(
+            program.body,
+            program.layout,
+            placement,
+            program.set_up,
+            costs,
+            with_initial=with_initial,
+        )
     over()
     try:
         program.check(run)
@@ -199,6 +236,9 @@ def run_application(
         columns,
         [_traffic(columns, node, program.layout.page_bytes) for node in range(placement.nodes)],
         application.printed if is_as_paper and placement == PAPERS_PLACEMENT else None,
+        run.records.program,
+        SharedMemory(program.layout.pages * program.layout.page_bytes, program.layout.page_bytes),
+        costs,
     )
 
 
@@ -245,15 +285,5 @@ def write_requests(run: ApplicationRun, path: Path, *, with_initial: bool = Fals
     rows = len(columns["time_ns"])
     if not rows:
         raise StudyError(f"{run.name} asks no network interface for anything on one node")
-    private = run.placement.are_copies_private
-    origin = {
-        "program": run.name,
-        "problem_size": run.size,
-        "nodes": run.placement.nodes,
-        "processes_per_node": run.placement.processes,
-        "copies": "of each process" if private else "of each node",
-        "seed": run.seed,
-        "recorder": "nicscope apps run",
-    }
-    write_trace(path, columns, TraceMetadata(origin=origin))
+    write_trace(path, columns, TraceMetadata(origin=run.origin()))
     return rows

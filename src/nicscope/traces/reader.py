@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
 from nicscope.traces.columns import DAMAGE, TYPES, Checker, as_schema, may_hold, op_codes
-from nicscope.traces.files import MAGIC, check_footer, first_line, open_bytes
+from nicscope.traces.files import MAGIC, first_line, open_bytes
+from nicscope.traces.parquet import ParquetRows
+from nicscope.traces.programs.schema import is_program
 from nicscope.traces.schema import (
     FIRST_RECEIVE,
     METADATA_KEY,
@@ -30,11 +31,6 @@ if TYPE_CHECKING:
     from nicscope.inputs import Input
 
 BATCH_ROWS = 1 << 17  # about 5 MB of columns: still in the cache when the consumer gets them
-# A larger column chunk is read through a window, so that even one giant row group is never in
-# memory as a whole.  A smaller one is read at once: through a window the library believes a damaged
-# page that says that it has 2 GiB, and makes room for it.
-CHUNK_BYTES = 1 << 24
-WINDOW_BYTES = 1 << 22
 
 
 class Trace:
@@ -122,56 +118,6 @@ class _Source(Protocol):
         """Arrow record batches of ``columns``, at most ``max_rows`` rows each."""
 
 
-class _File:
-    """A Parquet file, open for as long as its trace is in use."""
-
-    def __init__(self, source: Input) -> None:
-        self._source = source
-        self.path: Path | None = source.at_rest()
-        self.byte_count = source.byte_count or 0
-        try:
-            check_footer(self.path, source.name)
-            footer = pq.read_metadata(self.path)
-            self.schema = footer.schema.to_arrow_schema()
-            _check_columns(source.name, self.schema)
-            # ``op`` stays dictionary-encoded in memory: six strings and one code per row.
-            self._file = pq.ParquetFile(
-                self.path,
-                metadata=footer,
-                read_dictionary=["op"],
-                buffer_size=_window(footer),
-                pre_buffer=False,
-                page_checksum_verification=True,  # where there are checksums
-            )
-        except DAMAGE as error:
-            raise TraceError(
-                f"{source.name}: damaged or truncated Parquet file: {first_line(error)}; "
-                "record or copy it again"
-            ) from error
-        groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
-        if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
-            raise TraceError(
-                f"{source.name}: damaged: its row groups have {sum(groups)} rows, not "
-                f"{footer.num_rows}; record or copy it again"
-            )
-        self.rows = footer.num_rows
-        self.metadata: bytes | None = (footer.metadata or {}).get(METADATA_KEY)
-
-    def record_batches(self, columns: list[str], max_rows: int) -> Iterator[Any]:
-        batches: Iterator[Any] = self._file.iter_batches(max_rows, columns=columns)
-        return batches
-
-
-def _window(footer: Any) -> int:
-    """Bytes of a column chunk to read at a time; 0: all of it.
-
-    By what row groups say of themselves: asked of a damaged column, the library ends the process.
-    """
-    groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
-    sizes = [group.total_byte_size // max(group.num_columns // 2, 1) for group in groups]
-    return 0 if max(sizes, default=0) <= CHUNK_BYTES else WINDOW_BYTES
-
-
 class _Table:
     """A table in memory."""
 
@@ -221,7 +167,7 @@ def trace_of(source: Input) -> Trace:
             f"{source.name}: not a Parquet file; 'nicscope trace convert IN OUT.parquet' makes one "
             "of strace, lackey, CSV and oracleGeneral files"
         )
-    file = _File(source)
+    file = ParquetRows(source, _check_columns, ["op"])
     return _trace(source.name, file.rows, file.metadata, file)
 
 
@@ -272,6 +218,11 @@ def _values(column: Any) -> NDArray[Any]:
 
 
 def _check_columns(name: str, schema: Any) -> None:
+    if is_program(schema):
+        raise TraceError(
+            f"{name}: is a program trace; 'nicscope simulate' times it, and 'nicscope trace "
+            "convert IN.program.parquet OUT.parquet' has its requests"
+        )
     for column in REQUIRED_COLUMNS | OPTIONAL_COLUMNS:
         places = schema.get_all_field_indices(column)
         if len(places) > 1:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from nicscope.outputs import whole_file
 from nicscope.traces.columns import TYPES, Checker, array_of, as_schema, op_array, op_column
-from nicscope.traces.files import SignedFile
+from nicscope.traces.parquet import ROW_GROUP_ROWS, SignedParquet
 from nicscope.traces.reader import requests_of
-from nicscope.traces.schema import METADATA_KEY, REQUIRED_COLUMNS, TraceMetadata
+from nicscope.traces.schema import REQUIRED_COLUMNS, TraceMetadata
 from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:
-    from nicscope.traces.schema import Requests
+    import contextlib
 
-ROW_GROUP_ROWS = 1 << 20
+    from nicscope.traces.schema import Requests
 
 
 class TraceWriter(WholeWriter):
@@ -31,15 +28,11 @@ class TraceWriter(WholeWriter):
         self._checker = Checker(str(path))
         self._pending: list[Any] = []
         self._pending_rows = 0
-        self._sink: Any = None
-        self._signed: Any = None
         self._schema: Any = None
         self._file: Any = None
 
     def _open(self, opening: contextlib.ExitStack) -> None:
-        self._sink = opening.enter_context(whole_file(self.path))
-        self._signed = SignedFile(self._sink)
-        opening.callback(self._close_file)
+        self._file = SignedParquet(self.path, opening)
 
     def write(self, columns: Mapping[str, Any] | Any) -> None:
         """Append requests: columns of equal length (NumPy, Arrow, lists), or a table.
@@ -70,34 +63,14 @@ class TraceWriter(WholeWriter):
             self._flush()
 
     def _flush(self) -> None:
-        if self._file is None:
-            self._file = pq.ParquetWriter(
-                self._signed,
-                self._schema,
-                compression="zstd",
-                use_dictionary=True,
-                write_page_checksum=True,
-            )
         table = pa.Table.from_batches(self._pending, self._schema)
         self._pending, self._pending_rows = [], 0
-        self._file.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        self._file.write(table)
 
     def _finish(self) -> None:
         if self._pending:
             self._flush()
-        self._file.add_key_value_metadata({METADATA_KEY: self.metadata.to_json()})
-        file, self._file = self._file, None
-        self._signed.hold()
-        file.close()
-        self._signed.finish()
-
-    def _close_file(self) -> None:
-        """Let go of a file that is given up; a stream gets no end that looks like a whole one."""
-        file, self._file = self._file, None
-        if file is not None:
-            self._sink.raw.give_up()
-            with contextlib.suppress(OSError, pa.ArrowException):
-                file.close()
+        self._file.finish(self.metadata.to_json())
 
 
 def write_trace(

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from nicscope.apps.svm.domain import Elsewhere
     from nicscope.apps.svm.locks import Lock
     from nicscope.apps.svm.notices import Notices
+    from nicscope.apps.svm.program_record import ProgramRecord
     from nicscope.apps.svm.wire import Costs, Wire
+    from nicscope.interfaces.gates import Gate
 
 NO_HOME = -1
 
@@ -32,6 +34,7 @@ class Coherence:
         notices: Notices,
         wire: Wire,
         costs: Costs,
+        record: ProgramRecord,
         *,
         is_eager: bool = False,
     ) -> None:
@@ -48,6 +51,7 @@ class Coherence:
         self._notices = notices
         self._wire = wire
         self._costs = costs
+        self._record = record
         self._is_eager = is_eager
 
     async def open(self, caller: Caller) -> None:
@@ -61,9 +65,9 @@ class Coherence:
         while mapped[page] < least:
             if page in domain.leaving and not domain.is_valid[page]:
                 # At its home it lacks what this domain wrote.
-                await domain.leaving[page].wait(caller.endpoint)
+                await self._wait(caller, domain.leaving[page])
             elif page in domain.coming:
-                await domain.coming[page].wait(caller.endpoint)
+                await self._wait(caller, domain.coming[page])
             elif self.homes[page] == NO_HOME:
                 await self._settle(caller, page)
                 self._map(domain, process, page)
@@ -71,13 +75,23 @@ class Coherence:
                 await self._fetch(caller, page, self.domains[self.homes[page]])
                 self._map(domain, process, page)
             elif mapped[page] == UNMAPPED:
-                await self._wire.spend(caller, self._costs.local_miss)
+                await self._serve(caller, self._costs.local_miss)
                 self._map(domain, process, page)
             else:
-                await self._wire.spend(caller, self._costs.write_fault)
+                await self._serve(caller, self._costs.write_fault)
                 if domain.is_valid[page] and mapped[page] == READABLE:
                     at_home = bool(self.homes[page] == domain.number)
                     domain.let_write(process, page, at_home=at_home)
+
+    async def _wait(self, caller: Caller, gate: Gate) -> None:
+        """Wait for what another brings, here or home."""
+        await gate.wait(caller.endpoint)
+        self._record.passed(caller, gate)
+
+    async def _serve(self, caller: Caller, microseconds: float) -> None:
+        """Have the caller's CPU serve a fault by itself."""
+        self._record.compute(caller, microseconds)
+        await self._wire.spend(caller, microseconds)
 
     def _map(self, domain: Domain, process: int, page: int) -> None:
         """The process may read the page, if the copy is still good after all that time."""
@@ -88,12 +102,13 @@ class Coherence:
     async def _settle(self, caller: Caller, page: int) -> None:
         """The first domain to touch a page is its home; what it held before is copied there."""
         domain, creator = caller.domain, self.domains[0]
-        with domain.awaiting(page):
+        with domain.awaiting(page) as gate:
             self.homes[page] = await self._wire.claim(caller, page)
             if self.homes[page] != domain.number:
                 return
             if self.is_initial[page] and domain is not creator:
                 await self._wire.fetch(caller, page, creator, is_initial=True)
+                self._record.opens(caller, gate)
             self._wire.settle(caller, page)
             domain.is_valid[page] = True
 
@@ -101,11 +116,12 @@ class Coherence:
         """Bring a page from its home, where it may still be on its way itself."""
         domain = caller.domain
         if page in home.coming:
-            await home.coming[page].wait(caller.endpoint)
+            await self._wait(caller, home.coming[page])
             return
         before = domain.outdated[page]
-        with domain.awaiting(page):
+        with domain.awaiting(page) as gate:
             await self._wire.fetch(caller, page, home)
+            self._record.opens(caller, gate)
         domain.is_valid[page] = domain.outdated[page] == before
 
     async def flush(self, caller: Caller, processes: Iterable[int] | None = None) -> None:
@@ -124,7 +140,7 @@ class Coherence:
             elif self.homes[page] == domain.number:
                 self._wire.publish(caller, page)
         for gate in [*domain.leaving.values()]:
-            await gate.wait(caller.endpoint)
+            await self._wait(caller, gate)
         self._notices.end_interval(domain.number, domain.unannounced)
         domain.unannounced.clear()
 
@@ -133,6 +149,7 @@ class Coherence:
         try:
             await self._wire.deposit(caller, diff, self.domains[self.homes[diff.page]])
         finally:
+            self._record.opens(caller, caller.domain.leaving[diff.page])
             caller.domain.arrive(diff.page)
 
     def _outdate(self, domain: Domain, clock: NDArray[np.int64]) -> list[Diff]:
@@ -162,7 +179,10 @@ class Coherence:
             await self._wire.spend(caller, self._costs.remote_lock)
             if lock.clock is None:  # its last domain has kept to itself what it wrote
                 behind = self.here[lock.domain]
-                await self.flush(Caller(caller.endpoint, behind, behind.protocol_pid))
+                there = Caller(caller.endpoint, behind, behind.protocol_pid)
+                self._record.begin_for(there, caller)
+                await self.flush(there)
+                self._record.end_for(there, caller)
                 lock.clock = self._notices.clocks[lock.domain].copy()
             await self.learn(caller, lock.clock)
         lock.domain = domain.number

@@ -89,11 +89,11 @@ class Domain:
         return found
 
     @contextlib.contextmanager
-    def awaiting(self, page: int) -> Iterator[None]:
+    def awaiting(self, page: int) -> Iterator[Gate]:
         """The page is on its way here as long as this lasts; others of the domain wait for it."""
         gate = self.coming[page] = Gate()
         try:
-            yield
+            yield gate
         finally:
             del self.coming[page]
             gate.open()

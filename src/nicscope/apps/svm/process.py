@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from nicscope.apps.svm.coherence import Coherence
     from nicscope.apps.svm.layout import SharedArray
+    from nicscope.apps.svm.program_record import ProgramRecord
     from nicscope.apps.svm.synchronization import Synchronization
     from nicscope.apps.svm.wire import Caller, Costs
 
@@ -32,6 +33,7 @@ class Process:
         caller: Caller,
         coherence: Coherence,
         costs: Costs,
+        record: ProgramRecord,
         synchronization: Synchronization,
     ) -> None:
         self.number = number
@@ -39,6 +41,7 @@ class Process:
         self._caller = caller
         self._coherence = coherence
         self._costs = costs
+        self._record = record
         self._synchronization = synchronization
         self._mapped = caller.domain.mapped[caller.domain.local[number]]
         self._accesses = 0  # that have taken no time yet
@@ -109,6 +112,7 @@ class Process:
         accesses += self._accesses
         self._accesses = 0
         if accesses:
+            self._record.compute(self._caller, accesses * self._costs.access)
             await self._caller.endpoint.sleep(accesses * self._costs.access)
 
     async def acquire(self, name: object) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from nicscope.apps.svm.diffs import Diff
     from nicscope.apps.svm.domain import Domain, Elsewhere
+    from nicscope.apps.svm.program_record import ProgramRecord
     from nicscope.apps.svm.wire import Caller
 
 SHARED_BASE = 1 << 32  # virtual address of shared memory, in every process
@@ -35,7 +36,8 @@ COLUMNS = {
 class Records:
     """Rows of a trace, and how often what was done."""
 
-    def __init__(self, page_bytes: int = PAGE) -> None:
+    def __init__(self, program: ProgramRecord, page_bytes: int = PAGE) -> None:
+        self.program = program
         self._page_bytes = page_bytes
         self._rows: list[tuple[int, int, int, int, int, int, int, bool]] = []
         self.fetches = 0
@@ -52,6 +54,7 @@ class Records:
         to = (home.node, is_initial)
         self._add(caller, SEND, CONTROL_BASE, REQUEST_BYTES, *to)
         self._add(caller, READ, self._address(page), self._page_bytes, *to)
+        self.program.fetch(caller, page, home, is_initial=is_initial)
 
     def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
         """A diff is written to its page's home from where its first word lies.
@@ -63,6 +66,7 @@ class Records:
         length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
         address = self._address(diff.page) + diff.first_byte
         self._add(caller, WRITE, address, length, home.node, False)
+        self.program.deposit(caller, diff, home)
 
     def columns(self) -> dict[str, NDArray[np.generic]]:
         """The rows, rising in time."""

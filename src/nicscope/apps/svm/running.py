@@ -8,6 +8,7 @@ from nicscope.apps.svm.coherence import Coherence
 from nicscope.apps.svm.domain import Domain
 from nicscope.apps.svm.notices import Notices
 from nicscope.apps.svm.process import Process
+from nicscope.apps.svm.program_record import ProgramRecord
 from nicscope.apps.svm.records import Records
 from nicscope.apps.svm.synchronization import LogicalSynchronization
 from nicscope.apps.svm.wire import Caller, Costs, LogicalWire
@@ -56,29 +57,35 @@ def run_on_shared_memory(
     placement: Placement,
     set_up: SetUp | None = None,
     costs: Costs | None = None,
+    *,
+    with_initial: bool = False,
 ) -> Run:
     """Run ``program`` once in every process, with the arrays of ``layout`` in shared memory.
 
     ``set_up`` writes what stands in them before the processes are made; it is called with what
-    gives it an array to write.  Errors: ``SimulationError`` for a placement without processes.
+    gives it an array to write.  ``with_initial``: its program is recorded with the first
+    distribution of that.  Errors: ``SimulationError`` for a placement without processes.
     """
     if placement.nodes < 1 or placement.processes < 1:
         raise SimulationError("a program has at least one process on at least one node")
     costs = costs or Costs()
-    records = Records(layout.page_bytes)
+    record = ProgramRecord(placement.processes, layout.page_bytes, with_initial=with_initial)
+    records = Records(record, layout.page_bytes)
     domains = domains_of(layout, placement)
-    coherence = Coherence(domains, Notices(len(domains)), LogicalWire(costs, records), costs)
+    coherence = Coherence(
+        domains, Notices(len(domains)), LogicalWire(costs, records), costs, record
+    )
     cluster = Cluster(PLATFORM, nodes=max(2, placement.nodes), host_bytes=1 << 20)
     if set_up is not None:
         set_up(lambda array: array.in_bytes(domains[0].memory))
         coherence.is_initial[:] = domains[0].memory.any(axis=1)
     many = placement.nodes * placement.processes
-    synchronization = LogicalSynchronization(many, coherence, costs)
+    synchronization = LogicalSynchronization(many, coherence, costs, record)
 
     def started(number: int, domain: Domain) -> Callable[[Any], Coroutine[Any, Any, object]]:
         async def process(endpoint: Any) -> object:
             caller = Caller(endpoint, domain, number % placement.processes)
-            shared = Process(number, many, caller, coherence, costs, synchronization)
+            shared = Process(number, many, caller, coherence, costs, record, synchronization)
             await coherence.open(caller)
             await shared.barrier()
             result = await program(shared)

@@ -11,6 +11,7 @@ from nicscope.interfaces.gates import Gate
 
 if TYPE_CHECKING:
     from nicscope.apps.svm.coherence import Coherence
+    from nicscope.apps.svm.program_record import ProgramRecord
     from nicscope.apps.svm.wire import Caller, Costs
 
 
@@ -30,9 +31,12 @@ class Synchronization(Protocol):
 class LogicalSynchronization:
     """All see the same locks and the same barrier; each takes the time that it costs."""
 
-    def __init__(self, processes: int, coherence: Coherence, costs: Costs) -> None:
+    def __init__(
+        self, processes: int, coherence: Coherence, costs: Costs, record: ProgramRecord
+    ) -> None:
         self._coherence = coherence
         self._costs = costs
+        self._record = record
         self._locks: defaultdict[object, Lock] = defaultdict(Lock)
         self._barrier = Barrier(processes)
 
@@ -41,6 +45,7 @@ class LogicalSynchronization:
         lock = self._locks[name]
         if lock.holder == process:
             raise held_already(process, name)
+        self._record.ask(caller, name)
         if lock.holder is None:
             lock.holder = process
         else:
@@ -55,10 +60,12 @@ class LogicalSynchronization:
         if lock.holder != process:
             raise not_held(process, name)
         await self._coherence.release(caller, lock)
+        self._record.let_go(caller, name)
         lock.hand_on()
 
     async def meet(self, caller: Caller, process: int) -> None:  # noqa: ARG002 - they are counted
         """Wait for all; the last one has every domain know what any does."""
+        self._record.meet(caller)
         gate = self._barrier.come()
         if gate is None:
             self._coherence.meet()

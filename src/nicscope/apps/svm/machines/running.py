@@ -8,6 +8,7 @@ from nicscope.apps.svm.domain import Elsewhere
 from nicscope.apps.svm.layout import PAGE
 from nicscope.apps.svm.machines.station import SPARE_TASKS, STATIONS, Job, Station
 from nicscope.apps.svm.machines.waits import CarryingError, Waits
+from nicscope.apps.svm.program_record import ProgramRecord
 from nicscope.apps.svm.records import Records
 from nicscope.apps.svm.running import Run, domains_of, memory_at_homes
 from nicscope.apps.svm.wire import Costs
@@ -80,7 +81,7 @@ def run_on_machines(
         places=[Elsewhere(domain.number, domain.node) for domain in domains],
         is_initial=domains[0].memory.any(axis=1),
         costs=Costs(),
-        records=Records(layout.page_bytes),
+        records=Records(ProgramRecord(placement.processes), layout.page_bytes),
         waits=Waits(),
         processes=placement.nodes * placement.processes,
         each=placement.processes,

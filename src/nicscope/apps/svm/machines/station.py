@@ -105,7 +105,8 @@ class Station(ABC):
             *job.places[domain.number + 1 :],
         ]
         wire = self._wire(questions, near)
-        coherence = Coherence(known, notices, wire, job.costs, is_eager=True)
+        record = job.records.program
+        coherence = Coherence(known, notices, wire, job.costs, record, is_eager=True)
         coherence.is_initial[:] = job.is_initial
         meeting = LetterSynchronization(coherence, notices, questions, job.costs, job.waits)
         homes = PageHomes(self.mail)
@@ -116,7 +117,13 @@ class Station(ABC):
         job = self.job
         caller = Caller(endpoint, seat.domain, number % job.each)
         shared = Process(
-            number, job.processes, caller, seat.coherence, job.costs, seat.synchronization
+            number,
+            job.processes,
+            caller,
+            seat.coherence,
+            job.costs,
+            job.records.program,
+            seat.synchronization,
         )
         await shared.barrier()
         result = await job.body(shared)

@@ -1,0 +1,214 @@
+"""What is recorded of a run on shared memory: all that it asked for, waiting for what it did."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import nicscope as ns
+from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.errors import OutputError
+from nicscope.traces.programs.building import ProgramBuilder
+from nicscope.traces.programs.reader import read_program
+from nicscope.traces.programs.schema import Operation, ProgramMetadata
+from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import Op
+from oracle.program_execution import Execution
+
+PLACEMENTS = [
+    {"nodes": 4, "processes": 1},
+    {"nodes": 2, "processes": 2},
+    {"nodes": 2, "processes": 2, "private": True},
+]
+PROGRAMS = [("fft", "1K"), ("radix", "4K"), ("water-nsquared", "27"), ("raytrace", "16")]
+
+
+@pytest.fixture(params=PLACEMENTS, ids=str)
+def placement(request):
+    return request.param
+
+
+@pytest.fixture(params=[False, True], ids=["", "initial"])
+def with_initial(request):
+    return request.param
+
+
+def recorded(tmp_path, name, size, **options):
+    outs = [tmp_path / "t.parquet", tmp_path / "t.program.parquet"]
+    ns.run_app(name, size, out=outs, **options)
+    return open_trace(outs[0]).read(), read_program(outs[1])
+
+
+@pytest.mark.parametrize(("name", "size"), PROGRAMS)
+def test_a_program_moves_what_its_requests_do(tmp_path, name, size, placement, with_initial):
+    requests, program = recorded(tmp_path, name, size, **placement, with_initial=with_initial)
+
+    node = np.array(program.metadata.nodes_of_processes)[program.process_of_rows()]
+    moved = Counter(
+        (Operation(kind).name, *row)
+        for kind, *row in zip(
+            program.operation.tolist(),
+            node.tolist(),
+            program.address.tolist(),
+            program.length.tolist(),
+            strict=True,
+        )
+        if kind in (Operation.FETCH, Operation.DEPOSIT)
+    )
+    asked = Counter(
+        ({Op.READ: "FETCH", Op.WRITE: "DEPOSIT"}[kind], *row)
+        for kind, *row in zip(
+            requests.op.tolist(),
+            requests.node.tolist(),
+            requests.address.tolist(),
+            requests.length.tolist(),
+            strict=True,
+        )
+        if kind != Op.SEND
+    )
+    assert moved == asked
+    assert any("--with-initial" in each for each in program.metadata.left_out) != with_initial
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_order_that_its_waits_allow_comes_to_a_stop(tmp_path, placement, seed):
+    _, program = recorded(tmp_path, "water-nsquared", "8", **placement)
+    assert {Operation.LOCK, Operation.DEPOSIT} <= {*program.operation.tolist()}
+    assert program.after_others is not None or placement["processes"] == 1
+
+    order = Execution(program, random.Random(seed).choice).run()
+
+    assert len(order) == program.rows
+
+
+def run(body, layout, nodes, processes=1):
+    run_ = run_on_shared_memory(body, layout, Placement(nodes, processes))
+    return run_.records.program
+
+
+def said(record, process):
+    return [
+        (row.operation, row.length or row.name or row.duration_ns)
+        for row in record.rows_of(process)
+    ]
+
+
+def test_computing_is_accesses_and_faults_that_the_cpu_serves_itself():
+    layout = Layout()
+    array = layout.array("a", 100, np.int32)
+
+    async def body(process):
+        (await process.write(array))[:] = 1
+        process.work(900)
+
+    record = run(body, layout, 1)
+
+    faults, accesses = 25_000, 1000 * 12  # nothing is there before: the first touch costs nothing
+    assert said(record, 0) == [
+        ("barrier", 0),
+        ("compute", faults + accesses),
+        ("barrier", 0),
+    ]
+
+
+def test_a_diff_of_who_had_a_lock_is_its_row_for_which_the_next_waits():
+    layout = Layout()
+    array = layout.array("a", 1024, np.int32)
+
+    async def body(process):
+        if process.number == 0:
+            await process.read(array)  # its home
+        await process.barrier()
+        if process.number == 2:
+            await process.compute(100_000)
+        if process.number:
+            await process.acquire("lock")
+            (await process.write(array))[process.number] = 7
+            await process.release("lock")
+        await process.compute(200_000)  # no barrier yet, where each brings home its own
+
+    record = run(body, layout, 3)
+
+    deposits = [
+        (process, place)
+        for process in range(3)
+        for place, row in enumerate(record.rows_of(process))
+        if row.operation == "deposit"
+    ]
+    asking = [row.operation for row in record.rows_of(2)].index("lock")
+    mine = [place for process, place in deposits if process == 1]
+    flush = record.rows_of(1)[mine[0]]
+    assert flush.after == ()
+    assert flush.after_others == ((2, asking),)
+    assert record.rows_of(2)[asking + 1].after_others == ((1, mine[-1]),)
+    assert record.rows_of(1)[mine[-1] + 1].after == (mine[0] - 1,)
+    assert record.rows_of(2)[asking].after_start_others[0][0] == 1
+
+
+def test_who_waits_for_a_page_that_another_brings_waits_for_its_fetch():
+    layout = Layout()
+    array = layout.array("a", 1024, np.int32)
+
+    async def body(process):
+        if process.number == 0:
+            (await process.write(array))[:] = 1
+        await process.barrier()
+        await process.read(array)
+
+    record = run(body, layout, 2, 2)
+
+    fetches = [
+        (process, place)
+        for process in (2, 3)
+        for place, row in enumerate(record.rows_of(process))
+        if row.operation == "fetch"
+    ]
+    assert len(fetches) == 1
+    (brings, place), waits = fetches[0], 5 - fetches[0][0]
+    waiting = [row for row in record.rows_of(waits) if row.after_others]
+    assert waiting[0].after_others == ((brings, place),)
+    assert waiting[0].operation == "compute"
+
+
+def test_locks_are_asked_for_as_they_were_so_that_nobody_waits_for_whom_it_keeps_out():
+    layout = Layout()
+    array = layout.array("a", 1024, np.int32)
+
+    async def body(process):
+        if process.number == 0:
+            (await process.write(array))[:] = 1
+        await process.barrier()
+        if process.number == 3:
+            await process.compute(500)
+        if process.number in (2, 3):
+            await process.acquire("lock")
+        if process.number == 2:
+            await process.release("lock")
+        await process.read(array)  # 3 waits for the page that 2 brings
+        if process.number == 3:
+            await process.release("lock")
+
+    record = run(body, layout, 2, 2)
+    made = ProgramBuilder(
+        ProgramMetadata(nodes_of_processes=[0, 0, 1, 1], memory_bytes=layout.pages * 4096)
+    )
+    for process in range(4):
+        for row in record.rows_of(process):
+            fields = row._asdict()
+            made.add(process, Operation[fields.pop("operation").upper()], **fields)
+    program = made.trace()
+
+    order = Execution(program, max).run()  # the last process first, wherever it may
+
+    assert len(order) == program.rows
+
+
+def test_a_trace_of_each_kind_is_named_once(tmp_path):
+    out = tmp_path / "t.parquet"
+
+    with pytest.raises(OutputError, match="named twice"):
+        ns.run_app("fft", "1K", out=[out, out])

@@ -8,7 +8,9 @@ import pytest
 from nicscope.apps.splash import barnes as barnes_module
 from nicscope.apps.splash.barnes import barnes
 from nicscope.apps.splash.costzones import curve
+from nicscope.apps.splash.gravity import Pull, pull_of_all
 from nicscope.apps.splash.octree import Builder, eighths, lay_out
+from nicscope.apps.splash.plummer import plummer
 from nicscope.apps.svm.layout import Layout
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
@@ -213,3 +215,31 @@ def test_hilberts_curve_goes_from_each_eighth_to_the_next_across_a_side():
 
     assert len(np.unique(along, axis=0)) == 512
     assert (np.abs(np.diff(along, axis=0)).sum(axis=1) == 1).all()
+
+
+def test_what_is_far_acts_with_its_quadrupole_moment(monkeypatch):
+    """Without it the same bodies are pulled with several times the error."""
+    program = barnes(400, 2, seed=5)
+    run = run_of(program, Placement(2, 1))
+    end = bodies_of(program, run)
+    positions, _ = plummer(400, 5)
+    wanted = pull_of_all(positions, end["mass"], np.arange(400))
+    add = Pull.add
+    monkeypatch.setattr(Pull, "add", lambda pull, *rest: add(pull, *rest[:3]))
+    points = bodies_of(program, run_of(program, Placement(2, 1)))
+
+    def error(found):
+        return np.linalg.norm(found["acc"] - wanted, axis=1).sum()
+
+    assert 2 * error(end) < error(points)
+
+
+def test_the_roots_moment_is_that_of_all_bodies():
+    program = barnes(120, 3, seed=2)
+    run = run_of(program, Placement(3, 1))
+    root = run.array(program.layout.arrays["cells"])[0]
+    positions, _ = plummer(120, 2)
+
+    away = positions - positions.mean(axis=0)
+    moment = 3 * away.T @ away - (away**2).sum() * np.eye(3)
+    np.testing.assert_allclose(root["quad"], moment / 120, atol=1e-10)

@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from nicscope.apps.svm.domain import POISON, Domain
 from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.records import SHARED_BASE, WRITE
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
 
@@ -90,6 +91,49 @@ def test_what_a_lock_guards_is_never_lost(data, placement):
         for which, _ in turn:
             wanted[which] += 1
     assert (run.array(counts) == wanted[:, None]).all()
+
+
+@pytest.mark.parametrize("is_locked", [False, True], ids=["barrier", "lock"])
+def test_each_process_of_a_node_makes_a_diff_of_the_words_that_it_wrote_itself(is_locked):
+    layout = Layout(PAGE)
+    array = layout.array("a", 64, np.uint32)
+    other = layout.array("b", 1, np.uint32)
+
+    async def program(me):
+        if me.number == 0:
+            await me.write(array)  # its home
+        await me.barrier()
+        if me.number > 0:
+            await me.read(array)
+            mine = np.arange(3) * 8 + me.number  # words between the others'
+            if me.number == 2:
+                (await me.write_elements(array, mine))[mine] = me.number
+            else:
+                for at in mine.tolist():
+                    (await me.write(array, at, at + 1))[0] = me.number
+        if is_locked and me.number == 2:  # what both wrote goes home when the lock moves
+            await me.compute(100_000)
+            await me.acquire("lock")
+            (await me.write(other))[0] = 1
+            await me.release("lock")
+        if is_locked and me.number == 0:
+            await me.compute(1_000_000)
+            await me.acquire("lock")
+            await me.release("lock")
+        await me.barrier()
+
+    run = run_on_shared_memory(program, layout, Placement(2, 2))
+
+    columns = run.records.columns()
+    of_array = columns["address"] < SHARED_BASE + PAGE
+    diffs = (columns["op"] == WRITE) & (columns["node"] == 1) & of_array
+    shares = {}
+    for pid, address, length in zip(
+        *(columns[name][diffs].tolist() for name in ("pid", "address", "length")), strict=True
+    ):
+        shares.setdefault(pid, []).append((address % PAGE // 4, length))
+    assert shares == {0: [(2, 3 * (4 + 8))], 1: [(3, 3 * (4 + 8))]}
+    assert (run.array(array)[:20].nonzero()[0] % 8 < 4).all()
 
 
 def test_who_has_a_second_lock_knows_what_was_known_under_the_first():

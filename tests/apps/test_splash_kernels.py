@@ -64,9 +64,10 @@ def test_radix_goes_wrong_when_diffs_do_not_arrive(monkeypatch):
 
 def test_sizes_that_cannot_be_shared_are_refused():
     for make, said in (
-        (lambda: fft(1000, 2), "no square"),
-        (lambda: fft(64, 3), "3 processes can share"),
-        (lambda: lu(100, 2), "no multiple of 32"),
+        (lambda: fft(1000, 2), "no square whose side 2 processes can share; 1,024 are"),
+        (lambda: fft(64, 3), "3 processes can share; 81 are"),
+        (lambda: fft(1, 16), "16 processes can share; 256 are"),
+        (lambda: lu(0, 2), "0 rows"),
         (lambda: radix(3, 4), "fewer than 4 processes"),
     ):
         with pytest.raises(SimulationError, match=said):

@@ -158,13 +158,14 @@ def test_processes_share_a_box_as_evenly_as_can_be():
     ]
     assert [plane(many) for many in (1, 2, 6, 16)] == [(1, 1), (2, 1), (3, 2), (4, 4)]
     assert edges(7, 4) == [0, 2, 4, 6, 7]
+    assert edges(10, 4) == [0, 3, 6, 8, 10]
 
 
 def test_sizes_that_cannot_be_shared_are_refused():
     for make, said in (
-        (lambda: water_nsquared(27, 28), "27 molecules and 2 steps for 28 processes"),
+        (lambda: water_nsquared(27, 28), "27 molecules and 3 steps for 28 processes"),
         (lambda: water_nsquared(27, 2, steps=0), "0 steps"),
-        (lambda: water_nsquared(30, 2), "water-nsquared: 30 molecules fill no cube"),
+        (lambda: water_nsquared(30, 2), "water-nsquared: 30 molecules fill no cube; 27 do"),
         (lambda: water_spatial(27, 2, steps=0), "water-spatial: 0 steps"),
         (lambda: water_spatial(27, 2, cutoff=99.0), "a cutoff of 99.0 A is none"),
     ):

@@ -68,7 +68,13 @@ APPLICATIONS = {
     ),
     "ocean": Application("eddies of a basin, by multigrid", "points a side", "66", ocean),
     "barnes": Application(
-        "bodies that attract, by an octree", "bodies", "1K", barnes, "32K", Printed(2_235, 35_904)
+        "bodies that attract, by an octree",
+        "bodies",
+        "1K",
+        barnes,
+        "32K",
+        Printed(2_235, 35_904),
+        {"steps": 2},  # the original goes round once more than it is asked for
     ),
     "water-nsquared": Application(
         "molecules, each with all others", "molecules", "216", water_nsquared
@@ -80,6 +86,7 @@ APPLICATIONS = {
         water_spatial,
         "15625",
         Printed(1_890, 8_488),
+        {"steps": 1},
     ),
     "raytrace": Application(
         "an image of a scene, by rays",

@@ -38,7 +38,7 @@ BOUNDS = np.dtype(
     ]
 )
 SAMPLE = 256  # bodies whose acceleration is checked one by one
-LARGEST_MEAN_ERROR = 0.06  # of accelerations beside their mean: cells act as one
+LARGEST_MEAN_ERROR = 0.03  # of accelerations beside their mean: cells act as one
 FEW = 20  # bodies: what a cell far from its own corner does to itself is not small among them
 LARGEST_DRIFT = 2e-3  # of the momentum, beside the sum of all momenta's sizes
 

@@ -33,8 +33,10 @@ def fft(points: int, processes: int, seed: int = 0) -> SharedProgram:
     """
     side = math.isqrt(points)
     if side * side != points or side % processes:
+        nearest = max(1, round(points**0.5 / processes)) * processes
         raise SimulationError(
-            f"fft: {points:,} points are no square whose side {processes} processes can share"
+            f"fft: {points:,} points are no square whose side {processes} processes can share; "
+            f"{nearest**2:,} are"
         )
     each = side // processes
     width = side + _padding(side, each)

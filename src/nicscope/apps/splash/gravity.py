@@ -28,15 +28,30 @@ class Pull:
         self.phi = np.zeros(len(positions))
         self.count = np.zeros(len(positions), np.int64)  # of what has acted on each
 
-    def add(self, which: NDArray[np.int64], masses: Any, away: NDArray[np.float64]) -> None:
-        """Have masses act, each on one of the bodies and ``away`` from it."""
+    def add(
+        self,
+        which: NDArray[np.int64],
+        masses: Any,
+        away: NDArray[np.float64],
+        quads: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Have masses act, each on one of the bodies and ``away`` from it.
+
+        ``quads``: their quadrupole moments, unless they are points.
+        """
         squared = np.einsum("ij,ij->i", away, away) + SOFTENING_SQUARED
         potential = masses / np.sqrt(squared)
+        pulls = (potential / squared)[:, None] * away
+        if quads is not None:
+            turned = np.einsum("ijk,ik->ij", quads, away) / (squared**2 * np.sqrt(squared))[:, None]
+            more = np.einsum("ij,ij->i", away, turned) / 2
+            potential = potential + more
+            pulls += (5 * more / squared)[:, None] * away - turned
         many = len(self.positions)
         self.phi -= np.bincount(which, potential, many)
         self.count += np.bincount(which, minlength=many)
         for axis in range(3):
-            self.acc[:, axis] += np.bincount(which, potential / squared * away[:, axis], many)
+            self.acc[:, axis] += np.bincount(which, pulls[:, axis], many)
 
 
 async def find_pull(me: Process, tree: Octree, bodies: NDArray[np.int64], side: float) -> Pull:
@@ -76,11 +91,12 @@ async def _act(
     ``squared``: of the nodes' side.
     """
     whole = await me.read_elements(array, nodes)
-    me.work(3 * len(nodes))
+    me.work(12 * len(nodes))
     away = whole["pos"][nodes] - pull.positions[which]
     near = OPENING**2 * np.einsum("ij,ij->i", away, away) < squared
     far = ~near
-    pull.add(which[far], whole["mass"][nodes[far]], away[far])
+    acting = nodes[far]
+    pull.add(which[far], whole["mass"][acting], away[far], whole["quad"][acting])
     result: NDArray[np.bool_] = near
     return result
 

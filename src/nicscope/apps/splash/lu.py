@@ -12,7 +12,7 @@ from nicscope.apps.svm.layout import PAGE, Layout
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nicscope.apps.svm.process import Process
     from nicscope.apps.svm.running import Run
 
-BLOCK = 32  # rows: two pages, so each is fetched once, as UTLB's Table 3 has it (derived)
+BLOCK = 16  # rows
 LARGEST_ERROR = 1e-9  # of L times U beside the matrix
 
 
@@ -28,33 +28,48 @@ def lu(side: int, processes: int, seed: int = 0, block: int = BLOCK) -> SharedPr
     """The factors of a random matrix of ``side`` rows, in blocks of ``block`` rows.
 
     Block (I, J) is its owner's in a grid of processes, (J mod columns) + (I mod rows) x columns;
-    an owner's blocks lie one behind the other from a page's begin on.
+    an owner's blocks lie row by row, one behind the other, from a page's begin on.  Which block
+    lies where stands in a table, column by column.  The last blocks of a side that is no multiple
+    are as large as the others, behind it ones on the diagonal.
     """
-    if side % block:
-        raise SimulationError(f"lu: a side of {side:,} is no multiple of {block}")
-    blocks = side // block
+    if side < 1:
+        raise SimulationError(f"lu: a matrix of {side} rows is none")
+    blocks = -(-side // block)
     rows, columns = plane(processes)
     owners = np.add.outer(np.arange(blocks) % rows * columns, np.arange(blocks) % columns)
     places, room = _placed(owners, processes, block)
     layout = Layout()
+    table = layout.array("table", blocks * blocks, np.int64)
     matrix = layout.array("matrix", (room, block * block), np.float64)
     rng = np.random.default_rng(seed)
     given = rng.standard_normal((side, side)) + side * np.eye(side)  # needs no pivots
 
     def set_up(array_of: Callable[[SharedArray], NDArray[Any]]) -> None:
-        array_of(matrix)[places.ravel()] = _in_blocks(given, block)
+        array_of(table)[:] = places.T.ravel()
+        whole = np.eye(blocks * block)
+        whole[:side, :side] = given
+        array_of(matrix)[places.ravel()] = _in_blocks(whole, block)
 
-    async def read(me: Process, of: Iterable[tuple[int, int]]) -> NDArray[np.float64]:
+    async def find(me: Process, i: Any, j: Any) -> NDArray[np.int64]:
+        """Where blocks lie."""
+        return await me.gather(table, np.atleast_1d(j * blocks + i))  # type: ignore[no-any-return]
+
+    async def read(me: Process, i: Any, j: Any) -> NDArray[np.float64]:
         """Copies of some blocks, touched in that order."""
-        elements = [places[at] for at in of]
-        found = await me.gather_rows(matrix, np.array(elements))
+        found = await me.gather_rows(matrix, await find(me, i, j))
         return found.reshape(-1, block, block)  # type: ignore[no-any-return]
 
+    async def write(me: Process, i: int, j: int) -> Any:
+        return (await me.write_row(matrix, int((await find(me, i, j))[0]))).reshape(block, block)
+
     async def body(me: Process) -> None:
+        mine = np.argwhere(owners == me.number)
+        if len(mine):  # their homes are here
+            await me.write_rows(matrix, await find(me, *mine.T))
+        await me.barrier()
         for k in range(blocks):
             if owners[k, k] == me.number:
-                view = await me.write_row(matrix, int(places[k, k]))
-                _factor(view.reshape(block, block))
+                _factor(await write(me, k, k))
                 me.work(block**3 // 3)
             await me.barrier()
             await _divide(me, k)
@@ -67,35 +82,42 @@ def lu(side: int, processes: int, seed: int = 0, block: int = BLOCK) -> SharedPr
         right = [j for j in range(k + 1, blocks) if owners[k, j] == me.number]
         if not below and not right:
             return
-        diagonal = (await read(me, [(k, k)]))[0]
+        diagonal = (await read(me, k, k))[0]
         upper = np.linalg.inv(np.triu(diagonal))
         lower = np.linalg.inv(np.tril(diagonal, -1) + np.eye(block))
         for i in below:
-            view = (await me.write_row(matrix, int(places[i, k]))).reshape(block, block)
+            view = await write(me, i, k)
             view[:] = view @ upper
             me.work(block**3)
         for j in right:
-            view = (await me.write_row(matrix, int(places[k, j]))).reshape(block, block)
+            view = await write(me, k, j)
             view[:] = lower @ view
             me.work(block**3)
 
     async def _update(me: Process, k: int) -> None:
         """The process's blocks behind lose what those two of them make."""
-        mine_i = [i for i in range(k + 1, blocks) if (owners[i, k + 1 :] == me.number).any()]
-        mine_j = [j for j in range(k + 1, blocks) if (owners[k + 1 :, j] == me.number).any()]
-        if not mine_i:
+        grid_row, grid_column = divmod(me.number, columns)
+        mine_i = np.arange(blocks)[k + 1 :][np.arange(k + 1, blocks) % rows == grid_row]
+        mine_j = np.arange(blocks)[k + 1 :][np.arange(k + 1, blocks) % columns == grid_column]
+        if not len(mine_i) or not len(mine_j):
             return
-        right = await read(me, [(k, j) for j in mine_j])
-        for i in mine_i:
-            left = (await read(me, [(i, k)]))[0]
-            at = places[i, mine_j]
-            own = await me.write_rows(matrix, at)
-            own[at] -= (left @ right).reshape(len(at), -1)
-            me.work(2 * block**3 * len(at))
+        left = [await read(me, mine_i[:1], k)]
+        right = await read(me, k, mine_j)
+        at = []
+        for i in mine_i.tolist():
+            if i > mine_i[0]:
+                left.append(await read(me, np.array([i]), k))
+            at.append(await find(me, i, mine_j))
+            await me.write_rows(matrix, at[-1])
+            me.work(2 * block**3 * len(mine_j))
+        own = await me.write_rows(matrix, np.concatenate(at))
+        product = np.concatenate(left).reshape(-1, block) @ right.swapaxes(0, 1).reshape(block, -1)
+        parts = product.reshape(len(mine_i), block, len(mine_j), block).swapaxes(1, 2)
+        own[np.concatenate(at)] -= parts.reshape(-1, block * block)
         await me.compute()
 
     def check(run: Run) -> None:
-        found = _in_one(run.array(matrix)[places.ravel()], blocks, block)
+        found = _in_one(run.array(matrix)[places.ravel()], blocks, block)[:side, :side]
         lower, upper = np.tril(found, -1) + np.eye(side), np.triu(found)
         error = np.abs(lower @ upper - given).max() / side
         check_result(error < LARGEST_ERROR, "lu", f"L times U is off by {error:.1e}")
@@ -109,8 +131,8 @@ def _placed(owners: NDArray[np.int64], processes: int, block: int) -> tuple[NDAr
     places = np.empty_like(owners)
     used = 0
     for process in range(processes):
-        mine = np.argwhere(process == owners.T)  # column by column
-        places[mine[:, 1], mine[:, 0]] = used + np.arange(len(mine))
+        mine = np.argwhere(process == owners)  # row by row
+        places[mine[:, 0], mine[:, 1]] = used + np.arange(len(mine))
         used += -(-len(mine) // of_page) * of_page
     return places, used
 

@@ -1,4 +1,4 @@
-"""Centres of mass of an octree's leaves and cells, from below, a level at a time."""
+"""Mass, its centre and its quadrupole moment in an octree's leaves and cells, from below."""
 
 from __future__ import annotations
 
@@ -38,39 +38,59 @@ async def _centre_leaves(me: Process, tree: Octree, leaves: NDArray[np.int64]) -
     is_held = np.arange(LEAF_BODIES) < held["count"][leaves][:, :1]
     parents = np.nonzero(is_held)[0]
     bodies = held["bodies"][leaves][is_held]
-    sums = await _sums_of(me, tree.bodies, bodies, parents, len(leaves))
-    _set(await me.write_elements(tree.leaves, leaves), leaves, sums)
+    parts = Parts(len(leaves))
+    await parts.add(me, tree.bodies, bodies, parents)
+    parts.write(await me.write_elements(tree.leaves, leaves), leaves)
 
 
 async def _centre_cells(me: Process, tree: Octree, cells: NDArray[np.int64]) -> None:
     below = (await me.read_elements(tree.cells, cells))["below"][cells]
-    many = len(cells)
     inner, outer = below > 0, below < 0
-    sums = await _sums_of(me, tree.cells, below[inner] - 1, np.nonzero(inner)[0], many)
-    sums += await _sums_of(me, tree.leaves, -1 - below[outer], np.nonzero(outer)[0], many)
-    _set(await me.write_elements(tree.cells, cells), cells, sums)
+    parts = Parts(len(cells))
+    await parts.add(me, tree.cells, below[inner] - 1, np.nonzero(inner)[0])
+    await parts.add(me, tree.leaves, -1 - below[outer], np.nonzero(outer)[0])
+    parts.write(await me.write_elements(tree.cells, cells), cells)
 
 
-async def _sums_of(
-    me: Process,
-    array: SharedArray,
-    children: NDArray[np.int64],
-    parents: NDArray[np.int64],
-    many: int,
-) -> NDArray[np.float64]:
-    """For each of ``many`` parents, its children's mass, mass times place, and cost."""
-    sums = np.zeros((many, 5))
-    if len(children):
-        whole = await me.read_elements(array, children)
-        me.work(4 * len(children))
-        mass = whole["mass"][children]
-        values = [mass, *(mass * whole["pos"][children].T), whole["cost"][children]]
-        for place, weights in enumerate(values):
-            sums[:, place] = np.bincount(parents, weights, many)
-    return sums
+class Parts:
+    """What lies directly below some leaves or cells."""
 
+    def __init__(self, many: int) -> None:
+        self._many = many
+        self._added: list[tuple[Any, ...]] = []
 
-def _set(whole: Any, which: NDArray[np.int64], sums: NDArray[np.float64]) -> None:
-    whole["mass"][which] = sums[:, 0]
-    whole["pos"][which] = sums[:, 1:4] / sums[:, :1]
-    whole["cost"][which] = np.rint(sums[:, 4]).astype(np.int64)
+    async def add(
+        self,
+        me: Process,
+        array: SharedArray,
+        children: NDArray[np.int64],
+        parents: NDArray[np.int64],
+    ) -> None:
+        """``children`` of an array, each below one of ``parents``."""
+        if len(children):
+            whole = await me.read_elements(array, children)
+            me.work(13 * len(children))
+            own = [whole[name][children] for name in ("mass", "pos", "cost")]
+            has_quad = "quad" in (array.dtype.names or ())
+            quad = whole["quad"][children] if has_quad else np.zeros((len(children), 3, 3))
+            self._added.append((parents, *own, quad))
+
+    def write(self, whole: Any, which: NDArray[np.int64]) -> None:
+        """Have them in the nodes ``which`` of an array."""
+        columns = zip(*self._added, strict=True)
+        parents, mass, pos, cost, quad = (np.concatenate(each) for each in columns)
+        total = self._sums(parents, mass)
+        centre = self._sums(parents, mass[:, None] * pos) / total[:, None]
+        away = pos - centre[parents]
+        squared = np.einsum("ij,ij->i", away, away)
+        moment = 3 * away[:, :, None] * away[:, None] - squared[:, None, None] * np.eye(3)
+        whole["mass"][which], whole["pos"][which] = total, centre
+        whole["cost"][which] = np.rint(self._sums(parents, cost)).astype(np.int64)
+        whole["quad"][which] = self._sums(parents, quad + mass[:, None, None] * moment)
+
+    def _sums(self, parents: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
+        flat = values.reshape(len(parents), -1).T
+        sums: NDArray[np.float64] = np.empty((self._many, len(flat)))
+        for place, each in enumerate(flat):
+            sums[:, place] = np.bincount(parents, each, self._many)
+        return sums.reshape(self._many, *values.shape[1:])

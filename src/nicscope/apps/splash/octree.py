@@ -32,10 +32,12 @@ NODE = [
 ]
 BODY = np.dtype([*NODE, ("vel", np.float64, 3), ("acc", np.float64, 3), ("phi", np.float64)])
 # What is below a cell is 0 for nothing, a cell's number + 1, or less than 0: -1 - a leaf's number.
-CELL = np.dtype(
-    [*NODE, ("owner", np.int64, 4), ("below", np.int64, 8), ("sealed", np.int64)]  # as ``made``
+# ``quad`` is the quadrupole moment about ``pos``; ``sealed`` is as ``made``.
+QUAD = ("quad", np.float64, (3, 3))
+CELL = np.dtype([*NODE, ("owner", np.int64, 4), ("below", np.int64, 8), ("sealed", np.int64), QUAD])
+LEAF = np.dtype(
+    [*NODE, ("owner", np.int64, 4), ("count", np.int64, 2), ("bodies", np.int64, 10), QUAD]
 )
-LEAF = np.dtype([*NODE, ("owner", np.int64, 4), ("count", np.int64, 2), ("bodies", np.int64, 10)])
 
 
 class Octree(NamedTuple):

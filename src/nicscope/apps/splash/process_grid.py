@@ -24,4 +24,5 @@ def _fits(layers: int, processes: int) -> bool:
 
 def edges(side: int, shares: int) -> list[int]:
     """Where each share of ``side`` things in a row begins, larger ones first, and the last ends."""
-    return [-(-side * share // shares) for share in range(shares + 1)]
+    least, larger = divmod(side, shares)
+    return [share * least + min(share, larger) for share in range(shares + 1)]

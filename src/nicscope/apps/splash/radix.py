@@ -26,7 +26,7 @@ DIGITS = 1 << 10
 def radix(keys: int, processes: int, seed: int = 0, digits: int = DIGITS) -> SharedProgram:
     """The sort of ``keys`` random integers by digits of ``digits`` values."""
     if keys < processes:
-        raise SimulationError(f"radix: {keys} keys are fewer than {processes} processes")
+        raise SimulationError(f"radix: {keys:,} keys are fewer than {processes} processes")
     bits = digits.bit_length() - 1
     passes = -(-(MOST_KEY.bit_length() - 1) // bits)
     layout = Layout()

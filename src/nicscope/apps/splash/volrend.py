@@ -55,7 +55,8 @@ def volrend(
     slices = side if slices is None else slices
     if min(side, slices) < LEAST_SIDE or side & (side - 1) or slices & (slices - 1):
         raise SimulationError(
-            f"volrend: {side} voxels a side and {slices} slices: powers of two from {LEAST_SIDE} on"
+            f"volrend: {side} voxels a side and {slices} slices: powers of two from {LEAST_SIDE} "
+            f"on, such as {_power_near(side)} and {_power_near(slices)}"
         )
     if slices > side or rotations < 1:
         raise SimulationError(
@@ -115,6 +116,10 @@ def volrend(
     return SharedProgram(
         "volrend", f"{slices} by {side} by {side} voxels", layout, set_up, body, check
     )
+
+
+def _power_near(number: int) -> int:
+    return max(LEAST_SIDE, 1 << round(np.log2(max(1, number))))
 
 
 def shades_of(view: View) -> NDArray[np.uint8]:

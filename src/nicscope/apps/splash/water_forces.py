@@ -82,6 +82,11 @@ def sites(atoms: NDArray[np.float64], charges: NDArray[np.float64]) -> NDArray[n
     return np.concatenate([charges[..., None], atoms[..., [0, 2, 1]]], axis=-1)
 
 
+def atoms_of(placed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The atoms of molecules' sites."""
+    return placed[..., [1, 3, 2]]
+
+
 def inner_forces(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
     """On each atom from its own molecule."""
     stretch, bend, units, lengths = _shape(atoms)

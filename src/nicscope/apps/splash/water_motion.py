@@ -33,13 +33,25 @@ STEP = 0.15  # fs
 LARGEST_ERROR = 1e-9  # what the order of sums leaves
 TEMPERATURE = 298.0 * 1.380662e-16 / 1.6605655e-10  # in units of energy
 VOLUME = (MASSES.sum() * 1.6605655) / 0.998  # of a molecule, in cubic angstrom
-MOST_CUTOFF = 11.0
+CUTOFF = 6.212752  # as the original's input has it
 ORDERS = 7  # the place and six derivatives
 PLACE, VELOCITY, ACCELERATION, FORCES = 0, 1, 2, 7
 # As the original has it, with room for one more that nothing uses; ``charge``: the negative one.
 MOLECULE = np.dtype([("charge", np.float64, 3), ("terms", np.float64, (9, 3, 3))])
 _PREDICTION = np.array([[comb(m, n) for m in range(ORDERS)] for n in range(ORDERS)], np.float64)
 _CORRECTION = np.array([863 / 6048, 665 / 1008, 1, 25 / 36, 35 / 144, 1 / 24, 1 / 360])
+
+
+KINETIC, POTENTIAL, VIRIAL = 0, 1, 2  # what is added up over all molecules
+SUMS = 3
+
+
+def role(number: int, processes: int) -> int:
+    """Whose part a process does: the original's take numbers from 1 on, modulo how many they are.
+
+    So the parts that lie next to each other are not all of one node.
+    """
+    return (number + 1) % processes
 
 
 class Box(NamedTuple):
@@ -56,18 +68,19 @@ class Box(NamedTuple):
 
 
 def box_of(name: str, molecules: int, cutoff: float) -> Box:
-    """As large as so many need; ``cutoff`` is half of it at most, and that if it is 0."""
+    """As large as so many need; ``cutoff`` is half of it at most, and the usual one if it is 0."""
     side = (molecules * VOLUME) ** (1 / 3)
     if not 0 <= cutoff <= side / 2:
         raise SimulationError(f"{name}: a cutoff of {cutoff} A is none in a box of {side:.1f} A")
-    return Box(side, cutoff or min(side / 2, MOST_CUTOFF))
+    return Box(side, cutoff or min(side / 2, CUTOFF))
 
 
 def lattice(name: str, molecules: int, box: Box, seed: int) -> NDArray[np.void]:
     """Molecules at rest in rows, their atoms with random velocities of the right temperature."""
     edge = round(molecules ** (1 / 3))
     if edge**3 != molecules or edge < 2:
-        raise SimulationError(f"{name}: {molecules:,} molecules fill no cube")
+        nearest = max(2, edge) ** 3
+        raise SimulationError(f"{name}: {molecules:,} molecules fill no cube; {nearest:,} do")
     made = np.zeros(molecules, MOLECULE)
     steps = (np.indices((edge,) * 3).reshape(3, -1).T + 0.5) * box.side / edge
     along, across = BOND * np.cos(ANGLE / 2), BOND * np.sin(ANGLE / 2)
@@ -96,6 +109,11 @@ def scaled(forces: NDArray[np.float64]) -> NDArray[np.float64]:
     return forces * (STEP**2 / 2 / MASSES)
 
 
+def virial(forces: NDArray[np.float64], places: NDArray[np.float64]) -> float:
+    """Of forces on atoms at places."""
+    return float(np.vdot(forces, places))
+
+
 def wrap(terms: NDArray[np.float64], side: float) -> None:
     """Put molecules whose oxygen has left the box where their copy has come in."""
     places = terms[:, PLACE]
@@ -110,21 +128,23 @@ def kinetic_energy(terms: NDArray[np.float64]) -> float:
 
 def motion_alone(
     molecules: NDArray[np.void], box: Box, steps: int
-) -> tuple[NDArray[np.void], float, float]:
-    """The same molecules after some steps in one process; their kinetic and potential energy."""
+) -> tuple[NDArray[np.void], list[float]]:
+    """The same molecules after some steps in one process; and ``SUMS`` of them."""
     moving = molecules.copy()
     terms = moving["terms"]
     cells = box.cell_of(terms[:, PLACE])
     terms[:, ACCELERATION] = scaled(forces_alone(terms[:, PLACE], box, cells)[0])
+    of_forces = 0.0
     for _ in range(steps):
         predict(terms)
         terms[:, FORCES] = forces_alone(terms[:, PLACE], box, cells)[0]
+        of_forces = virial(terms[:, FORCES], terms[:, PLACE])
         correct(terms)
         wrap(terms, box.side)
         cells = box.cell_of(terms[:, PLACE])
     moving["charge"] = negative_charges(terms[:, PLACE])
     potential = forces_alone(terms[:, PLACE], box, cells, is_energy=True)[1]
-    return moving, kinetic_energy(terms), potential
+    return moving, [kinetic_energy(terms), potential, of_forces]
 
 
 def forces_alone(
@@ -153,12 +173,13 @@ def forces_alone(
 
 def check_motion(name: str, found: NDArray[np.void], sums: NDArray[np.float64], alone: Any) -> None:
     """Errors: ``SimulationError`` if molecules, or their energies, are not as in one process."""
-    wanted, kinetic, potential = alone
+    wanted, wanted_sums = alone
     error = np.abs(found["terms"][:, :ORDERS] - wanted["terms"][:, :ORDERS]).max()
     check_result(error < LARGEST_ERROR, name, f"a molecule is off by {error:.1e} A")
-    for what, got, right in (("kinetic", sums[0], kinetic), ("potential", sums[1], potential)):
+    names = ("kinetic energy", "potential energy", "virial")
+    for what, got, right in zip(names, sums.tolist(), wanted_sums, strict=True):
         check_result(
             abs(got - right) < LARGEST_ERROR * len(found),
             name,
-            f"the {what} energy is {got:.9g}, not {right:.9g}",
+            f"the {what} is {got:.9g}, not {right:.9g}",
         )

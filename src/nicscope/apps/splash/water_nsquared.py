@@ -9,6 +9,7 @@ import numpy as np
 from nicscope.apps.splash.process_grid import edges
 from nicscope.apps.splash.program import SharedProgram
 from nicscope.apps.splash.water_forces import (
+    atoms_of,
     inner_energy,
     inner_forces,
     near,
@@ -20,8 +21,12 @@ from nicscope.apps.splash.water_forces import (
 from nicscope.apps.splash.water_motion import (
     ACCELERATION,
     FORCES,
+    KINETIC,
     MOLECULE,
     PLACE,
+    POTENTIAL,
+    SUMS,
+    VIRIAL,
     box_of,
     check_motion,
     correct,
@@ -29,7 +34,9 @@ from nicscope.apps.splash.water_motion import (
     lattice,
     motion_alone,
     predict,
+    role,
     scaled,
+    virial,
     wrap,
 )
 from nicscope.apps.svm.layout import Layout
@@ -44,9 +51,12 @@ if TYPE_CHECKING:
     from nicscope.apps.svm.process import Process
     from nicscope.apps.svm.running import Run
 
-STEPS = 2
+STEPS = 3
 ENTRIES_AT_ONCE = 1 << 20  # of a table of pairs
 PAIR = 100  # accesses to shared elements for two molecules that reach each other
+FEW = 6  # molecules that about fill a page: what is looked at before the next is
+# What the original allocates for each, with what its allocator adds.
+PARTIAL = np.dtype([("allocator", np.int64, 6), ("forces", np.float64, (3, 6))])
 
 
 def water_nsquared(
@@ -68,14 +78,19 @@ def water_nsquared(
     shares = edges(molecules, processes)
     layout = Layout()
     held = layout.array("molecules", molecules, MOLECULE)
-    partial = layout.array("partial", (processes, molecules, 3, 3))
-    sums = layout.array("sums", 2)  # kinetic and potential energy
+    partial = layout.array("partial", (processes, molecules), PARTIAL)
+    sums = layout.array("sums", SUMS)
 
     def set_up(array_of: Callable[[SharedArray], NDArray[Any]]) -> None:
         array_of(held)[:] = given
+        array_of(partial)["allocator"] = 1
 
     async def own(me: Process) -> Any:
-        return await me.write(held, shares[me.number], shares[me.number + 1])
+        return await me.write(held, *bounds(me))
+
+    def bounds(me: Process) -> tuple[int, int]:
+        which = role(me.number, processes)
+        return shares[which], shares[which + 1]
 
     async def within(me: Process, *, is_step: bool) -> None:
         mine = await own(me)
@@ -84,29 +99,33 @@ def water_nsquared(
         mine["charge"] = negative_charges(mine["terms"][:, PLACE])
         mine["terms"][:, FORCES] = inner_forces(mine["terms"][:, PLACE])
         me.work(300 * len(mine))
+        await add(me, VIRIAL, virial(mine["terms"][:, FORCES], mine["terms"][:, PLACE]))
 
     async def reached(me: Process) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Numbers and sites of the process's molecules and all that come up to half behind."""
-        first, last = shares[me.number], shares[me.number + 1]
+        first, last = bounds(me)
         end = min(last + molecules // 2, first + molecules)
-        parts = [(first, min(end, molecules))]
-        if end > molecules:
-            parts.append((0, end - molecules))
-        found = [(await me.read(held, *part)).copy() for part in parts]
+        found = []
+        for begin in range(first, end, FEW):
+            few = np.arange(begin, min(begin + FEW, end)) % molecules
+            found.append(await me.gather_rows(held, few))
+            await me.compute(PAIR * len(few))
         whole = np.concatenate(found)
         return np.arange(first, end) % molecules, sites(whole["terms"][:, PLACE], whole["charge"])
 
     async def between(me: Process) -> None:
         order, placed = await reached(me)
         total = np.zeros((molecules, 3, 3))
-        mine = shares[me.number + 1] - shares[me.number]
+        first_own, last_own = bounds(me)
+        mine = last_own - first_own
         for first, second in _pairs(order, placed, mine, molecules, box.side, box.cutoff):
             on = pair_forces(placed[first], placed[second], box.side, box.cutoff)
             for index, force in zip((first, second), on, strict=True):
                 np.add.at(total, order[index], force)
             me.work(PAIR * len(first))
-        begin = me.number * molecules * 9
-        (await me.write(partial, begin, begin + molecules * 9))[:] = total.ravel()
+        begin = role(me.number, processes) * molecules
+        (await me.write(partial, begin, begin + molecules))["forces"][:, :, :3] = total
+        await add(me, VIRIAL, virial(total[order], atoms_of(placed)))
         for number in order.tolist():
             await me.acquire(("molecule", number))
             (await me.write(held, number, number + 1))["terms"][0, FORCES] += total[number]
@@ -114,10 +133,10 @@ def water_nsquared(
             me.work(18)
         await me.barrier()
 
-    async def add(me: Process, name: str, place: int, share: float) -> None:
-        await me.acquire(name)
+    async def add(me: Process, place: int, share: float) -> None:
+        await me.acquire(("sum", place))
         (await me.write(sums))[place] += share
-        await me.release(name)
+        await me.release(("sum", place))
 
     async def potential(me: Process) -> None:
         mine = await own(me)
@@ -128,7 +147,7 @@ def water_nsquared(
         for first, second in _pairs(order, placed, len(mine), molecules, box.side, box.cutoff):
             share += pair_energy(placed[first], placed[second], box.side, box.cutoff)
             me.work(PAIR * len(first))
-        await add(me, "potential", 1, share)
+        await add(me, POTENTIAL, share)
         await me.barrier()
 
     async def body(me: Process) -> None:
@@ -148,7 +167,7 @@ def water_nsquared(
             correct(mine["terms"])
             wrap(mine["terms"], box.side)
             me.work(200 * len(mine))
-            await add(me, "kinetic", 0, kinetic_energy(mine["terms"]))
+            await add(me, KINETIC, kinetic_energy(mine["terms"]))
             await me.barrier()
         await potential(me)
 

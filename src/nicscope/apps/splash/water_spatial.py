@@ -10,6 +10,7 @@ import numpy as np
 from nicscope.apps.splash.process_grid import cube, edges
 from nicscope.apps.splash.program import SharedProgram, check_result
 from nicscope.apps.splash.water_forces import (
+    atoms_of,
     inner_energy,
     inner_forces,
     near,
@@ -21,8 +22,12 @@ from nicscope.apps.splash.water_forces import (
 from nicscope.apps.splash.water_motion import (
     ACCELERATION,
     FORCES,
+    KINETIC,
     MOLECULE,
     PLACE,
+    POTENTIAL,
+    SUMS,
+    VIRIAL,
     box_of,
     check_motion,
     correct,
@@ -30,7 +35,9 @@ from nicscope.apps.splash.water_motion import (
     lattice,
     motion_alone,
     predict,
+    role,
     scaled,
+    virial,
     wrap,
 )
 from nicscope.apps.svm.layout import Layout
@@ -47,12 +54,14 @@ if TYPE_CHECKING:
 
 PAIR = 100  # accesses to shared elements for two molecules that reach each other
 NONE = 0  # what ends a list: links in it are numbers from 1 on
-# As the original allocates each: with what follows it in its cell, and the allocator's word.
-LINK = np.dtype([*MOLECULE.descr, ("next", np.int64), ("allocator", np.int64)])
+# As the original allocates each: with what follows it in its cell, and what its allocator adds.
+LINK = np.dtype([*MOLECULE.descr, ("next", np.int64), ("allocator", np.int64, 3)])
+CELL = np.dtype([("list", np.int64), ("lock", np.int64, 5)])
+STEPS = 3
 
 
 def water_spatial(
-    molecules: int, processes: int, seed: int = 0, steps: int = 1, cutoff: float = 0.0
+    molecules: int, processes: int, seed: int = 0, steps: int = STEPS, cutoff: float = 0.0
 ) -> SharedProgram:
     """``steps`` steps of so many molecules, a cube of them, from rows with random velocities.
 
@@ -69,15 +78,15 @@ def water_spatial(
     blocks = _blocks(box.cells, processes)
     layout = Layout()
     links = layout.array("links", molecules, LINK)
-    cells = layout.array("cells", box.cells**3, np.int64)  # the first link of each
-    sums = layout.array("sums", 2)  # kinetic and potential energy
+    cells = layout.array("cells", box.cells**3, CELL)
+    sums = layout.array("sums", SUMS)
 
     def numbers(terms: NDArray[np.float64]) -> NDArray[np.int64]:
         """The cell of each molecule."""
         return box.cell_of(terms[:, PLACE]) @ np.array([box.cells**2, box.cells, 1])  # type: ignore[no-any-return]
 
     def set_up(array_of: Callable[[SharedArray], NDArray[Any]]) -> None:
-        held, first = array_of(links), array_of(cells)
+        held, first = array_of(links), array_of(cells)["list"]
         for field in MOLECULE.names or ():
             held[field] = given[field]
         last: dict[int, int] = {}
@@ -91,7 +100,7 @@ def water_spatial(
     async def chain(me: Process, cell: int) -> list[int]:
         """Which molecules a cell has."""
         found = []
-        link = int((await me.read(cells, cell, cell + 1))[0])
+        link = int((await me.read(cells, cell, cell + 1))["list"][0])
         while link != NONE:
             found.append(link - 1)
             link = int((await me.read(links, link - 1, link))["next"][0])
@@ -99,7 +108,10 @@ def water_spatial(
 
     async def own(me: Process) -> list[NDArray[np.int64]]:
         """Which molecules are the process's, cell by cell."""
-        return [np.array(await chain(me, cell), np.int64) for cell in blocks[me.number]]
+        return [np.array(await chain(me, cell), np.int64) for cell in cells_of(me)]
+
+    def cells_of(me: Process) -> list[int]:
+        return blocks[role(me.number, processes)]
 
     async def within(me: Process, rows: NDArray[np.int64], *, is_step: bool) -> None:
         held = await me.write_rows(links, rows)
@@ -110,6 +122,7 @@ def water_spatial(
         terms[:, FORCES] = inner_forces(terms[:, PLACE])
         held["terms"][rows] = terms
         me.work(300 * len(rows))
+        await add(me, VIRIAL, virial(terms[:, FORCES], terms[:, PLACE]))
 
     async def around(
         me: Process, mine: list[NDArray[np.int64]]
@@ -119,7 +132,7 @@ def water_spatial(
         Molecules of cells around are looked at when first needed.
         """
         seen: dict[int, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
-        for cell, rows in zip(blocks[me.number], mine, strict=True):
+        for cell, rows in zip(cells_of(me), mine, strict=True):
             close = _neighbours(cell, box.cells)
             for other in close:
                 if other not in seen:
@@ -135,13 +148,17 @@ def water_spatial(
             yield rows[first], seen[cell][1][first], placed[second]
 
     async def between(me: Process, mine: list[NDArray[np.int64]]) -> None:
+        share = 0.0
         async for rows, here, there in around(me, mine):
             if len(rows):
                 felt, at = np.unique(rows, return_inverse=True)
                 total = np.zeros((len(felt), 3, 3))
-                np.add.at(total, at, pair_forces(here, there, box.side, box.cutoff)[0])
+                on = pair_forces(here, there, box.side, box.cutoff)[0]
+                np.add.at(total, at, on)
                 held = await me.write_rows(links, felt)
                 held["terms"][felt, FORCES] += total
+                share += virial(on, atoms_of(here))
+        await add(me, VIRIAL, share)
         await me.barrier()
 
     async def move(me: Process, mine: list[NDArray[np.int64]]) -> None:
@@ -153,12 +170,12 @@ def water_spatial(
         wrap(terms, box.side)
         held["terms"][rows] = terms
         me.work(200 * len(rows))
-        before = np.repeat(np.array(blocks[me.number], np.int64), [len(each) for each in mine])
+        before = np.repeat(np.array(cells_of(me), np.int64), [len(each) for each in mine])
         after = numbers(terms)
         for at in np.flatnonzero(before != after).tolist():
             await unlink(me, int(rows[at]), int(before[at]))
             await put_first(me, int(rows[at]), int(after[at]))
-        await add(me, "kinetic", 0, kinetic_energy(terms))
+        await add(me, KINETIC, kinetic_energy(terms))
 
     async def unlink(me: Process, row: int, cell: int) -> None:
         """Take a molecule out of a cell's list, in which others may have put some meanwhile."""
@@ -169,20 +186,20 @@ def water_spatial(
         if at:
             (await me.write(links, listed[at - 1], listed[at - 1] + 1))["next"] = following
         else:
-            (await me.write(cells, cell, cell + 1))[0] = following
+            (await me.write(cells, cell, cell + 1))["list"] = following
         await me.release(("cell", cell))
 
     async def put_first(me: Process, row: int, cell: int) -> None:
         await me.acquire(("cell", cell))
-        following = int((await me.read(cells, cell, cell + 1))[0])
+        following = int((await me.read(cells, cell, cell + 1))["list"][0])
         (await me.write(links, row, row + 1))["next"] = following
-        (await me.write(cells, cell, cell + 1))[0] = row + 1
+        (await me.write(cells, cell, cell + 1))["list"] = row + 1
         await me.release(("cell", cell))
 
-    async def add(me: Process, lock: str, place: int, share: float) -> None:
-        await me.acquire(lock)
+    async def add(me: Process, place: int, share: float) -> None:
+        await me.acquire(("sum", place))
         (await me.write(sums))[place] += share
-        await me.release(lock)
+        await me.release(("sum", place))
 
     async def potential(me: Process) -> None:
         mine = await own(me)
@@ -194,7 +211,7 @@ def water_spatial(
         await me.barrier()
         async for _, here, there in around(me, mine):  # each pair from both sides
             share += pair_energy(here, there, box.side, box.cutoff) / 2
-        await add(me, "potential", 1, share)
+        await add(me, POTENTIAL, share)
         await me.barrier()
 
     async def body(me: Process) -> None:
@@ -220,7 +237,7 @@ def water_spatial(
     def check(run: Run) -> None:
         held = run.array(links)
         check_motion(name, held, run.array(sums), motion_alone(given, box, steps))
-        listed = _listed(run.array(cells), held["next"])
+        listed = _listed(run.array(cells)["list"], held["next"])
         check_result(
             np.array_equal(listed, numbers(held["terms"])),
             name,

@@ -93,6 +93,19 @@ class Coherence:
         self._record.compute(caller, microseconds)
         await self._wire.spend(caller, microseconds)
 
+    async def have_at_home(self, caller: Caller, process: int, pages: NDArray[np.int64]) -> None:
+        """Have a process write those of ``pages`` that its domain is the home of and it reads.
+
+        Faults that wait for nobody, all at once.
+        """
+        domain = caller.domain
+        mapped = domain.mapped[domain.local[process]]
+        is_own = (mapped[pages] == READABLE) & (self.homes[pages] == domain.number)
+        at_home = np.unique(pages[is_own])
+        if len(at_home):
+            await self._serve(caller, self._costs.write_fault * len(at_home))
+            mapped[at_home[mapped[at_home] == READABLE]] = WRITABLE
+
     def _map(self, domain: Domain, process: int, page: int) -> None:
         """The process may read the page, if the copy is still good after all that time."""
         mapped = domain.mapped[domain.local[process]]
@@ -132,13 +145,17 @@ class Coherence:
         domain = caller.domain
         of = domain.processes if processes is None else [*processes]
         rows = [domain.local[process] for process in of]
-        for page in np.flatnonzero((domain.mapped[rows] == WRITABLE).any(axis=0)).tolist():
-            diff = domain.close_page(page, of)
-            if diff is not None:
-                domain.leave(page)
-                await self._send_home(caller, diff)
-            elif self.homes[page] == domain.number:
-                self._wire.publish(caller, page)
+        written = np.flatnonzero((domain.mapped[rows] == WRITABLE).any(axis=0))
+        at_home = self.homes[written] == domain.number
+        for page in written[at_home].tolist():
+            self._wire.publish(caller, page)
+        domain.close_at_home(written[at_home], rows)
+        for page in written[~at_home].tolist():
+            for process in of:
+                diff = domain.close_page(page, process)
+                if diff is not None:
+                    domain.leave(page)
+                    await self._send_home(caller, diff)
         for gate in [*domain.leaving.values()]:
             await self._wait(caller, gate)
         self._notices.end_interval(domain.number, domain.unannounced)
@@ -158,14 +175,15 @@ class Coherence:
         What it has itself written in such pages is leaving from now on.
         """
         unsent = []
-        for page in self._notices.learn(domain.number, clock).tolist():
-            if self.homes[page] == domain.number:
-                domain.come_home.add(page)
-                continue
-            diff = domain.close_page(page, domain.processes)
-            if diff is not None:
-                domain.leave(page)
-                unsent.append(diff)
+        pages = self._notices.learn(domain.number, clock)
+        at_home = self.homes[pages] == domain.number
+        domain.come_home.update(pages[at_home].tolist())
+        for page in domain.used(pages[~at_home]).tolist():
+            for process in domain.processes:
+                diff = domain.close_page(page, process)
+                if diff is not None:
+                    domain.leave(page)
+                    unsent.append(diff)
             if domain.is_valid[page] or page in domain.coming:
                 domain.outdate(page)
         return unsent

@@ -20,6 +20,7 @@ class Diff(NamedTuple):
     page: int
     words: NDArray[np.int64]
     values: NDArray[np.uint32]
+    pid: int = 0  # on its node, of the process that wrote them
 
     @property
     def first_byte(self) -> int:
@@ -34,11 +35,25 @@ class Diff(NamedTuple):
 
     def apply(self, memory: NDArray[np.uint8]) -> None:
         """Have it in ``memory``, whose rows are pages."""
-        memory[self.page].view(np.uint32)[self.words] = self.values
+        self.apply_to(memory[self.page])
+
+    def apply_to(self, copy: NDArray[np.uint8]) -> None:
+        """Have it in ``copy``, which is of its page."""
+        copy.view(np.uint32)[self.words] = self.values
 
 
-def diff_of(page: int, copy: NDArray[np.uint8], twin: NDArray[np.uint8]) -> Diff | None:
-    """What of ``copy`` is not as in ``twin``, both of one page; None if all of it is."""
+def diff_of(
+    page: int,
+    copy: NDArray[np.uint8],
+    twin: NDArray[np.uint8],
+    mask: NDArray[np.bool_] | None = None,
+    pid: int = 0,
+) -> Diff | None:
+    """What of ``copy`` is not as in ``twin``, both of one page; None if all of it is.
+
+    ``mask``: the words that count, which ``pid`` may have written; None: all.
+    """
     now = copy.view(np.uint32)
-    words = np.flatnonzero(now != twin.view(np.uint32))
-    return Diff(page, words, now[words]) if len(words) else None
+    differs = now != twin.view(np.uint32)
+    words = np.flatnonzero(differs if mask is None else differs & mask)
+    return Diff(page, words, now[words], pid) if len(words) else None

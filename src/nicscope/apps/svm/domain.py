@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nicscope.apps.svm.diffs import Diff, diff_of
+from nicscope.apps.svm.written import Written
 from nicscope.interfaces.gates import Gate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -57,6 +58,7 @@ class Domain:
         self.mapped = np.zeros((len(processes), pages), np.uint8)
         self.outdated = np.zeros(pages, np.int64)  # how often its copy has been
         self.twins: dict[int, NDArray[np.uint8]] = {}
+        self.written = Written(len(processes), pages, page_bytes)
         self.coming: dict[int, Gate] = {}  # pages on their way here; open when they are here
         self.leaving: dict[int, Gate] = {}  # pages whose diffs are on their way home
         self._diffs: Counter[int] = Counter()  # on their way, by page
@@ -65,27 +67,30 @@ class Domain:
 
     def let_write(self, process: int, page: int, *, at_home: bool) -> None:
         """A process writes the page from now on; a twin keeps how it was, but not at its home."""
-        self.mapped[self.local[process], page] = WRITABLE
-        if not at_home and page not in self.twins:
-            self.twins[page] = self.memory[page].copy()
+        place = self.local[process]
+        self.mapped[place, page] = WRITABLE
+        if not at_home:
+            self.written.open(place, page)
+            if page not in self.twins:
+                self.twins[page] = self.memory[page].copy()
 
-    def close_page(self, page: int, processes: Iterable[int]) -> Diff | None:
-        """These processes no longer write the page unnoticed; what has been written since its twin.
+    def close_page(self, page: int, process: int) -> Diff | None:
+        """The process no longer writes the page unnoticed; what it has written since its twin.
 
-        Whoever else writes it goes on, against a new twin.
+        Whoever else writes it goes on, against a twin that has these words.
         """
-        rows = [self.local[process] for process in processes]
-        written = self.mapped[rows, page] == WRITABLE
-        if not written.any():
+        place = self.local[process]
+        if self.mapped[place, page] != WRITABLE:
             return None
-        self.mapped[rows, page] = np.where(written, READABLE, self.mapped[rows, page])
-        twin = self.twins.pop(page, None)
-        if twin is None:  # at home, where it is already
-            self.unannounced.add(page)
-            return None
-        found = diff_of(page, self.memory[page], twin)
-        if (self.mapped[:, page] == WRITABLE).any():
-            self.twins[page] = self.memory[page].copy()
+        self.mapped[place, page] = READABLE
+        twin = self.twins[page]
+        mask = self.written.close(place, page)
+        if not (self.mapped[:, page] == WRITABLE).any():
+            mask[:] = True  # the last of them leaves nothing behind
+            del self.twins[page]
+        found = diff_of(page, self.memory[page], twin, mask, self.pid_of(process))
+        if found is not None:
+            found.apply_to(twin)
         return found
 
     @contextlib.contextmanager
@@ -97,6 +102,20 @@ class Domain:
         finally:
             del self.coming[page]
             gate.open()
+
+    def close_at_home(self, pages: NDArray[np.int64], rows: Sequence[int]) -> None:
+        """The processes of ``rows`` no longer write pages unnoticed that this is the home of."""
+        for row in rows:
+            mine = pages[self.mapped[row, pages] == WRITABLE]
+            self.mapped[row, mine] = READABLE
+            self.unannounced.update(mine.tolist())
+
+    def used(self, pages: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of ``pages``, not its own, of which it has a copy or will have one."""
+        is_used = self.is_valid[pages]
+        if self.coming:
+            is_used |= np.isin(pages, list(self.coming))
+        return pages[is_used]
 
     def leave(self, page: int) -> None:
         """A diff of the page leaves for its home."""
@@ -110,6 +129,10 @@ class Domain:
         if not self._diffs[page]:
             del self._diffs[page]
             self.leaving.pop(page).open()
+
+    def pid_of(self, process: int) -> int:
+        """On its node, where the pid of the protocol follows those of the program's processes."""
+        return process % self.protocol_pid
 
     @property
     def processes(self) -> list[int]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nicscope.apps.svm.domain import READABLE, WRITABLE
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.coherence import Coherence
@@ -43,7 +44,9 @@ class Process:
         self._costs = costs
         self._record = record
         self._synchronization = synchronization
-        self._mapped = caller.domain.mapped[caller.domain.local[number]]
+        self._place = caller.domain.local[number]
+        self._mapped = caller.domain.mapped[self._place]
+        self._written = caller.domain.written
         self._accesses = 0  # that have taken no time yet
 
     async def read(self, array: SharedArray, begin: int = 0, end: int | None = None) -> Any:
@@ -56,6 +59,8 @@ class Process:
         """The same, to read and write.  Only what it changes is another's to see."""
         begin, end = self._range(array, begin, end)
         await self._touch(array.pages(begin, end), WRITABLE, end - begin)
+        size = array.dtype.itemsize
+        self._written.add_bytes(self._place, array.first + begin * size, array.first + end * size)
         return self._elements(array, begin, end, writable=True)
 
     async def read_block(self, array: SharedArray, rows: range, columns: range) -> Any:
@@ -81,6 +86,7 @@ class Process:
         """A whole array, of which ``rows`` may be read and written; touched in that order."""
         width = math.prod(array.shape[1:])
         await self._touch(array.pages_of_each_row(rows), WRITABLE, len(rows) * width)
+        self._wrote_items(array, rows, width)
         return array.in_bytes(self._caller.domain.memory)
 
     async def read_elements(self, array: SharedArray, elements: NDArray[np.int64]) -> Any:
@@ -101,6 +107,7 @@ class Process:
     ) -> None:
         """Write ``values`` to some elements of an array of one axis, in that order."""
         await self._touch(array.pages_of_elements(elements), WRITABLE, len(elements))
+        self._wrote_items(array, elements)
         array.in_bytes(self._caller.domain.memory)[elements] = values
 
     def work(self, accesses: int) -> None:
@@ -134,6 +141,9 @@ class Process:
     async def _block(self, array: SharedArray, rows: range, columns: range, least: int) -> Any:
         pages = array.pages_of_rows(rows, columns)
         await self._touch(pages, least, len(rows) * len(columns))
+        if least == WRITABLE:
+            begins = np.arange(rows.start, rows.stop) * math.prod(array.shape[1:]) + columns.start
+            self._wrote_items(array, begins, 1, len(columns))
         whole = array.in_bytes(self._caller.domain.memory)
         view = whole[rows.start : rows.stop, columns.start : columns.stop]
         view.flags.writeable = least == WRITABLE
@@ -143,9 +153,19 @@ class Process:
         self, array: SharedArray, elements: NDArray[np.int64], least: int
     ) -> Any:
         await self._touch(array.pages_of_elements(elements), least, len(elements))
+        if least == WRITABLE:
+            self._wrote_items(array, elements)
         whole = array.in_bytes(self._caller.domain.memory)
         whole.flags.writeable = least == WRITABLE
         return whole
+
+    def _wrote_items(
+        self, array: SharedArray, items: NDArray[np.int64], width: int = 1, many: int = 1
+    ) -> None:
+        """Each of ``items``, numbers of ``width`` elements each, may change, and ``many`` of it."""
+        size = array.dtype.itemsize
+        begins = array.first + items * (width * size)
+        self._written.add_items(self._place, begins, width * size * many)
 
     async def _touch(self, pages: NDArray[np.int64], least: int, accesses: int) -> None:
         """Have all of ``pages`` at once; one that is lost while others come is had again.
@@ -158,6 +178,9 @@ class Process:
             if not len(missing):
                 return
             await self.compute()
+            if least == WRITABLE:
+                await self._coherence.have_at_home(self._caller, self.number, missing)
+                missing = missing[self._mapped[missing] < least]
             for page in dict.fromkeys(missing.tolist()):
                 await self._coherence.have(self._caller, self.number, page, least)
 

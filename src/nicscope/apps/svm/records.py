@@ -65,7 +65,8 @@ class Records:
         self.diff_bytes += diff.message_bytes
         length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
         address = self._address(diff.page) + diff.first_byte
-        self._add(caller, WRITE, address, length, home.node, False)
+        writer = caller._replace(pid=diff.pid)
+        self._add(writer, WRITE, address, length, home.node, False)
         self.program.deposit(caller, diff, home)
 
     def columns(self) -> dict[str, NDArray[np.generic]]:

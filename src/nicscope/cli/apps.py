@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from nicscope.cli import completion
 from nicscope.cli.answer import print_json, print_written, tell
 from nicscope.cli.arguments import AsJson, option, output_path, text_beside
 from nicscope.cli.usage import Commands
@@ -43,7 +44,8 @@ def list_(as_json: AsJson = False) -> None:
     epilog="Examples:\n\n"
     "[bold]nicscope apps run fft --size 64K --out fft.parquet[/bold]\n\n"
     "[bold]nicscope apps run radix --size 4M --nodes 4 --processes 4 --json[/bold]\n\n"
-    "[bold]nicscope apps run fft --nodes 8 --processes 1 --out fft.program.parquet[/bold]"
+    "[bold]nicscope apps run fft --nodes 8 --processes 1 --out fft.program.parquet[/bold]\n\n"
+    "[bold]nicscope apps run fft --on vmmc --faults loss=0.05 --faults seed=3[/bold]"
 )
 def run(
     name: Annotated[
@@ -79,6 +81,38 @@ def run(
         bool,
         typer.Option("--with-initial", help="Also trace the first distribution of its data."),
     ] = False,
+    on: Annotated[
+        str | None,
+        option(
+            "INTERFACE",
+            "vmmc, mini or unet: run on simulated machines whose NICs serve that; else in "
+            "logical time.",
+        ),
+    ] = None,
+    design: Annotated[
+        str | None,
+        option(
+            "NAME",
+            "With --on: a design of NICs, or a file of one.",
+            autocompletion=completion.designs,
+        ),
+    ] = None,
+    platform: Annotated[
+        str | None,
+        option(
+            "NAME",
+            "With --on: what things cost, or a file of that.",
+            autocompletion=completion.platforms,
+        ),
+    ] = None,
+    faults: Annotated[
+        list[str] | None,
+        option(
+            "KEY=VALUE",
+            "With --on: loss=0.05, duplication, reordering, corruption, seed=3, link=1@600 or "
+            "node=2@600, which dies at 600 us; may be repeated.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a parallel program on shared memory, check its result, and trace its requests."""
@@ -94,6 +128,10 @@ def run(
             seed=seed,
             out=out,
             with_initial=with_initial,
+            on=on,
+            design=design,
+            platform=platform,
+            faults=faults,
         )
         if as_json:
             print_json(report.as_json())

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.errors import OutputError, StudyError, in_one_line
-from nicscope.library.command import whole
+from nicscope.library.command import texts, whole
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from nicscope.apps.svm.running import Placement
+    from nicscope.interfaces import Faults
     from nicscope.reports.applications import ShownApplication, ShownApplications
+    from nicscope.reports.applications_on_machines import ShownMachineApplication
 
 
 def app_names() -> list[str]:
@@ -41,7 +44,11 @@ def run_app(
     seed: int = 0,
     out: str | Path | Sequence[str | Path] | None = None,
     with_initial: bool = False,
-) -> ShownApplication:
+    on: str | None = None,
+    design: str | Path | None = None,
+    platform: str | Path | None = None,
+    faults: Faults | Sequence[str] | str | None = None,
+) -> ShownApplication | ShownMachineApplication:
     """Run a parallel program on shared virtual memory, check its result, and keep its requests.
 
     Args:
@@ -54,6 +61,12 @@ def run_app(
         out: a trace of what it asked of network interfaces (``.parquet``), or of what its
             processes did and waited for (``.program.parquet``); several in a list; None: none.
         with_initial: the trace also holds the first distribution of data.
+        on: ``"vmmc"``, ``"mini"`` or ``"unet"``: on simulated machines whose NICs serve that, so
+            that pages, diffs, locks and barriers cross them; None: in logical time.
+        design: of those NICs; None: the interface's first choice.
+        platform: what things cost there; None: the design's.
+        faults: what goes wrong there: ``Faults``, or texts such as ``"loss=0.05"``, ``"seed=3"``
+            and ``"link=1@600"``, which dies at 600 us; several in a list.
 
     Errors: ``NicscopeError`` for what cannot run, and if the result is wrong.
 
@@ -85,6 +98,13 @@ def run_app(
         if (whole(called, count) or 0) < least:
             raise StudyError(f"{called} must be at least {least}, got {count}")
     placement = placed(nodes, processes, private=private)
+    if on is not None:
+        if outs:
+            raise OutputError(f"{outs[0]}: traces are recorded in logical time; leave --on away")
+        return _run_on_machines(name, size, placement, seed, (on, design, platform), faults)
+    for option, value in (("--design", design), ("--platform", platform), ("--faults", faults)):
+        if value:
+            raise StudyError(f"{option} is of simulated machines; name their interface with --on")
     with progress(f"running {name}", "phases") as watch:
         found = run_application(name, size, placement, seed, watch, with_initial=with_initial)
     for path in outs:
@@ -93,3 +113,28 @@ def run_app(
         else:
             write_requests(found, path, with_initial=with_initial)
     return ShownApplication(found)
+
+
+def _run_on_machines(
+    name: str,
+    size: str | int | None,
+    placement: Placement,
+    seed: int,
+    on: tuple[str, str | Path | None, str | Path | None],
+    faults: Faults | Sequence[str] | str | None,
+) -> ShownMachineApplication:
+    """Run it on machines of an interface, a design and a platform."""
+    from nicscope.interfaces import Faults
+    from nicscope.reports.applications_on_machines import ShownMachineApplication
+    from nicscope.studies.applications_on_machines import (
+        Machines,
+        read_faults,
+        run_application_on_machines,
+    )
+
+    known = faults if isinstance(faults, Faults) else read_faults(texts(faults))
+    with progress(f"running {name}", "phases") as watch:
+        found = run_application_on_machines(
+            name, size, placement, Machines(*on, known), seed, watch
+        )
+    return ShownMachineApplication(found)

@@ -52,6 +52,4 @@ async def ring_broadcast(messages: Messages, piece: Piece, root: int = 0) -> Non
 
 def _segments(piece: Piece) -> list[Piece]:
     ends = range(0, piece.length, SEGMENT)
-    return [
-        Piece(piece.whole, piece.at + at, min(SEGMENT, piece.length - at)) for at in ends
-    ]
+    return [Piece(piece.whole, piece.at + at, min(SEGMENT, piece.length - at)) for at in ends]

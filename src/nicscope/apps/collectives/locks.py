@@ -1,4 +1,4 @@
-"""Locks between processes: by a manager's queue of messages, and by remote store and fetch alone."""
+"""Locks between processes: by a manager's queue, and by remote store and fetch alone."""
 
 from __future__ import annotations
 

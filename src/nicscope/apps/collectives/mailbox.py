@@ -17,9 +17,9 @@ from nicscope.errors import SimulationError
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-SLOT = 1024  # bytes; four to a page, so that no note lies over its end
+ROOM = 4096  # bytes: all slots for the notes of a peer are on one page
+SLOT = ROOM // PLACES
 HEAD = 2  # bytes before a note: how many slots are empty, and whether that is all that it says
-ROOM = PLACES * SLOT
 PLAIN, ONLY_CREDIT = 0, 1
 INBOX = Key(0)  # arrays come behind
 
@@ -47,15 +47,17 @@ class MailboxWire(ABC):
 
     @abstractmethod
     async def _publish(self, buffer: Any, key: Key) -> Hashable:
-        """Let peers write to ``buffer``, which they find by ``key``; by what ``_heard`` names it."""
+        """Let peers find ``buffer`` by ``key`` and write to it; by what ``_heard`` names it."""
 
     @abstractmethod
     async def _find(self, rank: int, key: Key) -> Any:
         """What ``rank`` has published under ``key``, once it has; ``_write`` takes it."""
 
     @abstractmethod
-    async def _write(self, there: Any, offset: int, buffer: Any, *, tells: bool = True) -> None:
-        """Post a write, which tells its receiver or not."""
+    async def _write(
+        self, there: Any, offset: int, buffer: Any, *, tells: bool = True, is_note: bool = False
+    ) -> None:
+        """Post a write, which tells its receiver or not; nobody waits for the end of a note's."""
 
     @abstractmethod
     async def _read(self, there: Any, offset: int, buffer: Any) -> None:
@@ -67,7 +69,11 @@ class MailboxWire(ABC):
 
     @abstractmethod
     async def settle(self) -> None:
-        """Wait until the NIC has done with everything that was posted."""
+        """Wait until the NIC has done with everything that was put."""
+
+    @abstractmethod
+    async def _drain(self) -> None:
+        """Wait until it has done with all writes, those of notes too."""
 
     # -- as every wire ----------------------------------------------------------------------------
 
@@ -90,7 +96,7 @@ class MailboxWire(ABC):
 
     async def close(self) -> None:
         """Have everything that was posted ended."""
-        await self.settle()
+        await self._drain()
 
     def allocate(self, byte_count: int) -> Any:
         """Memory of the process."""
@@ -109,6 +115,10 @@ class MailboxWire(ABC):
         """Keep the processor busy."""
         await self.endpoint.compute(microseconds)
 
+    async def rest(self, microseconds: float) -> None:
+        """Leave the processor to others."""
+        await self.endpoint.sleep(microseconds)
+
     async def note(self, rank: int, content: bytes) -> None:
         """Write it to the next of the peer's slots, once that is empty."""
         while not self._credits[rank].may_send:
@@ -119,7 +129,7 @@ class MailboxWire(ABC):
         place, told = self._credits[rank].send(only_credit=kind == ONLY_CREDIT)
         slot = self._outbox.part(rank * ROOM + place * SLOT, HEAD + len(content))
         await slot.write(bytes((told, kind)) + content)
-        await self._write(self._boxes[rank], self.rank * ROOM + place * SLOT, slot)
+        await self._write(self._boxes[rank], self.rank * ROOM + place * SLOT, slot, is_note=True)
 
     async def event(self) -> Note | Placed:
         """What comes next."""

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.apps.collectives.barrier import Barrier
 from nicscope.apps.collectives.messages import Messages
-from nicscope.errors import SimulationError, did_you_mean
+from nicscope.errors import SimulationError, StandingError, did_you_mean
 from nicscope.interfaces import Cluster, Faults, HostSize, PortSize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
     from nicscope.apps.collectives.wire import Wire
 
 PAGE = 4096
+PS_PER_US = 1_000_000
 INTERFACES = ("unet", "vmmc", "mini", "via", "trapeze")
 OWN_PAGES = 96  # of a process beside its arrays, and for each peer:
 PAGES_OF_PEER = 16
 LINE = 128  # pages, the longest line of a NIC's cache: an address space has whole ones
 RING = 256  # reports that a process has not read; fewer where few nodes talk
 FEW = 4
+
+# A VI's own time-out of 100 us is too short where several peers send 1 MB at once: connections were
+# lost.  These are the other interfaces' (``Transport``), assumed as they are.
+VIA_SETTINGS = {"retry_timeout": 1_000_000_000, "retries": 12}
 
 
 class Machine(NamedTuple):
@@ -31,7 +37,7 @@ class Machine(NamedTuple):
     platform: str | None = None
     way: str | None = None
     faults: Faults | None = None
-    settings: dict[str, Any] = {}  # of the design
+    settings: Mapping[str, Any] = MappingProxyType({})  # of the design
 
     def cluster(self, ranks: int, memory_bytes: int) -> Any:
         """Nodes for so many processes, which each allocate no more than that.
@@ -54,12 +60,12 @@ class Machine(NamedTuple):
                 )
             return Cluster("trapeze", **options, host_bytes=(pages + OWN_PAGES) * PAGE)
         options["host"] = HostSize(frames=2 * pages, pages_per_space=pages)
-        if self.interface != "via":
+        if self.interface == "via":
+            options.setdefault("settings", VIA_SETTINGS)
+        else:
             ring = RING if ranks > FEW else PortSize().ring
             options["size"] = PortSize(longest=pages, ring=ring)
-        return Cluster(
-            self.design or _DESIGNS[self.interface], interface=self.interface, **options
-        )
+        return Cluster(self.design or _DESIGNS[self.interface], interface=self.interface, **options)
 
     def wire(self, given: Any, ranks: int, cluster: Any) -> Wire:
         """What a program that is called with ``given`` reaches its peers by."""
@@ -134,4 +140,23 @@ def run_parties(
 
     for rank in range(ranks):
         cluster.start(rank, process)
-    return list(cluster.run()), cluster
+    try:
+        return list(cluster.run()), cluster
+    except StandingError as error:
+        raise _stands_still(machine, cluster, error) from None
+
+
+def _stands_still(machine: Machine, cluster: Any, error: StandingError) -> SimulationError:
+    """One line for what nobody will ever hear, with who is dead."""
+    now = cluster.simulation.now
+    faults = machine.faults or Faults()
+    dead = [
+        f"{what} {number} died at {when / PS_PER_US:,.0f} us"
+        for what, deaths in (("node", faults.node_deaths), ("link", faults.link_deaths))
+        for number, when in sorted(deaths.items())
+        if when <= now
+    ]
+    why = "; ".join(dead) if dead else error.said
+    return SimulationError(
+        f"the processes wait for what does not come, after {now / PS_PER_US:,.0f} us: {why}"
+    )

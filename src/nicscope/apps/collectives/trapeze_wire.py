@@ -52,7 +52,7 @@ class TrapezeWire:
         self._offered: list[Any] = []
         self._keys: dict[tuple[int, int], Key] = {}
         self._rooms: deque[Any] = deque()
-        self._has_sent = False
+        self._has_put = False
 
     @property
     def now_us(self) -> float:
@@ -66,6 +66,8 @@ class TrapezeWire:
     async def close(self) -> None:
         """Stay until nobody has asked for anything for long, where the network loses messages."""
         await self.settle()
+        while any(stream.kept for stream in self._streams.values()):
+            await self._take()
         if not self._is_lossy or self.ranks == 1:
             return
         seen, until = -1, 0.0
@@ -73,7 +75,6 @@ class TrapezeWire:
             if seen != self._duplicates:
                 seen, until = self._duplicates, self.now_us + LINGER_US
             await self._take(until)
-        await self.settle()
 
     @property
     def _duplicates(self) -> int:
@@ -95,6 +96,10 @@ class TrapezeWire:
     async def compute(self, microseconds: float) -> None:
         """Keep the processor busy."""
         await self._endpoint.compute(microseconds)
+
+    async def rest(self, microseconds: float) -> None:
+        """Leave the processor to others."""
+        await self._endpoint.sleep(microseconds)
 
     async def note(self, rank: int, content: bytes) -> None:
         """A control message without a payload."""
@@ -121,7 +126,6 @@ class TrapezeWire:
         expected = bytes((self._streams[rank].acknowledging(),))
         control = head[:2] + expected + head[3:]
         self._endpoint.reserve(len(control))[:] = control
-        self._has_sent = True
         return await self._endpoint.send(rank, payload)
 
     async def event(self) -> Note | Placed:
@@ -156,6 +160,8 @@ class TrapezeWire:
         await self._endpoint.copy(len(content))
         await self._offered[key].part(at, len(content)).write(content)
         if at + len(content) == end:
+            if self._is_lossy:  # its sender waits to hear of that
+                await self._hand(rank, HEADER.pack(ACK, 0, 0, 0), None)
             self._events.append(Placed(rank))
 
     async def _is_next(self, rank: int, kind: int, number: int, expected: int) -> bool:
@@ -199,6 +205,7 @@ class TrapezeWire:
 
     async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Send it in payloads, from where it lies if DMA can begin there, else from copies."""
+        self._has_put = True
         for at in range(0, len(buffer), self._payload):
             piece = buffer.part(at, min(self._payload, len(buffer) - at))
             room = None
@@ -214,10 +221,12 @@ class TrapezeWire:
 
     async def settle(self) -> None:
         """Wait until the NIC has read everything, and peers have it if it might be lost."""
+        if not self._has_put:
+            return
         while self._is_lossy and any(stream.kept for stream in self._streams.values()):
             await self._take()
-        if self._has_sent:
-            await self._endpoint.sent()
+        await self._endpoint.sent()
+        self._has_put = False
 
     async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """There is none."""

@@ -39,6 +39,7 @@ class UNetWire:
         self._events: deque[Note | Placed] = deque()
         self._offered: list[Any] = []
         self._keys: dict[tuple[int, int], Key] = {}
+        self._has_put = False
         self._layer = ActiveMessages(process, ranks, max(64, BUFFERS_EACH * ranks))
         self._layer.on(NOTE, self._hear)
         self._layer.on(PIECE, self._place)
@@ -74,6 +75,10 @@ class UNetWire:
         """Keep the processor busy."""
         await self._process.compute(microseconds)
 
+    async def rest(self, microseconds: float) -> None:
+        """Leave the processor to others."""
+        await self._process.sleep(microseconds)
+
     async def note(self, rank: int, content: bytes) -> None:
         """A small message."""
         await self._layer.request(rank, NOTE, content=content)
@@ -93,7 +98,8 @@ class UNetWire:
         came = self._page.part(0, len(content))
         await came.write(content)  # where the layer has it: no time of its own
         await self._process.copy(came, self._offered[key].part(first, len(content)))
-        if first + len(content) == end:
+        if first + len(content) == end:  # its sender waits to hear of that
+            await self._layer.acknowledge(rank)
             self._events.append(Placed(rank))
 
     async def offer(self, buffer: Any) -> Key:
@@ -107,11 +113,14 @@ class UNetWire:
     async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Store it in pieces, from where it lies."""
         end = offset + len(buffer)
+        self._has_put = True
         await self._layer.store(rank, PIECE, offset, buffer, key.first << KEY_BITS | end)
 
     async def settle(self) -> None:
         """Wait until all of it is acknowledged."""
-        await self._layer.flush()
+        if self._has_put:
+            await self._layer.flush()
+            self._has_put = False
 
     async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """There is none."""

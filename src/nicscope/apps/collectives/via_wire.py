@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.addresses import Region
     from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
-SLOT = 1024
+ROOM = 4096  # bytes: all slots for the notes of a peer are on one page
+SLOT = ROOM // PLACES
 HEAD = 2  # bytes before a note: how many slots are empty, and whether that is all that it says
 PLAIN, ONLY_CREDIT = 0, 1
 LEVEL = Reliability.VIP_SERVICE_RELIABLE_DELIVERY
@@ -32,7 +33,7 @@ class Peer:
         self.receives = receives
         self.credits = Credits()
         self.next = 0  # slot that the next message fills
-        self.outstanding = 0  # descriptors in the send queue
+        self.outstanding: deque[bool] = deque()  # in the send queue: whether each is of a note
 
 
 class ViaWire:
@@ -66,7 +67,7 @@ class ViaWire:
             return
         self._most = nic.query_nic().max_transfer
         self._queue = await nic.create_cq(self._tag, self.ranks * PLACES)
-        count = self.ranks * PLACES * SLOT
+        count = self.ranks * ROOM
         self._inbox, self._outbox = nic.allocate(count), nic.allocate(count)
         self._receives = await nic.register_mem(self._inbox, self._tag)
         self._sends = await nic.register_mem(self._outbox, self._tag)
@@ -92,12 +93,14 @@ class ViaWire:
     async def _expect(self, rank: int, place: int) -> None:
         """Have the next message of a peer but ``PLACES - 1`` others come to its slot."""
         peer = self._peers[rank]
-        segment = self._receives.segment((rank * PLACES + place) * SLOT, SLOT)
+        segment = self._receives.segment(rank * ROOM + place * SLOT, SLOT)
         await self._nic.post_recv(peer.vi, peer.receives.request(segment))
 
     async def close(self) -> None:
         """Have everything that was posted ended."""
-        await self.settle()
+        for peer in self._peers.values():
+            while peer.outstanding:
+                await self._end(peer)
 
     def allocate(self, byte_count: int) -> Any:
         """Memory of the process."""
@@ -115,6 +118,10 @@ class ViaWire:
         """Keep the processor busy."""
         await self._nic.compute(microseconds)
 
+    async def rest(self, microseconds: float) -> None:
+        """Keep the processor busy: VIPL has no call that leaves it."""
+        await self._nic.compute(microseconds)
+
     async def note(self, rank: int, content: bytes) -> None:
         """Send it, once the peer has a slot for it."""
         await self._slot(rank)
@@ -127,11 +134,11 @@ class ViaWire:
     async def _say(self, rank: int, content: bytes, kind: int) -> None:
         peer = self._peers[rank]
         place, told = peer.credits.send(only_credit=kind == ONLY_CREDIT)
-        at, count = (rank * PLACES + place) * SLOT, HEAD + len(content)
+        at, count = rank * ROOM + place * SLOT, HEAD + len(content)
         await self._room(peer)
         await self._nic.write(self._outbox.address + at, bytes((told, kind)) + content)
         await self._nic.post_send(peer.vi, peer.sends.request(self._sends.segment(at, count)))
-        peer.outstanding += 1
+        peer.outstanding.append(True)
 
     async def event(self) -> Note | Placed:
         """What comes next."""
@@ -152,7 +159,7 @@ class ViaWire:
             told = done.immediate
             self._events.append(Placed(rank))
         else:
-            at = self._inbox.address + (rank * PLACES + place) * SLOT
+            at = self._inbox.address + rank * ROOM + place * SLOT
             raw = await self._nic.read(at, done.length)
             told, kind = raw[0], raw[1]
             if kind != ONLY_CREDIT:
@@ -208,7 +215,7 @@ class ViaWire:
                 AddressSegment(key.first + offset + at, key.second),
                 immediate=word if at + count == len(buffer) else None,
             )
-            peer.outstanding += 1
+            peer.outstanding.append(False)
 
     async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Read by RDMA, and wait for the bytes."""
@@ -221,19 +228,19 @@ class ViaWire:
             [region.segment(begin, len(buffer))],
             AddressSegment(key.first + offset, key.second),
         )
-        peer.outstanding += 1
+        peer.outstanding.append(False)
         await self.settle()
 
     async def _room(self, peer: Peer) -> None:
-        while peer.outstanding >= OUTSTANDING:
+        while len(peer.outstanding) >= OUTSTANDING:
             await self._end(peer)
 
     async def settle(self) -> None:
-        """Take back all descriptors that were sent."""
+        """Take back all descriptors of arrays, and what was posted before them."""
         for peer in self._peers.values():
-            while peer.outstanding:
+            while not all(peer.outstanding):
                 await self._end(peer)
 
     async def _end(self, peer: Peer) -> None:
-        peer.outstanding -= 1
+        peer.outstanding.popleft()
         await self._nic.send_wait(peer.vi)

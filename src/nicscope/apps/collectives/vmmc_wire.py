@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nicscope.apps.collectives.wire import Key
     from nicscope.interfaces.vmmc import Endpoint, Imported, Transfer
 
-OUTSTANDING = 32  # transfers; a command queue has 64 places
+OUTSTANDING = 24  # transfers of either kind; a command queue has 64 places
 
 
 class VmmcWire(MailboxWire):
@@ -23,7 +23,8 @@ class VmmcWire(MailboxWire):
 
     def __init__(self, endpoint: Endpoint, ranks: int) -> None:
         super().__init__(endpoint, ranks)
-        self._posted: deque[tuple[int, Transfer]] = deque()
+        self._notes: deque[tuple[int, Transfer]] = deque()
+        self._puts: deque[tuple[int, Transfer]] = deque()
 
     async def _publish(self, buffer: Any, key: Key) -> Hashable:
         return (await self.endpoint.export(buffer, f"array {key.first}")).name
@@ -31,11 +32,20 @@ class VmmcWire(MailboxWire):
     async def _find(self, rank: int, key: Key) -> Imported:
         return await self.endpoint.import_buffer(rank, f"array {key.first}")
 
-    async def _write(self, there: Imported, offset: int, buffer: Any, *, tells: bool = True) -> None:
-        if len(self._posted) >= OUTSTANDING:
-            await self._end(*self._posted.popleft())
+    async def _write(
+        self,
+        there: Imported,
+        offset: int,
+        buffer: Any,
+        *,
+        tells: bool = True,
+        is_note: bool = False,
+    ) -> None:
+        posted = self._notes if is_note else self._puts
+        if len(posted) >= OUTSTANDING:
+            await self._end(*posted.popleft())
         transfer = await self.endpoint.store(there, buffer, offset, notify=tells)
-        self._posted.append((there.node, transfer))
+        posted.append((there.node, transfer))
 
     async def _read(self, there: Imported, offset: int, buffer: Any) -> None:
         transfer = await self.endpoint.fetch(there, buffer, offset, length=len(buffer))
@@ -46,9 +56,14 @@ class VmmcWire(MailboxWire):
         return came.node, came.name, came.offset, came.length
 
     async def settle(self) -> None:
-        """Wait until all stores have ended."""
-        while self._posted:
-            await self._end(*self._posted.popleft())
+        """Wait until all stores of arrays have ended."""
+        while self._puts:
+            await self._end(*self._puts.popleft())
+
+    async def _drain(self) -> None:
+        await self.settle()
+        while self._notes:
+            await self._end(*self._notes.popleft())
 
     async def _end(self, rank: int, transfer: Transfer) -> None:
         ended = await self.endpoint.wait(transfer)

@@ -57,6 +57,9 @@ class Wire(Protocol):
     async def compute(self, microseconds: float) -> None:
         """Keep the processor busy."""
 
+    async def rest(self, microseconds: float) -> None:
+        """Leave the processor to others, where the interface has a call for that."""
+
     async def note(self, rank: int, content: bytes) -> None:
         """Say up to ``short`` bytes to a peer; ``content`` is taken before this returns."""
 

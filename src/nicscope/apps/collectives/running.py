@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.apps.collectives.barrier import Barrier
@@ -11,10 +10,12 @@ from nicscope.errors import SimulationError, StandingError, did_you_mean
 from nicscope.interfaces import Cluster, Faults, HostSize, PortSize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine
 
     from nicscope.apps.collectives.wire import Wire
+    from nicscope.interfaces import Design
 
+DESIGNS = {"unet": "unet-mm-pca200", "vmmc": "utlb", "mini": "mini", "via": "via-static"}
 PAGE = 4096
 PS_PER_US = 1_000_000
 INTERFACES = ("unet", "vmmc", "mini", "via", "trapeze")
@@ -30,14 +31,13 @@ VIA_SETTINGS = {"retry_timeout": 1_000_000_000, "retries": 12}
 
 
 class Machine(NamedTuple):
-    """What programs run on: as of ``Cluster``; what is None, or not in ``settings``, is its own."""
+    """What programs run on, as of ``Cluster``; what is None is the interface's own choice."""
 
     interface: str
-    design: str | None = None
+    design: str | Design | None = None
     platform: str | None = None
     way: str | None = None
     faults: Faults | None = None
-    settings: Mapping[str, Any] = MappingProxyType({})  # of the design
 
     def cluster(self, ranks: int, memory_bytes: int) -> Any:
         """Nodes for so many processes, which each allocate no more than that.
@@ -50,7 +50,7 @@ class Machine(NamedTuple):
             )
         pages = -(-memory_bytes // PAGE) + OWN_PAGES + PAGES_OF_PEER * ranks
         pages = -(-pages // LINE) * LINE
-        options: dict[str, Any] = {"nodes": max(2, ranks), **self.settings}
+        options: dict[str, Any] = {"nodes": max(2, ranks)}
         named = {"platform": self.platform, "way": self.way, "faults": self.faults}
         options |= {name: value for name, value in named.items() if value is not None}
         if self.interface == "trapeze":
@@ -61,11 +61,11 @@ class Machine(NamedTuple):
             return Cluster("trapeze", **options, host_bytes=(pages + OWN_PAGES) * PAGE)
         options["host"] = HostSize(frames=2 * pages, pages_per_space=pages)
         if self.interface == "via":
-            options.setdefault("settings", VIA_SETTINGS)
+            options["settings"] = VIA_SETTINGS
         else:
             ring = RING if ranks > FEW else PortSize().ring
             options["size"] = PortSize(longest=pages, ring=ring)
-        return Cluster(self.design or _DESIGNS[self.interface], interface=self.interface, **options)
+        return Cluster(self.design or DESIGNS[self.interface], interface=self.interface, **options)
 
     def wire(self, given: Any, ranks: int, cluster: Any) -> Wire:
         """What a program that is called with ``given`` reaches its peers by."""
@@ -89,9 +89,6 @@ class Machine(NamedTuple):
 
         is_lossy = self.faults is not None and self.faults.any
         return TrapezeWire(given, ranks, cluster.delivery.max_payload, is_lossy=is_lossy)
-
-
-_DESIGNS = {"unet": "unet-mm-pca200", "vmmc": "utlb", "mini": "mini", "via": "via-static"}
 
 
 class Party(NamedTuple):

@@ -60,7 +60,8 @@ def alpha_beta(machine: Machine) -> AlphaBeta:
             await messages.wait_until(lambda: heard > trip)  # noqa: B023 - awaited
             if party.rank:
                 await messages.say(other, PING)
-            notes.append((party.wire.now_us - began) / 2)
+            else:
+                notes.append((party.wire.now_us - began) / 2)
         short.append(party.wire.short)
         for size in SIZES:
             array = HostArray(party.wire, size, "u1")
@@ -108,8 +109,7 @@ def bound_us(
         return (within + (2 if ranks > 1 << within else 0)) * message
     if algorithm == "ring":  # segments overlap
         return (ranks - 2) * alpha + message
-    hops = max(rank.bit_count() for rank in range(ranks))
-    return max(hops * message, alpha + rounds * (message - alpha))
+    return max(rank.bit_count() for rank in range(ranks)) * message  # hops from the root
 
 
 def share_moved(collective: str, ranks: int) -> float:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from nicscope.apps.collectives.arrays import OPERATIONS
-from nicscope.apps.collectives.running import INTERFACES, Machine
+from nicscope.apps.collectives.running import DESIGNS, INTERFACES, Machine
 from nicscope.config.byte_size import SPELLINGS, read_bytes
+from nicscope.config.design import chosen_design, with_settings
 from nicscope.errors import StudyError, did_you_mean
+from nicscope.interfaces import Faults
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
 
-    from nicscope.interfaces import Faults
+    from nicscope.interfaces import Design
 
 # Of each collective its algorithms, the usual one first.
 ALGORITHMS: dict[str, tuple[str, ...]] = {
@@ -73,7 +75,7 @@ def ask(
     design: str | None,
     platform: str | None,
     way: str | None,
-    settings: Mapping[str, Any],
+    assignments: Sequence[str],
     kind: str,
     operation: str,
     repeat: int,
@@ -86,7 +88,7 @@ def ask(
     known = tuple(dict.fromkeys(name for one in asked for name in ALGORITHMS[one]))
     chosen = () if algorithms is None else _several("algorithm", algorithms, known)
     on = _several("interface", interfaces, INTERFACES)
-    if len(on) > 1 and (design or platform or way or settings):
+    if len(on) > 1 and (design or platform or way or assignments):
         raise StudyError(
             "a design, platform, way or setting is of one interface; name that one with --on"
         )
@@ -107,7 +109,13 @@ def ask(
         collectives=asked,
         algorithms=chosen,
         machines=tuple(
-            Machine(one, design, platform, way, faults if faults.any else None, dict(settings))
+            Machine(
+                one,
+                _set(design, one, assignments),
+                platform,
+                way,
+                faults if faults.any else None,
+            )
             for one in on
         ),
         nodes=nodes,
@@ -127,31 +135,30 @@ def ask(
 
 
 def sizes_of(text: str) -> tuple[int, ...]:
-    """Bytes of ``8:1M``, by powers of two, ``8:1M:4``, by powers of four, or of a list.
+    """Bytes of a list of sizes and ranges: ``8:1M``, by powers of two, ``8:1M:4``, by four.
 
     Errors: ``StudyError``.
     """
-    parts = [read_bytes(one) for one in text.split(":" if ":" in text else ",")]
-    sizes = [one for one in parts if one is not None and one <= MOST_BYTES]
-    if len(sizes) < len(parts):
+    return tuple(sorted({size for one in text.split(",") for size in _range(one)}))
+
+
+def _range(text: str) -> list[int]:
+    """The sizes that one word of a list stands for."""
+    ends = [read_bytes(end) for end in text.split(":")]
+    sizes = [end for end in ends if end is not None and end <= MOST_BYTES]
+    if len(sizes) == len(ends) == 1:
+        return sizes
+    low, high, factor = (*sizes, 0, 0, 2)[:3] if len(sizes) < 2 else (*sizes, 2)[:3]
+    if len(sizes) < len(ends) or len(ends) > 3 or not 1 <= low <= high or factor < 2:
         raise StudyError(
-            f"sizes are bytes up to 1G, {SPELLINGS}: a list such as 8,1500, or 8:1M, which doubles "
-            f"each time, or 8:1M:4; not {text!r}"
-        )
-    if ":" not in text:
-        return tuple(sorted(set(sizes)))
-    low, high, *factors = sizes
-    factor = factors[0] if factors else 2
-    if len(factors) > 1 or low < 1 or low > high or factor < 2:
-        raise StudyError(
-            f"a range of sizes is LOW:HIGH or LOW:HIGH:FACTOR, rising from 1 byte or more by 2 or "
-            f"more, not {text!r}"
+            f"sizes are bytes up to 1G, {SPELLINGS}: a list such as 8,1500, a range such as 8:1M, "
+            f"which doubles each time, or 8:1M:4; not {text!r}"
         )
     found = []
     while low <= high:
         found.append(low)
         low *= factor
-    return tuple(found)
+    return found
 
 
 def dead_node(text: str) -> tuple[int, int]:
@@ -160,6 +167,33 @@ def dead_node(text: str) -> tuple[int, int]:
     if not (at and node.isdecimal() and when.isdecimal()):
         raise StudyError(f"who dies is NODE@US, such as 2@500, not {text!r}")
     return int(node), int(when) * PS_PER_US
+
+
+def faults_of(
+    seed: int,
+    *,
+    loss: float,
+    duplication: float,
+    corruption: float,
+    deaths: Sequence[tuple[int, int]],
+) -> Faults:
+    """What goes wrong.  Errors: ``SimulationError`` for what is no share."""
+    return Faults(
+        seed=seed,
+        loss=loss,
+        duplication=duplication,
+        corruption=corruption,
+        node_deaths=dict(deaths),
+    )
+
+
+def _set(design: str | None, interface: str, assignments: Sequence[str]) -> str | Design | None:
+    """The design with what is set of it.  Errors: ``DesignError``."""
+    if not assignments or (interface == "trapeze" and design is None):
+        if assignments:
+            raise StudyError("Trapeze has no design of which anything can be set")
+        return design
+    return with_settings(chosen_design(design or DESIGNS[interface], {}), assignments)
 
 
 def _several(what: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:

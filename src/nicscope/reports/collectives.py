@@ -63,8 +63,8 @@ class ShownCollectives(Report):
 
         found = self.found
         yield Text(
-            f"{found.nodes} nodes, a first call and {found.repeat} later ones, in us of virtual "
-            f"time; seed {found.seed}",
+            f"{found.nodes} nodes, a first call and {found.repeat} later, in us of virtual time; "
+            f"seed {found.seed}",
             style="bold",
         )
         for name, group in groupby(found.rows, key=lambda one: one.collective):

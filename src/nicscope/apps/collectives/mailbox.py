@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.apps.collectives.credits import PLACES, Credits
 from nicscope.apps.collectives.wire import Key, Note, Placed
-from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -176,8 +175,3 @@ class MailboxWire(ABC):
         if (rank, key) not in self._known:
             self._known[rank, key] = await self._find(rank, key)
         return self._known[rank, key]
-
-
-def not_through(here: int, there: int, status: str) -> SimulationError:
-    """The error for what did not get from one rank to another."""
-    return SimulationError(f"rank {here} does not get through to rank {there}: {status}")

@@ -6,8 +6,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from nicscope.apps.collectives.credits import PLACES, Credits
-from nicscope.apps.collectives.wire import Key, Note, Placed
-from nicscope.interfaces.via import Reliability, Status
+from nicscope.apps.collectives.wire import Key, Note, Placed, not_through
+from nicscope.interfaces.via import Reliability, Status, VipError
 from nicscope.interfaces.via.descriptor import AddressSegment
 
 if TYPE_CHECKING:
@@ -151,7 +151,10 @@ class ViaWire:
         vi, _ = await self._nic.cq_wait(self._queue)
         rank = self._ranks[vi.number]
         peer = self._peers[rank]
-        done = await self._nic.recv_done(vi)
+        try:
+            done = await self._nic.recv_done(vi)
+        except VipError as error:
+            raise not_through(self.rank, rank, str(error)) from None
         assert done is not None
         place, peer.next = peer.next, (peer.next + 1) % PLACES
         kind = PLAIN
@@ -243,4 +246,8 @@ class ViaWire:
 
     async def _end(self, peer: Peer) -> None:
         peer.outstanding.popleft()
-        await self._nic.send_wait(peer.vi)
+        try:
+            await self._nic.send_wait(peer.vi)
+        except VipError as error:
+            rank = self._ranks[peer.vi.number]
+            raise not_through(self.rank, rank, str(error)) from None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.collectives.mailbox import MailboxWire, not_through
+from nicscope.apps.collectives.mailbox import MailboxWire
+from nicscope.apps.collectives.wire import not_through
 
 if TYPE_CHECKING:
     from collections.abc import Hashable

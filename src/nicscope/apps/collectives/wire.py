@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from nicscope.errors import SimulationError
+
 
 class Note(NamedTuple):
     """A peer has said something."""
@@ -86,3 +88,8 @@ class Wire(Protocol):
 
     async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Fill ``buffer`` from ``offset`` of what ``rank`` offered; if ``is_one_sided``."""
+
+
+def not_through(here: int, there: int, status: str) -> SimulationError:
+    """The error for what did not get from one rank to another."""
+    return SimulationError(f"rank {here} does not get through to rank {there}: {status}")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from nicscope.interfaces.setting_up import Cluster
     from nicscope.library.applications import run_app
+    from nicscope.library.collectives import run_collective
     from nicscope.library.curve import curve
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
@@ -79,6 +80,7 @@ __all__ = [
     "replay",
     "reproduce",
     "run_app",
+    "run_collective",
     "simulate",
     "size",
     "sweep",
@@ -102,6 +104,7 @@ _HOMES = {
         )
     },
     "nicscope.library.applications": ("run_app",),
+    "nicscope.library.collectives": ("run_collective",),
     "nicscope.drivers.simulate.ports.build": ("Faults",),
     "nicscope.interfaces.setting_up": ("Cluster",),
     "nicscope.reports.result": ("Report",),

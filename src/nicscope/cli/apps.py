@@ -11,6 +11,7 @@ import typer
 from nicscope.cli import completion
 from nicscope.cli.answer import print_json, print_written, tell
 from nicscope.cli.arguments import AsJson, option, output_path, text_beside
+from nicscope.cli.collective import EXAMPLES, collective
 from nicscope.cli.usage import Commands
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+app.command(epilog=EXAMPLES)(collective)
 
 
 def _names(incomplete: str) -> list[str]:

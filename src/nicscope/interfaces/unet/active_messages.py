@@ -234,6 +234,11 @@ class ActiveMessages:
             await self._take()
         await self._links.done()
 
+    async def acknowledge(self, node: int) -> None:
+        """Tell ``node`` at once what has been taken of it, for whoever waits there in ``flush``."""
+        self._check_peer(node)
+        await self._links.acknowledge(node)
+
     async def linger(self) -> None:
         """``flush``, and answer whom an acknowledgement has not reached, until nobody asks.
 

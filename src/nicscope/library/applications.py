@@ -1,17 +1,18 @@
-"""Parallel programs on shared memory: what ``nicscope apps run`` does."""
+"""Programs whose requests become traces: what ``nicscope apps`` does."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from nicscope.errors import OutputError, StudyError, in_one_line
-from nicscope.library.command import whole
+from nicscope.library.command import number, whole
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nicscope.reports.applications import ShownApplication, ShownApplications
+    from nicscope.reports.interactive import ShownSession
 
 
 def app_names() -> list[str]:
@@ -58,17 +59,11 @@ def run_app(
     """
     from pathlib import Path
 
-    from nicscope.outputs import check_output
     from nicscope.reports.applications import ShownApplication
     from nicscope.studies.applications import placed, run_application, write_requests
 
-    if out is not None:  # refused before anything runs
-        is_stream = check_output(Path(out)).is_stream
-        if Path(out).suffix != ".parquet" and not is_stream:
-            raise OutputError(
-                f"{out}: a trace in Parquet is written; name it .parquet, and have "
-                "'nicscope trace convert' make another of it"
-            )
+    if out is not None:
+        _check_trace(Path(out))
     for called, count, least in (
         ("nodes", nodes, 1),
         ("processes", processes, 1),
@@ -82,3 +77,52 @@ def run_app(
     if out is not None:
         write_requests(found, Path(out), with_initial=with_initial)
     return ShownApplication(found)
+
+
+def _check_trace(out: Path) -> None:
+    """Refuse, before anything runs, what could not be a trace.  Errors: ``OutputError``."""
+    from nicscope.outputs import check_output
+
+    is_stream = check_output(out).is_stream
+    if out.suffix != ".parquet" and not is_stream:
+        raise OutputError(
+            f"{out}: a trace in Parquet is written; name it .parquet, and have "
+            "'nicscope trace convert' make another of it"
+        )
+
+
+@in_one_line
+def record_sockets(
+    out: str | Path,
+    *,
+    users: int = 32,
+    seconds: float = 30,
+    seed: int = 0,
+    receive_pages: int = 64,
+) -> ShownSession:
+    """Run people's programs and their servers on this machine, and record what their sockets move.
+
+    Args:
+        out: the trace (Parquet).
+        users: programs that are used by somebody: in turn a shell's, the web's and mail's.
+        seconds: how long each user's pauses last in all.
+        seed: of what they do, and of their pauses.
+        receive_pages: pages that each process posts to receive into.
+
+    Errors: ``NicscopeError`` where programs may not be traced, and if a byte did not arrive.
+
+    """
+    from pathlib import Path
+
+    from nicscope.reports.interactive import ShownSession
+    from nicscope.studies.interactive import record_session
+
+    _check_trace(Path(out))
+    counts = [
+        whole(called, count) or 0
+        for called, count in (("users", users), ("seed", seed), ("receive_pages", receive_pages))
+    ]
+    lasting = number("seconds", seconds) or 0.0
+    with progress("recording users", "users") as watch:
+        found = record_session(Path(out), counts[0], lasting, counts[1], counts[2], watch)
+    return ShownSession(found)

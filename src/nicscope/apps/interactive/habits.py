@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 KINDS = ("shell", "web", "mail")  # in turn
 COMMANDS = (12, 24)  # of a shell's user: fewest and most; assumed
-PAGES = (6, 12)  # of a reader; assumed
+PAGES = (10, 18)  # of a reader; assumed
 ROUNDS = (6, 12)  # of whoever writes a letter and looks for new ones; assumed
 SITE_PAGES = 40  # of the web server; assumed
 FILE_MEDIAN_LOG, FILE_SPREAD = 9.357, 1.318  # lognormal, bytes
@@ -22,10 +22,21 @@ THINKING = 1.5  # shape of a Pareto distribution
 LONGEST_THOUGHT = 100  # times the shortest; assumed
 LETTER_MEDIAN_LOG, LETTER_SPREAD, LETTER_MOST = math.log(2000), 1.0, 50_000  # assumed
 THOUGHT_KEYS = 20  # a command is thought about as long as that many keys take; assumed
-WORDS = (
-    "the page of a host is pinned while its card has an entry for it and a message that finds none "
-    "waits until the kernel has looked up where the buffer lies"
-).split()
+WORDS = [
+    "a",
+    "host",
+    "pins",
+    "the",
+    "page",
+    "while",
+    "its",
+    "card",
+    "has",
+    "an",
+    "entry",
+    "for",
+    "it",
+]
 
 
 class Doing(NamedTuple):
@@ -83,7 +94,7 @@ def typed(seed: int, user: int) -> list[str]:
         lines, numbers = random.randint(3, 40), (random.randint(2, 99), random.randint(2, 99))
         return random.choice(
             [
-                "ls",
+                "ls -1",
                 "pwd",
                 f"cat {file}",
                 f"head -{lines} {file}",
@@ -121,7 +132,8 @@ def looked_at(seed: int, user: int, seconds: float) -> list[Doing]:
     """The pages that a reader opens."""
     random = Random(f"{seed}/web/{user}")
     pages = [f"p{random.randrange(SITE_PAGES)}.html" for _ in range(random.randint(*PAGES))]
-    return [Doing(pause, page) for pause, page in zip(_pauses(random, len(pages), seconds), pages)]
+    pauses = _pauses(random, len(pages), seconds)
+    return [Doing(pause, page) for pause, page in zip(pauses, pages, strict=True)]
 
 
 def written(seed: int, user: int, users: int, seconds: float) -> list[Doing]:

@@ -115,7 +115,7 @@ class PostedSocket(socket.socket):
         self._carried.received.add(data)
         return data
 
-    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:  # type: ignore[override]
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
         """As any socket's, but at most a page; what reads lines and files comes by here."""
         view = memoryview(buffer)
         data = self.recv(nbytes or len(view), flags)

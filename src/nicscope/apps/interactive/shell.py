@@ -13,7 +13,6 @@ import signal
 import struct
 import termios
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.apps.interactive.habits import keys, name_of
@@ -21,6 +20,7 @@ from nicscope.apps.interactive.habits import keys, name_of
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
+    from pathlib import Path
 
     from nicscope.apps.interactive.posted_pages import PostedPages, PostedSocket
 
@@ -82,8 +82,8 @@ def _relay(connection: PostedSocket, home: Path) -> None:
         os.execve(SHELL, [SHELL, "-i"], SURROUNDINGS | {"HOME": str(home)})
     os.close(end)
     while True:
-        ready, _, _ = select.select([connection, terminal], [], [])
-        if connection in ready:
+        ready, _, _ = select.select([connection.fileno(), terminal], [], [])
+        if connection.fileno() in ready:
             keys_typed = connection.recv(MOST)
             if not keys_typed:
                 os.kill(shell, signal.SIGHUP)
@@ -105,8 +105,8 @@ def use(pages: PostedPages, port: int, seed: int, user: int, seconds: float) -> 
     lines = keys(seed, user, seconds)
     connection = pages.connect(port)
     _await(connection, "login: ")
-    for key in f"{name_of(user)}\r":
-        connection.sendall(key.encode())
+    for letter in f"{name_of(user)}\r":
+        connection.sendall(letter.encode())
         connection.recv(MOST)
     _await(connection, PROMPT)
     exchanges: list[tuple[str, str]] = []

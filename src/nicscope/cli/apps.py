@@ -115,7 +115,7 @@ def record_sockets(
     ],
     users: Annotated[int, option("N", "Programs in use.", min=1, max=256)] = 32,
     seconds: Annotated[
-        float, option("S", "How long each user's pauses last in all.", min=1, max=600)
+        float, option("S", "How long each user's pauses last in all.", min=0.1, max=600)
     ] = 30.0,
     seed: Annotated[int, option("N", "Of what users do, and when.", min=0)] = 0,
     receive_pages: Annotated[

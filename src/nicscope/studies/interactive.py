@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from nicscope.traces.schema import Requests, TraceMetadata
 
 USERS_NODE, SERVERS_NODE = 0, 1
-MOST_USERS, MOST_SECONDS, MOST_PAGES = 256, 600, 4096
-MICROSECOND = 1000  # time stamps hold what the recorder costs: finer they say nothing
+MOST_USERS, MOST_PAGES = 256, 4096
+LEAST_SECONDS, MOST_SECONDS = 0.1, 600
 LEFT_OUT = ("tid",)  # of what a recorder writes
 ENDING_S = 20.0  # that a recorder may take to end when it is told to
 
@@ -117,7 +117,7 @@ def record_session(
 def _planned(users: int, seconds: float, seed: int, receive_pages: int) -> Plan:
     for called, value, least, most in (
         ("users", users, 1, MOST_USERS),
-        ("seconds", seconds, 1, MOST_SECONDS),
+        ("seconds", seconds, LEAST_SECONDS, MOST_SECONDS),
         ("seed", seed, 0, None),
         ("receive_pages", receive_pages, 1, MOST_PAGES),
     ):
@@ -187,7 +187,6 @@ def _written(
             columns = {name: batch.column(name) for name in batch.schema.names}
             columns["node"] = pa.array(here)
             columns["peer"] = pa.array(USERS_NODE + SERVERS_NODE - here)
-            columns["time_ns"] = pa.array(part.time_ns // MICROSECOND * MICROSECOND)
             for name in LEFT_OUT:
                 del columns[name]
             writer.write(columns)

@@ -12,9 +12,9 @@ from random import Random
 from typing import NamedTuple
 
 KINDS = ("shell", "web", "mail")  # in turn
-COMMANDS = (12, 24)  # of a shell's user: fewest and most; assumed
+COMMANDS = (10, 20)  # of a shell's user: fewest and most; assumed
 PAGES = (10, 18)  # of a reader; assumed
-ROUNDS = (6, 12)  # of whoever writes a letter and looks for new ones; assumed
+ROUNDS = (6, 10)  # of whoever writes a letter and looks for new ones; assumed
 SITE_PAGES = 40  # of the web server; assumed
 FILE_MEDIAN_LOG, FILE_SPREAD = 9.357, 1.318  # lognormal, bytes
 FILE_MOST = 133_000  # where the model's tail begins, which is left out

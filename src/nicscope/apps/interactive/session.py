@@ -1,4 +1,4 @@
-"""Runs a session: three servers and all users, each a program of its own, until the last has left.
+"""Runs a session: the servers and all users, each a program of its own, until the last has left.
 
 ``python -m nicscope.apps.interactive.session FOLDER`` reads ``plan.json`` there, in a network
 namespace of its own if that may be made, and says on standard output when a user has left.
@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 from nicscope.apps.interactive import habits
 
-SERVERS = ("shell", "web", "mail")
 PLAN, PARTS = "plan.json", "parts"
 HOMES, SITE = "homes", "site"
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
@@ -95,7 +94,8 @@ def run(folder: Path) -> int:
         return made
 
     try:
-        servers = [part("serve", kind, stdout=subprocess.PIPE) for kind in SERVERS]
+        needed = habits.KINDS[: plan.users]
+        servers = [part("serve", kind, stdout=subprocess.PIPE) for kind in needed]
         ports = [_first_line(server) for server in servers]
         (folder / "session.json").write_text(json.dumps({"own_network": is_alone}))
         users = [part("use", str(user), *ports) for user in range(plan.users)]

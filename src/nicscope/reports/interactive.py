@@ -20,16 +20,16 @@ class ShownSession(Report):
     """A session, and what each kind of program asked of the network."""
 
     found: Session
-    topic = "apps"
+    topic = "sockets"
 
     def summary(self) -> list[str]:
         """That each byte arrived."""
         found = self.found
         where = "a network namespace of their own" if found.own_network else "loopback"
-        moved = sum(each.bytes_sent for each in found.groups)
+        who = "1 user was" if found.users == 1 else f"{found.users} users were"
         return [
-            f"{found.users} users were at work for {found.elapsed_s:.0f} s in {where}, and each of "
-            f"the {moved:,} bytes that were sent arrived.",
+            f"{who} at work for {found.elapsed_s:.0f} s in {where}, and each of "
+            f"the {found.bytes_moved:,} bytes that were sent arrived.",
             f"{found.rows:,} sends and receives were recorded; each process received into "
             f"{found.receive_pages} pages of its own in turn.",
         ]
@@ -41,6 +41,8 @@ class ShownSession(Report):
         yield Text("interactive users, a shell, a web and a mail server", style="bold")
         yield Text()
         yield group_rows(self.found.groups)
+        yield Text()
+        yield session_rows(self.found)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield what each kind of program did."""
@@ -49,27 +51,28 @@ class ShownSession(Report):
         yield "programs", pa.Table.from_pylist([each._asdict() for each in self.found.groups])
 
 
+def session_rows(found: Session) -> Rows:
+    """A row of the whole session."""
+    counts = [found.users, found.bytes_moved, found.rows, found.receive_pages]
+    headings = ["users", "seconds", "bytes", "calls", "receive pages"]
+    first, *others = (f"{count:,}" for count in counts)
+    return Rows("In all", headings, [[first, f"{found.elapsed_s:.0f}", *others]], left=())
+
+
 def group_rows(groups: list[Group]) -> Rows:
     """A row for each kind of program."""
     cells = [
         [
-            str(each.node),
             SIDES[each.node],
             each.kind,
-            *(
-                f"{value:,}"
-                for value in (
-                    each.processes,
-                    each.connections,
-                    each.sends,
-                    each.pages_sent,
-                    each.receives,
-                    each.pages_received,
-                )
-            ),
+            f"{each.processes:,}",
+            f"{each.sends:,}",
+            f"{each.pages_sent:,}",
+            f"{each.receives:,}",
+            f"{each.pages_received:,}",
         ]
         for each in groups
     ]
-    headings = ["node", "side", "kind", "processes", "connections"]
+    headings = ["side", "kind", "processes"]
     ways = ["sends", "pages sent", "receives", "pages received"]
-    return Rows("By program", [*headings, *ways], cells, left=(1, 2))
+    return Rows("By program", [*headings, *ways], cells, left=(0, 1))

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from nicscope.apps.interactive.checking import check
 from nicscope.apps.interactive.habits import KINDS
-from nicscope.apps.interactive.session import Plan, set_out
+from nicscope.apps.interactive.session import Plan, has_own_network, set_out
 from nicscope.errors import NicscopeError, RecordError, SimulationError, StudyError, printable
 from nicscope.outputs import check_output
 
@@ -81,9 +81,25 @@ class Session(NamedTuple):
     rows: int
     groups: list[Group]
 
+    @property
+    def bytes_moved(self) -> int:
+        """All that was sent, each of which arrived."""
+        return sum(each.bytes_sent for each in self.groups)
+
     def to_json(self) -> dict[str, Any]:
         """All of it."""
         return {**self._asdict(), "groups": [each._asdict() for each in self.groups]}
+
+
+class Recorded(NamedTuple):
+    """A session that was recorded and in which every byte arrived."""
+
+    plan: Plan
+    own_network: bool  # else the machine's own loopback
+    participants: list[Participant]
+    requests: Requests
+    rows: pa.Table  # all that the recorder knows of them
+    metadata: TraceMetadata
 
 
 def record_session(
@@ -100,21 +116,15 @@ def record_session(
     Errors: ``StudyError`` for a session that is none or went wrong, ``RecordError`` where nothing
     may be recorded, ``OutputError`` if ``path`` cannot be written.
     """
-    plan = _planned(users, seconds, seed, receive_pages)
+    plan = planned(users, seconds, seed, receive_pages)
     check_output(path)
-    with tempfile.TemporaryDirectory(prefix="nicscope-") as made:
-        folder = Path(made)
-        set_out(folder, plan)
-        recorded = folder / "recorded.parquet"
-        _record(folder, recorded, plan, watch)
-        try:
-            found = check(folder)
-        except SimulationError as error:
-            raise StudyError(f"a session went wrong: {error}") from error
-        return _written(path, recorded, folder, plan, found)
+    recorded = run_session(plan, watch)
+    write_session(recorded, path)
+    return summary_of(recorded)
 
 
-def _planned(users: int, seconds: float, seed: int, receive_pages: int) -> Plan:
+def planned(users: int, seconds: float, seed: int, receive_pages: int) -> Plan:
+    """What a session is asked to be; ``StudyError`` for what none can be."""
     for called, value, least, most in (
         ("users", users, 1, MOST_USERS),
         ("seconds", seconds, LEAST_SECONDS, MOST_SECONDS),
@@ -125,6 +135,25 @@ def _planned(users: int, seconds: float, seed: int, receive_pages: int) -> Plan:
             bounds = f"from {least} to {most}" if most else f"at least {least}"
             raise StudyError(f"{called} must be {bounds}, got {value}")
     return Plan(users, seconds, seed, receive_pages)
+
+
+def run_session(plan: Plan, watch: Callable[[int, int], None] | None = None) -> Recorded:
+    """Run a session under the recorder and check it; errors as ``record_session`` has them."""
+    from nicscope.traces.reader import open_trace
+
+    with tempfile.TemporaryDirectory(prefix="nicscope-") as made:
+        folder = Path(made)
+        set_out(folder, plan)
+        _record(folder, folder / "recorded.parquet", plan, watch)
+        try:
+            found = check(folder)
+        except SimulationError as error:
+            raise StudyError(f"a session went wrong: {error}") from error
+        trace = open_trace(folder / "recorded.parquet")
+        requests = trace.read()
+        _check_bytes(requests, found)
+        rows = pa.Table.from_batches([batch for _, batch in trace.record_batches()])
+        return Recorded(plan, has_own_network(folder), found, requests, rows, trace.metadata)
 
 
 def _record(
@@ -163,46 +192,41 @@ def _record(
         raise kind(f"the session was not recorded: {last}")
 
 
-def _written(
-    path: Path, recorded: Path, folder: Path, plan: Plan, found: list[Participant]
-) -> Session:
-    """Give each side its node, and write that; the bytes of each process are counted once more."""
-    import json
+def write_session(recorded: Recorded, path: Path) -> None:
+    """Write the trace of a session, in which each side has a node."""
+    from nicscope.traces.writer import write_trace
 
-    from nicscope.traces.reader import open_trace
-    from nicscope.traces.writer import TraceWriter
-
-    trace = open_trace(recorded)
-    requests = trace.read()
-    _check_bytes(requests, found)
-    of_user = np.isin(requests.pid, [each.pid for each in found if each.user is not None])
+    users = [each.pid for each in recorded.participants if each.user is not None]
+    of_user = np.isin(recorded.requests.pid, users)
     node = np.where(of_user, USERS_NODE, SERVERS_NODE).astype(np.int32)
-    own_network = json.loads((folder / "session.json").read_text())["own_network"]
-    metadata = _metadata(trace.metadata, plan, found, own_network=own_network)
-    done = 0
-    with TraceWriter(path, metadata) as writer:
-        for part, batch in trace.record_batches():
-            here = node[done : done + len(part.length)]
-            done += len(part.length)
-            columns = {name: batch.column(name) for name in batch.schema.names}
-            columns["node"] = pa.array(here)
-            columns["peer"] = pa.array(USERS_NODE + SERVERS_NODE - here)
-            for name in LEFT_OUT:
-                del columns[name]
-            writer.write(columns)
+    columns = {name: recorded.rows.column(name) for name in recorded.rows.column_names}
+    columns["node"] = pa.array(node)
+    columns["peer"] = pa.array(USERS_NODE + SERVERS_NODE - node)
+    for name in LEFT_OUT:
+        del columns[name]
+    write_trace(path, columns, _metadata(recorded))
+
+
+def summary_of(recorded: Recorded) -> Session:
+    """What each kind of program has asked for."""
+    requests, page = recorded.requests, recorded.metadata.page_size
     groups = [
         Group.of(
             number,
             kind,
-            [each for each in found if each.kind == kind and (each.user is None) == is_server],
+            [
+                each
+                for each in recorded.participants
+                if each.kind == kind and (each.user is None) == is_server
+            ],
             requests,
-            trace.metadata.page_size,
+            page,
         )
         for number, is_server in ((USERS_NODE, False), (SERVERS_NODE, True))
-        for kind in KINDS[: plan.users]
+        for kind in KINDS[: recorded.plan.users]
     ]
     elapsed = (int(requests.time_ns[-1]) - int(requests.time_ns[0])) / 1e9
-    return Session(*plan, own_network, elapsed, len(requests.length), groups)
+    return Session(*recorded.plan, recorded.own_network, elapsed, len(requests.length), groups)
 
 
 def _check_bytes(requests: Requests, found: list[Participant]) -> None:
@@ -221,29 +245,29 @@ def _check_bytes(requests: Requests, found: list[Participant]) -> None:
             )
 
 
-def _metadata(
-    recorded: TraceMetadata, plan: Plan, found: list[Participant], *, own_network: bool
-) -> TraceMetadata:
+def _metadata(recorded: Recorded) -> TraceMetadata:
     """What the recorder says, of a command that anybody can give again."""
     import msgspec
 
+    plan = recorded.plan
     command = (
         f"nicscope apps record-sockets --users {plan.users} --seconds {plan.seconds:g} "
         f"--seed {plan.seed} --receive-pages {plan.receive_pages}"
     )
-    users = {
-        kind: [p.pid for p in found if p.user is not None and p.kind == kind] for kind in KINDS
-    }
-    servers = {kind: [p.pid for p in found if p.user is None and p.kind == kind] for kind in KINDS}
-    origin = recorded.origin | {
+
+    def numbers(*, of_users: bool) -> dict[str, list[int]]:
+        side = [each for each in recorded.participants if (each.user is not None) == of_users]
+        return {kind: [each.pid for each in side if each.kind == kind] for kind in KINDS}
+
+    origin = recorded.metadata.origin | {
         "program": "interactive users",
         "command": command,
         "receive_pages": plan.receive_pages,
-        "network": "a namespace of its own" if own_network else "loopback",
-        "users": users,
-        "servers": servers,
+        "network": "a namespace of its own" if recorded.own_network else "loopback",
+        "users": numbers(of_users=True),
+        "servers": numbers(of_users=False),
     }
-    return msgspec.structs.replace(recorded, origin=origin, connections=None)
+    return msgspec.structs.replace(recorded.metadata, origin=origin, connections=None)
 
 
 def _pages(requests: Requests, rows: NDArray[np.bool_], page: int) -> int:

@@ -26,6 +26,7 @@ from nicscope.apps.interactive import habits
 
 PLAN, PARTS = "plan.json", "parts"
 HOMES, SITE = "homes", "site"
+NETWORK = "own_network"
 _NEW_USER, _NEW_NETWORK = 0x10000000, 0x40000000
 _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1  # of a network device
 
@@ -63,6 +64,11 @@ def read_plan(folder: Path) -> Plan:
     return Plan(**json.loads((folder / PLAN).read_text()))
 
 
+def has_own_network(folder: Path) -> bool:
+    """Whether the session that was run there had a network of its own."""
+    return bool(json.loads((folder / NETWORK).read_text()))
+
+
 def enter_own_network() -> bool:
     """Leave this machine's network for one that has loopback alone; whether that was allowed."""
     libc = ctypes.CDLL(None, use_errno=True)
@@ -97,7 +103,7 @@ def run(folder: Path) -> int:
         needed = habits.KINDS[: plan.users]
         servers = [part("serve", kind, stdout=subprocess.PIPE) for kind in needed]
         ports = [_first_line(server) for server in servers]
-        (folder / "session.json").write_text(json.dumps({"own_network": is_alone}))
+        (folder / NETWORK).write_text(json.dumps(is_alone))
         users = [part("use", str(user), *ports) for user in range(plan.users)]
         return _see_out(users, time.monotonic() + plan.patience)
     finally:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         WaitTimeoutError,
     )
     from nicscope.interfaces.setting_up import Cluster
-    from nicscope.library.applications import run_app
+    from nicscope.library.applications import record_sockets, run_app
     from nicscope.library.collectives import run_collective
     from nicscope.library.curve import curve
     from nicscope.library.flow import flow
@@ -77,6 +77,7 @@ __all__ = [
     "load_platform",
     "open_trace",
     "platform_names",
+    "record_sockets",
     "replay",
     "reproduce",
     "run_app",
@@ -103,7 +104,7 @@ _HOMES = {
             *("reproduce", "simulate", "size", "sweep"),
         )
     },
-    "nicscope.library.applications": ("run_app",),
+    "nicscope.library.applications": ("record_sockets", "run_app"),
     "nicscope.library.collectives": ("run_collective",),
     "nicscope.drivers.simulate.ports.build": ("Faults",),
     "nicscope.interfaces.setting_up": ("Cluster",),

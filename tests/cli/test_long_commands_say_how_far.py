@@ -21,6 +21,7 @@ LONG = {
     "latency": ["--mechanism", "edt", "--bytes", "64"],
     "reproduce": ["utlb/table6"],
     "apps run": ["fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
+    "apps record-sockets": [],
     "trace info": ["{}"],
     "trace convert": ["{}", "{o}.csv"],
     "demo": ["--out", "{o}"],
@@ -38,8 +39,9 @@ OTHERS = {
     "coverage": "reads the names of tests",
     "record": "its error stream is the recorded program's; it counts on a terminal",
 }
-# All traces through all designs; a fit of a minute; what the first runs ask of the compiler.
-HEAVY = {"demo", "calibrate-platform", "compile"}
+# All traces through all designs; a fit of a minute; what the first runs ask of the compiler; users
+# who take their time.
+HEAVY = {"demo", "calibrate-platform", "compile", "apps record-sockets"}
 
 
 def names(group, before=()):
@@ -113,6 +115,18 @@ def test_a_calibration_tells_it_too(watched, monkeypatch):
     assert main(["calibrate-platform"]) == 130
 
     assert [one.told for one in watched] == [[(3, 4)]]
+
+
+def test_a_recorded_session_tells_it_too(watched, monkeypatch, tmp_path):
+    def records(plan, watch):
+        watch(3, plan.users)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nicscope.studies.interactive.run_session", records)
+
+    assert main(["apps", "record-sockets", "--out", str(tmp_path / "t.parquet")]) == 130
+
+    assert [one.told for one in watched] == [[(3, 32)]]
 
 
 def test_compiling_tells_it_too(watched, monkeypatch):

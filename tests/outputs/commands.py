@@ -128,6 +128,9 @@ BY_NAME = [  # whose format is told by it
         for name in ("g.csv", "g.csv.gz", "g.parquet")
     ),
     _file("apps run", "out", "a.parquet", *SMALL_APP, "--out", OUT),
+    _file(
+        "apps record-sockets", "out", "s.parquet", "--users", "1", "--seconds", "0.1", "--out", OUT
+    ),
     *(
         _file("record", "output", name, "-o", OUT, "--quiet", "--", sys.executable, "-c", SENDER)
         for name in ("r.parquet", "r.csv")

@@ -102,6 +102,7 @@ def commands(folder: Path) -> list[list[str]]:
     size = ["size", trace, "--nic-memory", "1KiB"]
     fft = ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "1"]
     rows = str(folder / "fft.program.parquet")
+    session = ["apps", "record-sockets", "--users", "1", "--seconds", "0.1"]
     two = ["sweep", trace, other, "--design", "mini"]
     sweep = ["sweep", trace, "--design", "utlb", "--grid", "replacement=lru,mru"]
     for number, axis in enumerate(("entries=4,16", "pin_limit=8,none", "costs.user_pin=5us,10us")):
@@ -140,6 +141,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["trace", "info", trace],
         ["apps", "list"],
         fft,
+        [*session, "--out", str(folder / "sockets.parquet")],
         ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],
         ["coverage", "--tests", str(_tests(folder / "tests"))],
     ]

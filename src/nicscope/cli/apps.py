@@ -1,4 +1,4 @@
-"""``nicscope apps``: parallel programs on shared virtual memory."""
+"""``nicscope apps``: parallel programs on shared virtual memory, and people's on sockets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nicscope.cli.usage import Commands
 app = typer.Typer(
     name="apps",
     cls=Commands,
-    help="Run parallel programs on shared memory, and record what they ask of NICs.",
+    help="Run programs, parallel or of people at work, and record what they ask of NICs.",
     epilog="Example: [bold]nicscope apps run fft --size 64K --out fft.parquet[/bold]",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -145,3 +145,33 @@ def run(
         for each in out or []:
             beside.enter_context(text_beside(each, as_json))
         work()
+
+
+@app.command(
+    "record-sockets",
+    epilog="Example: [bold]nicscope apps record-sockets --users 32 --out sockets.parquet[/bold]",
+)
+def record_sockets(
+    out: Annotated[
+        Path, option("FILE", "The trace to write (Parquet).", "--out", parser=output_path)
+    ],
+    users: Annotated[int, option("N", "Programs in use.", min=1, max=256)] = 32,
+    seconds: Annotated[
+        float, option("S", "How long each user's pauses last in all.", min=0.1, max=600)
+    ] = 30.0,
+    seed: Annotated[int, option("N", "Of what users do, and when.", min=0)] = 0,
+    receive_pages: Annotated[
+        int, option("N", "Pages that each process receives into.", min=1, max=4096)
+    ] = 64,
+    as_json: AsJson = False,
+) -> None:
+    """Record people at a shell, a web and a mail server: real programs, over loopback.
+
+    Each user and each server is a program of this machine, in a network namespace of their own
+    where one may be made. That every byte arrived is checked before the trace is written.
+    """
+    from nicscope.library.applications import record_sockets as record
+
+    with text_beside(out, as_json):
+        report = record(out, users=users, seconds=seconds, seed=seed, receive_pages=receive_pages)
+        tell(report, [out], as_json)

@@ -1,11 +1,11 @@
-"""Parallel programs on shared memory: what ``nicscope apps run`` does."""
+"""Programs whose requests become traces: what ``nicscope apps`` does."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from nicscope.errors import OutputError, StudyError, in_one_line
-from nicscope.library.command import texts, whole
+from nicscope.library.command import number, texts, whole
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nicscope.interfaces import Faults
     from nicscope.reports.applications import ShownApplication, ShownApplications
     from nicscope.reports.applications_on_machines import ShownMachineApplication
+    from nicscope.reports.interactive import ShownSession
 
 
 def app_names() -> list[str]:
@@ -73,7 +74,6 @@ def run_app(
     """
     from pathlib import Path
 
-    from nicscope.outputs import check_output
     from nicscope.reports.applications import ShownApplication
     from nicscope.studies.application_programs import write_application_program
     from nicscope.studies.applications import placed, run_application, write_requests
@@ -81,13 +81,8 @@ def run_app(
 
     named = [] if out is None else [out] if isinstance(out, str | Path) else out
     outs = [Path(each) for each in named]
-    for path in outs:  # refused before anything runs
-        is_stream = check_output(path).is_stream
-        if path.suffix != ".parquet" and not is_stream:
-            raise OutputError(
-                f"{path}: a trace in Parquet is written; name it .parquet, and have "
-                "'nicscope trace convert' make another of it"
-            )
+    for path in outs:
+        _check_trace(path)
     if len({*outs}) < len(outs):
         raise OutputError(f"{outs[-1]}: is named twice; name a trace of each kind")
     for called, count, least in (
@@ -138,3 +133,52 @@ def _run_on_machines(
             name, size, placement, Machines(*on, known), seed, watch
         )
     return ShownMachineApplication(found)
+
+
+def _check_trace(out: Path) -> None:
+    """Refuse, before anything runs, what could not be a trace.  Errors: ``OutputError``."""
+    from nicscope.outputs import check_output
+
+    is_stream = check_output(out).is_stream
+    if out.suffix != ".parquet" and not is_stream:
+        raise OutputError(
+            f"{out}: a trace in Parquet is written; name it .parquet, and have "
+            "'nicscope trace convert' make another of it"
+        )
+
+
+@in_one_line
+def record_sockets(
+    out: str | Path,
+    *,
+    users: int = 32,
+    seconds: float = 30,
+    seed: int = 0,
+    receive_pages: int = 64,
+) -> ShownSession:
+    """Run people's programs and their servers on this machine, and record what their sockets move.
+
+    Args:
+        out: the trace (Parquet).
+        users: programs that are used by somebody: in turn a shell's, the web's and mail's.
+        seconds: how long each user's pauses last in all.
+        seed: of what they do, and of their pauses.
+        receive_pages: pages that each process posts to receive into.
+
+    Errors: ``NicscopeError`` where programs may not be traced, and if a byte did not arrive.
+
+    """
+    from pathlib import Path
+
+    from nicscope.reports.interactive import ShownSession
+    from nicscope.studies.interactive import record_session
+
+    _check_trace(Path(out))
+    counts = [
+        whole(called, count) or 0
+        for called, count in (("users", users), ("seed", seed), ("receive_pages", receive_pages))
+    ]
+    lasting = number("seconds", seconds) or 0.0
+    with progress("recording users", "users") as watch:
+        found = record_session(Path(out), counts[0], lasting, counts[1], counts[2], watch)
+    return ShownSession(found)

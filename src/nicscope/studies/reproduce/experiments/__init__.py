@@ -18,6 +18,7 @@ FILES: dict[str, dict[str, tuple[str, ...]]] = {  # paper: file: items
         "pinning": ("pinned_memory",),
         "pricing": ("table1",),
         "running": ("simulated_table1",),
+        "sockets": ("figure3_sockets",),
         "split_c": ("figure3",),
     },
     "utlb": {

@@ -39,6 +39,10 @@ COMMANDS = {
     "convert libcachesim": (
         "lcs", ["trace", "convert", "FILE", "OUT/o.csv", "--json", "--from", "libcachesim-csv"]
     ),
+    "convert mooncake": (
+        "mooncake",
+        ["trace", "convert", "FILE", "OUT/o.csv", "--json", "--model", "kimi-k2"],
+    ),
     "replay": ("trace", ["replay", "FILE", "--design", "utlb", "--json"]),
     "replay --design": ("design", ["replay", "TRACE", "--design", "FILE", "--json"]),
     "replay --platform": (
@@ -88,6 +92,7 @@ def contents(tmp_path_factory):
         "delivery": (CATALOG / "platforms" / "pentium2-440lx.toml").read_bytes(),
         "via": (CATALOG / "platforms" / "sonic-via.toml").read_bytes(),
         "lackey": LACKEY,
+        "mooncake": b'{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n',
         "strace": STRACE,
     }
 

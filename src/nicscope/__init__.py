@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from nicscope.library.curve import curve
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
+    from nicscope.library.rcache import rcache
     from nicscope.library.replay import replay
     from nicscope.library.reproduce import reproduce
     from nicscope.library.simulate import simulate
@@ -76,6 +77,7 @@ __all__ = [
     "load_platform",
     "open_trace",
     "platform_names",
+    "rcache",
     "replay",
     "reproduce",
     "run_app",
@@ -97,7 +99,7 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("curve", "flow", "latency", "replay"),
+            *("curve", "flow", "latency", "rcache", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )
     },

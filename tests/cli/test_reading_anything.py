@@ -51,6 +51,7 @@ COMMANDS = {
     "simulate": ("trace", ["simulate", "FILE", "--design", "utlb", "--json"]),
     "simulate --design": ("design", ["simulate", "TRACE", "--design", "FILE", "--json"]),
     "curve": ("trace", ["curve", "FILE", "--json"]),
+    "rcache": ("trace", ["rcache", "FILE", "--json"]),
     "size": ("trace", ["size", "FILE", *SIZED, "--json"]),
     "sweep": ("trace", ["sweep", "FILE", *GRID, "--out", "OUT/s.parquet", "--json"]),
     "sweep --design": (

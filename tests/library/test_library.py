@@ -52,6 +52,10 @@ def pairs(path, tmp_path_factory):
             ["curve", trace, "--ways", "1,4", "--entries", "4..64", "--line", "1,2"],
             lambda: ns.curve(trace, ways=[1, 4], entries=(4, 64), line=[1, 2]),
         ),
+        "rcache": (
+            ["rcache", trace, "--policy", "page,merge", "--entries", "4..64", "--bytes", "1MiB"],
+            lambda: ns.rcache(trace, policy=["page", "merge"], entries="4..64", most_bytes="1MiB"),
+        ),
         "size": (
             ["size", trace, "--nic-memory", "1024", "--platform", "utlb-prototype"],
             lambda: ns.size(trace, 1024, "utlb-prototype"),

@@ -10,6 +10,7 @@ class Cache:
         self.regions = []  # (begin, end), the one used last at the end
         self.hits = self.registrations = self.registered = 0
         self.evicted = self.overlapped = self.uncached = self.deregistered = 0
+        self.pages = 0  # registered
 
     def use(self, address, length):
         begin, end = address, address + length
@@ -30,6 +31,7 @@ class Cache:
             end = max([end, *(each[1] for each in others)])
         self.registrations += 1
         self.registered += end - begin
+        self.pages += len({byte // 4096 for byte in range(begin, end)})
         if end - begin > self.most_bytes or self.most_regions == 0:
             self.uncached += 1
             self.deregistered += end - begin

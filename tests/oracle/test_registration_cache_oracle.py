@@ -45,7 +45,7 @@ def by_use(cache):
     return rows
 
 
-RANGES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 60)), max_size=60)
+RANGES = st.lists(st.tuples(st.integers(4_000, 4_200), st.integers(1, 60)), max_size=60)
 LIMITS = st.tuples(
     st.sampled_from((1, 2, 16)),
     st.integers(0, 1),
@@ -69,6 +69,7 @@ def test_it_holds_and_counts_what_a_plain_list_does(ranges, rules):
         "hits": twin.hits,
         "registrations": twin.registrations,
         "registered_bytes": twin.registered,
+        "registered_pages": twin.pages,
         "evicted": twin.evicted,
         "overlapped": twin.overlapped,
         "uncached": twin.uncached,
@@ -81,6 +82,7 @@ def test_it_holds_and_counts_what_a_plain_list_does(ranges, rules):
             "hits",
             "registrations",
             "registered_bytes",
+            "registered_pages",
             "evicted",
             "overlapped",
             "uncached",

@@ -116,6 +116,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["curve", trace, "--ways", "1,2,4,8,16"],
         ["curve", trace, "--by", "process"],
         ["curve", trace, "--sample", "0.9"],
+        ["rcache", trace, "--entries", "1..4"],
         ["flow", "--platform", "pentium2-440lx", "--count", "20"],
         ["flow", "--platform", "alcor", "--policy", "cut-through", "--count", "1"],
         ["latency", "--bytes", "300"],

@@ -22,6 +22,7 @@ from nicscope.cli import (
     explore,
     flow,
     latency,
+    rcache,
     record,
     replay,
     reproduce,
@@ -89,6 +90,7 @@ app.add_typer(apps.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
+app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
 app.command(epilog=explore.EXAMPLES)(explore.explore)
 app.command(epilog=flow.EXAMPLES)(flow.flow)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)

@@ -19,6 +19,7 @@ from nicscope.kernel.records import records
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+PAGE_BITS = 12  # of a host's page
 HEAD = 0  # of the list, and between the newest and the oldest of the ring
 LEVELS = 12  # a quarter of the regions of each level stands in the next: enough for 4**12
 
@@ -30,10 +31,12 @@ COUNTS = np.dtype(
             "hits",
             "registrations",
             "registered_bytes",  # of all registrations
+            "registered_pages",  # of the host, those that a region has a part of
             "evicted",  # regions deregistered for room
             "overlapped",  # regions deregistered as a new one overlapped them
             "uncached",  # ranges larger than all that may be cached: deregistered after their use
             "deregistered_bytes",
+            "deregistered_pages",
             "regions",  # now
             "bytes",  # now
             "most_regions",
@@ -136,6 +139,12 @@ def link_newest(cache, row):
 
 
 @step
+def pages_of(begin, end):
+    """Pages of the host that a range of bytes has a part of."""
+    return ((end - 1) >> PAGE_BITS) - (begin >> PAGE_BITS) + 1
+
+
+@step
 def deregister(cache, row):
     """Take a region out of the cache."""
     last_before(cache, cache.begin[row])
@@ -149,6 +158,7 @@ def deregister(cache, row):
     counts.regions -= 1
     counts.bytes -= size
     counts.deregistered_bytes += size
+    counts.deregistered_pages += pages_of(cache.begin[row], cache.end[row])
     cache.newer[row] = cache.free[0]
     cache.free[0] = row
 
@@ -197,9 +207,11 @@ def register(cache, begin, end):
     size = end - begin
     counts.registrations += 1
     counts.registered_bytes += size
+    counts.registered_pages += pages_of(begin, end)
     if size > rules.most_bytes or rules.most_regions == 0:
         counts.uncached += 1
         counts.deregistered_bytes += size
+        counts.deregistered_pages += pages_of(begin, end)
         return
     while counts.regions >= rules.most_regions or counts.bytes + size > rules.most_bytes:
         counts.evicted += 1

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
     from nicscope.library.rcache import rcache
+    from nicscope.library.register import register
     from nicscope.library.replay import replay
     from nicscope.library.reproduce import reproduce
     from nicscope.library.simulate import simulate
@@ -78,6 +79,7 @@ __all__ = [
     "open_trace",
     "platform_names",
     "rcache",
+    "register",
     "replay",
     "reproduce",
     "run_app",
@@ -99,7 +101,7 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("curve", "flow", "latency", "rcache", "replay"),
+            *("curve", "flow", "latency", "rcache", "register", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )
     },

@@ -30,6 +30,7 @@ LONG = {
 }
 # Why the others have nothing to say.
 OTHERS = {
+    "register": "multiplies",
     "apps list": "reads the list of programs",
     "designs new": "reads the catalog",
     "designs show": "reads the catalog",

@@ -8,6 +8,7 @@ import typer.main
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nicscope as ns
 from nicscope.cli.app import app
 from nicscope.cli.arguments import byte_count
 from nicscope.config.byte_size import read_bytes
@@ -85,6 +86,10 @@ READERS = {
         lambda t, _: kv_choices("llama-3-70b", slice_bytes=t).slice_bytes,
         1 << 40,
     ),
+    "register --page": (
+        lambda t, _: ns.register("1GiB", page=t).found.found[0].pool.page,
+        1 << 30,
+    ),
     "rcache --align": (
         lambda t, _: registration_caches.libraries("page", "none", t)[0].alignment,
         1 << 40,
@@ -107,6 +112,7 @@ OPTIONS = {
     ("trace convert", "--page-size"): "an argument",
     ("trace convert", "--pool"): "an argument",
     ("trace convert", "--slice"): "trace convert --slice",
+    ("register", "--page"): "register --page",
     ("rcache", "--bytes"): "rcache --bytes",
     ("rcache", "--align"): "rcache --align",
 }

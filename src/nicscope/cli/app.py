@@ -24,6 +24,7 @@ from nicscope.cli import (
     latency,
     rcache,
     record,
+    register,
     replay,
     reproduce,
     simulate,
@@ -91,6 +92,7 @@ app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
+app.command(epilog=register.EXAMPLES)(register.register)
 app.command(epilog=explore.EXAMPLES)(explore.explore)
 app.command(epilog=flow.EXAMPLES)(flow.flow)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)

@@ -120,24 +120,27 @@ def _bytes(option: str, text: str) -> int:
 
 
 def _entries(text: str) -> list[int | None]:
-    if text == NONE:
-        return [None]
     ends = text.split("..")
-    numbers = ends if len(ends) == 2 else text.split(",")
-    if not all(each.isdecimal() and 1 <= int(each) <= MOST_ENTRIES for each in numbers):
+    words = ends if len(ends) == 2 else text.split(",")
+    sizes = [None if each == NONE and len(ends) < 2 else _number(each, text) for each in words]
+    if len(ends) < 2:
+        return sizes
+    low, high = _number(ends[0], text), _number(ends[1], text)
+    if low > high:
+        raise StudyError(f"--entries: {low} is more than {high}; give the lower one first")
+    doubled: list[int | None] = []
+    while low < high:
+        doubled.append(low)
+        low *= 2
+    return [*doubled, high]
+
+
+def _number(word: str, text: str) -> int:
+    if not word.isdecimal() or not 1 <= int(word) <= MOST_ENTRIES:
         raise StudyError(
             f"--entries must be none, numbers from 1 to {MOST_ENTRIES} or LOW..HIGH, got {text!r}"
         )
-    if len(ends) < 2:
-        return [int(each) for each in numbers]
-    low, high = map(int, ends)
-    if low > high:
-        raise StudyError(f"--entries: {low} is more than {high}; give the lower one first")
-    sizes: list[int | None] = []
-    while low < high:
-        sizes.append(low)
-        low *= 2
-    return [*sizes, high]
+    return int(word)
 
 
 def use_caches(

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from nicscope.library.curve import curve
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
+    from nicscope.library.rcache import rcache
+    from nicscope.library.register import register
     from nicscope.library.replay import replay
     from nicscope.library.reproduce import reproduce
     from nicscope.library.simulate import simulate
@@ -77,7 +79,9 @@ __all__ = [
     "load_platform",
     "open_trace",
     "platform_names",
+    "rcache",
     "record_sockets",
+    "register",
     "replay",
     "reproduce",
     "run_app",
@@ -100,7 +104,7 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("curve", "flow", "latency", "replay"),
+            *("curve", "flow", "latency", "rcache", "register", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )
     },

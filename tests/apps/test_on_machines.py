@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from nicscope.apps.svm.vmmc_wire import VmmcWire
 
 from nicscope.apps.splash.fft import fft
 from nicscope.apps.splash.lu import lu
 from nicscope.apps.splash.radix import radix
 from nicscope.apps.svm.layout import Layout
 from nicscope.apps.svm.running import Placement, run_on_machines
-from nicscope.apps.svm.vmmc_wire import VmmcWire
 from nicscope.errors import SimulationError
 from nicscope.interfaces import Faults, Transport
 

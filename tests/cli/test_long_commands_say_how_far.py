@@ -14,6 +14,7 @@ from nicscope.library import progress
 LONG = {
     "replay": ["{}", "--design", "utlb"],
     "curve": ["{}"],
+    "rcache": ["{}"],
     "size": ["{}", "--nic-memory", "256B", "--page-size", "4KiB,64KiB"],
     "sweep": ["{}", "--design", "utlb", "--grid", "entries=16,64", "--out", "{o}.parquet"],
     "simulate": ["{}", "--design", "utlb", "--requests", "4"],
@@ -30,6 +31,7 @@ LONG = {
 }
 # Why the others have nothing to say.
 OTHERS = {
+    "register": "multiplies",
     "apps list": "reads the list of programs",
     "designs new": "reads the catalog",
     "designs show": "reads the catalog",

@@ -143,6 +143,8 @@ FOLDERS = [
     for command, *arguments in (
         ("replay", a_trace, "--design", "utlb"),
         ("curve", a_trace, "--entries", "4..16", "--ways", "1"),
+        ("rcache", a_trace, "--entries", "4..16"),
+        ("register", "1GiB"),
         ("flow", "--count", "1", "--payload", "64"),
         ("size", a_trace, "--nic-memory", "4KiB"),
         ("latency", "--mechanism", "dma", "--bytes", "64"),

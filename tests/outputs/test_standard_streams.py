@@ -35,6 +35,8 @@ PRINTING = {
     "compile": ["compile", "--status"],
     "coverage": ["coverage", "--tests", a_folder_of_tests],
     "curve": ["curve", a_trace, "--entries", "4..16"],
+    "rcache": ["rcache", a_trace, "--entries", "4..16"],
+    "register": ["register", "1GiB"],
     "demo": ["demo", "--help"],  # itself it makes files
     "designs": ["designs"],
     "designs new": ["designs", "new", "--from", "utlb"],

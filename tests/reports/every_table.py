@@ -119,6 +119,8 @@ def commands(folder: Path) -> list[list[str]]:
         ["curve", trace, "--ways", "1,2,4,8,16"],
         ["curve", trace, "--by", "process"],
         ["curve", trace, "--sample", "0.9"],
+        ["rcache", trace, "--entries", "1..4"],
+        ["register", "1TiB", "--nics", "8", "--threads", "1,8", "--at-once", "no,yes"],
         ["flow", "--platform", "pentium2-440lx", "--count", "20"],
         ["flow", "--platform", "alcor", "--policy", "cut-through", "--count", "1"],
         ["latency", "--bytes", "300"],

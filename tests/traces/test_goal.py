@@ -179,7 +179,7 @@ def test_buffers_follow_each_other_through_pools(tmp_path):
 def test_a_pool_holds_the_longest_message_and_ranks_share_nodes(tmp_path):
     text = "num_ranks 3\nrank 2 {\nsend 3000001b to 0\n}\n"
 
-    trace = read(tmp_path / "x.goal", text, pool_mib=2, ranks_per_node=2)
+    trace = read(tmp_path / "x.goal", text, rank_pool_bytes=2 << 20, ranks_per_node=2)
 
     assert trace.metadata.assumed["send_pool_bytes"] == 3_000_064
     assert trace.metadata.nodes_of_processes == [0, 0, 1]

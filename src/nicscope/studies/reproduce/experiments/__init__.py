@@ -9,6 +9,9 @@ FILES: dict[str, dict[str, tuple[str, ...]]] = {  # paper: file: items
         "memory": ("extrapolation", "figure3", "node_memory"),
         "misses": ("figure4", "miss_penalty"),
     },
+    "today": {
+        "caches": ("t10",),
+    },
     "trapeze": {
         "measures": ("figure6", "headline", "table1"),
         "sharing": ("figure7", "trunk"),

@@ -59,7 +59,8 @@ def run(
         ),
     ],
     size: Annotated[
-        str | None, option("N", "How much it computes, such as 64K or 4M; a small one.")
+        str | None,
+        option("N", "How much it computes, such as 64K or 4M; a small one.", "--size", "--points"),
     ] = None,
     nodes: Annotated[int, option("N", "Machines.", min=1, max=64)] = 4,
     processes: Annotated[int, option("N", "Processes of each.", min=1, max=64)] = 4,
@@ -74,8 +75,8 @@ def run(
         list[Path] | None,
         option(
             "FILE",
-            "A trace of what it asks of network interfaces (.parquet), or of what its processes "
-            "do and wait for (.program.parquet); may be given twice.",
+            "NAME.parquet: a trace of what it asks of network interfaces, and beside it "
+            "NAME.program.parquet, of what its processes do and wait for; or that one alone.",
             parser=output_path,
         ),
     ] = None,
@@ -118,7 +119,9 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a parallel program on shared memory, check its result, and trace its requests."""
-    from nicscope.library.applications import run_app
+    from nicscope.library.applications import run_app, traces_of
+
+    outs = traces_of(out)
 
     def work() -> None:
         report = run_app(
@@ -128,7 +131,7 @@ def run(
             processes=processes,
             private=private,
             seed=seed,
-            out=out,
+            out=outs,
             with_initial=with_initial,
             on=on,
             design=design,
@@ -139,10 +142,10 @@ def run(
             print_json(report.as_json())
         else:
             report.show()
-            print_written(out or [])
+            print_written(outs)
 
     with contextlib.ExitStack() as beside:
-        for each in out or []:
+        for each in outs:
             beside.enter_context(text_beside(each, as_json))
         work()
 

@@ -34,6 +34,22 @@ def apps() -> ShownApplications:
     return ShownApplications(APPLICATIONS)
 
 
+def traces_of(out: str | Path | Sequence[str | Path] | None) -> list[Path]:
+    """The traces that ``out`` asks for: a request trace has its program trace beside it.
+
+    Several are those that they are, and so is a stream.
+    """
+    from pathlib import Path
+
+    from nicscope.traces.programs.schema import ENDING
+
+    named = [] if out is None else [out] if isinstance(out, str | Path) else out
+    outs = [Path(each) for each in named]
+    if len(outs) != 1 or outs[0].suffix != ".parquet" or outs[0].name.endswith(ENDING):
+        return outs
+    return [outs[0], outs[0].with_suffix(ENDING)]
+
+
 @in_one_line
 def run_app(
     name: str,
@@ -59,8 +75,9 @@ def run_app(
         processes: of each.
         private: every process has copies of pages of its own; else those of a node share theirs.
         seed: of its input.
-        out: a trace of what it asked of network interfaces (``.parquet``), or of what its
-            processes did and waited for (``.program.parquet``); several in a list; None: none.
+        out: a trace of what it asked of network interfaces (``NAME.parquet``), beside which one
+            of what its processes did and waited for is written (``NAME.program.parquet``), or
+            that one alone; those of a list as they are named; None: none.
         with_initial: the trace also holds the first distribution of data.
         on: ``"vmmc"``, ``"mini"`` or ``"unet"``: on simulated machines whose NICs serve that, so
             that pages, diffs, locks and barriers cross them; None: in logical time.
@@ -72,15 +89,12 @@ def run_app(
     Errors: ``NicscopeError`` for what cannot run, and if the result is wrong.
 
     """
-    from pathlib import Path
-
     from nicscope.reports.applications import ShownApplication
     from nicscope.studies.application_programs import write_application_program
     from nicscope.studies.applications import placed, run_application, write_requests
     from nicscope.traces.programs.schema import ENDING
 
-    named = [] if out is None else [out] if isinstance(out, str | Path) else out
-    outs = [Path(each) for each in named]
+    outs = traces_of(out)
     for path in outs:
         _check_trace(path)
     if len({*outs}) < len(outs):

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from calling import Reader, called, commanded
+from program_files import GOAL, programs, read_goal_file, read_program_file
 
 from mutation import ODD_NUMBERS, changed_tree, mutated, odd_tree, with_flips
 from nicscope.config.shelf import CATALOG
@@ -348,6 +349,8 @@ READERS = {
     "libcachesim-csv": Reader(".csv", _text(LIBCACHESIM), _convert("libcachesim-csv")),
     "oracle-general": Reader(".bin", _text(ORACLE), _convert("oracle-general")),
     "mooncake": Reader(".jsonl", _text(MOONCAKE), _convert("mooncake", "--model", "kimi-k2")),
+    "program": Reader(".parquet", _from_bytes(programs(), 2000), read_program_file),
+    "goal": Reader(".goal", _text(GOAL), read_goal_file),
     "design": Reader(".toml", _made_toml("designs"), _show("designs")),
     "platform": Reader(".toml", _made_toml("platforms"), _show("platforms", "priced")),
     "journal": Reader(".journal", _made_journal(_journal_samples()), _read_journal),

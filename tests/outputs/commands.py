@@ -169,7 +169,7 @@ def written_paths() -> set[tuple[str, str]]:
         (command, parameter)
         for command, function in commands()
         for parameter, kind in get_type_hints(function).items()
-        if kind is Path or Path in get_args(kind)
+        if kind is Path or {Path, list[Path]} & {*get_args(kind)}
     } - READ
 
 

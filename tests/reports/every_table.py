@@ -141,12 +141,19 @@ def commands(folder: Path) -> list[list[str]]:
         ["platforms", "show", "mini-cluster"],
         ["platforms", "show", "sonic-via"],
         ["trace", "info", trace],
+        ["trace", "info", _schedule(folder / "pair.goal")],
         ["apps", "list"],
         fft,
         [*session, "--out", str(folder / "sockets.parquet")],
         ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],
         ["coverage", "--tests", str(_tests(folder / "tests"))],
     ]
+
+
+def _schedule(path: Path) -> str:
+    """A program in GOAL's text, one of whose messages nobody sends."""
+    path.write_text("num_ranks 2\nrank 0 {\nsend 8b to 1\nrecv 8b from 1\ncalc 5 cpu 1\n}\n")
+    return str(path)
 
 
 def _tests(folder: Path) -> Path:

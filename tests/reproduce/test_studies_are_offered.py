@@ -14,7 +14,8 @@ from nicscope.studies.reproduce.harness import (
     study,
     study_names,
 )
-from nicscope.studies.reproduce.traced.workloads import NONE, WORKLOADS
+from nicscope.studies.reproduce.traced import TIMED
+from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, WORKLOADS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -87,7 +87,6 @@ def test_every_program_runs_at_its_usual_size(name, capsys):
         (["fft", "--size", "1000"], "fft: 1,000 points are no square whose side 16 processes"),
         (["fft", "--size", "4MB"], "'4MB' is no number of points; such as 64K"),
         (["fft", "--size", "0"], "'0' is no number of points"),
-        (["lu", "--size", "100"], "lu: a side of 100 is no multiple of 32"),
         (["fft", "--nodes", "1", "--processes", "1", "--size", "64"], None),
         (["fft", "--out", "nowhere/fft.parquet"], "nowhere"),
         (["fft", "--out", "fft.csv"], "fft.csv: a trace in Parquet is written"),

@@ -21,6 +21,7 @@ LONG = {
     "flow": ["--count", "2"],
     "latency": ["--mechanism", "edt", "--bytes", "64"],
     "reproduce": ["utlb/table6"],
+    "apps collective": ["barrier", "--nodes", "2"],
     "apps run": ["fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
     "apps record-sockets": [],
     "trace info": ["{}"],

@@ -163,8 +163,8 @@ class Input(io.RawIOBase):
     def at_rest(self) -> Path:
         """Where libraries that jump about find all of it, until it is closed.
 
-        A stream is copied to a file without a name, and begins again with that.  Errors: ``error`` if it is longer than
-        ``KEPT_BYTES``, or there is no room for it.
+        A stream is copied to a file without a name, and begins again with that.  Errors: ``error``
+        if it is longer than ``KEPT_BYTES``, or there is no room for it.
         """
         if self.path is not None and _is_utf8(self.path):
             return self.path

@@ -98,6 +98,8 @@ def a_program(inputs: Path) -> Path:
 
 def a_program_trace(inputs: Path) -> Path:
     path = inputs / "p.program.parquet"
+    if path.exists():
+        return path
     made = ProgramBuilder(ProgramMetadata(nodes_of_processes=[0, 1], memory_bytes=4096))
     for process in (0, 1):
         made.add(process, Operation.FETCH, peer=1 - process, length=4096)
@@ -127,7 +129,8 @@ BY_NAME = [  # whose format is told by it
         )
         for name in ("g.csv", "g.csv.gz", "g.parquet")
     ),
-    _file("apps run", "out", "a.parquet", *SMALL_APP, "--out", OUT),
+    # Beside a trace of requests it leaves one of the program: tests/cli/test_apps_command.py.
+    Case("apps run", "out", "a.program.parquet", (*SMALL_APP, "--out", OUT)),
     _file(
         "apps record-sockets", "out", "s.parquet", "--users", "1", "--seconds", "0.1", "--out", OUT
     ),
@@ -144,6 +147,7 @@ FOLDERS = [
         ("replay", a_trace, "--design", "utlb"),
         ("curve", a_trace, "--entries", "4..16", "--ways", "1"),
         ("rcache", a_trace, "--entries", "4..16"),
+        ("apps collective", "barrier", "--nodes", "2"),
         ("register", "1GiB"),
         ("flow", "--count", "1", "--payload", "64"),
         ("size", a_trace, "--nic-memory", "4KiB"),

@@ -28,6 +28,7 @@ def a_folder_of_tests(inputs):
 
 # Of each command a quick run that prints on standard output.
 PRINTING = {
+    "apps collective": ["apps", "collective", "--help"],  # itself it takes seconds
     "apps list": ["apps", "list"],
     "apps record-sockets": ["apps", "record-sockets", "--help"],  # itself it takes seconds
     "apps run": ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "1"],

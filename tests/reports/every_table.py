@@ -143,6 +143,8 @@ def commands(folder: Path) -> list[list[str]]:
         ["trace", "info", trace],
         ["trace", "info", _schedule(folder / "pair.goal")],
         ["apps", "list"],
+        [*fft, "--on", "vmmc"],
+        ["apps", "collective", "allreduce,lock", "--nodes", "2", "--sizes", "8"],
         fft,
         [*session, "--out", str(folder / "sockets.parquet")],
         ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from program_samples import BASE, PAGE, metadata, same, small
+from program_trace_samples import BASE, PAGE, metadata, same, small
 
 from nicscope.cli import app
 from nicscope.errors import TraceError

@@ -47,7 +47,7 @@ def info(
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Show what a trace holds: requests, pages, reuse; of a program its operations and waits."""
-    from nicscope.reports.program_trace import ShownProgram
+    from nicscope.reports.program_trace import ShownProgramTrace
     from nicscope.reports.trace import ShownSummary
     from nicscope.traces.files import open_bytes
     from nicscope.traces.imported import Choices
@@ -61,7 +61,7 @@ def info(
     if kind is not None:
         with progress("reading", "rows" if kind == "program" else "") as watch:
             program = summarize_program(read_as_program(source, kind, Choices(), watch))
-        tell(ShownProgram(program, source.name), [], json)
+        tell(ShownProgramTrace(program, source.name), [], json)
         return
     trace = trace_of(source)
     with progress("reading", "rows") as watch:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PAGE_BITS = 12  # of a host's page
 HEAD = 0  # of the list, and between the newest and the oldest of the ring
-LEVELS = 12  # a quarter of the regions of each level stands in the next: enough for 4**12
+LEVELS = 11  # a quarter of the regions of each level stands in the next: enough for 4**11
 
 COUNTS = np.dtype(
     [

@@ -41,13 +41,20 @@ def traces_of(out: str | Path | Sequence[str | Path] | None) -> list[Path]:
     """
     from pathlib import Path
 
+    from nicscope.traces.programs.conversion import is_program_file
     from nicscope.traces.programs.schema import ENDING
 
     named = [] if out is None else [out] if isinstance(out, str | Path) else out
     outs = [Path(each) for each in named]
     if len(outs) != 1 or outs[0].suffix != ".parquet" or outs[0].name.endswith(ENDING):
         return outs
-    return [outs[0], outs[0].with_suffix(ENDING)]
+    beside = outs[0].with_suffix(ENDING)
+    if beside.exists() and not is_program_file(beside):
+        raise OutputError(
+            f"{beside}: would be written beside {outs[0]}, and is there and no program trace; "
+            "move it, or name both traces with --out"
+        )
+    return [outs[0], beside]
 
 
 @in_one_line

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MS = 1_000_000  # ns
 
 
-class ShownProgram(Report):
+class ShownProgramTrace(Report):
     """What the program trace called ``file`` holds."""
 
     found: ProgramSummary

@@ -116,7 +116,7 @@ def _ends(low: float, high: float) -> str:
     if not high:
         return ""
     first, last = (significant(end) if end >= LITTLE else "<0.001" for end in (low, high))
-    return first if first == last else f"{first}-{last}"
+    return first if first == last else f"{first}–{last}"  # noqa: RUF001 - from, to
 
 
 def _spelt(span: Span) -> str:

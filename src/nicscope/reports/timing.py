@@ -251,7 +251,6 @@ def miss_rows(found: ProgramTiming) -> Rows:
         cells,
         left=(0, 1),
         key=2,
-        grouped=True,
         least=("min", "90 %"),
     )
 

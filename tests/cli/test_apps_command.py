@@ -9,6 +9,7 @@ import pytest
 
 import nicscope as ns
 from nicscope.cli import app
+from nicscope.interfaces import Faults
 from nicscope.studies.applications import APPLICATIONS
 from nicscope.traces.reader import open_trace
 from nicscope.traces.summary import summarize
@@ -188,3 +189,65 @@ def test_a_program_trace_is_none_of_ours_to_put_where_another_file_is(capsys, tm
 def test_points_are_another_word_for_a_size(capsys):
     words = ["apps", "run", "fft", "--nodes", "2", "--processes", "2", "--points", "4K", "--json"]
     assert json.loads(said(words, capsys).out)["size"] == "4,096 points"
+
+
+ON_MACHINES = ["apps", "run", "radix", "--size", "1K", "--nodes", "2", "--processes", "2"]
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("on", ["vmmc", "mini", "unet"])
+def test_a_program_on_simulated_machines_says_what_their_nics_did(on, capsys):
+    faults = ["--faults", "loss=0.02", "--faults", "seed=3"]
+    text = said([*ON_MACHINES, "--on", on, *faults], capsys).out
+    told = json.loads(said([*ON_MACHINES, "--on", on, *faults, "--json"], capsys).out)
+
+    assert "radix of 1,024 keys gives the right result with 4 processes on 2 nodes, in" in text
+    assert told["on"] == on
+    assert told["milliseconds"] > 0
+    assert told["fetches"] > 0
+    assert told["report"]["total"]["received"]["lost"] > 0
+    assert len(told["report"]["nodes"]) == 2
+
+
+@pytest.mark.compiled
+def test_the_library_runs_programs_on_machines():
+    found = ns.run_app("radix", "1K", nodes=2, processes=1, on="miNI", faults="loss=0.02")
+    again = ns.run_app("radix", "1K", nodes=2, processes=1, on="mini", faults=Faults(loss=0.02))
+
+    assert found.as_json() == again.as_json()
+    assert found.table().num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--on", "vmc"], "--on: no interface 'vmc'; did you mean 'vmmc'?"),
+        (["--on", "via"], "does not run on 'via'"),
+        (["--on", "vmmc", "--size", "4M"], "pages of shared memory on each node are too many"),
+        (["--on", "vmmc", "--faults", "lss=1"], "no fault 'lss=1'; did you mean 'loss'?"),
+        (["--on", "vmmc", "--faults", "link=1"], "no fault 'link=1'; such as loss=0.05"),
+        (["--on", "vmmc", "--faults", "loss=3"], "loss is a probability from 0 to 1"),
+        (["--on", "vmmc", "--out", "a.parquet"], "a.parquet: traces are recorded in logical time"),
+        (["--design", "utlb"], "--design is of simulated machines; name their interface with --on"),
+        (["--faults", "loss=0.1"], "--faults is of simulated machines"),
+    ],
+)
+def test_what_cannot_run_on_machines_is_one_line(arguments, told, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    text = said(["apps", "run", "radix", *arguments], capsys, 2).err
+
+    assert told in text
+    assert text.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.compiled
+def test_a_link_that_dies_ends_the_command_in_one_line(capsys):
+    dies = ["--on", "vmmc", "--faults", "link=1@2500"]
+
+    text = said([*ON_MACHINES, *dies], capsys, 2).err
+
+    assert "link 1 died at 2,500.0 us" in text
+    assert "has waited for" in text
+    assert text.count("\n") == 1

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.errors import OutputError, StudyError, in_one_line
-from nicscope.library.command import number, texts, whole
+from nicscope.library.command import number, whole
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nicscope.apps.svm.running import Placement
-    from nicscope.interfaces import Faults
     from nicscope.reports.applications import ShownApplication, ShownApplications
     from nicscope.reports.applications_on_machines import ShownMachineApplication
     from nicscope.reports.interactive import ShownSession
+    from nicscope.studies.applications_on_machines import Given, Placed
 
 
 def app_names() -> list[str]:
@@ -71,7 +70,7 @@ def run_app(
     on: str | None = None,
     design: str | Path | None = None,
     platform: str | Path | None = None,
-    faults: Faults | Sequence[str] | str | None = None,
+    faults: Given = None,
 ) -> ShownApplication | ShownMachineApplication:
     """Run a parallel program on shared virtual memory, check its result, and keep its requests.
 
@@ -134,24 +133,22 @@ def run_app(
 def _run_on_machines(
     name: str,
     size: str | int | None,
-    placement: Placement,
+    placement: Placed,
     seed: int,
     on: tuple[str, str | Path | None, str | Path | None],
-    faults: Faults | Sequence[str] | str | None,
+    faults: Given,
 ) -> ShownMachineApplication:
     """Run it on machines of an interface, a design and a platform."""
-    from nicscope.interfaces import Faults
     from nicscope.reports.applications_on_machines import ShownMachineApplication
     from nicscope.studies.applications_on_machines import (
         Machines,
-        read_faults,
+        faults_of,
         run_application_on_machines,
     )
 
-    known = faults if isinstance(faults, Faults) else read_faults(texts(faults))
     with progress(f"running {name}", "phases") as watch:
         found = run_application_on_machines(
-            name, size, placement, Machines(*on, known), seed, watch
+            name, size, placement, Machines(*on, faults_of(faults)), seed, watch
         )
     return ShownMachineApplication(found)
 

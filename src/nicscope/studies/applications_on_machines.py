@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from nicscope.apps.svm.machines.running import check_machines, run_on_machines
 from nicscope.config.interface import read_interface
@@ -30,6 +30,8 @@ USUAL = {  # sizes that take seconds
     "volrend": "16",
 }
 PS_PER_US = 1_000_000
+Placed: TypeAlias = "Placement"
+Given: TypeAlias = "Faults | str | Iterable[str] | None"
 CHANCES = ("loss", "duplication", "reordering", "corruption")
 DEATHS = {"link": "link_deaths", "node": "node_deaths"}
 
@@ -114,6 +116,15 @@ def run_application_on_machines(
         records.diffs,
         records.diff_bytes,
         run.report,
+    )
+
+
+def faults_of(given: Given) -> Faults:
+    """What is given as ``Faults`` or in texts.  Errors: as of ``read_faults``."""
+    return (
+        given
+        if isinstance(given, Faults)
+        else read_faults([given] if isinstance(given, str) else given or ())
     )
 
 

@@ -171,6 +171,24 @@ def _write_request(machine, n, p, slot):
         copy_bytes(inline, 0, machine.store.control[p], 0, INLINE_BYTES)
 
 
+@step
+def _begin_post(machine, n, p):
+    """Have the descriptor's pages pinned; the time (ps) that this takes."""
+    ports = machine.ports
+    port = ports.table[n, machine.processes[p].peer]
+    which = machine.processes[p].peer
+    slot = place_in(port.posted, ports.rules[0].ring)
+    _write_request(machine, n, p, slot)  # another task of the process may have, for itself
+    if port.open == 0:
+        ports.pending[n, which, slot].status = CLOSED
+        ports.pending[n, which, slot].kept = 0
+        return np.int64(0)
+    duration = np.int64(admit(machine, n, which, slot))
+    if port.takes == ONE:
+        leave_to_nic(machine, n, which, slot)
+    return duration
+
+
 @distant
 def begin_at_port(machine, n, p, now):
     """Have the CPU of ``n`` do what process ``p`` asks of its port."""
@@ -181,16 +199,7 @@ def begin_at_port(machine, n, p, now):
     if is_lost(machine, n, p):
         occupy_cpu(machine, n, now, POLLING, costs.poll)
     elif process.operation == POST:
-        slot = place_in(ports.table[n, process.peer].posted, ports.rules[0].ring)
-        _write_request(machine, n, p, slot)  # another task of the process may have, for itself
-        if ports.table[n, process.peer].open == 1:
-            duration += admit(machine, n, process.peer, slot)
-            if ports.table[n, process.peer].takes == ONE:
-                leave_to_nic(machine, n, process.peer, slot)
-        else:
-            ports.pending[n, process.peer, slot].status = CLOSED
-            ports.pending[n, process.peer, slot].kept = 0
-        occupy_cpu(machine, n, now, POSTING, duration)
+        occupy_cpu(machine, n, now, POSTING, duration + _begin_post(machine, n, p))
     elif process.operation == PROVIDE:
         if ports.table[n, process.peer].takes == ONE:
             duration += _have_pieces_pinned(machine, n, p)

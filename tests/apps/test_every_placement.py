@@ -27,7 +27,7 @@ MAKERS = {
     "fft": lambda many: fft((math.lcm(many, 3) if many < 8 else many) ** 2, many, seed=1),
     "lu": lambda many: lu(37, many, seed=1, block=4),
     "radix": lambda many: radix(1001, many, seed=1, digits=64),
-    "ocean": lambda many: ocean(2 * 16 + 3, many, seed=1, steps=1, tolerance=1e-3),
+    "ocean": lambda many: ocean(17, many, seed=1, steps=1, tolerance=1e-3),
     "barnes": lambda many: barnes(37, many, seed=1),
     "water-nsquared": lambda many: water_nsquared(27, many, seed=1, steps=1),
     "water-spatial": lambda many: water_spatial(125, many, seed=1, steps=1, cutoff=4.0),

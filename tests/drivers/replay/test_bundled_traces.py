@@ -23,7 +23,8 @@ def beginning(name):
     batch = next(iter(open_trace(bundled_traces()[name]).batches(max_rows=LOOKUPS)))
     rows = lookups = 0
     while rows < len(batch.node) and lookups < LOOKUPS:
-        lookups += int(batch.length[rows]) // PAGE + 1
+        first = int(batch.address[rows])
+        lookups += (first + int(batch.length[rows]) - 1) // PAGE - first // PAGE + 1
         rows += 1
     names = ("node", "pid", "receive", "address", "length")
     return Columns(*(getattr(batch, name)[:rows] for name in names))

@@ -30,9 +30,9 @@ def faults(interface, seed):
     return Faults(seed=seed, loss=0.03, corruption=0.03, duplication=doubled)
 
 
-def run(interface, ranks, way, count, kind="<f8", operation="sum", repeat=1, **machine):
+def run(interface, ranks, what, count, kind="<f8", operation="sum", repeat=1, **machine):
     inputs = Inputs(ranks, count, kind, 3, Arithmetic(operation))
-    return time_collective(Machine(interface, **machine), ranks, *way, inputs, repeat)
+    return time_collective(Machine(interface, **machine), ranks, *what, inputs, repeat)
 
 
 @given(

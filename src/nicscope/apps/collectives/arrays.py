@@ -54,10 +54,10 @@ class HostArray:
         """A copy of what is there, which takes no virtual time: for checks."""
         return np.array(self._buffer.array(self.dtype)) if self.count else np.empty(0, self.dtype)
 
-    def fill(self, values: NDArray[Any]) -> None:
-        """Have ``values`` stand there, which takes no virtual time."""
+    async def fill(self, values: NDArray[Any]) -> None:
+        """Have ``values`` stand there, by the program's own stores: NICs that watch see them."""
         if self.count:
-            self._buffer.array(self.dtype)[:] = values
+            await self.wire.store(self._buffer, values.astype(self.dtype, copy=False).tobytes())
 
 
 class Arithmetic(NamedTuple):

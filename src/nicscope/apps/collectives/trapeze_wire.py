@@ -31,6 +31,7 @@ CONTROL_BYTES = 128
 ALIGNMENT = 4
 ROOMS = 16  # for copies of pieces that DMA cannot begin at
 TOLD_AFTER = 8  # messages taken, of which a peer hears by itself
+LEAST_US = 0.001  # of a wait: what is due a rounding error later comes due by it
 LINGER_US = 8 * LONGEST_TIME_OUT_US
 
 
@@ -138,7 +139,7 @@ class TrapezeWire:
         """Take a message, or see to what is due before one comes."""
         due = min([until, *(stream.due for stream in self._streams.values())])
         try:
-            wait = None if due == NEVER_US else max(0.0, due - self.now_us)
+            wait = None if due == NEVER_US else max(LEAST_US, due - self.now_us)
             message = await self._endpoint.receive(timeout_us=wait)
         except WaitTimeoutError:
             await self._mind()

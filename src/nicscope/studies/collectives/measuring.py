@@ -119,15 +119,15 @@ class Data:
         elif collective == "allreduce":
             self.other = HostArray(wire, room_for(algorithm, count, ranks), inputs.dtype, PAST)
 
-    def fill(self) -> None:
+    async def fill(self) -> None:
         """Have the rank's input stand in its array; a broadcast's only at the root."""
         values, rank = self._inputs.values, self._party.rank
         begins = values[rank]
         if self._collective == "broadcast" and rank:
             begins = np.zeros_like(begins)
-        self.array.fill(begins)
+        await self.array.fill(begins)
         if self._collective == "alltoall":
-            self.other.fill(np.zeros(self.other.count, self._inputs.dtype))
+            await self.other.fill(np.zeros(self.other.count, self._inputs.dtype))
 
     async def call(self) -> None:
         """Make one call."""
@@ -199,7 +199,7 @@ def time_collective(
         data = Data(party, collective, algorithm, inputs)
         await party.barrier.meet()  # on connections that nobody has used
         for call in calls:
-            data.fill()
+            await data.fill()
             await clock.meet(party, call)
             await data.call()
             clock.end(party, call)

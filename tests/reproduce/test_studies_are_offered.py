@@ -14,7 +14,8 @@ from nicscope.studies.reproduce.harness import (
     study,
     study_names,
 )
-from nicscope.studies.reproduce.traced.workloads import NONE, WORKLOADS
+from nicscope.studies.reproduce.traced import TIMED
+from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, WORKLOADS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,10 +80,13 @@ def test_all_reproductions_run_the_studies_of_programs_and_offer_the_others() ->
     everything = plan(papers, [])
     nothing = plan(papers, [], programs=NONE)
 
-    assert sorted(everything.studies + everything.offered) == sorted(study_names()) == sorted(ALL)
+    every = sorted([*ALL, *TIMED])
+    assert sorted(everything.studies + everything.offered) == sorted(study_names()) == every
     assert {paper for paper, _ in everything.studies} == set(WORKLOADS)
-    assert not {paper for paper, _ in everything.offered} & set(WORKLOADS)
-    assert (nothing.studies, sorted(nothing.offered)) == ([], sorted(ALL))
+    assert set(everything.offered) == TIMED
+    assert (nothing.studies, sorted(nothing.offered)) == ([], every)
+    assert sorted(plan(papers, [], programs=PAPER).studies) == every
+    assert plan(papers, ["mini/figure6"]).studies == [("mini", "figure6")]
     found = reproduce(["utlb", "mini/figure5"], programs=NONE)
     assert {(one.paper, one.id) for one in found.missing}.isdisjoint(study_names())
     assert [one.id for one in found.studies] == [

@@ -60,7 +60,7 @@ COMPILED = {
 # Kernels by themselves, and against their slow twins: with bounds checks as well.  Whatever index
 # of an array is wrong elsewhere, the interpreter refuses.
 KERNELS = {
-    "drivers", "fabric", "memory", "nic", "swarm", "test_indexing.py",
+    "drivers", "drivers_traced", "fabric", "memory", "nic", "swarm", "test_indexing.py",
     "drivers_bus/test_a_long_program.py", "drivers_bus/test_transactions.py",
     "drivers_simulate/test_delivery_agrees_with_the_oracle.py", "drivers_simulate/test_flow.py",
     "ports/test_ports_agree_with_the_oracle.py", "ports/test_random_traffic.py",

@@ -33,10 +33,13 @@ if TYPE_CHECKING:
         WaitTimeoutError,
     )
     from nicscope.interfaces.setting_up import Cluster
-    from nicscope.library.applications import run_app
+    from nicscope.library.applications import record_sockets, run_app
+    from nicscope.library.collectives import run_collective
     from nicscope.library.curve import curve
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
+    from nicscope.library.rcache import rcache
+    from nicscope.library.register import register
     from nicscope.library.replay import replay
     from nicscope.library.reproduce import reproduce
     from nicscope.library.simulate import simulate
@@ -76,9 +79,13 @@ __all__ = [
     "load_platform",
     "open_trace",
     "platform_names",
+    "rcache",
+    "record_sockets",
+    "register",
     "replay",
     "reproduce",
     "run_app",
+    "run_collective",
     "simulate",
     "size",
     "sweep",
@@ -97,11 +104,12 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("curve", "flow", "latency", "replay"),
+            *("curve", "flow", "latency", "rcache", "register", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )
     },
-    "nicscope.library.applications": ("run_app",),
+    "nicscope.library.applications": ("record_sockets", "run_app"),
+    "nicscope.library.collectives": ("run_collective",),
     "nicscope.drivers.simulate.ports.build": ("Faults",),
     "nicscope.interfaces.setting_up": ("Cluster",),
     "nicscope.reports.result": ("Report",),

@@ -137,7 +137,8 @@ class Input(io.RawIOBase):
     def _read_into(self, view: memoryview) -> int:
         while True:
             try:
-                return os.readv(self._file, [view]) if len(view) else 0
+                file = self._file if self._kept is None else self._kept
+                return os.readv(file, [view]) if len(view) else 0
             except BlockingIOError:  # a standard input that somebody made so
                 select.select([self._file], [], [])
             except OSError as problem:
@@ -162,8 +163,8 @@ class Input(io.RawIOBase):
     def at_rest(self) -> Path:
         """Where libraries that jump about find all of it, until it is closed.
 
-        A stream is copied to a file without a name.  Errors: ``error`` if it is longer than
-        ``KEPT_BYTES``, or there is no room for it.
+        A stream is copied to a file without a name, and begins again with that.  Errors: ``error``
+        if it is longer than ``KEPT_BYTES``, or there is no room for it.
         """
         if self.path is not None and _is_utf8(self.path):
             return self.path
@@ -185,6 +186,8 @@ class Input(io.RawIOBase):
                         )
                 kept.flush()
                 self._kept = os.dup(kept.fileno())
+                os.lseek(self._kept, 0, os.SEEK_SET)
+                self.position = 0
         except OSError as problem:
             raise self.error(
                 f"{self.name}: cannot be kept in {printable(tempfile.gettempdir())}: "

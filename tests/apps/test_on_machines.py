@@ -4,62 +4,70 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
 
-from nicscope.apps.splash.fft import fft
-from nicscope.apps.splash.lu import lu
-from nicscope.apps.splash.radix import radix
 from nicscope.apps.svm.layout import Layout
-from nicscope.apps.svm.running import Placement, run_on_machines
-from nicscope.apps.svm.vmmc_wire import VmmcWire
+from nicscope.apps.svm.machines.running import MOST_PAGES, run_on_machines
+from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
-from nicscope.interfaces import Faults, Transport
 
-LOSSY = {
-    "faults": Faults(seed=5, loss=0.1, duplication=0.05, corruption=0.05),
-    "transport": Transport(time_out_ps=2_000_000_000, most_retries=30),
-}
-PROGRAMS = {
-    "fft": lambda processes: fft((8 * processes) ** 2, processes, seed=2),
-    "lu": lambda processes: lu(64, processes, seed=2, block=16),
-    "radix": lambda processes: radix(1501, processes, seed=2, digits=64),
-}
+ON = pytest.mark.parametrize("on", INTERFACES)
 
 
-def run_of(program, nodes, design="utlb", **options):
-    return run_on_machines(
-        program.body, program.layout, Placement(nodes, 1), program.set_up, design, **options
-    )
-
-
-@pytest.mark.parametrize("design", ["utlb", "vmmc-interrupt"])
+@pytest.mark.compiled
+@ON
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_results_are_right(name, design):
-    program = PROGRAMS[name](3 if name == "radix" else 4)
+def test_results_are_right(name, on):
+    program = PROGRAMS[name](4)
 
-    run = run_of(program, 3 if name == "radix" else 4, design)
+    run = run_of(program, Placement(2, 2), on)
 
     program.check(run)
     assert run.records.fetches > 0
+    assert run.report.total.messages_out > run.records.fetches
 
 
-def test_results_are_right_when_packets_are_lost():
+@pytest.mark.compiled
+@ON
+@pytest.mark.parametrize(
+    "placement", [Placement(4, 1), Placement(2, 2, True), Placement(3, 1), Placement(1, 3)]
+)
+def test_results_are_right_wherever_processes_run(placement, on):
+    program = PROGRAMS["radix"](placement.nodes * placement.processes)
+
+    program.check(run_of(program, placement, on))
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize(
+    ("on", "design"),
+    [("vmmc", "vmmc-interrupt"), ("unet", "unet"), ("unet", "unet-mm-dc21140"), ("mini", "mini")],
+)
+def test_results_are_right_on_other_designs(on, design):
     program = PROGRAMS["radix"](2)
 
-    run = run_of(program, 2, **LOSSY)
+    program.check(run_of(program, Placement(2, 1), on, design=design))
+
+
+@pytest.mark.compiled
+@ON
+@pytest.mark.parametrize("name", ["radix", "water-nsquared"])
+@pytest.mark.parametrize("seed", [5, 6])
+def test_results_are_right_when_packets_are_lost_doubled_overtaken_and_damaged(name, on, seed):
+    program = PROGRAMS[name](4)
+    placement = Placement(2, 2, are_copies_private=seed == 6)
+
+    run = run_of(program, placement, on, faults=lossy(seed))
 
     program.check(run)
-    assert run.microseconds > run_of(program, 2).microseconds
+    assert run.microseconds > run_of(program, placement, on).microseconds
+    received = run.report.total.received
+    assert received.lost > 0
+    assert received.corrupted > 0
 
 
-def test_results_are_wrong_when_a_page_is_not_taken_from_the_machine(monkeypatch):
-    program = PROGRAMS["radix"](2)
-    monkeypatch.setattr(VmmcWire, "accept", lambda *_: None)
-
-    with pytest.raises(SimulationError, match="the result is wrong"):
-        program.check(run_of(program, 2))
-
-
-def test_two_who_write_one_page_keep_each_others_words():
+@ON
+def test_two_who_write_one_page_keep_each_others_words(on):
     layout = Layout()
     page = layout.array("page", 64, np.uint32)
 
@@ -72,11 +80,106 @@ def test_two_who_write_one_page_keep_each_others_words():
         await me.barrier()
         return int((await me.read(page)).sum())
 
-    assert run_on_machines(program, layout, Placement(3, 1)).results == [63 * 32] * 3
+    run = run_on_machines(program, layout, Placement(3, 1), on=on)
+
+    assert run.results == [63 * 32] * 3
+    assert run.array(page).tolist() == list(range(64))
 
 
-def test_several_processes_of_a_node_are_refused():
-    program = PROGRAMS["radix"](4)
+@ON
+def test_who_has_a_second_lock_knows_what_was_known_under_the_first(on):
+    """What is known passes on: 0 writes, 1 has 0's lock and lets go of another, 2 has that."""
+    layout = Layout()
+    data = layout.array("data", 1, np.uint32)
 
-    with pytest.raises(SimulationError, match="one process on each node"):
-        run_on_machines(program.body, program.layout, Placement(2, 2), program.set_up)
+    async def program(me):
+        await me.read(data)  # a copy that will be out of date
+        await me.barrier()
+        if me.number == 0:
+            await me.acquire("first")
+            (await me.write(data))[0] = 99
+            await me.release("first")
+            return None
+        await me.compute(me.number * 1_000_000)
+        await me.acquire("first" if me.number == 1 else "second")
+        seen = int((await me.read(data))[0])
+        await me.release("first" if me.number == 1 else "second")
+        if me.number == 1:
+            await me.acquire("second")
+            await me.release("second")
+        return seen
+
+    assert run_on_machines(program, layout, Placement(3, 1), on=on).results == [None, 99, 99]
+
+
+@ON
+def test_locks_pass_among_processes_of_a_node_and_of_others(on):
+    layout = Layout()
+    count = layout.array("count", 1, np.uint32)
+
+    async def program(me):
+        for _ in range(4):
+            await me.acquire(7)
+            (await me.write(count))[0] += 1
+            await me.release(7)
+        await me.barrier()
+        return int((await me.read(count))[0])
+
+    assert run_on_machines(program, layout, Placement(2, 3), on=on).results == [24] * 6
+
+
+def test_runs_are_the_same_each_time():
+    program = PROGRAMS["radix"](2)
+    runs = [run_of(program, Placement(2, 1), "vmmc") for _ in range(2)]
+
+    assert runs[0].microseconds == runs[1].microseconds
+    assert runs[0].report.to_json() == runs[1].report.to_json()
+
+
+def test_a_lock_that_nobody_else_asks_for_sends_nothing_again():
+    layout = Layout()
+    count = layout.array("count", 1, np.uint32)
+
+    def sent(times):
+        async def program(me):
+            for _ in range(times if me.number == 0 else 0):
+                await me.acquire("own")
+                await me.release("own")
+            await me.read(count)
+
+        return run_on_machines(program, layout, Placement(2, 1)).report.total.messages_out
+
+    assert sent(9) == sent(1) > sent(0)
+
+
+def test_what_cannot_run_is_refused_at_once():
+    layout = Layout()
+    layout.array("much", (MOST_PAGES + 1) * 512)
+
+    for placement, on, told in (
+        (Placement(2, 2), "vmcc", "does not run on 'vmcc'; did you mean 'vmmc'"),
+        (Placement(0, 1), "vmmc", "at least one process"),
+        (Placement(2, 1), "vmmc", "4,097 pages of shared memory on each node are too many"),
+        (Placement(2, 2, True), "mini", "8,194 pages of shared memory on each node"),
+    ):
+        with pytest.raises(SimulationError, match=told):
+            run_on_machines(lambda _: None, layout, placement, on=on)
+
+
+def test_locks_are_their_holders():
+    layout = Layout()
+    layout.array("a", 8, np.uint32)
+
+    async def takes_twice(me):
+        await me.acquire("lock")
+        await me.acquire("lock")
+
+    async def lets_go(me):
+        await me.release("lock")
+
+    for program, told in (
+        (takes_twice, "acquires lock 'lock', which it holds"),
+        (lets_go, "releases lock 'lock', not its own"),
+    ):
+        with pytest.raises(SimulationError, match=told):
+            run_on_machines(program, layout, Placement(1, 1))

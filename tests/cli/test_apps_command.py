@@ -87,7 +87,6 @@ def test_every_program_runs_at_its_usual_size(name, capsys):
         (["fft", "--size", "1000"], "fft: 1,000 points are no square whose side 16 processes"),
         (["fft", "--size", "4MB"], "'4MB' is no number of points; such as 64K"),
         (["fft", "--size", "0"], "'0' is no number of points"),
-        (["lu", "--size", "100"], "lu: a side of 100 is no multiple of 32"),
         (["fft", "--nodes", "1", "--processes", "1", "--size", "64"], None),
         (["fft", "--out", "nowhere/fft.parquet"], "nowhere"),
         (["fft", "--out", "fft.csv"], "fft.csv: a trace in Parquet is written"),
@@ -157,3 +156,35 @@ def test_copies_that_do_not_fit_are_refused_before_anything_runs(monkeypatch, ca
 
     assert "fft of 65,536 points with 4 copies of its memory would take up to" in text
     assert text.count("\n") == 1
+
+
+def test_a_program_trace_stands_beside_that_of_the_requests(capsys, tmp_path):
+    out = tmp_path / "fft.parquet"
+
+    told = said([*SMALL, "--out", out], capsys).out
+
+    assert str(tmp_path / "fft.program.parquet") in told.replace("\n", "")
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "fft.parquet",
+        "fft.program.parquet",
+    ]
+    assert (
+        "speed-up"
+        in said(["simulate", tmp_path / "fft.program.parquet", "--design", "mini"], capsys).out
+    )
+    said([*SMALL, "--out", out], capsys)  # both are ours to replace
+
+
+def test_a_program_trace_is_none_of_ours_to_put_where_another_file_is(capsys, tmp_path):
+    (tmp_path / "fft.program.parquet").write_text("precious")
+
+    told = said([*SMALL, "--out", tmp_path / "fft.parquet"], capsys, status=2).err
+
+    assert "would be written beside" in told
+    assert [each.name for each in tmp_path.iterdir()] == ["fft.program.parquet"]
+    assert (tmp_path / "fft.program.parquet").read_text() == "precious"
+
+
+def test_points_are_another_word_for_a_size(capsys):
+    words = ["apps", "run", "fft", "--nodes", "2", "--processes", "2", "--points", "4K", "--json"]
+    assert json.loads(said(words, capsys).out)["size"] == "4,096 points"

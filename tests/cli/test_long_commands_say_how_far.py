@@ -14,13 +14,16 @@ from nicscope.library import progress
 LONG = {
     "replay": ["{}", "--design", "utlb"],
     "curve": ["{}"],
+    "rcache": ["{}"],
     "size": ["{}", "--nic-memory", "256B", "--page-size", "4KiB,64KiB"],
     "sweep": ["{}", "--design", "utlb", "--grid", "entries=16,64", "--out", "{o}.parquet"],
     "simulate": ["{}", "--design", "utlb", "--requests", "4"],
     "flow": ["--count", "2"],
     "latency": ["--mechanism", "edt", "--bytes", "64"],
     "reproduce": ["utlb/table6"],
+    "apps collective": ["barrier", "--nodes", "2"],
     "apps run": ["fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
+    "apps record-sockets": [],
     "trace info": ["{}"],
     "trace convert": ["{}", "{o}.csv"],
     "demo": ["--out", "{o}"],
@@ -29,6 +32,7 @@ LONG = {
 }
 # Why the others have nothing to say.
 OTHERS = {
+    "register": "multiplies",
     "apps list": "reads the list of programs",
     "designs new": "reads the catalog",
     "designs show": "reads the catalog",
@@ -38,8 +42,9 @@ OTHERS = {
     "coverage": "reads the names of tests",
     "record": "its error stream is the recorded program's; it counts on a terminal",
 }
-# All traces through all designs; a fit of a minute; what the first runs ask of the compiler.
-HEAVY = {"demo", "calibrate-platform", "compile"}
+# All traces through all designs; a fit of a minute; what the first runs ask of the compiler; users
+# who take their time.
+HEAVY = {"demo", "calibrate-platform", "compile", "apps record-sockets"}
 
 
 def names(group, before=()):
@@ -113,6 +118,18 @@ def test_a_calibration_tells_it_too(watched, monkeypatch):
     assert main(["calibrate-platform"]) == 130
 
     assert [one.told for one in watched] == [[(3, 4)]]
+
+
+def test_a_recorded_session_tells_it_too(watched, monkeypatch, tmp_path):
+    def records(plan, watch):
+        watch(3, plan.users)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nicscope.studies.interactive.run_session", records)
+
+    assert main(["apps", "record-sockets", "--out", str(tmp_path / "t.parquet")]) == 130
+
+    assert [one.told for one in watched] == [[(3, 32)]]
 
 
 def test_compiling_tells_it_too(watched, monkeypatch):

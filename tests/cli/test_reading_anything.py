@@ -39,6 +39,10 @@ COMMANDS = {
     "convert libcachesim": (
         "lcs", ["trace", "convert", "FILE", "OUT/o.csv", "--json", "--from", "libcachesim-csv"]
     ),
+    "convert mooncake": (
+        "mooncake",
+        ["trace", "convert", "FILE", "OUT/o.csv", "--json", "--model", "kimi-k2"],
+    ),
     "replay": ("trace", ["replay", "FILE", "--design", "utlb", "--json"]),
     "replay --design": ("design", ["replay", "TRACE", "--design", "FILE", "--json"]),
     "replay --platform": (
@@ -47,6 +51,10 @@ COMMANDS = {
     "simulate": ("trace", ["simulate", "FILE", "--design", "utlb", "--json"]),
     "simulate --design": ("design", ["simulate", "TRACE", "--design", "FILE", "--json"]),
     "curve": ("trace", ["curve", "FILE", "--json"]),
+    "rcache": ("trace", ["rcache", "FILE", "--json"]),
+    "rcache --costs": ("costs", ["rcache", "TRACE", "--costs", "FILE", "--json"]),
+    "register": ("sizes", ["register", "--regions", "FILE", "--json"]),
+    "register --costs": ("costs", ["register", "1GiB", "--costs", "FILE", "--json"]),
     "size": ("trace", ["size", "FILE", *SIZED, "--json"]),
     "sweep": ("trace", ["sweep", "FILE", *GRID, "--out", "OUT/s.parquet", "--json"]),
     "sweep --design": (
@@ -68,7 +76,7 @@ COMMANDS = {
     ),
 }  # fmt: skip
 QUICK = ["info", "convert csv", "replay", "replay --design", "replay --platform", "designs show"]
-TOML = ("design", "platform", "delivery", "via")
+TOML = ("design", "platform", "delivery", "via", "costs")
 ENDINGS = {"csv": ".csv", "trace": ".parquet"} | dict.fromkeys(TOML, ".toml")
 
 
@@ -88,6 +96,9 @@ def contents(tmp_path_factory):
         "delivery": (CATALOG / "platforms" / "pentium2-440lx.toml").read_bytes(),
         "via": (CATALOG / "platforms" / "sonic-via.toml").read_bytes(),
         "lackey": LACKEY,
+        "sizes": b"1GiB\n64K # small\n",
+        "costs": (CATALOG / "registrations" / "connectx.toml").read_bytes(),
+        "mooncake": b'{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n',
         "strace": STRACE,
     }
 
@@ -332,7 +343,8 @@ def test_every_command_that_opens_a_file_is_in_the_table():
                     opening.add(f"{name} {below}".strip())
     tested = [" ".join(arguments) for _, arguments in COMMANDS.values()]
 
-    # record and apps run write; explore serves until it is interrupted, new prints no JSON
-    opening -= {"apps run", "record", "explore", "designs new", "platforms new"}
+    # these write; explore serves until it is interrupted, new prints no JSON
+    opening -= {"apps run", "apps record-sockets", "record"}
+    opening -= {"explore", "designs new", "platforms new"}
     assert len(opening) >= 10
     assert [one for one in opening if not any(t.startswith(one) for t in tested)] == []

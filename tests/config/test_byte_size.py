@@ -8,6 +8,7 @@ import typer.main
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nicscope as ns
 from nicscope.cli.app import app
 from nicscope.cli.arguments import byte_count
 from nicscope.config.byte_size import read_bytes
@@ -15,7 +16,8 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.config.scheme import SETTINGS, USES, Kind, Scheme, read_setting
 from nicscope.errors import NicscopeError
-from nicscope.studies import curve_question
+from nicscope.library.kv_cache import kv_choices
+from nicscope.studies import curve_question, registration_caches
 from nicscope.studies.flow import question as flow_question
 from nicscope.studies.latency import question as latency_question
 from nicscope.studies.sizing import question as size_question
@@ -76,6 +78,22 @@ READERS = {
         lambda t, _: flow_question.ask(platform="alcor", payload=t, max_payload=t).payload,
         1 << 17,
     ),
+    "rcache --bytes": (
+        lambda t, _: registration_caches.libraries("page", "none", None, t)[0].most_bytes,
+        1 << 40,
+    ),
+    "trace convert --slice": (
+        lambda t, _: kv_choices("llama-3-70b", slice_bytes=t).slice_bytes,
+        1 << 40,
+    ),
+    "register --page": (
+        lambda t, _: ns.register("1GiB", page=t).found.found[0].pool.page,
+        1 << 30,
+    ),
+    "rcache --align": (
+        lambda t, _: registration_caches.libraries("page", "none", t)[0].alignment,
+        1 << 40,
+    ),
     "latency --bytes": (lambda t, _: latency_question.ask(sizes=t).sizes[0], 1 << 16),
     "an argument": (lambda t, _: byte_count(t), 1 << 40),
 }  # fmt: skip
@@ -92,6 +110,12 @@ OPTIONS = {
     ("flow", "--minpulse-receive"): "an argument",
     ("latency", "--mtu"): "an argument",
     ("trace convert", "--page-size"): "an argument",
+    ("trace convert", "--pool"): "an argument",
+    ("trace convert", "--rank-pool"): "an argument",
+    ("trace convert", "--slice"): "trace convert --slice",
+    ("register", "--page"): "register --page",
+    ("rcache", "--bytes"): "rcache --bytes",
+    ("rcache", "--align"): "rcache --align",
 }
 
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from calling import Reader, called, commanded
+from program_files import GOAL, programs, read_goal_file, read_program_file
 
 from mutation import ODD_NUMBERS, changed_tree, mutated, odd_tree, with_flips
 from nicscope.config.shelf import CATALOG
@@ -193,6 +194,14 @@ ORACLE = [
 ]
 
 
+MOONCAKE = [
+    b'{"timestamp": 0, "input_length": 600, "output_length": 20, "hash_ids": [0, 1]}\n'
+    b'{"timestamp": 3, "input_length": 1024, "output_length": 20, "hash_ids": [0, 2]}\n'
+    b'{"timestamp": 3000, "input_length": 1536, "output_length": 1, "hash_ids": [0, 2, 5]}\n',
+    b'{"hash_ids": [], "timestamp": 1, "input_length": 0, "output_length": 0, "more": {}}\n',
+]
+
+
 def _text(samples):
     def make(random):
         data = mutated(random, samples)
@@ -207,11 +216,11 @@ def _text(samples):
     return make
 
 
-def _convert(name):
+def _convert(name, *more):
     def read(path, folder):
         told = ["--from", name] if path.read_bytes()[:1] < b"h" else []
         out = folder / "made.parquet"
-        if commanded("trace", "convert", path, out, "--json", *told) is None:
+        if commanded("trace", "convert", path, out, "--json", *told, *more) is None:
             return
         _read_parquet(out, folder)
 
@@ -339,6 +348,9 @@ READERS = {
     "lackey": Reader(".lackey", _text(LACKEY), _convert("lackey")),
     "libcachesim-csv": Reader(".csv", _text(LIBCACHESIM), _convert("libcachesim-csv")),
     "oracle-general": Reader(".bin", _text(ORACLE), _convert("oracle-general")),
+    "mooncake": Reader(".jsonl", _text(MOONCAKE), _convert("mooncake", "--model", "kimi-k2")),
+    "program": Reader(".parquet", _from_bytes(programs(), 2000), read_program_file),
+    "goal": Reader(".goal", _text(GOAL), read_goal_file),
     "design": Reader(".toml", _made_toml("designs"), _show("designs")),
     "platform": Reader(".toml", _made_toml("platforms"), _show("platforms", "priced")),
     "journal": Reader(".journal", _made_journal(_journal_samples()), _read_journal),

@@ -52,6 +52,14 @@ def pairs(path, tmp_path_factory):
             ["curve", trace, "--ways", "1,4", "--entries", "4..64", "--line", "1,2"],
             lambda: ns.curve(trace, ways=[1, 4], entries=(4, 64), line=[1, 2]),
         ),
+        "rcache": (
+            ["rcache", trace, "--policy", "page,merge", "--entries", "4..64", "--bytes", "1MiB"],
+            lambda: ns.rcache(trace, policy=["page", "merge"], entries="4..64", most_bytes="1MiB"),
+        ),
+        "register": (
+            ["register", "1TiB", "--page", "4K,2M", "--nics", "8", "--touched", "no,yes"],
+            lambda: ns.register("1TiB", page=["4K", "2M"], nics=8, touched=["no", "yes"]),
+        ),
         "size": (
             ["size", trace, "--nic-memory", "1024", "--platform", "utlb-prototype"],
             lambda: ns.size(trace, 1024, "utlb-prototype"),

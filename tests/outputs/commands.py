@@ -8,6 +8,9 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 from nicscope.cli.app import app
+from nicscope.traces.programs.building import ProgramBuilder
+from nicscope.traces.programs.schema import Operation, ProgramMetadata
+from nicscope.traces.programs.writer import write_program
 from nicscope.traces.writer import write_trace
 
 if TYPE_CHECKING:
@@ -93,6 +96,18 @@ def a_program(inputs: Path) -> Path:
     return path
 
 
+def a_program_trace(inputs: Path) -> Path:
+    path = inputs / "p.program.parquet"
+    if path.exists():
+        return path
+    made = ProgramBuilder(ProgramMetadata(nodes_of_processes=[0, 1], memory_bytes=4096))
+    for process in (0, 1):
+        made.add(process, Operation.FETCH, peer=1 - process, length=4096)
+        made.add(process, Operation.BARRIER)
+    write_program(path, made.trace())
+    return path
+
+
 SMALL_APP = ("fft", "--size", "1K", "--nodes", "2", "--processes", "1")
 
 
@@ -114,7 +129,11 @@ BY_NAME = [  # whose format is told by it
         )
         for name in ("g.csv", "g.csv.gz", "g.parquet")
     ),
-    _file("apps run", "out", "a.parquet", *SMALL_APP, "--out", OUT),
+    # Beside a trace of requests it leaves one of the program: tests/cli/test_apps_command.py.
+    Case("apps run", "out", "a.program.parquet", (*SMALL_APP, "--out", OUT)),
+    _file(
+        "apps record-sockets", "out", "s.parquet", "--users", "1", "--seconds", "0.1", "--out", OUT
+    ),
     *(
         _file("record", "output", name, "-o", OUT, "--quiet", "--", sys.executable, "-c", SENDER)
         for name in ("r.parquet", "r.csv")
@@ -127,11 +146,15 @@ FOLDERS = [
     for command, *arguments in (
         ("replay", a_trace, "--design", "utlb"),
         ("curve", a_trace, "--entries", "4..16", "--ways", "1"),
+        ("rcache", a_trace, "--entries", "4..16"),
+        ("apps collective", "barrier", "--nodes", "2"),
+        ("register", "1GiB"),
         ("flow", "--count", "1", "--payload", "64"),
         ("size", a_trace, "--nic-memory", "4KiB"),
         ("latency", "--mechanism", "dma", "--bytes", "64"),
         ("simulate", a_trace, "--design", "utlb", "--requests", "3"),
         ("simulate", a_program),
+        ("simulate", a_program_trace, "--design", "utlb"),
         ("reproduce", "utlb/table4", "--trace", a_trace),
         ("demo",),
     )
@@ -150,7 +173,7 @@ def written_paths() -> set[tuple[str, str]]:
         (command, parameter)
         for command, function in commands()
         for parameter, kind in get_type_hints(function).items()
-        if kind is Path or Path in get_args(kind)
+        if kind is Path or {Path, list[Path]} & {*get_args(kind)}
     } - READ
 
 

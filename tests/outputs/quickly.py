@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     import pytest
     from commands import Case
 
-# What counts for long without the compiler.
+# What counts for long without the compiler, and users who take their time.
 SLOW = {
     "nicscope.studies.sizing.sizings": "report",
     "nicscope.studies.latency.report": "measure",
     "nicscope.studies.flow.report": "report",
+    "nicscope.studies.interactive": "run_session",
 }
 
 

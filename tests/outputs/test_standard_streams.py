@@ -28,12 +28,16 @@ def a_folder_of_tests(inputs):
 
 # Of each command a quick run that prints on standard output.
 PRINTING = {
+    "apps collective": ["apps", "collective", "--help"],  # itself it takes seconds
     "apps list": ["apps", "list"],
+    "apps record-sockets": ["apps", "record-sockets", "--help"],  # itself it takes seconds
     "apps run": ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
     "calibrate-platform": ["calibrate-platform", "--help"],  # itself it takes minutes
     "compile": ["compile", "--status"],
     "coverage": ["coverage", "--tests", a_folder_of_tests],
     "curve": ["curve", a_trace, "--entries", "4..16"],
+    "rcache": ["rcache", a_trace, "--entries", "4..16"],
+    "register": ["register", "1GiB"],
     "demo": ["demo", "--help"],  # itself it makes files
     "designs": ["designs"],
     "designs new": ["designs", "new", "--from", "utlb"],

@@ -11,8 +11,8 @@ import pytest
 
 from nicscope.reports.reproduction import ShownReproduction
 from nicscope.studies.reproduce.harness import load_papers, study, study_names
+from nicscope.studies.reproduce.known import KnownMiss
 from nicscope.studies.reproduce.verdict import (
-    KnownMiss,
     Met,
     Missing,
     Offered,

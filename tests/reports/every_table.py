@@ -100,6 +100,9 @@ def commands(folder: Path) -> list[list[str]]:
     program = folder / "program.py"
     program.write_text(dedent(PROGRAM))
     size = ["size", trace, "--nic-memory", "1KiB"]
+    fft = ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "1"]
+    rows = str(folder / "fft.program.parquet")
+    session = ["apps", "record-sockets", "--users", "1", "--seconds", "0.1"]
     two = ["sweep", trace, other, "--design", "mini"]
     sweep = ["sweep", trace, "--design", "utlb", "--grid", "replacement=lru,mru"]
     for number, axis in enumerate(("entries=4,16", "pin_limit=8,none", "costs.user_pin=5us,10us")):
@@ -116,6 +119,8 @@ def commands(folder: Path) -> list[list[str]]:
         ["curve", trace, "--ways", "1,2,4,8,16"],
         ["curve", trace, "--by", "process"],
         ["curve", trace, "--sample", "0.9"],
+        ["rcache", trace, "--entries", "1..4"],
+        ["register", "1TiB", "--nics", "8", "--threads", "1,8", "--at-once", "no,yes"],
         ["flow", "--platform", "pentium2-440lx", "--count", "20"],
         ["flow", "--platform", "alcor", "--policy", "cut-through", "--count", "1"],
         ["latency", "--bytes", "300"],
@@ -123,6 +128,9 @@ def commands(folder: Path) -> list[list[str]]:
         ["simulate", trace, "--requests", "12"],
         ["simulate", trace, "--requests", "5", "--design", str(mine)],
         ["simulate", str(program)],
+        [*fft, "--out", rows],
+        ["simulate", rows, "--design", "mini"],
+        ["simulate", rows],
         [*sweep, "--out", str(folder / "grid.parquet")],
         [*two, "--grid", "line=1,4", "--out", str(folder / "two.parquet")],
         ["designs"],
@@ -133,11 +141,21 @@ def commands(folder: Path) -> list[list[str]]:
         ["platforms", "show", "mini-cluster"],
         ["platforms", "show", "sonic-via"],
         ["trace", "info", trace],
+        ["trace", "info", _schedule(folder / "pair.goal")],
         ["apps", "list"],
-        ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
+        [*fft, "--on", "vmmc"],
+        ["apps", "collective", "allreduce,lock", "--nodes", "2", "--sizes", "8"],
+        fft,
+        [*session, "--out", str(folder / "sockets.parquet")],
         ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],
         ["coverage", "--tests", str(_tests(folder / "tests"))],
     ]
+
+
+def _schedule(path: Path) -> str:
+    """A program in GOAL's text, one of whose messages nobody sends."""
+    path.write_text("num_ranks 2\nrank 0 {\nsend 8b to 1\nrecv 8b from 1\ncalc 5 cpu 1\n}\n")
+    return str(path)
 
 
 def _tests(folder: Path) -> Path:

@@ -63,8 +63,8 @@ def test_a_file_with_an_unknown_key_is_refused_with_its_place(
         load_paper("toy")
 
 
-def test_all_five_papers_are_in_the_catalog() -> None:
-    assert paper_keys() == ["edt", "mini", "trapeze", "unet_mm", "utlb"]
+def test_all_papers_and_what_is_measured_today_are_in_the_catalog() -> None:
+    assert paper_keys() == ["edt", "mini", "today", "trapeze", "unet_mm", "utlb"]
 
 
 @pytest.mark.parametrize("key", paper_keys())

@@ -160,7 +160,7 @@ def test_items_are_chosen_once_in_the_catalogs_order(
         ("utbl", "no paper 'utbl'; did you mean 'utlb'?"),
         ("utlb/tabel6", "no 'tabel6' in utlb; did you mean 'table6'?"),
         ("utlb/", "no '' in utlb; choose from "),
-        ("", "no paper ''; choose from edt, mini, trapeze, unet_mm, utlb"),
+        ("", "no paper ''; choose from edt, mini, today, trapeze, unet_mm, utlb"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(wanted: str, message: str) -> None:

@@ -36,6 +36,9 @@ def test_scaled_down_programs_are_right_and_miss_where_the_figure_says(monkeypat
     shapes = find_experiment("unet_mm", "figure3")(None).shapes
     # Sample sort sends each key once: at this scale no page that it sends from is needed again.
     large = shapes.pop("large-messages-miss-at-256")
+    # And programs that make few lookups have a large share of compulsory misses.
+    interactive = shapes.pop("interactive-users-lead")
+    assert interactive[1].startswith("Linux 20.35, ")
     assert [evidence for holds, evidence in shapes.values() if not holds] == []
     assert re.findall(r"([a-z-]+) \(entries=16", large[1]) == ["rsort-lg", "ssort-lg"]
 

@@ -6,7 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from program_samples import BASE, MEMORY, columns_of, metadata, programs, same, small, write_columns
+from program_trace_samples import (
+    BASE,
+    MEMORY,
+    columns_of,
+    metadata,
+    programs,
+    same,
+    small,
+    write_columns,
+)
 
 from nicscope.errors import TraceError
 from nicscope.traces.programs import reader

@@ -22,7 +22,9 @@ from nicscope.cli import (
     explore,
     flow,
     latency,
+    rcache,
     record,
+    register,
     replay,
     reproduce,
     simulate,
@@ -89,6 +91,8 @@ app.add_typer(apps.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
+app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
+app.command(epilog=register.EXAMPLES)(register.register)
 app.command(epilog=explore.EXAMPLES)(explore.explore)
 app.command(epilog=flow.EXAMPLES)(flow.flow)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)

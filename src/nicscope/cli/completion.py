@@ -27,6 +27,20 @@ def platforms(incomplete: str) -> list[str]:
     return _beginning(platform_names(), incomplete)
 
 
+def language_models(incomplete: str) -> list[str]:
+    """Language models of the catalog that begin with ``incomplete``."""
+    from nicscope.config.language_model import language_model_names
+
+    return _beginning(language_model_names(), incomplete)
+
+
+def registrations(incomplete: str) -> list[str]:
+    """Costs of registration in the catalog that begin with ``incomplete``."""
+    from nicscope.config.registration import registration_names
+
+    return _beginning(registration_names(), incomplete)
+
+
 def traces(incomplete: str) -> list[str]:
     """Bundled traces, as soon as a letter says that one is meant, as most traces are files."""
     from nicscope.traces.bundled import bundled_traces

@@ -47,7 +47,7 @@ def info(
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Show what a trace holds: requests, pages, reuse; of a program its operations and waits."""
-    from nicscope.reports.program_trace import ShownProgram
+    from nicscope.reports.program_trace import ShownProgramTrace
     from nicscope.reports.trace import ShownSummary
     from nicscope.traces.files import open_bytes
     from nicscope.traces.imported import Choices
@@ -61,7 +61,7 @@ def info(
     if kind is not None:
         with progress("reading", "rows" if kind == "program" else "") as watch:
             program = summarize_program(read_as_program(source, kind, Choices(), watch))
-        tell(ShownProgram(program, source.name), [], json)
+        tell(ShownProgramTrace(program, source.name), [], json)
         return
     trace = trace_of(source)
     with progress("reading", "rows") as watch:
@@ -74,7 +74,8 @@ def info(
     "[bold]nicscope trace convert server.strace server.parquet[/bold]\n\n"
     "[bold]nicscope trace convert run.log run.parquet --from lackey --pid 7[/bold]\n\n"
     "[bold]nicscope trace convert redis.parquet redis.oracleGeneral.zst[/bold]\n\n"
-    "[bold]nicscope trace convert allreduce.goal allreduce.program.parquet[/bold]"
+    "[bold]nicscope trace convert allreduce.goal allreduce.program.parquet[/bold]\n\n"
+    "[bold]nicscope trace convert conversation.jsonl kv.parquet --model llama-3-70b --tp 8[/bold]"
 )
 def convert(
     source: Annotated[
@@ -96,8 +97,8 @@ def convert(
         str | None,
         option(
             "FORMAT",
-            "parquet, csv, strace, lackey, libcachesim-csv, oracle-general, program or goal; "
-            "told by the file if left out.",
+            "parquet, csv, strace, lackey, libcachesim-csv, oracle-general, mooncake, program or "
+            "goal; told by the file if left out.",
             "--from",
         ),
     ] = None,
@@ -125,17 +126,46 @@ def convert(
     columns: Annotated[
         str, option("TEXT", "libCacheSim CSV: time-col=1,obj-id-col=2,obj-size-col=3.")
     ] = "",
-    pool: Annotated[
+    rank_pool: Annotated[
         int,
         option(
-            "MIB", "GOAL: of a rank's memory to send from, and to receive into.", min=1, max=4096
+            "BYTES",
+            "GOAL: of a rank's memory to send from, and as much to receive into.",
+            parser=byte_count,
         ),
-    ] = 1,
+    ] = 1 << 20,
     ranks_per_node: Annotated[int, option("N", "GOAL: that share a node.", min=1)] = 1,
+    model: Annotated[
+        str | None,
+        option(
+            "NAME|FILE",
+            "Mooncake: the language model whose KV cache the pool keeps, as llama-3-70b.",
+            autocompletion=completion.language_models,
+        ),
+    ] = None,
+    ranks: Annotated[
+        int, option("N", "Mooncake: ranks that share the model's heads.", "--tp", min=1)
+    ] = 1,
+    layout: Annotated[
+        str, option("block|layer", "Mooncake: whether a block's bytes or a layer's are together.")
+    ] = "block",
+    pool: Annotated[
+        int | None,
+        option(
+            "BYTES",
+            "Mooncake: memory of the pool at each rank; left out: room for all.",
+            parser=byte_count,
+        ),
+    ] = None,
+    slice_bytes: Annotated[
+        str,
+        option("BYTES|whole", "Mooncake: a longer run of bytes is cut into these.", "--slice"),
+    ] = "64K",
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Convert a trace; IN and OUT may be compressed (.zst, .gz)."""
     from nicscope.errors import TraceError, did_you_mean
+    from nicscope.library.kv_cache import kv_choices
     from nicscope.traces.formats import convert as convert_trace
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import OP_CODES, check_page_size
@@ -146,7 +176,8 @@ def convert(
     for name, value in (("--node", node), ("--pid", pid)):
         if value >= 1 << 31:
             raise TraceError(f"{name} must be less than 2^31, got {value}")
-    choices = Choices(node, pid, op, page_size, renumber, columns, pool, ranks_per_node)
+    kv = None if model is None else kv_choices(model, ranks, layout, pool, slice_bytes)
+    choices = Choices(node, pid, op, page_size, renumber, columns, rank_pool, ranks_per_node, kv)
     with text_beside(target, json):
         with progress("converting", "") as watch:
             done = convert_trace(source, target, from_format, to_format, choices, watch)

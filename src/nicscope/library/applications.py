@@ -1,18 +1,22 @@
-"""Parallel programs on shared memory: what ``nicscope apps run`` does."""
+"""Programs whose requests become traces: what ``nicscope apps`` does."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from nicscope.errors import OutputError, StudyError, in_one_line
-from nicscope.library.command import whole
+from nicscope.library.command import number, texts, whole
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from nicscope.apps.svm.running import Placement
+    from nicscope.interfaces import Faults
     from nicscope.reports.applications import ShownApplication, ShownApplications
+    from nicscope.reports.applications_on_machines import ShownMachineApplication
+    from nicscope.reports.interactive import ShownSession
 
 
 def app_names() -> list[str]:
@@ -30,6 +34,29 @@ def apps() -> ShownApplications:
     return ShownApplications(APPLICATIONS)
 
 
+def traces_of(out: str | Path | Sequence[str | Path] | None) -> list[Path]:
+    """The traces that ``out`` asks for: a request trace has its program trace beside it.
+
+    Several are those that they are, and so is a stream.
+    """
+    from pathlib import Path
+
+    from nicscope.traces.programs.conversion import is_program_file
+    from nicscope.traces.programs.schema import ENDING
+
+    named = [] if out is None else [out] if isinstance(out, str | Path) else out
+    outs = [Path(each) for each in named]
+    if len(outs) != 1 or outs[0].suffix != ".parquet" or outs[0].name.endswith(ENDING):
+        return outs
+    beside = outs[0].with_suffix(ENDING)
+    if beside.exists() and not is_program_file(beside):
+        raise OutputError(
+            f"{beside}: would be written beside {outs[0]}, and is there and no program trace; "
+            "move it, or name both traces with --out"
+        )
+    return [outs[0], beside]
+
+
 @in_one_line
 def run_app(
     name: str,
@@ -41,7 +68,11 @@ def run_app(
     seed: int = 0,
     out: str | Path | Sequence[str | Path] | None = None,
     with_initial: bool = False,
-) -> ShownApplication:
+    on: str | None = None,
+    design: str | Path | None = None,
+    platform: str | Path | None = None,
+    faults: Faults | Sequence[str] | str | None = None,
+) -> ShownApplication | ShownMachineApplication:
     """Run a parallel program on shared virtual memory, check its result, and keep its requests.
 
     Args:
@@ -51,30 +82,28 @@ def run_app(
         processes: of each.
         private: every process has copies of pages of its own; else those of a node share theirs.
         seed: of its input.
-        out: a trace of what it asked of network interfaces (``.parquet``), or of what its
-            processes did and waited for (``.program.parquet``); several in a list; None: none.
+        out: a trace of what it asked of network interfaces (``NAME.parquet``), beside which one
+            of what its processes did and waited for is written (``NAME.program.parquet``), or
+            that one alone; those of a list as they are named; None: none.
         with_initial: the trace also holds the first distribution of data.
+        on: ``"vmmc"``, ``"mini"`` or ``"unet"``: on simulated machines whose NICs serve that, so
+            that pages, diffs, locks and barriers cross them; None: in logical time.
+        design: of those NICs; None: the interface's first choice.
+        platform: what things cost there; None: the design's.
+        faults: what goes wrong there: ``Faults``, or texts such as ``"loss=0.05"``, ``"seed=3"``
+            and ``"link=1@600"``, which dies at 600 us; several in a list.
 
     Errors: ``NicscopeError`` for what cannot run, and if the result is wrong.
 
     """
-    from pathlib import Path
-
-    from nicscope.outputs import check_output
     from nicscope.reports.applications import ShownApplication
     from nicscope.studies.application_programs import write_application_program
     from nicscope.studies.applications import placed, run_application, write_requests
     from nicscope.traces.programs.schema import ENDING
 
-    named = [] if out is None else [out] if isinstance(out, str | Path) else out
-    outs = [Path(each) for each in named]
-    for path in outs:  # refused before anything runs
-        is_stream = check_output(path).is_stream
-        if path.suffix != ".parquet" and not is_stream:
-            raise OutputError(
-                f"{path}: a trace in Parquet is written; name it .parquet, and have "
-                "'nicscope trace convert' make another of it"
-            )
+    outs = traces_of(out)
+    for path in outs:
+        _check_trace(path)
     if len({*outs}) < len(outs):
         raise OutputError(f"{outs[-1]}: is named twice; name a trace of each kind")
     for called, count, least in (
@@ -85,6 +114,13 @@ def run_app(
         if (whole(called, count) or 0) < least:
             raise StudyError(f"{called} must be at least {least}, got {count}")
     placement = placed(nodes, processes, private=private)
+    if on is not None:
+        if outs:
+            raise OutputError(f"{outs[0]}: traces are recorded in logical time; leave --on away")
+        return _run_on_machines(name, size, placement, seed, (on, design, platform), faults)
+    for option, value in (("--design", design), ("--platform", platform), ("--faults", faults)):
+        if value:
+            raise StudyError(f"{option} is of simulated machines; name their interface with --on")
     with progress(f"running {name}", "phases") as watch:
         found = run_application(name, size, placement, seed, watch, with_initial=with_initial)
     for path in outs:
@@ -93,3 +129,77 @@ def run_app(
         else:
             write_requests(found, path, with_initial=with_initial)
     return ShownApplication(found)
+
+
+def _run_on_machines(
+    name: str,
+    size: str | int | None,
+    placement: Placement,
+    seed: int,
+    on: tuple[str, str | Path | None, str | Path | None],
+    faults: Faults | Sequence[str] | str | None,
+) -> ShownMachineApplication:
+    """Run it on machines of an interface, a design and a platform."""
+    from nicscope.interfaces import Faults
+    from nicscope.reports.applications_on_machines import ShownMachineApplication
+    from nicscope.studies.applications_on_machines import (
+        Machines,
+        read_faults,
+        run_application_on_machines,
+    )
+
+    known = faults if isinstance(faults, Faults) else read_faults(texts(faults))
+    with progress(f"running {name}", "phases") as watch:
+        found = run_application_on_machines(
+            name, size, placement, Machines(*on, known), seed, watch
+        )
+    return ShownMachineApplication(found)
+
+
+def _check_trace(out: Path) -> None:
+    """Refuse, before anything runs, what could not be a trace.  Errors: ``OutputError``."""
+    from nicscope.outputs import check_output
+
+    is_stream = check_output(out).is_stream
+    if out.suffix != ".parquet" and not is_stream:
+        raise OutputError(
+            f"{out}: a trace in Parquet is written; name it .parquet, and have "
+            "'nicscope trace convert' make another of it"
+        )
+
+
+@in_one_line
+def record_sockets(
+    out: str | Path,
+    *,
+    users: int = 32,
+    seconds: float = 30,
+    seed: int = 0,
+    receive_pages: int = 64,
+) -> ShownSession:
+    """Run people's programs and their servers on this machine, and record what their sockets move.
+
+    Args:
+        out: the trace (Parquet).
+        users: programs that are used by somebody: in turn a shell's, the web's and mail's.
+        seconds: how long each user's pauses last in all.
+        seed: of what they do, and of their pauses.
+        receive_pages: pages that each process posts to receive into.
+
+    Errors: ``NicscopeError`` where programs may not be traced, and if a byte did not arrive.
+
+    """
+    from pathlib import Path
+
+    from nicscope.reports.interactive import ShownSession
+    from nicscope.studies.interactive import record_session
+
+    _check_trace(Path(out))
+    counts = [
+        whole(called, count) or 0
+        for called, count in (("users", users), ("seed", seed), ("receive_pages", receive_pages))
+    ]
+    lasting = number("seconds", seconds) or 0.0
+    with progress("recording users", "users") as watch:
+        found = record_session(Path(out), counts[0], lasting, counts[1], counts[2], watch)
+    return ShownSession(found)

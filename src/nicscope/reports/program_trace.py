@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MS = 1_000_000  # ns
 
 
-class ShownProgram(Report):
+class ShownProgramTrace(Report):
     """What the program trace called ``file`` holds."""
 
     found: ProgramSummary
@@ -62,8 +62,8 @@ def _facts(summary: ProgramSummary) -> Rows:
         ["memory", f"{byte_size(metadata.memory_bytes)} from {metadata.base:#x}"],
         *([name, printable(text)] for name, text in notes.items() if text),
     ]
-    if summary.never_begun:
-        cells.append(["never begun", f"{summary.never_begun:,}: they wait for what never comes"])
+    if summary.never_ended:
+        cells.append(["never ended", f"{summary.never_ended:,}: they wait for what never comes"])
     return Rows("", ["", ""], cells, left=(0, 1))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
-from nicscope.studies.timing import OPERATIONS, PERCENTILES
+from nicscope.studies.timing import OPERATIONS, PART_NAMES, PERCENTILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ DESIGN_COLUMNS = {
     "pins": "int64",
     "unpins": "int64",
     "interrupts": "int64",
-    "miss_us": "float64",
+    "mean_miss_us": "float64",
     "failed": "int64",
     "nic_memory_bytes": "int64",
 }
@@ -119,8 +119,6 @@ class ShownTiming(Report):
         """Yield a row per design; and one per design, process and part of its time."""
         import pyarrow as pa
 
-        from nicscope.drivers.simulate.traced.state import PART_NAMES
-
         schema = pa.schema(
             [(name, pa.type_for_alias(kind)) for name, kind in DESIGN_COLUMNS.items()]
         )
@@ -154,7 +152,7 @@ def _row(each: TimedDesign) -> dict[str, Any]:
         "pins": total["pins"],
         "unpins": total["unpins"],
         "interrupts": each.interrupts,
-        "miss_us": each.miss_time.mean,
+        "mean_miss_us": each.miss_time.mean,
         "failed": each.outcome.failed,
         "nic_memory_bytes": each.nic_bytes,
     }
@@ -253,15 +251,12 @@ def miss_rows(found: ProgramTiming) -> Rows:
         cells,
         left=(0, 1),
         key=2,
-        grouped=True,
         least=("min", "90 %"),
     )
 
 
 def process_rows(each: TimedDesign) -> Rows:
     """Where the time of each process went."""
-    from nicscope.drivers.simulate.traced.state import PART_NAMES
-
     times = each.outcome.times_ps
     used = {
         heading: [PART_NAMES.index(part) for part in parts]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from nicscope.apps.splash.program import SharedProgram
     from nicscope.apps.svm.program_record import ProgramRecord
+    from nicscope.apps.svm.running import Run
 
 
 class Printed(NamedTuple):
@@ -198,16 +199,8 @@ def run_application(
         if watch is not None:
             watch(next(phases), PHASES)
 
-    if name not in APPLICATIONS:
-        raise StudyError(f"no program {name!r}{did_you_mean(name, [*APPLICATIONS])}")
-    application = APPLICATIONS[name]
     processes = placement.nodes * placement.processes
-    number = _number(size, application)
-    is_as_paper = application.paper is not None and number == _number(
-        application.paper, application
-    )
-    more = application.as_paper if is_as_paper else inputs or {}
-    program = application.make(number, processes, seed, **more)
+    application, program, is_as_paper = made(name, size, processes, seed, inputs)
     copies = processes if placement.are_copies_private else placement.nodes
     check_room(
         copies * program.layout.pages * program.layout.page_bytes,
@@ -226,10 +219,7 @@ def run_application(
             with_initial=with_initial,
         )
     over()
-    try:
-        program.check(run)
-    except SimulationError as error:
-        raise StudyError(f"{error}; this is a fault of nicscope's: please report it") from error
+    check_run(program, run)
     over()
     columns = run.records.columns()
     return ApplicationRun(
@@ -249,6 +239,38 @@ def run_application(
         SharedMemory(program.layout.pages * program.layout.page_bytes, program.layout.page_bytes),
         costs,
     )
+
+
+def made(
+    name: str,
+    size: str | int | None,
+    processes: int,
+    seed: int,
+    inputs: Mapping[str, int] | None = None,
+) -> tuple[Application, SharedProgram, bool]:
+    """A program of that size, and whether that is the paper's.
+
+    ``inputs``: what else than by default is asked of one that is not at the paper's size.
+    Errors: ``StudyError`` for a name or a size that is none; ``SimulationError`` for a size that
+    the processes cannot share.
+    """
+    if name not in APPLICATIONS:
+        raise StudyError(f"no program {name!r}{did_you_mean(name, [*APPLICATIONS])}")
+    application = APPLICATIONS[name]
+    number = _number(size, application)
+    is_as_paper = application.paper is not None and number == _number(
+        application.paper, application
+    )
+    more = application.as_paper if is_as_paper else inputs or {}
+    return application, application.make(number, processes, seed, **more), is_as_paper
+
+
+def check_run(program: SharedProgram, run: Run) -> None:
+    """Errors: ``StudyError`` if the result of ``run`` is wrong."""
+    try:
+        program.check(run)
+    except SimulationError as error:
+        raise StudyError(f"{error}; this is a fault of nicscope's: please report it") from error
 
 
 def _number(size: str | int | None, application: Application) -> int:

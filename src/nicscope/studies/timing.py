@@ -10,6 +10,7 @@ import numpy as np
 
 from nicscope.config.delivery import POLICIES, ServedBy, Way, chosen_transport
 from nicscope.config.scheme import Scheme
+from nicscope.drivers.simulate.traced.state import PART_NAMES as PART_NAMES  # reports name them
 from nicscope.errors import DesignError
 from nicscope.studies.simulating import PS_PER_US, check_fits
 from nicscope.studies.sources import repeat
@@ -149,8 +150,6 @@ class TimedDesign(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def _process_json(self, place: int) -> dict[str, Any]:
-        from nicscope.drivers.simulate.traced.state import PART_NAMES
-
         outcome = self.outcome
         times = outcome.times_ps[place].tolist()
         return {

@@ -17,6 +17,7 @@ from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
 from nicscope.traces.files import MAGIC, first_bytes, open_bytes
 from nicscope.traces.imported import Choices
 from nicscope.traces.importers.lackey import read_lackey
+from nicscope.traces.importers.mooncake import read_mooncake
 from nicscope.traces.importers.objects import read_libcachesim_csv, read_oracle_general
 from nicscope.traces.importers.strace import read_strace
 from nicscope.traces.importers.tables import read_csv, read_parquet
@@ -45,6 +46,7 @@ _STRACE_LINE = re.compile(
     rb"^(\d{1,9} +|\[pid +\d{1,9}\] )?([\d:]{1,12}(\.\d{1,9})? +)?\w{1,40}\(.*(= |<unfinished)",
     re.M,
 )
+_MOONCAKE_LINE = re.compile(rb'^\s*\{[^\n]*"hash_ids"\s*:', re.M)
 _LACKEY_LINE = re.compile(rb"^(I | [LSM]) [0-9a-f]+,\d+$", re.M)
 
 
@@ -71,6 +73,7 @@ FORMATS = {
             read_oracle_general,
             OracleGeneralWriter,
         ),
+        Format("mooncake", (".jsonl",), read_mooncake),
     )
 }
 
@@ -130,6 +133,8 @@ def _by_content(source: Input) -> str | None:
     text = first_bytes(source, SNIFFED_BYTES)
     if b"\0" in text:
         return None
+    if _MOONCAKE_LINE.search(text):
+        return "mooncake"
     if _LACKEY_LINE.search(text):
         return "lackey"
     if _STRACE_LINE.search(text):

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nicscope.traces.kv_layout import KvChoices
+
 
 class Choices(NamedTuple):
     """What a format does not say and the user decides."""
@@ -24,8 +26,9 @@ class Choices(NamedTuple):
     page_size: int = DEFAULT_PAGE_SIZE  # bytes; of formats whose accesses name objects
     renumber: bool = False  # number objects 0, 1, 2... as they first appear
     parameters: str = ""  # libCacheSim's own description of a CSV file
-    pool_mib: int = 1  # GOAL: of a rank's memory to send from, and as much to receive into
+    rank_pool_bytes: int = 1 << 20  # GOAL: that a rank sends from, and as many to receive into
     ranks_per_node: int = 1  # GOAL
+    kv: KvChoices | None = None  # of traces of a language model's service
 
 
 class Imported(NamedTuple):

@@ -14,7 +14,7 @@ from nicscope.traces.reader import open_trace
 from oracle import replay as oracle
 
 PAGE = 4096
-LOOKUPS = 1500  # the oracle is slow
+LOOKUPS = 1400  # the oracle is slow
 SMALL = {"entries=64", "ways=2", "line=8", "pin_limit=48", "victim_entries=4", "high_water=96"}
 
 

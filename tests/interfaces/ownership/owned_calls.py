@@ -208,6 +208,7 @@ VALUES = NUMBERS | {
         "Asked | Sequence[Asked] | None",
         "Sequence[Asked]",
         "tuple[Any, ...]",
+        "Gate",
     ),
 }
 
@@ -318,6 +319,7 @@ def sound(call: Call, name: str, own: dict[str, Any]) -> Any:
         "Handler": None,
         "Handler | None": None,
         "SystemInfo": 1,
+        "Gate": Gate(),
         "Callable[[], bool]": lambda: True,
         "Sequence[tuple[int, int]]": [(0, 8)],
         "Sequence[tuple[int, int, int]]": [(0, 8, 1)],

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError
-from nicscope.interfaces import trapeze, unet, via, vmmc
+from nicscope.interfaces import Cluster, Faults, trapeze, unet, via, vmmc
 
 EVERY = pytest.mark.parametrize("name", FACES)
 
@@ -349,3 +349,65 @@ def test_tasks_of_a_process_post_and_wait_on_vis_of_their_own(mechanism):
 
     expected = [[10, 11, 12], [20, 21, 22]]
     assert list(run(via.Cluster(mechanism=mechanism), side, side)) == [expected, expected]
+
+
+def test_a_run_that_fails_while_a_task_waits_for_any_says_why():
+    async def program(end):
+        async def waits():
+            await end.wait_any(end.sleep(1000), end.sleep(2000))
+
+        end.spawn(waits())
+        await end.sleep(10)
+        raise SimulationError("this is why")
+
+    with pytest.raises(SimulationError, match="this is why"):
+        run(Cluster("utlb"), program)
+
+
+def test_a_node_dies_while_a_task_waits_for_any():
+    async def program(end):
+        async def waits():
+            await end.wait_any(end.sleep(1000), end.sleep(2000))
+
+        end.spawn(waits())
+        await end.sleep(500)
+        return "alive"
+
+    cluster = Cluster("utlb", faults=Faults(node_deaths={0: 100_000_000}))
+
+    assert run(cluster, program, program) == [None, "alive"]
+
+
+@pytest.mark.parametrize("design", ["utlb", "mini"])  # on hosts with one processor, and with two
+def test_tasks_that_post_at_the_same_time_each_post_their_own(design):
+    cluster = Cluster(design, interface="mini") if design == "mini" else Cluster(design)
+
+    async def receiver(end):
+        box = end.allocate(4096)
+        await (end.register(box, name="box") if design == "mini" else end.export(box, "box"))
+        await end.sleep(20_000)
+        return list(await box.read(6))
+
+    async def sender(end):
+        if design == "mini":
+            box = await end.open(await end.find("box"))
+        else:
+            box = await end.import_buffer(0, "box")
+        page = end.allocate(4096)
+        await page.write(bytes(range(1, 7)))
+
+        async def posts(at):
+            if design == "mini":
+                await end.write(box, page, 1, offset=at, at=at, notify=False)
+            else:
+                await end.store(box, page, at, at=at, length=1)
+
+        tasks = [end.spawn(posts(at)) for at in range(6)]
+        for task in tasks:
+            await task.join()
+        await end.sleep(10_000)
+
+    cluster.start(0, receiver)
+    cluster.start(1, sender, tasks=6)
+
+    assert cluster.run()[0] == [1, 2, 3, 4, 5, 6]

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.apps.svm.domain import READABLE, UNMAPPED, WRITABLE
+from nicscope.apps.svm.domain import READABLE, UNMAPPED, WRITABLE, Domain
 from nicscope.apps.svm.wire import Caller
-from nicscope.interfaces.gates import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,11 +15,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.diffs import Diff
-    from nicscope.apps.svm.domain import Domain
+    from nicscope.apps.svm.domain import Elsewhere
     from nicscope.apps.svm.locks import Lock
     from nicscope.apps.svm.notices import Notices
     from nicscope.apps.svm.program_record import ProgramRecord
     from nicscope.apps.svm.wire import Costs, Wire
+    from nicscope.interfaces.gates import Gate
 
 NO_HOME = -1
 
@@ -30,7 +30,7 @@ class Coherence:
 
     def __init__(
         self,
-        domains: Sequence[Domain],
+        domains: Sequence[Domain | Elsewhere],
         notices: Notices,
         wire: Wire,
         costs: Costs,
@@ -40,9 +40,11 @@ class Coherence:
     ) -> None:
         """``is_eager``: who lets go of a lock brings home what it wrote at once.
 
-        So it is where no other process can do that in its name later.
+        So it is where no other process can do that in its name later.  ``domains`` are those of
+        the program; of what is elsewhere nothing is known but what is carried here.
         """
-        pages = len(domains[0].memory)
+        self.here = [domain for domain in domains if isinstance(domain, Domain)]
+        pages = len(self.here[0].memory)
         self.domains = domains
         self.homes = np.full(pages, NO_HOME, np.int32)  # a domain of each page
         self.is_initial = np.zeros(pages, np.bool_)  # written before the processes were made
@@ -113,32 +115,27 @@ class Coherence:
     async def _settle(self, caller: Caller, page: int) -> None:
         """The first domain to touch a page is its home; what it held before is copied there."""
         domain, creator = caller.domain, self.domains[0]
-        self.homes[page] = domain.number
-        if self.is_initial[page] and domain is not creator:
-            await self._bring(caller, page, creator, is_initial=True)
-        domain.is_valid[page] = True
+        with domain.awaiting(page) as gate:
+            self.homes[page] = await self._wire.claim(caller, page)
+            if self.homes[page] != domain.number:
+                return
+            if self.is_initial[page] and domain is not creator:
+                await self._wire.fetch(caller, page, creator, is_initial=True)
+                self._record.opens(caller, gate)
+            self._wire.settle(caller, page)
+            domain.is_valid[page] = True
 
-    async def _fetch(self, caller: Caller, page: int, home: Domain) -> None:
+    async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
         """Bring a page from its home, where it may still be on its way itself."""
         domain = caller.domain
         if page in home.coming:
             await self._wait(caller, home.coming[page])
             return
         before = domain.outdated[page]
-        await self._bring(caller, page, home)
-        domain.is_valid[page] = domain.outdated[page] == before
-
-    async def _bring(
-        self, caller: Caller, page: int, source: Domain, *, is_initial: bool = False
-    ) -> None:
-        domain = caller.domain
-        gate = domain.coming[page] = Gate()
-        try:
-            await self._wire.fetch(caller, page, source, is_initial=is_initial)
-        finally:
-            del domain.coming[page]
+        with domain.awaiting(page) as gate:
+            await self._wire.fetch(caller, page, home)
             self._record.opens(caller, gate)
-            gate.open()
+        domain.is_valid[page] = domain.outdated[page] == before
 
     async def flush(self, caller: Caller, processes: Iterable[int] | None = None) -> None:
         """Bring home what these processes of the caller's domain wrote, all if none are named.
@@ -199,16 +196,20 @@ class Coherence:
         else:
             await self._wire.spend(caller, self._costs.remote_lock)
             if lock.clock is None:  # its last domain has kept to itself what it wrote
-                behind = self.domains[lock.domain]
+                behind = self.here[lock.domain]
                 there = Caller(caller.endpoint, behind, behind.protocol_pid)
                 self._record.begin_for(there, caller)
                 await self.flush(there)
                 self._record.end_for(there, caller)
                 lock.clock = self._notices.clocks[lock.domain].copy()
-            for diff in self._outdate(domain, lock.clock):
-                await self._send_home(caller, diff)
-            self.accept(caller)
+            await self.learn(caller, lock.clock)
         lock.domain = domain.number
+
+    async def learn(self, caller: Caller, clock: NDArray[np.int64]) -> None:
+        """Have the caller's domain know what ``clock`` does, as who has acquired a lock must."""
+        for diff in self._outdate(caller.domain, clock):
+            await self._send_home(caller, diff)
+        self.accept(caller)
 
     async def release(self, caller: Caller, lock: Lock) -> None:
         """Make known what the caller's domain wrote, if another one waits for ``lock``.
@@ -226,10 +227,14 @@ class Coherence:
             self._wire.accept(caller, page)
         caller.domain.come_home.clear()
 
-    def meet(self) -> None:
-        """Have every domain know what any does; at a barrier, when all have brought home theirs."""
-        everything = self._notices.clocks.max(axis=0)
-        for domain in self.domains:
+    def meet(self, everything: NDArray[np.int64] | None = None) -> None:
+        """Have all that are here know ``everything``, by default all that any of them does.
+
+        At a barrier, when all have brought home what they wrote.
+        """
+        if everything is None:
+            everything = self._notices.clocks.max(axis=0)
+        for domain in self.here:
             unsent = self._outdate(domain, everything)
             assert not unsent, "a process has passed a barrier with writes of its own"
         self._notices.forget()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,12 +13,24 @@ from nicscope.apps.svm.written import Written
 from nicscope.interfaces.gates import Gate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
 UNMAPPED, READABLE, WRITABLE = 0, 1, 2  # how a process has a page
 POISON = 0xA5  # what lies in copies that are out of date
+
+
+class Elsewhere(NamedTuple):
+    """A domain of another memory: nothing of it is known here but where it is."""
+
+    number: int
+    node: int
+
+    @property
+    def coming(self) -> dict[int, Gate]:
+        """What is on its way there is not known here."""
+        return {}
 
 
 class Domain:
@@ -79,6 +92,16 @@ class Domain:
         if found is not None:
             found.apply_to(twin)
         return found
+
+    @contextlib.contextmanager
+    def awaiting(self, page: int) -> Iterator[Gate]:
+        """The page is on its way here as long as this lasts; others of the domain wait for it."""
+        gate = self.coming[page] = Gate()
+        try:
+            yield gate
+        finally:
+            del self.coming[page]
+            gate.open()
 
     def close_at_home(self, pages: NDArray[np.int64], rows: Sequence[int]) -> None:
         """The processes of ``rows`` no longer write pages unnoticed that this is the home of."""

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.apps.svm.domain import READABLE, WRITABLE
-from nicscope.apps.svm.locks import Barrier, Lock, Waiter
 from nicscope.errors import SimulationError
-from nicscope.interfaces.gates import Gate
 
 if TYPE_CHECKING:
-    from collections import defaultdict
-
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.coherence import Coherence
     from nicscope.apps.svm.layout import SharedArray
     from nicscope.apps.svm.program_record import ProgramRecord
+    from nicscope.apps.svm.synchronization import Synchronization
     from nicscope.apps.svm.wire import Caller, Costs
 
 
@@ -38,8 +35,7 @@ class Process:
         coherence: Coherence,
         costs: Costs,
         record: ProgramRecord,
-        locks: defaultdict[object, Lock],
-        barrier: Barrier,
+        synchronization: Synchronization,
     ) -> None:
         self.number = number
         self.processes = processes
@@ -47,8 +43,7 @@ class Process:
         self._coherence = coherence
         self._costs = costs
         self._record = record
-        self._locks = locks
-        self._barrier = barrier
+        self._synchronization = synchronization
         self._place = caller.domain.local[number]
         self._mapped = caller.domain.mapped[self._place]
         self._written = caller.domain.written
@@ -130,41 +125,18 @@ class Process:
     async def acquire(self, name: object) -> None:
         """Hold a lock, which is made when it is first named; in the order of asking."""
         await self.compute()
-        lock = self._locks[name]
-        if lock.holder == self.number:
-            raise SimulationError(f"process {self.number} acquires lock {name!r}, which it holds")
-        self._record.ask(self._caller, name)
-        if lock.holder is None:
-            lock.holder = self.number
-        else:
-            gate = Gate()
-            lock.waiting.append(Waiter(self.number, self._caller.domain.number, gate))
-            await gate.wait(self._caller.endpoint)
-        await self._coherence.acquire(self._caller, lock)
+        await self._synchronization.acquire(self._caller, self.number, name)
 
     async def release(self, name: object) -> None:
         """Let go of a lock: who has it next sees what was written till now."""
         await self.compute()
-        lock = self._locks[name]
-        if lock.holder != self.number:
-            raise SimulationError(f"process {self.number} releases lock {name!r}, not its own")
-        await self._coherence.release(self._caller, lock)
-        self._record.let_go(self._caller, name)
-        lock.hand_on()
+        await self._synchronization.release(self._caller, self.number, name)
 
     async def barrier(self) -> None:
         """Wait until every process has come here; then each sees what any has written."""
         await self.compute()
         await self._coherence.flush(self._caller, [self.number])
-        self._record.meet(self._caller)
-        gate = self._barrier.come()
-        if gate is None:
-            self._coherence.meet()
-            self._barrier.open()
-        else:
-            await gate.wait(self._caller.endpoint)
-        self._coherence.accept(self._caller)
-        await self._caller.endpoint.sleep(self._costs.barrier)
+        await self._synchronization.meet(self._caller, self.number)
 
     async def _block(self, array: SharedArray, rows: range, columns: range, least: int) -> Any:
         pages = array.pages_of_rows(rows, columns)

@@ -13,7 +13,7 @@ from nicscope.apps.svm.layout import PAGE
 
 if TYPE_CHECKING:
     from nicscope.apps.svm.diffs import Diff
-    from nicscope.apps.svm.domain import Domain
+    from nicscope.apps.svm.domain import Domain, Elsewhere
     from nicscope.apps.svm.wire import Caller
     from nicscope.interfaces.gates import Gate
 
@@ -82,14 +82,16 @@ class ProgramRecord:
         else:
             self._add(strand, ProgramRow("compute", duration_ns=duration))
 
-    def fetch(self, caller: Caller, page: int, home: Domain, *, is_initial: bool) -> None:
+    def fetch(
+        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool
+    ) -> None:
         """The caller fetches a page from its home."""
         if self.with_initial or not is_initial:
             at = page * self._page_bytes
             row = ProgramRow("fetch", peer=home.node, address=at, length=self._page_bytes)
             self._add(self._strand(caller), row)
 
-    def deposit(self, caller: Caller, diff: Diff, home: Domain) -> None:
+    def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
         """The caller writes a diff to its page's home, as a request trace has it."""
         address = diff.page * self._page_bytes + diff.first_byte
         length = min(diff.message_bytes, self._page_bytes - diff.first_byte)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.diffs import Diff
-    from nicscope.apps.svm.domain import Domain
+    from nicscope.apps.svm.domain import Domain, Elsewhere
     from nicscope.apps.svm.program_record import ProgramRecord
     from nicscope.apps.svm.wire import Caller
 
@@ -45,7 +45,9 @@ class Records:
         self.diffs = 0
         self.diff_bytes = 0
 
-    def fetch(self, caller: Caller, page: int, home: Domain, *, is_initial: bool) -> None:
+    def fetch(
+        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool
+    ) -> None:
         """A page is fetched: a request leaves the control page, and a read fills the page."""
         self.initial_copies += is_initial
         self.fetches += not is_initial
@@ -54,7 +56,7 @@ class Records:
         self._add(caller, READ, self._address(page), self._page_bytes, *to)
         self.program.fetch(caller, page, home, is_initial=is_initial)
 
-    def deposit(self, caller: Caller, diff: Diff, home: Domain) -> None:
+    def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
         """A diff is written to its page's home from where its first word lies.
 
         Its row ends with the page at the latest: heads of runs are no memory of the page's.

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-
-import numpy as np
 
 from nicscope.apps.svm.coherence import Coherence
 from nicscope.apps.svm.domain import Domain
-from nicscope.apps.svm.locks import Barrier, Lock
 from nicscope.apps.svm.notices import Notices
 from nicscope.apps.svm.process import Process
 from nicscope.apps.svm.program_record import ProgramRecord
 from nicscope.apps.svm.records import Records
-from nicscope.apps.svm.vmmc_wire import VmmcWire
+from nicscope.apps.svm.synchronization import LogicalSynchronization
 from nicscope.apps.svm.wire import Caller, Costs, LogicalWire
 from nicscope.errors import SimulationError
-from nicscope.interfaces.setting_up import Cluster as MachineCluster
 from nicscope.interfaces.trapeze import Cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.layout import Layout, SharedArray
@@ -48,17 +44,11 @@ class Run(NamedTuple):
     results: list[object]  # what each process returned
     records: Records
     microseconds: float  # of logical time
-    coherence: Coherence
+    memory: NDArray[np.uint8]  # each page as it stands at its home
 
     def array(self, array: SharedArray) -> NDArray[Any]:
         """A shared array as it stands at the homes of its pages."""
-        memory = np.zeros_like(self.coherence.domains[0].memory)
-        for domain in self.coherence.domains:
-            own = self.coherence.homes == domain.number
-            memory[own] = domain.memory[own]
-        untouched = self.coherence.homes < 0
-        memory[untouched] = self.coherence.domains[0].memory[untouched]
-        return array.in_bytes(memory)
+        return array.in_bytes(self.memory)
 
 
 def run_on_shared_memory(
@@ -81,64 +71,21 @@ def run_on_shared_memory(
     costs = costs or Costs()
     record = ProgramRecord(placement.processes, layout.page_bytes, with_initial=with_initial)
     records = Records(record, layout.page_bytes)
-    domains = _domains(layout, placement)
+    domains = domains_of(layout, placement)
     coherence = Coherence(
         domains, Notices(len(domains)), LogicalWire(costs, records), costs, record
     )
     cluster = Cluster(PLATFORM, nodes=max(2, placement.nodes), host_bytes=1 << 20)
-    return _run(program, placement, set_up, cluster, coherence, costs, records)
-
-
-def run_on_machines(
-    program: Program,
-    layout: Layout,
-    placement: Placement,
-    set_up: SetUp | None = None,
-    design: str = "utlb",
-    **options: Any,
-) -> Run:
-    """Run ``program`` on simulated machines: pages and diffs cross their NICs, byte by byte.
-
-    One process a node, as VMMC reaches other nodes alone.  Locks and barriers are no messages; they
-    take the time that they are assumed to.  ``design``, ``options``: as of ``Cluster``, for VMMC.
-    Errors: ``SimulationError`` for another placement, or a transfer that does not get through.
-    """
-    if placement.nodes < 1 or placement.processes != 1:
-        raise SimulationError("on simulated machines a program has one process on each node")
-    costs = Costs()
-    record = ProgramRecord(placement.processes, layout.page_bytes)
-    records = Records(record, layout.page_bytes)
-    domains = _domains(layout, placement)
-    wire = VmmcWire(records, domains)
-    coherence = Coherence(domains, Notices(len(domains)), wire, costs, record, is_eager=True)
-    cluster = MachineCluster(design, interface="vmmc", nodes=max(2, placement.nodes), **options)
-    return _run(program, placement, set_up, cluster, coherence, costs, records)
-
-
-def _run(
-    program: Program,
-    placement: Placement,
-    set_up: SetUp | None,
-    cluster: Any,
-    coherence: Coherence,
-    costs: Costs,
-    records: Records,
-) -> Run:
-    """Run it in the processes of ``coherence``'s domains, on any cluster that has their nodes."""
-    domains = coherence.domains
     if set_up is not None:
         set_up(lambda array: array.in_bytes(domains[0].memory))
         coherence.is_initial[:] = domains[0].memory.any(axis=1)
     many = placement.nodes * placement.processes
-    locks: defaultdict[object, Lock] = defaultdict(Lock)
-    barrier = Barrier(many)
+    synchronization = LogicalSynchronization(many, coherence, costs, record)
 
     def started(number: int, domain: Domain) -> Callable[[Any], Coroutine[Any, Any, object]]:
         async def process(endpoint: Any) -> object:
             caller = Caller(endpoint, domain, number % placement.processes)
-            shared = Process(
-                number, many, caller, coherence, costs, records.program, locks, barrier
-            )
+            shared = Process(number, many, caller, coherence, costs, record, synchronization)
             await coherence.open(caller)
             await shared.barrier()
             result = await program(shared)
@@ -151,10 +98,25 @@ def _run(
         for number in domain.processes:
             cluster.start(domain.node, started(number, domain))
     results = cluster.run()
-    return Run(list(results), records, cluster.simulation.now / PS_PER_US, coherence)
+    memory = memory_at_homes([(domain, coherence.homes) for domain in domains])
+    assert cluster.simulation is not None
+    return Run(list(results), records, cluster.simulation.now / PS_PER_US, memory)
 
 
-def _domains(layout: Layout, placement: Placement) -> list[Domain]:
+def memory_at_homes(of: Sequence[tuple[Domain, NDArray[np.int32]]]) -> NDArray[np.uint8]:
+    """Shared memory, each page as its home has it; of domains and the homes that each knows.
+
+    What nobody has touched is as the first of them has it.
+    """
+    memory = of[0][0].memory.copy()
+    for domain, homes in of:
+        own = homes == domain.number
+        memory[own] = domain.memory[own]
+    return memory
+
+
+def domains_of(layout: Layout, placement: Placement) -> list[Domain]:
+    """The copies of shared memory that there are, none of which holds anything."""
     nodes, each = placement.nodes, placement.processes
     shape = (layout.pages, layout.page_bytes)
     size = 1 if placement.are_copies_private else each

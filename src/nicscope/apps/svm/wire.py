@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from nicscope.apps.svm.domain import Domain
+
 if TYPE_CHECKING:
     from nicscope.apps.svm.diffs import Diff
-    from nicscope.apps.svm.domain import Domain
+    from nicscope.apps.svm.domain import Elsewhere
     from nicscope.apps.svm.records import Records
 
 
@@ -40,15 +42,21 @@ class Wire(Protocol):
     async def open(self, caller: Caller) -> None:
         """Have the caller's process carry and be reached."""
 
+    async def claim(self, caller: Caller, page: int) -> int:
+        """Have the caller's domain be the home of ``page`` if none is; which domain is."""
+
+    def settle(self, caller: Caller, page: int) -> None:
+        """Have others fetch ``page``, whose home the caller's domain is and has it by now."""
+
     async def fetch(
-        self, caller: Caller, page: int, home: Domain, *, is_initial: bool = False
+        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool = False
     ) -> None:
         """Have the caller's domain have ``page`` as it is at its home by the end of this.
 
         ``is_initial``: as its creator has it, to whoever is its home from now on.
         """
 
-    async def deposit(self, caller: Caller, diff: Diff, home: Domain) -> None:
+    async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
         """Have ``diff`` at its page's home by the end of this."""
 
     def publish(self, caller: Caller, page: int) -> None:
@@ -71,17 +79,26 @@ class LogicalWire:
     async def open(self, caller: Caller) -> None:
         """Everybody is reached already."""
 
+    async def claim(self, caller: Caller, page: int) -> int:  # noqa: ARG002 - whichever it is
+        """Nobody asks for a page whose home is known."""
+        return caller.domain.number
+
+    def settle(self, caller: Caller, page: int) -> None:
+        """Others see that a page is on its way."""
+
     async def fetch(
-        self, caller: Caller, page: int, home: Domain, *, is_initial: bool = False
+        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool = False
     ) -> None:
         """Copy the page from its home when the cost of that has passed."""
         self._records.fetch(caller, page, home, is_initial=is_initial)
+        assert isinstance(home, Domain)
         await caller.endpoint.sleep(self._costs.fetch)
         caller.domain.memory[page] = home.memory[page]
 
-    async def deposit(self, caller: Caller, diff: Diff, home: Domain) -> None:
+    async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
         """Write the diff's words at the home when the cost of that has passed."""
         self._records.deposit(caller, diff, home)
+        assert isinstance(home, Domain)
         await caller.endpoint.sleep(self._costs.diff)
         diff.apply(home.memory)
 

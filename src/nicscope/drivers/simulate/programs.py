@@ -230,7 +230,7 @@ class Simulation(Standings):
 
     def _close(self) -> None:
         """End what has not ended."""
-        for number, program in self._running.items():
+        for number, program in [*self._running.items()]:  # one that waits for any drops tasks
             RUNNING.program = self._actors[number]
             with contextlib.suppress(Exception):  # of what it does at its end
                 program.close()
@@ -322,7 +322,8 @@ class Simulation(Standings):
             raise error
         self.results[self._places[number]] = error.value
         for task in self.tasks.of(process):  # what it has left running
-            self.drop(task)
+            if not task.is_done:  # as another's wait, which has been dropped
+                self.drop(task)
 
     def _forget(self, number: int) -> None:
         """Nobody is in that row any more."""
@@ -382,9 +383,9 @@ class Simulation(Standings):
         if now < self._first_death:
             return
         for number in [*self._running]:
-            if self._deaths[self._actors[number].node] <= now:
+            program = self._running.get(number)  # none of a task that another has just dropped
+            if program is not None and self._deaths[self._actors[number].node] <= now:
                 RUNNING.program = self._actors[number]
-                program = self._running[number]
                 self._forget(number)
                 with contextlib.suppress(Exception):  # nobody hears of it
                     program.close()

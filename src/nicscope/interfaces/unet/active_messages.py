@@ -28,6 +28,7 @@ from nicscope.nic.ports.layout import NOBODY
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from nicscope.interfaces.gates import Gate
     from nicscope.interfaces.unet.cluster import Process
     from nicscope.interfaces.unet.endpoint import Endpoint
 
@@ -217,12 +218,26 @@ class ActiveMessages:
         while not is_so():
             await self._take()
 
+    async def take_until(self, bell: Gate) -> None:
+        """Take messages until another task of the process opens ``bell``.
+
+        All calls of the layer are one task's: others hand it what it is to send, and ring.
+        """
+        self._owner.check_caller()
+        while not bell.is_open:
+            await self._take(bell=bell)
+
     async def flush(self) -> None:
         """Wait until everything that was sent has arrived, and take messages meanwhile."""
         self._owner.check_caller()
         while self._links.is_awaited:
             await self._take()
         await self._links.done()
+
+    async def acknowledge(self, node: int) -> None:
+        """Tell ``node`` at once what has been taken of it, for whoever waits there in ``flush``."""
+        self._check_peer(node)
+        await self._links.acknowledge(node)
 
     async def linger(self) -> None:
         """``flush``, and answer whom an acknowledgement has not reached, until nobody asks.
@@ -305,17 +320,23 @@ class ActiveMessages:
         while self._links.streams[node].filled >= self._share:
             await self._take()
 
-    async def _take(self, until: float = NEVER_US) -> None:
-        """Take the next message, if it comes before something else is due or it is ``until``."""
+    async def _take(self, until: float = NEVER_US, bell: Gate | None = None) -> None:
+        """Take the next message, if it comes before something else is due or it is ``until``.
+
+        Or before ``bell`` is opened.
+        """
         due = min(until, self._links.due)
-        if due == NEVER_US:
-            message = await self.endpoint.receive()
+        coming = self.endpoint.receive() if due == NEVER_US else self.endpoint.receive_until(due)
+        if bell is None:
+            message = await coming
         else:
-            found = await self.endpoint.receive_until(due)
-            if found is None:
-                await self._links.mind()
+            ended = dict(await self.process.wait_any(coming, bell.wait(self.process)))
+            if 0 not in ended:
                 return
-            message = found
+            message = ended[0]
+        if message is None:
+            await self._links.mind()
+            return
         if not message.filled:
             # A transfer needed its entry while it waited: it is translated once more.
             for buffer in message.buffers:

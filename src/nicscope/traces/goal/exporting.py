@@ -8,6 +8,7 @@ waits for another process's, that sends it a message.
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +20,6 @@ from nicscope.outputs import whole_file
 from nicscope.outputs.file import named_compression
 from nicscope.traces.goal.parsing import ANY, LARGEST_TAG
 from nicscope.traces.programs.schema import Operation
-from nicscope.traces.programs.waits import places_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -197,26 +197,10 @@ class _Schedule:
                 yield _Step(each.answer, (count,))
             count += 1 + (each.answer is not None)
 
-    def words(self, row: int) -> list[str]:
-        """One after another what stands for a row that meets nobody; nothing: no time at all."""
-        trace = self._trace
-        operation = trace.operation[row]
-        if operation == Operation.COMPUTE:
-            return [f"calc {trace.duration_ns[row]}"]
-        length, peer, tag = trace.length[row], int(trace.peer[row]), int(trace.name[row])
-        if operation == Operation.SEND:
-            return [f"send {length}b to {peer} tag {tag}"]
-        if operation == Operation.RECEIVE:
-            return [f"recv {length}b from {peer} tag {tag}"]
-        if row not in self._tags:  # it stays with its own process
-            return ["calc 0"]
-        there, tag = self._first_of_node[peer], self._tags[row]
-        if operation == Operation.DEPOSIT:
-            return [f"send {length}b to {there} tag {tag}"]
-        return [
-            f"send {REQUEST_BYTES}b to {there} tag {tag}",
-            f"recv {length}b from {there} tag {tag + 1}",
-        ]
+    def remote(self, row: int, peer: int) -> tuple[int, int] | None:
+        """Which rank serves a FETCH or DEPOSIT, and the first tag; None if it is its own."""
+        tag = self._tags.get(row)
+        return None if tag is None else (self._first_of_node[peer], tag)
 
     def meeting(self, rank: int, name: int, often: int) -> list[tuple[str, str]]:
         """What a rank sends and takes in each round of a barrier."""
@@ -250,34 +234,64 @@ class _Rank:
         self._trace = trace
         self._rank = rank
         self.count = 0
+        rows = trace.rows_of(rank)
+        self._operation: list[int] = trace.operation[rows].tolist()
+        self._peer: list[int] = trace.peer[rows].tolist()
+        self._length: list[int] = trace.length[rows].tolist()
+        self._name: list[int] = trace.name[rows].tolist()
+        self._duration: list[int] = trace.duration_ns[rows].tolist()
+        self._after = _lists(trace.after, rows)
+        self._after_start = _lists(trace.after_start, rows)
         self._begin: list[int] = []  # the step with which each row begins
         self._end: list[int] = []  # and ends
         self._met: defaultdict[int, int] = defaultdict(int)
 
     def steps(self) -> Iterator[_Step]:
         """All of them."""
-        trace, rows = self._trace, self._trace.rows_of(self._rank)
-        places = places_of_rows(trace.first, rows.start, rows.stop).tolist()
-        for place, row in zip(places, range(rows.start, rows.stop), strict=True):
-            requires = tuple(self._end[each] for each in self._after(place, row))
-            irequires = tuple(self._begin[each] for each in _listed(trace.after_start, row))
+        first = self._trace.rows_of(self._rank).start
+        for place, operation in enumerate(self._operation):
+            row = first + place
+            requires = tuple(self._end[each] for each in self._waits(place))
+            irequires: tuple[int, ...] = ()
+            if self._after_start is not None:
+                irequires = tuple(self._begin[each] for each in self._after_start[place])
             for words in self._schedule.told(row):
                 yield self._step(words, ())
                 requires += (self.count - 1,)
             self._begin.append(self.count)
-            if trace.operation[row] == Operation.BARRIER:
-                yield from self._meet(row, requires, irequires)
+            if operation == Operation.BARRIER:
+                yield from self._meet(place, requires, irequires)
             else:
-                for words in self._schedule.words(row):
+                for words in self._words(place, row):
                     yield self._step(words, requires, irequires)
                     requires, irequires = (self.count - 1,), ()
             self._end.append(self.count - 1)
             for signal in self._schedule.tells(row):
                 words = f"send {SIGNAL_BYTES}b to {signal.to} tag {signal.tag}"
-                of_end, of_begin = (
-                    ((), (self._begin[-1],)) if signal.is_of_begin else ((self._end[-1],), ())
-                )
-                yield self._step(words, of_end, of_begin)
+                if signal.is_of_begin:
+                    yield self._step(words, (), (self._begin[-1],))
+                else:
+                    yield self._step(words, (self._end[-1],))
+
+    def _words(self, place: int, row: int) -> list[str]:
+        """One after another what stands for a row that meets nobody."""
+        operation, length, peer = self._operation[place], self._length[place], self._peer[place]
+        if operation == Operation.COMPUTE:
+            return [f"calc {self._duration[place]}"]
+        if operation == Operation.SEND:
+            return [f"send {length}b to {peer} tag {self._name[place]}"]
+        if operation == Operation.RECEIVE:
+            return [f"recv {length}b from {peer} tag {self._name[place]}"]
+        remote = self._schedule.remote(row, peer)
+        if remote is None:
+            return ["calc 0"]
+        there, tag = remote
+        if operation == Operation.DEPOSIT:
+            return [f"send {length}b to {there} tag {tag}"]
+        return [
+            f"send {REQUEST_BYTES}b to {there} tag {tag}",
+            f"recv {length}b from {there} tag {tag + 1}",
+        ]
 
     def _step(
         self, words: str, requires: tuple[int, ...], irequires: tuple[int, ...] = ()
@@ -285,15 +299,15 @@ class _Rank:
         self.count += 1
         return _Step(words, requires, irequires)
 
-    def _after(self, place: int, row: int) -> list[int]:
-        if self._trace.after is None:
+    def _waits(self, place: int) -> list[int]:
+        if self._after is None:
             return [place - 1] if place else []
-        return _listed(self._trace.after, row)
+        return self._after[place]
 
     def _meet(
-        self, row: int, requires: tuple[int, ...], irequires: tuple[int, ...]
+        self, place: int, requires: tuple[int, ...], irequires: tuple[int, ...]
     ) -> Iterator[_Step]:
-        name = int(self._trace.name[row])
+        name = self._name[place]
         rounds = self._schedule.meeting(self._rank, name, self._met[name])
         self._met[name] += 1
         if not rounds:  # it meets nobody else
@@ -302,12 +316,15 @@ class _Rank:
             yield self._step(sent, requires, irequires)
             yield self._step(taken, requires, irequires)
             requires, irequires = (self.count - 2, self.count - 1), ()
-        if len(rounds) > 0:  # what comes after waits for both
+        if rounds:  # what comes after waits for both
             yield self._step("calc 0", requires)
 
 
-def _listed(waits: Waits | None, row: int) -> list[int]:
+def _lists(waits: Waits | None, rows: slice) -> list[list[int]] | None:
+    """What each of ``rows`` waits for."""
     if waits is None:
-        return []
-    listed: list[int] = waits.places[waits.first[row] : waits.first[row + 1]].tolist()
-    return listed
+        return None
+    first = waits.first[rows.start : rows.stop + 1].tolist()
+    places = waits.places[first[0] : first[-1]].tolist()
+    begin = first[0]
+    return [places[one - begin : end - begin] for one, end in itertools.pairwise(first)]

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 BASE = 1 << 32  # address of every rank's first byte
 LINE = 64  # bytes: each buffer begins with a line of the cache
-_MIB = 1 << 20
 _OPERATIONS = {CALC: Operation.COMPUTE, SEND: Operation.SEND, RECV: Operation.RECEIVE}
 
 
@@ -54,7 +53,7 @@ def read_goal(
         raise TraceError(f"{source.name}: holds no operations; record or convert it again")
     rows = [found.get(number, _NONE) for number in range(ranks)]
     longest = max((int(each.length.max()) for each in rows if len(each.length)), default=0)
-    pool = max(choices.pool_mib * _MIB, -(-longest // LINE) * LINE)
+    pool = max(choices.rank_pool_bytes, -(-longest // LINE) * LINE)
     metadata = ProgramMetadata(
         nodes_of_processes=[rank // choices.ranks_per_node for rank in range(ranks)],
         base=BASE,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
 from nicscope.outputs.file import named_format
-from nicscope.traces.files import MAGIC, check_footer, first_bytes
+from nicscope.traces.files import MAGIC, check_footer, first_bytes, open_bytes
 from nicscope.traces.goal.exporting import write_goal
 from nicscope.traces.goal.importing import read_goal
 from nicscope.traces.programs.reader import program_of
@@ -58,6 +58,15 @@ def _is_program_file(source: Input) -> bool:
         check_footer(path, source.name)
         return is_program(pq.read_schema(path))
     except (TraceError, OSError, pa.ArrowException):
+        return False
+
+
+def is_program_file(path: Path) -> bool:
+    """Whether ``path`` is a program trace, as far as its columns say."""
+    try:
+        with open_bytes(path) as source:
+            return program_format(source, None) == PROGRAM
+    except TraceError:
         return False
 
 

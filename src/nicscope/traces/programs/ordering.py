@@ -20,7 +20,7 @@ class Times(NamedTuple):
 
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
-    is_reached: NDArray[np.bool_]  # not where rows wait for each other, or for no message
+    is_reached: NDArray[np.bool_]  # not where rows wait for each other, or for what nobody sends
 
     @property
     def longest_ns(self) -> int:
@@ -36,8 +36,9 @@ def times_without_network(trace: ProgramTrace) -> Times:
         _of_waits(trace, begins, ends),
         *_of_others(trace.after_others, ends, begins),
         *_of_others(trace.after_start_others, begins, begins),
-        _of_messages(trace, ends),
     ]
+    messages, missing = _of_messages(trace, ends)
+    edges.append(messages)
     if trace.after_start is not None:
         edges.append(_within(trace, trace.after_start, begins, begins))
     meetings, met = _of_barriers(trace, begins, ends)
@@ -50,6 +51,7 @@ def times_without_network(trace: ProgramTrace) -> Times:
     takes = np.zeros(many, np.int64)
     takes[ends] = trace.duration_ns.astype(np.int64)
     waiting = np.bincount(target, minlength=many)
+    waiting[ends[missing]] += 1  # for what nobody sends
     time, waiting = _longest(first, target[order], waiting, takes)
     reached = waiting[ends] == 0
     return Times(time[begins], time[ends], reached)
@@ -92,8 +94,13 @@ def _of_others(
     return [np.stack([of[others.rows], to[rows]])]
 
 
-def _of_messages(trace: ProgramTrace, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """From each SEND to the RECEIVE that takes it, in their order; those of any are left alone."""
+def _of_messages(
+    trace: ProgramTrace, ends: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """From each SEND to the RECEIVE that takes it, in their order, and RECEIVEs without one.
+
+    Those of any source or tag are left alone.
+    """
     process = trace.process_of_rows().astype(np.int64)
     sends = np.flatnonzero(trace.operation == Operation.SEND)
     takes = np.flatnonzero(
@@ -107,7 +114,8 @@ def _of_messages(trace: ProgramTrace, ends: NDArray[np.int64]) -> NDArray[np.int
     one = _numbered(group[: len(sends)])
     other = _numbered(group[len(sends) :])
     _, mine, theirs = np.intersect1d(one, other, assume_unique=True, return_indices=True)
-    return np.stack([ends[sends[mine]], ends[takes[theirs]]])
+    edges = np.stack([ends[sends[mine]], ends[takes[theirs]]])
+    return edges, takes[~np.isin(other, one)]
 
 
 def _numbered(group: NDArray[np.int64]) -> NDArray[np.int64]:

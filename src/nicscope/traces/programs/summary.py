@@ -29,7 +29,7 @@ class ProgramSummary:
     waits: int  # for rows that are not simply the one before
     waits_for_others: int  # for rows of other processes
     longest_path_ns: int  # from the beginning to the end, if the network took no time
-    never_begun: int  # rows that wait for each other, or for messages that nobody sends
+    never_ended: int  # rows that wait for each other, or for messages that nobody sends
 
     def as_json(self) -> dict[str, Any]:
         """The counts under their own names, ready for JSON."""

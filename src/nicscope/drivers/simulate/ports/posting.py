@@ -9,6 +9,7 @@ from nicscope.drivers.simulate.machine import (
     ANY_REPORT,
     AWAIT_QUEUE,
     GIVE_UP,
+    NO_PROCESS,
     POLLING,
     POST,
     POSTING,
@@ -39,6 +40,7 @@ from nicscope.drivers.simulate.ports.work_posting import (
     write_gather,
     write_words,
 )
+from nicscope.drivers.simulate.two_processors import process_of_other
 from nicscope.host.calls import (
     admit,
     admit_piece,
@@ -84,7 +86,7 @@ def can_go_on_at_port(machine, n, p):
         slot = place_in(port.posted, ports.rules[0].ring)
         if port.posted + port.refused - port.reaped == ports.rules[0].ring:
             return False
-        if ports.pending[n, process.peer, slot].busy == 1:
+        if ports.pending[n, process.peer, slot].busy == 1 or _is_posting(machine, n, process.peer):
             return False
         _write_request(machine, n, p, slot)
         if port.open == 0:
@@ -123,6 +125,16 @@ def _can_register(machine, n, p):
     if pages > ports.rules[0].longest:
         return True
     return could_admit_piece(machine, n, process.peer, first, pages)
+
+
+@step
+def _is_posting(machine, n, p_port):
+    """Whether the other processor posts at that port, for another task: the slot is taken."""
+    p = process_of_other(machine.nodes[n])
+    if p == NO_PROCESS:
+        return False
+    process = machine.processes[p]
+    return process.operation == POST and process.peer == p_port
 
 
 @step
@@ -170,6 +182,7 @@ def begin_at_port(machine, n, p, now):
         occupy_cpu(machine, n, now, POLLING, costs.poll)
     elif process.operation == POST:
         slot = place_in(ports.table[n, process.peer].posted, ports.rules[0].ring)
+        _write_request(machine, n, p, slot)  # another task of the process may have, for itself
         if ports.table[n, process.peer].open == 1:
             duration += admit(machine, n, process.peer, slot)
             if ports.table[n, process.peer].takes == ONE:

@@ -66,20 +66,20 @@ def go_on_meeting(machine, place, p, now):
     traced = machine.traced
     meeting = traced.meetings[place]
     while meeting.come == meeting.parties:
-        if meeting.round == meeting.rounds:
+        if meeting.turn == meeting.rounds:
             _part(machine, meeting, p, now)
             continue
-        if meeting.told == meeting.round:
+        if meeting.told == meeting.turn:
             nodes = meeting.nodes
-            there = meeting.begin + (place - meeting.begin + (1 << meeting.round)) % nodes
+            there = meeting.begin + (place - meeting.begin + (1 << meeting.turn)) % nodes
             note = new_note(machine, ROUND, NO_ROW, traced.meetings[there].speaker)
             traced.notes[note].name = there
-            traced.notes[note].round = meeting.round
+            traced.notes[note].turn = meeting.turn
             have_posted(machine, p, note)
             meeting.told += 1
-        if traced.heard[place, meeting.round] <= meeting.met:
+        if traced.heard[place, meeting.turn] <= meeting.met:
             return
-        meeting.round += 1
+        meeting.turn += 1
 
 
 @step
@@ -89,7 +89,7 @@ def _part(machine, meeting, p, now):
     r = meeting.first
     meeting.first = NO_ROW
     meeting.come = 0
-    meeting.round = 0
+    meeting.turn = 0
     meeting.told = 0
     meeting.met += 1
     while r != NO_ROW:

@@ -158,7 +158,7 @@ def _give_up(machine, r, status):
 def _read_note(machine, p, place, now):
     note = machine.traced.notes[place]
     kind, row = note.kind, np.int64(note.row)
-    name, k = np.int64(note.name), np.int64(note.round)
+    name, k = np.int64(note.name), np.int64(note.turn)
     free_note(machine, place)
     if kind == MESSAGE:
         deliver(machine, row, p, p, now)

@@ -108,7 +108,7 @@ NOTE = np.dtype(
         ("row", "i8"),  # the SEND's, or the LOCK's that is granted
         ("to", "i8"),  # a process, or of a RELEASE a way
         ("name", "i8"),  # of a ROUND: the meeting that it is for
-        ("round", "i8"),
+        ("turn", "i8"),
         ("link", "i8"),
     ],
     align=True,
@@ -142,7 +142,7 @@ MEETING = np.dtype(
         ("speaker", "i8"),
         ("come", "i8"),  # since the barrier was met last
         ("met", "i8"),  # how often it was
-        ("round", "i8"),
+        ("turn", "i8"),
         ("told", "i8"),  # rounds in which the next node has been told, or is to be
         ("first", "i8"),  # BARRIER rows that wait, linked
         ("last", "i8"),

@@ -9,6 +9,9 @@ FILES: dict[str, dict[str, tuple[str, ...]]] = {  # paper: file: items
         "memory": ("extrapolation", "figure3", "node_memory"),
         "misses": ("figure4", "miss_penalty"),
     },
+    "today": {
+        "caches": ("t10",),
+    },
     "trapeze": {
         "measures": ("figure6", "headline", "table1"),
         "sharing": ("figure7", "trunk"),
@@ -18,6 +21,7 @@ FILES: dict[str, dict[str, tuple[str, ...]]] = {  # paper: file: items
         "pinning": ("pinned_memory",),
         "pricing": ("table1",),
         "running": ("simulated_table1",),
+        "sockets": ("figure3_sockets",),
         "split_c": ("figure3",),
     },
     "utlb": {

@@ -17,6 +17,8 @@ from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.interfaces.unet import Cluster
 from nicscope.interfaces.unet.active_messages import ActiveMessages
+from nicscope.studies.reproduce.experiments.unet_mm import sockets
+from nicscope.studies.reproduce.experiments.unet_mm.four_ways import MissesInFour
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
 PAGE = 4096
 SEED = 1997
-PATHS = ("send", "receive")
 
 
 class Bench(NamedTuple):
@@ -64,30 +65,12 @@ PUBLISHED = (
 )
 
 
-class Found(msgspec.Struct, frozen=True):
+class Found(MissesInFour, frozen=True):
     """What a run showed."""
 
-    workload: str
-    entries: int
     right: bool
-    counts: dict[str, int]  # sums over nodes
-    pages: int  # that messages used, on the node that used most
     elapsed_us: float
     lost: int  # messages
-
-    def misses(self, path: str, compulsory: bool) -> int:
-        """One of the four ways to miss."""
-        first = self.counts[f"ni_misses_{path}_compulsory"]
-        return first if compulsory else self.counts[f"ni_misses_{path}"] - first
-
-    def percent(self, path: str, compulsory: bool) -> float:
-        """The same in percent of all lookups."""
-        return 100 * self.misses(path, compulsory) / self.counts["lookups"]
-
-    @property
-    def noncompulsory(self) -> tuple[int, ...]:
-        """Misses that are not compulsory, when sending and when receiving."""
-        return tuple(self.misses(path, compulsory=False) for path in PATHS)
 
 
 def measure(workload: Workload, bench: Bench, faults: Faults | None = None) -> Found:
@@ -193,26 +176,27 @@ def figure3(outcome: Outcome, item: Item) -> None:
     outcome.shape(
         "none-but-compulsory-at-1024",
         all(not any(found.noncompulsory) for found in runs[LARGE].values()),
-        "; ".join(in_four(found) for found in runs[LARGE].values()),
+        "; ".join(found.in_four() for found in runs[LARGE].values()),
     )
     few = [found for workload, found in runs[SMALL].items() if workload.kind in FITTING]
     many = [found for workload, found in runs[SMALL].items() if workload.kind not in FITTING]
     outcome.shape(
         "small-messages-and-matrices-fit-256",
         all(not any(found.noncompulsory) for found in few),
-        "; ".join(in_four(found) for found in few),
+        "; ".join(found.in_four() for found in few),
     )
     outcome.shape(
         "large-messages-miss-at-256",
         all(all(found.noncompulsory) for found in many),
-        "; ".join(in_four(found) for found in many),
+        "; ".join(found.in_four() for found in many),
     )
-
-
-def in_four(found: Found) -> str:
-    """One line: misses in percent of lookups, not compulsory and compulsory, on each path."""
-    parts = []
-    for path in PATHS:
-        others, first = (found.percent(path, compulsory) for compulsory in (False, True))
-        parts.append(f"{path} {others:.2f}+{first:.2f}")
-    return f"{found.workload} (entries={found.entries}, pages={found.pages}) {', '.join(parts)} %"
+    [interactive] = sockets.measure(sockets.users(), (sockets.LARGE,))
+    receiving = {
+        found.workload: found.percent("receive", compulsory=True)
+        for found in (interactive, *runs[LARGE].values())
+    }
+    outcome.shape(
+        "interactive-users-lead",
+        max(receiving, key=receiving.__getitem__) == interactive.workload,
+        ", ".join(f"{workload} {percent:.2f}" for workload, percent in receiving.items()) + " %",
+    )

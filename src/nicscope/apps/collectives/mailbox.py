@@ -1,0 +1,177 @@
+"""Notes by remote writes: each process has slots for every peer, where the peer's notes come.
+
+For interfaces that write into a peer's memory and tell it, as VMMC and miNI do.  What they differ
+in is ``Writing``: how memory is made known, how a write is posted, how its end is heard of.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from nicscope.apps.collectives.credits import PLACES, Credits
+from nicscope.apps.collectives.wire import Key, Note, Placed
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+ROOM = 4096  # bytes: all slots for the notes of a peer are on one page
+SLOT = ROOM // PLACES
+HEAD = 2  # bytes before a note: how many slots are empty, and whether that is all that it says
+PLAIN, ONLY_CREDIT = 0, 1
+INBOX = Key(0)  # arrays come behind
+
+
+class MailboxWire(ABC):
+    """One process that writes to its peers' memory."""
+
+    short = SLOT - HEAD
+    is_one_sided = True
+
+    def __init__(self, endpoint: Any, ranks: int) -> None:
+        self.endpoint = endpoint
+        self.rank: int = endpoint.node
+        self.ranks = ranks
+        self._events: deque[Note | Placed] = deque()
+        self._credits = {peer: Credits() for peer in range(ranks) if peer != self.rank}
+        self._offered: dict[tuple[int, int], Key] = {}
+        self._known: dict[tuple[int, Key], Any] = {}  # what peers have offered, as named here
+        self._boxes: dict[int, Any] = {}  # of peers, likewise
+        self._called: Hashable = None  # the inbox, by the interface
+        self._inbox: Any = None
+        self._outbox: Any = None
+
+    # -- what an interface has of its own ---------------------------------------------------------
+
+    @abstractmethod
+    async def _publish(self, buffer: Any, key: Key) -> Hashable:
+        """Let peers find ``buffer`` by ``key`` and write to it; by what ``_heard`` names it."""
+
+    @abstractmethod
+    async def _find(self, rank: int, key: Key) -> Any:
+        """What ``rank`` has published under ``key``, once it has; ``_write`` takes it."""
+
+    @abstractmethod
+    async def _write(
+        self, there: Any, offset: int, buffer: Any, *, tells: bool = True, is_note: bool = False
+    ) -> None:
+        """Post a write, which tells its receiver or not; nobody waits for the end of a note's."""
+
+    @abstractmethod
+    async def _read(self, there: Any, offset: int, buffer: Any) -> None:
+        """Read, and wait for the end of it."""
+
+    @abstractmethod
+    async def _heard(self) -> tuple[int, Hashable, int, int]:
+        """The next write that has come: from which node, to what, offset and length."""
+
+    @abstractmethod
+    async def settle(self) -> None:
+        """Wait until the NIC has done with everything that was put."""
+
+    @abstractmethod
+    async def _drain(self) -> None:
+        """Wait until it has done with all writes, those of notes too."""
+
+    # -- as every wire ----------------------------------------------------------------------------
+
+    @property
+    def now_us(self) -> float:
+        """The process's clock."""
+        found: float = self.endpoint.now_us
+        return found
+
+    async def open(self) -> None:
+        """Publish the slots, and find those of all peers."""
+        if self.ranks == 1:
+            return
+        self._inbox = self.endpoint.allocate(self.ranks * ROOM)
+        self._outbox = self.endpoint.allocate(self.ranks * ROOM)
+        self._called = await self._publish(self._inbox, INBOX)
+        for step in range(1, self.ranks):
+            peer = (self.rank + step) % self.ranks
+            self._boxes[peer] = await self._find(peer, INBOX)
+
+    async def close(self) -> None:
+        """Have everything that was posted ended."""
+        await self._drain()
+
+    def allocate(self, byte_count: int) -> Any:
+        """Memory of the process."""
+        return self.endpoint.allocate(max(1, byte_count))
+
+    async def load(self, buffer: Any) -> bytes:
+        """The program's loads."""
+        content: bytes = await buffer.read()
+        return content
+
+    async def store(self, buffer: Any, content: bytes) -> None:
+        """The program's stores."""
+        await buffer.write(content)
+
+    async def compute(self, microseconds: float) -> None:
+        """Keep the processor busy."""
+        await self.endpoint.compute(microseconds)
+
+    async def rest(self, microseconds: float) -> None:
+        """Leave the processor to others."""
+        await self.endpoint.sleep(microseconds)
+
+    async def note(self, rank: int, content: bytes) -> None:
+        """Write it to the next of the peer's slots, once that is empty."""
+        while not self._credits[rank].may_send:
+            await self._take()
+        await self._say(rank, content, PLAIN)
+
+    async def _say(self, rank: int, content: bytes, kind: int) -> None:
+        place, told = self._credits[rank].send(only_credit=kind == ONLY_CREDIT)
+        slot = self._outbox.part(rank * ROOM + place * SLOT, HEAD + len(content))
+        await slot.write(bytes((told, kind)) + content)
+        await self._write(self._boxes[rank], self.rank * ROOM + place * SLOT, slot, is_note=True)
+
+    async def event(self) -> Note | Placed:
+        """What comes next."""
+        while not self._events:
+            await self._take()
+        return self._events.popleft()
+
+    async def _take(self) -> None:
+        """Take the next write that has come."""
+        node, name, offset, length = await self._heard()
+        if name != self._called:
+            self._events.append(Placed(node))
+            return
+        raw = await self._inbox.read(length, offset)
+        credit = self._credits[node]
+        credit.take(raw[0], only_credit=raw[1] == ONLY_CREDIT)
+        if raw[1] != ONLY_CREDIT:
+            self._events.append(Note(node, raw[HEAD:]))
+        if credit.must_tell:
+            await self._say(node, b"", ONLY_CREDIT)
+
+    async def offer(self, buffer: Any) -> Key:
+        """Publish it, if it is not yet."""
+        place = (buffer.address, len(buffer))
+        if place not in self._offered:
+            key = self._offered[place] = Key(len(self._offered) + 1)
+            await self._publish(buffer, key)
+        return self._offered[place]
+
+    async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Post a remote write."""
+        await self._write(await self._of(rank, key), offset, buffer)
+
+    async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Write without a word, and wait until it is there."""
+        await self._write(await self._of(rank, key), offset, buffer, tells=False)
+        await self.settle()
+
+    async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Read what the peer has there."""
+        await self._read(await self._of(rank, key), offset, buffer)
+
+    async def _of(self, rank: int, key: Key) -> Any:
+        if (rank, key) not in self._known:
+            self._known[rank, key] = await self._find(rank, key)
+        return self._known[rank, key]

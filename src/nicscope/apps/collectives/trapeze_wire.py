@@ -1,0 +1,239 @@
+"""Collectives over Trapeze: notes are control messages, pieces of arrays are payloads.
+
+A payload comes to a buffer of the receive ring, and the processor copies it to the array.  Trapeze
+sends nothing again, so where the network may lose something messages are numbered, acknowledged and
+repeated by the rules of Active Messages (``nicscope.interfaces.unet.streams``).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from nicscope.apps.collectives.wire import Key, Note, Placed
+from nicscope.errors import SimulationError, WaitTimeoutError
+from nicscope.interfaces.unet.streams import (
+    LONGEST_TIME_OUT_US,
+    MOST_TRIES,
+    NEVER_US,
+    Kept,
+    Stream,
+)
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.trapeze import Endpoint
+
+HEADER = struct.Struct("<BBBB")  # kind, number, what is expected, bytes of a note
+PIECE = struct.Struct("<IQQ")  # key, offset, end of what is put
+NOTE, PUT, ACK = range(3)
+CONTROL_BYTES = 128
+ALIGNMENT = 4
+ROOMS = 16  # for copies of pieces that DMA cannot begin at
+TOLD_AFTER = 8  # messages taken, of which a peer hears by itself
+LINGER_US = 8 * LONGEST_TIME_OUT_US
+
+
+class TrapezeWire:
+    """One process with an endpoint of Trapeze."""
+
+    short = CONTROL_BYTES - HEADER.size
+    is_one_sided = False
+
+    def __init__(self, endpoint: Endpoint, ranks: int, payload: int, *, is_lossy: bool) -> None:
+        """``payload``: bytes of the longest; ``is_lossy``: what is sent may have to go again."""
+        self._endpoint = endpoint
+        self.rank, self.ranks = endpoint.node, ranks
+        self._payload = payload // ALIGNMENT * ALIGNMENT
+        self._is_lossy = is_lossy
+        peers = [peer for peer in range(ranks) if peer != self.rank]
+        self._streams = {peer: Stream(TOLD_AFTER) for peer in peers}
+        self._events: deque[Note | Placed] = deque()
+        self._offered: list[Any] = []
+        self._keys: dict[tuple[int, int], Key] = {}
+        self._rooms: deque[Any] = deque()
+        self._has_put = False
+
+    @property
+    def now_us(self) -> float:
+        """The process's clock."""
+        return self._endpoint.now_us
+
+    async def open(self) -> None:
+        """Have rooms for copies; peers are reached by their numbers."""
+        self._rooms.extend(self._endpoint.allocate(self._payload) for _ in range(ROOMS))
+
+    async def close(self) -> None:
+        """Stay until nobody has asked for anything for long, where the network loses messages."""
+        await self.settle()
+        while any(stream.kept for stream in self._streams.values()):
+            await self._take()
+        if not self._is_lossy or self.ranks == 1:
+            return
+        seen, until = -1, 0.0
+        while self.now_us < until or seen != self._duplicates:
+            if seen != self._duplicates:
+                seen, until = self._duplicates, self.now_us + LINGER_US
+            await self._take(until)
+
+    @property
+    def _duplicates(self) -> int:
+        return sum(stream.duplicates for stream in self._streams.values())
+
+    def allocate(self, byte_count: int) -> Any:
+        """Memory of the host."""
+        return self._endpoint.allocate(max(1, byte_count))
+
+    async def load(self, buffer: Any) -> bytes:
+        """The program's loads."""
+        content: bytes = buffer.bytes.tobytes()
+        return content
+
+    async def store(self, buffer: Any, content: bytes) -> None:
+        """The program's stores, behind what the NIC has still to read there."""
+        await buffer.write(content)
+
+    async def compute(self, microseconds: float) -> None:
+        """Keep the processor busy."""
+        await self._endpoint.compute(microseconds)
+
+    async def rest(self, microseconds: float) -> None:
+        """Leave the processor to others."""
+        await self._endpoint.sleep(microseconds)
+
+    async def note(self, rank: int, content: bytes) -> None:
+        """A control message without a payload."""
+        await self._send(rank, NOTE, content, None, None)
+
+    async def _send(self, rank: int, kind: int, words: bytes, payload: Any, room: Any) -> None:
+        """Send what its receiver acknowledges, if anything may be lost; ``room``: to be freed."""
+        stream = self._streams[rank]
+        number = 0
+        if self._is_lossy:
+            while stream.is_full:
+                await self._take()
+            number = stream.number()
+        head = HEADER.pack(kind, number, 0, len(words)) + words
+        request = await self._hand(rank, head, payload)
+        used = None if room is None else (self._rooms, room)
+        if self._is_lossy:
+            stream.keep(Kept(request, (head, payload), used, False), self.now_us)
+        elif room is not None:  # a write to it waits until the NIC has read it
+            self._rooms.append(room)
+
+    async def _hand(self, rank: int, head: bytes, payload: Any) -> int:
+        """Give the NIC a message, with what is expected of ``rank`` as it is now."""
+        expected = bytes((self._streams[rank].acknowledging(),))
+        control = head[:2] + expected + head[3:]
+        self._endpoint.reserve(len(control))[:] = control
+        return await self._endpoint.send(rank, payload)
+
+    async def event(self) -> Note | Placed:
+        """What comes next."""
+        while not self._events:
+            await self._take()
+        return self._events.popleft()
+
+    async def _take(self, until: float = NEVER_US) -> None:
+        """Take a message, or see to what is due before one comes."""
+        due = min([until, *(stream.due for stream in self._streams.values())])
+        try:
+            wait = None if due == NEVER_US else max(0.0, due - self.now_us)
+            message = await self._endpoint.receive(timeout_us=wait)
+        except WaitTimeoutError:
+            await self._mind()
+            return
+        kind, number, expected, length = HEADER.unpack(message.scan(HEADER.size))
+        words = message.scan(length)
+        content = message.payload.tobytes()
+        self._endpoint.release(message)
+        rank = message.sender
+        if self._is_lossy and not await self._is_next(rank, kind, number, expected):
+            return
+        if kind == NOTE:
+            self._events.append(Note(rank, words))
+        elif kind == PUT:
+            await self._place(rank, content, *PIECE.unpack(words))
+
+    async def _place(self, rank: int, content: bytes, key: int, at: int, end: int) -> None:
+        """Copy a piece to its array; with the last one all of what was put is there."""
+        await self._endpoint.copy(len(content))
+        await self._offered[key].part(at, len(content)).write(content)
+        if at + len(content) == end:
+            if self._is_lossy:  # its sender waits to hear of that
+                await self._hand(rank, HEADER.pack(ACK, 0, 0, 0), None)
+            self._events.append(Placed(rank))
+
+    async def _is_next(self, rank: int, kind: int, number: int, expected: int) -> bool:
+        """Note what a peer has taken; whether its message is the one that is expected."""
+        stream = self._streams[rank]
+        for kept in stream.acknowledged(expected, self.now_us):
+            if kept.used is not None:
+                kept.used[0].append(kept.used[1])
+        if kind == ACK:
+            return False
+        is_next = stream.takes(number, True, self.now_us)
+        if not is_next or stream.must_acknowledge(self.now_us):
+            await self._hand(rank, HEADER.pack(ACK, 0, 0, 0), None)
+        return is_next
+
+    async def _mind(self) -> None:
+        """Acknowledge and repeat what is due."""
+        for rank, stream in self._streams.items():
+            if stream.must_acknowledge(self.now_us):
+                await self._hand(rank, HEADER.pack(ACK, 0, 0, 0), None)
+            if not stream.must_repeat(self.now_us):
+                continue
+            if stream.tries > MOST_TRIES:
+                raise SimulationError(
+                    f"rank {self.rank} does not get through to rank {rank}: a message was sent "
+                    f"{stream.tries} times"
+                )
+            for kept in [*stream.kept]:
+                head, payload = kept.pieces
+                assert isinstance(head, bytes)
+                kept.request = await self._hand(rank, head, payload)
+                stream.repeated += 1
+
+    async def offer(self, buffer: Any) -> Key:
+        """Know it by a number; nothing is pinned, as DMA reaches all of the host."""
+        place = (buffer.address, len(buffer))
+        if place not in self._keys:
+            self._keys[place] = Key(len(self._offered))
+            self._offered.append(buffer)
+        return self._keys[place]
+
+    async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Send it in payloads, from where it lies if DMA can begin there, else from copies."""
+        self._has_put = True
+        for at in range(0, len(buffer), self._payload):
+            piece = buffer.part(at, min(self._payload, len(buffer) - at))
+            room = None
+            if piece.address % ALIGNMENT:
+                while not self._rooms:
+                    await self._take()
+                room = self._rooms.popleft()
+                await room.write(piece.bytes)
+                await self._endpoint.copy(len(piece))
+                piece = room.part(0, len(piece))
+            words = PIECE.pack(key.first, offset + at, offset + len(buffer))
+            await self._send(rank, PUT, words, piece, room)
+
+    async def settle(self) -> None:
+        """Wait until the NIC has read everything, and peers have it if it might be lost."""
+        if not self._has_put:
+            return
+        while self._is_lossy and any(stream.kept for stream in self._streams.values()):
+            await self._take()
+        await self._endpoint.sent()
+        self._has_put = False
+
+    async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """There is none."""
+        del rank, key, offset, buffer
+        raise SimulationError("Trapeze writes to no other process's memory by name")
+
+    async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """There is none."""
+        del rank, key, offset, buffer
+        raise SimulationError("Trapeze reads no other process's memory")

@@ -1,0 +1,253 @@
+"""Collectives over VIA: sends for notes, RDMA writes with immediate data for arrays."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from nicscope.apps.collectives.credits import PLACES, Credits
+from nicscope.apps.collectives.wire import Key, Note, Placed, not_through
+from nicscope.interfaces.via import Reliability, Status, VipError
+from nicscope.interfaces.via.descriptor import AddressSegment
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.via import Descriptors, Host, Nic
+    from nicscope.interfaces.via.addresses import Region
+    from nicscope.interfaces.via.vi import CompletionQueue, Vi
+
+ROOM = 4096  # bytes: all slots for the notes of a peer are on one page
+SLOT = ROOM // PLACES
+HEAD = 2  # bytes before a note: how many slots are empty, and whether that is all that it says
+PLAIN, ONLY_CREDIT = 0, 1
+LEVEL = Reliability.VIP_SERVICE_RELIABLE_DELIVERY
+OUTSTANDING = 32  # descriptors of a VI
+REMOTE_WRITE = Status.VIP_STATUS_OP_REMOTE_RDMA_WRITE
+
+
+class Peer:
+    """What a process has of one other: a VI, and slots for notes both ways."""
+
+    def __init__(self, vi: Vi, sends: Descriptors, receives: Descriptors) -> None:
+        self.vi = vi
+        self.sends = sends
+        self.receives = receives
+        self.credits = Credits()
+        self.next = 0  # slot that the next message fills
+        self.outstanding: deque[bool] = deque()  # in the send queue: whether each is of a note
+
+
+class ViaWire:
+    """One process with a VI for each peer, all of whose receives end in one completion queue."""
+
+    short = SLOT - HEAD
+    is_one_sided = True
+    _nic: Nic
+    _queue: CompletionQueue
+
+    def __init__(self, host: Host, ranks: int, rank: int) -> None:
+        self._host = host
+        self.rank, self.ranks = rank, ranks
+        self._events: deque[Note | Placed] = deque()
+        self._peers: dict[int, Peer] = {}
+        self._ranks: dict[int, int] = {}  # by number of a VI
+        self._regions: dict[int, Region] = {}  # by the address of an array
+        self._inbox: Any = None
+        self._outbox: Any = None
+
+    @property
+    def now_us(self) -> float:
+        """The process's clock."""
+        return self._nic.now_us
+
+    async def open(self) -> None:
+        """Open the NIC, and connect a VI with one of each peer."""
+        nic = self._nic = await self._host.open_nic()
+        self._tag = await nic.create_ptag()
+        if self.ranks == 1:
+            return
+        self._most = nic.query_nic().max_transfer
+        self._queue = await nic.create_cq(self._tag, self.ranks * PLACES)
+        count = self.ranks * ROOM
+        self._inbox, self._outbox = nic.allocate(count), nic.allocate(count)
+        self._receives = await nic.register_mem(self._inbox, self._tag)
+        self._sends = await nic.register_mem(self._outbox, self._tag)
+        for rank in range(self.ranks):
+            if rank != self.rank:
+                await self._connect(rank)
+
+    async def _connect(self, rank: int) -> None:
+        """The lower rank asks; pairs come in one order for all, so that nobody waits in a ring."""
+        nic, tag = self._nic, self._tag
+        vi = await nic.create_vi(
+            tag, LEVEL, enable_rdma_write=True, enable_rdma_read=True, recv_cq=self._queue
+        )
+        peer = Peer(vi, await nic.descriptors(tag), await nic.descriptors(tag, PLACES, 1))
+        self._peers[rank], self._ranks[vi.number] = peer, rank
+        for place in range(PLACES):
+            await self._expect(rank, place)
+        if self.rank < rank:
+            await nic.connect_request(vi, rank, f"{self.rank} to {rank}")
+        else:
+            await nic.connect_accept(await nic.connect_wait(f"{rank} to {self.rank}"), vi)
+
+    async def _expect(self, rank: int, place: int) -> None:
+        """Have the next message of a peer but ``PLACES - 1`` others come to its slot."""
+        peer = self._peers[rank]
+        segment = self._receives.segment(rank * ROOM + place * SLOT, SLOT)
+        await self._nic.post_recv(peer.vi, peer.receives.request(segment))
+
+    async def close(self) -> None:
+        """Have everything that was posted ended."""
+        for peer in self._peers.values():
+            while peer.outstanding:
+                await self._end(peer)
+
+    def allocate(self, byte_count: int) -> Any:
+        """Memory of the process."""
+        return self._nic.allocate(max(1, byte_count))
+
+    async def load(self, buffer: Any) -> bytes:
+        """The program's loads, through the caches of its host where it has some."""
+        return await self._nic.read(buffer.address, len(buffer))
+
+    async def store(self, buffer: Any, content: bytes) -> None:
+        """The program's stores, likewise."""
+        await self._nic.write(buffer.address, content)
+
+    async def compute(self, microseconds: float) -> None:
+        """Keep the processor busy."""
+        await self._nic.compute(microseconds)
+
+    async def rest(self, microseconds: float) -> None:
+        """Keep the processor busy: VIPL has no call that leaves it."""
+        await self._nic.compute(microseconds)
+
+    async def note(self, rank: int, content: bytes) -> None:
+        """Send it, once the peer has a slot for it."""
+        await self._slot(rank)
+        await self._say(rank, content, PLAIN)
+
+    async def _slot(self, rank: int) -> None:
+        while not self._peers[rank].credits.may_send:
+            await self._take()
+
+    async def _say(self, rank: int, content: bytes, kind: int) -> None:
+        peer = self._peers[rank]
+        place, told = peer.credits.send(only_credit=kind == ONLY_CREDIT)
+        at, count = rank * ROOM + place * SLOT, HEAD + len(content)
+        await self._room(peer)
+        await self._nic.write(self._outbox.address + at, bytes((told, kind)) + content)
+        await self._nic.post_send(peer.vi, peer.sends.request(self._sends.segment(at, count)))
+        peer.outstanding.append(True)
+
+    async def event(self) -> Note | Placed:
+        """What comes next."""
+        while not self._events:
+            await self._take()
+        return self._events.popleft()
+
+    async def _take(self) -> None:
+        """Take the next message, and have its slot filled again."""
+        vi, _ = await self._nic.cq_wait(self._queue)
+        rank = self._ranks[vi.number]
+        peer = self._peers[rank]
+        try:
+            done = await self._nic.recv_done(vi)
+        except VipError as error:
+            raise not_through(self.rank, rank, str(error)) from None
+        assert done is not None
+        place, peer.next = peer.next, (peer.next + 1) % PLACES
+        kind = PLAIN
+        if done.status & REMOTE_WRITE == REMOTE_WRITE:
+            told = done.immediate
+            self._events.append(Placed(rank))
+        else:
+            at = self._inbox.address + rank * ROOM + place * SLOT
+            raw = await self._nic.read(at, done.length)
+            told, kind = raw[0], raw[1]
+            if kind != ONLY_CREDIT:
+                self._events.append(Note(rank, raw[HEAD:]))
+        await self._expect(rank, place)
+        peer.credits.take(told, only_credit=kind == ONLY_CREDIT)
+        if peer.credits.must_tell:
+            await self._say(rank, b"", ONLY_CREDIT)
+
+    async def offer(self, buffer: Any) -> Key:
+        """Register it, if it is not yet: its address, and the handle of its memory."""
+        return Key(buffer.address, (await self._region(buffer)).handle)
+
+    async def _region(self, buffer: Any) -> Region:
+        found = self._regions.get(buffer.address)
+        if found is None or found.length < len(buffer):
+            found = self._regions[buffer.address] = await self._nic.register_mem(
+                buffer, self._tag, enable_rdma_write=True, enable_rdma_read=True
+            )
+        return found
+
+    async def _own(self, buffer: Any) -> tuple[Region, int]:
+        """The registration that ``buffer`` lies in, and where in it."""
+        for region in self._regions.values():
+            at = buffer.address - region.address
+            if 0 <= at <= region.length - len(buffer):
+                return region, at
+        return await self._region(buffer), 0
+
+    async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Write; with the last piece goes an immediate word, for which the peer has a receive."""
+        await self._slot(rank)
+        peer = self._peers[rank]
+        _, told = peer.credits.send()
+        await self._write(peer, key, offset, buffer, told)
+
+    async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Write without a word, and wait until it is there."""
+        await self._write(self._peers[rank], key, offset, buffer, None)
+        await self.settle()
+
+    async def _write(
+        self, peer: Peer, key: Key, offset: int, buffer: Any, word: int | None
+    ) -> None:
+        region, begin = await self._own(buffer)
+        for at in range(0, len(buffer), self._most):
+            count = min(self._most, len(buffer) - at)
+            await self._room(peer)
+            await self._nic.rdma_write(
+                peer.vi,
+                peer.sends,
+                [region.segment(begin + at, count)],
+                AddressSegment(key.first + offset + at, key.second),
+                immediate=word if at + count == len(buffer) else None,
+            )
+            peer.outstanding.append(False)
+
+    async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Read by RDMA, and wait for the bytes."""
+        region, begin = await self._own(buffer)
+        peer = self._peers[rank]
+        await self._room(peer)
+        await self._nic.rdma_read(
+            peer.vi,
+            peer.sends,
+            [region.segment(begin, len(buffer))],
+            AddressSegment(key.first + offset, key.second),
+        )
+        peer.outstanding.append(False)
+        await self.settle()
+
+    async def _room(self, peer: Peer) -> None:
+        while len(peer.outstanding) >= OUTSTANDING:
+            await self._end(peer)
+
+    async def settle(self) -> None:
+        """Take back all descriptors of arrays, and what was posted before them."""
+        for peer in self._peers.values():
+            while not all(peer.outstanding):
+                await self._end(peer)
+
+    async def _end(self, peer: Peer) -> None:
+        peer.outstanding.popleft()
+        try:
+            await self._nic.send_wait(peer.vi)
+        except VipError as error:
+            rank = self._ranks[peer.vi.number]
+            raise not_through(self.rank, rank, str(error)) from None

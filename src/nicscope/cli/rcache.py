@@ -1,0 +1,75 @@
+"""``nicscope rcache``: what a library's cache of registrations would do."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nicscope.cli import completion
+from nicscope.cli.answer import answer
+from nicscope.cli.arguments import AsJson, Explain, option
+
+if TYPE_CHECKING:
+    from nicscope.reports.rcache import ShownCaches
+
+EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope rcache bundled:redis_server[/bold]\n\n"
+    "[bold]nicscope rcache mine.parquet --policy page,merge --entries 64..65536[/bold]\n\n"
+    "[bold]nicscope rcache mine.parquet --bytes 1GiB --json[/bold]"
+)
+
+
+def rcache(
+    trace: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRACE",
+            help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
+            autocompletion=completion.traces,
+            show_default=False,
+        ),
+    ],
+    policy: Annotated[
+        str,
+        option(
+            "NAME,...",
+            "exact and page: as libfabric, which drops what a new region overlaps; merge: as UCX, "
+            "which makes one of them.",
+        ),
+    ] = "exact,page,merge",
+    entries: Annotated[
+        str, option("none|N,...|LOW..HIGH", "Regions that a process may keep registered.")
+    ] = "none",
+    align: Annotated[
+        str | None, option("BYTES", "Regions are widened to it; default 1, 4096 and 64, by policy.")
+    ] = None,
+    most_bytes: Annotated[
+        str | None,
+        option("BYTES", "Memory that a process may keep registered; default any.", "--bytes"),
+    ] = None,
+    costs: Annotated[
+        str, option("NAME|FILE", "What registering costs.", autocompletion=completion.registrations)
+    ] = "connectx",
+    out: Annotated[
+        Path | None, option("DIR", "Folder for results.json and caches.parquet.")
+    ] = None,
+    as_json: AsJson = False,
+    explain: Explain = False,
+) -> None:
+    """Show how often a library's registration cache has a buffer, and what it pins for that."""
+    from nicscope.library.rcache import rcache as try_caches
+
+    def measured() -> ShownCaches:
+        return try_caches(
+            trace,
+            policy=policy,
+            entries=entries,
+            align=align,
+            most_bytes=most_bytes,
+            costs=costs,
+        )
+
+    answer(measured, out, as_json, explain)

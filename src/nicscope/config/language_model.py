@@ -1,0 +1,107 @@
+"""Language models, as far as a store of their KV cache sees them: bytes of a token.
+
+A file states either heads of keys and values, or the latent vector and the rotary part that a
+model with latent attention keeps instead of them, which every rank of a group keeps whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.config.evidence import Origin, only_known, read_origin
+from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
+from nicscope.errors import TraceError
+from nicscope.telling import ToldPlainly
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_SECTIONS = ("title", "cache", "sources")
+_BY_HEADS = ("layers", "heads", "head_size", "element")
+_LATENT = ("layers", "latent", "rotary", "element")
+_MOST = 1 << 20
+
+
+class LanguageModel(msgspec.Struct, frozen=True):
+    """What decides how large the KV cache of a token is, and where each number comes from."""
+
+    name: str
+    title: str
+    layers: int
+    parts: int  # of a layer that are kept apart: keys and values, or the latent vector alone
+    width: int  # elements of a part
+    element: int  # bytes
+    is_divided: bool  # whether the ranks of a group each keep a part of the heads
+    heads: int | None
+    origins: dict[str, Origin]
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Of the whole model."""
+        return self.layers * self.parts * self.width * self.element
+
+    def bytes_of_rank(self, ranks: int) -> int:
+        """Of a token at each of ``ranks`` that share a model by tensor parallelism.
+
+        Errors: ``TraceError`` if the heads cannot be shared out among so many.
+        """
+        if not self.is_divided:
+            return self.bytes_per_token
+        if ranks < 1 or self.heads is None or self.heads % ranks:
+            raise TraceError(
+                f"{self.name} has {self.heads} heads of keys and values, which {ranks} ranks do "
+                f"not share evenly; choose a divisor of {self.heads}"
+            )
+        return self.bytes_per_token // ranks
+
+
+def language_model_names() -> list[str]:
+    """Names of the catalog's models, sorted."""
+    return shelf_names("models")
+
+
+@ToldPlainly()
+def load_language_model(name_or_path: str | Path) -> LanguageModel:
+    """Model of that name in the catalog, or the one that a ``.toml`` file states.
+
+    Errors: ``TraceError`` naming the file and the key that is wrong.
+    """
+    name, called, content = open_shelf("models", name_or_path, TraceError)
+    only_known(content, _SECTIONS, called, TraceError)
+    sources = read_texts(content, "sources", called, TraceError)
+    cells = content.get("cache")
+    if not isinstance(cells, dict):
+        raise TraceError(f"{called}: has no [cache]; state {', '.join(_BY_HEADS)}")
+    is_latent = "latent" in cells
+    keys = _LATENT if is_latent else _BY_HEADS
+    only_known(cells, keys, f"{called}: cache", TraceError)
+    numbers, origins = {}, {}
+    for key in keys:
+        where = f"{called}: cache.{key}"
+        numbers[key] = _read_number(cells.get(key), where)
+        origins[key] = read_origin(cells[key], sources, where, TraceError)
+    if is_latent:
+        parts, width = 1, numbers["latent"] + numbers["rotary"]
+    else:
+        parts, width = 2, numbers["heads"] * numbers["head_size"]
+    return LanguageModel(
+        name=name,
+        title=read_text(content, "title", name, called, TraceError),
+        layers=numbers["layers"],
+        parts=parts,
+        width=width,
+        element=numbers["element"],
+        is_divided=not is_latent,
+        heads=numbers.get("heads"),
+        origins=origins,
+    )
+
+
+def _read_number(cell: Mapping[str, Any] | None, where: str) -> int:
+    value = cell.get("value") if isinstance(cell, dict) else None
+    if type(value) is not int or not 1 <= value <= _MOST:
+        raise TraceError(f"{where} must be a table whose value is an integer from 1 to {_MOST}")
+    return value

@@ -1,0 +1,166 @@
+"""How long pools take to register: an answer in words, a table, registrations.parquet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.reports.result import Report
+from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nicscope.config.registration import Span
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.registering import Pool, RegisterReport, Registration
+
+
+LITTLE = 0.001  # seconds
+
+
+class ShownRegistrations(Report):
+    """Pools, and what registering them takes."""
+
+    found: RegisterReport
+    topic = "register"
+
+    def summary(self) -> list[str]:
+        """What the first way takes, what the shortest does, and where most of the time goes."""
+        every = self.found.found
+        first, best = every[0], min(every, key=lambda each: each.total.high)
+        told = [f"{_called(first.pool)} takes {_spelt(first.total)}, {_mostly(first)}."]
+        if best is not first:
+            told.append(f"Shortest is {_differently(best.pool, first.pool)}: {_spelt(best.total)}.")
+        beyond = {text: None for one in every for text in one.beyond}
+        return [*told, *(f"Beyond a limit: {each}." for each in beyond)]
+
+    def parts(self) -> Iterator[Printed]:
+        """A table: each way."""
+        from rich.text import Text
+
+        pool = self.found.found[0].pool
+        yield Text(
+            f"{byte_size(pool.byte_count)} in {in_words(len(pool.regions), 'region')}, "
+            f"costs {self.found.costs.name}: {self.found.costs.title}",
+            style="bold",
+        )
+        yield Text()
+        yield way_rows(self.found)
+        if self.found.costs.not_applicable:
+            absent = [*self.found.costs.not_applicable]
+            yield Text(f"Not applicable here: {listed(absent)}.", style="dim")
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each way."""
+        import pyarrow as pa
+
+        rows = []
+        for each in self.found.found:
+            pool = each.pool
+            row: dict[str, Any] = {
+                "page_size_bytes": pool.page,
+                "nics": pool.nics,
+                "threads": pool.threads,
+                "nics_at_once": pool.at_once,
+                "touched": pool.touched,
+                "pool_bytes": pool.byte_count,
+                "pool_regions": len(pool.regions),
+                "pool_pages": pool.pages,
+                "table_bytes": each.table_bytes,
+            }
+            spans = {**each.parts, "total": each.total, "deregister": each.deregister}
+            for name, span in spans.items():
+                key = f"register_{name.lower()}_s"
+                row[f"{key}_low"], row[f"{key}_high"] = span
+            rows.append(row)
+        yield "registrations", pa.Table.from_pylist(rows)
+
+
+def way_rows(found: RegisterReport) -> Rows:
+    """A row for each way."""
+    return rows_of(
+        "Seconds",
+        found.found,
+        {
+            "page": lambda one: byte_size(one.pool.page),
+            "NICs": lambda one: f"{one.pool.nics}{' at once' if one.pool.at_once else ''}",
+            "threads": lambda one: whole(one.pool.threads),
+            "touched": lambda one: "yes" if one.pool.touched else "no",
+            "table": lambda one: byte_size(one.table_bytes),
+            "touching": lambda one: _span(one.parts["touching"]),
+            "pinning": lambda one: _span(one.parts["pinning"]),
+            "entering": lambda one: _span(one.parts["NICs"]),
+            "other": lambda one: _other(one),
+            "in all": lambda one: _span(one.total),
+            "deregister": lambda one: _span(one.deregister),
+        },
+        words=("page", "NICs", "touched"),
+        key=4,
+        least=("deregister", "table", "other", "pinning", "touching", "entering"),
+    )
+
+
+def _other(one: Registration) -> str:
+    low = one.parts["regions"].low + one.parts["backlog"].low
+    high = one.parts["regions"].high + one.parts["backlog"].high
+    return _ends(low, high)
+
+
+def _span(span: Span) -> str:
+    return _ends(span.low, span.high)
+
+
+def _ends(low: float, high: float) -> str:
+    """Seconds; nothing for what does not apply, and no digits of what is less than one in 1,000."""
+    if not high:
+        return ""
+    first, last = (significant(end) if end >= LITTLE else "<0.001" for end in (low, high))
+    return first if first == last else f"{first}–{last}"  # noqa: RUF001 - from, to
+
+
+def _spelt(span: Span) -> str:
+    if span.high < 1:
+        first, last = significant(1000 * span.low), significant(1000 * span.high)
+        unit = "ms"
+    else:
+        first, last, unit = significant(span.low), significant(span.high), "s"
+    return f"{first} {unit}" if first == last else f"{first} to {last} {unit}"
+
+
+def _called(pool: Pool) -> str:
+    nics = in_words(pool.nics, "NIC")
+    order = "" if pool.nics == 1 else ", all at once" if pool.at_once else ", one after the other"
+    there = "touched before" if pool.touched else "never touched"
+    return (
+        f"Registering {byte_size(pool.byte_count)} in pages of {byte_size(pool.page)}, {there}, at "
+        f"{nics}{order}, with {in_words(pool.threads, 'thread')}"
+    )
+
+
+def _mostly(one: Registration) -> str:
+    doing = {
+        "regions": "the calls themselves",
+        "touching": "touching the memory",
+        "pinning": "pinning",
+        "NICs": "entering it into the NICs' tables",
+        "backlog": "what is registered already",
+    }
+    name = max(one.parts, key=lambda part: one.parts[part].high)
+    return f"most of it for {doing[name]}"
+
+
+def _differently(pool: Pool, first: Pool) -> str:
+    """What is done otherwise than at first."""
+    told = []
+    if pool.page != first.page:
+        told.append(f"pages of {byte_size(pool.page)}")
+    if pool.nics != first.nics:
+        told.append(in_words(pool.nics, "NIC"))
+    if pool.touched != first.touched:
+        told.append("memory touched before" if pool.touched else "memory never touched")
+    if pool.threads != first.threads:
+        told.append(in_words(pool.threads, "thread"))
+    if pool.at_once != first.at_once:
+        told.append("all NICs at once" if pool.at_once else "one NIC after the other")
+    return listed(told)

@@ -1,0 +1,1 @@
+"""Measurements of today's RDMA: registration caches of libraries."""

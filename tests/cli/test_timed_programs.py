@@ -1,0 +1,186 @@
+"""``nicscope simulate`` of a program trace: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import nicscope as ns
+from nicscope.cli.app import main
+from nicscope.config.design import design_names
+from nicscope.drivers.simulate.traced import timing as driver
+from nicscope.errors import SimulationError
+from nicscope.library import progress
+from nicscope.traces.programs.building import ProgramBuilder
+from nicscope.traces.programs.schema import Operation, ProgramMetadata
+from nicscope.traces.programs.writer import write_program
+
+PAGE = 4096
+
+
+def made(nodes=(0, 1), pages=3, left_out=()):
+    """Every process computes, fetches pages, takes a lock in turn, and comes to a barrier."""
+    metadata = ProgramMetadata(
+        nodes_of_processes=list(nodes),
+        memory_bytes=64 * PAGE,
+        program="toy",
+        left_out=list(left_out),
+    )
+    trace = ProgramBuilder(metadata)
+    for process, node in enumerate(nodes):
+        home = (node + 1) % (nodes[-1] + 1)
+        trace.add(process, Operation.COMPUTE, duration_ns=250_000)
+        for page in range(pages):
+            trace.add(process, Operation.FETCH, peer=home, address=page * PAGE, length=PAGE)
+        trace.add(process, Operation.LOCK, name=1)
+        trace.add(process, Operation.UNLOCK, name=1)
+        trace.add(process, Operation.DEPOSIT, peer=home, address=8, length=40)
+        trace.add(process, Operation.BARRIER)
+    return trace.trace()
+
+
+@pytest.fixture
+def path(tmp_path):
+    where = tmp_path / "toy.program.parquet"
+    write_program(where, made())
+    return str(where)
+
+
+def as_json(words, capsys):
+    assert main([*words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_programs_time_by_what_it_went_into(path, capsys):
+    assert main(["simulate", path, "--design", "utlb"]) == 0
+
+    said = capsys.readouterr().out
+    assert "toy.program.parquet: 16 operations, 2 processes on 2 nodes, 4 KiB pages" in said
+    assert "The program takes" in said
+    assert "speed-up" in said
+    assert "ms of each process" in said
+    assert "us per miss" in said
+
+
+def test_parts_of_each_process_add_up(path, capsys):
+    [found] = as_json(["simulate", path, "--design", "utlb"], capsys)["results"]
+
+    assert found["sequential_us"] == 500
+    assert found["speed_up"] == pytest.approx(500 / found["elapsed_us"])
+    for process in found["processes"]:
+        assert sum(process["parts_us"].values()) == pytest.approx(found["elapsed_us"])
+        assert process["parts_us"]["compute"] == 250
+        assert process["operations"]["fetch"] == 3
+    assert found["parts_us"]["fetch"] > 0
+    assert found["misses"]["count"] == found["misses"]["kept"] > 0
+    assert sum(node["counts"]["lookups"] for node in found["nodes"]) == found["total"]["lookups"]
+
+
+def test_designs_side_by_side_and_apart_are_the_same(path, capsys):
+    together = as_json(["simulate", path, "--design", "utlb", "--design", "mini"], capsys)
+    apart = as_json(["simulate", path, "--design", "mini"], capsys)
+
+    assert together["results"][1] == apart["results"][0]
+
+
+def test_all_of_the_catalog_where_none_is_named(path, capsys):
+    found = as_json(["simulate", path], capsys)
+
+    assert {each["design"]["name"] for each in found["results"]} == set(design_names()) - {
+        "via-static"
+    }
+    assert [line.split(":")[0] for line in found["skipped"]] == ["via-static"]
+
+
+def test_settings_and_platforms_apply(path, capsys):
+    words = ["simulate", path, "--design", "utlb"]
+    usual = as_json(words, capsys)["results"][0]
+    small = as_json([*words, "--set", "entries=1", "--platform", "utlb-prototype"], capsys)
+
+    assert small["results"][0]["total"]["ni_misses"] > usual["total"]["ni_misses"]
+    assert small["results"][0]["elapsed_us"] > usual["elapsed_us"]
+
+
+def test_every_heading_is_explained(path, capsys):
+    assert main(["simulate", path, "--design", "mini", "--explain"]) == 0
+
+    said = capsys.readouterr().out
+    assert "all the program's computing, as one processor would do it" in " ".join(said.split())
+
+
+def test_what_a_trace_leaves_out_is_told(tmp_path, capsys):
+    where = tmp_path / "t.program.parquet"
+    write_program(where, made(left_out=["the weather"]))
+
+    assert main(["simulate", str(where), "--design", "vmmc-static"]) == 0
+    assert "the weather" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--requests", "3"], ["--timed"], ["--window", "4"]])
+def test_options_of_request_traces_are_refused(path, words, capsys):
+    assert main(["simulate", path, "--design", "utlb", *words]) == 2
+
+    said = capsys.readouterr().err
+    assert f"{words[0]} is for request traces" in said
+    assert said.count("\n") == 1
+
+
+def test_a_program_that_does_not_end_is_one_line(tmp_path, capsys):
+    trace = ProgramBuilder(ProgramMetadata(nodes_of_processes=[0, 1], memory_bytes=64))
+    trace.add(0, Operation.RECEIVE, peer=1, name=5, length=8)
+    trace.add(1, Operation.COMPUTE, duration_ns=10)
+    where = tmp_path / "t.program.parquet"
+    write_program(where, trace.trace())
+
+    assert main(["simulate", str(where), "--design", "utlb"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "process 0, row 0 (RECEIVE of tag 5 from process 1)" in said
+
+
+def test_a_way_that_programs_are_not_timed_over_is_one_line(path, capsys):
+    words = ["simulate", path, "--design", "vmmc-static", "--set", "way=edt"]
+
+    assert main([*words, "--platform", "mini-cluster"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_another_name_holds_a_program_as_well(path, tmp_path, capsys):
+    other = tmp_path / "other.parquet"
+    other.write_bytes(Path(path).read_bytes())
+
+    same = as_json(["simulate", str(other), "--design", "utlb"], capsys)
+
+    assert same["results"] == as_json(["simulate", path, "--design", "utlb"], capsys)["results"]
+
+
+def test_the_library_takes_a_path_and_a_trace(path):
+    by_path, by_trace = ns.simulate(path, "utlb"), ns.simulate(made(), "utlb")
+
+    assert by_path.as_json()["results"] == by_trace.as_json()["results"]
+    assert by_path.table("designs").num_rows == 1
+    [found] = by_path.found.found
+    assert sum(by_path.table("times")["part_ps"].to_pylist()) == 2 * found.elapsed_ps
+    assert "<table" in by_path._repr_html_()
+    with pytest.raises(SimulationError, match="--window is for request traces"):
+        ns.simulate(path, "utlb", window=2)
+
+
+def test_it_says_how_far_it_is(path, monkeypatch):
+    told = []
+
+    class Spy(progress._Lines):
+        def watch(self, done, total):
+            told.append((done, total))
+
+    monkeypatch.setattr(progress, "_Lines", Spy)
+    monkeypatch.setattr(driver, "_EVENTS_AT_ONCE", 50)
+    monkeypatch.setattr(driver, "_INTERPRETED_AT_ONCE", 50)
+
+    assert main(["simulate", path, "--design", "utlb", "--design", "mini"]) == 0
+    heard = [done for done, of in told if of == 32]
+    assert heard[-1] == 32
+    assert sorted(heard) == heard
+    assert len(set(heard)) > 4

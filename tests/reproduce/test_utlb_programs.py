@@ -1,0 +1,150 @@
+"""UTLB's tables of FFT, LU and Radix, from these programs at an eighth of the work or less.
+
+Caches and pin limits are as much smaller as the pages that a node uses.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+from program_samples import REDUCED, printed_row, reduced_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIZES = [1024, 2048, 4096, 8192, 16384]
+NEAR = 0.10  # events per lookup, of the printed ones
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the programs' traces are kept from test to test."""
+    return tmp_path_factory.mktemp("programs")
+
+
+@pytest.mark.requirement("UT-84", weak="two of the seven, as theirs grows with the problem alone")
+@pytest.mark.parametrize("label", ["FFT", "LU"])
+def test_a_node_uses_as_many_pages_as_table_3_prints(label: str, folder: Path) -> None:
+    [row] = reduced_rows(folder, label, "table3")
+    printed = printed_row("table3", label)
+    grown = REDUCED[label].reduction
+
+    assert grown * row["footprint_by_process_pages"] == pytest.approx(
+        printed["footprint_by_process_pages"], rel=0.25
+    )
+    assert grown * row["communication_lookups"] == pytest.approx(
+        printed["communication_lookups"], rel=0.5
+    )
+    assert row["footprint_pages"] <= row["footprint_by_process_pages"]
+
+
+@pytest.mark.requirement("UT-84", "UT-85")
+@pytest.mark.parametrize("label", ["FFT", "LU", "Radix"])
+def test_pages_by_process_are_the_check_misses_without_a_limit(label: str, folder: Path) -> None:
+    [used] = reduced_rows(folder, label, "table3")
+    first, *_ = reduced_rows(folder, label, "table4")
+
+    by_lookup = used["footprint_by_process_pages"] / used["communication_lookups"]
+    assert first["check_misses_utlb_per_lookup"] == pytest.approx(by_lookup, rel=1e-9)
+
+
+@pytest.mark.requirement("UT-85")
+@pytest.mark.parametrize(("label", "sizes"), [("FFT", SIZES[:-1]), ("LU", SIZES)])
+def test_every_second_lookup_of_fft_and_lu_misses(
+    label: str, sizes: list[int], folder: Path
+) -> None:
+    rows = {row["cache_entries"]: row for row in reduced_rows(folder, label, "table4")}
+
+    for entries in sizes:
+        printed = printed_row("table4", label, cache_entries=entries)
+        for measure in ("ni_misses_utlb_per_lookup", "ni_misses_intr_per_lookup"):
+            assert rows[entries][measure] == pytest.approx(printed[measure], abs=NEAR)
+    for row in rows.values():
+        assert row["unpins_utlb_per_lookup"] == 0 < row["unpins_intr_per_lookup"]
+        assert row["check_misses_utlb_per_lookup"] <= row["ni_misses_intr_per_lookup"]
+
+
+@pytest.mark.requirement("UT-86")
+def test_fft_comes_back_to_pages_that_the_limit_made_it_unpin(folder: Path) -> None:
+    printed = printed_row("table5", "FFT", cache_entries=1024)
+    rows = reduced_rows(folder, "FFT", "table5")
+
+    for row in rows:
+        free = row["check_misses_without_limit_per_lookup"]
+        assert row["check_misses_utlb_per_lookup"] > 1.4 * free
+        for measure in ("check_misses_utlb_per_lookup", "unpins_utlb_per_lookup"):
+            assert row[measure] == pytest.approx(printed[measure], abs=NEAR)
+
+
+@pytest.mark.requirement("UT-86")
+def test_lu_unpins_for_good_what_it_needs_once(folder: Path) -> None:
+    for row in reduced_rows(folder, "LU", "table5"):
+        free = row["check_misses_without_limit_per_lookup"]
+        assert row["check_misses_utlb_per_lookup"] == pytest.approx(free, rel=0.02)
+        assert row["unpins_utlb_per_lookup"] > 0.2
+
+
+def pinning(folder: Path, label: str) -> tuple[float, float]:
+    """Cost of pinning and unpinning by lookup, one page at a time and with 16 ahead."""
+    [row] = reduced_rows(folder, label, "table7")
+    one, many = (
+        row[f"pin_{pages}_us_per_lookup"] + row[f"unpin_{pages}_us_per_lookup"]
+        for pages in ("1_page", "16_pages")
+    )
+    return one, many
+
+
+@pytest.mark.requirement("UT-92", "UT-91")
+def test_fft_gets_much_worse_with_sixteen_pages_pinned_ahead_and_lu_better(folder: Path) -> None:
+    one, many = pinning(folder, "FFT")
+    assert many > 3 * one
+
+    one, many = pinning(folder, "LU")
+    assert many < one / 2
+    [row] = reduced_rows(folder, "LU", "table7")
+    assert row["pin_1_page_us_per_lookup"] == pytest.approx(12.0, abs=2.7)
+
+
+@pytest.mark.requirement("UT-92")
+def test_fft_unpins_what_it_never_used(folder: Path) -> None:
+    [row] = reduced_rows(folder, "FFT", "table7")
+
+    assert row["unpin_16_pages_us_per_lookup"] > row["pin_16_pages_us_per_lookup"]
+    assert row["unpin_16_pages_us_per_lookup"] > 8 * row["unpin_1_page_us_per_lookup"]
+
+
+@pytest.mark.requirement("UT-88")
+@pytest.mark.parametrize("label", ["FFT", "LU", "Radix"])
+def test_without_the_offset_the_processes_of_a_node_want_the_same_entries(
+    label: str, folder: Path
+) -> None:
+    for row in reduced_rows(folder, label, "table8"):
+        direct = row["direct_ni_misses_per_lookup"]
+        assert row["direct_nohash_ni_misses_per_lookup"] > direct + 0.1
+        for ways in ("two_way", "four_way"):
+            assert row[f"{ways}_ni_misses_per_lookup"] > direct - 0.09
+
+
+@pytest.mark.requirement("UT-89")
+@pytest.mark.parametrize("label", ["LU", "Radix"])
+def test_most_misses_are_first_uses_and_the_others_get_fewer(label: str, folder: Path) -> None:
+    rows = reduced_rows(folder, label, "figure7")
+
+    others = [row["capacity_per_lookup"] + row["conflict_per_lookup"] for row in rows]
+    assert all(before >= after for before, after in pairwise(others))
+    for row in rows[2:]:
+        assert row["compulsory_per_lookup"] > row["ni_misses_per_lookup"] / 2
+
+
+@pytest.mark.requirement("UT-90")
+def test_radix_misses_less_the_more_a_miss_fetches_while_the_cache_is_small(folder: Path) -> None:
+    rows = reduced_rows(folder, "Radix", "figure8")
+
+    for entries in SIZES:
+        misses = [row["ni_misses_per_lookup"] for row in rows if row["cache_entries"] == entries]
+        costs = [row["cost_us_per_lookup"] for row in rows if row["cache_entries"] == entries]
+        assert misses[0] > misses[1] > misses[2]
+        assert min(misses) > 0.5  # first uses, which nobody has pinned, are not fetched ahead
+        assert max(costs) < 1.06 * min(costs)  # pinning is most of it

@@ -1,0 +1,152 @@
+"""``nicscope rcache``: libraries' caches of registrations over traces."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import nicscope as ns
+from nicscope.cli.app import main
+from nicscope.config.registration import load_registration_costs, registration_names
+from nicscope.errors import NicscopeError, PlatformError
+from oracle.registration_cache import Cache
+
+
+def table(ranges, pids=None):
+    count = len(ranges)
+    return pa.table(
+        {
+            "time_ns": pa.array(range(count), pa.int64()),
+            "node": pa.array([0] * count, pa.int32()),
+            "pid": pa.array(pids or [7] * count, pa.int32()),
+            "op": ["send"] * count,
+            "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
+            "length": pa.array([size for _, size in ranges], pa.uint32()),
+        }
+    )
+
+
+def counted(trace, **options):
+    return ns.rcache(trace, **options).as_json()["libraries"]
+
+
+def test_a_key_that_is_exact_never_comes_again_and_a_page_comes_512_times():
+    strided = [(0x10000 + 8 * place, 4) for place in range(2_048)]
+
+    exact, page, merge = counted(table(strided))
+
+    assert (exact["hits"], exact["registrations"]) == (0, 2_048)
+    assert (page["hits"], page["registrations"]) == (2_044, 4)
+    assert (merge["hits"], merge["registrations"]) == (1_792, 256)  # cache lines
+
+
+def test_each_process_has_a_cache_of_its_own_and_each_is_the_twins():
+    rng = np.random.default_rng(5)
+    ranges = [
+        (int(begin), int(size))
+        for begin, size in zip(
+            rng.integers(4096, 80_000, 400), rng.integers(1, 9_000, 400), strict=True
+        )
+    ]
+    pids = rng.integers(1, 4, 400).tolist()
+
+    found = counted(table(ranges, pids), policy="page,merge", entries="2,8", most_bytes=40_000)
+
+    rules = [(4096, False, 2), (4096, False, 8), (64, True, 2), (64, True, 8)]
+    for (alignment, merges, entries), one in zip(rules, found, strict=True):
+        twins = {pid: Cache(alignment, merges, entries, 40_000) for pid in set(pids)}
+        for pid, (begin, size) in zip(pids, ranges, strict=True):
+            twins[pid].use(begin, size)
+        for name, of in (
+            ("hits", "hits"),
+            ("registrations", "registrations"),
+            ("registered_bytes", "registered"),
+            ("evicted", "evicted"),
+            ("overlapped", "overlapped"),
+            ("uncached", "uncached"),
+        ):
+            assert one[name] == sum(getattr(twin, of) for twin in twins.values()), name
+
+
+def test_what_registering_takes_is_counts_times_costs():
+    costs = load_registration_costs("connectx")
+
+    [one] = counted(table([(0x10000, 9_000), (0x10000, 10), (0x40000, 1)]), policy="page")
+
+    for end, name in enumerate(("registration_us_low", "registration_us_high")):
+        total = (
+            3 * costs.each("lookup")[end]
+            + 2 * costs.each("region")[end]
+            + 4 * (costs.each("pin")[end] + costs.each("entry")[end])
+        )
+        assert one[name] == pytest.approx(total / 3)
+
+
+def test_the_answer_names_what_costs_least_and_what_thrashes():
+    ring = [(0x10000 + 4096 * (place % 8), 64) for place in range(400)]
+
+    told = " ".join(ns.rcache(table(ring), policy="page", entries="4,16").summary())
+
+    assert "at most 16 regions costs least: 98.0 % of requests" in told
+    assert "at most 4 regions thrashes: it registers 400 times and deregisters 396" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"policy": "pages"}, "--policy: no 'pages'; did you mean 'page'"),
+        ({"entries": "0"}, "--entries must be none, numbers from 1"),
+        ({"entries": "8..4"}, "--entries: 8 is more than 4"),
+        ({"align": "3"}, "--align must be a power of two, got 3"),
+        ({"most_bytes": "much"}, "--bytes must be bytes"),
+        ({"costs": "connecty"}, "no registration 'connecty'; did you mean 'connectx'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_the_trace_is_read(options, said):
+    with pytest.raises(NicscopeError) as caught:
+        ns.rcache("no-such-file.parquet", **options)
+    assert said in str(caught.value)
+
+
+def test_the_command_prints_json_and_keeps_its_table(tmp_path, capsys):
+    words = ["rcache", "bundled:redis_server", "--policy", "page", "--entries", "64"]
+
+    assert main([*words, "--json", "--out", str(tmp_path / "found")]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["libraries"][0]["lookups"] == found["trace"]["requests"]
+    assert found["repeat"]["command"][:3] == ["nicscope", "rcache", "bundled:redis_server"]
+    assert (tmp_path / "found" / "caches.parquet").exists()
+
+
+def test_every_cost_is_stated_or_says_why_it_is_not():
+    for name in registration_names():
+        costs = load_registration_costs(name)
+        assert all(why for why in costs.not_applicable.values())
+        assert set(costs.costs) == set(costs.origins)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no [costs]"),
+        ("[costs]\npins = 1", "unknown key 'pins'; did you mean 'pin'"),
+        ("[costs]\nregion = 3", "costs.region must be a table"),
+        ('[costs]\nregion = { value = 3, unit = "h" }', "unit must be us or ms, got 'h'"),
+        ('[costs]\nregion = { value = [3, 1], unit = "us" }', "the least and the most of it"),
+        ('[costs]\nregion = { value = 3, unit = "us" }', "has no evidence"),
+        (
+            '[costs]\nregion = { value = 3, unit = "us", evidence = "assumed", source = "a" }',
+            "fault is not stated; give it a cost, or say why it has none",
+        ),
+    ],
+)
+def test_costs_of_ones_own_are_checked(tmp_path, text, said):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(PlatformError) as caught:
+        load_registration_costs(path)
+    assert said in str(caught.value)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from functools import partial
 from typing import TYPE_CHECKING
 
 from nicscope.studies.reproduce.keeping import Kept, key_of_traces
 from nicscope.studies.reproduce.mini_programs.runs import Program, Timed
-from nicscope.studies.reproduce.mini_programs.timing import specs, time_cache
+from nicscope.studies.reproduce.mini_programs.timing import specs
+from nicscope.studies.reproduce.mini_programs.worker import timed_apart
 from nicscope.studies.simulating import PS_PER_S
-from nicscope.studies.threads import Stopped, threaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from nicscope.drivers.simulate.traced.program import Program as Rows
     from nicscope.studies.reproduce.traced.applications import Application
     from nicscope.studies.reproduce.traced.measuring import Spec
     from nicscope.studies.reproduce.traced.workloads import Ran
+
+    Work = Callable[[Path, Sequence[Spec], int], Iterator[tuple[Spec, Timed]]]
 
 WORKERS = min(os.cpu_count() or 1, 2)  # at once: each has the memory of four hosts
 
@@ -29,21 +30,21 @@ def time_programs(
     ran: Ran,
     watch: Callable[[int, int], None] | None = None,
     kept: Kept | None = None,
-    work: Callable[[Rows, Spec], Timed] = time_cache,
+    work: Work = timed_apart,
 ) -> Mapping[str, Program]:
     """All runs of each application.
 
     What ``kept`` has is not run again; a run is kept by what its program trace holds and by its
     design as soon as it is over.  ``watch`` hears how many runs are over of how many.
-    Errors: ``TraceError`` for a program trace that cannot be read, and those of ``time_design``.
+    Errors: ``TraceError`` for a program trace that cannot be read, and those of ``time_cache``.
     """
     kept = Kept() if kept is None else kept
     asked = specs(ran.reduction)
     done, every = 0, len(asked) * len(applications)
 
-    def over() -> None:
+    def over(runs: int) -> None:
         nonlocal done
-        done += 1
+        done += runs
         if watch is not None:
             watch(done, every)
 
@@ -51,41 +52,26 @@ def time_programs(
 
 
 def _time(
-    one: Application,
-    asked: Sequence[Spec],
-    kept: Kept,
-    over: Callable[[], None],
-    work: Callable[[Rows, Spec], Timed],
+    one: Application, asked: Sequence[Spec], kept: Kept, over: Callable[[int], None], work: Work
 ) -> Program:
     from nicscope.studies.timing import program_of
     from nicscope.traces.programs.reader import read_program
 
     assert one.program is not None
+    alone_ps = program_of(read_program(one.program)).compute_ps
     content = key_of_traces(["timed"], [(one.name, one.program)])
-    rows = program_of(read_program(one.program))
-    found: dict[Spec, Timed] = {}
-    for spec in asked:
-        before = kept.get(_key(content, spec))
-        if before is not None:
-            found[spec] = Timed.of_json(before)
-            over()
+    before = {spec: kept.get(_key(content, spec)) for spec in asked}
+    found = {spec: Timed.of_json(told) for spec, told in before.items() if told is not None}
+    over(len(found))
     todo = [spec for spec in asked if spec not in found]
     # Static tables run first: by them one sees what is wrong with a program.
-    for spec, timed in threaded(todo, partial(_run, work, rows), WORKERS):
+    for spec, timed in work(one.program, todo, WORKERS) if todo else ():
         kept.put(_key(content, spec), timed.to_json())
         found[spec] = timed
-        over()
+        over(1)
     static, *caches = (found[spec] for spec in asked)
-    return Program(rows.compute_ps / PS_PER_S, static, caches)
+    return Program(alone_ps / PS_PER_S, static, caches)
 
 
 def _key(content: str | None, spec: Spec) -> str:
     return json.dumps([content, *spec])
-
-
-def _run(
-    work: Callable[[Rows, Spec], Timed], rows: Rows, spec: Spec, stop: Callable[[], bool]
-) -> Timed:
-    if stop():
-        raise Stopped
-    return work(rows, spec)

@@ -1,0 +1,333 @@
+"""MiNI's programs, really run: what is looked up for them, and the grid of their timed runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from mini_program_samples import timed
+from numba.core import config
+
+from nicscope.errors import SimulationError, StudyError
+from nicscope.studies.application_programs import write_application_program
+from nicscope.studies.applications import placed, run_application
+from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
+from nicscope.studies.reproduce.keeping import Kept
+from nicscope.studies.reproduce.mini_programs.grid import time_programs
+from nicscope.studies.reproduce.mini_programs.misses import EIGHT
+from nicscope.studies.reproduce.mini_programs.runs import STATIC_ENTRIES
+from nicscope.studies.reproduce.mini_programs.times import rank_correlation
+from nicscope.studies.reproduce.mini_programs.timing import STATIC, specs
+from nicscope.studies.reproduce.mini_programs.traffic import both_ends
+from nicscope.studies.reproduce.mini_programs.worker import timed_apart
+from nicscope.studies.reproduce.traced import TIMED
+from nicscope.studies.reproduce.traced.applications import Application
+from nicscope.studies.reproduce.traced.mini import POINTS
+from nicscope.studies.reproduce.traced.programs import run_programs
+from nicscope.studies.reproduce.traced.workloads import (
+    PAPER,
+    SMALL,
+    WORKLOADS,
+    Program,
+    Ran,
+    Workload,
+)
+from nicscope.traces.programs.reader import read_program
+from nicscope.traces.programs.schema import Operation
+from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import Op
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from nicscope.studies.applications import ApplicationRun
+    from nicscope.studies.reproduce.mini_programs.runs import Timed
+    from nicscope.studies.reproduce.traced.measuring import Spec
+
+MINI = WORKLOADS["mini"]
+PLACEMENT = placed(MINI.nodes, MINI.processes)
+NEEDS_COMPILER = pytest.mark.skipif(
+    bool(config.DISABLE_JIT), reason="takes minutes without the compiler"
+)
+TINY = Workload(
+    (Program("FFT", "fft", "4K", "16K"), Program("Radix", "radix", "16K", "32K")),
+    nodes=4,
+    processes=2,
+    reduction=8,
+    served=True,
+)
+
+
+@pytest.fixture(scope="module")
+def radix() -> ApplicationRun:
+    return run_application("radix", "64K", PLACEMENT)
+
+
+def test_the_programs_are_the_papers_eight_on_its_four_nodes_of_two_processors() -> None:
+    assert {one.label for one in MINI.programs} == set(EIGHT)
+    assert (MINI.nodes, MINI.processes) == (4, 2)
+    assert MINI.served
+
+
+@pytest.mark.requirement("MI-55", "MI-53")
+def test_both_ends_of_a_real_programs_transfers_are_looked_up(radix: ApplicationRun) -> None:
+    columns = {name: column[~radix.columns["initial"]] for name, column in radix.columns.items()}
+
+    found = both_ends(columns)
+
+    counts = {op: int((found["op"] == op).sum()) for op in Op}
+    assert counts[Op.READ] == counts[Op.SERVE_READ] == radix.fetches > 0
+    assert counts[Op.WRITE] == counts[Op.SERVE_WRITE] == radix.diffs > 0
+    # What asks for a page is a descriptor, and no buffer.
+    assert counts[Op.SEND] == counts[Op.RECV] == 0
+    asked, served = ({name: column[at::2] for name, column in found.items()} for at in (0, 1))
+    assert np.array_equal(asked["node"], served["peer"])
+    assert np.array_equal(asked["peer"], served["node"])
+    assert np.array_equal(asked["address"], served["address"])
+    # A process of its own exports the pages at home: whoever fetches them, they are looked up once.
+    assert set(asked["pid"].tolist()) == {0, 1}
+    assert set(served["pid"].tolist()) == {2}
+
+
+@pytest.mark.requirement("MI-55")
+def test_programs_are_kept_with_what_is_served_and_with_what_they_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [fft, _] = run_programs(TINY, SMALL, tmp_path)
+
+    assert fft.trace.path is not None
+    ops = open_trace(fft.trace.path).read().op
+    assert (ops == Op.SERVE_READ).sum() == (ops == Op.READ).sum() > 0
+    assert fft.program is not None
+    fetches = (read_program(fft.program).operation == Operation.FETCH).sum()
+    assert fetches == (ops == Op.READ).sum()
+
+    begun = []
+
+    def run(name: str, *given: Any, **named: Any) -> ApplicationRun:
+        begun.append(name)
+        return run_application(name, *given, **named)
+
+    monkeypatch.setattr("nicscope.studies.reproduce.traced.programs.run_application", run)
+    run_programs(TINY, SMALL, tmp_path)
+    assert begun == []
+    fft.program.unlink()
+    run_programs(TINY, SMALL, tmp_path)
+    assert begun == ["fft"]
+
+
+# --- the grid -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def application(tmp_path: Path) -> Application:
+    run = run_application("fft", "1K", PLACEMENT)
+    path = tmp_path / "fft.program.parquet"
+    write_application_program(run, path)
+    return Application("FFT", None, None, path)  # type: ignore[arg-type]
+
+
+def test_every_cache_of_table_iii_is_run_and_static_tables_before_them() -> None:
+    asked = specs(1)
+
+    assert asked[0] == STATIC == ("vmmc-static", f"entries={STATIC_ENTRIES}")
+    assert asked[1:] == [
+        ("mini", f"entries={entries}", f"line={line}", f"ways={ways}")
+        for entries, line, ways in POINTS
+    ]
+    assert specs(8)[1] == ("mini", "entries=1024", "line=8", "ways=2")
+    assert specs(8)[0] == STATIC
+
+
+def place_of(spec: Spec) -> int:
+    """Which of the 37 it is, however large the caches are."""
+    return next(asked.index(spec) for asked in map(specs, (1, 8)) if spec in asked)
+
+
+class Pretended:
+    """Runs that take no time, of which the one at ``fails`` is interrupted."""
+
+    def __init__(self, fails: int = -1) -> None:
+        self.asked: list[Spec] = []
+        self.fails = fails
+
+    def __call__(
+        self, program: Path, asked: Sequence[Spec], workers: int
+    ) -> Iterator[tuple[Spec, Timed]]:
+        assert program.exists()
+        assert workers >= 1
+        for place, spec in enumerate(asked):
+            if place == self.fails:
+                raise KeyboardInterrupt
+            self.asked.append(spec)
+            yield spec, timed(1.0 + place_of(spec), 2.0)
+
+
+def test_a_run_that_is_kept_is_not_run_again_and_an_interrupted_grid_goes_on(
+    application: Application,
+) -> None:
+    kept, steps = Kept(), []
+    ran = Ran(PAPER, 1)
+    with pytest.raises(KeyboardInterrupt):
+        time_programs([application], ran, None, kept, Pretended(fails=5))
+    # What is kept has been through JSON.
+    kept.found = json.loads(json.dumps(kept.found))
+    rest = Pretended()
+
+    found = time_programs([application], ran, lambda *at: steps.append(at), kept, rest)
+
+    assert rest.asked == specs(1)[5:]
+    assert steps == [(done, 37) for done in range(5, 38)]
+    assert found["FFT"].static == timed(1.0, 2.0)
+    assert [run.seconds for run in found["FFT"].caches] == [2.0 + place for place in range(36)]
+    none = Pretended()
+    assert time_programs([application], ran, None, kept, none) == found
+    assert none.asked == []
+
+
+def test_another_programs_runs_and_smaller_caches_are_others(application: Application) -> None:
+    kept = Kept()
+    time_programs([application], Ran(PAPER, 1), None, kept, Pretended())
+    other = Pretended()
+    assert application.program is not None
+    more = application.program.with_name("more.program.parquet")
+    write_application_program(run_application("fft", "4K", PLACEMENT), more)
+
+    time_programs([application._replace(program=more)], Ran(PAPER, 1), None, kept, other)
+
+    assert len(other.asked) == 37
+
+
+@pytest.mark.requirement("MI-56")
+def test_one_processor_takes_what_all_processes_compute(application: Application) -> None:
+    found = time_programs([application], Ran(PAPER, 1), None, None, Pretended())["FFT"]
+
+    assert application.program is not None
+    trace = read_program(application.program)
+    computing = trace.duration_ns[trace.operation == Operation.COMPUTE].sum()
+    assert found.alone_seconds == pytest.approx(computing / 1e9)
+    assert found.rows()[0]["speed_up"] == pytest.approx(computing / 1e9 / 2)
+
+
+def test_what_a_process_of_its_own_refuses_is_refused_here(application: Application) -> None:
+    assert application.program is not None
+    small: Spec = ("vmmc-static", "entries=2")
+
+    with pytest.raises(SimulationError, match="larger table"):
+        list(timed_apart(application.program, [small], 2))
+
+
+def test_a_process_that_ends_is_told_of(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"timed vmmc-static entries=65536 ended"):
+        list(timed_apart(tmp_path / "none.program.parquet", [STATIC], 1))
+
+
+@NEEDS_COMPILER
+@pytest.mark.requirement("MI-56", "MI-57", "MI-58")
+def test_the_more_a_real_program_misses_the_slower_it_is_and_static_tables_are_fastest(
+    tmp_path: Path,
+) -> None:
+    applications = [
+        Application(one, None, None, tmp_path / f"{one}.program.parquet")  # type: ignore[arg-type]
+        for one in ("fft", "radix")
+    ]
+    for one, size in zip(applications, ("64K", "64K"), strict=True):
+        assert one.program is not None
+        write_application_program(run_application(one.name, size, PLACEMENT), one.program)
+
+    found = time_programs(applications, Ran(SMALL, 8))
+
+    for runs in found.values():
+        times = runs.grid(lambda run: run.seconds)
+        assert runs.static.misses == 0
+        assert {run.lookups for run in runs.caches} == {runs.static.lookups}
+        assert times.min() > runs.static.seconds > runs.alone_seconds / 8
+        assert rank_correlation(runs.grid(lambda run: run.missing), runs.speed_ups) < -0.7
+        for run in runs.caches:
+            # Every miss was served once, but for one of a node that the program's end came before;
+            # so is a page whose entry is there without a frame, which is no miss.
+            assert run.processings.many == run.delays.many
+            assert abs(run.misses - run.delays.many) <= MINI.nodes
+            least = run.processings.percentiles[0]
+            assert least is not None
+            assert least >= 5.0 - 1e-6
+
+
+# --- in reproduce ---------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("MI-56", "MI-57")
+def test_figures_6_and_7_run_by_name_and_hold_their_statements_at_the_papers_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(WORKLOADS, "mini", TINY._replace(programs=_all_as_fft()))
+    monkeypatch.setattr(
+        "nicscope.studies.reproduce.traced.programs.store.folder", lambda: tmp_path / "entries"
+    )
+    monkeypatch.setattr(
+        "nicscope.studies.reproduce.mini_programs.grid.time_programs",
+        lambda applications, ran, watch, kept: time_programs(
+            applications, ran, watch, kept, Pretended()
+        ),
+    )
+    wanted = ["/".join(pair) for pair in sorted(TIMED)]
+    found = reproduce(wanted, programs=PAPER)
+
+    study(found, wanted, programs=PAPER)
+
+    told = {(one.id, one.name) for one in found.shapes}
+    items = load_papers()["mini"].items
+    assert told == {(name, shape.id) for _, name in TIMED for shape in items[name].shapes}
+    assert {table.id: len(table.rows) for table in found.tables} == {
+        name: 36 * 8 for _, name in TIMED
+    }
+    assert found.baselines.keys() == set(wanted)
+
+    small = reproduce(wanted)
+    study(small, wanted)
+    assert small.shapes == []  # they mean nothing at other sizes
+    assert len(small.tables) == 3
+
+
+def _all_as_fft() -> tuple[Program, ...]:
+    return tuple(Program(one.label, "fft", "1K", "1K") for one in MINI.programs)
+
+
+def test_what_is_timed_takes_no_traces_of_requests() -> None:
+    papers = load_papers()
+
+    assert ("mini", "figure6") not in plan(papers, ["mini"], traced=True).studies
+    with pytest.raises(StudyError, match=r"mini/figure6 takes no --trace"):
+        plan(papers, ["mini/figure6"], traced=True)
+
+
+@pytest.mark.parametrize("name", [name for _, name in sorted(TIMED)])
+def test_each_table_is_drawn_once_with_every_program(name: str) -> None:
+    from mini_program_samples import eight_programs
+
+    from nicscope.reports.figures.studies import draw_study
+    from nicscope.studies.reproduce.harness import find_study
+
+    rows: list[dict[str, Any]] = [
+        {"application": label, **row}
+        for label, one in eight_programs().items()
+        for row in one.rows()
+    ]
+
+    class Table:
+        paper, id = "mini", name
+
+    Table.rows = rows  # type: ignore[attr-defined]
+    [(ending, figure)] = draw_study(Table())  # type: ignore[arg-type]
+
+    assert ending == ""
+    words = {text.get_text() for axes in figure.axes for text in axes.texts}
+    words |= {axes.get_title(loc="left") for axes in figure.axes}
+    words |= {label.get_text() for axes in figure.axes for label in axes.get_xticklabels()}
+    words |= {label.get_text() for axes in figure.axes for label in axes.get_yticklabels()}
+    assert set(EIGHT) <= words
+    study = find_study("mini", name)
+    assert all(measure in rows[0] for measure in study.layout.measures)

@@ -18,7 +18,7 @@ class ShownMachineApplication(Report):
     """A program's run on simulated machines."""
 
     found: MachineApplicationRun
-    topic = "apps"
+    topic = "program"  # whose tables of NICs these are
 
     def summary(self) -> list[str]:
         """That it is right, and what it took."""
@@ -32,11 +32,13 @@ class ShownMachineApplication(Report):
         ]
 
     def parts(self) -> Iterator[Printed]:
-        """Tables: what the NICs did, node by node."""
+        """Tables: what the processes did together, and what the NICs did for that, node by node."""
         from rich.text import Text
 
         found = self.found
         yield Text(f"{found.name}, {found.size}, on {found.report.title()}", style="bold")
+        yield Text()
+        yield _in_all(found)
         for table in found.report.tables():
             yield Text()
             yield Rows(table.title, table.headings, table.cells, left=())
@@ -45,3 +47,13 @@ class ShownMachineApplication(Report):
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield what each node did."""
         yield "nodes", self.found.report.table()
+
+
+def _in_all(found: MachineApplicationRun) -> Rows:
+    nodes, each = found.placement.nodes, found.placement.processes
+    counts = [nodes * each, nodes, found.fetches, found.initial_copies, found.diffs]
+    cells = [f"{count:,}" for count in counts]
+    headings = ["processes", "nodes", "fetches", "first copies", "diffs"]
+    return Rows(
+        "In all", [*headings, "virtual ms"], [[*cells, f"{found.milliseconds:,.3f}"]], left=()
+    )

@@ -147,6 +147,7 @@ def test_a_small_cache_misses_in_later_calls_too():
     assert run("vmmc", 2, ("broadcast", "tree"), 20_000, design=small).misses[1] > 20
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_no_collective_is_below_its_bound(interface):
     measured = alpha_beta(Machine(interface))

@@ -55,8 +55,7 @@ def test_several_steps_are_right():
 def test_a_result_that_is_wrong_is_told():
     program = made(10, Placement(2, 1))
     run = run_of(program, Placement(2, 1))
-    for domain in run.coherence.domains:
-        program.layout.arrays["fields"].in_bytes(domain.memory)[13] += 1
+    run.array(program.layout.arrays["fields"])[13] += 1
 
     with pytest.raises(SimulationError, match="ocean: the result is wrong: layer 0"):
         program.check(run)

@@ -63,8 +63,7 @@ def test_one_run_is_like_another():
 def test_a_result_that_is_wrong_is_told(array, said):
     program = made(4)
     run = run_of(program, Placement(2, 2))
-    for domain in run.coherence.domains:
-        program.layout.arrays[array].in_bytes(domain.memory)[:] += 1
+    run.array(program.layout.arrays[array])[:] += 1
 
     with pytest.raises(SimulationError, match=f"raytrace: the result is wrong: .*{said}"):
         program.check(run)

@@ -47,8 +47,7 @@ def test_the_result_is_right(name, placement, private):
 def test_a_result_that_is_wrong_is_told(name):
     program = MAKERS[name](4)
     run = run_of(program, Placement(2, 2))
-    for domain in run.coherence.domains:
-        domain.memory.view("uint32")[:, 5] ^= 1 << 18
+    run.memory.view("uint32")[:, 5] ^= 1 << 18
 
     with pytest.raises(SimulationError, match=f"{name}: the result is wrong"):
         program.check(run)

@@ -70,13 +70,11 @@ def test_a_result_that_is_wrong_is_told(name):
     run = run_of(program, Placement(2, 1))
     array = program.layout.arrays["molecules" if name == "water-nsquared" else "links"]
     sums = program.layout.arrays["sums"]
-    for domain in run.coherence.domains:
-        sums.in_bytes(domain.memory)[1] += 1e-3
+    run.array(sums)[1] += 1e-3
 
     with pytest.raises(SimulationError, match=f"{name}: the result is wrong: the potential"):
         program.check(run)
-    for domain in run.coherence.domains:
-        array.in_bytes(domain.memory)["terms"][3, 0, 1, 1] += 1e-6
+    run.array(array)["terms"][3, 0, 1, 1] += 1e-6
     with pytest.raises(SimulationError, match=f"{name}: the result is wrong: a molecule is off"):
         program.check(run)
 
@@ -131,8 +129,7 @@ def test_a_molecule_that_leaves_its_cell_goes_to_the_others_list_under_locks(mon
 def test_a_molecule_in_no_list_is_told():
     program = MAKERS["water-spatial"](2)
     run = run_of(program, Placement(2, 1))
-    for domain in run.coherence.domains:
-        program.layout.arrays["cells"].in_bytes(domain.memory)[5] = 0
+    run.array(program.layout.arrays["cells"])[5] = 0
 
     with pytest.raises(SimulationError, match="a molecule is not in the list of its cell"):
         program.check(run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -343,3 +345,21 @@ def test_an_origin_may_be_plain_text(tmp_path, key):
 )
 def test_metadata_that_makes_no_sense_is_refused(tmp_path, text, complaint):
     assert complaint in refusal(with_metadata(tmp_path / "t.parquet", text))
+
+
+def test_readers_that_are_given_up_wait_for_nobody_and_leave_no_threads(tmp_path, monkeypatch):
+    """As they may be wherever garbage is collected: while a thread begins, which holds locks."""
+    write_trace(tmp_path / "t.parquet", rows(5000), TraceMetadata())
+
+    def waits(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(threading.Thread, "join", waits)
+    many = []
+    for _ in range(9):
+        batches = open_trace(tmp_path / "t.parquet").batches(max_rows=10)
+        next(batches)
+        batches.close()
+        many.append(threading.active_count())
+
+    assert max(many) <= many[0] + 1

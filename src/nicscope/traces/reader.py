@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from nicscope.inputs import Input
 
 BATCH_ROWS = 1 << 17  # about 5 MB of columns: still in the cache when the consumer gets them
+DECODERS = 2  # of batches ahead, however many traces are read at once
 
 
 class Trace:
@@ -133,19 +136,31 @@ class _Table:
         return iter(batches)
 
 
+@cache
+def _decoder() -> ThreadPoolExecutor:
+    """Threads of this process that decode for all readers.
+
+    A reader that had its own would wait for its end wherever the garbage collector finds it, which
+    may be where the interpreter holds the locks that this takes.
+    """
+    return ThreadPoolExecutor(DECODERS, "nicscope-decoder")
+
+
+os.register_at_fork(after_in_child=_decoder.cache_clear)
+
+
 def _read_ahead(batches: Iterator[Any], checker: Checker) -> Iterator[Any]:
     """Decode the next batch while the consumer is busy with this one."""
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        ahead = pool.submit(next, batches, None)
-        while True:
-            try:
-                batch = ahead.result()
-            except DAMAGE as error:
-                raise checker.error(0, f"damaged from here on: {first_line(error)}") from error
-            if batch is None:
-                return
-            ahead = pool.submit(next, batches, None)
-            yield batch
+    ahead = _decoder().submit(next, batches, None)
+    while True:
+        try:
+            batch = ahead.result()
+        except DAMAGE as error:
+            raise checker.error(0, f"damaged from here on: {first_line(error)}") from error
+        if batch is None:
+            return
+        ahead = _decoder().submit(next, batches, None)
+        yield batch
 
 
 def open_trace(source: Path | str | Any) -> Trace:

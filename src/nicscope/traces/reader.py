@@ -180,7 +180,7 @@ def trace_of(source: Input) -> Trace:
     if source.head(len(MAGIC)) != MAGIC:
         raise TraceError(
             f"{source.name}: not a Parquet file; 'nicscope trace convert IN OUT.parquet' makes one "
-            "of strace, lackey, CSV and oracleGeneral files"
+            "of strace, lackey, CSV, oracleGeneral, Mooncake's and GOAL files"
         )
     file = ParquetRows(source, _check_columns, ["op"])
     return _trace(source.name, file.rows, file.metadata, file)

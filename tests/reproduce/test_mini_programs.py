@@ -247,8 +247,8 @@ def test_the_more_a_real_program_misses_the_slower_it_is_and_static_tables_are_f
         assert times.min() > runs.static.seconds > runs.alone_seconds / 8
         assert rank_correlation(runs.grid(lambda run: run.missing), runs.speed_ups) < -0.7
         for run in runs.caches:
-            # Every miss was served, but for one of a node that the program's end came before; so was
-            # what came again and missed again, which counts as a repeated lookup.
+            # Every miss was served, but for one of a node that the program's end came before; so
+            # was what came again and missed again, which counts as a repeated lookup.
             assert run.processings.many == run.delays.many
             assert run.misses - run.delays.many <= MINI.nodes
             least = run.processings.percentiles[0]

@@ -105,7 +105,10 @@ def test_table_5_limits_each_process_to_4_mb(folder: Path, tables: dict[str, Stu
 def test_the_limit_of_table_5_is_1024_pages_of_4_kb() -> None:
     specs = find_study("utlb", "table5").designs(4096).values()
 
-    assert {spec[2] for spec in specs} == {"pin_limit=1024"}
+    limits = [[word for word in spec if word.startswith("pin_limit")] for spec in specs]
+    assert [] in limits  # beside what it prints: programs that may pin all they like
+    assert [limit for limit in limits if limit and limit != ["pin_limit=1024"]] == []
+    assert limits.count(["pin_limit=1024"]) >= len(SIZES)
 
 
 def test_table_7_is_what_replay_prices_per_lookup(
@@ -306,7 +309,8 @@ def test_the_papers_rows_and_columns_are_ours() -> None:
         printed = one.printed(items)
         assert [row["cache_entries"] for row in printed[:5]] == SIZES
         assert len(printed) == 7 * 5
-        assert set(printed[0]) == {"application", "cache_entries", *one.layout.measures}
+        ours = {name for name in one.layout.measures if "without_limit" not in name}
+        assert set(printed[0]) == {"application", "cache_entries", *ours}
     cells = {
         (row["application"], row["cache_entries"]): row
         for row in find_study("utlb", "table5").printed(items)

@@ -52,7 +52,8 @@ def times_without_network(trace: ProgramTrace) -> Times:
     takes[ends] = trace.duration_ns.astype(np.int64)
     waiting = np.bincount(target, minlength=many)
     waiting[ends[missing]] += 1  # for what nobody sends
-    time, waiting = _longest(first, target[order], waiting, takes)
+    time = np.zeros(many, np.int64)
+    _longest(first, target[order], waiting, takes, time, np.empty(many, np.int64))
     reached = waiting[ends] == 0
     return Times(time[begins], time[ends], reached)
 
@@ -143,10 +144,12 @@ def _of_barriers(
 
 
 @kernel
-def _longest(first, targets, waiting, takes):
-    """Latest time of each event and how many it still waits for; each takes its time at its end."""
-    time = np.zeros(waiting.size, np.int64)
-    ready = np.empty(waiting.size, np.int64)
+def _longest(first, targets, waiting, takes, time, ready):
+    """Add to ``time`` the latest of each event; each takes its time at its end.
+
+    ``waiting`` says how many each waits for, and is left with those that never come; ``ready`` is
+    room for as many events.
+    """
     count = 0
     for event in range(waiting.size):
         if waiting[event] == 0:
@@ -164,4 +167,3 @@ def _longest(first, targets, waiting, takes):
             if waiting[target] == 0:
                 ready[count] = target
                 count += 1
-    return time, waiting

@@ -40,8 +40,8 @@ COUNTS = (
     "indirect_lookups",
     "icm_fetches",
     "regions",
-    "registered_pages",
-    "table_bytes",
+    "mtt_entries",
+    "icm_bytes",
 )
 
 

@@ -135,8 +135,8 @@ class Rnic(Scheme):
                 if self.design["indirect"] is not None:
                     parts += self.spanned(*pool, self.design["indirect"] // self.page)
         self.counts["regions"] = len(self.ordinals) + parts
-        self.counts["registered_pages"] = entries
-        self.counts["table_bytes"] = (
+        self.counts["mtt_entries"] = entries
+        self.counts["icm_bytes"] = (
             64 * (len(self.ordinals) + parts) + 8 * self.line * lines + 16 * parts
         )
         self.counts["pin_calls"] = len(self.ordinals) if self.design["indirect"] is None else parts

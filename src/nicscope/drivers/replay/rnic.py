@@ -129,9 +129,9 @@ class RnicNode:
         record["entries_fetched"] = int(record["ni_misses"]) * self._line
         lines, pages, parts = self._registered()
         record["regions"] = self._processes + parts
-        record["registered_pages"] = record["pins"] = record["peak_pinned_pages"] = pages
+        record["mtt_entries"] = record["pins"] = record["peak_pinned_pages"] = pages
         record["pin_calls"] = parts if self._design.indirect is not None else self._processes
-        record["table_bytes"] = (
+        record["icm_bytes"] = (
             (self._processes + parts) * MPT_BYTES
             + lines * self._line * MTT_BYTES
             + parts * KLM_BYTES

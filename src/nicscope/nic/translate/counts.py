@@ -45,8 +45,8 @@ COUNT_NAMES = (
     "indirect_lookups",
     "icm_fetches",
     "regions",
-    "registered_pages",
-    "table_bytes",
+    "mtt_entries",
+    "icm_bytes",
 )
 # What ``--no-kinds`` leaves unknown.
 KIND_NAMES = ("ni_misses_invalidated", "ni_misses_capacity", "ni_misses_conflict")

@@ -21,7 +21,6 @@ HUGE_PAGE = 2 << 20
 BASE = 1 << 40  # address of the pool: where a region, a part and a line begin
 PACKET = 4096  # bytes: the largest MTU of InfiniBand
 PART = 2 * GIB  # ucx, ib_md.c: REG_MT_CHUNK
-THRESHOLD = 4 * GIB  # ucx, ib_md.c: REG_MT_THRESH
 POOLS_GIB = (3.5, 4, 24)  # of LMCache's issue 4432
 # The ranges of the catalog's design: what has been guessed of caches, and no vendor has told.
 ENTRIES = (1024, 4096, 16384, 65536)
@@ -62,15 +61,16 @@ def _counts(requests: _Requests, **settings: Any) -> dict[str, int]:
     return {name: count or 0 for name, count in found.total.items()}
 
 
-def t6(outcome: Outcome, _item: Item) -> None:
+def t6(outcome: Outcome, item: Item) -> None:
     """An issue of LMCache: a pool registered as one region of 4 GiB or more is read slower.
 
     Take UCX's indirect regions for the reason, and count what each packet looks up.
     """
+    threshold = item.printed["step_at_gib"] * GIB  # ucx, ib_md.c: REG_MT_THRESH
     more, fetched = [], []
     for gib in POOLS_GIB:
         size = int(gib * GIB)
-        parts = PART if size >= THRESHOLD else None
+        parts = PART if size >= threshold else None
         for regions in REGIONS:
             counts = _counts(
                 _at_random(size, 4 * PACKET),
@@ -84,7 +84,7 @@ def t6(outcome: Outcome, _item: Item) -> None:
             fetched.append(counts["mpt_l0_misses"] - counts["regions"])
     outcome.shape(
         "one-lookup-more",
-        all(each == (2 if gib * GIB >= THRESHOLD else 1) for gib, each in more),
+        all(each == (2 if gib * GIB >= threshold else 1) for gib, each in more),
         ", ".join(f"{gib:g} GiB: {each:g} a packet" for gib, each in more[:: len(REGIONS)]),
     )
     outcome.shape(
@@ -95,7 +95,7 @@ def t6(outcome: Outcome, _item: Item) -> None:
     )
 
 
-def t19(outcome: Outcome, _item: Item) -> None:
+def t19(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - all are given it
     """A measurement of what misses in the table of pages cost, by the size of the region."""
     shares, again = [], 0
     for entries in ENTRIES:

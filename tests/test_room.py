@@ -24,10 +24,15 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, vmmc
 from nicscope.interfaces.ports import cluster as ports_cluster
 from nicscope.interfaces.via.cluster import Cluster as ViaCluster
+from nicscope.interfaces.ways import IN_TIME
 
 GIB = 1 << 30
 HUGE = 10**9
-PRICED = [name for name in design_names() if load_design(name).platform]
+PRICED = [
+    name
+    for name in design_names()
+    if load_design(name).platform and load_design(name).scheme in IN_TIME
+]
 # Every way to ask an interface for too much: what is made, and with what.
 ASKS = {
     "unet nodes": (unet.Cluster, {"nodes": 100_000}),

@@ -214,7 +214,7 @@ def test_the_figure_is_a_slide_whose_data_are_those_of_the_tables(found):
     assert is_a_slide(figure)
     groups = say.ranked_alike(sizing)
     *over_memory, parts, by_page = figure.axes[: len(groups) + 2]
-    assert [len(group) for group in groups] == [6, 2]
+    assert [len(group) for group in groups] == [6, 3]
     for axes, answers in zip(over_memory, groups, strict=True):
         assert (axes.get_xscale(), axes.get_ylabel()) == ("log", say.unit(answers))
         assert any(np.allclose(line.get_xdata(), 1024) for line in axes.lines)

@@ -63,6 +63,7 @@ def set_on(design, key):
 READERS = {
     "a setting": (lambda t, _: read_setting(Scheme.UTLB, "page_size", t, ""), 1 << 30),
     "--set": (set_on("utlb", "page_size"), 1 << 30),
+    "--set registered": (set_on("rnic", "registered"), 1 << 40),
     "an area": (set_on("unet", "area_bytes"), 1 << 40),
     "a design's file": (of_design_file, 1 << 30),
     "a platform's @": (of_platform, 1 << 40),
@@ -99,6 +100,8 @@ READERS = {
 }  # fmt: skip
 # Options of commands that take one size, and who of the above reads them; ``byte_count``: at once.
 OPTIONS = {
+    ("replay", "--registered"): "--set registered",
+    ("replay", "--page-size"): "--set",
     ("size", "--nic-memory"): "size --nic-memory",
     ("size", "--pin-memory"): "size --pin-memory",
     ("size", "--page-size"): "size --page-size",

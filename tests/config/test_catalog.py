@@ -22,6 +22,7 @@ SCHEMES = {
     "utlb-shared": Scheme.UTLB_SHARED,
     "utlb-process": Scheme.UTLB_PROCESS,
     "mini": Scheme.HANDLE,
+    "rnic": Scheme.RNIC,
 }
 
 

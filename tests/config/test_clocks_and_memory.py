@@ -17,7 +17,8 @@ from nicscope.studies.sizing.question import ask
 # Of each word of a bus, a link, memory, a disk or a timer: no processor's clock changes it.
 OWN_TIME = {
     "copy_start", "copy_per_byte", "post", "poll", "page_fault", "page_out", "ni_dma",
-    "ni_handshake", "retry_timeout", "l1_latency", "l2_latency", "bus_cycle", "memory_latency",
+    "icm_fetch", "ni_handshake", "retry_timeout", "l1_latency", "l2_latency", "bus_cycle",
+    "memory_latency",
     "cache_supply", "device_latency", "flush_instruction", "reaction", "queue_poll",
     "retransmission", "pio_write", "pio_read", "pio_write_burst", "pio_read_burst",
     "block_copy_per_byte", "block_copy_contended_per_byte", "pci_read_per_byte",

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # The least that each scheme must be told.
-LEAST = dict.fromkeys(Scheme, "entries = 64") | {Scheme.PINNED: "area_bytes = 4096"}
+LEAST = dict.fromkeys(Scheme, "entries = 64") | {
+    Scheme.PINNED: "area_bytes = 4096",
+    Scheme.RNIC: "entries = 64\nmpt_entries = 4",
+}
 
 
 def written(tmp_path: Path, text: str) -> Path:

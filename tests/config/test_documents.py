@@ -51,7 +51,7 @@ def test_every_setting_is_in_the_table_of_settings(key):
 
 @pytest.mark.parametrize("scheme", list(Scheme))
 def test_every_scheme_is_documented_with_its_own_settings(scheme):
-    named = re.findall(r"`([a-z_]+)`", row(DESIGNS, scheme).split("|")[2])
+    named = re.findall(r"`([a-z0-9_]+)`", row(DESIGNS, scheme).split("|")[2])
     assert named == [key for key in USES[scheme] if key != "page_size"]
 
 

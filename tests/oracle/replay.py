@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from oracle.replay_parts import COUNTS, Cache, Kinds, Scheme, runs_of
+from oracle.replay_rnic import Rnic
 from oracle.replay_utlb import Utlb, UtlbProcess, UtlbShared
 
 PATHS = {
@@ -33,6 +34,15 @@ DEFAULTS = {
     "high_water": None,
     "page_size": 4096,
     "served_by": "nic",
+    "mpt_ways": 1,
+    "l1_entries": None,
+    "l1_ways": 1,
+    "l1_shared": False,
+    "mpt_l1_entries": None,
+    "mpt_l1_ways": 1,
+    "mtu": None,
+    "indirect": None,
+    "registered": None,
 }
 
 
@@ -62,9 +72,11 @@ def replay(rows, design, offset=one_set_apart, choose=least_recent):
     # Reading: a node is listed if it has a row.
     for number in sorted({node for _, node, *_ in rows}):
         scheme = SCHEMES[design["scheme"]](design, offset, choose)
-        for _, node, pid, op, address, length in rows:
-            if node == number:
-                scheme.take(pid, PATHS[op], address, length)
+        own = [row for row in rows if row[1] == number]
+        scheme.foresee([(pid, address) for _, _, pid, _, address, _ in own])
+        for _, _, pid, op, address, length in own:
+            scheme.take(pid, PATHS[op], address, length)
+        scheme.finish()
         nodes.append({"node": number, **scheme.counts})
     total = {name: sum(node[name] for node in nodes) for name in COUNTS}
     return {"total": total, "nodes": nodes}
@@ -269,4 +281,5 @@ SCHEMES = {
     "utlb-shared": UtlbShared,
     "utlb-process": UtlbProcess,
     "handle": Handle,
+    "rnic": Rnic,
 }

@@ -28,6 +28,20 @@ COUNTS = (
     "rejected",
     "bytes_copied",
     "peak_pinned_pages",
+    "mtt_l0_hits",
+    "mtt_l0_misses",
+    "mtt_l1_hits",
+    "mtt_l1_misses",
+    "mpt_lookups",
+    "mpt_l0_hits",
+    "mpt_l0_misses",
+    "mpt_l1_hits",
+    "mpt_l1_misses",
+    "indirect_lookups",
+    "icm_fetches",
+    "regions",
+    "mtt_entries",
+    "icm_bytes",
 )
 
 
@@ -149,6 +163,12 @@ class Scheme:
         self.counts["requests"] += 1
         self.counts["lookups"] += len(pages)
         self.request(pid, path, pages, length)
+
+    def foresee(self, touches):
+        """The (pid, address) of all requests to come, for what is registered ahead."""
+
+    def finish(self):
+        """The trace has ended."""
 
     def offset_of(self, pid):
         if not self.design["index_offset"]:

@@ -103,6 +103,11 @@ def parameters(scheme, policies):
         "utlb-shared": hierarchical,
         "utlb-process": {"entries": powers_of_two(1, 32), **user_level(policies)},
         "handle": {"high_water": st.sampled_from((None, *range(1, 41)))},
+        "rnic": {
+            "mtu": st.sampled_from((None, 1000, 4096)),
+            "indirect": st.sampled_from((None, 8 * 4096, 16 * 4096)),
+            "registered": st.sampled_from((None, 1, 5 * 4096, 12 * 4096 - 1, 2**40)),
+        },
     }[scheme]
 
 
@@ -111,11 +116,29 @@ NEEDED = ("scheme", "area_bytes", "entries", "ways", "line", "victim_entries")
 
 
 @st.composite
+def levels(draw, line):
+    """The other caches of an RDMA NIC with lines of ``line`` pages: regions, second levels."""
+    regions = draw(powers_of_two(1, 8))
+    found = {"mpt_entries": regions, "mpt_ways": draw(powers_of_two(1, regions))}
+    if draw(st.booleans()):
+        further = draw(powers_of_two(line, 64))
+        found |= {"l1_entries": further, "l1_ways": draw(powers_of_two(1, further // line))}
+        if draw(st.booleans()):
+            return found | {"l1_shared": True}
+    if draw(st.booleans()):
+        own = draw(powers_of_two(1, 16))
+        found |= {"mpt_l1_entries": own, "mpt_l1_ways": draw(powers_of_two(1, own))}
+    return found
+
+
+@st.composite
 def designs(draw, scheme, policies=POLICIES):
     """A flat design of ``scheme`` that names only keys the scheme uses; None is left out."""
     design = {"scheme": scheme}
-    if scheme in ("interrupt", "utlb", "utlb-shared", "handle"):
-        design |= draw(geometries(lined=scheme == "handle"))
+    if scheme in ("interrupt", "utlb", "utlb-shared", "handle", "rnic"):
+        design |= draw(geometries(lined=scheme in ("handle", "rnic")))
+    if scheme == "rnic":
+        design |= draw(levels(design["line"]))
     for name, values in parameters(scheme, policies).items():
         if name in NEEDED or draw(st.integers(0, 3)):
             design[name] = draw(values)

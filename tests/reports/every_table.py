@@ -109,6 +109,7 @@ def commands(folder: Path) -> list[list[str]]:
         sweep += ["--grid", axis] if number else ["--grid", axis, "--grid", "prefetch=1,4"]
     return [
         ["replay", trace],
+        ["replay", trace, "--design", "rnic", "--counters", "neohost"],
         ["replay", trace, "--design", str(mine)],
         ["replay", trace, "--no-kinds", "--design", "unet-mm-dc21140"],
         [*size, "--platform", "utlb-prototype", "--target-us", "2"],

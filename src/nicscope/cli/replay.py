@@ -21,7 +21,8 @@ EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope replay bundled:redis_server[/bold]\n\n"
     "[bold]nicscope replay mine.parquet --design utlb --set entries=1024 --json[/bold]\n\n"
-    "[bold]nicscope replay mine.parquet --design utlb --design mini --out results[/bold]"
+    "[bold]nicscope replay mine.parquet --design utlb --design mini --out results[/bold]\n\n"
+    "[bold]nicscope replay kv.parquet --design rnic --registered 200GiB --page-size 2MiB[/bold]"
 )
 
 
@@ -52,6 +53,21 @@ def replay(
         ),
     ] = None,
     assignments: Assignments = None,
+    registered: Annotated[
+        str | None,
+        option(
+            "BYTES",
+            "RDMA NICs: each process registers so much, from its lowest address on; left out: "
+            "what it touches.",
+        ),
+    ] = None,
+    page_size: Annotated[
+        str | None, option("BYTES", "Of a page, for every design; left out: the trace's.")
+    ] = None,
+    counters: Annotated[
+        str | None,
+        option("neohost|freebsd|rdma", "Show RDMA NICs' counts by that tool's names too."),
+    ] = None,
     as_json: AsJson = False,
     explain: Explain = False,
     no_kinds: WithoutKinds = False,
@@ -63,7 +79,16 @@ def replay(
     from nicscope.library.replay import replay as run
 
     def replayed() -> ReplayReport:
-        return run(trace, design, platform, kinds=not no_kinds, assignments=assignments)
+        given = {"registered": registered, "page_size": page_size}
+        sizes = [f"{name}={text}" for name, text in given.items() if text is not None]
+        return run(
+            trace,
+            design,
+            platform,
+            kinds=not no_kinds,
+            counters=counters,
+            assignments=[*(assignments or ()), *sizes],
+        )
 
     answer(replayed, out, as_json, explain)
 

@@ -58,6 +58,7 @@ COSTS: dict[str, CostName] = {
     "ni_dma": CostName("DMA part of a fetch of entries from the host", "miss", "entries"),
     "ni_miss": CostName("whole fetch of entries from the host table", "miss", "entries"),
     "ni_handshake": CostName("NIC and kernel exchange request and translation", "miss"),
+    "icm_fetch": CostName("NIC reads an entry of a region, or a line of pages', by DMA", "fetch"),
     "send_queue": CostName("send queue handling", "send"),
     "receive_queue": CostName("receive queue handling", "receive"),
     # VIA: library, kernel agent, messaging on the NIC

@@ -50,6 +50,12 @@ __all__ = [
 
 _BOOKKEEPING = ("scheme", "title", "description", "platform", "interface", "sources")
 _CELL = ("value", "unit", "evidence", "source")
+# Of ``rnic``, besides ``entries``: their sizes, ways, and whether they have lines.
+_FURTHER_CACHES = (
+    ("mpt_entries", "mpt_ways", False),
+    ("l1_entries", "l1_ways", True),
+    ("mpt_l1_entries", "mpt_l1_ways", False),
+)
 _DEFAULT = Origin(Evidence.ASSUMED, "nicscope's default")
 
 
@@ -80,6 +86,16 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     pin_limit: int | None = None  # pages per process; None: no limit
     replacement: Replacement | None = None
     high_water: int | None = None  # pages per node; None: never unpin
+    mpt_entries: int | None = None
+    mpt_ways: int | None = None
+    l1_entries: int | None = None  # None: there is one level
+    l1_ways: int | None = None
+    l1_shared: bool | None = None
+    mpt_l1_entries: int | None = None  # None: regions have no second level of their own
+    mpt_l1_ways: int | None = None
+    mtu: int | None = None  # bytes; None: a region is looked up once per request
+    indirect: int | None = None  # bytes; None: regions are of pages
+    registered: int | None = None  # bytes per process; None: what it touches
     seed: int | None = None
     page_size: int | None = None  # bytes
     served_by: str | None = None  # None: as the platform's NIC allows
@@ -107,10 +123,15 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
         return self.served_by or platform.served_by
 
     def at_page_size(self, page_size: int) -> Design:
-        """Itself with ``page_size`` bytes per page, unless it states its own."""
-        if self.page_size is not None:
-            return self
-        return msgspec.structs.replace(self, page_size=page_size)
+        """Itself with ``page_size`` bytes per page, unless it states its own.
+
+        Errors: ``DesignError`` if an indirect region's parts do not have whole lines of such pages.
+        """
+        settled = self
+        if self.page_size is None:
+            settled = msgspec.structs.replace(self, page_size=page_size)
+        check_indirect(settled)
+        return settled
 
     def to_json(self) -> dict[str, Any]:
         """Name, scheme and the settings it uses, flat; an absent limit is None."""
@@ -265,6 +286,36 @@ def _check_geometry(design: Design, called: str) -> None:
     if ways * line > design.entries:
         what = f"ways ({ways})" if design.line is None else f"line ({line}) times ways ({ways})"
         raise DesignError(f"{called}: {what} must not exceed entries ({design.entries})")
+
+    for entries_of, ways_of, each in _FURTHER_CACHES:
+        entries, ways = getattr(design, entries_of), getattr(design, ways_of) or 1
+        if entries is not None and ways * (line if each else 1) > entries:
+            raise DesignError(
+                f"{called}: {ways_of} ({ways}){f' times line ({line})' if each else ''} must not "
+                f"exceed {entries_of} ({entries})"
+            )
+    if design.l1_shared and design.l1_entries is None:
+        raise DesignError(f"{called}: l1_shared needs l1_entries, the level that is shared")
+    if design.l1_shared and design.mpt_l1_entries is not None:
+        raise DesignError(
+            f"{called}: regions have lines of the shared level or mpt_l1_entries of their own; "
+            "leave one out"
+        )
+    if design.page_size is not None:
+        check_indirect(design)
+
+
+def check_indirect(design: Design) -> None:
+    """Return if the parts of an indirect region have whole lines of pages.
+
+    Errors: ``DesignError``.
+    """
+    least = (design.line or 1) * (design.page_size or 1)
+    if design.indirect is not None and design.indirect < least:
+        raise DesignError(
+            f"design {design.name!r}: indirect ({design.indirect}) must be at least a line of "
+            f"pages ({least} bytes); take larger parts, smaller pages or a shorter line"
+        )
 
 
 def _cell(given: Any, sources: Mapping[str, str], called: str, key: str) -> tuple[Any, Origin]:

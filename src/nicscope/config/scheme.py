@@ -1,4 +1,4 @@
-"""The eight translation schemes, and every setting that a design may give them.
+"""The nine translation schemes, and every setting that a design may give them.
 
 ``SETTINGS`` is the single list of names; ``USES`` says which scheme knows which.  What a setting
 does is told in ``docs/designs.md``.
@@ -112,6 +112,7 @@ class Scheme(StrEnum):
     UTLB_SHARED = "utlb-shared"
     UTLB_PROCESS = "utlb-process"
     HANDLE = "handle"
+    RNIC = "rnic"
 
 
 class Kind(Enum):
@@ -158,6 +159,55 @@ SETTINGS: dict[str, Setting] = {
     "high_water": Setting(
         "pinned pages per node that start unpinning", Kind.COUNT, high=2**40, optional=True
     ),
+    "mpt_entries": Setting(
+        "regions that the NIC has at hand", Kind.COUNT, low=1, power_of_two=True
+    ),
+    "mpt_ways": Setting(
+        "associativity of the regions", Kind.COUNT, low=1, power_of_two=True, default=1
+    ),
+    "l1_entries": Setting(
+        "translations of a second level on the NIC",
+        Kind.COUNT,
+        low=1,
+        power_of_two=True,
+        optional=True,
+    ),
+    "l1_ways": Setting(
+        "associativity of the second level", Kind.COUNT, low=1, power_of_two=True, default=1
+    ),
+    "l1_shared": Setting("regions have lines of the second level too", Kind.SWITCH, default=False),
+    "mpt_l1_entries": Setting(
+        "regions of a second level of their own",
+        Kind.COUNT,
+        low=1,
+        power_of_two=True,
+        optional=True,
+    ),
+    "mpt_l1_ways": Setting(
+        "associativity of that level", Kind.COUNT, low=1, power_of_two=True, default=1
+    ),
+    "mtu": Setting(
+        "bytes of a packet, each of which has its region looked up",
+        Kind.BYTES,
+        low=1,
+        high=2**32,
+        optional=True,
+    ),
+    "indirect": Setting(
+        "bytes of each region that an indirect region is made of",
+        Kind.BYTES,
+        low=512,
+        high=2**48,
+        power_of_two=True,
+        optional=True,
+    ),
+    "registered": Setting(
+        "bytes that each process registers, from its lowest address on",
+        Kind.BYTES,
+        low=1,
+        high=2**60,
+        optional=True,
+    ),
     "seed": Setting("seed of random replacement", Kind.COUNT, high=2**62, default=0),
     "page_size": Setting(
         "bytes per page; absent: the trace's",
@@ -181,6 +231,11 @@ USES: dict[Scheme, tuple[str, ...]] = {
     Scheme.UTLB_SHARED: (*_UTLB, "page_size"),
     Scheme.UTLB_PROCESS: ("entries", "prepin", "replacement", "seed", "page_size"),
     Scheme.HANDLE: ("entries", "ways", "line", "high_water", "page_size"),
+    Scheme.RNIC: (
+        *("entries", "ways", "line", "mpt_entries", "mpt_ways"),
+        *("l1_entries", "l1_ways", "l1_shared", "mpt_l1_entries", "mpt_l1_ways"),
+        *("mtu", "indirect", "registered", "page_size"),
+    ),
 }
 
 # Their entries are a plain table that nothing is hashed into, so any length will do.

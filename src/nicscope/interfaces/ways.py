@@ -40,6 +40,8 @@ HELP = ("interrupt",)  # and what that takes
 # The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
 # miNI, IV): the others have pinned before the doorbell.
 PINNED_AT_THE_MISS = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.HANDLE)
+# Of ``rnic`` nothing but its lookups is modelled: it is counted in replay, in no virtual time.
+IN_TIME = tuple(scheme for scheme in Scheme if scheme is not Scheme.RNIC)
 OF_PCI = "pci_read_per_byte"  # does not apply where there is no I/O bus
 
 
@@ -47,14 +49,14 @@ class Interface(NamedTuple):
     """What the machine under an interface has."""
 
     ways: tuple[Way, ...]
-    schemes: tuple[Scheme, ...] | None = None  # of its translations; None: any
+    schemes: tuple[Scheme, ...] | None = None  # of its translations; None: has none
     serves_ports: bool = True
     library: bool = False  # has prices of its own: those of VIA
     makes_no_sense: Mapping[Way, str] = MappingProxyType({})  # why a way is not missing
 
 
 INTERFACES: dict[str, Interface] = {
-    "U-Net": Interface(OF_PORTS),
+    "U-Net": Interface(OF_PORTS, IN_TIME),
     "VMMC": Interface(
         OF_PORTS,
         (
@@ -66,9 +68,10 @@ INTERFACES: dict[str, Interface] = {
         ),
     ),
     "miNI": Interface(OF_PORTS, (Scheme.HANDLE, Scheme.STATIC)),
-    PORTS: Interface(OF_PORTS),  # without a library
+    PORTS: Interface(OF_PORTS, IN_TIME),  # without a library
     TRACE: Interface(
         (Way.PCI, Way.CC_DMA_RETRY, Way.CC_DMA_INTERVENTION, Way.EDT),
+        IN_TIME,
         makes_no_sense=dict.fromkeys(
             (*BY_PROCESSOR, Way.DMA),
             "a trace has no program whose processor could move or flush what it names",

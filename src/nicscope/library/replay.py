@@ -28,6 +28,7 @@ def replay(
     platform: str | Path | Platform | None = None,
     *,
     kinds: bool = True,
+    counters: str | None = None,
     assignments: str | Iterable[str] | None = None,
     **settings: One,
 ) -> ReplayReport:
@@ -38,6 +39,7 @@ def replay(
         designs: names of the catalog, files or ``Design`` objects; None: the whole catalog.
         platform: that prices every design; None: each design's own.
         kinds: whether misses are parted by cause, which takes time.
+        counters: ``neohost``, ``freebsd`` or ``rdma``: RDMA NICs' counts by that tool's names too.
         assignments: ``KEY=VALUE``, one or several, set on every design.
         settings: the same by name, such as ``entries=1024``; None removes a limit.
 
@@ -45,16 +47,29 @@ def replay(
 
     """
     from nicscope.reports.comparison import ReplayReport
+    from nicscope.studies.nic_counters import tool_named
     from nicscope.studies.replaying import choose_subjects, compare
 
     names, overrides = several(designs), set_of(assignments, settings)
     subjects = choose_subjects(names, platform, overrides)
-    options = {"--design": names, "--platform": platform, "--set": overrides}
+    tool = None if counters is None else tool_named(counters, [one.design for one in subjects])
+    options = {
+        "--design": names,
+        "--platform": platform,
+        "--set": overrides,
+        "--counters": counters,
+    }
     command = command_line(["replay", *words_of(trace)], {**options, "--no-kinds": not kinds})
     requests = open_trace(trace)
     with progress("replaying", "rows") as watch:
         return ReplayReport(
             compare(
-                requests, subjects, kinds=kinds, overrides=overrides, command=command, watch=watch
+                requests,
+                subjects,
+                kinds=kinds,
+                overrides=overrides,
+                command=command,
+                watch=watch,
+                tool=tool,
             )
         )

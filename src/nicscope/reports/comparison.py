@@ -9,6 +9,7 @@ from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.summaries import of_replay
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
+from nicscope.reports.translation_levels import counter_rows, level_rows, registered_notes
 from nicscope.reports.wording import (
     byte_size,
     in_words,
@@ -18,6 +19,7 @@ from nicscope.reports.wording import (
     whole,
 )
 from nicscope.studies.columns import COUNT_NAMES, rates
+from nicscope.studies.nic_counters import counters_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from nicscope.reports.printing import Printed
+    from nicscope.studies.nic_counters import Counter, Tool
     from nicscope.studies.pricing import Denominator
     from nicscope.studies.replaying import Comparison, Priced
 
@@ -279,14 +282,28 @@ class ReplayReport(Report):
         yield work_rows(found)
         yield Text()
         yield memory_rows(found)
+        levels = level_rows(found)
+        if levels is not None:
+            yield Text()
+            yield levels
+        if found.tool is not None:
+            counters = self._counters(found.tool)
+            if counters:
+                yield Text()
+                yield counter_rows(found.tool.title, counters)
+            yield Text(f"{found.tool.title} does not show {found.tool.without}.", style="dim")
         if len(found.priced) == 1 and found.priced[0].cost.components:
             yield Text()
             yield component_rows(found.priced[0])
-        lines = notes(found)
+        lines = [*notes(found), *registered_notes(found)]
         if lines:
             yield Text()
         for line in lines:
             yield Text(line, style="dim")
+
+    def _counters(self, tool: Tool) -> list[Counter]:
+        results = [priced.result for priced in self.found.priced]
+        return counters_of(tool, [(result.design, result.total) for result in results])
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per design; per design, node and count; per design and part of its cost."""

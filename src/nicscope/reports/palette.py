@@ -33,7 +33,7 @@ STEP_GROUPS = {
     "copying": ("copy_start", "copy"),
     "check in the user library": ("user_check",),
     "lookup on the NIC": ("ni_check", "further_ways", "ni_hit_send", "ni_hit_receive"),
-    "miss on the NIC": ("ni_miss", "ni_handshake"),
+    "miss on the NIC": ("ni_miss", "ni_handshake", "icm_fetch"),
     "interrupt": ("interrupt", "miss_processing"),
     "pinning": ("user_pin", "kernel_pin", "kernel_pin_receive", "registration"),
     "unpinning": ("user_unpin", "kernel_unpin"),
@@ -73,4 +73,5 @@ FAMILY_LOOKS = {
     "utlb-shared": (SKY, "v"),
     "utlb-process": (GREEN, "^"),
     "handle": (PURPLE, "<"),
+    "rnic": ("#8C510A", ">"),
 }

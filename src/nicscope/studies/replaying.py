@@ -15,6 +15,7 @@ from nicscope.config.design import design_names, load_design, with_settings
 from nicscope.config.evidence import Evidence
 from nicscope.config.platform import Platform, load_platform
 from nicscope.errors import DesignError
+from nicscope.studies.nic_counters import Tool, counters_of
 from nicscope.studies.pricing import Cost, Denominator, denominator_of, price
 from nicscope.studies.sources import RowsDone, extent_of, repeat
 
@@ -95,6 +96,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     priced: list[Priced]
     repeat: dict[str, Any]
     kinds: bool
+    tool: Tool | None = None  # under whose names counters are shown too
 
     @property
     def denominator(self) -> Denominator:
@@ -121,7 +123,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             "cost_us": priced.cost.to_json() | {"platform": priced.platform},
             "nic_memory_bytes": result.nic_memory_bytes,
             "repeat": self.repeat | {"seed": result.design.seed},
+            **({} if self.tool is None else {"counters": self._counters(self.tool, result)}),
         }
+
+    def _counters(self, tool: Tool, result: ReplayResult) -> dict[str, int]:
+        found = counters_of(tool, [(result.design, result.total)])
+        return {counter.name: counter.value for counter in found}
 
 
 def choose_subjects(
@@ -175,18 +182,22 @@ def compare(
     overrides: Sequence[str] = (),
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
+    tool: Tool | None = None,
 ) -> Comparison:
     """What each of ``subjects`` makes of ``trace``; tells ``watch`` how many rows are done.
 
     Without ``kinds`` capacity and conflict misses are not told apart, which is faster.
-    ``overrides`` and ``command`` are passed on, for whoever wants to do it again.
+    ``overrides`` and ``command`` are passed on, for whoever wants to do it again; ``tool`` says by
+    whose names RDMA NICs' counters are shown as well.
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
-    from nicscope.drivers.replay import replay
+    from nicscope.drivers.replay import lowest_addresses, registers_ahead, replay
 
-    batches = RowsDone(watch, trace.rows).through(trace)
     designs = [subject.design for subject in subjects]
-    results = replay(batches, designs, kinds, trace.metadata.page_size)
+    passes = 2 if registers_ahead(designs) else 1
+    done = RowsDone(watch, passes * trace.rows)
+    lowest = lowest_addresses(done.through(trace)) if passes > 1 else None
+    results = replay(done.through(trace), designs, kinds, trace.metadata.page_size, lowest)
     priced = [
         with_price(result, subject.platform)
         for result, subject in zip(results, subjects, strict=True)
@@ -196,6 +207,7 @@ def compare(
         priced=priced,
         repeat=repeat(command) | {"overrides": list(overrides)},
         kinds=kinds,
+        tool=tool,
     )
 
 

@@ -19,10 +19,11 @@ from nicscope.drivers.translation.cluster import (
 )
 from nicscope.drivers.translation.need import deeds_needed
 from nicscope.errors import DesignError
+from nicscope.interfaces.ways import IN_TIME
 from oracle.strategies import cases, designs
 from trace_columns import Columns, columns_of, design_of
 
-SCHEMES = [scheme.value for scheme in Scheme if scheme is not Scheme.PINNED]
+SCHEMES = [scheme.value for scheme in IN_TIME if scheme is not Scheme.PINNED]
 
 
 def room_for_log(rows, design):

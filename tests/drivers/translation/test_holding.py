@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.translation.cluster import counts_of, new_translations, space_numbering
+from nicscope.interfaces.ways import IN_TIME
 from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import find
 from nicscope.nic.layout import IN_USE
@@ -32,7 +33,7 @@ from nicscope.nic.translate.deeds import DROP, FILL, UNPIN
 from oracle.strategies import designs
 from trace_columns import design_of
 
-SCHEMES = [scheme.value for scheme in Scheme if scheme is not Scheme.PINNED]
+SCHEMES = [scheme.value for scheme in IN_TIME if scheme is not Scheme.PINNED]
 PAGES = 24  # of each of two address spaces
 LONGEST = 6
 NODE = 1  # of two

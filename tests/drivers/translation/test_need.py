@@ -8,6 +8,7 @@ import pytest
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.translation.cluster import new_translations, space_numbering
 from nicscope.drivers.translation.need import COPIES, translation_bytes
+from nicscope.interfaces.ways import IN_TIME
 from trace_columns import design_of
 
 
@@ -20,7 +21,7 @@ def taken(part):
 
 @pytest.mark.parametrize("processes", [1, 5])
 @pytest.mark.parametrize(("entries", "pages"), [(4096, 64), (64, 4096)])
-@pytest.mark.parametrize("scheme", [each.value for each in Scheme if each is not Scheme.PINNED])
+@pytest.mark.parametrize("scheme", [each.value for each in IN_TIME if each is not Scheme.PINNED])
 def test_the_room_for_translations_is_named_beforehand(scheme, entries, pages, processes):
     design = design_of({"scheme": scheme, "entries": entries, "line": 1, "page_size": 4096})
     numbering = space_numbering(design, processes, pages)

@@ -1,6 +1,15 @@
 """Running the firmware over a recorded trace: counts, no time."""
 
 from nicscope.drivers.replay.engine import Replayer, ReplayResult, replay
+from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
 from nicscope.nic.translate.counts import COUNT_NAMES, KIND_NAMES
 
-__all__ = ["COUNT_NAMES", "KIND_NAMES", "ReplayResult", "Replayer", "replay"]
+__all__ = [
+    "COUNT_NAMES",
+    "KIND_NAMES",
+    "ReplayResult",
+    "Replayer",
+    "lowest_addresses",
+    "registers_ahead",
+    "replay",
+]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay import parting
 from nicscope.drivers.replay.naming import Desk, Namer
 from nicscope.drivers.replay.node import Node, Notes
 from nicscope.drivers.replay.parting import Parter
+from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
 from nicscope.drivers.translation.build import OFFSET_STEP, line_bits_of
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
     from nicscope.drivers.replay.columns import Directory, RequestColumns
     from nicscope.drivers.replay.parting import Share
+    from nicscope.drivers.replay.pools import Lowest
+    from nicscope.drivers.replay.rnic import RnicNode
 
 Counts = dict[str, int | None]
 DEFAULT_PAGE_SIZE = 4096
@@ -39,14 +43,20 @@ def replay(
     designs: Sequence[Design],
     kinds: bool = True,
     page_size: int = DEFAULT_PAGE_SIZE,
+    lowest: Lowest | None = None,
 ) -> list[ReplayResult]:
     """Count what each of ``designs`` does with the requests, in the order of ``designs``.
 
     ``batches`` hold checked columns in the order of issue.  ``page_size`` is the trace's, used by
     designs that state none.  Without ``kinds`` the split of non-compulsory misses stays None,
-    which is faster.  Source: docs/counts.md says what every count means.
+    which is faster.  ``lowest`` is what ``lowest_addresses`` found; without it, and if some design
+    registers ahead, all batches are held at once.  Source: docs/counts.md says what every count
+    means.
     """
-    replayer = Replayer(designs, kinds, page_size)
+    if lowest is None and registers_ahead(designs):
+        batches = list(batches)
+        lowest = lowest_addresses(batches)
+    replayer = Replayer(designs, kinds, page_size, lowest)
     for batch in batches:
         replayer.feed(batch)
     return replayer.results()
@@ -55,11 +65,19 @@ def replay(
 class Replayer:
     """A replay in progress."""
 
-    def __init__(self, designs: Sequence[Design], kinds: bool, page_size: int) -> None:
+    def __init__(
+        self,
+        designs: Sequence[Design],
+        kinds: bool,
+        page_size: int,
+        lowest: Lowest | None = None,
+    ) -> None:
         self._designs = [design.at_page_size(page_size) for design in designs]
         self._parter = Parter()
         self._views = [
-            _View(page_bits, [d for d in self._designs if _page_bits(d) == page_bits], kinds)
+            _View(
+                page_bits, [d for d in self._designs if _page_bits(d) == page_bits], kinds, lowest
+            )
             for page_bits in sorted({_page_bits(design) for design in self._designs})
         ]
 
@@ -80,11 +98,14 @@ class Replayer:
 class _View:
     """The trace as pages of one size, and every design that sees it so."""
 
-    def __init__(self, page_bits: int, designs: list[Design], kinds: bool) -> None:
+    def __init__(
+        self, page_bits: int, designs: list[Design], kinds: bool, lowest: Lowest | None
+    ) -> None:
         self.page_bits = page_bits
         self.desk = Desk()
         self._notes = Notes(parting.UNITS)
         self._kinds = kinds
+        self._lowest = lowest
         self._groups = [
             _Group(bits, [d for d in designs if line_bits_of(d) == bits])
             for bits in sorted({line_bits_of(design) for design in designs})
@@ -106,11 +127,22 @@ class _View:
                 each.replay(node.namer.numbering, self.desk, self._notes, named, processes)
 
     def _add_node(self, group: _Group, number: int) -> None:
-        nodes = [Node(d, self.page_bits, self._kinds, number) for d in group.designs]
+        nodes = [self._new_node(design, number, len(group.per_node)) for design in group.designs]
         namer = Namer(group.unit_bits, group.reach, OFFSET_STEP)
         group.per_node.append(_NumberedNode(nodes, namer))
 
-    def nodes(self) -> list[tuple[Design, list[Node]]]:
+    def _new_node(self, design: Design, number: int, place: int) -> Node | RnicNode:
+        if design.scheme is not Scheme.RNIC:
+            return Node(design, self.page_bits, self._kinds, number)
+        from nicscope.drivers.replay.rnic import RnicNode
+
+        pools = []
+        if design.registered is not None:
+            assert self._lowest is not None
+            pools = self._lowest[place]
+        return RnicNode(design, self.page_bits, self._kinds, number, pools)
+
+    def nodes(self) -> list[tuple[Design, list[Node | RnicNode]]]:
         return [
             (design, [numbered.designs[place] for numbered in group.per_node])
             for group in self._groups
@@ -131,7 +163,7 @@ class _Group:
 class _NumberedNode(NamedTuple):
     """One node's numbering and its NIC under every design of a group."""
 
-    designs: list[Node]
+    designs: list[Node | RnicNode]
     namer: Namer
 
 
@@ -140,7 +172,7 @@ def _page_bits(design: Design) -> int:
     return design.page_size.bit_length() - 1
 
 
-def _result(design: Design, nodes: list[Node]) -> ReplayResult:
+def _result(design: Design, nodes: Sequence[Node | RnicNode]) -> ReplayResult:
     nodes = sorted(nodes, key=lambda node: node.number)
     each = [{"node": node.number, **node.counts()} for node in nodes]
     total = {name: _sum([counts[name] for counts in each]) for name in each[0] if name != "node"}

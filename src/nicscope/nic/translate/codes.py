@@ -12,6 +12,7 @@ __all__ = [
     "PINNED_AREA",
     "REFUSED",
     "REJECTED",
+    "RNIC",
     "STATIC",
     "UNET_MM",
     "UNKNOWN",
@@ -31,7 +32,8 @@ STATIC = 1
 INTERRUPT = 2
 UNET_MM = 3
 HANDLE = 4
+RNIC = 5  # in replay alone
 # The three with a user library come last.
-UTLB = 5
-UTLB_SHARED = 6
-UTLB_PROCESS = 7
+UTLB = 6
+UTLB_SHARED = 7
+UTLB_PROCESS = 8

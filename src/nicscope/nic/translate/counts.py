@@ -33,6 +33,20 @@ COUNT_NAMES = (
     "rejected",
     "bytes_copied",
     "peak_pinned_pages",
+    "mtt_l0_hits",
+    "mtt_l0_misses",
+    "mtt_l1_hits",
+    "mtt_l1_misses",
+    "mpt_lookups",
+    "mpt_l0_hits",
+    "mpt_l0_misses",
+    "mpt_l1_hits",
+    "mpt_l1_misses",
+    "indirect_lookups",
+    "icm_fetches",
+    "regions",
+    "mtt_entries",
+    "icm_bytes",
 )
 # What ``--no-kinds`` leaves unknown.
 KIND_NAMES = ("ni_misses_invalidated", "ni_misses_capacity", "ni_misses_conflict")

@@ -57,6 +57,8 @@ ROOM = 2  # entries that are still of use, per page of a NIC: sets fill unevenly
 LINES = (1, 2, 4, 8, 16, 32, 64, 128)  # of handle; to miNI's longest
 VICTIMS = (0, 16, 64)  # U-Net/MM, section 5.1: 16
 AHEAD = (1, 4, 16, 32)  # pages pinned or entries fetched at once; UTLB's Tables 1, 2 go to 32
+FETCHED = 8  # page entries of an RDMA NIC's line, as in the catalog's design
+MOST_REGIONS = 1024  # of an RDMA NIC at hand: as many as the catalog's design has
 POLICIES = ("lru", "mru", "lfu", "mfu", "random")
 LEAST_AREA = 1 << 20  # of pinned, where there is room: what the catalog assumes
 # What the budget is worth in entries lies in between: from a 64th of it to 8 times as much.
@@ -123,6 +125,8 @@ def shapes(scheme: Scheme, room: Room) -> list[Setting]:
             for entries in _powers(room)
             for victims in VICTIMS
         ]
+    if scheme is Scheme.RNIC:
+        return _of_rnic(room)
     if scheme is Scheme.HANDLE:
         return [shape for line in LINES for shape in _lined(line, room)]
     # Indices are handed out one after the other: they spread over the sets by themselves.
@@ -195,6 +199,19 @@ def _lined(line: int, room: Room) -> Iterator[Setting]:
         for ways in _WAYS:
             if ways * line <= entries:
                 yield _text(entries=entries, ways=ways, line=line, **mark)
+
+
+def _of_rnic(room: Room) -> list[Setting]:
+    """Level 0 of every size, beside regions for all processes: each has one."""
+    most = 1 << max(room.extent.processes - 1, 0).bit_length()
+    count = min(most, MOST_REGIONS)
+    regions = {"mpt_entries": count, "mpt_ways": min(count, 4)}
+    return [
+        _text(entries=entries, ways=ways, line=FETCHED, **regions)
+        for entries in _powers(room)
+        for ways in _WAYS
+        if ways * FETCHED <= entries
+    ]
 
 
 def cache_bytes(entries: int, ways: int, line: int) -> int:

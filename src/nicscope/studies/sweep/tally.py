@@ -11,6 +11,7 @@ import numpy as np
 
 from nicscope.drivers.replay.engine import Replayer
 from nicscope.drivers.replay.parting import ROWS
+from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
 from nicscope.errors import StudyError
 from nicscope.nic.translate.counts import COUNT_NAMES
 from nicscope.room import check_room
@@ -101,11 +102,10 @@ def tally(
 
     ``page_size`` is the trace's.  Errors: ``Stopped`` soon after ``stopped()``.
     """
-    replayer = Replayer(designs, kinds, page_size)
-    for begin in range(0, len(columns.node), ROWS):
-        if stopped():
-            raise Stopped
-        replayer.feed(columns.rows(begin, begin + ROWS))
+    lowest = lowest_addresses(_pieces(columns, stopped)) if registers_ahead(designs) else None
+    replayer = Replayer(designs, kinds, page_size, lowest)
+    for piece in _pieces(columns, stopped):
+        replayer.feed(piece)
     requested = int(columns.length.sum(dtype=np.int64))
     return [
         [
@@ -116,6 +116,14 @@ def tally(
         ]
         for result in replayer.results()
     ]
+
+
+def _pieces(columns: Columns, stopped: Callable[[], bool]) -> Iterator[Columns]:
+    """All rows, in parts that replay does at once; ``Stopped`` soon after ``stopped()``."""
+    for begin in range(0, len(columns.node), ROWS):
+        if stopped():
+            raise Stopped
+        yield columns.rows(begin, begin + ROWS)
 
 
 def on_threads(

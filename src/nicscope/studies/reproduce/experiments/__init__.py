@@ -11,6 +11,7 @@ FILES: dict[str, dict[str, tuple[str, ...]]] = {  # paper: file: items
     },
     "today": {
         "caches": ("t10",),
+        "regions": ("t6", "t19"),
     },
     "trapeze": {
         "measures": ("figure6", "headline", "table1"),

@@ -1,0 +1,163 @@
+"""Regions and pages as an RDMA NIC looks them up: tables in host memory, cached in two levels.
+
+A request names a registered region.  The NIC reads the region's entry (MPT: rights, bounds, where
+its pages' entries are), then the entries of the pages (MTT), a line of neighbours at a time.  What
+level 0 does not have is asked of level 1, if there is one, and then read from host memory by DMA.
+Both levels keep what was read.  An indirect region's entry leads to those of the regions that it is
+made of: one more lookup.  Nobody outside the vendors knows sizes, sets and replacement: settings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nicscope.kernel.decorators import step
+from nicscope.kernel.records import records
+from nicscope.nic.cache import renew
+from nicscope.nic.layout import new_cache
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nicscope.nic.layout import Nic
+
+# Bytes of the structures in host memory, which caches hold as they are: rdma-core,
+# providers/mlx5/mlx5_ifc.h (mlx5_ifc_mkc_bits, mlx5_ifc_mtt_bits); an entry of an indirect region:
+# Linux, drivers/infiniband/hw/mlx5/mr.c (get_mkc_octo_size).
+MPT_BYTES = 64
+MTT_BYTES = 8
+KLM_BYTES = 16
+TAG_BYTES = 4  # of a cache's entry, as everywhere in ``nic.layout``
+
+# Where a lookup was answered.
+LEVEL_0 = 0
+LEVEL_1 = 1
+FETCHED = 2
+
+RULES = np.dtype(
+    [
+        ("line_bits", "i8"),  # log2 of the pages whose entries are fetched together
+        ("mtu", "i8"),  # bytes of a packet; 0: regions are looked up once per request
+        ("is_indirect", "i8"),
+        ("pool_pages", "i8"),  # registered per process; 0: what it touches
+    ],
+    align=True,
+)
+
+
+class Rnic(NamedTuple):
+    """The caches of one NIC; those without entries are not there."""
+
+    pages: Nic
+    regions: Nic
+    pages_1: Nic
+    regions_1: Nic  # the same as ``pages_1`` where the level is shared
+
+
+def new_rnic(
+    pages: tuple[int, int], regions: tuple[int, int], further: tuple[int, int], own: tuple[int, int]
+) -> Rnic:
+    """Caches of so many (lines, ways): of pages and regions, and their second levels.
+
+    0 lines: there is no such cache.  ``own`` is the second level of regions alone.
+    """
+    return Rnic(*(_new_level(*each) for each in (pages, regions, further, own)))
+
+
+def _new_level(lines: int, ways: int) -> Nic:
+    """Tags alone: where no byte moves nobody reads an entry."""
+    cache = new_cache(lines or 1, ways if lines else 1)
+    cache.config[0]["entries"] = lines
+    return cache._replace(frames=cache.frames[:0], places=cache.places[:0])
+
+
+@step
+def look_up(cache, further, number, tag, tag_1):
+    """Look ``tag`` up in both levels, in the sets of ``number``, and fill what does not have it.
+
+    Where it was found: ``LEVEL_0``, ``LEVEL_1``, or ``FETCHED`` from host memory.
+    """
+    ways = cache.config[0].ways
+    depth, _ = renew(cache, number & (cache.config[0].sets - 1), tag, ways)
+    if depth < ways:
+        return np.int64(LEVEL_0)
+    if further.config[0].entries == 0:
+        return np.int64(FETCHED)
+    ways = further.config[0].ways
+    depth, _ = renew(further, number & (further.config[0].sets - 1), tag_1, ways)
+    return np.int64(LEVEL_1) if depth < ways else np.int64(FETCHED)
+
+
+@step
+def ask_line(rnic, book, key, number):
+    """Look up the line ``number`` of pages that ``key`` names; whether it came from the host."""
+    counts = book.counts[0]
+    found = look_up(rnic.pages, rnic.pages_1, number, key + 1, (key + 1) << 1)
+    if found == LEVEL_0:
+        return np.int64(0)
+    counts.mtt_l0_misses += 1
+    if rnic.pages_1.config[0].entries > 0:
+        counts.mtt_l1_hits += found == LEVEL_1
+        counts.mtt_l1_misses += found == FETCHED
+    counts.icm_fetches += found == FETCHED
+    return np.int64(found == FETCHED)
+
+
+@step
+def ask_region(rnic, book, process):
+    """Look up the region of ``process``."""
+    _ask_entry(rnic, book, process, (process + 1) << 1)
+
+
+@step
+def ask_part(rnic, book, process, key, number):
+    """Look up an indirect region of ``process``, then its part ``number``, which ``key`` names."""
+    _ask_entry(rnic, book, process, (process + 1) << 1)
+    _ask_entry(rnic, book, number, key << 1 | 1)
+    book.counts[0].indirect_lookups += 1
+
+
+@step
+def _ask_entry(rnic, book, number, tag):
+    counts = book.counts[0]
+    found = look_up(rnic.regions, rnic.regions_1, number, tag, tag << 1 | 1)
+    counts.mpt_lookups += 1
+    if found == LEVEL_0:
+        counts.mpt_l0_hits += 1
+        return
+    counts.mpt_l0_misses += 1
+    if rnic.regions_1.config[0].entries > 0:
+        counts.mpt_l1_hits += found == LEVEL_1
+        counts.mpt_l1_misses += found == FETCHED
+    counts.icm_fetches += found == FETCHED
+
+
+@step
+def packets_of(rules, length):
+    """How many packets ``length`` bytes are, of those that have their region looked up."""
+    return np.int64(1) if rules.mtu == 0 else (length + rules.mtu - 1) // rules.mtu
+
+
+@step
+def ask_regions(rnic, book, process, packets):
+    """Look up the region of ``process`` for each packet: none but the first can miss."""
+    ask_region(rnic, book, process)
+    book.counts[0].mpt_lookups += packets - 1
+    book.counts[0].mpt_l0_hits += packets - 1
+
+
+@step
+def is_outside(rules, first_of_pool, first, pages):
+    """Whether a request for ``pages`` pages from ``first`` leaves what its process registered."""
+    if rules.pool_pages == 0:
+        return False
+    return first < first_of_pool or first + pages > first_of_pool + rules.pool_pages
+
+
+def new_rules(line_bits: int, mtu: int | None, is_indirect: bool, pool_pages: int) -> NDArray[Any]:
+    """RULES of a NIC, shape (1,)."""
+    rules = records(1, RULES)
+    rules[0] = (line_bits, mtu or 0, is_indirect, pool_pages)
+    return rules

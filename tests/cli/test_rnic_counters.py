@@ -1,0 +1,86 @@
+"""What ``nicscope replay`` tells of RDMA NICs: levels, pools, and counters by today's names."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from nicscope.cli.app import main
+from nicscope.studies.nic_counters import TOOLS
+from nicscope.traces.writer import TraceWriter
+
+PAGE = 4096
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    """One process that walks 64 pages twice, and one request that lies a mebibyte further."""
+    path = tmp_path_factory.mktemp("traces") / "walk.parquet"
+    addresses = [page * PAGE for page in [*range(64)] * 2] + [MIB]
+    many = len(addresses)
+    with TraceWriter(path) as writer:
+        writer.write(
+            {
+                "time_ns": [0] * many,
+                "node": [0] * many,
+                "pid": [1] * many,
+                "op": ["send"] * many,
+                "address": addresses,
+                "length": [PAGE] * many,
+            }
+        )
+    return str(path)
+
+
+def counted(capsys, *words):
+    assert main(["replay", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_pool_is_counted_whole_and_rejects_what_lies_beyond_it(trace, capsys):
+    words = [trace, "--design", "rnic", "--registered", "1MiB", "--page-size", "4KiB"]
+    total = counted(capsys, *words)["total"]
+    # 256 pages in 32 lines of 64 bytes, and a region
+    assert (total["mtt_entries"], total["icm_bytes"]) == (256, 32 * 64 + 64)
+    assert (total["rejected"], total["lookups"]) == (1, 129)
+    assert (total["mtt_l0_misses"], total["mtt_l0_hits"]) == (8, 120)
+    larger = [*words[:-2], "--page-size", "2MiB"]
+    assert counted(capsys, *larger)["total"]["mtt_entries"] == 1
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_counters_have_the_names_of_a_tool_and_our_values(tool, trace, capsys):
+    found = counted(capsys, trace, "--design", "rnic", "--counters", tool)
+    names = TOOLS[tool].names
+    assert found["counters"] == {its: found["total"][ours] for ours, its in names.items()}
+    assert found["repeat"]["command"][-2:] == ["--counters", tool]
+
+
+def test_counters_are_shown_and_what_the_tool_has_none_for_is_said(trace, capsys):
+    assert main(["replay", trace, "--design", "rnic", "--counters", "neohost"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Level 0 MTT Cache Miss 9 " in text
+    assert "Neo-Host does not show what is registered" in text
+    assert main(["replay", trace, "--design", "rnic", "--counters", "rdma"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "rdma statistic does not show hits, misses and fetches" in text
+    assert "Counters by the names" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--design", "utlb", "--counters", "neohost"], "add --design rnic"),
+        (["--design", "rnic", "--counters", "neohots"], "neohost"),
+        (["--design", "utlb", "--registered", "1MiB"], "does not use 'registered'"),
+        (["--design", "rnic", "--registered", "1MB"], "registered"),
+        (["--design", "rnic", "--page-size", "5000"], "power of two"),
+    ],
+)
+def test_what_makes_no_sense_is_one_line(words, told, trace, capsys):
+    assert main(["replay", trace, *words]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1

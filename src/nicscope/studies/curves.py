@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.grid import SetAssociativeGrid
+from nicscope.drivers.onepass.grid import SetAssociativeGrid, of_groups
 from nicscope.drivers.onepass.recency import WIDTHS
 from nicscope.drivers.onepass.sample import SampledCurve
 from nicscope.errors import StudyError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.onepass.grid import Counts
     from nicscope.drivers.onepass.sample import Estimate
     from nicscope.drivers.replay.columns import RequestColumns
+    from nicscope.drivers.replay.grain import Grain
     from nicscope.drivers.replay.lookups import Lookups, Nic
     from nicscope.studies.curve_question import Question
     from nicscope.traces.reader import Trace
@@ -55,21 +56,25 @@ class Span(NamedTuple):
 class Meter:
     """One NIC's lookups, counted exactly."""
 
-    def __init__(self, nic: Nic, span: Span) -> None:
+    def __init__(self, nic: Nic, span: Span, group_bits: int = 0) -> None:
+        """What is looked up are groups of 2**group_bits lines."""
         self.nic = nic
         self.lookups = 0  # of pages
-        self._grid = (
-            SetAssociativeGrid(span.high, span.ways, min_set_bits=span.low) if span.ways else None
-        )
+        self._span = span
+        self._group_bits = group_bits
+        low, high = (max(bits - group_bits, 0) for bits in (span.low, span.high))
+        self._grid = SetAssociativeGrid(high, span.ways, min_set_bits=low) if span.ways else None
         self._curve = LruCurve()
 
     def feed(self, lookups: Lookups) -> None:
         """Count some more lookups."""
         self.lookups += lookups.pages
+        # Among groups those are left out that nobody misses, and how many they are is another.
+        repeats = 0 if self._group_bits else lookups.repeats
         if self._grid is None:
-            self._curve.feed(lookups.numbers)
+            self._curve.feed(lookups.numbers, repeats)
         else:
-            self._grid.feed(lookups.numbers, lookups.set_index)
+            self._grid.feed(lookups.numbers, lookups.set_index, repeats)
 
     def skip(self) -> None:
         """Count only what comes from here on; what was looked up stays in the caches."""
@@ -84,8 +89,8 @@ class Meter:
     def counts(self) -> tuple[Curve, Counts | None]:
         """The fully associative caches, and the others if they were asked for."""
         if self._grid is None:
-            return self._curve.result(), None
-        counts = self._grid.result()
+            return self._curve.result().of_groups(self._group_bits), None
+        counts = of_groups(self._grid.result(), self._group_bits, self._span.low, self._span.high)
         assert counts.kinds is not None
         return counts.kinds.fully_associative, counts
 
@@ -159,16 +164,23 @@ def curves_of(
     read: Callable[[], Iterable[RequestColumns]],
     question: Question,
     page_size: int,
+    grain: Grain | None = None,
 ) -> list[MissCurve]:
-    """The curves of the requests that ``read`` gives, each time it is called, of trace ``name``."""
-    meters: Meters = _measure(read(), question, page_size, question.sample)
+    """The curves of the requests that ``read`` gives, each time it is called, of trace ``name``.
+
+    Without the ``grain`` of their runs it is looked for, which takes a pass of its own if there is.
+    """
+    if grain is None and question.sample is None:
+        grain = _grain(read(), question, page_size)
+    meters: Meters = _measure(read(), question, page_size, question.sample, grain)
     note = None
     if question.sample is not None:
         pointless = [nic for nic, meter in meters.items() if _is_pointless(meter)]
         if pointless:
             exact = set(pointless)
             every = len(exact) == len(meters)
-            meters |= _measure(read(), question, page_size, None, exact, sets=every)
+            grain = grain or _grain(read(), question, page_size)
+            meters |= _measure(read(), question, page_size, None, grain, exact, sets=every)
             note = _note(len(exact), len(meters), question)
     grouped: dict[tuple[int, int | None, int | None], list[Meter | SamplingMeter]] = {}
     for nic, meter in meters.items():
@@ -181,11 +193,27 @@ def curves_of(
     return [_curve(name, grouped[key], key, question, page_size, span, note) for key in keys]
 
 
+def _grain(batches: Iterable[RequestColumns], question: Question, page_size: int) -> Grain:
+    """The grain of the runs of ``batches``, of which none reaches over what is skipped."""
+    from nicscope.drivers.replay.grain import Grains
+
+    by_process = question.by == "process"
+    spread = question.offset and not by_process
+    grains = Grains([page_size], by_process=by_process, spread=spread)
+    for batch, is_first in _parted(batches, question.skip):
+        if is_first:
+            grains.cut()
+        if not grains.feed(batch):
+            break
+    return grains.result()[page_size]
+
+
 def _measure(
     batches: Iterable[RequestColumns],
     question: Question,
     page_size: int,
     rate: float | None,
+    grain: Grain | None,
     only: set[Nic] | None = None,
     sets: bool = True,
 ) -> Meters:
@@ -194,13 +222,14 @@ def _measure(
 
     by_process = question.by == "process"
     streams = LookupStreams(
-        page_size, question.lines, by_process=by_process, offset=question.offset
+        page_size, question.lines, by_process=by_process, offset=question.offset, grain=grain
     )
     spans = {line: _span(question, line) if sets else Span(0, 0, 0) for line in question.lines}
     meters: Meters = {}
     taken = 0
     for batch, is_first in _parted(batches, question.skip):
         if is_first:  # of those that count
+            streams.cut()
             for meter in meters.values():
                 meter.skip()
         for lookups in streams.feed(batch):
@@ -209,9 +238,10 @@ def _measure(
                 continue
             if nic not in meters:
                 if rate is None:
-                    taken += spans[nic.line].bytes_each
+                    bits = streams.group_bits(nic.line)
+                    taken += spans[nic.line].bytes_each >> bits
                     _check_memory(taken, len(meters))
-                    meters[nic] = Meter(nic, spans[nic.line])
+                    meters[nic] = Meter(nic, spans[nic.line], bits)
                 else:
                     meters[nic] = SamplingMeter(nic, rate, question.seed)
             meters[nic].feed(lookups)
@@ -279,6 +309,7 @@ def _curve(
     sampling = [meter for meter in meters if not isinstance(meter, Meter)]
     estimates = [meter.estimate([1]) for meter in sampling]
     found: list[Curve | Estimate] = [*(curve for curve, _ in exact), *estimates]
+    group = min((curve.group for curve, _ in exact), default=1)
     every = None if sampling else _every_size([curve.misses for curve, _ in exact])
     entries = _sizes(span, line)
     misses = np.zeros((3, len(entries)))
@@ -312,6 +343,7 @@ def _curve(
         points=_points([counts for _, counts in exact if counts], question.ways, line, span),
         sizes=Sizes(entries, *misses),
         every_size=every,
+        group=group,
         sample=sample,
         note=note,
     )

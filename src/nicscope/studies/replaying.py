@@ -182,11 +182,13 @@ def compare(
     ``overrides`` and ``command`` are passed on, for whoever wants to do it again.
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
-    from nicscope.drivers.replay import replay
+    from nicscope.drivers.replay import grains_for, replay
 
-    batches = RowsDone(watch, trace.rows).through(trace)
+    progress, page_size = RowsDone(watch, 0), trace.metadata.page_size
     designs = [subject.design for subject in subjects]
-    results = replay(batches, designs, kinds, trace.metadata.page_size)
+    grains = grains_for(progress.through(trace, again=True), designs, page_size)
+    batches = progress.through(trace, again=True)
+    results = replay(batches, designs, kinds, page_size, grains)
     priced = [
         with_price(result, subject.platform)
         for result, subject in zip(results, subjects, strict=True)

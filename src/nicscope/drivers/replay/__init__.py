@@ -1,6 +1,6 @@
 """Running the firmware over a recorded trace: counts, no time."""
 
-from nicscope.drivers.replay.engine import Replayer, ReplayResult, replay
+from nicscope.drivers.replay.engine import Replayer, ReplayResult, grains_for, replay
 from nicscope.nic.translate.counts import COUNT_NAMES, KIND_NAMES
 
-__all__ = ["COUNT_NAMES", "KIND_NAMES", "ReplayResult", "Replayer", "replay"]
+__all__ = ["COUNT_NAMES", "KIND_NAMES", "ReplayResult", "Replayer", "grains_for", "replay"]

@@ -9,16 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.replay import parting
+from nicscope.drivers.replay.grain import NO_GRAIN, grains_of
 from nicscope.drivers.replay.naming import Desk, Namer
-from nicscope.drivers.replay.node import Node, Notes
+from nicscope.drivers.replay.node import Node, Notes, group_bits, joins
 from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.translation.build import OFFSET_STEP, line_bits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay.columns import Directory, RequestColumns
+    from nicscope.drivers.replay.grain import Grain
     from nicscope.drivers.replay.parting import Share
 
 Counts = dict[str, int | None]
@@ -39,29 +41,53 @@ def replay(
     designs: Sequence[Design],
     kinds: bool = True,
     page_size: int = DEFAULT_PAGE_SIZE,
+    grains: Mapping[int, Grain] | None = None,
 ) -> list[ReplayResult]:
     """Count what each of ``designs`` does with the requests, in the order of ``designs``.
 
     ``batches`` hold checked columns in the order of issue.  ``page_size`` is the trace's, used by
     designs that state none.  Without ``kinds`` the split of non-compulsory misses stays None,
-    which is faster.  Source: docs/counts.md says what every count means.
+    which is faster; so is knowing the ``grains`` of the requests by page size (``grains_of``).
+    Source: docs/counts.md says what every count means.
     """
-    replayer = Replayer(designs, kinds, page_size)
+    replayer = Replayer(designs, kinds, page_size, grains)
     for batch in batches:
         replayer.feed(batch)
     return replayer.results()
 
 
+def grains_for(
+    batches: Iterable[RequestColumns], designs: Sequence[Design], page_size: int
+) -> dict[int, Grain]:
+    """The grains of ``batches`` for a replay of ``designs``; reads nothing for those without use.
+
+    ``page_size`` is the trace's.
+    """
+    joining = [design.at_page_size(page_size) for design in designs if joins(design)]
+    if not joining:
+        return {}
+    spread = all(design.index_offset for design in joining)
+    sizes = {1 << _page_bits(design) for design in joining}
+    return grains_of(batches, sorted(sizes), spread=spread)
+
+
 class Replayer:
     """A replay in progress."""
 
-    def __init__(self, designs: Sequence[Design], kinds: bool, page_size: int) -> None:
+    def __init__(
+        self,
+        designs: Sequence[Design],
+        kinds: bool,
+        page_size: int,
+        grains: Mapping[int, Grain] | None = None,
+    ) -> None:
         self._designs = [design.at_page_size(page_size) for design in designs]
         self._parter = Parter()
-        self._views = [
-            _View(page_bits, [d for d in self._designs if _page_bits(d) == page_bits], kinds)
-            for page_bits in sorted({_page_bits(design) for design in self._designs})
-        ]
+        self._views = []
+        for page_bits in sorted({_page_bits(design) for design in self._designs}):
+            grain = (grains or {}).get(1 << page_bits, NO_GRAIN)
+            those = [design for design in self._designs if _page_bits(design) == page_bits]
+            self._views.append(_View(page_bits, those, kinds, grain))
 
     def feed(self, batch: RequestColumns) -> None:
         """Replay one batch of any length."""
@@ -80,15 +106,16 @@ class Replayer:
 class _View:
     """The trace as pages of one size, and every design that sees it so."""
 
-    def __init__(self, page_bits: int, designs: list[Design], kinds: bool) -> None:
+    def __init__(self, page_bits: int, designs: list[Design], kinds: bool, grain: Grain) -> None:
         self.page_bits = page_bits
         self.desk = Desk()
         self._notes = Notes(parting.UNITS)
         self._kinds = kinds
-        self._groups = [
-            _Group(bits, [d for d in designs if line_bits_of(d) == bits])
-            for bits in sorted({line_bits_of(design) for design in designs})
-        ]
+        by_units: dict[tuple[int, int, bool], list[Design]] = {}
+        for design in designs:
+            units = (line_bits_of(design), group_bits(design, grain), joins(design))
+            by_units.setdefault(units, []).append(design)
+        self._groups = [_Group(*units, by_units[units]) for units in sorted(by_units)]
 
     def feed(self, directory: Directory, shares: Iterable[Share]) -> None:
         for share in shares:
@@ -106,8 +133,9 @@ class _View:
                 each.replay(node.namer.numbering, self.desk, self._notes, named, processes)
 
     def _add_node(self, group: _Group, number: int) -> None:
-        nodes = [Node(d, self.page_bits, self._kinds, number) for d in group.designs]
-        namer = Namer(group.unit_bits, group.reach, OFFSET_STEP)
+        bits, grain_bits = group.unit_bits, group.grain_bits
+        nodes = [Node(d, self.page_bits, self._kinds, number, grain_bits) for d in group.designs]
+        namer = Namer(bits, group.reach, OFFSET_STEP, grain_bits, joins=group.joins)
         group.per_node.append(_NumberedNode(nodes, namer))
 
     def nodes(self) -> list[tuple[Design, list[Node]]]:
@@ -119,10 +147,12 @@ class _View:
 
 
 class _Group:
-    """The designs that share numbers: the same page size and the same line."""
+    """The designs that share lookups: the same page size, the same line, the same groups."""
 
-    def __init__(self, unit_bits: int, designs: list[Design]) -> None:
+    def __init__(self, unit_bits: int, grain_bits: int, joins: bool, designs: list[Design]) -> None:
         self.unit_bits = unit_bits
+        self.grain_bits = grain_bits
+        self.joins = joins
         self.designs = designs
         self.reach = max((design.prepin or 1) - 1 for design in designs)
         self.per_node: list[_NumberedNode] = []

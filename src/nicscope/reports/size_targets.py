@@ -97,9 +97,9 @@ def target_rows(targets: list[Target], found: TargetReport) -> Rows:
         f"Fewest entries with which at most {_share(found)} of lookups miss, by page size",
         targets,
         {
-            "page": lambda one: byte_size(one.page_size),
+            "pages": lambda one: byte_size(one.page_size),
             "lookups": lambda one: whole(one.lookups),
-            "pages": lambda one: whole(one.pages),
+            "touched": lambda one: whole(one.pages),
             "first lookups": lambda one: per_hundred(100 * one.compulsory_share) + " %",
             "from the start": lambda one: _entries(one.entries),
             "steady": lambda one: _entries(one.steady_entries),
@@ -109,10 +109,10 @@ def target_rows(targets: list[Target], found: TargetReport) -> Rows:
                 else byte_size(one.steady_entries * one.page_size)
             ),
         },
-        words=("page",),
+        words=("pages",),
         key=4,
         grouped=False,
-        least=("lookups", "pages"),
+        least=("lookups", "touched"),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.replay.engine import Replayer
+from nicscope.drivers.replay.engine import Replayer, grains_for
 from nicscope.drivers.replay.parting import ROWS
 from nicscope.errors import StudyError
 from nicscope.nic.translate.counts import COUNT_NAMES
@@ -101,11 +101,16 @@ def tally(
 
     ``page_size`` is the trace's.  Errors: ``Stopped`` soon after ``stopped()``.
     """
-    replayer = Replayer(designs, kinds, page_size)
-    for begin in range(0, len(columns.node), ROWS):
-        if stopped():
-            raise Stopped
-        replayer.feed(columns.rows(begin, begin + ROWS))
+
+    def pieces() -> Iterator[Columns]:
+        for begin in range(0, len(columns.node), ROWS):
+            if stopped():
+                raise Stopped
+            yield columns.rows(begin, begin + ROWS)
+
+    replayer = Replayer(designs, kinds, page_size, grains_for(pieces(), designs, page_size))
+    for piece in pieces():
+        replayer.feed(piece)
     requested = int(columns.length.sum(dtype=np.int64))
     return [
         [

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from nicscope.library.replay import replay
     from nicscope.library.reproduce import reproduce
     from nicscope.library.simulate import simulate
-    from nicscope.library.size import size
+    from nicscope.library.size import entries_for, size
     from nicscope.library.sweep import sweep
     from nicscope.library.traces import open_trace
     from nicscope.reports.result import Report
@@ -73,6 +73,7 @@ __all__ = [
     "__version__",
     "curve",
     "design_names",
+    "entries_for",
     "flow",
     "latency",
     "load_design",
@@ -105,9 +106,10 @@ _HOMES = {
         f"nicscope.library.{name}": (name,)
         for name in (
             *("curve", "flow", "latency", "rcache", "register", "replay"),
-            *("reproduce", "simulate", "size", "sweep"),
+            *("reproduce", "simulate", "sweep"),
         )
     },
+    "nicscope.library.size": ("entries_for", "size"),
     "nicscope.library.applications": ("record_sockets", "run_app"),
     "nicscope.library.collectives": ("run_collective",),
     "nicscope.drivers.simulate.ports.build": ("Faults",),

@@ -64,6 +64,10 @@ def pairs(path, tmp_path_factory):
             ["size", trace, "--nic-memory", "1024", "--platform", "utlb-prototype"],
             lambda: ns.size(trace, 1024, "utlb-prototype"),
         ),
+        "size --target-miss": (
+            ["size", trace, "--target-miss", "5%", "--page-size", "4K,64K", "--skip", "2"],
+            lambda: ns.entries_for(trace, "5%", page_size=["4K", "64K"], skip=2),
+        ),
         "sweep": (sweep, lambda: ns.sweep(trace, "utlb", GRID, out=mine)),
         "simulate": (
             ["simulate", trace, "--design", "utlb", "--requests", "5", "--window", "2"],
@@ -81,7 +85,10 @@ def pairs(path, tmp_path_factory):
     }
 
 
-COMMANDS = ["replay", "curve", "size", "sweep", "simulate", "flow", "latency", "reproduce"]
+COMMANDS = [
+    *("replay", "curve", "size", "size --target-miss", "sweep", "simulate", "flow", "latency"),
+    "reproduce",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

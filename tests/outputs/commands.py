@@ -151,6 +151,7 @@ FOLDERS = [
         ("register", "1GiB"),
         ("flow", "--count", "1", "--payload", "64"),
         ("size", a_trace, "--nic-memory", "4KiB"),
+        ("size", a_trace, "--target-miss", "5%"),
         ("latency", "--mechanism", "dma", "--bytes", "64"),
         ("simulate", a_trace, "--design", "utlb", "--requests", "3"),
         ("simulate", a_program),

@@ -115,6 +115,7 @@ def commands(folder: Path) -> list[list[str]]:
         [*size, "--platform", "utlb-prototype", "--target-us", "2"],
         [*size, "--page-size", "4KiB,2MiB"],
         [*size, "--only", "page-sizes", "--only", "utlb", "--page-size", "4KiB,2MiB,1GiB"],
+        ["size", trace, "--target-miss", "5%"],
         ["curve", trace],
         ["curve", trace, "--skip", "20", "--entries", "1..1024", "--page-size", "2M"],
         ["curve", trace, "--ways", "1,2,4,8,16"],

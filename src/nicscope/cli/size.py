@@ -11,6 +11,7 @@ from nicscope.cli.arguments import AsJson, Explain, Traces, option
 
 if TYPE_CHECKING:
     from nicscope.reports.size import ShownSizes
+    from nicscope.reports.size_targets import ShownTargets
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -18,15 +19,24 @@ EXAMPLES = (
     "--platform utlb-prototype[/bold]\n\n"
     "[bold]nicscope size mine.parquet --nic-memory 64KiB --pin-memory 4MiB "
     "--platform utlb-prototype --target-us 2.5 --out results[/bold]\n\n"
-    "[bold]nicscope size mine.parquet --nic-memory 1M --only page-sizes --page-size 4K,2M,1G[/bold]"
+    "[bold]nicscope size mine.parquet --nic-memory 1M --only page-sizes --page-size 4K,2M,1G"
+    "[/bold]\n\n"
+    "[bold]nicscope size mine.parquet --page-size 4K,2M,1G --target-miss 1%[/bold]"
 )
 
 
 def size(
     traces: Traces,
     nic_memory: Annotated[
-        str, option("BYTES", "For translation, on each NIC, such as 128KiB.", show_default=False)
-    ],
+        str | None, option("BYTES", "For translation, on each NIC, such as 128KiB.")
+    ] = None,
+    target_miss: Annotated[
+        str | None,
+        option("SHARE", "Instead: tell the fewest entries that miss so little, such as 1%."),
+    ] = None,
+    skip: Annotated[
+        int, option("N", "With --target-miss: requests that only fill the caches.")
+    ] = 0,
     pin_memory: Annotated[
         str | None, option("BYTES", "That each host may pin, such as 4MiB; default: all.")
     ] = None,
@@ -54,10 +64,30 @@ def size(
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
-    """Find the best design of each family within NIC memory, and what other memory would buy."""
+    """Find the best design of each family within NIC memory, or entries enough for few misses."""
+    from nicscope.errors import StudyError
+    from nicscope.library.size import entries_for
     from nicscope.library.size import size as fit
 
+    def aimed() -> ShownTargets:
+        others = {
+            "--nic-memory": nic_memory,
+            "--pin-memory": pin_memory,
+            "--platform": platform,
+            "--target-us": target_us,
+            "--only": only,
+        }
+        for name, given in others.items():
+            if given:
+                raise StudyError(f"{name} is not for --target-miss; leave one of both out")
+        assert target_miss is not None
+        return entries_for(traces, target_miss, page_size=page_size, skip=skip)
+
     def sized() -> ShownSizes:
+        if nic_memory is None:
+            raise StudyError("give --nic-memory BYTES, or --target-miss SHARE such as 1%")
+        if skip:
+            raise StudyError("--skip goes with --target-miss; give that, or leave it out")
         return fit(
             traces,
             nic_memory,
@@ -68,4 +98,4 @@ def size(
             only=only or (),
         )
 
-    answer(sized, out, as_json, explain)
+    answer(sized if target_miss is None else aimed, out, as_json, explain)

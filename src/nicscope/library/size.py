@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.errors import in_one_line
-from nicscope.library.command import command_line, number, texts, word
+from nicscope.library.command import command_line, number, texts, whole, word
 from nicscope.library.progress import progress
 from nicscope.library.traces import all_opened, words_of
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nicscope.library.command import Word
     from nicscope.library.traces import TraceLike
     from nicscope.reports.size import ShownSizes
+    from nicscope.reports.size_targets import ShownTargets
 
 
 @in_one_line
@@ -72,3 +73,37 @@ def size(
     traces = all_opened(trace, as_given=True)
     with progress("sizing", "rows") as watch:
         return ShownSizes(report(traces, question, command, watch))
+
+
+@in_one_line
+def entries_for(
+    trace: TraceLike | Sequence[TraceLike],
+    target_miss: str | float,
+    *,
+    page_size: Word = None,
+    skip: int = 0,
+) -> ShownTargets:
+    """The fewest entries with which few enough lookups miss, in pages of several sizes: exact.
+
+    Args:
+        trace: a path, ``bundled:NAME``, or a table; or a list of them.
+        target_miss: the share of lookups that may miss, such as ``"1%"`` or 0.01.
+        page_size: such as ``["4KiB", "2MiB"]``; None: 4 KiB, 2 MiB and 1 GiB.
+        skip: requests that fill the caches and are not counted.
+
+    Errors: ``NicscopeError``, before the trace is read if it can be.
+
+    """
+    from nicscope.studies.sizing.targets import ask_target
+
+    share, sizes = word("target_miss", target_miss) or "", word("page_size", page_size)
+    skip = whole("skip", skip) or 0
+    question = ask_target(share, sizes, skip)
+    from nicscope.reports.size_targets import ShownTargets
+    from nicscope.studies.sizing.targets import targets
+
+    options = {"--target-miss": share, "--page-size": sizes, "--skip": skip or None}
+    command = command_line(["size", *words_of(trace)], options)
+    traces = all_opened(trace, as_given=True)
+    with progress("measuring", "rows") as watch:
+        return ShownTargets(targets(traces, question, command, watch))

@@ -80,12 +80,14 @@ def _moved(numbering: Numbering, size: int) -> Numbering:
 
 
 def regions_of(numbering: Numbering, units: int, chosen: NDArray[np.bool_]) -> int:
-    """How many aligned regions of ``units`` (a multiple of ``BLOCK``) units hold a chosen number.
+    """How many aligned regions of ``units`` (a power of two) units hold a chosen number.
 
     ``chosen``: shape (numbers,), at least as many as were handed out.
     """
-    blocks = chosen[: capacity(numbering)].reshape(-1, BLOCK).any(axis=1)
-    used = numbering.owners[blocks]
+    parts = chosen[: capacity(numbering)].reshape(-1, max(1, BLOCK // units), min(units, BLOCK))
+    if units <= BLOCK:
+        return int(np.count_nonzero(parts.any(axis=2)))
+    used = numbering.owners[parts.any(axis=(1, 2))]
     pairs = np.stack([used["process"], used["unit"] // units])
     return int(np.unique(pairs, axis=1).shape[1])
 

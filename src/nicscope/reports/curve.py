@@ -321,9 +321,9 @@ def _full_columns(curve: MissCurve) -> dict[str, Any]:
         sizes = as_named(curve.sizes._asdict())
         return sizes | {"ways": None, "ni_misses_capacity": None, "ni_misses_conflict": None}
     misses = curve.every_size
-    changes = np.flatnonzero(np.diff(misses)) + 1
+    changes = (np.flatnonzero(np.diff(misses)) + 1) * curve.group
     lines = np.union1d(changes, np.array(curve.powers(), np.int64) // curve.line)
-    found = misses[np.minimum(lines, len(misses) - 1)]
+    found = misses[np.minimum(lines // curve.group, len(misses) - 1)]
     return {
         "entries": lines * curve.line,
         "ways": None,

@@ -96,7 +96,9 @@ class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
     span: tuple[int, int]  # least and most entries
     points: list[Point]
     sizes: Sizes  # over the span
-    every_size: NDArray[np.int64] | None  # misses with room for 0, 1, ... lines; None: estimated
+    # Misses with room for 0, 1, ... groups of lines; None: estimated.
+    every_size: NDArray[np.int64] | None
+    group: int  # lines that are always looked up together, of which a cache has all or none
     sample: Sample | None
     note: str | None
 
@@ -129,7 +131,7 @@ class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Everything but ``every_size``."""
+        """Everything but ``every_size`` and what it is told by."""
         whole = self.sample is None
         columns = self.sizes if not whole else self.sizes[:2]
         names = Sizes._fields[: len(columns)]

@@ -6,117 +6,29 @@ Each node has a NIC of its own, so what is told of several nodes is the sum of t
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.grid import SetAssociativeGrid
-from nicscope.drivers.onepass.recency import WIDTHS
-from nicscope.drivers.onepass.sample import SampledCurve
-from nicscope.errors import StudyError
 from nicscope.room import check_room
 from nicscope.studies.curve_question import USUAL_ENTRIES, fitting_entries
 from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample, Sizes
+from nicscope.studies.meters import Meter, SamplingMeter, Span
+from nicscope.studies.skipping import check_skip, grains_counted, parted
 from nicscope.studies.sources import RowsDone, named, repeat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from nicscope.drivers.onepass.curve import Curve
-    from nicscope.drivers.onepass.grid import Counts
     from nicscope.drivers.onepass.sample import Estimate
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.lookups import Lookups, Nic
+    from nicscope.drivers.replay.grain import Grain
+    from nicscope.drivers.replay.lookups import Nic
     from nicscope.studies.curve_question import Question
     from nicscope.traces.reader import Trace
-
-WORD_BYTES = 4  # of a key in a set
-
-
-class Span(NamedTuple):
-    """Set counts and ways of the caches that are simulated; ``ways`` 0: none but the curve."""
-
-    low: int  # log2 of the fewest sets
-    high: int
-    ways: int
-
-    @property
-    def bytes_each(self) -> int:
-        """Memory of one NIC's sets."""
-        if not self.ways:
-            return 0
-        width = next(width for width in WIDTHS if width >= self.ways)
-        return ((2 << self.high) - (1 << self.low)) * width * WORD_BYTES
-
-
-class Meter:
-    """One NIC's lookups, counted exactly."""
-
-    def __init__(self, nic: Nic, span: Span) -> None:
-        self.nic = nic
-        self.lookups = 0  # of pages
-        self._grid = (
-            SetAssociativeGrid(span.high, span.ways, min_set_bits=span.low) if span.ways else None
-        )
-        self._curve = LruCurve()
-
-    def feed(self, lookups: Lookups) -> None:
-        """Count some more lookups."""
-        self.lookups += lookups.pages
-        if self._grid is None:
-            self._curve.feed(lookups.numbers)
-        else:
-            self._grid.feed(lookups.numbers, lookups.set_index)
-
-    def skip(self) -> None:
-        """Count only what comes from here on; what was looked up stays in the caches."""
-        self.lookups = 0
-        (self._grid or self._curve).skip()
-
-    @property
-    def footprint(self) -> int:
-        """Lines that were looked up, also before those that count."""
-        return self.counts()[0].footprint
-
-    def counts(self) -> tuple[Curve, Counts | None]:
-        """The fully associative caches, and the others if they were asked for."""
-        if self._grid is None:
-            return self._curve.result(), None
-        counts = self._grid.result()
-        assert counts.kinds is not None
-        return counts.kinds.fully_associative, counts
-
-
-class SamplingMeter:
-    """One NIC's lookups, of which those of some pages are looked at."""
-
-    def __init__(self, nic: Nic, rate: float, seed: int = 0) -> None:
-        self.nic = nic
-        self.lookups = 0  # of pages
-        self._sampled = SampledCurve(rate, seed=seed)
-
-    def feed(self, lookups: Lookups) -> None:
-        """Count some more lookups."""
-        self.lookups += lookups.pages
-        self._sampled.feed(lookups.numbers)
-
-    def skip(self) -> None:
-        """Count only what comes from here on; what was looked up stays in the caches."""
-        self.lookups = 0
-        self._sampled.skip()
-
-    @property
-    def footprint(self) -> int:
-        """Lines that were looked up, exactly, also before those that count."""
-        return self.estimate([1]).footprint
-
-    def estimate(self, capacities: Sequence[int] | NDArray[np.int64]) -> Estimate:
-        """What caches with room for ``capacities`` lines each miss, about."""
-        return self._sampled.result(np.asarray(capacities))
-
 
 PARTS = 16  # sizes per doubling at which the fully associative curve is told
 
@@ -135,12 +47,7 @@ def report(
     ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
     first row that the schema does not allow, ``StudyError`` if memory would not do.
     """
-    for name, trace in traces:
-        if question.skip and question.skip >= trace.rows:
-            raise StudyError(
-                f"--skip {question.skip} leaves nothing of {name}, which has {trace.rows:,} "
-                "requests; skip fewer"
-            )
+    check_skip(question.skip, traces)
     progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
     curves = []
     for name, trace in traces:
@@ -159,16 +66,23 @@ def curves_of(
     read: Callable[[], Iterable[RequestColumns]],
     question: Question,
     page_size: int,
+    grain: Grain | None = None,
 ) -> list[MissCurve]:
-    """The curves of the requests that ``read`` gives, each time it is called, of trace ``name``."""
-    meters: Meters = _measure(read(), question, page_size, question.sample)
+    """The curves of the requests that ``read`` gives, each time it is called, of trace ``name``.
+
+    Without the ``grain`` of their runs it is looked for, which takes a pass of its own if there is.
+    """
+    if grain is None and question.sample is None:
+        grain = _grain(read(), question, page_size)
+    meters: Meters = _measure(read(), question, page_size, question.sample, grain)
     note = None
     if question.sample is not None:
         pointless = [nic for nic, meter in meters.items() if _is_pointless(meter)]
         if pointless:
             exact = set(pointless)
             every = len(exact) == len(meters)
-            meters |= _measure(read(), question, page_size, None, exact, sets=every)
+            grain = grain or _grain(read(), question, page_size)
+            meters |= _measure(read(), question, page_size, None, grain, exact, sets=every)
             note = _note(len(exact), len(meters), question)
     grouped: dict[tuple[int, int | None, int | None], list[Meter | SamplingMeter]] = {}
     for nic, meter in meters.items():
@@ -181,11 +95,21 @@ def curves_of(
     return [_curve(name, grouped[key], key, question, page_size, span, note) for key in keys]
 
 
+def _grain(batches: Iterable[RequestColumns], question: Question, page_size: int) -> Grain:
+    by_process = question.by == "process"
+    spread = question.offset and not by_process
+    found = grains_counted(
+        batches, question.skip, [page_size], by_process=by_process, spread=spread
+    )
+    return found[page_size]
+
+
 def _measure(
     batches: Iterable[RequestColumns],
     question: Question,
     page_size: int,
     rate: float | None,
+    grain: Grain | None,
     only: set[Nic] | None = None,
     sets: bool = True,
 ) -> Meters:
@@ -194,13 +118,14 @@ def _measure(
 
     by_process = question.by == "process"
     streams = LookupStreams(
-        page_size, question.lines, by_process=by_process, offset=question.offset
+        page_size, question.lines, by_process=by_process, offset=question.offset, grain=grain
     )
     spans = {line: _span(question, line) if sets else Span(0, 0, 0) for line in question.lines}
     meters: Meters = {}
     taken = 0
-    for batch, is_first in _parted(batches, question.skip):
+    for batch, is_first in parted(batches, question.skip):
         if is_first:  # of those that count
+            streams.cut()
             for meter in meters.values():
                 meter.skip()
         for lookups in streams.feed(batch):
@@ -209,9 +134,10 @@ def _measure(
                 continue
             if nic not in meters:
                 if rate is None:
-                    taken += spans[nic.line].bytes_each
+                    bits = streams.group_bits(nic.line)
+                    taken += spans[nic.line].bytes_each >> bits
                     _check_memory(taken, len(meters))
-                    meters[nic] = Meter(nic, spans[nic.line])
+                    meters[nic] = Meter(nic, spans[nic.line], bits)
                 else:
                     meters[nic] = SamplingMeter(nic, rate, question.seed)
             meters[nic].feed(lookups)
@@ -226,22 +152,6 @@ def _span(question: Question, line: int) -> Any:
     if not top:
         return Span(0, 0, 0)
     return Span(max(1, low // line // most).bit_length() - 1, top.bit_length() - 1, most)
-
-
-def _parted(batches: Iterable[RequestColumns], skip: int) -> Iterator[tuple[RequestColumns, bool]]:
-    """``batches``, one cut after ``skip`` requests, and whether each is the first behind that."""
-    begin = 0
-    for batch in batches:
-        end = begin + len(batch.node)
-        if begin < skip < end:
-            yield _rows_of(batch, slice(0, skip - begin)), False
-            batch = _rows_of(batch, slice(skip - begin, None))
-        yield batch, bool(skip) and begin <= skip < end
-        begin = end
-
-
-def _rows_of(batch: RequestColumns, rows: slice) -> Any:
-    return type(batch)(*(column[rows] for column in batch))  # type: ignore[attr-defined]
 
 
 def _check_memory(taken: int, nics: int) -> None:
@@ -279,7 +189,8 @@ def _curve(
     sampling = [meter for meter in meters if not isinstance(meter, Meter)]
     estimates = [meter.estimate([1]) for meter in sampling]
     found: list[Curve | Estimate] = [*(curve for curve, _ in exact), *estimates]
-    every = None if sampling else _every_size([curve.misses for curve, _ in exact])
+    group = min((curve.group for curve, _ in exact), default=1)
+    every = None if sampling else every_size([curve.misses for curve, _ in exact])
     entries = _sizes(span, line)
     misses = np.zeros((3, len(entries)))
     for curve, _ in exact:
@@ -312,12 +223,13 @@ def _curve(
         points=_points([counts for _, counts in exact if counts], question.ways, line, span),
         sizes=Sizes(entries, *misses),
         every_size=every,
+        group=group,
         sample=sample,
         note=note,
     )
 
 
-def _every_size(curves: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+def every_size(curves: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Add up curves, each of which goes on as it ends."""
     total = np.zeros(max(map(len, curves)), np.int64)
     for curve in curves:

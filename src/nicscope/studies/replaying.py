@@ -191,13 +191,16 @@ def compare(
     whose names RDMA NICs' counters are shown as well.
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
-    from nicscope.drivers.replay import lowest_addresses, registers_ahead, replay
+    from nicscope.drivers.replay import grains_for, lowest_addresses, registers_ahead, replay
 
     designs = [subject.design for subject in subjects]
-    passes = 2 if registers_ahead(designs) else 1
-    done = RowsDone(watch, passes * trace.rows)
-    lowest = lowest_addresses(done.through(trace)) if passes > 1 else None
-    results = replay(done.through(trace), designs, kinds, trace.metadata.page_size, lowest)
+    done, page_size = RowsDone(watch, 0), trace.metadata.page_size
+    lowest = None
+    if registers_ahead(designs):
+        lowest = lowest_addresses(done.through(trace, again=True))
+    grains = grains_for(done.through(trace, again=True), designs, page_size)
+    batches = done.through(trace, again=True)
+    results = replay(batches, designs, kinds, page_size, grains, lowest)
     priced = [
         with_price(result, subject.platform)
         for result, subject in zip(results, subjects, strict=True)

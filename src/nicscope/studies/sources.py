@@ -23,13 +23,21 @@ class RowsDone:
         self._done = 0
 
     def through(self, trace: Trace, *, again: bool = False) -> Iterator[Requests]:
-        """The batches of ``trace``; ``again``: the total does not hold its rows yet."""
+        """The batches of ``trace``; ``again``: the total does not hold its rows yet.
+
+        Of a pass that its reader ends before, the total holds what was read.
+        """
         self._total += trace.rows if again else 0
-        for batch in trace.batches():
-            yield batch
-            self._done += len(batch.length)
-            if self._watch is not None:
-                self._watch(self._done, self._total)
+        left = trace.rows
+        try:
+            for batch in trace.batches():
+                yield batch
+                self._done += len(batch.length)
+                left -= len(batch.length)
+                if self._watch is not None:
+                    self._watch(self._done, self._total)
+        finally:
+            self._total -= left
 
 
 def repeat(command: Sequence[str]) -> dict[str, Any]:

@@ -66,5 +66,5 @@ def test_every_published_design_counts_what_the_oracle_counts(name, change):
         assert {key: result.total[key] for key in want["total"]} == want["total"], design.name
         for mine, theirs in zip(result.nodes, want["nodes"], strict=True):
             assert {key: mine[key] for key in theirs} == theirs, design.name
-    assert len(designs) == 10
+    assert len(designs) == 11
     assert want["total"]["lookups"] >= LOOKUPS

@@ -18,16 +18,30 @@ class Curve(NamedTuple):
 
     lookups: int
     compulsory: int  # first lookups of a key, which every cache misses
-    misses: NDArray[np.int64]  # shape (footprint + 1,): misses with room for 0, 1, ... keys
+    # Misses with room for 0, 1, ... groups of keys, to where there is room for all.
+    misses: NDArray[np.int64]
+    group: int = 1  # keys that are looked up together or not at all
 
     @property
     def footprint(self) -> int:
         """Keys that were looked up, those of lookups that were skipped among them."""
-        return len(self.misses) - 1
+        return self.group * (len(self.misses) - 1)
 
     def misses_at(self, capacities: ArrayLike) -> NDArray[np.int64]:
         """Misses with room for ``capacities`` keys each, which may exceed the footprint."""
-        return self.misses[np.minimum(capacities, len(self.misses) - 1)]
+        groups = np.asarray(capacities) // self.group
+        found: NDArray[np.int64] = self.misses[np.minimum(groups, len(self.misses) - 1)]
+        return found
+
+    def of_groups(self, bits: int) -> Curve:
+        """The same, where each key that was fed stands for 2**bits, which are its group.
+
+        A group of which a cache has not room for all is missed as a whole when it comes again:
+        each of its keys comes after all others.
+        """
+        keys = self.group << bits
+        parts = (self.lookups << bits, self.compulsory << bits, self.misses << bits)
+        return Curve(*parts, keys)
 
 
 @kernel
@@ -47,8 +61,12 @@ class LruCurve:
         self._lookups = 0
         self._before = 0  # keys that were looked up when counting began
 
-    def feed(self, numbers: NDArray[np.uint32]) -> LruCurve:
-        """Look up ``numbers`` (uint32, 1-D) after all that were fed before."""
+    def feed(self, numbers: NDArray[np.uint32], repeats: int = 0) -> LruCurve:
+        """Look up ``numbers`` (uint32, 1-D) after all that were fed before.
+
+        And ``repeats`` times the one that was looked up last, where that was left out.
+        """
+        self.repeat(repeats)
         for distances in self._distances.pieces(numbers):
             self.take(distances, self._distances.keys)
         return self
@@ -61,6 +79,11 @@ class LruCurve:
             bigger[: len(self._counts)] = self._counts
             self._counts = bigger
         tally(self._counts, distances)
+
+    def repeat(self, times: int) -> None:
+        """Look up so many times what was looked up last."""
+        self._lookups += times
+        self._counts[0] += times
 
     def skip(self) -> None:
         """Count only what comes from here on; what was looked up stays in the caches."""

@@ -131,6 +131,31 @@ def cascade(sets, levels, batch, size, counts, lanes):
         first += len(lanes) << level
 
 
+def of_groups(counts: Counts, bits: int, low: int, high: int) -> Counts:
+    """The caches with 2**low to 2**high sets, where each key that was fed stands for 2**bits.
+
+    These are looked up one after the other and lie in one set after the other: as many keys as a
+    cache has sets stand for each other.  ``counts`` are those of the fed keys, from 1 set on if
+    there are fewer sets than keys in a group; a group then takes several ways of each set.
+    """
+    first = int(counts.set_bits[0])
+    ways = np.arange(1, counts.misses.shape[1] + 1)
+    levels = np.arange(low, high + 1)
+    rows = np.maximum(levels - bits, 0) - first
+    # Groups that a set has room for; where it has none, all of its lookups miss.
+    room = ways[None, :] >> np.maximum(bits - levels, 0)[:, None]
+    columns = (rows[:, None], np.maximum(room - 1, 0))
+    misses = np.where(room > 0, counts.misses[columns], counts.lookups) << bits
+    kinds = counts.kinds
+    if kinds is not None:
+        whole = kinds.fully_associative
+        small = counts.lookups - whole.compulsory
+        capacity = np.where(room > 0, kinds.capacity[columns], small) << bits
+        conflict = np.where(room > 0, kinds.conflict[columns], 0) << bits
+        kinds = Kinds(capacity, conflict, whole.of_groups(bits))
+    return Counts(levels, counts.lookups << bits, misses, kinds)
+
+
 class SetAssociativeGrid:
     """Every set-associative LRU cache with a power of two of sets, and 1 up to ``ways`` ways."""
 
@@ -168,17 +193,20 @@ class SetAssociativeGrid:
         self._distances = StackDistances()
         self._curve = LruCurve()
 
-    def feed(self, numbers: NDArray[np.uint32], index: NDArray[np.integer]) -> SetAssociativeGrid:
+    def feed(
+        self, numbers: NDArray[np.uint32], index: NDArray[np.integer], repeats: int = 0
+    ) -> SetAssociativeGrid:
         """Look up ``numbers`` (uint32, 1-D, below 2**32 - 1) in the sets of ``index`` (integers).
 
-        A key must come with the same ``index`` every time.
+        A key must come with the same ``index`` every time.  ``repeats``: as ``LruCurve.feed``.
         """
         check_numbers(numbers)
         if index.shape != numbers.shape:
             raise ValueError(f"index must be as long as numbers, {len(numbers)}, got {len(index)}")
         if numbers.max(initial=0) == NO_NUMBER:
             raise ValueError(f"numbers must be below {NO_NUMBER}, which stands for no key")
-        self._lookups += len(numbers)
+        self._lookups += len(numbers) + repeats
+        self._curve.repeat(repeats)
         mask = (1 << self._levels[1]) - 1
         start = 0
         for distances in self._pieces(numbers):

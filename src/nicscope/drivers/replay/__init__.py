@@ -1,6 +1,6 @@
 """Running the firmware over a recorded trace: counts, no time."""
 
-from nicscope.drivers.replay.engine import Replayer, ReplayResult, replay
+from nicscope.drivers.replay.engine import Replayer, ReplayResult, grains_for, replay
 from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
 from nicscope.nic.translate.counts import COUNT_NAMES, KIND_NAMES
 
@@ -9,6 +9,7 @@ __all__ = [
     "KIND_NAMES",
     "ReplayResult",
     "Replayer",
+    "grains_for",
     "lowest_addresses",
     "registers_ahead",
     "replay",

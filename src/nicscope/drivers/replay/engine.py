@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay import parting
+from nicscope.drivers.replay.grain import NO_GRAIN, grains_of
 from nicscope.drivers.replay.naming import Desk, Namer
-from nicscope.drivers.replay.node import Node, Notes
+from nicscope.drivers.replay.node import Node, Notes, group_bits, joins
 from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
 from nicscope.drivers.translation.build import OFFSET_STEP, line_bits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay.columns import Directory, RequestColumns
+    from nicscope.drivers.replay.grain import Grain
     from nicscope.drivers.replay.parting import Share
     from nicscope.drivers.replay.pools import Lowest
     from nicscope.drivers.replay.rnic import RnicNode
@@ -43,23 +45,39 @@ def replay(
     designs: Sequence[Design],
     kinds: bool = True,
     page_size: int = DEFAULT_PAGE_SIZE,
+    grains: Mapping[int, Grain] | None = None,
     lowest: Lowest | None = None,
 ) -> list[ReplayResult]:
     """Count what each of ``designs`` does with the requests, in the order of ``designs``.
 
     ``batches`` hold checked columns in the order of issue.  ``page_size`` is the trace's, used by
     designs that state none.  Without ``kinds`` the split of non-compulsory misses stays None,
-    which is faster.  ``lowest`` is what ``lowest_addresses`` found; without it, and if some design
-    registers ahead, all batches are held at once.  Source: docs/counts.md says what every count
-    means.
+    which is faster; so is knowing the ``grains`` of the requests by page size (``grains_of``).
+    ``lowest`` is what ``lowest_addresses`` found; without it, and if some design registers ahead,
+    all batches are held at once.  Source: docs/counts.md says what every count means.
     """
     if lowest is None and registers_ahead(designs):
         batches = list(batches)
         lowest = lowest_addresses(batches)
-    replayer = Replayer(designs, kinds, page_size, lowest)
+    replayer = Replayer(designs, kinds, page_size, grains, lowest)
     for batch in batches:
         replayer.feed(batch)
     return replayer.results()
+
+
+def grains_for(
+    batches: Iterable[RequestColumns], designs: Sequence[Design], page_size: int
+) -> dict[int, Grain]:
+    """The grains of ``batches`` for a replay of ``designs``; reads nothing for those without use.
+
+    ``page_size`` is the trace's.
+    """
+    joining = [design.at_page_size(page_size) for design in designs if joins(design)]
+    if not joining:
+        return {}
+    spread = all(design.index_offset for design in joining)
+    sizes = {1 << _page_bits(design) for design in joining}
+    return grains_of(batches, sorted(sizes), spread=spread)
 
 
 class Replayer:
@@ -70,16 +88,16 @@ class Replayer:
         designs: Sequence[Design],
         kinds: bool,
         page_size: int,
+        grains: Mapping[int, Grain] | None = None,
         lowest: Lowest | None = None,
     ) -> None:
         self._designs = [design.at_page_size(page_size) for design in designs]
         self._parter = Parter()
-        self._views = [
-            _View(
-                page_bits, [d for d in self._designs if _page_bits(d) == page_bits], kinds, lowest
-            )
-            for page_bits in sorted({_page_bits(design) for design in self._designs})
-        ]
+        self._views = []
+        for page_bits in sorted({_page_bits(design) for design in self._designs}):
+            grain = (grains or {}).get(1 << page_bits, NO_GRAIN)
+            those = [design for design in self._designs if _page_bits(design) == page_bits]
+            self._views.append(_View(page_bits, those, kinds, grain, lowest))
 
     def feed(self, batch: RequestColumns) -> None:
         """Replay one batch of any length."""
@@ -99,17 +117,23 @@ class _View:
     """The trace as pages of one size, and every design that sees it so."""
 
     def __init__(
-        self, page_bits: int, designs: list[Design], kinds: bool, lowest: Lowest | None
+        self,
+        page_bits: int,
+        designs: list[Design],
+        kinds: bool,
+        grain: Grain,
+        lowest: Lowest | None,
     ) -> None:
         self.page_bits = page_bits
         self.desk = Desk()
         self._notes = Notes(parting.UNITS)
         self._kinds = kinds
         self._lowest = lowest
-        self._groups = [
-            _Group(bits, [d for d in designs if line_bits_of(d) == bits])
-            for bits in sorted({line_bits_of(design) for design in designs})
-        ]
+        by_units: dict[tuple[int, int, bool], list[Design]] = {}
+        for design in designs:
+            units = (line_bits_of(design), group_bits(design, grain), joins(design))
+            by_units.setdefault(units, []).append(design)
+        self._groups = [_Group(*units, by_units[units]) for units in sorted(by_units)]
 
     def feed(self, directory: Directory, shares: Iterable[Share]) -> None:
         for share in shares:
@@ -127,19 +151,21 @@ class _View:
                 each.replay(node.namer.numbering, self.desk, self._notes, named, processes)
 
     def _add_node(self, group: _Group, number: int) -> None:
-        nodes = [self._new_node(design, number, len(group.per_node)) for design in group.designs]
-        namer = Namer(group.unit_bits, group.reach, OFFSET_STEP)
+        nodes = [self._new_node(design, number, group) for design in group.designs]
+        namer = Namer(
+            group.unit_bits, group.reach, OFFSET_STEP, group.grain_bits, joins=group.joins
+        )
         group.per_node.append(_NumberedNode(nodes, namer))
 
-    def _new_node(self, design: Design, number: int, place: int) -> Node | RnicNode:
+    def _new_node(self, design: Design, number: int, group: _Group) -> Node | RnicNode:
         if design.scheme is not Scheme.RNIC:
-            return Node(design, self.page_bits, self._kinds, number)
+            return Node(design, self.page_bits, self._kinds, number, group.grain_bits)
         from nicscope.drivers.replay.rnic import RnicNode
 
         pools = []
         if design.registered is not None:
             assert self._lowest is not None
-            pools = self._lowest[place]
+            pools = self._lowest[len(group.per_node)]
         return RnicNode(design, self.page_bits, self._kinds, number, pools)
 
     def nodes(self) -> list[tuple[Design, list[Node | RnicNode]]]:
@@ -151,10 +177,12 @@ class _View:
 
 
 class _Group:
-    """The designs that share numbers: the same page size and the same line."""
+    """The designs that share lookups: the same page size, the same line, the same groups."""
 
-    def __init__(self, unit_bits: int, designs: list[Design]) -> None:
+    def __init__(self, unit_bits: int, grain_bits: int, joins: bool, designs: list[Design]) -> None:
         self.unit_bits = unit_bits
+        self.grain_bits = grain_bits
+        self.joins = joins
         self.designs = designs
         self.reach = max((design.prepin or 1) - 1 for design in designs)
         self.per_node: list[_NumberedNode] = []

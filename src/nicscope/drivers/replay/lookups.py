@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import RequestColumns
+    from nicscope.drivers.replay.grain import Grain
     from nicscope.drivers.replay.parting import Share
 
 
@@ -37,7 +38,8 @@ class Lookups(NamedTuple):
 
     nic: Nic
     pages: int  # lookups, of which those of further pages in one line are left out below
-    numbers: NDArray[np.uint32]  # shape (lines,)
+    repeats: int  # of the line that was looked up last, which are left out below
+    numbers: NDArray[np.uint32]  # shape (lines,), or of groups of lines
     set_index: NDArray[np.uint32]  # shape (lines,): low bits of page or line number plus offset
 
 
@@ -45,13 +47,23 @@ class LookupStreams:
     """Parts a trace by NIC and names what each looks up."""
 
     def __init__(
-        self, page_size: int, lines: Sequence[int], *, by_process: bool, offset: bool
+        self,
+        page_size: int,
+        lines: Sequence[int],
+        *,
+        by_process: bool,
+        offset: bool,
+        grain: Grain | None = None,
     ) -> None:
         """See pages of ``page_size`` bytes in lines of each of ``lines`` pages (powers of two).
 
         ``by_process`` gives each process a NIC of its own.  With ``offset`` the processes of a
-        node begin at different sets.
+        node begin at different sets.  With a ``grain`` runs are joined, and what is looked up are
+        groups of as many lines as it allows.
         """
+        self._joins = grain is not None
+        is_spread = offset and not by_process
+        self._grain_bits = 0 if grain is None else grain.of(is_spread)
         self._page_bits = page_size.bit_length() - 1
         self._lines = [line.bit_length() - 1 for line in lines]
         self._by_process = by_process
@@ -72,11 +84,22 @@ class LookupStreams:
         key = (share.place, line_bits)
         if key not in self._namers:
             nic = Nic(*self._owner_of(share.place), 1 << line_bits)
-            self._namers[key] = nic, Namer(line_bits, step=self._step)
+            bits = self.group_bits(nic.line)
+            self._namers[key] = nic, Namer(line_bits, 0, self._step, bits, joins=self._joins)
         nic, namer = self._namers[key]
         for named in namer.named(self._desk, share.begin, share.end):
             numbers, index = self._desk.lookups.number, self._desk.lookups.spread_index
-            yield Lookups(nic, named.pages, numbers[: named.lookups], index[: named.lookups])
+            found = numbers[: named.lookups], index[: named.lookups]
+            yield Lookups(nic, named.pages, named.repeats, *found)
+
+    def cut(self) -> None:
+        """What comes from here on is counted apart: no run reaches from before to behind it."""
+        for _, namer in self._namers.values():
+            namer.cut()
+
+    def group_bits(self, line: int) -> int:
+        """log2 of the lines of ``line`` pages in a group of those that are looked up."""
+        return max(self._grain_bits - (line.bit_length() - 1), 0)
 
     def _owner_of(self, place: int) -> tuple[int, int | None]:
         """Whose NIC is that of a share: the node, and the process if it has its own."""

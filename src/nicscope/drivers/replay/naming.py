@@ -2,17 +2,21 @@
 
 In passes over a piece, each of which does one thing: lay out one unit after the other, look each
 up once in the table of numbers, and search for the few that were not in their first place.
+
+Where runs of requests are *joined*, a unit that two requests of a run share is laid out once, and
+units may be groups of pages as large as the grain of the runs (``grain.py``).
 """
 
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nicscope.drivers.replay import parting
 from nicscope.drivers.replay.columns import new_stream
+from nicscope.drivers.replay.grain import forget, goes_on, no_last
 from nicscope.hashing import LOW
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.entering import bound
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
 BYTES_OF_A_PAGE = 40  # measured: its number and what one design or curve keeps of it
 
 # Places in ``Naming.found``.
-LOOKUPS, PAGES, RECEIVED, DOUBTFUL, NEEDED = range(5)
+LOOKUPS, PAGES, RECEIVED, REPEATS, DOUBTFUL, NEEDED = range(6)
 
 
 class Lookups(NamedTuple):
@@ -55,12 +59,15 @@ class Naming(NamedTuple):
 
     numbering: Numbering
     stream: Stream
+    last: NDArray[Any]  # ``grain.LAST``, shape (1,): the request that came before
+    laid: NDArray[np.int32]  # shape (requests,): units laid out for each
+    opened: NDArray[np.uint8]  # likewise: 1 if it has further pages of the unit before its first
     lookups: Lookups
     unit: NDArray[np.int64]  # shape (units,), as all that follow
     process: NDArray[np.int32]
     place: NDArray[np.uint32]  # in the table of numbers
     doubtful: NDArray[np.uint32]  # one more: lookups whose units are to be searched for
-    found: NDArray[np.int64]  # shape (5,): see above
+    found: NDArray[np.int64]  # shape (6,): see above
 
 
 @kernel
@@ -79,8 +86,10 @@ def lay_out(naming, begin, end, unit_bits, step):
     if pages == end - begin and pages <= naming.unit.size:
         for request in range(begin, end):
             _put(naming, request - begin, request, stream.first[request] >> unit_bits, step)
+            naming.laid[request] = 1
+            naming.opened[request] = 0
             received += stream.receive[request]
-        found[LOOKUPS], found[PAGES], found[RECEIVED] = pages, pages, received
+        found[LOOKUPS], found[PAGES], found[RECEIVED], found[REPEATS] = pages, pages, received, 0
         return np.int64(end)
     pages = np.int64(0)
     row = np.int64(begin)
@@ -93,10 +102,52 @@ def lay_out(naming, begin, end, unit_bits, step):
         for unit in range(first, last + 1):
             _put(naming, at, row, unit, step)
             at += 1
+        naming.laid[row] = found[NEEDED]
+        naming.opened[row] = 0
         pages += stream.pages[row]
         received += stream.pages[row] * np.int64(stream.receive[row])
         row += 1
-    found[LOOKUPS], found[PAGES], found[RECEIVED] = at, pages, received
+    found[LOOKUPS], found[PAGES], found[RECEIVED], found[REPEATS] = at, pages, received, 0
+    return row
+
+
+@kernel
+def lay_out_joined(naming, begin, end, unit_bits, step):
+    """As ``lay_out``, but for a unit that a request shares with the one before it in its run."""
+    stream, found, last = naming.stream, naming.found, naming.last[0]
+    process, page, receive = last.process, last.page, last.receive
+    edges, mask = np.uint64(0), np.uint64((1 << unit_bits) - 1)
+    at, pages, received, repeats = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    row = np.int64(begin)
+    while row < end:
+        many = np.int64(stream.pages[row])
+        final = stream.first[row] + many - 1
+        unit, final_unit = stream.first[row] >> unit_bits, final >> unit_bits
+        joins = goes_on(process, page, receive, stream, row)
+        opened = np.int64(0)
+        if joins and unit == page >> unit_bits:
+            # Pages behind the one that the request before ended with: some, in the same unit?
+            opened = np.int64(final > page and (page + 1) >> unit_bits == unit)
+            unit += 1
+            repeats += 1
+        found[NEEDED] = final_unit - unit + 1
+        if at + found[NEEDED] > naming.unit.size:
+            break
+        if not joins:
+            process, receive = np.int64(stream.process[row]), np.int64(stream.receive[row])
+            edges |= np.uint64(stream.first[row]) | np.uint64(page + 1)
+        page = final
+        for each in range(unit, final_unit + 1):
+            _put(naming, at, row, each, step)
+            at += 1
+        naming.laid[row] = found[NEEDED]
+        naming.opened[row] = opened
+        pages += many
+        received += many * receive
+        row += 1
+    last.process, last.page, last.receive = process, page, receive
+    last.edges |= edges & mask
+    found[LOOKUPS], found[PAGES], found[RECEIVED], found[REPEATS] = at, pages, received, repeats
     return row
 
 
@@ -156,7 +207,9 @@ class Desk:
     def __init__(self, stream: Stream | None = None) -> None:
         """For ``stream``, or for one that is to be written."""
         self.stream = new_stream(parting.ROWS) if stream is None else stream
-        self.found = np.zeros(5, np.int64)
+        self.found = np.zeros(6, np.int64)
+        self.laid = np.empty(len(self.stream.first), np.int32)
+        self.opened = np.empty(len(self.stream.first), np.uint8)
         self.make_room(parting.UNITS)
 
     def make_room(self, units: int) -> None:
@@ -172,10 +225,19 @@ class Desk:
         self._place = np.empty(units, np.uint32)
         self._doubtful = np.empty(units + 1, np.uint32)
 
-    def naming(self, numbering: Numbering) -> Naming:
+    def naming(self, numbering: Numbering, last: NDArray[Any]) -> Naming:
         """What kernels are handed to name by ``numbering`` what is on the desk."""
         scratch = (self._unit, self._process, self._place, self._doubtful)
-        return Naming(numbering, self.stream, self.lookups, *scratch, self.found)
+        return Naming(
+            numbering,
+            self.stream,
+            last,
+            self.laid,
+            self.opened,
+            self.lookups,
+            *scratch,
+            self.found,
+        )
 
 
 class Named(NamedTuple):
@@ -186,18 +248,32 @@ class Named(NamedTuple):
     lookups: int
     pages: int
     received: int  # of the pages, on the receive path
+    repeats: int  # lookups of the unit that was looked up last, which are left out
 
 
 class Namer:
     """Dense numbers of the units (2**unit_bits pages) of one node, or of one process."""
 
-    def __init__(self, unit_bits: int, reach: int = 0, step: int = 0) -> None:
+    def __init__(
+        self,
+        unit_bits: int,
+        reach: int = 0,
+        step: int = 0,
+        grain_bits: int = 0,
+        *,
+        joins: bool = False,
+    ) -> None:
         """``reach`` units beyond each request get numbers too, as pinning ahead may touch them.
 
-        Processes begin ``step`` units apart where sets are spread.
+        Processes begin ``step`` units apart where sets are spread.  What is named are groups of
+        2**grain_bits units, which needs runs that are aligned to them.  Those are joined if it
+        ``joins``.
         """
         self.numbering: Numbering = new_numbering()
-        self._unit_bits = unit_bits
+        self._unit_bits = unit_bits + grain_bits
+        self._is_grained = bool(grain_bits)
+        self._joins = joins
+        self._last = no_last()
         self._reach = reach
         self._step = step
         self._bound: dict[int, _Bound] = {}
@@ -208,14 +284,21 @@ class Namer:
         A piece is overwritten by the next.
         """
         while begin < end:
-            row = self._on(desk).lay_out(begin, end, self._unit_bits, self._step)
+            known = self._on(desk)
+            lay = known.lay_out_joined if self._joins else known.lay_out
+            row = lay(begin, end, self._unit_bits, self._step)
             if row == begin:  # one request that is longer than the budget
                 desk.make_room(int(desk.found[NEEDED]))
                 continue
             self._name(desk)
-            lookups, pages, received = desk.found[:DOUBTFUL].tolist()
-            yield Named(begin, row, lookups, pages, received)
+            yield Named(begin, row, *desk.found[:DOUBTFUL].tolist())
             begin = row
+        if self._is_grained and self._last[0]["edges"]:
+            raise ValueError("a run of requests is not aligned to the grain that was told of it")
+
+    def cut(self) -> None:
+        """Begin a run with the next request, whatever it is."""
+        forget(self._last)
 
     def _name(self, desk: Desk) -> None:
         self._on(desk).name()
@@ -241,20 +324,27 @@ class Namer:
     def _on(self, desk: Desk) -> _Bound:
         known = self._bound.get(id(desk))
         if known is None or not known.is_of(self.numbering, desk):
-            known = self._bound[id(desk)] = _Bound(self.numbering, desk)
+            known = self._bound[id(desk)] = _Bound(self.numbering, desk, self._last)
         return known
 
 
 class _Bound:
     """The kernels that name, for one numbering and one desk as they are."""
 
-    def __init__(self, numbering: Numbering, desk: Desk) -> None:
+    def __init__(self, numbering: Numbering, desk: Desk, last: NDArray[Any]) -> None:
         self._numbering, self._desk, self._lookups = numbering, desk, desk.lookups
-        naming = desk.naming(numbering)
+        naming = desk.naming(numbering, last)
         self._naming = naming
-        self.lay_out: Callable[..., int] = bound(lay_out, naming)
         self.name: Callable[..., None] = bound(name, naming)
         self.settle: Callable[..., int] = bound(settle, naming)
+
+    @functools.cached_property
+    def lay_out(self) -> Callable[..., int]:
+        return bound(lay_out, self._naming)
+
+    @functools.cached_property
+    def lay_out_joined(self) -> Callable[..., int]:
+        return bound(lay_out_joined, self._naming)
 
     @functools.cached_property
     def name_ahead(self) -> Callable[..., int]:

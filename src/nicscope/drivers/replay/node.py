@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from nicscope.config.scheme import Scheme
@@ -12,10 +13,14 @@ from nicscope.drivers.replay.state import Case, whole
 from nicscope.drivers.translation.build import counts_of_book, grown_parts, memory_of, new_parts
 from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import capacity
-from nicscope.nic.layout import EMPTY
+from nicscope.nic.layout import EMPTY, SEARCHED_WAYS, new_cache
+from nicscope.nic.translate.counts import COUNT_NAMES
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from nicscope.config.design import Design
+    from nicscope.drivers.replay.grain import Grain
     from nicscope.drivers.replay.naming import Desk, Named
     from nicscope.drivers.translation.build import Parts
     from nicscope.memory.numbering import Numbering
@@ -34,12 +39,67 @@ class Notes:
         self.evicted = np.empty(units + 1, np.uint32)
 
 
+# Counts of pages, which are those of a page's group times its pages where groups are looked up.
+_OF_PAGES = (
+    *(name for name in COUNT_NAMES if name.startswith("ni_misses")),
+    "check_misses",
+    "pins",
+    "entries_fetched",
+    "further_ways",
+    "peak_pinned_pages",
+)
+
+
+def joins(design: Design) -> bool:
+    """Whether runs of requests may be joined: nobody heeds whom a page was looked up for.
+
+    Nothing is fetched or pinned ahead, kept apart, or given up.
+    """
+    return (
+        design.scheme is Scheme.UTLB
+        and (design.prefetch or 1) == (design.prepin or 1) == 1
+        and design.pin_limit is None
+        and design.most_valid is None
+        and not design.victim_entries
+    )
+
+
+def group_bits(design: Design, grain: Grain) -> int:
+    """log2 of the pages that ``design`` may look up as one in runs of that ``grain``.
+
+    A group is in as many sets as it has pages; or it fills the sets, and takes several ways, if it
+    makes no difference where in a set pages are found.
+    """
+    if not joins(design):
+        return 0
+    ways = design.ways or 1
+    sets = (design.entries or 1) // ways
+    most = sets * ways if ways > SEARCHED_WAYS else sets
+    return min(grain.of(bool(design.index_offset)), most.bit_length() - 1)
+
+
+def _of_groups(design: Design, bits: int) -> Design:
+    """``design`` with an entry for each group of 2**bits pages."""
+    if not bits:
+        return design
+    entries, ways = design.entries or 1, design.ways or 1
+    further = max(bits - (entries // ways).bit_length() + 1, 0)  # ways that each group takes
+    return msgspec.structs.replace(design, entries=entries >> bits, ways=ways >> further)
+
+
 class Node:
     """A NIC and its host as ``design`` (its page size settled) has them, replaying requests."""
 
-    def __init__(self, design: Design, page_bits: int, kinds: bool, number: int) -> None:
+    def __init__(
+        self, design: Design, page_bits: int, kinds: bool, number: int, group_bits: int = 0
+    ) -> None:
+        """What its lookups name are groups of 2**group_bits pages."""
         self.number = number
-        self._design = design
+        self._group_bits = group_bits
+        self._searched = (design.ways or 1) <= SEARCHED_WAYS
+        self._whole = design
+        self._design = design = _of_groups(design, group_bits)
+        self._fresh = np.zeros(1, np.int64)
         self._requests = self._lookups = self._received = 0
         self._numbering: Numbering | None = None
         tells = kinds and not _is_its_own_shadow(design)
@@ -58,7 +118,9 @@ class Node:
         self._parts.book.orders[0]["processes"] = processes
         known = self._bound.get(id(desk))
         if known is None or not known.is_of(desk, notes):
-            known = self._bound[id(desk)] = _Bound(self._design, self._parts, desk, notes)
+            known = self._bound[id(desk)] = _Bound(
+                self._design, self._parts, desk, notes, self._fresh
+            )
         self._requests += named.end - named.begin
         self._lookups += named.pages
         self._received += named.received
@@ -72,17 +134,28 @@ class Node:
         record["lookups"] = self._lookups
         record["lookups_receive"] = self._received
         record["lookups_send"] = self._lookups - self._received
-        return counts_of_book(self._parts.book)
+        counts = counts_of_book(self._parts.book)
+        for name in _OF_PAGES if self._group_bits else ():
+            count = counts[name]
+            counts[name] = None if count is None else count << self._group_bits
+        if not self._searched:
+            counts["further_ways"] = 0
+        return counts
 
     def nic_memory_bytes(self) -> dict[str, int]:
         """Bytes of NIC memory that each structure for translation takes on this node."""
-        return memory_of(self._parts)
+        if not self._group_bits:
+            return memory_of(self._parts)
+        whole = new_cache(self._whole.entries or 1, self._whole.ways or 1)
+        return memory_of(self._parts._replace(nic=whole), self._group_bits)
 
 
 class _Bound:
     """The kernels of a design, for one node and one desk as they are."""
 
-    def __init__(self, design: Design, parts: Parts, desk: Desk, notes: Notes) -> None:
+    def __init__(
+        self, design: Design, parts: Parts, desk: Desk, notes: Notes, fresh: NDArray[np.int64]
+    ) -> None:
         self._lookups, self._desk, self._notes = desk.lookups, desk, notes
         nic, host, book = parts
         lookups = desk.lookups
@@ -93,6 +166,9 @@ class _Bound:
             host=whole(host, host.pinning),
             book=book,
             stream=desk.stream,
+            laid=desk.laid,
+            opened=desk.opened,
+            fresh=fresh,
             number=lookups.number,
             key=notes.key if by_index else lookups.number,
             set_index=notes.set_index if by_index else index,

@@ -29,7 +29,11 @@ class Case(NamedTuple):
     nic: Nic
     host: Any  # a ``Host`` with arrays of length 0 where a replay has none
     book: Book
-    stream: Stream  # shape (requests,)
+    stream: Stream  # shape (requests,), as ``laid`` and ``opened``
+    laid: NDArray[np.int32]  # lookups of each request
+    opened: NDArray[np.uint8]  # 1 if it has further pages of the unit that was looked up before
+    # shape (1,): whether the unit that was looked up last was not pinned before.
+    fresh: NDArray[np.int64]
     number: NDArray[np.uint32]  # shape (lookups,), as all that follow
     key: NDArray[np.uint32]
     set_index: NDArray[np.uint32]  # low bits of what chooses the set
@@ -105,7 +109,7 @@ def timeless(case):
 
 @step
 def request_of(case, row, at):
-    """Request ``row``, whose lookups begin at ``at``."""
+    """Request ``row``, whose lookups begin at ``at``, one for each page."""
     stream = case.stream
     return Request(
         np.int64(stream.process[row]),
@@ -114,3 +118,12 @@ def request_of(case, row, at):
         np.int64(stream.receive[row]),
         at,
     )
+
+
+@step
+def laid_out(case, row, at):
+    """Request ``row`` as those of its units that were laid out, which begin at ``at``."""
+    stream = case.stream
+    units = np.int64(case.laid[row])
+    first = stream.first[row] + np.int64(stream.pages[row]) - units
+    return Request(np.int64(stream.process[row]), first, units, np.int64(stream.receive[row]), at)

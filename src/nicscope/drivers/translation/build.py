@@ -134,10 +134,11 @@ def counts_of_book(book: Book) -> dict[str, int | None]:
     return counts
 
 
-def memory_of(parts: Parts) -> dict[str, int]:
+def memory_of(parts: Parts, group_bits: int = 0) -> dict[str, int]:
     """Bytes of NIC memory that each structure for translation takes on the node.
 
     None at all where the host's kernel keeps them, in memory of its own (U-Net/MM, 5.2).
+    What is numbered are groups of 2**group_bits pages.
     """
     nic, host, book = parts
     if book.orders[0]["in_kernel"]:
@@ -153,7 +154,10 @@ def memory_of(parts: Parts) -> dict[str, int]:
         regions["table_bases"] = processes * AREA.itemsize
     if scheme == UTLB and len(host.pinning.state) > 0:
         # Not all that has a number: other designs of the group and rejected requests do too.
-        tables = regions_of(host.numbering, SECOND_LEVEL, np.asarray(host.pinning.state) != 0)
+        is_pinned = np.asarray(host.pinning.state) != 0
+        most = SECOND_LEVEL.bit_length() - 1
+        tables = regions_of(host.numbering, SECOND_LEVEL >> min(group_bits, most), is_pinned)
+        tables <<= max(group_bits - most, 0)
         regions["directory"] = tables * DIRECTORY.itemsize
     return regions
 

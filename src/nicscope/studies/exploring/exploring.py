@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.cost_name import COSTS
 from nicscope.drivers.replay import replay
+from nicscope.drivers.replay.grain import NO_GRAIN
 from nicscope.errors import printable
 from nicscope.studies.curve_question import Question
 from nicscope.studies.curves import curves_of
@@ -235,7 +236,7 @@ class Explorer:
         alone = Question(ways=(2,), lines=(line,), entries=(1, 1))  # no room for a set of two
 
         def work(batches: Iterator[Columns]) -> None:
-            [curve] = curves_of(self.name, lambda: batches, alone, page_size)
+            [curve] = curves_of(self.name, lambda: batches, alone, page_size, NO_GRAIN)
             assert curve.every_size is not None
             self._fully[page_size, line] = curve.every_size
 

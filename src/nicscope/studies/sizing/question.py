@@ -60,7 +60,7 @@ def ask(
     only_pages = PAGE_SIZES in only
     if page_sizes is None and only_pages:
         page_sizes = USUAL_PAGE_SIZES
-    sizes = () if page_sizes is None else _page_sizes(page_sizes.split(","))
+    sizes = () if page_sizes is None else read_page_sizes(page_sizes)
     costs = None if platform is None else load_platform(platform)
     excess = None if costs is None else excess_of({"the budget": nic_bytes}, costs)
     if excess is not None:
@@ -95,9 +95,10 @@ def _budget(option: str, text: str, example: str) -> int:
     return count
 
 
-def _page_sizes(words: Sequence[str]) -> tuple[int, ...]:
+def read_page_sizes(text: str) -> tuple[int, ...]:
+    """The sizes in a list such as ``4KiB,2MiB``, each once.  Errors: ``StudyError``."""
     found: list[int] = []
-    for word in words:
+    for word in text.split(","):
         size = read_setting(Scheme.UTLB, "page_size", word.strip(), "--page-size")
         if not isinstance(size, int):
             raise StudyError(f"--page-size must list sizes, such as 4KiB,2MiB; got {word!r}")

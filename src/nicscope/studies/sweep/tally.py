@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.replay.engine import Replayer
+from nicscope.drivers.replay.engine import Replayer, grains_for
 from nicscope.drivers.replay.parting import ROWS
 from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
 from nicscope.errors import StudyError
@@ -103,7 +103,8 @@ def tally(
     ``page_size`` is the trace's.  Errors: ``Stopped`` soon after ``stopped()``.
     """
     lowest = lowest_addresses(_pieces(columns, stopped)) if registers_ahead(designs) else None
-    replayer = Replayer(designs, kinds, page_size, lowest)
+    grains = grains_for(_pieces(columns, stopped), designs, page_size)
+    replayer = Replayer(designs, kinds, page_size, grains, lowest)
     for piece in _pieces(columns, stopped):
         replayer.feed(piece)
     requested = int(columns.length.sum(dtype=np.int64))

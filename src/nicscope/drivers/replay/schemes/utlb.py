@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.replay.state import request_of, timeless
+from nicscope.drivers.replay.state import laid_out, request_of, timeless
 from nicscope.hashing import LOW
 from nicscope.kernel.decorators import kernel, step
 from nicscope.memory.numbering import process_of, unit_of
@@ -23,10 +23,11 @@ from nicscope.nic.translate.utlb import prefetch_indices, prefetch_pages
 
 
 @kernel
-def admit_new(case, begin, _end, count):
+def admit_new(case, begin, end, count):
     """Admit the requests of which a page is not pinned; all others need nothing of the library.
 
-    They begin with request ``begin`` and have ``count`` lookups.
+    They are ``begin..end`` and have ``count`` lookups.  A request that has further pages of a unit
+    that was looked up, and pinned, for the one before it has them pinned by a call of its own.
     """
     nic, host, book = timeless(case)
     state = host.pinning.state
@@ -34,15 +35,25 @@ def admit_new(case, begin, _end, count):
     for lookup in range(count):
         case.missed[found] = lookup
         found += np.int64(state[case.number[lookup]] & PINNED == 0)
-    row = np.int64(begin)
-    at = np.int64(0)
-    for place in range(found):
-        i = np.int64(case.missed[place])
-        while at + case.stream.pages[row] <= i:
-            at += case.stream.pages[row]
-            row += 1
-        if state[case.number[i]] & PINNED == 0:
-            admit(nic, host, book, case.number, request_of(case, row, at))
+    if found == 0 and case.fresh[0] == 0:
+        return
+    fresh, calls = case.fresh[0], np.int64(0)
+    at, place = np.int64(0), np.int64(0)
+    for row in range(begin, end):
+        shared = fresh & np.int64(case.opened[row])
+        after = at + np.int64(case.laid[row])
+        if place < found and np.int64(case.missed[place]) < after:
+            while place < found and np.int64(case.missed[place]) < after:
+                place += 1
+            shared &= np.int64(state[case.number[at]] & PINNED != 0)  # else one call has both
+            fresh = np.int64(state[case.number[after - 1]] & PINNED == 0)
+            admit(nic, host, book, case.number, laid_out(case, row, at))
+        elif after > at:
+            fresh = np.int64(0)
+        calls += shared
+        at = after
+    case.fresh[0] = fresh
+    book.counts[0].pin_calls += calls
 
 
 @kernel

@@ -1,0 +1,147 @@
+"""The fewest entries with which few enough lookups miss: an answer in words, a table, targets."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from nicscope.reports.result import Report
+from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.wording import byte_size, in_words, per_hundred, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.sizing.targets import Cliff, Target, TargetReport
+
+COLUMNS = {
+    "trace": "string",
+    "page_size_bytes": "int64",
+    "lookups": "int64",
+    "touched_pages": "int64",
+    "ni_misses_compulsory": "int64",
+    "enough_entries": "int64",
+    "enough_ni_misses": "int64",
+    "steady_entries": "int64",
+    "cliff_entries": "int64",
+}
+NO_CACHE = "none"
+
+
+class ShownTargets(Report):
+    """Entries that are enough, for pages of each size."""
+
+    found: TargetReport
+    topic = "size"
+
+    def summary(self) -> list[str]:
+        """How many entries do for pages of each size, and where a cliff is."""
+        told = []
+        several = len(self.found.traces) > 1
+        for name, some in groupby(self.found.targets, lambda target: target.trace):
+            targets = list(some)
+            if several:
+                told.append(f"{name}:")
+            for target in targets:
+                told.append(_answer(target, _share(self.found)))
+                if target.cliff is not None:
+                    told.append(_cliff_told(target.cliff, target.lookups))
+        return told
+
+    def parts(self) -> Iterator[Printed]:
+        """A table: each page size of each trace."""
+        from rich.text import Text
+
+        skipped = self.found.question.skip
+        for number, trace in enumerate(self.found.traces):
+            after = f", of which {whole(skipped)} only fill the caches" if skipped else ""
+            requests = in_words(trace["requests"], "request")
+            if number:
+                yield Text()
+            yield Text(f"{trace['name']}: {requests}{after}", style="bold")
+            yield Text()
+            those = [one for one in self.found.targets if one.trace == trace["name"]]
+            yield target_rows(those, self.found)
+        yield Text(
+            "Fully associative, least recently used first out, one cache on each node's NIC. From "
+            "the start: all misses count; steady: first lookups of a page are left out.",
+            style="dim",
+        )
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each page size of each trace."""
+        import pyarrow as pa
+
+        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+        rows = [
+            {
+                "trace": one.trace,
+                "page_size_bytes": one.page_size,
+                "lookups": one.lookups,
+                "touched_pages": one.pages,
+                "ni_misses_compulsory": one.compulsory,
+                "enough_entries": one.entries,
+                "enough_ni_misses": one.misses,
+                "steady_entries": one.steady_entries,
+                "cliff_entries": None if one.cliff is None else one.cliff.entries,
+            }
+            for one in self.found.targets
+        ]
+        yield "targets", pa.Table.from_pylist(rows, schema)
+
+
+def target_rows(targets: list[Target], found: TargetReport) -> Rows:
+    """A row for each page size."""
+    return rows_of(
+        f"Fewest entries with which at most {_share(found)} of lookups miss, by page size",
+        targets,
+        {
+            "pages": lambda one: byte_size(one.page_size),
+            "lookups": lambda one: whole(one.lookups),
+            "touched": lambda one: whole(one.pages),
+            "first lookups": lambda one: per_hundred(100 * one.compulsory_share) + " %",
+            "from the start": lambda one: _entries(one.entries),
+            "steady": lambda one: _entries(one.steady_entries),
+            "reach, steady": lambda one: (
+                NO_CACHE
+                if one.steady_entries is None
+                else byte_size(one.steady_entries * one.page_size)
+            ),
+        },
+        words=("pages",),
+        key=4,
+        grouped=False,
+        least=("lookups", "touched"),
+    )
+
+
+def _entries(count: int | None) -> str:
+    return NO_CACHE if count is None else whole(count)
+
+
+def _share(found: TargetReport) -> str:
+    return f"{100 * found.question.share:g} %"
+
+
+def _many(entries: int) -> str:
+    return "1 entry" if entries == 1 else f"{whole(entries)} entries"
+
+
+def _answer(target: Target, share: str) -> str:
+    """How many entries do, as a sentence."""
+    page, entries, steady = byte_size(target.page_size), target.entries, target.steady_entries
+    if entries is not None:
+        return f"In pages of {page} {_many(entries)} miss at most {share} of lookups."
+    first = f"{per_hundred(100 * target.compulsory_share)} % are the first of a page"
+    later = "" if steady is None else f"; of all others {_many(steady)} miss at most {share}"
+    return f"In pages of {page} no cache misses as few as {share} of lookups: {first}{later}."
+
+
+def _cliff_told(cliff: Cliff, lookups: int) -> str:
+    """Where the cliff is, as a sentence."""
+    before, after = (per_hundred(100 * count / lookups) for count in (cliff.misses, cliff.after))
+    return (
+        f"There is a cliff: {_many(cliff.entries)} miss {before} of 100 lookups, twice as many "
+        f"{after}."
+    )

@@ -1,0 +1,218 @@
+"""The fewest entries with which few enough lookups miss, in pages of several sizes.
+
+Caches are fully associative and keep what was looked up last, one on each node's NIC.  Their sizes
+are found on the exact curve, so there is nothing to search.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from nicscope.drivers.replay.lookups import LookupStreams
+from nicscope.errors import StudyError
+from nicscope.studies.curves import every_size
+from nicscope.studies.meters import Meter, Span
+from nicscope.studies.sizing.question import USUAL_PAGE_SIZES, read_page_sizes
+from nicscope.studies.skipping import check_skip, grains_counted, parted
+from nicscope.studies.sources import RowsDone, named, repeat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.replay.lookups import Nic
+    from nicscope.traces.reader import Trace
+
+# Assumed: a curve has a cliff if one doubling buys at least this share of all that size can.
+CLIFF = 0.5
+PARTS = 16  # of an octave, at which cliffs are looked for
+NO_SETS = Span(0, 0, 0)
+
+
+class TargetQuestion(NamedTuple):
+    """How many lookups may miss, and of pages of which sizes."""
+
+    share: float  # of all lookups, or of all but first ones
+    page_sizes: tuple[int, ...]  # bytes
+    skip: int = 0  # requests that only fill the caches
+
+
+class Cliff(NamedTuple):
+    """The doubling that buys most."""
+
+    entries: int  # before it
+    misses: int  # there
+    after: int  # misses with twice as many
+
+
+class Target(NamedTuple):
+    """What pages of one size take."""
+
+    trace: str
+    page_size: int  # bytes
+    nics: int
+    lookups: int  # that count
+    pages: int  # that were looked up, also by requests that were skipped
+    compulsory: int  # first lookups of a page, among those that count
+    entries: int | None  # of each NIC's cache; None: no cache misses so little
+    misses: int | None  # with them
+    steady_entries: int | None  # likewise, first lookups left out
+    cliff: Cliff | None
+
+    @property
+    def compulsory_share(self) -> float:
+        """Of all lookups, first ones, which every cache misses."""
+        return self.compulsory / self.lookups if self.lookups else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {
+            "trace": self.trace,
+            "page_size": self.page_size,
+            "nics": self.nics,
+            "lookups": self.lookups,
+            "touched_pages": self.pages,
+            "ni_misses_compulsory": self.compulsory,
+            "entries": self.entries,
+            "ni_misses": self.misses,
+            "steady_entries": self.steady_entries,
+            "cliff": None
+            if self.cliff is None
+            else {
+                "entries": self.cliff.entries,
+                "ni_misses": self.cliff.misses,
+                "ni_misses_of_twice": self.cliff.after,
+            },
+        }
+
+
+class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Targets of some traces, and how to get them again."""
+
+    question: TargetQuestion
+    traces: list[dict[str, Any]]
+    targets: list[Target]
+    repeat: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """One object for programs."""
+        return {
+            "target_miss": self.question.share,
+            "skipped_requests": self.question.skip,
+            "traces": self.traces,
+            "targets": [target.to_json() for target in self.targets],
+            "repeat": self.repeat,
+        }
+
+
+def ask_target(target: str, page_sizes: str | None = None, skip: int = 0) -> TargetQuestion:
+    """The question in the words of the command line.
+
+    Errors: ``StudyError`` for the first word that makes no sense, ``DesignError`` for a page size.
+    """
+    text = target.strip()
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise StudyError(
+            f"--target-miss must be a share of lookups, such as 1% or 0.01; got {target!r}"
+        )
+    if skip < 0:
+        raise StudyError(f"--skip must be a number of requests, 0 or more, got {skip}")
+    return TargetQuestion(share, read_page_sizes(page_sizes or USUAL_PAGE_SIZES), skip)
+
+
+def targets(
+    traces: Sequence[tuple[str, Trace]],
+    question: TargetQuestion,
+    command: Sequence[str] = (),
+    watch: Callable[[int, int], None] | None = None,
+) -> TargetReport:
+    """What each of the named ``traces`` takes; tells ``watch`` how many rows are done.
+
+    ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
+    first row that the schema does not allow, ``StudyError`` if ``skip`` leaves none.
+    """
+    check_skip(question.skip, traces)
+    progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
+    found = [one for name, trace in traces for one in _of_trace(name, trace, question, progress)]
+    return TargetReport(
+        question=question, traces=named(traces), targets=found, repeat=repeat(command)
+    )
+
+
+def _of_trace(
+    name: str, trace: Trace, question: TargetQuestion, progress: RowsDone
+) -> list[Target]:
+    sizes, skip = question.page_sizes, question.skip
+    grains = grains_counted(progress.through(trace), skip, sizes)
+    streams = {
+        size: LookupStreams(size, [1], by_process=False, offset=False, grain=grains[size])
+        for size in sizes
+    }
+    meters: dict[int, dict[Nic, Meter]] = {size: {} for size in sizes}
+    for batch, is_first in parted(progress.through(trace, again=True), skip):
+        for size, stream in streams.items():
+            those = meters[size]
+            if is_first:  # of those that count
+                stream.cut()
+                for meter in those.values():
+                    meter.skip()
+            for lookups in stream.feed(batch):
+                if lookups.nic not in those:
+                    those[lookups.nic] = Meter(lookups.nic, NO_SETS, stream.group_bits(1))
+                those[lookups.nic].feed(lookups)
+    return [_target(name, size, [*meters[size].values()], question.share) for size in sizes]
+
+
+def _target(name: str, size: int, meters: list[Meter], share: float) -> Target:
+    curves = [meter.counts()[0] for meter in meters]
+    misses, group = every_size([curve.misses for curve in curves]), curves[0].group
+    lookups = sum(meter.lookups for meter in meters)
+    compulsory = sum(curve.compulsory for curve in curves)
+    entries = _fewest(misses, group, share * lookups)
+    steady = _fewest(misses, group, compulsory + share * (lookups - compulsory))
+    return Target(
+        trace=name,
+        page_size=size,
+        nics=len(meters),
+        lookups=lookups,
+        pages=sum(curve.footprint for curve in curves),
+        compulsory=compulsory,
+        entries=entries,
+        misses=None if entries is None else _at(misses, group, entries),
+        steady_entries=steady,
+        cliff=_cliff(misses, group),
+    )
+
+
+def _at(misses: NDArray[np.int64], group: int, entries: int) -> int:
+    return int(misses[min(entries // group, len(misses) - 1)])
+
+
+def _fewest(misses: NDArray[np.int64], group: int, allowed: float) -> int | None:
+    """The fewest entries that miss at most ``allowed``; None if no number of them does."""
+    found = np.flatnonzero(misses <= allowed)
+    return max(int(found[0]) * group, 1) if len(found) else None
+
+
+def _cliff(misses: NDArray[np.int64], group: int) -> Cliff | None:
+    """The doubling that buys most, if it buys much of what size can."""
+    most = (len(misses) - 1) * group
+    steps = np.exp2(np.arange(max(most, 1).bit_length() * PARTS) / PARTS).astype(np.int64)
+    # And the one whose double holds all: a loop falls off there.
+    entries = np.unique(np.concatenate([steps, np.maximum(most // 2, [1])]))
+    before = misses[np.minimum(entries // group, len(misses) - 1)]
+    after = misses[np.minimum(2 * entries // group, len(misses) - 1)]
+    place = int(np.argmax(before - after))
+    fall = int(before[place] - after[place])
+    whole = _at(misses, group, 1) - int(misses[-1])
+    if not fall or fall < CLIFF * whole:
+        return None
+    return Cliff(int(entries[place]), int(before[place]), int(after[place]))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from nicscope.library.curve import curve
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
+    from nicscope.library.plan import plan
     from nicscope.library.rcache import rcache
     from nicscope.library.register import register
     from nicscope.library.replay import replay
@@ -78,6 +79,7 @@ __all__ = [
     "load_design",
     "load_platform",
     "open_trace",
+    "plan",
     "platform_names",
     "rcache",
     "record_sockets",
@@ -104,7 +106,7 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("curve", "flow", "latency", "rcache", "register", "replay"),
+            *("curve", "flow", "latency", "plan", "rcache", "register", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )
     },

@@ -32,6 +32,7 @@ LONG = {
 }
 # Why the others have nothing to say.
 OTHERS = {
+    "plan": "divides",
     "register": "multiplies",
     "apps list": "reads the list of programs",
     "designs new": "reads the catalog",

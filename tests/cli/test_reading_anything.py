@@ -55,6 +55,7 @@ COMMANDS = {
     "rcache --costs": ("costs", ["rcache", "TRACE", "--costs", "FILE", "--json"]),
     "register": ("sizes", ["register", "--regions", "FILE", "--json"]),
     "register --costs": ("costs", ["register", "1GiB", "--costs", "FILE", "--json"]),
+    "plan --limits": ("limits", ["plan", "--pool", "1GiB", "--limits", "FILE", "--json"]),
     "size": ("trace", ["size", "FILE", *SIZED, "--json"]),
     "sweep": ("trace", ["sweep", "FILE", *GRID, "--out", "OUT/s.parquet", "--json"]),
     "sweep --design": (
@@ -76,7 +77,7 @@ COMMANDS = {
     ),
 }  # fmt: skip
 QUICK = ["info", "convert csv", "replay", "replay --design", "replay --platform", "designs show"]
-TOML = ("design", "platform", "delivery", "via", "costs")
+TOML = ("design", "platform", "delivery", "via", "costs", "limits")
 ENDINGS = {"csv": ".csv", "trace": ".parquet"} | dict.fromkeys(TOML, ".toml")
 
 
@@ -98,6 +99,7 @@ def contents(tmp_path_factory):
         "lackey": LACKEY,
         "sizes": b"1GiB\n64K # small\n",
         "costs": (CATALOG / "registrations" / "connectx.toml").read_bytes(),
+        "limits": (CATALOG / "limits" / "efa.toml").read_bytes(),
         "mooncake": b'{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n',
         "strace": STRACE,
     }

@@ -90,6 +90,23 @@ READERS = {
         lambda t, _: ns.register("1GiB", page=t).found.found[0].pool.page,
         1 << 30,
     ),
+    "plan --pool": (
+        lambda t, _: ns.plan(t, kv_block=1, page_size=4096).found.wanted.byte_count,
+        1 << 40,
+    ),
+    "plan --max-mr": (
+        lambda t, _: ns.plan(1 << 30, max_mr=t, kv_block=1, page_size=4096)
+        .found.wanted.most("region_bytes"),
+        1 << 30,
+    ),
+    "plan --kv-block": (
+        lambda t, _: ns.plan(1 << 40, kv_block=t, page_size=4096).found.wanted.block,
+        1 << 40,
+    ),
+    "plan --page-size": (
+        lambda t, _: ns.plan(1 << 40, page_size=t).found.plans[0].page,
+        1 << 30,
+    ),
     "rcache --align": (
         lambda t, _: registration_caches.libraries("page", "none", t)[0].alignment,
         1 << 40,
@@ -114,6 +131,10 @@ OPTIONS = {
     ("trace convert", "--rank-pool"): "an argument",
     ("trace convert", "--slice"): "trace convert --slice",
     ("register", "--page"): "register --page",
+    ("plan", "--pool"): "plan --pool",
+    ("plan", "--max-mr"): "plan --max-mr",
+    ("plan", "--kv-block"): "plan --kv-block",
+    ("plan", "--page-size"): "plan --page-size",
     ("rcache", "--bytes"): "rcache --bytes",
     ("rcache", "--align"): "rcache --align",
 }

@@ -60,6 +60,10 @@ def pairs(path, tmp_path_factory):
             ["register", "1TiB", "--page", "4K,2M", "--nics", "8", "--touched", "no,yes"],
             lambda: ns.register("1TiB", page=["4K", "2M"], nics=8, touched=["no", "yes"]),
         ),
+        "plan": (
+            ["plan", "--pool", "1TiB", "--max-mr", "64GiB", "--limits", "efa,mooncake"],
+            lambda: ns.plan("1TiB", max_mr="64GiB", limits=["efa", "mooncake"]),
+        ),
         "size": (
             ["size", trace, "--nic-memory", "1024", "--platform", "utlb-prototype"],
             lambda: ns.size(trace, 1024, "utlb-prototype"),

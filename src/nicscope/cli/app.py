@@ -22,6 +22,7 @@ from nicscope.cli import (
     explore,
     flow,
     latency,
+    plan,
     rcache,
     record,
     register,
@@ -93,6 +94,7 @@ app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
 app.command(epilog=register.EXAMPLES)(register.register)
+app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command(epilog=explore.EXAMPLES)(explore.explore)
 app.command(epilog=flow.EXAMPLES)(flow.flow)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from nicscope.interfaces.setting_up import Cluster
     from nicscope.library.applications import record_sockets, run_app
+    from nicscope.library.calibrate_host import calibrate_host
     from nicscope.library.collectives import run_collective
     from nicscope.library.curve import curve
     from nicscope.library.flow import flow
@@ -72,6 +73,7 @@ __all__ = [
     "Transport",
     "WaitTimeoutError",
     "__version__",
+    "calibrate_host",
     "curve",
     "design_names",
     "flow",
@@ -106,7 +108,7 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("curve", "flow", "latency", "plan", "rcache", "register", "replay"),
+            *("calibrate_host", "curve", "flow", "latency", "plan", "rcache", "register", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )
     },

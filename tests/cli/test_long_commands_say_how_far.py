@@ -28,6 +28,7 @@ LONG = {
     "trace convert": ["{}", "{o}.csv"],
     "demo": ["--out", "{o}"],
     "calibrate-platform": [],
+    "calibrate-host": ["--memory", "4MiB", "--seconds", "0.1"],
     "compile": [],
 }
 # Why the others have nothing to say.

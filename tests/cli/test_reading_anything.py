@@ -56,6 +56,10 @@ COMMANDS = {
     "register": ("sizes", ["register", "--regions", "FILE", "--json"]),
     "register --costs": ("costs", ["register", "1GiB", "--costs", "FILE", "--json"]),
     "plan --limits": ("limits", ["plan", "--pool", "1GiB", "--limits", "FILE", "--json"]),
+    "calibrate-host --nic": (
+        "costs",
+        ["calibrate-host", "--nic", "FILE", "--memory", "4MiB", "--seconds", "0.1", "--json"],
+    ),
     "size": ("trace", ["size", "FILE", *SIZED, "--json"]),
     "sweep": ("trace", ["sweep", "FILE", *GRID, "--out", "OUT/s.parquet", "--json"]),
     "sweep --design": (

@@ -16,6 +16,7 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.config.scheme import SETTINGS, USES, Kind, Scheme, read_setting
 from nicscope.errors import NicscopeError
+from nicscope.library.command import byte_count as byte_count_of
 from nicscope.library.kv_cache import kv_choices
 from nicscope.studies import curve_question, registration_caches
 from nicscope.studies.flow import question as flow_question
@@ -107,6 +108,7 @@ READERS = {
         lambda t, _: ns.plan(1 << 40, page_size=t).found.plans[0].page,
         1 << 30,
     ),
+    "calibrate-host --memory": (lambda t, _: byte_count_of("--memory", t), 1 << 40),
     "rcache --align": (
         lambda t, _: registration_caches.libraries("page", "none", t)[0].alignment,
         1 << 40,
@@ -131,6 +133,7 @@ OPTIONS = {
     ("trace convert", "--rank-pool"): "an argument",
     ("trace convert", "--slice"): "trace convert --slice",
     ("register", "--page"): "register --page",
+    ("calibrate-host", "--memory"): "calibrate-host --memory",
     ("plan", "--pool"): "plan --pool",
     ("plan", "--max-mr"): "plan --max-mr",
     ("plan", "--kv-block"): "plan --kv-block",

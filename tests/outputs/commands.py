@@ -148,6 +148,7 @@ FOLDERS = [
         ("curve", a_trace, "--entries", "4..16", "--ways", "1"),
         ("rcache", a_trace, "--entries", "4..16"),
         ("apps collective", "barrier", "--nodes", "2"),
+        ("calibrate-host", "--memory", "4MiB", "--seconds", "0.1"),
         ("plan", "--pool", "1GiB"),
         ("register", "1GiB"),
         ("flow", "--count", "1", "--payload", "64"),

@@ -37,6 +37,7 @@ PRINTING = {
     "coverage": ["coverage", "--tests", a_folder_of_tests],
     "curve": ["curve", a_trace, "--entries", "4..16"],
     "rcache": ["rcache", a_trace, "--entries", "4..16"],
+    "calibrate-host": ["calibrate-host", "--memory", "4MiB", "--seconds", "0.1"],
     "plan": ["plan", "--pool", "1GiB"],
     "register": ["register", "1GiB"],
     "demo": ["demo", "--help"],  # itself it makes files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,6 +49,7 @@ class RegistrationCosts(msgspec.Struct, frozen=True):
     origins: dict[str, Origin]
     not_applicable: dict[str, str]
     limits: RegionLimits
+    sources: dict[str, str]  # that origins cite
 
     def each(self, name: str) -> Span:
         """What one of it costs; nothing where it is not applicable."""
@@ -91,6 +93,7 @@ def load_registration_costs(name_or_path: str | Path) -> RegistrationCosts:
         origins=origins,
         not_applicable=absent,
         limits=_limits_of(name_or_path, content, called),
+        sources=sources,
     )
 
 
@@ -117,3 +120,30 @@ def _limits_of(file: str | Path, content: dict[str, Any], called: str) -> Region
     """The limits that a file of costs names; none if it names none."""
     named = read_text(content, "limits", "", called, PlatformError)
     return load_limits(beside(file, named)) if named else NO_LIMITS
+
+
+def registration_file(costs: RegistrationCosts) -> str:
+    """``costs`` as a file that ``load_registration_costs`` reads."""
+    lines = [f"title = {_text(costs.title)}", f"description = {_text(costs.description)}"]
+    if costs.limits.limits:
+        lines.append(f"limits = {_text(costs.limits.name)}")
+    lines += ["", "[costs]"]
+    for name, span in costs.costs.items():
+        unit, factor = next(iter(COSTS[name][1].items()))
+        low, high = (f"{end / float(factor):.6g}" for end in span)
+        value = low if low == high else f"[{low}, {high}]"
+        origin = costs.origins[name]
+        lines.append(
+            f'{name} = {{ value = {value}, unit = "{unit}", '
+            f'evidence = "{origin.evidence.value}", source = {_text(origin.source)} }}'
+        )
+    for section, table in (("not_applicable", costs.not_applicable), ("sources", costs.sources)):
+        if table:
+            lines += ["", f"[{section}]"]
+            lines += [f"{_text(key)} = {_text(text)}" for key, text in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _text(given: str) -> str:
+    """A basic string of TOML, which JSON's are but for what is no character of TOML."""
+    return json.dumps(given, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from nicscope.library.calibrate_host import calibrate_host
     from nicscope.library.collectives import run_collective
     from nicscope.library.curve import curve
+    from nicscope.library.fit import fit
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
     from nicscope.library.plan import plan
@@ -76,6 +77,7 @@ __all__ = [
     "calibrate_host",
     "curve",
     "design_names",
+    "fit",
     "flow",
     "latency",
     "load_design",
@@ -108,7 +110,8 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("calibrate_host", "curve", "flow", "latency", "plan", "rcache", "register", "replay"),
+            *("calibrate_host", "curve", "fit", "flow", "latency"),
+            *("plan", "rcache", "register", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )
     },

@@ -20,6 +20,7 @@ from nicscope.cli import (
     compiling,
     curve,
     explore,
+    fit,
     flow,
     latency,
     plan,
@@ -96,6 +97,7 @@ app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
 app.command(epilog=register.EXAMPLES)(register.register)
 app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command(epilog=explore.EXAMPLES)(explore.explore)
+app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=flow.EXAMPLES)(flow.flow)
 app.command(epilog=calibrate.HOST_EXAMPLES)(calibrate.calibrate_host)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)

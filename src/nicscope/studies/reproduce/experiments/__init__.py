@@ -11,6 +11,8 @@ FILES: dict[str, dict[str, tuple[str, ...]]] = {  # paper: file: items
     },
     "today": {
         "caches": ("t10",),
+        "posting": ("t16", "t17"),
+        "registering": ("t11", "t12"),
     },
     "trapeze": {
         "measures": ("figure6", "headline", "table1"),

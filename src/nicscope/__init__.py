@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from nicscope.library.calibrate_host import calibrate_host
     from nicscope.library.collectives import run_collective
     from nicscope.library.curve import curve
+    from nicscope.library.explain import explain
     from nicscope.library.fit import fit
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
@@ -77,6 +78,7 @@ __all__ = [
     "calibrate_host",
     "curve",
     "design_names",
+    "explain",
     "fit",
     "flow",
     "latency",
@@ -110,7 +112,7 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("calibrate_host", "curve", "fit", "flow", "latency"),
+            *("calibrate_host", "curve", "explain", "fit", "flow", "latency"),
             *("plan", "rcache", "register", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )

@@ -34,6 +34,7 @@ LONG = {
 }
 # Why the others have nothing to say.
 OTHERS = {
+    "explain": "compares",
     "plan": "divides",
     "register": "multiplies",
     "apps list": "reads the list of programs",

@@ -59,6 +59,10 @@ COMMANDS = {
     "plan --limits": ("limits", ["plan", "--pool", "1GiB", "--limits", "FILE", "--json"]),
     "fit": ("counters", ["fit", "FILE", "--trace", "TRACE", "--json"]),
     "fit --trace": ("trace", ["fit", "COUNTERS", "--trace", "FILE", "--json"]),
+    "explain": (
+        "hypothesis",
+        ["explain", "--mr", "24GiB", "--hypothesis", "FILE,table", "--json"],
+    ),
     "size": ("trace", ["size", "FILE", *SIZED, "--json"]),
     "sweep": ("trace", ["sweep", "FILE", *GRID, "--out", "OUT/s.parquet", "--json"]),
     "sweep --design": (
@@ -80,7 +84,7 @@ COMMANDS = {
     ),
 }  # fmt: skip
 QUICK = ["info", "convert csv", "replay", "replay --design", "replay --platform", "designs show"]
-TOML = ("design", "platform", "delivery", "via", "costs", "limits")
+TOML = ("design", "platform", "delivery", "via", "costs", "limits", "hypothesis")
 ENDINGS = {"csv": ".csv", "trace": ".parquet"} | dict.fromkeys(TOML, ".toml")
 
 
@@ -103,6 +107,7 @@ def contents(tmp_path_factory):
         "sizes": b"1GiB\n64K # small\n",
         "costs": (CATALOG / "registrations" / "connectx.toml").read_bytes(),
         "counters": COUNTERS,
+        "hypothesis": (CATALOG / "hypotheses" / "ksm.toml").read_bytes(),
         "limits": (CATALOG / "limits" / "efa.toml").read_bytes(),
         "mooncake": b'{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n',
         "strace": STRACE,

@@ -91,6 +91,11 @@ READERS = {
         lambda t, _: ns.register("1GiB", page=t).found.found[0].pool.page,
         1 << 30,
     ),
+    "explain --mr": (lambda t, _: ns.explain(t).found.byte_count, 1 << 40),
+    "explain --page-size": (
+        lambda t, _: ns.explain("1GiB", page_size=t).found.asked[0].page,
+        1 << 30,
+    ),
     "plan --pool": (
         lambda t, _: ns.plan(t, kv_block=1, page_size=4096).found.wanted.byte_count,
         1 << 40,
@@ -134,6 +139,8 @@ OPTIONS = {
     ("trace convert", "--slice"): "trace convert --slice",
     ("register", "--page"): "register --page",
     ("calibrate-host", "--memory"): "calibrate-host --memory",
+    ("explain", "--mr"): "explain --mr",
+    ("explain", "--page-size"): "explain --page-size",
     ("plan", "--pool"): "plan --pool",
     ("plan", "--max-mr"): "plan --max-mr",
     ("plan", "--kv-block"): "plan --kv-block",

@@ -66,6 +66,10 @@ def pairs(path, tmp_path_factory):
             ["fit", str(counters), "--trace", trace, "--tolerance", "0.05"],
             lambda: ns.fit(counters, trace, tolerance=0.05),
         ),
+        "explain": (
+            ["explain", "--mr", "24GiB", "--slices", "1,2,3GiB", "--fast", "9.24", "--slow", "6.0"],
+            lambda: ns.explain("24GiB", slices=[1, 2, "3GiB"], fast=9.24, slow=6.0),
+        ),
         "plan": (
             ["plan", "--pool", "1TiB", "--max-mr", "64GiB", "--limits", "efa,mooncake"],
             lambda: ns.plan("1TiB", max_mr="64GiB", limits=["efa", "mooncake"]),

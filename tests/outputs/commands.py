@@ -156,6 +156,7 @@ FOLDERS = [
         ("apps collective", "barrier", "--nodes", "2"),
         ("calibrate-host", "--memory", "4MiB", "--seconds", "0.1"),
         ("fit", a_count, "--trace", a_trace),
+        ("explain", "--mr", "24GiB"),
         ("plan", "--pool", "1GiB"),
         ("register", "1GiB"),
         ("flow", "--count", "1", "--payload", "64"),

@@ -39,6 +39,7 @@ PRINTING = {
     "rcache": ["rcache", a_trace, "--entries", "4..16"],
     "calibrate-host": ["calibrate-host", "--memory", "4MiB", "--seconds", "0.1"],
     "fit": ["fit", a_count, "--trace", a_trace],
+    "explain": ["explain", "--mr", "24GiB"],
     "plan": ["plan", "--pool", "1GiB"],
     "register": ["register", "1GiB"],
     "demo": ["demo", "--help"],  # itself it makes files

@@ -122,6 +122,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["rcache", trace, "--entries", "1..4"],
         ["calibrate-host", "--memory", "4MiB", "--seconds", "0.1"],
         ["fit", _counters(folder / "counters.json"), "--trace", trace],
+        ["explain", "--mr", "24GiB"],
         ["plan", "--pool", "1TiB", "--limits", "efa,mooncake"],
         ["register", "1TiB", "--nics", "8", "--threads", "1,8", "--at-once", "no,yes"],
         ["flow", "--platform", "pentium2-440lx", "--count", "20"],

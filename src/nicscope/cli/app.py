@@ -19,6 +19,7 @@ from nicscope.cli import (
     catalog,
     compiling,
     curve,
+    explain,
     explore,
     fit,
     flow,
@@ -96,6 +97,7 @@ app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
 app.command(epilog=register.EXAMPLES)(register.register)
 app.command(epilog=plan.EXAMPLES)(plan.plan)
+app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=explore.EXAMPLES)(explore.explore)
 app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=flow.EXAMPLES)(flow.flow)

@@ -48,6 +48,13 @@ def limits(incomplete: str) -> list[str]:
     return _beginning(limit_names(), incomplete)
 
 
+def hypotheses(incomplete: str) -> list[str]:
+    """Hypotheses of the catalog that begin with ``incomplete``."""
+    from nicscope.config.hypothesis import hypothesis_names
+
+    return _beginning(hypothesis_names(), incomplete)
+
+
 def traces(incomplete: str) -> list[str]:
     """Bundled traces, as soon as a letter says that one is meant, as most traces are files."""
     from nicscope.traces.bundled import bundled_traces

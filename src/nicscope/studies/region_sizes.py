@@ -84,7 +84,10 @@ class RegionSizes(msgspec.Struct, frozen=True, kw_only=True):
     def _plain(self, setting: Setting) -> dict[str, Any]:
         return {
             **setting._asdict(),
-            "slow": {one.name: setting.predicted(one) for one in self.hypotheses},
+            "predicted": [
+                {"hypothesis": one.name, "is_slow": setting.predicted(one)}
+                for one in self.hypotheses
+            ],
         }
 
 

@@ -34,10 +34,14 @@ if TYPE_CHECKING:
     )
     from nicscope.interfaces.setting_up import Cluster
     from nicscope.library.applications import record_sockets, run_app
+    from nicscope.library.calibrate_host import calibrate_host
     from nicscope.library.collectives import run_collective
     from nicscope.library.curve import curve
+    from nicscope.library.explain import explain
+    from nicscope.library.fit import fit
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
+    from nicscope.library.plan import plan
     from nicscope.library.rcache import rcache
     from nicscope.library.register import register
     from nicscope.library.replay import replay
@@ -71,14 +75,18 @@ __all__ = [
     "Transport",
     "WaitTimeoutError",
     "__version__",
+    "calibrate_host",
     "curve",
     "design_names",
     "entries_for",
+    "explain",
+    "fit",
     "flow",
     "latency",
     "load_design",
     "load_platform",
     "open_trace",
+    "plan",
     "platform_names",
     "rcache",
     "record_sockets",
@@ -105,7 +113,8 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("curve", "flow", "latency", "rcache", "register", "replay"),
+            *("calibrate_host", "curve", "explain", "fit", "flow", "latency"),
+            *("plan", "rcache", "register", "replay"),
             *("reproduce", "simulate", "sweep"),
         )
     },

@@ -15,6 +15,7 @@ LONG = {
     "replay": ["{}", "--design", "utlb"],
     "curve": ["{}"],
     "rcache": ["{}"],
+    "fit": ["{o}.json", "--trace", "{}"],
     "size": ["{}", "--nic-memory", "256B", "--page-size", "4KiB,64KiB"],
     "sweep": ["{}", "--design", "utlb", "--grid", "entries=16,64", "--out", "{o}.parquet"],
     "simulate": ["{}", "--design", "utlb", "--requests", "4"],
@@ -28,10 +29,13 @@ LONG = {
     "trace convert": ["{}", "{o}.csv"],
     "demo": ["--out", "{o}"],
     "calibrate-platform": [],
+    "calibrate-host": ["--memory", "4MiB", "--seconds", "0.1"],
     "compile": [],
 }
 # Why the others have nothing to say.
 OTHERS = {
+    "explain": "compares",
+    "plan": "divides",
     "register": "multiplies",
     "apps list": "reads the list of programs",
     "designs new": "reads the catalog",
@@ -87,6 +91,7 @@ def test_a_long_command_tells_how_much_is_done_of_how_much(
 ):
     monkeypatch.setattr("nicscope.drivers.simulate.script._EVENTS_AT_ONCE", 4)
     trace = write(tmp_path / "t.parquet", count=20)
+    (tmp_path / "o.json").write_text('{"hits": 3, "misses": 17}')
     words = [word.format(trace, o=tmp_path / "o") for word in LONG[command]]
 
     assert main([*command.split(), *words]) == 0

@@ -16,6 +16,7 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.config.scheme import SETTINGS, USES, Kind, Scheme, read_setting
 from nicscope.errors import NicscopeError
+from nicscope.library.command import byte_count as byte_count_of
 from nicscope.library.kv_cache import kv_choices
 from nicscope.studies import curve_question, registration_caches
 from nicscope.studies.flow import question as flow_question
@@ -91,6 +92,29 @@ READERS = {
         lambda t, _: ns.register("1GiB", page=t).found.found[0].pool.page,
         1 << 30,
     ),
+    "explain --mr": (lambda t, _: ns.explain(t).found.byte_count, 1 << 40),
+    "explain --page-size": (
+        lambda t, _: ns.explain("1GiB", page_size=t).found.asked[0].page,
+        1 << 30,
+    ),
+    "plan --pool": (
+        lambda t, _: ns.plan(t, kv_block=1, page_size=4096).found.wanted.byte_count,
+        1 << 40,
+    ),
+    "plan --max-mr": (
+        lambda t, _: ns.plan(1 << 30, max_mr=t, kv_block=1, page_size=4096)
+        .found.wanted.most("region_bytes"),
+        1 << 30,
+    ),
+    "plan --kv-block": (
+        lambda t, _: ns.plan(1 << 40, kv_block=t, page_size=4096).found.wanted.block,
+        1 << 40,
+    ),
+    "plan --page-size": (
+        lambda t, _: ns.plan(1 << 40, page_size=t).found.plans[0].page,
+        1 << 30,
+    ),
+    "calibrate-host --memory": (lambda t, _: byte_count_of("--memory", t), 1 << 40),
     "rcache --align": (
         lambda t, _: registration_caches.libraries("page", "none", t)[0].alignment,
         1 << 40,
@@ -117,6 +141,13 @@ OPTIONS = {
     ("trace convert", "--rank-pool"): "an argument",
     ("trace convert", "--slice"): "trace convert --slice",
     ("register", "--page"): "register --page",
+    ("calibrate-host", "--memory"): "calibrate-host --memory",
+    ("explain", "--mr"): "explain --mr",
+    ("explain", "--page-size"): "explain --page-size",
+    ("plan", "--pool"): "plan --pool",
+    ("plan", "--max-mr"): "plan --max-mr",
+    ("plan", "--kv-block"): "plan --kv-block",
+    ("plan", "--page-size"): "plan --page-size",
     ("rcache", "--bytes"): "rcache --bytes",
     ("rcache", "--align"): "rcache --align",
 }

@@ -42,6 +42,8 @@ def pairs(path, tmp_path_factory):
     """Of each command: its words, and the function that does the same."""
     trace, folder = str(path), tmp_path_factory.mktemp("sweeps")
     mine = folder / "grid.parquet"
+    counters = folder / "counters.json"
+    counters.write_text('{"hits": 30, "misses": 10}')
     sweep = ["sweep", trace, *SWEEP, "--out", str(mine)]
     return {
         "replay": (
@@ -59,6 +61,18 @@ def pairs(path, tmp_path_factory):
         "register": (
             ["register", "1TiB", "--page", "4K,2M", "--nics", "8", "--touched", "no,yes"],
             lambda: ns.register("1TiB", page=["4K", "2M"], nics=8, touched=["no", "yes"]),
+        ),
+        "fit": (
+            ["fit", str(counters), "--trace", trace, "--tolerance", "0.05"],
+            lambda: ns.fit(counters, trace, tolerance=0.05),
+        ),
+        "explain": (
+            ["explain", "--mr", "24GiB", "--slices", "1,2,3GiB", "--fast", "9.24", "--slow", "6.0"],
+            lambda: ns.explain("24GiB", slices=[1, 2, "3GiB"], fast=9.24, slow=6.0),
+        ),
+        "plan": (
+            ["plan", "--pool", "1TiB", "--max-mr", "64GiB", "--limits", "efa,mooncake"],
+            lambda: ns.plan("1TiB", max_mr="64GiB", limits=["efa", "mooncake"]),
         ),
         "size": (
             ["size", trace, "--nic-memory", "1024", "--platform", "utlb-prototype"],

@@ -90,6 +90,12 @@ def a_trace(inputs: Path) -> Path:
     return path
 
 
+def a_count(inputs: Path) -> Path:
+    path = inputs / "counters.json"
+    path.write_text('{"hits": 30, "misses": 40}')
+    return path
+
+
 def a_program(inputs: Path) -> Path:
     path = inputs / "program.py"
     path.write_text(dedent(PROGRAM))
@@ -148,6 +154,10 @@ FOLDERS = [
         ("curve", a_trace, "--entries", "4..16", "--ways", "1"),
         ("rcache", a_trace, "--entries", "4..16"),
         ("apps collective", "barrier", "--nodes", "2"),
+        ("calibrate-host", "--memory", "4MiB", "--seconds", "0.1"),
+        ("fit", a_count, "--trace", a_trace),
+        ("explain", "--mr", "24GiB"),
+        ("plan", "--pool", "1GiB"),
         ("register", "1GiB"),
         ("flow", "--count", "1", "--payload", "64"),
         ("size", a_trace, "--nic-memory", "4KiB"),

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import a_trace, commands
+from commands import a_count, a_trace, commands
 
 import nicscope
 from nicscope.cli.streams import LOOKALIKE, lookalike
@@ -37,6 +37,10 @@ PRINTING = {
     "coverage": ["coverage", "--tests", a_folder_of_tests],
     "curve": ["curve", a_trace, "--entries", "4..16"],
     "rcache": ["rcache", a_trace, "--entries", "4..16"],
+    "calibrate-host": ["calibrate-host", "--memory", "4MiB", "--seconds", "0.1"],
+    "fit": ["fit", a_count, "--trace", a_trace],
+    "explain": ["explain", "--mr", "24GiB"],
+    "plan": ["plan", "--pool", "1GiB"],
     "register": ["register", "1GiB"],
     "demo": ["demo", "--help"],  # itself it makes files
     "designs": ["designs"],

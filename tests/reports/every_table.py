@@ -122,6 +122,10 @@ def commands(folder: Path) -> list[list[str]]:
         ["curve", trace, "--by", "process"],
         ["curve", trace, "--sample", "0.9"],
         ["rcache", trace, "--entries", "1..4"],
+        ["calibrate-host", "--memory", "4MiB", "--seconds", "0.1"],
+        ["fit", _counters(folder / "counters.json"), "--trace", trace],
+        ["explain", "--mr", "24GiB"],
+        ["plan", "--pool", "1TiB", "--limits", "efa,mooncake"],
         ["register", "1TiB", "--nics", "8", "--threads", "1,8", "--at-once", "no,yes"],
         ["flow", "--platform", "pentium2-440lx", "--count", "20"],
         ["flow", "--platform", "alcor", "--policy", "cut-through", "--count", "1"],
@@ -152,6 +156,12 @@ def commands(folder: Path) -> list[list[str]]:
         ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],
         ["coverage", "--tests", str(_tests(folder / "tests"))],
     ]
+
+
+def _counters(path: Path) -> str:
+    """What a NIC counted, with pages of two sizes."""
+    path.write_text('[{"hits": 9, "misses": 9}, {"page_size": "2M", "hits": 9, "misses": 1}]')
+    return str(path)
 
 
 def _schedule(path: Path) -> str:

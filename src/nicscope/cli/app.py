@@ -19,9 +19,12 @@ from nicscope.cli import (
     catalog,
     compiling,
     curve,
+    explain,
     explore,
+    fit,
     flow,
     latency,
+    plan,
     rcache,
     record,
     register,
@@ -93,8 +96,12 @@ app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
 app.command(epilog=register.EXAMPLES)(register.register)
+app.command(epilog=plan.EXAMPLES)(plan.plan)
+app.command(epilog=explain.EXAMPLES)(explain.explain)
 app.command(epilog=explore.EXAMPLES)(explore.explore)
+app.command(epilog=fit.EXAMPLES)(fit.fit)
 app.command(epilog=flow.EXAMPLES)(flow.flow)
+app.command(epilog=calibrate.HOST_EXAMPLES)(calibrate.calibrate_host)
 app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_platform)
 app.command(epilog=size.EXAMPLES)(size.size)
 app.command(epilog=sweep.EXAMPLES)(sweep.sweep)

@@ -1,15 +1,25 @@
-"""``nicscope calibrate-platform``: fit what no paper prints to what one does."""
+"""``nicscope calibrate-platform`` fits what no paper prints; ``calibrate-host`` measures."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli.answer import tell
-from nicscope.cli.arguments import AsJson, option
+from nicscope.cli import completion
+from nicscope.cli.answer import answer, tell
+from nicscope.cli.arguments import AsJson, Explain, option
 from nicscope.library.progress import progress
 
+if TYPE_CHECKING:
+    from nicscope.reports.host import ShownHost
+
+HOST_EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope calibrate-host --out mine[/bold]\n\n"
+    "[bold]nicscope register 1TiB --nics 8 --costs mine/registration.toml[/bold]"
+)
 EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope calibrate-platform[/bold]\n\n"
@@ -47,3 +57,35 @@ def calibrate_platform(
     with progress("calibrating", "starts", always_say=True) as watch:
         found = calibrate(half, platform or PLATFORMS, seed=seed, progress=watch)
     tell(ShownCalibration(found), [], as_json)
+
+
+def calibrate_host(
+    memory: Annotated[
+        str, option("BYTES", "Over which each round measures; more than may be locked is not.")
+    ] = "16MiB",
+    seconds: Annotated[float, option("S", "That it takes, about.")] = 2.0,
+    nic: Annotated[
+        str,
+        option(
+            "NAME|FILE",
+            "Costs whose part of the NIC is taken, as no NIC is asked.",
+            autocompletion=completion.registrations,
+        ),
+    ] = "connectx",
+    out: Annotated[
+        Path | None,
+        option("DIR", "Folder for registration.toml, which register takes, and the numbers."),
+    ] = None,
+    as_json: AsJson = False,
+    explain: Explain = False,
+) -> None:
+    """Measure what touching, pinning, mapping and copying memory take on this machine.
+
+    Pins no more than the process may lock (ulimit -l), and leaves nothing behind.
+    """
+    from nicscope.library.calibrate_host import calibrate_host as measure
+
+    def measured() -> ShownHost:
+        return measure(memory=memory, seconds=seconds, nic=nic)
+
+    answer(measured, out, as_json, explain)

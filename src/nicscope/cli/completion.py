@@ -41,6 +41,20 @@ def registrations(incomplete: str) -> list[str]:
     return _beginning(registration_names(), incomplete)
 
 
+def limits(incomplete: str) -> list[str]:
+    """Limits of registered memory in the catalog that begin with ``incomplete``."""
+    from nicscope.config.region_limits import limit_names
+
+    return _beginning(limit_names(), incomplete)
+
+
+def hypotheses(incomplete: str) -> list[str]:
+    """Hypotheses of the catalog that begin with ``incomplete``."""
+    from nicscope.config.hypothesis import hypothesis_names
+
+    return _beginning(hypothesis_names(), incomplete)
+
+
 def traces(incomplete: str) -> list[str]:
     """Bundled traces, as soon as a letter says that one is meant, as most traces are files."""
     from nicscope.traces.bundled import bundled_traces

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from nicscope.config.evidence import Origin, only_known, read_origin
-from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
+from nicscope.config.region_limits import NO_LIMITS, RegionLimits, load_limits
+from nicscope.config.shelf import beside, open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import PlatformError
 from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 # What one of it is of, and the units that it may be stated in, each as microseconds.
@@ -28,7 +29,6 @@ COSTS: dict[str, tuple[str, dict[str, Decimal]]] = {
     "lookup": ("a lookup in a library's registration cache", {"us": Decimal(1)}),
 }
 _SECTIONS = ("title", "description", "costs", "not_applicable", "limits", "sources")
-LIMITS = ("region_bytes", "entries")
 _MOST = Decimal(10) ** 12
 
 
@@ -48,7 +48,8 @@ class RegistrationCosts(msgspec.Struct, frozen=True):
     costs: dict[str, Span]
     origins: dict[str, Origin]
     not_applicable: dict[str, str]
-    limits: dict[str, int]
+    limits: RegionLimits
+    sources: dict[str, str]  # that origins cite
 
     def each(self, name: str) -> Span:
         """What one of it costs; nothing where it is not applicable."""
@@ -91,7 +92,8 @@ def load_registration_costs(name_or_path: str | Path) -> RegistrationCosts:
         costs=costs,
         origins=origins,
         not_applicable=absent,
-        limits=_read_limits(content.get("limits", {}), sources, called),
+        limits=_limits_of(name_or_path, content, called),
+        sources=sources,
     )
 
 
@@ -114,18 +116,34 @@ def _read_span(key: str, cell: Any, where: str) -> Span:
     return Span(low, high)
 
 
-def _read_limits(cells: Any, sources: Mapping[str, str], called: str) -> dict[str, int]:
-    where = f"{called}: limits"
-    if not isinstance(cells, dict):
-        raise PlatformError(f"{where} must be a table")
-    only_known(cells, LIMITS, where, PlatformError)
-    limits = {}
-    for key, cell in cells.items():
-        value = cell.get("value") if isinstance(cell, dict) else None
-        if isinstance(value, str) and value.endswith(" GB"):
-            value = int(Decimal(value.removesuffix(" GB")) * 10**9)
-        if type(value) is not int or value < 1:
-            raise PlatformError(f"{where}.{key}: value must be a whole number of 1 or more")
-        read_origin(cell, sources, f"{where}.{key}", PlatformError)
-        limits[key] = value
-    return limits
+def _limits_of(file: str | Path, content: dict[str, Any], called: str) -> RegionLimits:
+    """The limits that a file of costs names; none if it names none."""
+    named = read_text(content, "limits", "", called, PlatformError)
+    return load_limits(beside(file, named)) if named else NO_LIMITS
+
+
+def registration_file(costs: RegistrationCosts) -> str:
+    """``costs`` as a file that ``load_registration_costs`` reads."""
+    lines = [f"title = {_text(costs.title)}", f"description = {_text(costs.description)}"]
+    if costs.limits.limits:
+        lines.append(f"limits = {_text(costs.limits.name)}")
+    lines += ["", "[costs]"]
+    for name, span in costs.costs.items():
+        unit, factor = next(iter(COSTS[name][1].items()))
+        low, high = (f"{end / float(factor):.6g}" for end in span)
+        value = low if low == high else f"[{low}, {high}]"
+        origin = costs.origins[name]
+        lines.append(
+            f'{name} = {{ value = {value}, unit = "{unit}", '
+            f'evidence = "{origin.evidence.value}", source = {_text(origin.source)} }}'
+        )
+    for section, table in (("not_applicable", costs.not_applicable), ("sources", costs.sources)):
+        if table:
+            lines += ["", f"[{section}]"]
+            lines += [f"{_text(key)} = {_text(text)}" for key, text in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _text(given: str) -> str:
+    """A basic string of TOML, which JSON's are but for what is no character of TOML."""
+    return json.dumps(given, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -139,10 +139,10 @@ def _seconds(part: str, pool: Pool, costs: RegistrationCosts, end: int, lanes: i
 def _beyond(pool: Pool, costs: RegistrationCosts) -> list[str]:
     """Limits of the NIC that the pool passes, in words."""
     told = []
-    most = costs.limits.get("region_bytes")
+    most = costs.limits.most("region_bytes")
     if most is not None and max(pool.regions) > most:
         told.append(f"a region has {max(pool.regions):,} bytes, and may have {most:,}")
-    most = costs.limits.get("entries")
+    most = costs.limits.most("entries")
     if most is not None and pool.pages > most:
         told.append(f"a NIC needs {pool.pages:,} entries, and has some {most:,}")
     return told

@@ -12,6 +12,8 @@ FILES: dict[str, dict[str, tuple[str, ...]]] = {  # paper: file: items
     "today": {
         "caches": ("t10",),
         "regions": ("t6", "t19"),
+        "posting": ("t16", "t17"),
+        "registering": ("t11", "t12"),
     },
     "trapeze": {
         "measures": ("figure6", "headline", "table1"),

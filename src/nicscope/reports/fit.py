@@ -1,0 +1,136 @@
+"""Which caches explain a NIC's counters: an answer in words, tables, caches.parquet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.reports.result import Report, tidy
+from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.wording import byte_size, in_words, listed, whole
+from nicscope.studies.curve_question import MOST_ENTRIES
+from nicscope.studies.fitting import FULL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.fitting import Explained, FitReport
+
+FAR = 0.01  # of the trace's lookups: counters of other traffic
+
+
+class ShownFit(Report):
+    """Shapes of caches beside what was counted."""
+
+    found: FitReport
+    topic = "fit"
+
+    def summary(self) -> list[str]:
+        """Which caches explain the counts, what they leave open, and what would close it."""
+        found = self.found
+        explaining = [one for one in found.shapes if one.explains]
+        if not explaining:
+            best = found.shapes[0]
+            told = [
+                f"No cache with LRU explains what {found.cache} counted; nearest is "
+                f"{_called(best)} of {best.best:,} entries, {best.off:.1f} times as far off as the "
+                "counters leave open."
+            ]
+        else:
+            names = [f"{_called(one)} of {_entries(one)} entries" for one in explaining]
+            told = [f"What {found.cache} counted is explained by {', or '.join(names)}."]
+        if len(explaining) > 1 and len(found.counted) == 1:
+            told.append(
+                "Counts of the same traffic in pages of another size would tell these apart."
+            )
+        for one, lookups, size in zip(found.counted, found.lookups, found.page_sizes, strict=True):
+            if lookups and abs(one.lookups / lookups - round(one.lookups / lookups)) > FAR:
+                told.append(
+                    f"The counters have {one.lookups:,} lookups and the trace {lookups:,} in pages "
+                    f"of {byte_size(size)}: is it the same traffic?"
+                )
+        return told
+
+    def parts(self) -> Iterator[Printed]:
+        """Tables: the counts, and every shape of cache."""
+        from rich.text import Text
+
+        yield Text(f"{self.found.trace}: {self.found.cache}", style="bold")
+        yield Text()
+        yield count_rows(self.found)
+        yield Text()
+        yield shape_rows(self.found)
+        if self.found.unused:
+            told = [f"{name} ({why})" for name, why in self.found.unused.items()]
+            yield Text(f"Not used: {listed(told)}.", style="dim")
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each shape of cache."""
+        kinds = {
+            "ways": "int64",
+            "explains": "bool",
+            "entries_low": "int64",
+            "entries_high": "int64",
+            "entries_best": "int64",
+            "open_off": "float64",
+        }
+        rows = (
+            (one.ways or None, one.explains, one.low, one.high, one.best, one.off)
+            for one in self.found.shapes
+        )
+        yield "caches", tidy(kinds, rows)
+
+
+def count_rows(found: FitReport) -> Rows:
+    """A row for each count."""
+    things = zip(found.counted, found.page_sizes, found.lookups, found.footprints, strict=True)
+    return rows_of(
+        "Counted",
+        things,
+        {
+            "pages": lambda one: byte_size(one[1]),
+            "hits": lambda one: whole(one[0].hits),
+            "misses": lambda one: whole(one[0].misses),
+            "missed": lambda one: _percent(one[0].ratio),
+            "left open": lambda one: f"± {_percent(one[0].open(found.tolerance))}",
+            "in the trace": lambda one: whole(one[2]),
+            "distinct": lambda one: whole(one[3]),
+        },
+        words=("pages",),
+        least=("distinct", "in the trace"),
+    )
+
+
+def shape_rows(found: FitReport) -> Rows:
+    """A row for each shape of cache, those that explain the counts first."""
+    return rows_of(
+        "Caches",
+        found.shapes,
+        {
+            "ways": lambda one: "full" if one.ways == FULL else whole(one.ways),
+            "explains": lambda one: "yes" if one.explains else "no",
+            "entries": _entries,
+            "best": lambda one: whole(one.best),
+            "misses there": lambda one: ", ".join(_percent(ratio) for ratio in one.ratios),
+            "off": lambda one: f"{one.off:.2f}",
+        },
+        words=("explains",),
+        key=2,
+        least=("best", "misses there"),
+    )
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.3f} %"
+
+
+def _called(one: Explained) -> str:
+    return (
+        "a fully associative cache" if one.ways == FULL else f"one of {in_words(one.ways, 'way')}"
+    )
+
+
+def _entries(one: Explained) -> str:
+    if one.high == MOST_ENTRIES and one.low < one.high:
+        return f"{one.low:,} or more"
+    return f"{one.low:,}" if one.low == one.high else f"{one.low:,} to {one.high:,}"

@@ -1,0 +1,185 @@
+"""``nicscope fit``: counters of hidden caches, and the caches that come out."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nicscope as ns
+from nicscope.config.counter_names import known_counter
+from nicscope.errors import NicscopeError
+from nicscope.studies.fitting import read_counters
+from nicscope.traces.writer import write_trace
+
+PAGE = 4096
+
+
+def traffic(folder, pages):
+    """A trace of one process that sends from those pages, one after the other."""
+    path = folder / "t.parquet"
+    count = len(pages)
+    columns = {
+        "time_ns": range(count),
+        "node": [0] * count,
+        "pid": [1] * count,
+        "op": ["send"] * count,
+        "address": [PAGE * int(page) for page in pages],
+        "length": [64] * count,
+    }
+    write_trace(path, columns)
+    return path
+
+
+def counted(pages, entries, ways=None):
+    """Hits and misses of an LRU cache, the slow way."""
+    sets = 1 if ways is None else entries // ways
+    held = [OrderedDict() for _ in range(sets)]
+    misses = 0
+    for page in pages:
+        cache = held[page % sets]
+        if page in cache:
+            cache.move_to_end(page)
+            continue
+        misses += 1
+        if len(cache) == (ways or entries):
+            cache.popitem(last=False)
+        cache[page] = True
+    return {"hits": len(pages) - misses, "misses": misses}
+
+
+def skewed(seed, count=500, pages=120):
+    """Pages of which some are wanted much more often than others."""
+    drawn = np.random.default_rng(seed).zipf(1.3, count)
+    return [int(page) % pages for page in drawn]
+
+
+def shape(found, ways):
+    return next(one for one in found.as_json()["shapes"] if one["ways"] == ways)
+
+
+@given(entries=st.integers(2, 60), seed=st.integers(0, 99))
+@settings(max_examples=3, deadline=None)
+def test_a_hidden_cache_lies_within_what_comes_out(tmp_path_factory, entries, seed):
+    pages = skewed(seed)
+    path = traffic(tmp_path_factory.mktemp("fit"), pages)
+
+    found = ns.fit(counted(pages, entries), path)
+
+    full = shape(found, "full")
+    assert full["explains"]
+    assert full["entries_low"] <= entries <= full["entries_high"]
+    # All between them are open, and the next ones beyond are not.
+    for end, step in ((full["entries_low"], -1), (full["entries_high"], 1)):
+        beyond = counted(pages, end + step) if 0 < end + step < 1000 else None
+        if beyond:
+            off = abs(beyond["misses"] - counted(pages, entries)["misses"]) / len(pages)
+            [left] = found.as_json()["counts"]
+            assert off > left["miss_ratio_open"] * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("entries", "ways"), [(32, 1), (64, 4), (128, 8)])
+def test_a_hidden_cache_with_sets_is_the_nearest_of_its_ways(tmp_path, entries, ways):
+    pages = skewed(7)
+    path = traffic(tmp_path, pages)
+    from_replay = ns.replay(path, "utlb", entries=entries, ways=ways)
+    total = from_replay.as_json()["total"]
+    counts = {"hits": total["lookups"] - total["ni_misses"], "misses": total["ni_misses"]}
+
+    found = ns.fit(counts, path)
+
+    nearest = shape(found, ways)
+    assert nearest["explains"]
+    assert nearest["entries_best"] == entries
+    assert nearest["off"] == pytest.approx(0, abs=1e-9)
+
+
+def test_counts_with_pages_of_two_sizes_tell_shapes_apart(tmp_path):
+    pages = [page * 5 % 320 for page in skewed(3, pages=320)]
+    path = traffic(tmp_path, pages)
+    small = counted(pages, 32)
+    large = {"page_size": "16K", **counted([page // 4 for page in pages], 32)}
+
+    alone, together = ns.fit(small, path), ns.fit([small, large], path)
+
+    def explaining(found):
+        return {one["ways"] for one in found.as_json()["shapes"] if one["explains"]}
+
+    assert "full" in explaining(together) <= explaining(alone)
+    assert shape(together, "full")["entries_low"] <= 32 <= shape(together, "full")["entries_high"]
+
+
+def test_a_count_at_the_floor_says_no_more_than_so_many_or_more(tmp_path):
+    pages = [1, 2, 3, 1, 2, 3]
+    found = ns.fit({"hits": 3, "misses": 3}, traffic(tmp_path, pages), tolerance=0)
+    assert "3 or more" in str(found)
+
+
+def test_what_no_cache_explains_is_told(tmp_path):
+    found = ns.fit({"hits": 0, "misses": 400_000}, traffic(tmp_path, [1] * 400))
+    assert "No cache with LRU explains what the cache counted; nearest is" in found.summary()[0]
+
+
+def test_counters_of_other_traffic_are_told(tmp_path):
+    path = traffic(tmp_path, [1, 2] * 50)
+    assert "is it the same traffic?" in " ".join(ns.fit({"hits": 130, "misses": 3}, path).summary())
+    twice = ns.fit({"hits": 196, "misses": 4}, path)
+    assert "is it the same traffic?" not in " ".join(twice.summary())
+
+
+@pytest.mark.parametrize(
+    ("name", "cache"),
+    [
+        ("hits", ("the cache", True)),
+        ("Level 0 MTT Cache Miss", ("MTT, level 0", False)),
+        ("l0_mtt_hit", ("MTT, level 0", True)),
+        ("mlx5_tpt_l0_mtt_miss", ("MTT, level 0", False)),
+        ("l1_mtt_hit", None),
+    ],
+)
+def test_names_that_tools_print_are_known(name, cache):
+    assert known_counter(name) == cache
+
+
+def test_what_is_not_used_says_why():
+    given_too = {"l0_mtt_hit": 3, "l0_mtt_miss": 1, "l0_mpt_miss": 9, "rx_packets": 3}
+    _, [count], unused = read_counters(given_too, "here")
+    assert (count.hits, count.misses) == (3, 1)
+    assert unused == {
+        "l0_mpt_miss": "it counts regions, of which requests say nothing",
+        "rx_packets": "no counter of a translation cache",
+    }
+
+
+@pytest.mark.parametrize(
+    ("plain", "said"),
+    [
+        ([], 'must be an object such as {"hits": 900'),
+        ({"hits": 3}, "needs hits and misses of one cache; name them hits and misses"),
+        ({"hits": -1, "misses": 1}, "hits must be a whole number, got -1"),
+        ({"hits": 0, "misses": 0}, "counted no lookup"),
+        ({"hits": 1, "misses": 1, "l0_mtt_hit": 3, "l0_mtt_miss": 1}, "of one cache"),
+        (
+            [{"hits": 1, "misses": 1}, {"l0_mtt_hit": 3, "l0_mtt_miss": 1}],
+            "counts of MTT, level 0 and the cache; fit one at a time",
+        ),
+        ({"hits": 1, "misses": 1, "page_size": "few"}, "page_size must be bytes"),
+    ],
+)
+def test_counters_that_say_nothing_are_refused(plain, said, tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(plain))
+    with pytest.raises(NicscopeError) as caught:
+        ns.fit(path, traffic(tmp_path, [1]))
+    assert said in str(caught.value)
+
+
+def test_a_file_that_is_no_json_is_told(tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text("hits: 3")
+    with pytest.raises(NicscopeError, match="is not JSON"):
+        ns.fit(path, traffic(tmp_path, [1]))

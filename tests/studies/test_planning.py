@@ -1,0 +1,161 @@
+"""``nicscope plan``: pools cut into regions, against a slow twin and against what was published."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nicscope as ns
+from nicscope.config.evidence import Evidence, Origin
+from nicscope.config.region_limits import Limit, limit_names, load_limits
+from nicscope.errors import NicscopeError
+from nicscope.studies.planning import Wanted, plan_pool
+from oracle import pool_plan
+
+GIB = 1 << 30
+K = 1024
+
+
+@given(
+    byte_count=st.integers(1, 400 * K),
+    block=st.integers(1, 40 * K),
+    page=st.sampled_from([4 * K, 8 * K, 16 * K]),
+    most=st.integers(2 * K, 200 * K),
+    entries=st.integers(1, 100),
+)
+def test_a_plan_has_as_few_regions_as_filling_one_after_the_other(
+    byte_count, block, page, most, entries
+):
+    given_by_hand = Origin(Evidence.ASSUMED, "here")
+    wanted = Wanted(
+        byte_count,
+        block,
+        {"region_bytes": Limit(most, given_by_hand), "entries": Limit(entries, given_by_hand)},
+    )
+    twin = pool_plan.cut(byte_count, block, page, most)
+
+    plan = plan_pool(wanted, page)
+
+    regions = [*plan.each()]
+    assert plan.regions == len(regions) == len(twin or [])
+    if not regions:
+        assert not plan.fits
+        return
+    sizes = [size for _, size in regions]
+    assert sum(sizes) == sum(twin) == plan.registered
+    assert byte_count - plan.registered < plan.unit
+    assert max(sizes) == plan.largest <= most
+    assert min(sizes) == plan.smallest >= plan.largest - plan.unit
+    assert all(size % block == 0 and (size % page == 0 or not plan.is_aligned) for size in sizes)
+    assert [offset for offset, _ in regions] == [sum(sizes[:n]) for n in range(len(sizes))]
+    assert plan.entries == pool_plan.entries(sizes, page)
+    assert plan.fits == (plan.entries <= entries)
+
+
+def told(*pool, **options):
+    return " ".join(ns.plan(*pool, **options).summary())
+
+
+def test_the_pool_of_flexkv_fits_as_two_regions():
+    # FlexKV, pull request 275: 789.375 GiB passes the 512 GiB that a region may have.
+    found = ns.plan("789GiB", max_mr="512GiB", max_entries="24M", kv_block="2MiB", page_size="2MiB")
+
+    [plan] = found.as_json()["plans"]
+    assert (plan["regions"], plan["largest_bytes"]) == (2, 789 * GIB // 2)
+    assert plan["entries"] == 789 * 512
+    assert plan["fits"]
+    assert plan["aligned"]
+    assert "fit as 2 regions of 394.5 GiB, with 403,968 entries" in told(
+        "789GiB", max_mr="512GiB", max_entries="24M", kv_block="2MiB", page_size="2MiB"
+    )
+
+
+def test_what_a_nic_of_efa_holds_is_what_was_published_of_it():
+    # Mooncake, pull request 1912: some 24 million entries are 92 GiB of 4 KiB pages.
+    assert ns.plan("91GiB", limits="efa", page_size="4K").found.plans[0].fits
+    said = told("93GiB", limits="efa", page_size="4K")
+    assert "Pages of 4 KiB do not do: a NIC would need 24,379,392 entries" in said
+    assert "enough for 91.6 GiB. Other pages would do. 93 GiB in pages of 64 KiB fit as 1" in said
+
+
+def test_the_tightest_limit_holds():
+    def most(**options):
+        return ns.plan("1TiB", **options).found.wanted.most("region_bytes")
+
+    assert most() is None
+    assert most(limits="mooncake") == 1 << 40
+    assert most(limits="mooncake,erdma") == 64 * GIB
+    assert most(limits=["mooncake", "erdma"], max_mr="1GiB") == GIB
+    assert most(limits="erdma", max_mr="1TiB") == 64 * GIB
+
+
+def test_blocks_that_do_not_go_with_pages_are_told():
+    said = told("789GiB", limits="ionic", kv_block="35MiB", page_size="1G")
+
+    assert "Its regions end between blocks but within pages" in said
+    assert "The last 31 MiB stay unregistered" in said
+
+
+def test_a_block_larger_than_a_region_does_not_fit():
+    assert "no region may be as large as a block" in told(
+        "1GiB", max_mr="1MiB", kv_block="2MiB", page_size="4K"
+    )
+
+
+def test_where_no_page_does_the_pool_is_shared_out():
+    said = told("1TiB", max_entries=100, page_size="4K")
+    assert "No larger page helps: share the pool out among 2,684,355 NICs, a part to each." in said
+
+
+def test_regions_of_a_plan_are_a_table():
+    found = ns.plan("7MiB", max_mr="2MiB", kv_block="1MiB", page_size="4K")
+    rows = found.table("regions").to_pylist()
+    assert [row["region_bytes"] >> 20 for row in rows] == [2, 2, 2, 1]
+    assert [row["offset_bytes"] >> 20 for row in rows] == [0, 2, 4, 6]
+
+
+def test_every_limit_of_the_catalog_has_a_source():
+    for name in limit_names():
+        limits = load_limits(name)
+        assert limits.limits
+        assert all(limit.origin.source for limit in limits.limits.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"max_mr": "2MB"}, "--max-mr must be bytes, such as 65536"),
+        ({"max_entries": "many"}, "--max-entries must be a number, such as 24000000 or 24M"),
+        ({"max_entries": 0}, "--max-entries must be a number"),
+        ({"page_size": "3K"}, "--page-size must be powers of two from 4096"),
+        ({"kv_block": "2GiB"}, "--kv-block must be from 1 to the pool's 1,073,741,824 bytes"),
+        ({"limits": "elf"}, "no limit 'elf'; did you mean 'efa'"),
+        ({"max_mr": 4096, "kv_block": 512, "page_size": 4096}, None),
+        ({"max_mr": 512, "kv_block": 512, "page_size": 4096}, "would be 2,097,152; allow larger"),
+    ],
+)
+def test_what_cannot_be_is_told(options, said):
+    if said is None:
+        assert ns.plan("1GiB", **options).found.plans[0].regions == 1 << 18
+        return
+    with pytest.raises(NicscopeError) as caught:
+        ns.plan("1GiB", **options)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no [limits]; state region_bytes or entries"),
+        ("[limits]\nbytes = 1", "unknown key 'bytes'"),
+        ("[limits]\nentries = 3", "limits.entries: value must be a whole number of 1 or more"),
+        ("[limits]\nentries = { value = 3 }", "limits.entries has no evidence"),
+    ],
+)
+def test_limits_of_ones_own_are_checked(tmp_path, text, said):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(NicscopeError) as caught:
+        ns.plan("1GiB", limits=str(path))
+    assert said in str(caught.value)

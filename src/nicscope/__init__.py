@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from nicscope.interfaces.setting_up import Cluster
     from nicscope.library.applications import record_sockets, run_app
     from nicscope.library.collectives import run_collective
+    from nicscope.library.connections import connections
     from nicscope.library.curve import curve
+    from nicscope.library.descriptors import descriptors
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
     from nicscope.library.rcache import rcache
@@ -71,7 +73,9 @@ __all__ = [
     "Transport",
     "WaitTimeoutError",
     "__version__",
+    "connections",
     "curve",
+    "descriptors",
     "design_names",
     "flow",
     "latency",
@@ -104,7 +108,8 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("curve", "flow", "latency", "rcache", "register", "replay"),
+            *("connections", "curve", "descriptors", "flow", "latency", "rcache"),
+            *("register", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )
     },

@@ -52,9 +52,16 @@ COMMANDS = {
     "simulate --design": ("design", ["simulate", "TRACE", "--design", "FILE", "--json"]),
     "curve": ("trace", ["curve", "FILE", "--json"]),
     "rcache": ("trace", ["rcache", "FILE", "--json"]),
+    "descriptors": ("trace", ["descriptors", "FILE", "--json"]),
+    "descriptors --nic": ("nic", ["descriptors", "TRACE", "--nic", "FILE", "--json"]),
     "rcache --costs": ("costs", ["rcache", "TRACE", "--costs", "FILE", "--json"]),
     "register": ("sizes", ["register", "--regions", "FILE", "--json"]),
     "register --costs": ("costs", ["register", "1GiB", "--costs", "FILE", "--json"]),
+    "connections --nic": (
+        "nic",
+        ["connections", "--qps", "1", "--threads", "1", "--outstanding", "1", "--nic", "FILE",
+         "--json"],
+    ),
     "size": ("trace", ["size", "FILE", *SIZED, "--json"]),
     "sweep": ("trace", ["sweep", "FILE", *GRID, "--out", "OUT/s.parquet", "--json"]),
     "sweep --design": (
@@ -76,7 +83,7 @@ COMMANDS = {
     ),
 }  # fmt: skip
 QUICK = ["info", "convert csv", "replay", "replay --design", "replay --platform", "designs show"]
-TOML = ("design", "platform", "delivery", "via", "costs")
+TOML = ("design", "platform", "delivery", "via", "costs", "nic")
 ENDINGS = {"csv": ".csv", "trace": ".parquet"} | dict.fromkeys(TOML, ".toml")
 
 
@@ -98,6 +105,7 @@ def contents(tmp_path_factory):
         "lackey": LACKEY,
         "sizes": b"1GiB\n64K # small\n",
         "costs": (CATALOG / "registrations" / "connectx.toml").read_bytes(),
+        "nic": (CATALOG / "nics" / "connectx-6.toml").read_bytes(),
         "mooncake": b'{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n',
         "strace": STRACE,
     }

@@ -60,6 +60,14 @@ def pairs(path, tmp_path_factory):
             ["register", "1TiB", "--page", "4K,2M", "--nics", "8", "--touched", "no,yes"],
             lambda: ns.register("1TiB", page=["4K", "2M"], nics=8, touched=["no", "yes"]),
         ),
+        "connections": (
+            ["connections", "--qps", "2,4", "--threads", "2", "--outstanding", "2"],
+            lambda: ns.connections(qps=[2, 4], threads=2, outstanding=2),
+        ),
+        "descriptors": (
+            ["descriptors", trace, "--engine", "nixl,joined", "--threads", "1,4"],
+            lambda: ns.descriptors(trace, engine=["nixl", "joined"], threads=[1, 4]),
+        ),
         "size": (
             ["size", trace, "--nic-memory", "1024", "--platform", "utlb-prototype"],
             lambda: ns.size(trace, 1024, "utlb-prototype"),

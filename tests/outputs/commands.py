@@ -149,6 +149,8 @@ FOLDERS = [
         ("rcache", a_trace, "--entries", "4..16"),
         ("apps collective", "barrier", "--nodes", "2"),
         ("register", "1GiB"),
+        ("connections", "--qps", "2", "--threads", "2", "--outstanding", "2"),
+        ("descriptors", a_trace),
         ("flow", "--count", "1", "--payload", "64"),
         ("size", a_trace, "--nic-memory", "4KiB"),
         ("latency", "--mechanism", "dma", "--bytes", "64"),

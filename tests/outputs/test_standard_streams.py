@@ -38,6 +38,8 @@ PRINTING = {
     "curve": ["curve", a_trace, "--entries", "4..16"],
     "rcache": ["rcache", a_trace, "--entries", "4..16"],
     "register": ["register", "1GiB"],
+    "connections": ["connections", "--qps", "2", "--threads", "2", "--outstanding", "2"],
+    "descriptors": ["descriptors", a_trace],
     "demo": ["demo", "--help"],  # itself it makes files
     "designs": ["designs"],
     "designs new": ["designs", "new", "--from", "utlb"],

@@ -11,6 +11,8 @@ FILES: dict[str, dict[str, tuple[str, ...]]] = {  # paper: file: items
     },
     "today": {
         "caches": ("t10",),
+        "connections": ("t4", "t5", "t18"),
+        "descriptors": ("t13", "t14", "t15", "t17"),
     },
     "trapeze": {
         "measures": ("figure6", "headline", "table1"),

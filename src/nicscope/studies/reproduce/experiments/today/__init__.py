@@ -1,1 +1,1 @@
-"""Measurements of today's RDMA: registration caches of libraries."""
+"""Measurements of today's RDMA: registration caches, connections, descriptors."""

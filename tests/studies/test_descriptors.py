@@ -23,7 +23,7 @@ def table(ranges, op="read"):
             "time_ns": pa.array(range(count), pa.int64()),
             "node": pa.array([0] * count, pa.int32()),
             "pid": pa.array([7] * count, pa.int32()),
-            "op": [op] * count,
+            "op": pa.array([op] * count, pa.string()),
             "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
             "length": pa.array([size for _, size in ranges], pa.uint32()),
         }

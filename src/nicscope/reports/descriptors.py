@@ -46,7 +46,7 @@ class ShownDescriptors(Report):
         best = max(every, key=lambda one: one.gbytes_per_s(1))
         if best.gbytes_per_s(1) > LITTLE * first.gbytes_per_s(1):
             told.append(
-                f"Fastest is {_called(best)}: {whole(best.moved.descriptors)} descriptors, "
+                f"Fastest is {_called(best)}{_otherwise(best, first)}: {whole(best.moved.descriptors)} descriptors, "
                 f"{_rate(best)} GB/s, as {BINDING[best.bound_by(1)]}."
             )
         needed = first.threads_needed(1)
@@ -172,6 +172,19 @@ def bound_rows(found: DescriptorReport) -> Rows:
 def _called(one: Transfer) -> str:
     names = {"nixl": "NIXL", "mooncake": "Mooncake", "joined": "joining what adjoins"}
     return names[one.through.engine]
+
+
+def _otherwise(one: Transfer, first: Transfer) -> str:
+    """What it goes through otherwise than the first."""
+    through, before = one.through, first.through
+    told = []
+    if through.threads != before.threads:
+        told.append(in_words(through.threads, "thread"))
+    if through.nics != before.nics:
+        told.append(in_words(through.nics, "NIC"))
+    if through.queue_pairs != before.queue_pairs:
+        told.append(in_words(through.queue_pairs, "queue pair"))
+    return f" with {listed(told)}" if told else ""
 
 
 def _mean(one: Transfer) -> str:

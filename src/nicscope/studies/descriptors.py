@@ -191,7 +191,8 @@ def transfer_all(
         for one in counts.values():
             one.feed(batch)
         nodes.update(set(batch.node.tolist()) - nodes)
-        read_bytes += int(batch.length[batch.op == Op.READ].sum())
+        reads = (batch.op == Op.READ) | (batch.op == Op.SERVE_READ)
+        read_bytes += int(batch.length[reads].sum())
         rows += len(batch.length)
     for one in counts.values():
         one.end()

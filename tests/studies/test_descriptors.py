@@ -102,12 +102,6 @@ def test_what_is_not_known_of_a_nic_is_left_out_and_said():
     )
 
 
-def test_a_trace_without_requests_moves_nothing():
-    assert ns.descriptors(table([])).summary() == [
-        "There is nothing to move: the trace has no requests."
-    ]
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -37,8 +37,6 @@ class ShownDescriptors(Report):
         """What the first engine makes of the trace and what binds it, and what would be faster."""
         every = self.found.found
         first = every[0]
-        if not first.moved.descriptors:
-            return ["There is nothing to move: the trace has no requests."]
         told = [
             f"{_called(first)} makes {whole(first.moved.descriptors)} descriptors of "
             f"{_mean(first)} on the average: {_rate(first)} GB/s, as {BINDING[first.bound_by(1)]}."
@@ -46,7 +44,8 @@ class ShownDescriptors(Report):
         best = max(every, key=lambda one: one.gbytes_per_s(1))
         if best.gbytes_per_s(1) > LITTLE * first.gbytes_per_s(1):
             told.append(
-                f"Fastest is {_called(best)}{_otherwise(best, first)}: {whole(best.moved.descriptors)} descriptors, "
+                f"Fastest is {_called(best)}{_otherwise(best, first)}: "
+                f"{whole(best.moved.descriptors)} descriptors, "
                 f"{_rate(best)} GB/s, as {BINDING[best.bound_by(1)]}."
             )
         needed = first.threads_needed(1)

@@ -62,6 +62,7 @@ COMPILED = {
 KERNELS = {
     "drivers", "drivers_traced", "fabric", "memory", "nic", "swarm", "test_indexing.py",
     "drivers_bus/test_a_long_program.py", "drivers_bus/test_transactions.py",
+    "drivers_simulate/test_connections_agree_with_the_oracle.py",
     "drivers_simulate/test_delivery_agrees_with_the_oracle.py", "drivers_simulate/test_flow.py",
     "ports/test_ports_agree_with_the_oracle.py", "ports/test_random_traffic.py",
 }  # fmt: skip

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from nicscope.library.applications import record_sockets, run_app
     from nicscope.library.calibrate_host import calibrate_host
     from nicscope.library.collectives import run_collective
+    from nicscope.library.connections import connections
     from nicscope.library.curve import curve
+    from nicscope.library.descriptors import descriptors
     from nicscope.library.explain import explain
     from nicscope.library.fit import fit
     from nicscope.library.flow import flow
@@ -76,7 +78,9 @@ __all__ = [
     "WaitTimeoutError",
     "__version__",
     "calibrate_host",
+    "connections",
     "curve",
+    "descriptors",
     "design_names",
     "entries_for",
     "explain",
@@ -113,8 +117,8 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("calibrate_host", "curve", "explain", "fit", "flow", "latency"),
-            *("plan", "rcache", "register", "replay"),
+            *("calibrate_host", "connections", "curve", "descriptors", "explain", "fit"),
+            *("flow", "latency", "plan", "rcache", "register", "replay"),
             *("reproduce", "simulate", "sweep"),
         )
     },

@@ -16,6 +16,8 @@ LONG = {
     "curve": ["{}"],
     "rcache": ["{}"],
     "fit": ["{o}.json", "--trace", "{}"],
+    "connections": ["--threads", "2", "--qps", "2", "--outstanding", "2"],
+    "descriptors": ["{}"],
     "size": ["{}", "--nic-memory", "256B", "--page-size", "4KiB,64KiB"],
     "sweep": ["{}", "--design", "utlb", "--grid", "entries=16,64", "--out", "{o}.parquet"],
     "simulate": ["{}", "--design", "utlb", "--requests", "4"],

@@ -53,6 +53,8 @@ COMMANDS = {
     "simulate --design": ("design", ["simulate", "TRACE", "--design", "FILE", "--json"]),
     "curve": ("trace", ["curve", "FILE", "--json"]),
     "rcache": ("trace", ["rcache", "FILE", "--json"]),
+    "descriptors": ("trace", ["descriptors", "FILE", "--json"]),
+    "descriptors --nic": ("nic", ["descriptors", "TRACE", "--nic", "FILE", "--json"]),
     "rcache --costs": ("costs", ["rcache", "TRACE", "--costs", "FILE", "--json"]),
     "register": ("sizes", ["register", "--regions", "FILE", "--json"]),
     "register --costs": ("costs", ["register", "1GiB", "--costs", "FILE", "--json"]),
@@ -62,6 +64,11 @@ COMMANDS = {
     "explain": (
         "hypothesis",
         ["explain", "--mr", "24GiB", "--hypothesis", "FILE,table", "--json"],
+    ),
+    "connections --nic": (
+        "nic",
+        ["connections", "--qps", "1", "--threads", "1", "--outstanding", "1", "--nic", "FILE",
+         "--json"],
     ),
     "size": ("trace", ["size", "FILE", *SIZED, "--json"]),
     "sweep": ("trace", ["sweep", "FILE", *GRID, "--out", "OUT/s.parquet", "--json"]),
@@ -84,7 +91,7 @@ COMMANDS = {
     ),
 }  # fmt: skip
 QUICK = ["info", "convert csv", "replay", "replay --design", "replay --platform", "designs show"]
-TOML = ("design", "platform", "delivery", "via", "costs", "limits", "hypothesis")
+TOML = ("design", "platform", "delivery", "via", "costs", "limits", "hypothesis", "nic")
 ENDINGS = {"csv": ".csv", "trace": ".parquet"} | dict.fromkeys(TOML, ".toml")
 
 
@@ -109,6 +116,7 @@ def contents(tmp_path_factory):
         "counters": COUNTERS,
         "hypothesis": (CATALOG / "hypotheses" / "ksm.toml").read_bytes(),
         "limits": (CATALOG / "limits" / "efa.toml").read_bytes(),
+        "nic": (CATALOG / "nics" / "connectx-6.toml").read_bytes(),
         "mooncake": b'{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n',
         "strace": STRACE,
     }

@@ -74,6 +74,14 @@ def pairs(path, tmp_path_factory):
             ["plan", "--pool", "1TiB", "--max-mr", "64GiB", "--limits", "efa,mooncake"],
             lambda: ns.plan("1TiB", max_mr="64GiB", limits=["efa", "mooncake"]),
         ),
+        "connections": (
+            ["connections", "--qps", "2,4", "--threads", "2", "--outstanding", "2"],
+            lambda: ns.connections(qps=[2, 4], threads=2, outstanding=2),
+        ),
+        "descriptors": (
+            ["descriptors", trace, "--engine", "nixl,joined", "--threads", "1,4"],
+            lambda: ns.descriptors(trace, engine=["nixl", "joined"], threads=[1, 4]),
+        ),
         "size": (
             ["size", trace, "--nic-memory", "1024", "--platform", "utlb-prototype"],
             lambda: ns.size(trace, 1024, "utlb-prototype"),

@@ -159,6 +159,8 @@ FOLDERS = [
         ("explain", "--mr", "24GiB"),
         ("plan", "--pool", "1GiB"),
         ("register", "1GiB"),
+        ("connections", "--qps", "2", "--threads", "2", "--outstanding", "2"),
+        ("descriptors", a_trace),
         ("flow", "--count", "1", "--payload", "64"),
         ("size", a_trace, "--nic-memory", "4KiB"),
         ("size", a_trace, "--target-miss", "5%"),

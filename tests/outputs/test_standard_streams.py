@@ -42,6 +42,8 @@ PRINTING = {
     "explain": ["explain", "--mr", "24GiB"],
     "plan": ["plan", "--pool", "1GiB"],
     "register": ["register", "1GiB"],
+    "connections": ["connections", "--qps", "2", "--threads", "2", "--outstanding", "2"],
+    "descriptors": ["descriptors", a_trace],
     "demo": ["demo", "--help"],  # itself it makes files
     "designs": ["designs"],
     "designs new": ["designs", "new", "--from", "utlb"],

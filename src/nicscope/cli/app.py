@@ -18,7 +18,9 @@ from nicscope.cli import (
     calibrate,
     catalog,
     compiling,
+    connections,
     curve,
+    descriptors,
     explain,
     explore,
     fit,
@@ -95,6 +97,8 @@ app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
+app.command(epilog=connections.EXAMPLES)(connections.connections)
+app.command(epilog=descriptors.EXAMPLES)(descriptors.descriptors)
 app.command(epilog=register.EXAMPLES)(register.register)
 app.command(epilog=plan.EXAMPLES)(plan.plan)
 app.command(epilog=explain.EXAMPLES)(explain.explain)

@@ -55,6 +55,13 @@ def hypotheses(incomplete: str) -> list[str]:
     return _beginning(hypothesis_names(), incomplete)
 
 
+def nics(incomplete: str) -> list[str]:
+    """NICs of the catalog that begin with ``incomplete``."""
+    from nicscope.config.nic_costs import nic_names
+
+    return _beginning(nic_names(), incomplete)
+
+
 def traces(incomplete: str) -> list[str]:
     """Bundled traces, as soon as a letter says that one is meant, as most traces are files."""
     from nicscope.traces.bundled import bundled_traces

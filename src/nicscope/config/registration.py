@@ -83,7 +83,7 @@ def load_registration_costs(name_or_path: str | Path) -> RegistrationCosts:
             raise PlatformError(f"{called}: {key} {what}; give it a cost, or say why it has none")
         if key in cells:
             where = f"{called}: costs.{key}"
-            costs[key] = _read_span(key, cells[key], where)
+            costs[key] = read_span(COSTS[key][1], cells[key], where)
             origins[key] = read_origin(cells[key], sources, where, PlatformError)
     return RegistrationCosts(
         name=name,
@@ -97,12 +97,15 @@ def load_registration_costs(name_or_path: str | Path) -> RegistrationCosts:
     )
 
 
-def _read_span(key: str, cell: Any, where: str) -> Span:
+def read_span(units: Mapping[str, Decimal], cell: Any, where: str) -> Span:
+    """The two ends that a cell states, in the unit whose factor is 1.
+
+    Errors: ``PlatformError`` beginning with ``where``.
+    """
     if not isinstance(cell, dict):
         raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
-    units = COSTS[key][1]
     unit = cell.get("unit")
-    if unit not in units:
+    if not isinstance(unit, str) or unit not in units:
         raise PlatformError(f"{where}: unit must be {' or '.join(units)}, got {unit!r}")
     given: Any = cell.get("value")
     ends: list[Any] = given if isinstance(given, list) else [given, given]

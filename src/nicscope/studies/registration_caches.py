@@ -9,6 +9,7 @@ import msgspec
 from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.drivers.registration import UNLIMITED, RegistrationReplay, Rules
 from nicscope.errors import StudyError, did_you_mean
+from nicscope.studies.number_lists import numbers
 from nicscope.studies.sources import RowsDone, extent_of, repeat
 
 if TYPE_CHECKING:
@@ -120,27 +121,14 @@ def _bytes(option: str, text: str) -> int:
 
 
 def _entries(text: str) -> list[int | None]:
-    ends = text.split("..")
-    words = ends if len(ends) == 2 else text.split(",")
-    sizes = [None if each == NONE and len(ends) < 2 else _number(each, text) for each in words]
-    if len(ends) < 2:
-        return sizes
-    low, high = _number(ends[0], text), _number(ends[1], text)
-    if low > high:
-        raise StudyError(f"--entries: {low} is more than {high}; give the lower one first")
-    doubled: list[int | None] = []
-    while low < high:
-        doubled.append(low)
-        low *= 2
-    return [*doubled, high]
+    if NONE in text.split(","):
+        words = text.split(",")
+        return [None if each == NONE else _numbers(each)[0] for each in words]
+    return [*_numbers(text)]
 
 
-def _number(word: str, text: str) -> int:
-    if not word.isdecimal() or not 1 <= int(word) <= MOST_ENTRIES:
-        raise StudyError(
-            f"--entries must be none, numbers from 1 to {MOST_ENTRIES} or LOW..HIGH, got {text!r}"
-        )
-    return int(word)
+def _numbers(text: str) -> list[int]:
+    return numbers("--entries", text, MOST_ENTRIES, "none, ")
 
 
 def use_caches(

@@ -1,1 +1,1 @@
-"""Measurements of today's RDMA: registering, registration caches of libraries, posting."""
+"""Measurements of today's RDMA: registering and its caches, tables, connections, descriptors."""

@@ -1,0 +1,62 @@
+"""``nicscope descriptors``: how many descriptors a trace becomes, and what binds its transfer."""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nicscope.cli import completion
+from nicscope.cli.answer import answer
+from nicscope.cli.arguments import AsJson, Explain, option
+
+if TYPE_CHECKING:
+    from nicscope.reports.descriptors import ShownDescriptors
+
+EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope descriptors bundled:redis_server[/bold]\n\n"
+    "[bold]nicscope descriptors kv.parquet --engine nixl,mooncake --threads 1,4[/bold]\n\n"
+    "[bold]nicscope descriptors kv.parquet --nic efa-p5en --engine mooncake --threads 16 --json"
+    "[/bold]"
+)
+
+
+def descriptors(
+    trace: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRACE",
+            help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
+            autocompletion=completion.traces,
+            show_default=False,
+        ),
+    ],
+    engine: Annotated[
+        str,
+        option(
+            "NAME,...",
+            "nixl: one for each request; mooncake: slices of 64 KiB; joined: one for requests that "
+            "adjoin each other.",
+        ),
+    ] = "nixl,mooncake,joined",
+    threads: Annotated[str, option("N,...|LOW..HIGH", "Threads that post.")] = "1",
+    nics: Annotated[str, option("N,...|LOW..HIGH", "NICs that share the work.")] = "1",
+    qps: Annotated[str, option("N,...|LOW..HIGH", "Queue pairs of each NIC.")] = "2",
+    nic: Annotated[
+        str, option("NAME|FILE", "What the NIC costs and carries.", autocompletion=completion.nics)
+    ] = "connectx-7",
+    out: Annotated[
+        Path | None, option("DIR", "Folder for results.json and descriptors.parquet.")
+    ] = None,
+    as_json: AsJson = False,
+    explain: Explain = False,
+) -> None:
+    """Show how many descriptors a trace's requests become, and what binds their transfer."""
+    from nicscope.library.descriptors import descriptors as count
+
+    def counted() -> ShownDescriptors:
+        return count(trace, engine=engine, threads=threads, nics=nics, qps=qps, nic=nic)
+
+    answer(counted, out, as_json, explain)

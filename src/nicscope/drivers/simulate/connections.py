@@ -1,0 +1,265 @@
+"""Small reads or writes of many threads over many queue pairs of one NIC, in virtual time.
+
+A thread posts its operations one by one and then waits for all of them.  Each post takes its queue
+pair's lock and a doorbell register's, where others use these too.  The NIC fetches a work request
+when its doorbell rings; it needs it, and the queue pair's context, to execute it and again when the
+answer comes.  What it had to give up in between it fetches again, while it executes nothing, though
+latencies of fetches overlap.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.clock import NEVER
+from nicscope.drivers.simulate.agenda import earliest, put
+from nicscope.drivers.simulate.connection_state import NOBODY
+from nicscope.kernel.decorators import kernel, step
+from nicscope.nic.residents import bring, is_resident, leave
+
+# What a thread's next event is: it has done its share of a post, or has its queue pair's lock, or
+# has rung the doorbell; or else it waits for answers, or has taken all of them.
+_POSTED, _LOCKED, _RUNG, _WAITING, _TOOK = range(5)
+_FETCH_FREE, _EXECUTE_FREE = range(2)  # of ``free``
+_FETCH, _EXECUTION, _ANSWER = range(3)  # slots behind the threads'
+_HEAD, _COUNT = range(2)  # of a ring's state
+
+
+@step
+def _enter(ring, operation, time):
+    place = (ring.state[_HEAD] + ring.state[_COUNT]) % ring.operation.size
+    ring.operation[place] = operation
+    ring.arrival[place] = time
+    ring.state[_COUNT] += 1
+
+
+@step
+def _first(ring):
+    """When the first of a ring is there."""
+    return ring.arrival[ring.state[_HEAD]] if ring.state[_COUNT] > 0 else NEVER
+
+
+@step
+def _take(ring):
+    operation = np.int64(ring.operation[ring.state[_HEAD]])
+    ring.state[_HEAD] = (ring.state[_HEAD] + 1) % ring.operation.size
+    ring.state[_COUNT] -= 1
+    return operation
+
+
+@step
+def _hold(traffic, lock, thread, now):
+    """Queue for ``lock``; when it has been held.  It is handed over slower the more wait."""
+    costs = traffic.costs[0]
+    slower = min(traffic.at_lock[lock], costs.waiters) * costs.waiter_ps
+    if traffic.holder[lock] != thread:
+        slower += costs.moved_ps
+        traffic.holder[lock] = thread
+    traffic.at_lock[lock] += 1
+    begin = max(now, traffic.lock_free[lock])
+    traffic.counts[0].locked_ps += begin - now + slower
+    traffic.lock_free[lock] = begin + costs.doorbell_ps + slower
+    return traffic.lock_free[lock]
+
+
+@step
+def _operation_of(traffic, thread):
+    return thread * (traffic.began.size // traffic.stage.size) + traffic.posted[thread]
+
+
+@step
+def _move_thread(traffic, thread, now):
+    """Take a thread to its next stage."""
+    stage = traffic.stage[thread]
+    if stage == _POSTED:
+        own = traffic.queue_pairs[thread]
+        pair = own[0] + (traffic.turns[thread] % own[1]) * own[2]
+        traffic.queue_pair[_operation_of(traffic, thread)] = pair
+        traffic.turns[thread] += 1
+        if traffic.lock[pair] == NOBODY:
+            _ring_doorbell(traffic, thread, pair, now)
+        else:
+            traffic.stage[thread] = _LOCKED
+            put(traffic.agenda, thread, _hold(traffic, traffic.lock[pair], thread, now))
+    elif stage == _LOCKED:
+        pair = np.int64(traffic.queue_pair[_operation_of(traffic, thread)])
+        traffic.at_lock[traffic.lock[pair]] -= 1
+        _ring_doorbell(traffic, thread, pair, now)
+    elif stage == _RUNG:
+        _hand_over(traffic, thread, now)
+    else:
+        traffic.posted[thread] = 0
+        traffic.done[thread] = 0
+        traffic.stage[thread] = _POSTED
+        put(traffic.agenda, thread, now + traffic.costs[0].post_ps)
+
+
+@step
+def _ring_doorbell(traffic, thread, pair, now):
+    traffic.stage[thread] = _RUNG
+    put(traffic.agenda, thread, _hold(traffic, traffic.doorbell[pair], thread, now))
+
+
+@step
+def _hand_over(traffic, thread, now):
+    """Give the NIC an operation whose doorbell has been rung; post the next, or wait."""
+    operation = _operation_of(traffic, thread)
+    pair = np.int64(traffic.queue_pair[operation])
+    traffic.at_lock[traffic.doorbell[pair]] -= 1
+    traffic.began[operation] = now
+    _enter(traffic.posts, operation, now)
+    _plan(traffic, _FETCH, traffic.posts, _FETCH_FREE)
+    traffic.posted[thread] += 1
+    if traffic.posted[thread] < _outstanding(traffic):
+        traffic.stage[thread] = _POSTED
+        put(traffic.agenda, thread, now + traffic.costs[0].post_ps)
+    else:
+        _wait(traffic, thread, now)
+
+
+@step
+def _outstanding(traffic):
+    return traffic.began.size // traffic.stage.size
+
+
+@step
+def _wait(traffic, thread, now):
+    """Have a thread take its completions if all are there, or else sleep."""
+    traffic.stage[thread] = _WAITING
+    put(traffic.agenda, thread, NEVER)
+    if traffic.done[thread] == _outstanding(traffic):
+        traffic.stage[thread] = _TOOK
+        takes = _outstanding(traffic) * traffic.costs[0].completion_ps
+        put(traffic.agenda, thread, now + takes)
+
+
+@step
+def _plan(traffic, after, ring, unit):
+    """Have the slot ``after`` that of the threads fire when ``unit`` can take a ring's first."""
+    first = _first(ring)
+    begin = first if first == NEVER else max(first, traffic.free[unit])
+    put(traffic.agenda, traffic.stage.size + after, begin)
+
+
+@step
+def _begin(traffic, now):
+    """Fetch the work request that was posted first."""
+    costs = traffic.costs[0]
+    if traffic.free[_FETCH_FREE] <= now:
+        operation = _take(traffic.posts)
+        traffic.free[_FETCH_FREE] = now + costs.fetch_ps
+        bring(traffic.requests, operation)
+        _enter(traffic.fetched, operation, traffic.free[_FETCH_FREE] + costs.fetch_latency_ps)
+        _plan(traffic, _EXECUTION, traffic.fetched, _EXECUTE_FREE)
+    _plan(traffic, _FETCH, traffic.posts, _FETCH_FREE)
+
+
+@step
+def _execute(traffic, now):
+    """Execute the operation whose work request came first, or have it wait for its window."""
+    if traffic.free[_EXECUTE_FREE] <= now:
+        operation = _take(traffic.fetched)
+        window = traffic.window[traffic.queue_pair[operation]]
+        if window[0] < traffic.costs[0].window:
+            _send(traffic, operation, now)
+        else:
+            traffic.since[operation] = now
+            traffic.waiting[operation] = NOBODY
+            if window[1] == NOBODY:
+                window[1] = operation
+            else:
+                traffic.waiting[window[2]] = operation
+            window[2] = operation
+    _plan(traffic, _EXECUTION, traffic.fetched, _EXECUTE_FREE)
+
+
+@step
+def _send(traffic, operation, now):
+    """Put an operation on its way."""
+    costs, counts = traffic.costs[0], traffic.counts[0]
+    pair = np.int64(traffic.queue_pair[operation])
+    traffic.window[pair][0] += 1
+    takes = costs.execute_ps + _context(traffic, pair) + _request(traffic, operation)
+    counts.executing_ps += costs.execute_ps
+    traffic.free[_EXECUTE_FREE] = max(now, traffic.free[_EXECUTE_FREE]) + takes
+    _enter(traffic.answers, operation, traffic.free[_EXECUTE_FREE] + costs.answer_ps)
+    _plan(traffic, _ANSWER, traffic.answers, _EXECUTE_FREE)
+
+
+@step
+def _context(traffic, pair):
+    """Look the context of a queue pair up; how long the NIC does nothing else to fetch it."""
+    traffic.counts[0].context_lookups += 1
+    if is_resident(traffic.contexts, pair):
+        return np.int64(0)
+    bring(traffic.contexts, pair)
+    traffic.counts[0].context_misses += 1
+    traffic.counts[0].contexts_ps += traffic.costs[0].context_ps
+    return np.int64(traffic.costs[0].context_ps)
+
+
+@step
+def _request(traffic, operation):
+    """Look a work request up; how long the NIC does nothing else to fetch it again."""
+    if is_resident(traffic.requests, operation):
+        return np.int64(0)
+    bring(traffic.requests, operation)
+    traffic.counts[0].work_request_misses += 1
+    traffic.counts[0].refetching_ps += traffic.costs[0].fetch_ps
+    return np.int64(traffic.costs[0].fetch_ps)
+
+
+@step
+def _answer(traffic, now):
+    """Complete the operation whose answer is there."""
+    if traffic.free[_EXECUTE_FREE] <= now:
+        operation = _take(traffic.answers)
+        pair = np.int64(traffic.queue_pair[operation])
+        takes = _context(traffic, pair) + _request(traffic, operation)
+        leave(traffic.requests, operation)
+        traffic.free[_EXECUTE_FREE] = now + takes
+        _complete(traffic, operation, now + takes)
+        _open_window(traffic, pair, now + takes)
+        _plan(traffic, _EXECUTION, traffic.fetched, _EXECUTE_FREE)
+    _plan(traffic, _ANSWER, traffic.answers, _EXECUTE_FREE)
+
+
+@step
+def _complete(traffic, operation, now):
+    """Tell an operation's thread, which takes its completions when all are there."""
+    traffic.counts[0].operations += 1
+    traffic.counts[0].nic_ps += now - traffic.began[operation]
+    thread = operation // _outstanding(traffic)
+    traffic.done[thread] += 1
+    if traffic.stage[thread] == _WAITING:
+        _wait(traffic, thread, now)
+
+
+@step
+def _open_window(traffic, pair, now):
+    """Let the next operation of a queue pair go that waited for another's answer."""
+    window = traffic.window[pair]
+    window[0] -= 1
+    if window[1] != NOBODY:
+        waiting = window[1]
+        window[1] = traffic.waiting[waiting]
+        traffic.counts[0].windowed_ps += now - traffic.since[waiting]
+        _send(traffic, waiting, now)
+
+
+@kernel
+def run_traffic(traffic, operations):
+    """Go on until ``operations`` have ended in all."""
+    counts = traffic.counts[0]
+    while counts.operations < operations:
+        slot = earliest(traffic.agenda)
+        now = traffic.agenda.times[slot]
+        counts.now_ps = now
+        if slot < traffic.stage.size:
+            _move_thread(traffic, slot, now)
+        elif slot == traffic.stage.size + _FETCH:
+            _begin(traffic, now)
+        elif slot == traffic.stage.size + _EXECUTION:
+            _execute(traffic, now)
+        else:
+            _answer(traffic, now)

@@ -1,0 +1,179 @@
+"""What queue pairs and outstanding operations make of a NIC: words, a table, a figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.reports.result import Report
+from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.wording import in_words, significant, whole
+from nicscope.studies.connections import best_of, cliff_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.connections import ConnectionReport, Found
+
+BINDING = {
+    "NIC": "the NIC executes no more",
+    "work requests": "the NIC fetches work requests once more",
+    "contexts": "the NIC fetches contexts of queue pairs",
+    "doorbells": "threads wait for locks",
+    "read window": "reads wait for their queue pair's window",
+    "outstanding": "no more are outstanding",
+}
+AXES = {"queue_pairs": "queue pairs", "outstanding": "outstanding operations of a thread"}
+
+
+class ShownConnections(Report):
+    """Ways to post to one NIC, and their rates."""
+
+    found: ConnectionReport
+    topic = "connections"
+
+    def summary(self) -> list[str]:
+        """Which way has the highest rate, what binds it, and where the cliff is along each axis."""
+        every = self.found.found
+        best = best_of(every)
+        asked = best.asked
+        told = [
+            f"{in_words(asked.queue_pairs, 'queue pair').capitalize()} and "
+            f"{whole(asked.outstanding)} outstanding {asked.operation}s of each of "
+            f"{in_words(asked.threads, 'thread')} give {_millions(best)} million/s: "
+            f"{BINDING[best.low.bound_by]}."
+        ]
+        for axis, name in AXES.items():
+            line = _line(every, best, axis)
+            if len(line) > 1:
+                told.append(_cliff(line, axis, name))
+        return told
+
+    def parts(self) -> Iterator[Printed]:
+        """A table: each way."""
+        from rich.text import Text
+
+        nic = self.found.nic
+        yield Text(f"{nic.name}: {nic.title}", style="bold")
+        yield Text()
+        yield way_rows(self.found)
+        kinds: dict[str, list[str]] = {}
+        for name, origin in nic.origins.items():
+            kinds.setdefault(origin.evidence.value, []).append(name)
+        told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(kinds.items()))
+        yield Text(
+            f"Ranges: from the highest costs and smallest caches to the lowest and largest "
+            f"that are known.  Numbers that went in are {told}.",
+            style="dim",
+        )
+        yield Text(
+            "On the machine: ICM Cache Miss and Receive WQE Cache Miss (Neo-Host), "
+            "outbound_pci_stalled_rd (ethtool -S); perftest with -q and -t.",
+            style="dim",
+        )
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each way."""
+        import pyarrow as pa
+
+        rows = []
+        for one in self.found.found:
+            asked = one.asked
+            row: dict[str, Any] = {
+                "operation": asked.operation,
+                "threads": asked.threads,
+                "queue_pairs": asked.queue_pairs,
+                "outstanding": asked.outstanding,
+                "read_window": asked.window,
+                "doorbells": asked.doorbells,
+                "nic_replacement": asked.replacement,
+            }
+            for end, rate in (("low", one.low), ("high", one.high)):
+                row[f"millions_per_s_{end}"] = rate.millions
+                row[f"nic_us_{end}"] = rate.us
+                row[f"refetches_per_operation_{end}"] = rate.work_request_misses
+                row[f"context_misses_per_operation_{end}"] = rate.context_misses
+                row[f"bound_by_{end}"] = rate.bound_by
+            rows.append(row)
+        yield "connections", pa.Table.from_pylist(rows)
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table and a figure."""
+        from nicscope.reports.figures.connections import draw_connections
+
+        yield from super().files()
+        yield "connections", draw_connections(self.found)
+
+
+def way_rows(found: ConnectionReport) -> Rows:
+    """A row for each way; columns that say the same for all are left out."""
+    every = found.found
+    said: dict[str, Callable[[Found], str]] = {
+        "operation": lambda one: one.asked.operation,
+        "threads": lambda one: whole(one.asked.threads),
+        "QPs": lambda one: whole(one.asked.queue_pairs),
+        "outstanding": lambda one: whole(one.asked.outstanding),
+        "window": lambda one: whole(one.asked.window),
+        "doorbells": lambda one: one.asked.doorbells,
+        "replaced": lambda one: one.asked.replacement,
+    }
+    shown = {
+        name: spell
+        for name, spell in said.items()
+        if name in ("QPs", "outstanding") or len({spell(one) for one in every}) > 1
+    }
+    return rows_of(
+        "By way to post",
+        every,
+        {
+            **shown,
+            "million/s": _millions,
+            "us in the NIC": lambda one: _span(one.high.us, one.low.us),
+            "refetched": lambda one: _span(
+                one.high.work_request_misses, one.low.work_request_misses
+            ),
+            "contexts missed": lambda one: _span(one.high.context_misses, one.low.context_misses),
+            "bound by": lambda one: (
+                one.low.bound_by
+                if one.low.bound_by == one.high.bound_by
+                else f"{one.low.bound_by}, {one.high.bound_by}"
+            ),
+        },
+        words=("operation", "doorbells", "replaced", "bound by"),
+        key=len(shown),
+        least=("us in the NIC", "refetched", "contexts missed"),
+    )
+
+
+def _span(one: float, other: float) -> str:
+    low, high = significant(min(one, other)), significant(max(one, other))
+    return low if low == high else f"{low} to {high}"
+
+
+def _millions(one: Found) -> str:
+    return _span(one.low.millions, one.high.millions)
+
+
+def _line(every: Sequence[Found], best: Found, axis: str) -> list[Found]:
+    """Those that differ from the best along ``axis`` alone, rising."""
+    at = best.asked._asdict() | {axis: 0}
+    line = [one for one in every if one.asked._asdict() | {axis: 0} == at]
+    return sorted(line, key=lambda one: getattr(one.asked, axis))
+
+
+def _cliff(line: Sequence[Found], axis: str, name: str) -> str:
+    """Where the rate falls along a line."""
+    last, first = cliff_of(line)
+    if first is None:
+        return f"Up to {whole(getattr(last.asked, axis))} {name} it does not fall."
+    end = line[-1]
+    return (
+        f"It falls beyond {whole(getattr(last.asked, axis))} {name}: with "
+        f"{whole(getattr(first.asked, axis))} it is {_millions(first)} "
+        f"({BINDING[first.low.bound_by]})"
+        + (
+            "."
+            if first is end
+            else f", with {whole(getattr(end.asked, axis))} {_millions(end)} million/s."
+        )
+    )

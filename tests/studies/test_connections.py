@@ -1,0 +1,180 @@
+"""``nicscope connections``: queue pairs and outstanding operations of one NIC."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import nicscope as ns
+from nicscope.cli.app import main
+from nicscope.config.nic_costs import COSTS, COUNTS, RATES, load_nic_costs, nic_names
+from nicscope.errors import NicscopeError, PlatformError
+from nicscope.studies.connections import Asked, Found, Rate, cliff_of, measure
+
+FEW = {"threads": 2, "outstanding": 4}
+
+
+def asked(**changes):
+    usual = Asked("read", 2, 2, 4, 16, "own", "random")
+    return usual._replace(**changes)
+
+
+def test_the_rate_of_what_waits_alone_is_one_over_its_round_trip():
+    nic = load_nic_costs("connectx-6")
+
+    rate = measure(asked(threads=1, queue_pairs=1, outstanding=1), nic, 0)
+
+    parts = ("post", "doorbell", "fetch", "fetch_latency", "execute_read", "answer", "completion")
+    assert rate.millions == pytest.approx(1e3 / sum(nic.cost(part, 0) for part in parts), rel=1e-3)
+    assert rate.bound_by == "outstanding"
+
+
+def test_more_queue_pairs_than_contexts_lose_what_fetching_them_takes():
+    nic = load_nic_costs("connectx-6")
+    crowded = asked(threads=4, outstanding=16, queue_pairs=64)
+
+    kept = measure(crowded, nic, 0, contexts=64)
+    lost = measure(crowded, nic, 0, contexts=4)
+
+    assert kept.context_misses == 0
+    assert lost.context_misses > 0.5
+    assert lost.millions < kept.millions
+    assert lost.bound_by == "contexts"
+
+
+def test_a_window_of_one_read_binds_a_queue_pair_and_no_write():
+    report = ns.connections(qps=2, operation="read,write", read_window="1,16", **FEW).as_json()[
+        "runs"
+    ]
+
+    narrow, wide, write = report  # writes have no window, so there is one of them
+    assert (narrow["window"], wide["window"], write["operation"]) == (1, 16, "write")
+    assert narrow["low"]["bound_by"] == "read window"
+    assert (
+        narrow["low"]["millions"]
+        < wide["low"]["millions"]
+        == pytest.approx(write["low"]["millions"], rel=0.05)
+    )
+
+
+def test_registers_of_a_context_are_shared_by_all_but_four_queue_pairs():
+    nic = load_nic_costs("connectx-6")
+    crowd = asked(threads=32, queue_pairs=32, outstanding=2, doorbells="context")
+
+    shared, own = measure(crowd, nic, 0), measure(crowd._replace(doorbells="own"), nic, 0)
+    few = measure(crowd._replace(threads=4, queue_pairs=4), nic, 0)
+
+    assert own.shares["locked"] == few.shares["locked"] == 0
+    assert shared.shares["locked"] > 0.1
+    assert shared.millions < own.millions
+
+
+def test_a_cliff_is_behind_the_best_and_below_95_percent_of_it():
+    def at(millions):
+        rate = Rate(millions, 1.0, 0.0, 0.0, dict.fromkeys(("executing",), 1.0))
+        return Found(asked(), rate, rate)
+
+    line = [at(50), at(100), at(96), at(94), at(20)]
+
+    assert cliff_of(line) == (line[2], line[3])
+    assert cliff_of(line[:3]) == (line[2], None)
+
+
+def test_the_answer_says_what_is_best_and_where_it_falls(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(load_text("connectx-6").replace("value = [450, 5592]", "value = [8, 8]"))
+
+    told = " ".join(ns.connections(qps="8,64", threads=8, outstanding=8, nic=str(path)).summary())
+
+    assert told.startswith("8 queue pairs and 8 outstanding reads of each of 8 threads give")
+    assert "falls beyond 8 queue pairs: with 64 it is" in told
+    assert "fetches contexts of queue pairs" in told
+
+
+def load_text(name):
+    from nicscope.config import shelf
+
+    return (shelf.CATALOG / "nics" / f"{name}.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"qps": "0"}, "--qps must be numbers from 1 to 1048576 or LOW..HIGH, got '0'"),
+        ({"qps": "8..4"}, "--qps: 8 is more than 4"),
+        ({"threads": "2000"}, "--threads must be numbers from 1 to 1024"),
+        ({"operation": "reed"}, "--operation: no 'reed'; did you mean 'read'"),
+        ({"doorbells": "all"}, "--doorbells: no 'all'"),
+        ({"replacement": "fifo"}, "--replacement: no 'fifo'"),
+        ({"qps": "1..1024", "outstanding": "1..4096", "threads": "1..512"}, "runs, and 1024 may"),
+        ({"nic": "connectx-66"}, "no nic 'connectx-66'; did you mean 'connectx-6'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, said):
+    with pytest.raises(NicscopeError) as caught:
+        ns.connections(**options)
+    assert said in str(caught.value)
+
+
+def test_the_command_prints_json_and_keeps_table_and_figure(tmp_path, capsys):
+    words = ["connections", "--qps", "2,4", "--threads", "2", "--outstanding", "4"]
+
+    assert main([*words, "--json", "--out", str(tmp_path / "found")]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert [one["queue_pairs"] for one in found["runs"]] == [2, 4]
+    assert found["evidence"]["contexts"]["evidence"] == "assumed"
+    names = {path.name for path in (tmp_path / "found").iterdir()}
+    assert names == {
+        "results.json",
+        "connections.parquet",
+        "connections.png",
+        "connections.svg",
+    }
+
+
+def test_every_cost_of_every_nic_is_stated_or_says_why_it_is_not():
+    for name in nic_names():
+        nic = load_nic_costs(name)
+        stated = {*nic.costs, *nic.counts, *nic.rates}
+        assert stated | {*nic.not_applicable} == {*COSTS, *COUNTS, *RATES}
+        assert stated == set(nic.origins)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no [costs]"),
+        ("[costs]\npots = 1", "unknown key 'pots'; did you mean 'post'"),
+        ("[costs]\npost = 3", "costs.post must be a table"),
+        ('[costs]\npost = { value = 3, unit = "ns" }', "has no evidence"),
+        (
+            '[costs]\npost = { value = 3, unit = "ns", evidence = "assumed", source = "a" }',
+            "doorbell is not stated; give it a value, or say why it has none",
+        ),
+    ],
+)
+def test_a_nic_of_ones_own_is_checked(tmp_path, text, said):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(PlatformError) as caught:
+        load_nic_costs(path)
+    assert said in str(caught.value)
+
+
+def test_a_cost_has_a_unit_of_time(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        load_text("connectx-6").replace('value = 170, unit = "ns"', 'value = 1, unit = "h"')
+    )
+    with pytest.raises(PlatformError, match="unit must be ns or us, got 'h'"):
+        load_nic_costs(path)
+
+
+@pytest.mark.parametrize("value", ["[3, 1]", "-1", "1.5", '"many"', "[1, 2, 3]"])
+def test_counts_are_whole_numbers_or_two_of_them(tmp_path, value):
+    path = tmp_path / "mine.toml"
+    path.write_text(load_text("connectx-6").replace("value = 1024", f"value = {value}"))
+    with pytest.raises(PlatformError, match="work_requests"):
+        load_nic_costs(path)

@@ -1,0 +1,129 @@
+"""``nicscope descriptors``: what transfer libraries make of a trace, and what binds it."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+import nicscope as ns
+from nicscope.cli.app import main
+from nicscope.config.nic_costs import load_nic_costs
+from nicscope.errors import NicscopeError
+from nicscope.studies.descriptors import BOUNDS, Moved, Through, bounds_of
+
+KIB = 1024
+
+
+def table(ranges, op="read"):
+    count = len(ranges)
+    return pa.table(
+        {
+            "time_ns": pa.array(range(count), pa.int64()),
+            "node": pa.array([0] * count, pa.int32()),
+            "pid": pa.array([7] * count, pa.int32()),
+            "op": pa.array([op] * count, pa.string()),
+            "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
+            "length": pa.array([size for _, size in ranges], pa.uint32()),
+        }
+    )
+
+
+def pages(count, size=16 * KIB, gap=0):
+    return table([(0x100000 + place * (size + gap), size) for place in range(count)])
+
+
+def test_engines_differ_by_what_adjoins_and_by_what_is_long():
+    report = ns.descriptors(pages(64)).as_json()["transfers"]
+
+    assert [one["engine"] for one in report] == ["nixl", "mooncake", "joined"]
+    assert [one["descriptors"] for one in report] == [64, 64, 1]
+    long = ns.descriptors(pages(2, 1 << 20, gap=1)).as_json()["transfers"]
+    assert [one["descriptors"] for one in long] == [2, 32, 2]
+    assert {one["byte_count"] for one in long} == {2 << 20}
+
+
+def test_each_bound_is_counts_times_costs():
+    nic = load_nic_costs("connectx-7")
+    moved = Moved(1000, 16_384_000, 4_000, 64_000, 8_192_000)
+
+    bounds = bounds_of(moved, Through("nixl", 4, 2, 3), nic)
+
+    assert tuple(bounds) == BOUNDS
+    for end in (0, 1):
+        assert bounds["posting"][end] == pytest.approx(250 * nic.cost("post_nixl", end) * 1e-9)
+        assert bounds["work requests"][end] == pytest.approx(500 * nic.cost("fetch", end) * 1e-9)
+        headers = 64_000 * nic.count("pcie_header", end)
+        assert bounds["PCIe"][end] == pytest.approx((16_384_000 + headers) / 63e9 / 2)
+        assert bounds["link"][end] == pytest.approx((16_384_000 + 4_000 * 82) / 50e9 / 2)
+        rounds = 8_192_000 / (16 * 4_096) / (2 * 3)
+        assert bounds["read window"][end] == pytest.approx(rounds * nic.cost("answer", end) * 1e-9)
+
+
+def test_small_descriptors_are_bound_by_posting_and_large_ones_by_the_link():
+    small = ns.descriptors(pages(1_000, gap=64), engine="nixl")
+    large = ns.descriptors(pages(20, 4 << 20, gap=64), engine="nixl")
+
+    assert small.found.found[0].bound_by(1) == "posting"
+    told = " ".join(small.summary())
+    assert "NIXL makes 1,000 descriptors of 16 KiB" in told
+    assert "as posting them binds. With " in told
+    assert large.found.found[0].bound_by(1) == "link"
+    assert "as the link binds." in " ".join(large.summary())
+
+
+def test_one_queue_pair_of_reads_is_bound_by_its_window_and_writes_are_not():
+    def bound(op, qps):
+        trace = table([(1 << 30 | place << 22, 1 << 22) for place in range(4)], op)
+        return ns.descriptors(trace, engine="joined", qps=qps).found.found[0].bound_by(1)
+
+    assert bound("read", 1) == "read window"
+    assert bound("read", 2) == bound("write", 1) == "link"
+
+
+def test_threads_that_are_said_to_be_enough_are():
+    one = ns.descriptors(pages(1_000, gap=64), engine="nixl").found.found[0]
+
+    needed = one.threads_needed(1)
+    more = ns.descriptors(pages(1_000, gap=64), engine="nixl", threads=needed).found.found[0]
+    fewer = ns.descriptors(pages(1_000, gap=64), engine="nixl", threads=needed - 1).found.found[0]
+
+    assert more.bound_by(1) != "posting"
+    assert fewer.bound_by(1) == "posting"
+
+
+def test_what_is_not_known_of_a_nic_is_left_out_and_said():
+    report = ns.descriptors(pages(8), nic="efa-p5en", engine="mooncake")
+
+    assert [*report.found.found[0].bounds] == ["posting", "link"]
+    assert "Not known of this NIC, and left out: NIC, work requests, PCIe" in " ".join(
+        str(report).split()
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"engine": "nixxl"}, "--engine: no 'nixxl'; did you mean 'nixl'"),
+        ({"threads": "0"}, "--threads must be numbers from 1 to 1024 or LOW..HIGH, got '0'"),
+        ({"qps": "4..2"}, "--qps: 4 is more than 2"),
+        ({"nic": "efa"}, "no nic 'efa'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_the_trace_is_read(options, said):
+    with pytest.raises(NicscopeError) as caught:
+        ns.descriptors("no-such-file.parquet", **options)
+    assert said in str(caught.value)
+
+
+def test_the_command_prints_json_and_keeps_its_table(tmp_path, capsys):
+    words = ["descriptors", "bundled:redis_server", "--engine", "nixl"]
+
+    assert main([*words, "--json", "--out", str(tmp_path / "found")]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    [one] = found["transfers"]
+    assert sum(one["by_size"].values()) == one["descriptors"] <= found["trace"]["requests"]
+    assert found["repeat"]["command"][:3] == ["nicscope", "descriptors", "bundled:redis_server"]
+    assert (tmp_path / "found" / "descriptors.parquet").exists()

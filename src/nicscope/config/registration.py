@@ -15,6 +15,7 @@ from nicscope.errors import PlatformError
 from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 # What one of it is of, and the units that it may be stated in, each as microseconds.

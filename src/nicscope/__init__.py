@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from nicscope.library.curve import curve
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
+    from nicscope.library.odp import odp
     from nicscope.library.rcache import rcache
     from nicscope.library.register import register
     from nicscope.library.replay import replay
@@ -77,6 +78,7 @@ __all__ = [
     "latency",
     "load_design",
     "load_platform",
+    "odp",
     "open_trace",
     "platform_names",
     "rcache",
@@ -104,7 +106,7 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("curve", "flow", "latency", "rcache", "register", "replay"),
+            *("curve", "flow", "latency", "odp", "rcache", "register", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )
     },

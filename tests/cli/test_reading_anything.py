@@ -51,6 +51,9 @@ COMMANDS = {
     "simulate": ("trace", ["simulate", "FILE", "--design", "utlb", "--json"]),
     "simulate --design": ("design", ["simulate", "TRACE", "--design", "FILE", "--json"]),
     "curve": ("trace", ["curve", "FILE", "--json"]),
+    "odp": ("trace", ["odp", "FILE", "--json"]),
+    "odp --costs": ("costs", ["odp", "TRACE", "--costs", "FILE", "--json"]),
+    "odp --faults": ("faults", ["odp", "TRACE", "--faults", "FILE", "--json"]),
     "rcache": ("trace", ["rcache", "FILE", "--json"]),
     "rcache --costs": ("costs", ["rcache", "TRACE", "--costs", "FILE", "--json"]),
     "register": ("sizes", ["register", "--regions", "FILE", "--json"]),
@@ -76,7 +79,7 @@ COMMANDS = {
     ),
 }  # fmt: skip
 QUICK = ["info", "convert csv", "replay", "replay --design", "replay --platform", "designs show"]
-TOML = ("design", "platform", "delivery", "via", "costs")
+TOML = ("design", "platform", "delivery", "via", "costs", "faults")
 ENDINGS = {"csv": ".csv", "trace": ".parquet"} | dict.fromkeys(TOML, ".toml")
 
 
@@ -98,6 +101,7 @@ def contents(tmp_path_factory):
         "lackey": LACKEY,
         "sizes": b"1GiB\n64K # small\n",
         "costs": (CATALOG / "registrations" / "connectx.toml").read_bytes(),
+        "faults": (CATALOG / "faults" / "connectx.toml").read_bytes(),
         "mooncake": b'{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n',
         "strace": STRACE,
     }

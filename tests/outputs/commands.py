@@ -147,6 +147,7 @@ FOLDERS = [
         ("replay", a_trace, "--design", "utlb"),
         ("curve", a_trace, "--entries", "4..16", "--ways", "1"),
         ("rcache", a_trace, "--entries", "4..16"),
+        ("odp", a_trace, "--prefetch", "async"),
         ("apps collective", "barrier", "--nodes", "2"),
         ("register", "1GiB"),
         ("flow", "--count", "1", "--payload", "64"),

@@ -36,6 +36,7 @@ PRINTING = {
     "compile": ["compile", "--status"],
     "coverage": ["coverage", "--tests", a_folder_of_tests],
     "curve": ["curve", a_trace, "--entries", "4..16"],
+    "odp": ["odp", a_trace, "--prefetch", "async"],
     "rcache": ["rcache", a_trace, "--entries", "4..16"],
     "register": ["register", "1GiB"],
     "demo": ["demo", "--help"],  # itself it makes files

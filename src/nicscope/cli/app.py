@@ -22,6 +22,7 @@ from nicscope.cli import (
     explore,
     flow,
     latency,
+    odp,
     rcache,
     record,
     register,
@@ -91,6 +92,7 @@ app.add_typer(apps.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
+app.command(epilog=odp.EXAMPLES)(odp.odp)
 app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
 app.command(epilog=register.EXAMPLES)(register.register)
 app.command(epilog=explore.EXAMPLES)(explore.explore)

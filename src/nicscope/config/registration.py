@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from nicscope.config.evidence import Origin, only_known, read_origin
-from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
-from nicscope.errors import PlatformError
+from nicscope.config.ranged_costs import RangedCosts, Span, load_ranged_costs
+from nicscope.config.shelf import shelf_names
 from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
+    from nicscope.config.ranged_costs import Known
+
+__all__ = [
+    "COSTS",
+    "LIMITS",
+    "RegistrationCosts",
+    "Span",
+    "load_registration_costs",
+    "registration_names",
+]
+
 # What one of it is of, and the units that it may be stated in, each as microseconds.
-COSTS: dict[str, tuple[str, dict[str, Decimal]]] = {
+COSTS: Known = {
     "region": ("a region, whatever its size", {"us": Decimal(1), "ms": Decimal(1000)}),
     "fault": ("a page of the host that nobody has touched", {"us": Decimal(1)}),
     "zero": ("the zeroing of such pages", {"ms/GiB": Decimal(1000)}),
@@ -27,32 +34,8 @@ COSTS: dict[str, tuple[str, dict[str, Decimal]]] = {
     "backlog": ("memory that is registered already at the NIC", {"ms/GiB": Decimal(1000)}),
     "lookup": ("a lookup in a library's registration cache", {"us": Decimal(1)}),
 }
-_SECTIONS = ("title", "description", "costs", "not_applicable", "limits", "sources")
 LIMITS = ("region_bytes", "entries")
-_MOST = Decimal(10) ** 12
-
-
-class Span(NamedTuple):
-    """A cost in microseconds, from the least to the most that is known of it."""
-
-    low: float
-    high: float
-
-
-class RegistrationCosts(msgspec.Struct, frozen=True):
-    """What registration takes somewhere; what is not applicable says why."""
-
-    name: str
-    title: str
-    description: str
-    costs: dict[str, Span]
-    origins: dict[str, Origin]
-    not_applicable: dict[str, str]
-    limits: dict[str, int]
-
-    def each(self, name: str) -> Span:
-        """What one of it costs; nothing where it is not applicable."""
-        return self.costs.get(name, Span(0.0, 0.0))
+RegistrationCosts = RangedCosts
 
 
 def registration_names() -> list[str]:
@@ -66,66 +49,4 @@ def load_registration_costs(name_or_path: str | Path) -> RegistrationCosts:
 
     Errors: ``PlatformError`` naming the file and the key that is wrong.
     """
-    name, called, content = open_shelf("registrations", name_or_path, PlatformError)
-    only_known(content, _SECTIONS, called, PlatformError)
-    sources = read_texts(content, "sources", called, PlatformError)
-    absent = read_texts(content, "not_applicable", called, PlatformError)
-    only_known(absent, COSTS, f"{called}: not_applicable", PlatformError)
-    cells = content.get("costs", {})
-    if not isinstance(cells, dict) or not cells:
-        raise PlatformError(f"{called}: has no [costs]; state {', '.join(COSTS)}")
-    only_known(cells, COSTS, f"{called}: costs", PlatformError)
-    costs, origins = {}, {}
-    for key in COSTS:
-        if (key in cells) == (key in absent):
-            what = "has a cost and is not applicable" if key in cells else "is not stated"
-            raise PlatformError(f"{called}: {key} {what}; give it a cost, or say why it has none")
-        if key in cells:
-            where = f"{called}: costs.{key}"
-            costs[key] = _read_span(key, cells[key], where)
-            origins[key] = read_origin(cells[key], sources, where, PlatformError)
-    return RegistrationCosts(
-        name=name,
-        title=read_text(content, "title", name, called, PlatformError),
-        description=read_text(content, "description", "", called, PlatformError),
-        costs=costs,
-        origins=origins,
-        not_applicable=absent,
-        limits=_read_limits(content.get("limits", {}), sources, called),
-    )
-
-
-def _read_span(key: str, cell: Any, where: str) -> Span:
-    if not isinstance(cell, dict):
-        raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
-    units = COSTS[key][1]
-    unit = cell.get("unit")
-    if unit not in units:
-        raise PlatformError(f"{where}: unit must be {' or '.join(units)}, got {unit!r}")
-    given: Any = cell.get("value")
-    ends: list[Any] = given if isinstance(given, list) else [given, given]
-    are_numbers = len(ends) == 2 and all(
-        isinstance(end, int | Decimal) and not isinstance(end, bool) and 0 <= end <= _MOST
-        for end in ends
-    )
-    if not are_numbers or ends[0] > ends[1]:
-        raise PlatformError(f"{where}: value must be a number, or the least and the most of it")
-    low, high = (float(Decimal(end) * units[unit]) for end in ends)
-    return Span(low, high)
-
-
-def _read_limits(cells: Any, sources: Mapping[str, str], called: str) -> dict[str, int]:
-    where = f"{called}: limits"
-    if not isinstance(cells, dict):
-        raise PlatformError(f"{where} must be a table")
-    only_known(cells, LIMITS, where, PlatformError)
-    limits = {}
-    for key, cell in cells.items():
-        value = cell.get("value") if isinstance(cell, dict) else None
-        if isinstance(value, str) and value.endswith(" GB"):
-            value = int(Decimal(value.removesuffix(" GB")) * 10**9)
-        if type(value) is not int or value < 1:
-            raise PlatformError(f"{where}.{key}: value must be a whole number of 1 or more")
-        read_origin(cell, sources, f"{where}.{key}", PlatformError)
-        limits[key] = value
-    return limits
+    return load_ranged_costs("registrations", COSTS, LIMITS, name_or_path)

@@ -1,4 +1,4 @@
-"""Requests of a trace at NICs whose hosts page on demand: which of them fault, and what is moved."""
+"""Requests of a trace at NICs whose hosts page on demand: which fault, and what is moved."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ class _Host:
     @property
     def entries(self) -> NDArray[Any]:
         """The page table."""
-        return self._state.memory.entries[0, 0]
+        table: NDArray[Any] = self._state.memory.entries[0, 0]
+        return table
 
     def use(self, asked: Asked, numbering: Numbering) -> None:
         """Carry out requests, but for those that are only advised of as yet."""

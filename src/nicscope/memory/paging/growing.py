@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.kernel.records import as_records
-from nicscope.memory.paging.layout import NOBODY, new_memory
+from nicscope.memory.paging.layout import new_memory
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
     from nicscope.library.odp import odp
+    from nicscope.library.path import path
     from nicscope.library.rcache import rcache
     from nicscope.library.register import register
     from nicscope.library.replay import replay
@@ -80,6 +81,7 @@ __all__ = [
     "load_platform",
     "odp",
     "open_trace",
+    "path",
     "platform_names",
     "rcache",
     "record_sockets",
@@ -106,7 +108,7 @@ _HOMES = {
     **{
         f"nicscope.library.{name}": (name,)
         for name in (
-            *("curve", "flow", "latency", "odp", "rcache", "register", "replay"),
+            *("curve", "flow", "latency", "odp", "path", "rcache", "register", "replay"),
             *("reproduce", "simulate", "size", "sweep"),
         )
     },

@@ -16,6 +16,7 @@ LONG = {
     "curve": ["{}"],
     "rcache": ["{}"],
     "odp": ["{}"],
+    "path": ["{}"],
     "size": ["{}", "--nic-memory", "256B", "--page-size", "4KiB,64KiB"],
     "sweep": ["{}", "--design", "utlb", "--grid", "entries=16,64", "--out", "{o}.parquet"],
     "simulate": ["{}", "--design", "utlb", "--requests", "4"],

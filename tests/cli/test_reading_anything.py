@@ -54,6 +54,8 @@ COMMANDS = {
     "odp": ("trace", ["odp", "FILE", "--json"]),
     "odp --costs": ("costs", ["odp", "TRACE", "--costs", "FILE", "--json"]),
     "odp --faults": ("faults", ["odp", "TRACE", "--faults", "FILE", "--json"]),
+    "path": ("trace", ["path", "FILE", "--json"]),
+    "path --costs": ("path costs", ["path", "TRACE", "--costs", "FILE", "--json"]),
     "rcache": ("trace", ["rcache", "FILE", "--json"]),
     "rcache --costs": ("costs", ["rcache", "TRACE", "--costs", "FILE", "--json"]),
     "register": ("sizes", ["register", "--regions", "FILE", "--json"]),
@@ -79,7 +81,7 @@ COMMANDS = {
     ),
 }  # fmt: skip
 QUICK = ["info", "convert csv", "replay", "replay --design", "replay --platform", "designs show"]
-TOML = ("design", "platform", "delivery", "via", "costs", "faults")
+TOML = ("design", "platform", "delivery", "via", "costs", "faults", "path costs")
 ENDINGS = {"csv": ".csv", "trace": ".parquet"} | dict.fromkeys(TOML, ".toml")
 
 
@@ -101,6 +103,7 @@ def contents(tmp_path_factory):
         "lackey": LACKEY,
         "sizes": b"1GiB\n64K # small\n",
         "costs": (CATALOG / "registrations" / "connectx.toml").read_bytes(),
+        "path costs": (CATALOG / "paths" / "connectx.toml").read_bytes(),
         "faults": (CATALOG / "faults" / "connectx.toml").read_bytes(),
         "mooncake": b'{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n',
         "strace": STRACE,

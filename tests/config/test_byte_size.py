@@ -17,7 +17,7 @@ from nicscope.config.platform import load_platform
 from nicscope.config.scheme import SETTINGS, USES, Kind, Scheme, read_setting
 from nicscope.errors import NicscopeError
 from nicscope.library.kv_cache import kv_choices
-from nicscope.studies import curve_question, paging_on_demand, registration_caches
+from nicscope.studies import curve_question, paging_on_demand, paths, registration_caches
 from nicscope.studies.flow import question as flow_question
 from nicscope.studies.latency import question as latency_question
 from nicscope.studies.sizing import question as size_question
@@ -90,6 +90,8 @@ READERS = {
         lambda t, _: ns.register("1GiB", page=t).found.found[0].pool.page,
         1 << 30,
     ),
+    "path --page-size": (lambda t, _: paths.page_bytes(t), 4096),
+    "path --read-bytes": (lambda t, _: paths.window(1, t).byte_count, 4096),
     "odp --page-size": (lambda t, _: paging_on_demand.page_bytes(t), 1 << 30),
     "odp --fault-bytes": (
         lambda t, _: paging_on_demand.ways(t, "none", 1, "none", 4096)[0].fault_bytes,
@@ -124,6 +126,8 @@ OPTIONS = {
     ("trace convert", "--slice"): "trace convert --slice",
     ("register", "--page"): "register --page",
     ("odp", "--page-size"): "odp --page-size",
+    ("path", "--page-size"): "path --page-size",
+    ("path", "--read-bytes"): "path --read-bytes",
     ("odp", "--fault-bytes"): "odp --fault-bytes",
     ("odp", "--resident"): "odp --resident",
     ("rcache", "--bytes"): "rcache --bytes",

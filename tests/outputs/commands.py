@@ -148,6 +148,7 @@ FOLDERS = [
         ("curve", a_trace, "--entries", "4..16", "--ways", "1"),
         ("rcache", a_trace, "--entries", "4..16"),
         ("odp", a_trace, "--prefetch", "async"),
+        ("path", a_trace, "--iommu", "strict"),
         ("apps collective", "barrier", "--nodes", "2"),
         ("register", "1GiB"),
         ("flow", "--count", "1", "--payload", "64"),

@@ -37,6 +37,7 @@ PRINTING = {
     "coverage": ["coverage", "--tests", a_folder_of_tests],
     "curve": ["curve", a_trace, "--entries", "4..16"],
     "odp": ["odp", a_trace, "--prefetch", "async"],
+    "path": ["path", a_trace, "--iommu", "off,strict"],
     "rcache": ["rcache", a_trace, "--entries", "4..16"],
     "register": ["register", "1GiB"],
     "demo": ["demo", "--help"],  # itself it makes files

@@ -121,6 +121,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["curve", trace, "--sample", "0.9"],
         ["rcache", trace, "--entries", "1..4"],
         ["odp", trace, "--resident", "none,64KiB"],
+        ["path", trace, "--reads", "16"],
         ["register", "1TiB", "--nics", "8", "--threads", "1,8", "--at-once", "no,yes"],
         ["flow", "--platform", "pentium2-440lx", "--count", "20"],
         ["flow", "--platform", "alcor", "--policy", "cut-through", "--count", "1"],

@@ -23,6 +23,7 @@ from nicscope.cli import (
     flow,
     latency,
     odp,
+    path,
     rcache,
     record,
     register,
@@ -93,6 +94,7 @@ app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
 app.command(epilog=odp.EXAMPLES)(odp.odp)
+app.command(epilog=path.EXAMPLES)(path.path)
 app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
 app.command(epilog=register.EXAMPLES)(register.register)
 app.command(epilog=explore.EXAMPLES)(explore.explore)

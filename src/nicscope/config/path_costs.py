@@ -23,7 +23,7 @@ COSTS: Known = {
         "a read of the host's memory by the NIC, until the first bytes are there",
         {"ns": NS},
     ),
-    **{name: (f"4 KiB over PCIe of that generation, 16 lanes", {"ns": NS}) for name in GENERATIONS},
+    **{name: ("4 KiB over PCIe of that generation, 16 lanes", {"ns": NS}) for name in GENERATIONS},
 }
 
 

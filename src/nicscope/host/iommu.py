@@ -59,11 +59,14 @@ NUMBERINGS = ("pages", "table_numbers", "directory_numbers", "root_numbers")
 
 def new_iommu(page_bits: int, iotlb: int, walk_cache: int) -> Iommu:
     """Caches that are empty: ``iotlb`` entries, and ``walk_cache`` of each level above."""
+    tables, directories, roots = (new_cache(walk_cache, walk_cache) for _ in range(LEVELS - 1))
     return Iommu(
         np.array([page_bits], np.int64),
         records(1, COUNTS),
         new_cache(iotlb, iotlb),
-        *(new_cache(walk_cache, walk_cache) for _ in range(LEVELS - 1)),
+        tables,
+        directories,
+        roots,
         *(new_numbering(64) for _ in range(LEVELS)),
     )
 

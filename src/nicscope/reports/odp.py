@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.reports.register import spelt_seconds
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import byte_size, in_words, significant, whole
+from nicscope.reports.wording import byte_size, evidence_classes, in_words, significant, whole
 from nicscope.studies.paging_on_demand import MOST_TOLD
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class ShownDemand(Report):
         yield Text(
             f"Registered ahead: {spelt_seconds(ahead.seconds)}, then no request waits. Costs: "
             f"{found.costs!r} of registration, {found.fault_costs.name!r} of faults "
-            f"({_evidence(found)}).",
+            f"({evidence_classes(found.fault_costs.origins)}).",
             style="dim",
         )
         yield Text(
@@ -240,10 +240,3 @@ def _called(one: Demand) -> str:
         f" within {byte_size(one.way.resident_bytes)}" if one.way.resident_bytes is not None else ""
     )
     return f"{brings} and {_PREFETCHED[one.way.prefetch]}{limit}"
-
-
-def _evidence(found: DemandReport) -> str:
-    classes: dict[str, list[str]] = {}
-    for name, origin in found.fault_costs.origins.items():
-        classes.setdefault(origin.evidence.value, []).append(name)
-    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in classes.items())

@@ -190,7 +190,9 @@ def look_at_paths(
         replay.feed(batch)
         nodes.update(set(batch.node.tolist()) - nodes)
         rows += len(batch.length)
-    counted = dict(zip(setups, replay.counts(), strict=True))
+    counted: dict[tuple[int | None, int | None], dict[str, int]] = dict(
+        zip(setups, replay.counts(), strict=True)
+    )
     return PathReport(
         trace=extent_of(trace, rows, len(nodes)),
         walk_cache=walk_cache,
@@ -209,7 +211,7 @@ def _path(
         allows["IOMMU"] = _iommu_rate(host, counts, costs)
         each_mapped = Span(*(costs.each("map")[end] + costs.each("unmap")[end] for end in (0, 1)))
     if reads is not None:
-        allows["reads"] = _rate(reads.reads * reads.byte_count, costs.each("dma_read"))
+        allows["window"] = _rate(reads.reads * reads.byte_count, costs.each("dma_read"))
     return Path(host, None if counts is None else dict(counts), allows, each_mapped)
 
 

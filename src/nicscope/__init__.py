@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from nicscope.library.fit import fit
     from nicscope.library.flow import flow
     from nicscope.library.latency import latency
+    from nicscope.library.odp import odp
+    from nicscope.library.path import path
     from nicscope.library.plan import plan
     from nicscope.library.rcache import rcache
     from nicscope.library.register import register
@@ -89,7 +91,9 @@ __all__ = [
     "latency",
     "load_design",
     "load_platform",
+    "odp",
     "open_trace",
+    "path",
     "plan",
     "platform_names",
     "rcache",
@@ -118,7 +122,7 @@ _HOMES = {
         f"nicscope.library.{name}": (name,)
         for name in (
             *("calibrate_host", "connections", "curve", "descriptors", "explain", "fit"),
-            *("flow", "latency", "plan", "rcache", "register", "replay"),
+            *("flow", "latency", "odp", "path", "plan", "rcache", "register", "replay"),
             *("reproduce", "simulate", "sweep"),
         )
     },

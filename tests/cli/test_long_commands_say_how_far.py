@@ -18,6 +18,8 @@ LONG = {
     "fit": ["{o}.json", "--trace", "{}"],
     "connections": ["--threads", "2", "--qps", "2", "--outstanding", "2"],
     "descriptors": ["{}"],
+    "odp": ["{}"],
+    "path": ["{}"],
     "size": ["{}", "--nic-memory", "256B", "--page-size", "4KiB,64KiB"],
     "sweep": ["{}", "--design", "utlb", "--grid", "entries=16,64", "--out", "{o}.parquet"],
     "simulate": ["{}", "--design", "utlb", "--requests", "4"],

@@ -52,6 +52,11 @@ COMMANDS = {
     "simulate": ("trace", ["simulate", "FILE", "--design", "utlb", "--json"]),
     "simulate --design": ("design", ["simulate", "TRACE", "--design", "FILE", "--json"]),
     "curve": ("trace", ["curve", "FILE", "--json"]),
+    "odp": ("trace", ["odp", "FILE", "--json"]),
+    "odp --costs": ("costs", ["odp", "TRACE", "--costs", "FILE", "--json"]),
+    "odp --faults": ("faults", ["odp", "TRACE", "--faults", "FILE", "--json"]),
+    "path": ("trace", ["path", "FILE", "--json"]),
+    "path --costs": ("path costs", ["path", "TRACE", "--costs", "FILE", "--json"]),
     "rcache": ("trace", ["rcache", "FILE", "--json"]),
     "descriptors": ("trace", ["descriptors", "FILE", "--json"]),
     "descriptors --nic": ("nic", ["descriptors", "TRACE", "--nic", "FILE", "--json"]),
@@ -91,7 +96,10 @@ COMMANDS = {
     ),
 }  # fmt: skip
 QUICK = ["info", "convert csv", "replay", "replay --design", "replay --platform", "designs show"]
-TOML = ("design", "platform", "delivery", "via", "costs", "limits", "hypothesis", "nic")
+TOML = (
+    *("design", "platform", "delivery", "via", "costs", "limits", "hypothesis", "nic"),
+    *("faults", "path costs"),
+)
 ENDINGS = {"csv": ".csv", "trace": ".parquet"} | dict.fromkeys(TOML, ".toml")
 
 
@@ -117,6 +125,8 @@ def contents(tmp_path_factory):
         "hypothesis": (CATALOG / "hypotheses" / "ksm.toml").read_bytes(),
         "limits": (CATALOG / "limits" / "efa.toml").read_bytes(),
         "nic": (CATALOG / "nics" / "connectx-6.toml").read_bytes(),
+        "path costs": (CATALOG / "paths" / "connectx.toml").read_bytes(),
+        "faults": (CATALOG / "faults" / "connectx.toml").read_bytes(),
         "mooncake": b'{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n',
         "strace": STRACE,
     }

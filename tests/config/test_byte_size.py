@@ -18,7 +18,7 @@ from nicscope.config.scheme import SETTINGS, USES, Kind, Scheme, read_setting
 from nicscope.errors import NicscopeError
 from nicscope.library.command import byte_count as byte_count_of
 from nicscope.library.kv_cache import kv_choices
-from nicscope.studies import curve_question, registration_caches
+from nicscope.studies import curve_question, paging_on_demand, paths, registration_caches
 from nicscope.studies.flow import question as flow_question
 from nicscope.studies.latency import question as latency_question
 from nicscope.studies.sizing import question as size_question
@@ -115,6 +115,17 @@ READERS = {
         1 << 30,
     ),
     "calibrate-host --memory": (lambda t, _: byte_count_of("--memory", t), 1 << 40),
+    "path --page-size": (lambda t, _: paths.page_bytes(t), 4096),
+    "path --read-bytes": (lambda t, _: paths.window(1, t).byte_count, 4096),
+    "odp --page-size": (lambda t, _: paging_on_demand.page_bytes(t), 1 << 30),
+    "odp --fault-bytes": (
+        lambda t, _: paging_on_demand.ways(t, "none", 1, "none", 4096)[0].fault_bytes,
+        1 << 40,
+    ),
+    "odp --resident": (
+        lambda t, _: paging_on_demand.ways("request", "none", 1, t, 4096)[0].resident_bytes,
+        1 << 40,
+    ),
     "rcache --align": (
         lambda t, _: registration_caches.libraries("page", "none", t)[0].alignment,
         1 << 40,
@@ -148,6 +159,11 @@ OPTIONS = {
     ("plan", "--max-mr"): "plan --max-mr",
     ("plan", "--kv-block"): "plan --kv-block",
     ("plan", "--page-size"): "plan --page-size",
+    ("odp", "--page-size"): "odp --page-size",
+    ("path", "--page-size"): "path --page-size",
+    ("path", "--read-bytes"): "path --read-bytes",
+    ("odp", "--fault-bytes"): "odp --fault-bytes",
+    ("odp", "--resident"): "odp --resident",
     ("rcache", "--bytes"): "rcache --bytes",
     ("rcache", "--align"): "rcache --align",
 }

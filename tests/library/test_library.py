@@ -54,6 +54,14 @@ def pairs(path, tmp_path_factory):
             ["curve", trace, "--ways", "1,4", "--entries", "4..64", "--line", "1,2"],
             lambda: ns.curve(trace, ways=[1, 4], entries=(4, 64), line=[1, 2]),
         ),
+        "odp": (
+            ["odp", trace, "--fault-bytes", "8KiB", "--ahead", "2", "--resident", "64KiB"],
+            lambda: ns.odp(trace, fault_bytes="8KiB", ahead=2, resident="64KiB"),
+        ),
+        "path": (
+            ["path", trace, "--iommu", "off,strict", "--iotlb", "16,64", "--reads", "8"],
+            lambda: ns.path(trace, iommu=["off", "strict"], iotlb=[16, 64], reads=8),
+        ),
         "rcache": (
             ["rcache", trace, "--policy", "page,merge", "--entries", "4..64", "--bytes", "1MiB"],
             lambda: ns.rcache(trace, policy=["page", "merge"], entries="4..64", most_bytes="1MiB"),

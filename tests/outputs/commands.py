@@ -153,6 +153,8 @@ FOLDERS = [
         ("replay", a_trace, "--design", "utlb"),
         ("curve", a_trace, "--entries", "4..16", "--ways", "1"),
         ("rcache", a_trace, "--entries", "4..16"),
+        ("odp", a_trace, "--prefetch", "async"),
+        ("path", a_trace, "--iommu", "strict"),
         ("apps collective", "barrier", "--nodes", "2"),
         ("calibrate-host", "--memory", "4MiB", "--seconds", "0.1"),
         ("fit", a_count, "--trace", a_trace),

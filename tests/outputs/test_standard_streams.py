@@ -36,6 +36,8 @@ PRINTING = {
     "compile": ["compile", "--status"],
     "coverage": ["coverage", "--tests", a_folder_of_tests],
     "curve": ["curve", a_trace, "--entries", "4..16"],
+    "odp": ["odp", a_trace, "--prefetch", "async"],
+    "path": ["path", a_trace, "--iommu", "off,strict"],
     "rcache": ["rcache", a_trace, "--entries", "4..16"],
     "calibrate-host": ["calibrate-host", "--memory", "4MiB", "--seconds", "0.1"],
     "fit": ["fit", a_count, "--trace", a_trace],

@@ -126,6 +126,8 @@ def commands(folder: Path) -> list[list[str]]:
         ["fit", _counters(folder / "counters.json"), "--trace", trace],
         ["explain", "--mr", "24GiB"],
         ["plan", "--pool", "1TiB", "--limits", "efa,mooncake"],
+        ["odp", trace, "--resident", "none,64KiB"],
+        ["path", trace, "--reads", "16"],
         ["register", "1TiB", "--nics", "8", "--threads", "1,8", "--at-once", "no,yes"],
         ["connections", "--qps", "2,4", "--threads", "1,2", "--outstanding", "2"],
         ["descriptors", trace, "--threads", "1,2", "--nics", "1,2", "--qps", "1,2"],

@@ -26,6 +26,8 @@ from nicscope.cli import (
     fit,
     flow,
     latency,
+    odp,
+    path,
     plan,
     rcache,
     record,
@@ -96,6 +98,8 @@ app.add_typer(apps.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)
+app.command(epilog=odp.EXAMPLES)(odp.odp)
+app.command(epilog=path.EXAMPLES)(path.path)
 app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
 app.command(epilog=connections.EXAMPLES)(connections.connections)
 app.command(epilog=descriptors.EXAMPLES)(descriptors.descriptors)

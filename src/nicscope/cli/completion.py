@@ -62,6 +62,20 @@ def nics(incomplete: str) -> list[str]:
     return _beginning(nic_names(), incomplete)
 
 
+def faults(incomplete: str) -> list[str]:
+    """Costs of faults in the catalog that begin with ``incomplete``."""
+    from nicscope.config.fault_costs import fault_names
+
+    return _beginning(fault_names(), incomplete)
+
+
+def paths(incomplete: str) -> list[str]:
+    """Costs of paths in the catalog that begin with ``incomplete``."""
+    from nicscope.config.path_costs import path_names
+
+    return _beginning(path_names(), incomplete)
+
+
 def traces(incomplete: str) -> list[str]:
     """Bundled traces, as soon as a letter says that one is meant, as most traces are files."""
     from nicscope.traces.bundled import bundled_traces

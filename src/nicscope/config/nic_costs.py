@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.config.evidence import Origin, only_known, read_origin
-from nicscope.config.registration import Span, read_span
+from nicscope.config.ranged_costs import Span, read_span
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import PlatformError
 from nicscope.telling import ToldPlainly

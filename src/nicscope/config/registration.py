@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from nicscope.config.evidence import Origin, only_known, read_origin
-from nicscope.config.region_limits import NO_LIMITS, RegionLimits, load_limits
-from nicscope.config.shelf import beside, open_shelf, read_text, read_texts, shelf_names
-from nicscope.errors import PlatformError
+from nicscope.config.ranged_costs import RangedCosts, Span, load_ranged_costs
+from nicscope.config.shelf import shelf_names
 from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
+    from nicscope.config.ranged_costs import Known
+
+__all__ = [
+    "COSTS",
+    "RegistrationCosts",
+    "Span",
+    "load_registration_costs",
+    "registration_file",
+    "registration_names",
+]
+
 # What one of it is of, and the units that it may be stated in, each as microseconds.
-COSTS: dict[str, tuple[str, dict[str, Decimal]]] = {
+COSTS: Known = {
     "region": ("a region, whatever its size", {"us": Decimal(1), "ms": Decimal(1000)}),
     "fault": ("a page of the host that nobody has touched", {"us": Decimal(1)}),
     "zero": ("the zeroing of such pages", {"ms/GiB": Decimal(1000)}),
@@ -29,32 +35,7 @@ COSTS: dict[str, tuple[str, dict[str, Decimal]]] = {
     "backlog": ("memory that is registered already at the NIC", {"ms/GiB": Decimal(1000)}),
     "lookup": ("a lookup in a library's registration cache", {"us": Decimal(1)}),
 }
-_SECTIONS = ("title", "description", "costs", "not_applicable", "limits", "sources")
-_MOST = Decimal(10) ** 12
-
-
-class Span(NamedTuple):
-    """A cost in microseconds, from the least to the most that is known of it."""
-
-    low: float
-    high: float
-
-
-class RegistrationCosts(msgspec.Struct, frozen=True):
-    """What registration takes somewhere; what is not applicable says why."""
-
-    name: str
-    title: str
-    description: str
-    costs: dict[str, Span]
-    origins: dict[str, Origin]
-    not_applicable: dict[str, str]
-    limits: RegionLimits
-    sources: dict[str, str]  # that origins cite
-
-    def each(self, name: str) -> Span:
-        """What one of it costs; nothing where it is not applicable."""
-        return self.costs.get(name, Span(0.0, 0.0))
+RegistrationCosts = RangedCosts
 
 
 def registration_names() -> list[str]:
@@ -68,62 +49,7 @@ def load_registration_costs(name_or_path: str | Path) -> RegistrationCosts:
 
     Errors: ``PlatformError`` naming the file and the key that is wrong.
     """
-    name, called, content = open_shelf("registrations", name_or_path, PlatformError)
-    only_known(content, _SECTIONS, called, PlatformError)
-    sources = read_texts(content, "sources", called, PlatformError)
-    absent = read_texts(content, "not_applicable", called, PlatformError)
-    only_known(absent, COSTS, f"{called}: not_applicable", PlatformError)
-    cells = content.get("costs", {})
-    if not isinstance(cells, dict) or not cells:
-        raise PlatformError(f"{called}: has no [costs]; state {', '.join(COSTS)}")
-    only_known(cells, COSTS, f"{called}: costs", PlatformError)
-    costs, origins = {}, {}
-    for key in COSTS:
-        if (key in cells) == (key in absent):
-            what = "has a cost and is not applicable" if key in cells else "is not stated"
-            raise PlatformError(f"{called}: {key} {what}; give it a cost, or say why it has none")
-        if key in cells:
-            where = f"{called}: costs.{key}"
-            costs[key] = read_span(COSTS[key][1], cells[key], where)
-            origins[key] = read_origin(cells[key], sources, where, PlatformError)
-    return RegistrationCosts(
-        name=name,
-        title=read_text(content, "title", name, called, PlatformError),
-        description=read_text(content, "description", "", called, PlatformError),
-        costs=costs,
-        origins=origins,
-        not_applicable=absent,
-        limits=_limits_of(name_or_path, content, called),
-        sources=sources,
-    )
-
-
-def read_span(units: Mapping[str, Decimal], cell: Any, where: str) -> Span:
-    """The two ends that a cell states, in the unit whose factor is 1.
-
-    Errors: ``PlatformError`` beginning with ``where``.
-    """
-    if not isinstance(cell, dict):
-        raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
-    unit = cell.get("unit")
-    if not isinstance(unit, str) or unit not in units:
-        raise PlatformError(f"{where}: unit must be {' or '.join(units)}, got {unit!r}")
-    given: Any = cell.get("value")
-    ends: list[Any] = given if isinstance(given, list) else [given, given]
-    are_numbers = len(ends) == 2 and all(
-        isinstance(end, int | Decimal) and not isinstance(end, bool) and 0 <= end <= _MOST
-        for end in ends
-    )
-    if not are_numbers or ends[0] > ends[1]:
-        raise PlatformError(f"{where}: value must be a number, or the least and the most of it")
-    low, high = (float(Decimal(end) * units[unit]) for end in ends)
-    return Span(low, high)
-
-
-def _limits_of(file: str | Path, content: dict[str, Any], called: str) -> RegionLimits:
-    """The limits that a file of costs names; none if it names none."""
-    named = read_text(content, "limits", "", called, PlatformError)
-    return load_limits(beside(file, named)) if named else NO_LIMITS
+    return load_ranged_costs("registrations", COSTS, name_or_path, limited=True)
 
 
 def registration_file(costs: RegistrationCosts) -> str:

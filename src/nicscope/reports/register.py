@@ -29,9 +29,11 @@ class ShownRegistrations(Report):
         """What the first way takes, what the shortest does, and where most of the time goes."""
         every = self.found.found
         first, best = every[0], min(every, key=lambda each: each.total.high)
-        told = [f"{_called(first.pool)} takes {_spelt(first.total)}, {_mostly(first)}."]
+        told = [f"{_called(first.pool)} takes {spelt_seconds(first.total)}, {_mostly(first)}."]
         if best is not first:
-            told.append(f"Shortest is {_differently(best.pool, first.pool)}: {_spelt(best.total)}.")
+            told.append(
+                f"Shortest is {_differently(best.pool, first.pool)}: {spelt_seconds(best.total)}."
+            )
         beyond = {text: None for one in every for text in one.beyond}
         return [*told, *(f"Beyond a limit: {each}." for each in beyond)]
 
@@ -119,7 +121,8 @@ def _ends(low: float, high: float) -> str:
     return first if first == last else f"{first}–{last}"  # noqa: RUF001 - from, to
 
 
-def _spelt(span: Span) -> str:
+def spelt_seconds(span: Span) -> str:
+    """Seconds, or milliseconds where they are less than one."""
     if span.high < 1:
         first, last = significant(1000 * span.low), significant(1000 * span.high)
         unit = "ms"

@@ -6,9 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from decimal import Decimal
 
+    from nicscope.config.evidence import Origin
     from nicscope.studies.pricing import Cost, Denominator
 
 SIGNIFICANT = 3
@@ -73,3 +74,11 @@ def listed(words: Sequence[str]) -> str:
     """``words`` in a row, the last after "and"."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def evidence_classes(origins: Mapping[str, Origin]) -> str:
+    """Which numbers are of which class of evidence."""
+    classes: dict[str, list[str]] = {}
+    for name, origin in origins.items():
+        classes.setdefault(origin.evidence.value, []).append(name)
+    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in classes.items())

@@ -1,0 +1,242 @@
+"""Registering ahead or paging on demand: an answer in words, two tables, odp.parquet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.reports.register import spelt_seconds
+from nicscope.reports.result import Report
+from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.wording import byte_size, evidence_classes, in_words, significant, whole
+from nicscope.studies.paging_on_demand import MOST_TOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nicscope.config.ranged_costs import Span
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.paging_on_demand import Demand, DemandReport
+
+US = 1e-6  # seconds
+_PREFETCHED = {
+    "none": "no advice",
+    "sync": "advice that is waited for",
+    "async": "advice ahead",
+}
+
+
+class ShownDemand(Report):
+    """A trace, registered ahead and paged on demand."""
+
+    found: DemandReport
+    topic = "odp"
+
+    def summary(self) -> list[str]:
+        """Which is cheaper, when registering has paid, and what the slowest requests wait."""
+        ahead, best = self.found.ahead, self.best()
+        told = [*self._cheaper(best)]
+        if not ahead.fits:
+            told.append(
+                f"Registered ahead, {byte_size(ahead.pages * self.found.page)} would be pinned, "
+                "more than may be resident: it would fail."
+            )
+        told.append(self._tail(best))
+        worst = max(self.found.demand, key=lambda one: one.waits.high)
+        if worst is not best:
+            told.append(f"Worst is {_called(worst)}: requests wait {spelt_seconds(worst.waits)}.")
+            if not best.counts["faults"]:
+                told.append(self._tail(worst))
+        return told
+
+    def best(self) -> Demand:
+        """The way of paging on demand whose requests wait least."""
+        return min(self.found.demand, key=lambda one: (one.waits.high, one.behind.high))
+
+    def _cheaper(self, best: Demand) -> Iterator[str]:
+        ahead = self.found.ahead
+        once, takes = spelt_seconds(ahead.seconds), byte_size(ahead.pages * self.found.page)
+        waits = f"requests wait {spelt_seconds(best.waits)} with {_called(best)}"
+        if ahead.seconds.high < best.waits.low:
+            yield f"Registering {takes} ahead is cheaper: {once} once, where {waits}."
+        elif best.waits.high < ahead.seconds.low:
+            yield f"Paging on demand is cheaper: {waits}; registering {takes} ahead takes {once}."
+        else:
+            yield (
+                f"What is known of the costs does not tell which is cheaper: registering {takes} "
+                f"ahead takes {once}, and {waits}."
+            )
+        earliest, latest = best.pays_after
+        if earliest is None:
+            yield "Within this trace registering does not pay."
+        elif latest is None:
+            many = in_words(earliest, "request")
+            yield f"Registering pays after {many} of a node at the earliest."
+        else:
+            till = "" if latest == earliest else f" to {whole(latest)}"
+            many = "request" if latest == 1 else "requests"
+            yield f"Registering pays after {whole(earliest)}{till} {many} of a node."
+
+    def _tail(self, best: Demand) -> str:
+        counts, fault = best.counts, self.found.fault_costs.each("nic_fault")
+        faulting = counts["faulting_requests"]
+        if not faulting:
+            return "Then no request faults."
+        share = 100 * faulting / counts["requests"]
+        p99, most = best.tail["p99"], counts["most_faults"]
+        told = f"{significant(share)} % of requests fault"
+        if p99:
+            told += f", so the 99th of 100 waits {_of_faults(p99, fault)}"
+        return f"{told}; the longest waits {_of_faults(most, fault)} for {in_words(most, 'fault')}."
+
+    def parts(self) -> Iterator[Printed]:
+        """Tables: what each way takes, and what the machine's own counters would show."""
+        from rich.text import Text
+
+        found, ahead = self.found, self.found.ahead
+        yield Text(
+            f"{found.trace['file']}: {in_words(found.trace['requests'], 'request')}, "
+            f"{in_words(ahead.pages, 'page')} of {byte_size(found.page)} in "
+            f"{in_words(ahead.regions, 'region')}",
+            style="bold",
+        )
+        yield Text()
+        yield way_rows(found)
+        yield Text()
+        yield counter_rows(found)
+        yield Text(
+            f"Registered ahead: {spelt_seconds(ahead.seconds)}, then no request waits. Costs: "
+            f"{found.costs!r} of registration, {found.fault_costs.name!r} of faults "
+            f"({evidence_classes(found.fault_costs.origins)}).",
+            style="dim",
+        )
+        yield Text(
+            "On the machine: ibv_devinfo -v (odp_caps), rdma statistic show mr, and a run with "
+            "and without IBV_ACCESS_ON_DEMAND.",
+            style="dim",
+        )
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each way of paging."""
+        import pyarrow as pa
+
+        rows = [
+            {
+                "fault_bytes": each.way.fault_bytes,
+                "advice": each.way.prefetch,
+                "advice_ahead": each.way.ahead,
+                "resident_bytes": each.way.resident_bytes,
+                **each.counts,
+                **each.counters,
+                "wait_s_low": each.waits.low,
+                "wait_s_high": each.waits.high,
+                "behind_s_low": each.behind.low,
+                "behind_s_high": each.behind.high,
+                "registering_s_low": self.found.ahead.seconds.low,
+                "registering_s_high": self.found.ahead.seconds.high,
+                "pays_after_earliest": each.pays_after[0],
+                "pays_after_latest": each.pays_after[1],
+                **{f"faults_{name}": count for name, count in each.tail.items()},
+            }
+            for each in self.found.demand
+        ]
+        kinds = {
+            name: pa.string()
+            if name == "advice"
+            else pa.float64()
+            if name.endswith(("_low", "_high"))
+            else pa.int64()
+            for name in rows[0]
+        }
+        yield "odp", pa.Table.from_pylist(rows, pa.schema(kinds))
+
+
+def way_rows(found: DemandReport) -> Rows:
+    """A row for each way of paging: what faults, what is moved, what waits."""
+    limited = any(one.way.resident_bytes is not None for one in found.demand)
+    columns = {
+        "a fault brings": _piece,
+        "advice": _advice,
+        "resident": _resident,
+        "faults": lambda one: whole(one.counts["faults"]),
+        "faulting": _share,
+        "p99.9": lambda one: _faults(one.tail["p99.9"]),
+        "from swap": lambda one: whole(
+            one.counts["major_pages"] + one.counts["prefetched_major_pages"]
+        ),
+        "requests wait": lambda one: spelt_seconds(one.waits),
+        "behind them": lambda one: spelt_seconds(one.behind) if one.behind.high else "",
+    }
+    if not limited:
+        del columns["resident"], columns["from swap"]
+    return rows_of(
+        "By way of paging",
+        found.demand,
+        columns,
+        words=("a fault brings", "advice", *(["resident"] if limited else [])),
+        key=3 if limited else 2,
+        least=("p99.9", "behind them", "from swap", "faulting"),
+    )
+
+
+def counter_rows(found: DemandReport) -> Rows:
+    """A row for each way: what ``rdma statistic`` would show of the regions."""
+    names = [*found.demand[0].counters]
+    limited = any(one.way.resident_bytes is not None for one in found.demand)
+    limits = {"resident": _resident} if limited else {}
+
+    def shown(name: str) -> Any:
+        return lambda one: whole(one.counters[name])
+
+    return rows_of(
+        "As rdma statistic counts it",
+        found.demand,
+        {
+            "a fault brings": _piece,
+            "advice": _advice,
+            **limits,
+            **{name: shown(name) for name in names if not name.endswith("invalidations_handled")},
+        },
+        words=("a fault brings", "advice", *limits),
+        key=2 + len(limits),
+    )
+
+
+def _advice(one: Demand) -> str:
+    way = one.way
+    return f"async, {way.ahead} ahead" if way.prefetch == "async" else way.prefetch
+
+
+def _piece(one: Demand) -> str:
+    size = one.way.fault_bytes
+    return "its request" if size is None else byte_size(size)
+
+
+def _resident(one: Demand) -> str:
+    size = one.way.resident_bytes
+    return "any" if size is None else byte_size(size)
+
+
+def _share(one: Demand) -> str:
+    return f"{100 * one.counts['faulting_requests'] / one.counts['requests']:.1f} %"
+
+
+def _faults(count: int) -> str:
+    return f"{MOST_TOLD:,}+" if count >= MOST_TOLD else whole(count)
+
+
+def _of_faults(count: int, fault: Span) -> str:
+    """So many faults as a span of time."""
+    more = "at least " if count >= MOST_TOLD else ""
+    return more + spelt_seconds(type(fault)(count * fault.low * US, count * fault.high * US))
+
+
+def _called(one: Demand) -> str:
+    brings = (
+        "faults that bring their request"
+        if one.way.fault_bytes is None
+        else f"faults of {byte_size(one.way.fault_bytes)}"
+    )
+    limit = (
+        f" within {byte_size(one.way.resident_bytes)}" if one.way.resident_bytes is not None else ""
+    )
+    return f"{brings} and {_PREFETCHED[one.way.prefetch]}{limit}"

@@ -17,6 +17,7 @@ from nicscope.library.traces import trace_path
 
 if TYPE_CHECKING:
     from nicscope.traces.formats import Conversion
+    from nicscope.traces.reader import Trace
 
 app = typer.Typer(
     name="trace",
@@ -50,20 +51,26 @@ def info(
     from nicscope.reports.program_trace import ShownProgramTrace
     from nicscope.reports.trace import ShownSummary
     from nicscope.traces.files import open_bytes
+    from nicscope.traces.folders.members import is_folder
+    from nicscope.traces.folders.reading import open_folder
     from nicscope.traces.imported import Choices
     from nicscope.traces.programs.conversion import program_format, read_as_program
     from nicscope.traces.programs.summary import summarize_program
     from nicscope.traces.reader import trace_of
     from nicscope.traces.summary import summarize
 
-    source = open_bytes(trace_path(file))
-    kind = program_format(source, None)
-    if kind is not None:
-        with progress("reading", "rows" if kind == "program" else "") as watch:
-            program = summarize_program(read_as_program(source, kind, Choices(), watch))
-        tell(ShownProgramTrace(program, source.name), [], json)
-        return
-    trace = trace_of(source)
+    path = trace_path(file)
+    if is_folder(path):
+        trace: Trace = open_folder(path)
+    else:
+        source = open_bytes(path)
+        kind = program_format(source, None)
+        if kind is not None:
+            with progress("reading", "rows" if kind == "program" else "") as watch:
+                program = summarize_program(read_as_program(source, kind, Choices(), watch))
+            tell(ShownProgramTrace(program, source.name), [], json)
+            return
+        trace = trace_of(source)
     with progress("reading", "rows") as watch:
         summary = summarize(trace, watch)
     tell(ShownSummary(summary, trace.name), [], json)

@@ -79,6 +79,6 @@ def curve(
         "--no-offset": not offset,
     }
     command = command_line(["curve", *words_of(trace)], options)
-    traces = all_opened(trace)
+    traces = all_opened(trace, folders=True)
     with progress("measuring", "rows") as watch:
         return ShownCurves(report(traces, question, command, watch))

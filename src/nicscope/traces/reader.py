@@ -46,9 +46,14 @@ class Trace:
         self._source = source
 
     @property
+    def arrow_schema(self) -> Any:
+        """Every column with its type, unknown ones among them."""
+        return self._source.schema
+
+    @property
     def column_names(self) -> list[str]:
         """Every column, in its order, unknown ones among them."""
-        return list(self._source.schema.names)
+        return list(self.arrow_schema.names)
 
     @property
     def path(self) -> Path | None:

@@ -52,7 +52,7 @@ ONCE = {
     "traces/test_strace_descriptors.py",
     "traces/test_strace_importer.py", "traces/test_strace_room.py",
     "traces/test_trace_commands.py", "traces/test_trace_folders.py",
-    "traces/test_traces_from_tables.py",
+    "traces/test_trace_splitting.py", "traces/test_traces_from_tables.py",
 }  # fmt: skip
 # What takes a million steps of the interpreter and shows nothing of them.
 COMPILED = {

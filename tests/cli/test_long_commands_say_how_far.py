@@ -26,6 +26,7 @@ LONG = {
     "apps record-sockets": [],
     "trace info": ["{}"],
     "trace convert": ["{}", "{o}.csv"],
+    "trace split": ["{}", "{o}"],
     "demo": ["--out", "{o}"],
     "calibrate-platform": [],
     "compile": [],

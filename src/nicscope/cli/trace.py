@@ -9,7 +9,7 @@ import typer
 
 from nicscope.cli import completion
 from nicscope.cli.answer import print_json, tell
-from nicscope.cli.arguments import byte_count, option, output_path, text_beside
+from nicscope.cli.arguments import AsJson, byte_count, option, output_path, text_beside
 from nicscope.cli.usage import Commands
 from nicscope.errors import printable
 from nicscope.library.progress import progress
@@ -201,6 +201,49 @@ def convert(
             )
         else:
             _print_conversion(target, done)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "[bold]nicscope trace split cluster.parquet cluster --by node --files 16[/bold]\n\n"
+    "[bold]nicscope replay cluster --design utlb[/bold]"
+)
+def split(
+    trace: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRACE",
+            help="A trace (Parquet), a folder of them, - for standard input, or bundled:NAME.",
+            autocompletion=completion.traces,
+            show_default=False,
+        ),
+    ],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A new folder.", show_default=False)
+    ],
+    by: Annotated[
+        str, option("node|time", "Each file has some nodes, or the rows of a time.")
+    ] = "node",
+    files: Annotated[int, option("N", "At most; by node no more than there are nodes.")] = 16,
+    as_json: AsJson = False,
+) -> None:
+    """Divide a trace among the files of a folder, which is a trace as well."""
+    from nicscope.library.traces import open_trace
+    from nicscope.traces.folders.splitting import split as divide
+
+    opened = open_trace(trace)
+    with progress("splitting", "rows") as watch:
+        done = divide(opened, folder, by, files, watch)
+    shown = printable(str(folder))
+    if as_json:
+        listed = [{"file": name, "requests": rows} for name, rows in done.files]
+        print_json({"folder": shown, "by": by, "requests": done.rows, "files": listed})
+        return
+    from nicscope.reports.wording import in_words
+
+    print(f"{shown}: {in_words(done.rows, 'request')} in {in_words(len(done.files), 'file')}")
+    for name, rows in done.files:
+        print(f"  {name}: {in_words(rows, 'request')}")
 
 
 def _print_conversion(target: Path, done: Conversion) -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError, printable
+from nicscope.inputs import STDIN
 from nicscope.traces.columns import TYPES
 from nicscope.traces.files import footer_digest, open_bytes
 from nicscope.traces.reader import trace_of
@@ -45,9 +46,9 @@ class Member(NamedTuple):
 
 
 def is_folder(path: Path | str) -> bool:
-    """Whether there is a folder of that name."""
+    """Whether there is a folder of that name; ``-`` is standard input."""
     try:
-        return Path(path).is_dir()
+        return os.fspath(path) != STDIN and Path(path).is_dir()
     except (OSError, ValueError):
         return False
 
@@ -60,7 +61,7 @@ def files_of(folder: Path) -> list[Path]:
     """
     shown = printable(str(folder))
     try:
-        names = sorted((entry.name for entry in os.scandir(folder)), key=os.fsencode)
+        names = sorted((path.name for path in folder.iterdir()), key=os.fsencode)
     except OSError as error:
         raise TraceError(f"{shown}: cannot be read: {error.strerror}") from error
     found = []

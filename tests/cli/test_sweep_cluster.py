@@ -14,7 +14,7 @@ from numba.core import config
 from trace_files import write
 
 from nicscope.cli.app import main
-from nicscope.studies.sweep import cluster
+from nicscope.studies.workers import cluster
 
 SLOW = bool(config.DISABLE_JIT)
 START_S = 60.0  # for scheduler and workers, on a busy machine

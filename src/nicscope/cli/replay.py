@@ -12,7 +12,15 @@ import typer
 
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Assignments, Explain, WithoutKinds, option
+from nicscope.cli.arguments import (
+    AsJson,
+    Assignments,
+    Explain,
+    Scheduler,
+    WithoutKinds,
+    Workers,
+    option,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.comparison import ReplayReport
@@ -21,7 +29,8 @@ EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope replay bundled:redis_server[/bold]\n\n"
     "[bold]nicscope replay mine.parquet --design utlb --set entries=1024 --json[/bold]\n\n"
-    "[bold]nicscope replay mine.parquet --design utlb --design mini --out results[/bold]"
+    "[bold]nicscope replay mine.parquet --design utlb --design mini --out results[/bold]\n\n"
+    "[bold]nicscope replay folder --design utlb --workers 8[/bold]"
 )
 
 
@@ -30,7 +39,8 @@ def replay(
         str,
         typer.Argument(
             metavar="TRACE",
-            help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
+            help="A trace (Parquet), a folder of files that are one, or bundled:NAME for one that "
+            "comes with nicscope.",
             autocompletion=completion.traces,
             show_default=False,
         ),
@@ -58,12 +68,22 @@ def replay(
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, tables and figures.")
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Replay a trace through designs: NIC misses, pins, interrupts, time and memory."""
     from nicscope.library.replay import replay as run
 
     def replayed() -> ReplayReport:
-        return run(trace, design, platform, kinds=not no_kinds, assignments=assignments)
+        return run(
+            trace,
+            design,
+            platform,
+            kinds=not no_kinds,
+            assignments=assignments,
+            workers=workers,
+            scheduler=scheduler,
+        )
 
     answer(replayed, out, as_json, explain)
 

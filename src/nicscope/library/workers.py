@@ -20,11 +20,12 @@ FEW_ROWS = 1 << 24
 
 @contextlib.contextmanager
 def workers_for(
-    traces: Sequence[Trace], workers: int | None, scheduler: str | None
+    traces: Sequence[Trace], workers: int | None, scheduler: str | None, *, alone: bool = False
 ) -> Iterator[Workers | None]:
     """Workers for ``traces``, until the block ends; None: this process does it all.
 
-    ``workers`` None is a process for each processor, if there is much to do.  Errors:
+    ``workers`` None is a process for each processor, if there is much to do and it need not be
+    done ``alone``.  Errors:
     ``StudyError`` if a trace is no folder and workers were asked for, for fewer than 1 or too
     many, or if the cluster at ``scheduler`` cannot be had.
     """
@@ -46,7 +47,7 @@ def workers_for(
             yield cluster
         return
     few = workers is None and sum(trace.rows for trace in traces) < FEW_ROWS
-    if files or few or hands == 1:
+    if files or few or alone or hands == 1:
         yield None
         return
     from nicscope.studies.workers.processes import LocalWorkers

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.grid import SetAssociativeGrid
-from nicscope.drivers.onepass.recency import WIDTHS
-from nicscope.drivers.onepass.sample import SampledCurve
 from nicscope.errors import StudyError
 from nicscope.room import check_room
+from nicscope.studies.curve_meters import Counted, Meter, SamplingMeter, Span
 from nicscope.studies.curve_question import USUAL_ENTRIES, fitting_entries
 from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample, Sizes
 from nicscope.studies.sources import RowsDone, named, repeat
+from nicscope.studies.workers.tasks import Task
+from nicscope.traces.folders.reading import FolderTrace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,102 +25,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.onepass.curve import Curve
-    from nicscope.drivers.onepass.grid import Counts
     from nicscope.drivers.onepass.sample import Estimate
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.lookups import Lookups, Nic
+    from nicscope.drivers.replay.lookups import Nic
     from nicscope.studies.curve_question import Question
+    from nicscope.studies.workers.tasks import Workers
+    from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
-
-WORD_BYTES = 4  # of a key in a set
-
-
-class Span(NamedTuple):
-    """Set counts and ways of the caches that are simulated; ``ways`` 0: none but the curve."""
-
-    low: int  # log2 of the fewest sets
-    high: int
-    ways: int
-
-    @property
-    def bytes_each(self) -> int:
-        """Memory of one NIC's sets."""
-        if not self.ways:
-            return 0
-        width = next(width for width in WIDTHS if width >= self.ways)
-        return ((2 << self.high) - (1 << self.low)) * width * WORD_BYTES
-
-
-class Meter:
-    """One NIC's lookups, counted exactly."""
-
-    def __init__(self, nic: Nic, span: Span) -> None:
-        self.nic = nic
-        self.lookups = 0  # of pages
-        self._grid = (
-            SetAssociativeGrid(span.high, span.ways, min_set_bits=span.low) if span.ways else None
-        )
-        self._curve = LruCurve()
-
-    def feed(self, lookups: Lookups) -> None:
-        """Count some more lookups."""
-        self.lookups += lookups.pages
-        if self._grid is None:
-            self._curve.feed(lookups.numbers)
-        else:
-            self._grid.feed(lookups.numbers, lookups.set_index)
-
-    def skip(self) -> None:
-        """Count only what comes from here on; what was looked up stays in the caches."""
-        self.lookups = 0
-        (self._grid or self._curve).skip()
-
-    @property
-    def footprint(self) -> int:
-        """Lines that were looked up, also before those that count."""
-        return self.counts()[0].footprint
-
-    def counts(self) -> tuple[Curve, Counts | None]:
-        """The fully associative caches, and the others if they were asked for."""
-        if self._grid is None:
-            return self._curve.result(), None
-        counts = self._grid.result()
-        assert counts.kinds is not None
-        return counts.kinds.fully_associative, counts
-
-
-class SamplingMeter:
-    """One NIC's lookups, of which those of some pages are looked at."""
-
-    def __init__(self, nic: Nic, rate: float, seed: int = 0) -> None:
-        self.nic = nic
-        self.lookups = 0  # of pages
-        self._sampled = SampledCurve(rate, seed=seed)
-
-    def feed(self, lookups: Lookups) -> None:
-        """Count some more lookups."""
-        self.lookups += lookups.pages
-        self._sampled.feed(lookups.numbers)
-
-    def skip(self) -> None:
-        """Count only what comes from here on; what was looked up stays in the caches."""
-        self.lookups = 0
-        self._sampled.skip()
-
-    @property
-    def footprint(self) -> int:
-        """Lines that were looked up, exactly, also before those that count."""
-        return self.estimate([1]).footprint
-
-    def estimate(self, capacities: Sequence[int] | NDArray[np.int64]) -> Estimate:
-        """What caches with room for ``capacities`` lines each miss, about."""
-        return self._sampled.result(np.asarray(capacities))
-
 
 PARTS = 16  # sizes per doubling at which the fully associative curve is told
 
 
-Meters = dict["Nic", Meter | SamplingMeter]
+Meters = dict["Nic", Counted | SamplingMeter]
 
 
 def report(
@@ -129,11 +44,13 @@ def report(
     question: Question,
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
+    workers: Workers | None = None,
 ) -> CurveReport:
     """Curves of the named ``traces`` one after the other; tells ``watch`` how many rows are done.
 
-    ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
-    first row that the schema does not allow, ``StudyError`` if memory would not do.
+    The nodes of folders of files are shared out among ``workers``, if there are any.  ``command``
+    is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the first row that
+    the schema does not allow, ``StudyError`` if memory would not do.
     """
     for name, trace in traces:
         if question.skip and question.skip >= trace.rows:
@@ -145,6 +62,10 @@ def report(
     curves = []
     for name, trace in traces:
         page_size = question.page_size or trace.metadata.page_size
+        if workers is not None:
+            assert isinstance(trace, FolderTrace)
+            curves += _curves(name, _by(workers, trace, question, page_size, watch), question)
+            continue
         passes = (progress.through(trace, again=number > 0) for number in itertools.count())
         curves += curves_of(name, passes.__next__, question, page_size)
     return CurveReport(
@@ -161,17 +82,81 @@ def curves_of(
     page_size: int,
 ) -> list[MissCurve]:
     """The curves of the requests that ``read`` gives, each time it is called, of trace ``name``."""
-    meters: Meters = _measure(read(), question, page_size, question.sample)
+
+    def measure(wanted: Wanted) -> Meters:
+        return _measure(read(), question, page_size, wanted)
+
+    return _curves(name, Measuring(measure, page_size), question)
+
+
+class Wanted(NamedTuple):
+    """Which meters a pass over a trace is for."""
+
+    rate: float | None  # to sample at; None: all is counted
+    only: frozenset[Nic] | None = None  # None: every NIC
+    sets: bool = True  # whether caches with sets are simulated
+
+
+class Measuring(NamedTuple):
+    """How a trace is measured, and in pages of which size."""
+
+    measure: Callable[[Wanted], Meters]
+    page_size: int
+
+
+def _by(
+    workers: Workers,
+    trace: FolderTrace,
+    question: Question,
+    page_size: int,
+    watch: Callable[[int, int], None] | None,
+) -> Measuring:
+    """Measuring by ``workers``, each the nodes that it gets."""
+    shares = trace.shares(workers.hands)
+
+    def measure(wanted: Wanted) -> Meters:
+        tasks = [
+            Task(measure_share, (share, question, page_size, wanted), share.rows)
+            for share in shares
+        ]
+        found: Meters = {}
+        for part in workers.results(tasks, watch):
+            found |= part
+        return found
+
+    return Measuring(measure, page_size)
+
+
+def measure_share(
+    share: Share,
+    question: Question,
+    page_size: int,
+    wanted: Wanted,
+    done: Callable[[int], None],
+) -> Meters:
+    """What the NICs of the nodes of ``share`` do; tells ``done`` of rows."""
+
+    def batches() -> Iterator[RequestColumns]:
+        for batch in share.batches():
+            yield batch
+            done(len(batch.length))
+
+    return _measure(batches(), question, page_size, wanted)
+
+
+def _curves(name: str, measuring: Measuring, question: Question) -> list[MissCurve]:
+    measure, page_size = measuring
+    meters = measure(Wanted(question.sample))
     note = None
     if question.sample is not None:
-        pointless = [nic for nic, meter in meters.items() if _is_pointless(meter)]
-        if pointless:
-            exact = set(pointless)
+        exact = frozenset(nic for nic, meter in meters.items() if _is_pointless(meter))
+        if exact:
             every = len(exact) == len(meters)
-            meters |= _measure(read(), question, page_size, None, exact, sets=every)
+            meters |= measure(Wanted(None, exact, every))
             note = _note(len(exact), len(meters), question)
-    grouped: dict[tuple[int, int | None, int | None], list[Meter | SamplingMeter]] = {}
-    for nic, meter in meters.items():
+    grouped: dict[tuple[int, int | None, int | None], list[Counted | SamplingMeter]] = {}
+    # In one order, as estimates are added up.
+    for nic, meter in sorted(meters.items(), key=lambda one: (one[0].node, one[0].pid or 0)):
         node = None if question.by == "trace" else nic.node
         grouped.setdefault((nic.line, node, nic.pid), []).append(meter)
     counted = [key for key, some in grouped.items() if any(meter.lookups for meter in some)]
@@ -185,19 +170,19 @@ def _measure(
     batches: Iterable[RequestColumns],
     question: Question,
     page_size: int,
-    rate: float | None,
-    only: set[Nic] | None = None,
-    sets: bool = True,
+    wanted: Wanted,
 ) -> Meters:
-    """A meter for every NIC, or those ``only``, fed with all batches; sampling if at a ``rate``."""
+    """What every NIC does that is ``wanted``, of all batches."""
     from nicscope.drivers.replay.lookups import LookupStreams
+
+    rate, only, sets = wanted
 
     by_process = question.by == "process"
     streams = LookupStreams(
         page_size, question.lines, by_process=by_process, offset=question.offset
     )
     spans = {line: _span(question, line) if sets else Span(0, 0, 0) for line in question.lines}
-    meters: Meters = {}
+    meters: dict[Nic, Meter | SamplingMeter] = {}
     taken = 0
     for batch, is_first in _parted(batches, question.skip):
         if is_first:  # of those that count
@@ -215,7 +200,9 @@ def _measure(
                 else:
                     meters[nic] = SamplingMeter(nic, rate, question.seed)
             meters[nic].feed(lookups)
-    return meters
+    return {
+        nic: meter.counted() if isinstance(meter, Meter) else meter for nic, meter in meters.items()
+    }
 
 
 def _span(question: Question, line: int) -> Any:
@@ -253,7 +240,7 @@ def _check_memory(taken: int, nics: int) -> None:
     )
 
 
-def _is_pointless(meter: Meter | SamplingMeter) -> bool:
+def _is_pointless(meter: Counted | SamplingMeter) -> bool:
 
     return isinstance(meter, SamplingMeter) and meter.estimate([1]).is_pointless
 
@@ -266,7 +253,7 @@ def _note(pointless: int, nics: int, question: Question) -> str:
 
 def _curve(
     name: str,
-    meters: list[Meter | SamplingMeter],
+    meters: list[Counted | SamplingMeter],
     key: tuple[int, int | None, int | None],
     question: Question,
     page_size: int,
@@ -275,8 +262,8 @@ def _curve(
 ) -> MissCurve:
     """The sum of what ``meters`` counted."""
     line, node, pid = key
-    exact = [meter.counts() for meter in meters if isinstance(meter, Meter)]
-    sampling = [meter for meter in meters if not isinstance(meter, Meter)]
+    exact = [meter.counts() for meter in meters if isinstance(meter, Counted)]
+    sampling = [meter for meter in meters if not isinstance(meter, Counted)]
     estimates = [meter.estimate([1]) for meter in sampling]
     found: list[Curve | Estimate] = [*(curve for curve, _ in exact), *estimates]
     every = None if sampling else _every_size([curve.misses for curve, _ in exact])

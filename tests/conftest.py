@@ -42,6 +42,7 @@ ONCE = {
     "reports", "traces_recording",
     "test_benches.py", "test_errors.py", "test_imports.py", "test_inputs.py", "test_structure.py",
     "cli/test_bad_input.py", "cli/test_curve_command.py", "cli/test_curve_figures.py",
+    "cli/test_folders_cluster.py", "cli/test_folders_shared_out.py", "studies/test_workers.py",
     "cli/test_help.py", "cli/test_numbers_recomputed.py", "cli/test_progress.py",
     "cli/test_reading_anything.py", "cli/test_settings_are_named.py",
     "cli/test_size_command.py", "cli/test_sweep_cluster.py",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import pickle
 import queue
 import re
 import time
@@ -77,9 +78,12 @@ class Cluster:
 
         found: list[Any] = [None] * len(tasks)
         done, stamp = Done(tasks, watch), package_stamp()
-        places = range(len(tasks))
-        for place, result in self.each(places, perform_remotely, lambda p: (tasks[p], stamp)):
-            found[place] = result
+
+        def arguments(place: int) -> tuple[bytes, str]:
+            return pickle.dumps(tasks[place]), stamp
+
+        for place, result in self.each(range(len(tasks)), perform_remotely, arguments):
+            found[place] = pickle.loads(result)
             done.finish(place)
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -65,8 +66,8 @@ class Done:
             self._watch(self._told, sum(self._rows))
 
 
-def perform_remotely(task: Task, stamp: str) -> Any:
-    """As ``Task.perform``, on whatever machine this runs.
+def perform_remotely(task: bytes, stamp: str) -> bytes:
+    """As ``Task.perform``, on whatever machine this runs; pickled, or Dask looks into it.
 
     Errors: ``StudyError`` if its nicscope is another than that of ``stamp``, and what the task
     meets, naming the machine.
@@ -77,6 +78,7 @@ def perform_remotely(task: Task, stamp: str) -> Any:
     if package_stamp() != stamp:
         raise StudyError(f"{where} runs another nicscope; install this one")
     try:
-        return task.perform(lambda _: None)
+        asked: Task = pickle.loads(task)
+        return pickle.dumps(asked.perform(lambda _: None))
     except NicscopeError as error:
         raise type(error)(f"{where}: {error}") from error

@@ -1,6 +1,6 @@
 """A folder of 64 files and 256 nodes replayed by one worker, by two, and by two of which one dies.
 
-The files are made first (about 15 bytes a row, removed at the end).  Each node has four processes
+The files are made first (about 6 bytes a row, removed at the end).  Each node has four processes
 whose requests follow a Zipf law over a million pages.  Efficiency is the time of one worker over
 twice that of two; as others may keep the processors busy, the processors' time is told as well.
 """

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numba.core import config
 
 from nicscope.cli.app import main
+from nicscope.studies.sizing import counting
 from nicscope.studies.workers import processes
 from nicscope.traces.writer import write_trace
 
@@ -99,6 +100,35 @@ def test_any_division_gives_the_bytes_of_the_whole(command, data, tmp_path_facto
     parted, _ = ran(command, folder, None, capsys)
 
     assert without_names(parted) == without_names(whole)
+
+
+def test_size_takes_the_same_sample_however_rows_are_divided(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(counting, "SAMPLED", 40)
+    monkeypatch.setattr(counting, "LONG", 50)
+    rows = columns(400, 3)
+    write_trace(tmp_path / "t.parquet", rows)
+    folder = divided(rows, rows["node"], tmp_path / "t")
+    taken = []
+    result = counting.Windows.result
+
+    def kept(self):
+        found = result(self)
+        every = [np.concatenate(column) for column in zip(*found, strict=True)]
+        taken.append({n: [c[every[1] == n].tolist() for c in every] for n in range(3)})
+        return found
+
+    monkeypatch.setattr(counting.Windows, "result", kept)
+    told = []
+    for path in (tmp_path / "t.parquet", folder):
+        words = ["size", str(path), "--nic-memory", "4KiB", "--only", "static", "--json"]
+        assert main(words) == 0
+        told.append(without_names(capsys.readouterr().out))
+
+    assert taken[0] == taken[1]
+    assert all(len(taken[0][node][0]) >= counting.WINDOWS for node in range(3))
+    for one in (*told[0]["sizings"], *told[1]["sizings"]):
+        one.pop("trace")
+    assert told[0]["sizings"] == told[1]["sizings"]
 
 
 def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, capsys, monkeypatch):

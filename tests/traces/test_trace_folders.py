@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -145,6 +146,18 @@ def test_files_that_differ_in_what_holds_for_all_are_both_named(tmp_path):
     refused(folder, ["z.parquet: differs from ", "part-000.parquet", "page_size (4096 and 8192)"])
     write_trace(folder / "z.parquet", rows(2, note=["a", "b"]))
     refused(folder, ["z.parquet: differs from ", "part-000.parquet in its columns"])
+
+
+def test_files_are_not_all_open_at_once(tmp_path):
+    folder = divided(rows(30, node=list(range(30))), list(range(30)), tmp_path / "t")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+
+    trace = open_folder(folder)
+
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2
+    opened = [len(list(Path("/proc/self/fd").iterdir())) for _ in trace.batches()]
+    assert len(opened) == 30
+    assert max(opened) <= before + 6
 
 
 def test_a_damaged_file_and_its_row_are_named(tmp_path):

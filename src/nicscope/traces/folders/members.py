@@ -16,6 +16,8 @@ from nicscope.traces.files import footer_digest, open_bytes
 from nicscope.traces.reader import trace_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import TraceMetadata
 
@@ -43,6 +45,14 @@ class Member(NamedTuple):
     digest: int  # of its footer, by which the file is known again
     nodes: Span | None  # None: only its rows say
     times: Span | None
+
+
+class Look(NamedTuple):
+    """What a file says of itself; it is closed again, as there may be thousands."""
+
+    member: Member
+    metadata: TraceMetadata
+    schema: Any  # Arrow's
 
 
 def is_folder(path: Path | str) -> bool:
@@ -90,8 +100,8 @@ def files_of(folder: Path) -> list[Path]:
     return found
 
 
-def look_at(path: Path) -> tuple[Member, Trace]:
-    """What the footer of the file ``path`` says of it, and the file as a trace by itself.
+def look_at(path: Path) -> Look:
+    """What the footer of the file ``path`` says.
 
     Errors: as ``nicscope.traces.reader.open_trace``, naming the file.
     """
@@ -102,7 +112,7 @@ def look_at(path: Path) -> tuple[Member, Trace]:
     member = Member(
         trace.name, str(path.resolve()), trace.rows, trace.byte_count, digest, nodes, times
     )
-    return member, trace
+    return Look(member, trace.metadata, trace.arrow_schema)
 
 
 def open_member(member: Member) -> Trace:
@@ -142,35 +152,33 @@ def _spans(path: Path) -> tuple[Span | None, Span | None]:
     return found[0], found[1]
 
 
-def agree(names: list[str], traces: list[Trace]) -> TraceMetadata:
-    """What is true of all ``traces``: the first one's metadata.
+def agree(looks: Sequence[Look]) -> TraceMetadata:
+    """What is true of all files: the first one's metadata.
 
     Errors: ``TraceError`` that names two files which differ in their columns or in ``AGREED``.
     """
-    first = traces[0].metadata
-    columns = _columns(traces[0])
-    for name, trace in zip(names, traces, strict=True):
+    first = looks[0]
+    columns = _columns(first.schema)
+    for look in looks:
+        two = f"{look.member.name}: differs from {first.member.name} in"
         for field in AGREED:
-            mine, its = getattr(first, field), getattr(trace.metadata, field)
+            mine, its = getattr(first.metadata, field), getattr(look.metadata, field)
             if mine != its:
                 said = f" ({mine} and {its})" if isinstance(mine, int) else ""
                 raise TraceError(
-                    f"{name}: differs from {names[0]} in {field}{said}; the files of a folder that "
-                    "is one trace say the same"
+                    f"{two} {field}{said}; the files of a folder that is one trace say the same"
                 )
-        if _columns(trace) != columns:
+        if _columns(look.schema) != columns:
             raise TraceError(
-                f"{name}: differs from {names[0]} in its columns; the files of a folder that is "
-                "one trace have the same"
+                f"{two} its columns; the files of a folder that is one trace have the same"
             )
-    kept = msgspec.structs.asdict(first)
+    kept = msgspec.structs.asdict(first.metadata)
     for field in FREE:
-        if any(getattr(trace.metadata, field) != kept[field] for trace in traces):
+        if any(getattr(look.metadata, field) != kept[field] for look in looks):
             kept[field] = {}
-    return type(first)(**kept)
+    return type(first.metadata)(**kept)
 
 
-def _columns(trace: Trace) -> dict[str, Any]:
+def _columns(schema: Any) -> dict[str, Any]:
     """Columns by name; of those that the schema does not know, their types."""
-    schema = trace.arrow_schema
     return {name: None if name in TYPES else schema.field(name).type for name in schema.names}

@@ -111,11 +111,9 @@ def open_folder(folder: Path) -> FolderTrace:
     Errors: ``TraceError`` if it holds anything else than trace files, two of them differ in what
     holds for a whole trace, or one cannot be read, is damaged or empty, which is named.
     """
-    looked = [look_at(path) for path in files_of(folder)]
-    members = [member for member, _ in looked]
-    traces = [trace for _, trace in looked]
-    metadata = agree([member.name for member in members], traces)
-    return FolderTrace(folder, members, metadata, traces[0].arrow_schema)
+    looks = [look_at(path) for path in files_of(folder)]
+    members = [look.member for look in looks]
+    return FolderTrace(folder, members, agree(looks), looks[0].schema)
 
 
 def _requests(trace: Trace, max_rows: int) -> Iterator[Rows]:

@@ -206,7 +206,7 @@ def convert(
 @app.command(
     epilog="Examples:\n\n"
     "[bold]nicscope trace split cluster.parquet cluster --by node --files 16[/bold]\n\n"
-    "[bold]nicscope replay cluster --design utlb[/bold]"
+    "[bold]nicscope trace split day.parquet day --by time --files 24[/bold]"
 )
 def split(
     trace: Annotated[

@@ -42,6 +42,7 @@ ONCE = {
     "reports", "traces_recording",
     "test_benches.py", "test_errors.py", "test_imports.py", "test_inputs.py", "test_structure.py",
     "cli/test_bad_input.py", "cli/test_curve_command.py", "cli/test_curve_figures.py",
+    "cli/test_folders_cluster.py", "cli/test_folders_shared_out.py", "studies/test_workers.py",
     "cli/test_help.py", "cli/test_numbers_recomputed.py", "cli/test_progress.py",
     "cli/test_reading_anything.py", "cli/test_settings_are_named.py",
     "cli/test_size_command.py", "cli/test_sweep_cluster.py",
@@ -51,7 +52,8 @@ ONCE = {
     "traces/test_checksums.py", "traces/test_round_trips.py",
     "traces/test_strace_descriptors.py",
     "traces/test_strace_importer.py", "traces/test_strace_room.py",
-    "traces/test_trace_commands.py", "traces/test_traces_from_tables.py",
+    "traces/test_trace_commands.py", "traces/test_trace_folders.py",
+    "traces/test_trace_splitting.py", "traces/test_traces_from_tables.py",
 }  # fmt: skip
 # What takes a million steps of the interpreter and shows nothing of them.
 COMPILED = {

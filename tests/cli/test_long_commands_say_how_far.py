@@ -31,6 +31,7 @@ LONG = {
     "apps record-sockets": [],
     "trace info": ["{}"],
     "trace convert": ["{}", "{o}.csv"],
+    "trace split": ["{}", "{o}"],
     "demo": ["--out", "{o}"],
     "calibrate-platform": [],
     "calibrate-host": ["--memory", "4MiB", "--seconds", "0.1"],

@@ -30,6 +30,7 @@ GRID = ["--design", "utlb", "--grid", "entries=64,128"]
 # Every command that opens a file of the user's, by what it reads; FILE is the file, OUT a folder.
 COMMANDS = {
     "info": ("trace", ["trace", "info", "FILE", "--json"]),
+    "split": ("trace", ["trace", "split", "FILE", "OUT/parts", "--json"]),
     "convert parquet": ("trace", ["trace", "convert", "FILE", "OUT/o.csv", "--json"]),
     "convert csv": ("csv", ["trace", "convert", "FILE", "OUT/o.parquet", "--json"]),
     "convert lackey": ("lackey", ["trace", "convert", "FILE", "OUT/o.parquet", "--json"]),

@@ -174,7 +174,9 @@ FOLDERS = [
         ("demo",),
     )
 ]
-CASES = FILES + FOLDERS
+# Whose files are in a folder of their own, or a new one.
+NEW_FOLDERS = [Case("trace split", "folder", "parts", (a_trace, OUT))]
+CASES = FILES + FOLDERS + NEW_FOLDERS
 
 
 def commands() -> Iterator[tuple[str, Callable[..., Any]]]:

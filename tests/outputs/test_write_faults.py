@@ -20,7 +20,7 @@ import shutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import FILES, FOLDERS
+from commands import FILES, FOLDERS, NEW_FOLDERS
 from faults import CALLS, Fault
 from quickly import Commands
 from targets import tree
@@ -106,8 +106,12 @@ def faults(counts, draw):
     ]
 
 
-@pytest.mark.parametrize("state", [none, old], ids=lambda state: state.__name__)
-@pytest.mark.parametrize("case", FILES + FOLDERS, ids=lambda case: case.label)
+@pytest.mark.parametrize(
+    ("case", "state"),
+    [(case, state) for case in FILES + FOLDERS for state in (none, old)]
+    + [(case, none) for case in NEW_FOLDERS],
+    ids=lambda one: one.label if hasattr(one, "label") else one.__name__,
+)
 def test_whatever_fails_the_old_result_or_the_new_one_is_there(case, state, run, tmp_path):
     before = tmp_path / "before"
     before.mkdir()

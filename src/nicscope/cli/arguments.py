@@ -40,6 +40,17 @@ WithoutKinds = Annotated[
     bool,
     typer.Option("--no-kinds", help="Do not part non-compulsory misses by cause; faster."),
 ]
+Workers = Annotated[
+    int | None,
+    option("N", "Processes that share out a folder's nodes; left out: one per processor."),
+]
+Scheduler = Annotated[
+    str | None,
+    option(
+        "tcp://HOST:PORT",
+        "A Dask cluster to share a folder's nodes out to; it reads the files by the same paths.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Explain each term of the tables, once, below them.")

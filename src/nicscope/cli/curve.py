@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, Traces, option
+from nicscope.cli.arguments import AsJson, Explain, Scheduler, Traces, Workers, option
 
 if TYPE_CHECKING:
     from nicscope.reports.curve import ShownCurves
@@ -50,6 +50,8 @@ def curve(
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, curves.parquet and figures.")
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
@@ -68,6 +70,8 @@ def curve(
             offset=not no_offset,
             page_size=page_size,
             skip=skip,
+            workers=workers,
+            scheduler=scheduler,
         )
 
     answer(measured, out, as_json, explain)

@@ -12,7 +12,15 @@ import typer
 
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Assignments, Explain, WithoutKinds, option
+from nicscope.cli.arguments import (
+    AsJson,
+    Assignments,
+    Explain,
+    Scheduler,
+    WithoutKinds,
+    Workers,
+    option,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.comparison import ReplayReport
@@ -22,7 +30,8 @@ EXAMPLES = (
     "[bold]nicscope replay bundled:redis_server[/bold]\n\n"
     "[bold]nicscope replay mine.parquet --design utlb --set entries=1024 --json[/bold]\n\n"
     "[bold]nicscope replay mine.parquet --design utlb --design mini --out results[/bold]\n\n"
-    "[bold]nicscope replay kv.parquet --design rnic --registered 200GiB --page-size 2MiB[/bold]"
+    "[bold]nicscope replay kv.parquet --design rnic --registered 200GiB --page-size 2MiB[/bold]\n\n"
+    "[bold]nicscope replay folder --design utlb --workers 8[/bold]"
 )
 
 
@@ -31,7 +40,8 @@ def replay(
         str,
         typer.Argument(
             metavar="TRACE",
-            help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
+            help="A trace (Parquet), a folder of files that are one, or bundled:NAME for one that "
+            "comes with nicscope.",
             autocompletion=completion.traces,
             show_default=False,
         ),
@@ -74,6 +84,8 @@ def replay(
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, tables and figures.")
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Replay a trace through designs: NIC misses, pins, interrupts, time and memory."""
     from nicscope.library.replay import replay as run
@@ -88,6 +100,8 @@ def replay(
             kinds=not no_kinds,
             counters=counters,
             assignments=[*(assignments or ()), *sizes],
+            workers=workers,
+            scheduler=scheduler,
         )
 
     answer(replayed, out, as_json, explain)

@@ -9,7 +9,7 @@ import typer
 
 from nicscope.cli import completion
 from nicscope.cli.answer import print_json, tell
-from nicscope.cli.arguments import byte_count, option, output_path, text_beside
+from nicscope.cli.arguments import AsJson, byte_count, option, output_path, text_beside
 from nicscope.cli.usage import Commands
 from nicscope.errors import printable
 from nicscope.library.progress import progress
@@ -17,6 +17,7 @@ from nicscope.library.traces import trace_path
 
 if TYPE_CHECKING:
     from nicscope.traces.formats import Conversion
+    from nicscope.traces.reader import Trace
 
 app = typer.Typer(
     name="trace",
@@ -50,20 +51,26 @@ def info(
     from nicscope.reports.program_trace import ShownProgramTrace
     from nicscope.reports.trace import ShownSummary
     from nicscope.traces.files import open_bytes
+    from nicscope.traces.folders.members import is_folder
+    from nicscope.traces.folders.reading import open_folder
     from nicscope.traces.imported import Choices
     from nicscope.traces.programs.conversion import program_format, read_as_program
     from nicscope.traces.programs.summary import summarize_program
     from nicscope.traces.reader import trace_of
     from nicscope.traces.summary import summarize
 
-    source = open_bytes(trace_path(file))
-    kind = program_format(source, None)
-    if kind is not None:
-        with progress("reading", "rows" if kind == "program" else "") as watch:
-            program = summarize_program(read_as_program(source, kind, Choices(), watch))
-        tell(ShownProgramTrace(program, source.name), [], json)
-        return
-    trace = trace_of(source)
+    path = trace_path(file)
+    if is_folder(path):
+        trace: Trace = open_folder(path)
+    else:
+        source = open_bytes(path)
+        kind = program_format(source, None)
+        if kind is not None:
+            with progress("reading", "rows" if kind == "program" else "") as watch:
+                program = summarize_program(read_as_program(source, kind, Choices(), watch))
+            tell(ShownProgramTrace(program, source.name), [], json)
+            return
+        trace = trace_of(source)
     with progress("reading", "rows") as watch:
         summary = summarize(trace, watch)
     tell(ShownSummary(summary, trace.name), [], json)
@@ -194,6 +201,49 @@ def convert(
             )
         else:
             _print_conversion(target, done)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "[bold]nicscope trace split cluster.parquet cluster --by node --files 16[/bold]\n\n"
+    "[bold]nicscope trace split day.parquet day --by time --files 24[/bold]"
+)
+def split(
+    trace: Annotated[
+        str,
+        typer.Argument(
+            metavar="TRACE",
+            help="A trace (Parquet), a folder of them, - for standard input, or bundled:NAME.",
+            autocompletion=completion.traces,
+            show_default=False,
+        ),
+    ],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="A new folder.", show_default=False)
+    ],
+    by: Annotated[
+        str, option("node|time", "Each file has some nodes, or the rows of a time.")
+    ] = "node",
+    files: Annotated[int, option("N", "At most; by node no more than there are nodes.")] = 16,
+    as_json: AsJson = False,
+) -> None:
+    """Divide a trace among the files of a folder, which is a trace as well."""
+    from nicscope.library.traces import open_trace
+    from nicscope.traces.folders.splitting import split as divide
+
+    opened = open_trace(trace)
+    with progress("splitting", "rows") as watch:
+        done = divide(opened, folder, by, files, watch)
+    shown = printable(str(folder))
+    if as_json:
+        listed = [{"file": name, "requests": rows} for name, rows in done.files]
+        print_json({"folder": shown, "by": by, "requests": done.rows, "files": listed})
+        return
+    from nicscope.reports.wording import in_words
+
+    print(f"{shown}: {in_words(done.rows, 'request')} in {in_words(len(done.files), 'file')}")
+    for name, rows in done.files:
+        print(f"  {name}: {in_words(rows, 'request')}")
 
 
 def _print_conversion(target: Path, done: Conversion) -> None:

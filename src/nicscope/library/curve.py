@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.errors import in_one_line
+from nicscope.errors import StudyError, in_one_line
 from nicscope.library.command import command_line, number, span, whole, word
 from nicscope.library.progress import progress
 from nicscope.library.traces import all_opened, words_of
+from nicscope.library.workers import workers_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,11 +31,13 @@ def curve(
     offset: bool = True,
     page_size: str | int | None = None,
     skip: int = 0,
+    workers: int | None = None,
+    scheduler: str | None = None,
 ) -> ShownCurves:
     """What every size of translation cache misses: exact, from one pass over the trace.
 
     Args:
-        trace: a path, ``bundled:NAME``, or a table; or a list of them.
+        trace: a path, ``bundled:NAME``, or a table; or a list of them.  A folder is one trace.
         ways: of set-associative caches, such as ``[1, 4]``; None: 1, 2, 4 and 8.
         line: pages that share a line of the cache, one number or several.
         entries: the least and the most, such as ``(64, 8192)``; None: as the trace suggests.
@@ -44,6 +47,8 @@ def curve(
         offset: whether processes begin at sets of their own.
         page_size: such as ``"2MiB"``; None: the trace's.
         skip: requests that warm the caches up and are not counted.
+        workers: processes that share out the nodes of folders; None: one for each processor.
+        scheduler: of a Dask cluster that does, such as ``"tcp://10.0.0.1:8786"``.
 
     Errors: ``NicscopeError``, before the trace is read if it can be.
 
@@ -79,6 +84,12 @@ def curve(
         "--no-offset": not offset,
     }
     command = command_line(["curve", *words_of(trace)], options)
-    traces = all_opened(trace)
-    with progress("measuring", "rows") as watch:
-        return ShownCurves(report(traces, question, command, watch))
+    traces = all_opened(trace, folders=True)
+    if skip and (scheduler is not None or (workers or 1) > 1):
+        raise StudyError("--skip counts requests of all nodes, so one process does; --workers 1")
+    opened = [one for _, one in traces]
+    with (
+        workers_for(opened, workers, scheduler, alone=bool(skip)) as hired,
+        progress("measuring", "rows") as watch,
+    ):
+        return ShownCurves(report(traces, question, command, watch, hired))

@@ -9,6 +9,7 @@ from nicscope.library.command import assignments as set_of
 from nicscope.library.command import command_line, several
 from nicscope.library.progress import progress
 from nicscope.library.traces import open_trace, words_of
+from nicscope.library.workers import workers_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,17 +31,22 @@ def replay(
     kinds: bool = True,
     counters: str | None = None,
     assignments: str | Iterable[str] | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
     **settings: One,
 ) -> ReplayReport:
     """What each of ``designs`` makes of ``trace``: misses, pins, interrupts, time and memory.
 
     Args:
-        trace: a path, ``bundled:NAME``, or a table of Arrow, pandas or Polars.
+        trace: a path, ``bundled:NAME``, or a table of Arrow, pandas or Polars; a folder of files
+            is one trace.
         designs: names of the catalog, files or ``Design`` objects; None: the whole catalog.
         platform: that prices every design; None: each design's own.
         kinds: whether misses are parted by cause, which takes time.
         counters: ``neohost``, ``freebsd`` or ``rdma``: RDMA NICs' counts by that tool's names too.
         assignments: ``KEY=VALUE``, one or several, set on every design.
+        workers: processes that share out the nodes of a folder; None: one for each processor.
+        scheduler: of a Dask cluster that does, such as ``"tcp://10.0.0.1:8786"``.
         settings: the same by name, such as ``entries=1024``; None removes a limit.
 
     Errors: ``NicscopeError``, before the trace is read if it can be.
@@ -61,7 +67,10 @@ def replay(
     }
     command = command_line(["replay", *words_of(trace)], {**options, "--no-kinds": not kinds})
     requests = open_trace(trace)
-    with progress("replaying", "rows") as watch:
+    with (
+        workers_for([requests], workers, scheduler) as hired,
+        progress("replaying", "rows") as watch,
+    ):
         return ReplayReport(
             compare(
                 requests,
@@ -71,5 +80,6 @@ def replay(
                 command=command,
                 watch=watch,
                 tool=tool,
+                workers=hired,
             )
         )

@@ -9,7 +9,7 @@ from nicscope.library.command import assignments as set_of
 from nicscope.library.command import command_line, several, whole
 from nicscope.library.progress import progress
 from nicscope.library.timing import as_program, time_program
-from nicscope.library.traces import open_trace, words_of
+from nicscope.library.traces import open_file, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -79,7 +79,7 @@ def simulate(
         "--window": window if window != 1 else None,
     }
     command = command_line(["simulate", *words_of(trace)], options)
-    checked = open_trace(trace)  # type: ignore[arg-type]  # no program trace by now
+    checked = open_file(trace)  # type: ignore[arg-type]  # no program trace by now
     runnable, skipped = choose_runnable(names, platform, overrides)
     with progress("simulating", "requests", always_say=True) as watch:
         return ShownTrace(

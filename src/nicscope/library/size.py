@@ -70,7 +70,7 @@ def size(
         "--only": words or None,
     }
     command = command_line(["size", *words_of(trace)], options)
-    traces = all_opened(trace, as_given=True)
+    traces = all_opened(trace, as_given=True, folders=True)
     with progress("sizing", "rows") as watch:
         return ShownSizes(report(traces, question, command, watch))
 

@@ -76,9 +76,10 @@ def sweep(
         what = Sweep(points, all_opened(trace), output.path, kinds=kinds)
         cluster: Any = None
         if scheduler is not None:
-            from nicscope.studies.sweep.cluster import connected
+            from nicscope.studies.sweep.cluster import CONTINUES
+            from nicscope.studies.workers.cluster import connected
 
-            cluster = stack.enter_context(connected(scheduler))
+            cluster = stack.enter_context(connected(scheduler, CONTINUES))
         watch = stack.enter_context(progress("sweeping", "designs"))
         done = run(what, hands, cluster, watch, begun, output)
         return ShownSweep(what, Table(output.readable), command, done)

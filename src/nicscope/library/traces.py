@@ -54,19 +54,38 @@ def trace_name(given: str) -> str:
 def open_trace(source: TraceLike) -> Trace:
     """The trace that ``source`` names or is: a path, ``bundled:NAME``, a table, or a trace.
 
-    A table is one of Arrow, pandas or Polars; ``-`` is standard input.  Errors: ``TraceError`` if
-    the file is missing, not Parquet, damaged or empty, or a column is not what the schema says.
+    A table is one of Arrow, pandas or Polars; ``-`` is standard input; a path may be a folder of
+    files that are one trace.  Errors: ``TraceError`` if the file is missing, not Parquet, damaged
+    or empty, or a column is not what the schema says.
     """
     from nicscope.traces import reader
+    from nicscope.traces.folders.members import is_folder
+    from nicscope.traces.folders.reading import open_folder
 
     if isinstance(source, reader.Trace):
         return source
     if isinstance(source, str):
-        return reader.open_trace(trace_path(source))
+        source = trace_path(source)
+    if isinstance(source, Path):
+        return open_folder(source) if is_folder(source) else reader.open_trace(source)
     collect = getattr(source, "collect", None)  # of a lazy frame, as Polars has them
     if collect is not None and not hasattr(source, "__arrow_c_stream__"):
         return reader.open_trace(collect())
     return reader.open_trace(source)
+
+
+@in_one_line
+def open_file(source: TraceLike) -> Trace:
+    """As ``open_trace``; errors: ``TraceError`` for a folder too."""
+    from nicscope.traces.folders.reading import FolderTrace
+
+    trace = open_trace(source)
+    if isinstance(trace, FolderTrace):
+        raise TraceError(
+            f"{trace.name}: is a folder of traces; this takes one file, which 'nicscope trace "
+            "convert FOLDER OUT.parquet' makes of it"
+        )
+    return trace
 
 
 def words_of(given: Any) -> list[Any]:
@@ -86,8 +105,12 @@ def _file_of(given: Any) -> str | Path | None:
     return given if isinstance(given, str | Path) else None
 
 
-def all_opened(given: Any, *, as_given: bool = False) -> list[tuple[str, Trace]]:
+def all_opened(
+    given: Any, *, as_given: bool = False, folders: bool = False
+) -> list[tuple[str, Trace]]:
     """The traces of a list, or the one that is none, each with what tables call it.
+
+    Folders of files are taken with ``folders``.
 
     That is its file's name, or ``as_given`` or where two files have the same, what was given; of a
     table its type, with a number behind it if it is not the first.  Errors: ``TraceError``,
@@ -97,7 +120,7 @@ def all_opened(given: Any, *, as_given: bool = False) -> list[tuple[str, Trace]]
     tables = 0
     short = Counter(trace_name(str(file)) for one in several(given) if (file := _file_of(one)))
     for one in several(given):
-        trace = open_trace(one)
+        trace = open_trace(one) if folders else open_file(one)
         if file := _file_of(one):
             name = trace_name(str(file))
             if as_given or short[name] > 1:

@@ -6,19 +6,21 @@ Each node has a NIC of its own, so what is told of several nodes is the sum of t
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nicscope.room import check_room
 from nicscope.studies.curve_question import USUAL_ENTRIES, fitting_entries
 from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample, Sizes
-from nicscope.studies.meters import Meter, SamplingMeter, Span
+from nicscope.studies.meters import Counted, Meter, SamplingMeter, Span
 from nicscope.studies.skipping import check_skip, grains_counted, parted
 from nicscope.studies.sources import RowsDone, named, repeat
+from nicscope.studies.workers.tasks import Task
+from nicscope.traces.folders.reading import FolderTrace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,12 +30,14 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay.grain import Grain
     from nicscope.drivers.replay.lookups import Nic
     from nicscope.studies.curve_question import Question
+    from nicscope.studies.workers.tasks import Workers
+    from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
 
 PARTS = 16  # sizes per doubling at which the fully associative curve is told
 
 
-Meters = dict["Nic", Meter | SamplingMeter]
+Meters = dict["Nic", Counted | SamplingMeter]
 
 
 def report(
@@ -41,17 +45,23 @@ def report(
     question: Question,
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
+    workers: Workers | None = None,
 ) -> CurveReport:
     """Curves of the named ``traces`` one after the other; tells ``watch`` how many rows are done.
 
-    ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
-    first row that the schema does not allow, ``StudyError`` if memory would not do.
+    The nodes of folders of files are shared out among ``workers``, if there are any.  ``command``
+    is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the first row that
+    the schema does not allow, ``StudyError`` if memory would not do.
     """
     check_skip(question.skip, traces)
     progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
     curves = []
     for name, trace in traces:
         page_size = question.page_size or trace.metadata.page_size
+        if workers is not None:
+            assert isinstance(trace, FolderTrace)
+            curves += _curves(name, _by(workers, trace, question, page_size, watch), question)
+            continue
         passes = (progress.through(trace, again=number > 0) for number in itertools.count())
         curves += curves_of(name, passes.__next__, question, page_size)
     return CurveReport(
@@ -72,20 +82,85 @@ def curves_of(
 
     Without the ``grain`` of their runs it is looked for, which takes a pass of its own if there is.
     """
-    if grain is None and question.sample is None:
-        grain = _grain(read(), question, page_size)
-    meters: Meters = _measure(read(), question, page_size, question.sample, grain)
+    runs = grain
+
+    def measure(wanted: Wanted) -> Meters:
+        nonlocal runs
+        if runs is None and wanted.rate is None:
+            runs = _grain(read(), question, page_size)
+        return _measure(read(), question, page_size, wanted, runs)
+
+    return _curves(name, Measuring(measure, page_size), question)
+
+
+class Wanted(NamedTuple):
+    """Which meters a pass over a trace is for."""
+
+    rate: float | None  # to sample at; None: all is counted
+    only: frozenset[Nic] | None = None  # None: every NIC
+    sets: bool = True  # whether caches with sets are simulated
+
+
+class Measuring(NamedTuple):
+    """How a trace is measured, and in pages of which size."""
+
+    measure: Callable[[Wanted], Meters]
+    page_size: int
+
+
+def _by(
+    workers: Workers,
+    trace: FolderTrace,
+    question: Question,
+    page_size: int,
+    watch: Callable[[int, int], None] | None,
+) -> Measuring:
+    """Measuring by ``workers``, each the nodes that it gets."""
+    shares = trace.shares(workers.hands)
+
+    def measure(wanted: Wanted) -> Meters:
+        tasks = [
+            Task(measure_share, (share, question, page_size, wanted), share.rows)
+            for share in shares
+        ]
+        found: Meters = {}
+        for part in workers.results(tasks, watch):
+            found |= part
+        return found
+
+    return Measuring(measure, page_size)
+
+
+def measure_share(
+    share: Share,
+    question: Question,
+    page_size: int,
+    wanted: Wanted,
+    done: Callable[[int], None],
+) -> Meters:
+    """What the NICs of the nodes of ``share`` do; tells ``done`` of rows."""
+
+    def batches() -> Iterator[RequestColumns]:
+        for batch in share.batches():
+            yield batch
+            done(len(batch.length))
+
+    return _measure(batches(), question, page_size, wanted, None)
+
+
+def _curves(name: str, measuring: Measuring, question: Question) -> list[MissCurve]:
+    measure, page_size = measuring
+    meters = measure(Wanted(question.sample))
     note = None
     if question.sample is not None:
-        pointless = [nic for nic, meter in meters.items() if _is_pointless(meter)]
-        if pointless:
-            exact = set(pointless)
+        exact = frozenset(nic for nic, meter in meters.items() if _is_pointless(meter))
+        if exact:
             every = len(exact) == len(meters)
-            grain = grain or _grain(read(), question, page_size)
-            meters |= _measure(read(), question, page_size, None, grain, exact, sets=every)
+            meters |= measure(Wanted(None, exact, every))
             note = _note(len(exact), len(meters), question)
-    grouped: dict[tuple[int, int | None, int | None], list[Meter | SamplingMeter]] = {}
-    for nic, meter in meters.items():
+    grouped: dict[tuple[int, int | None, int | None], list[Counted | SamplingMeter]] = {}
+    # In one order, as estimates are added up.
+    for nic, meter in sorted(meters.items(), key=lambda one: (one[0].node, one[0].pid or 0)):
         node = None if question.by == "trace" else nic.node
         grouped.setdefault((nic.line, node, nic.pid), []).append(meter)
     counted = [key for key, some in grouped.items() if any(meter.lookups for meter in some)]
@@ -108,20 +183,19 @@ def _measure(
     batches: Iterable[RequestColumns],
     question: Question,
     page_size: int,
-    rate: float | None,
+    wanted: Wanted,
     grain: Grain | None,
-    only: set[Nic] | None = None,
-    sets: bool = True,
 ) -> Meters:
-    """A meter for every NIC, or those ``only``, fed with all batches; sampling if at a ``rate``."""
+    """What every NIC does that is ``wanted``, of all batches."""
     from nicscope.drivers.replay.lookups import LookupStreams
 
+    rate, only, sets = wanted
     by_process = question.by == "process"
     streams = LookupStreams(
         page_size, question.lines, by_process=by_process, offset=question.offset, grain=grain
     )
     spans = {line: _span(question, line) if sets else Span(0, 0, 0) for line in question.lines}
-    meters: Meters = {}
+    meters: dict[Nic, Meter | SamplingMeter] = {}
     taken = 0
     for batch, is_first in parted(batches, question.skip):
         if is_first:  # of those that count
@@ -141,11 +215,12 @@ def _measure(
                 else:
                     meters[nic] = SamplingMeter(nic, rate, question.seed)
             meters[nic].feed(lookups)
-    return meters
+    return {
+        nic: meter.counted() if isinstance(meter, Meter) else meter for nic, meter in meters.items()
+    }
 
 
 def _span(question: Question, line: int) -> Any:
-
     low, high = question.entries or (1, USUAL_ENTRIES)
     most, least = question.ways[-1], question.ways[0]
     top = high // line // least
@@ -163,8 +238,7 @@ def _check_memory(taken: int, nics: int) -> None:
     )
 
 
-def _is_pointless(meter: Meter | SamplingMeter) -> bool:
-
+def _is_pointless(meter: Counted | SamplingMeter) -> bool:
     return isinstance(meter, SamplingMeter) and meter.estimate([1]).is_pointless
 
 
@@ -176,7 +250,7 @@ def _note(pointless: int, nics: int, question: Question) -> str:
 
 def _curve(
     name: str,
-    meters: list[Meter | SamplingMeter],
+    meters: list[Counted | SamplingMeter],
     key: tuple[int, int | None, int | None],
     question: Question,
     page_size: int,
@@ -185,8 +259,8 @@ def _curve(
 ) -> MissCurve:
     """The sum of what ``meters`` counted."""
     line, node, pid = key
-    exact = [meter.counts() for meter in meters if isinstance(meter, Meter)]
-    sampling = [meter for meter in meters if not isinstance(meter, Meter)]
+    exact = [meter.counts() for meter in meters if isinstance(meter, Counted)]
+    sampling = [meter for meter in meters if not isinstance(meter, Counted)]
     estimates = [meter.estimate([1]) for meter in sampling]
     found: list[Curve | Estimate] = [*(curve for curve, _ in exact), *estimates]
     group = min((curve.group for curve, _ in exact), default=1)

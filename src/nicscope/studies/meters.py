@@ -68,11 +68,6 @@ class Meter:
         self.lookups = 0
         (self._grid or self._curve).skip()
 
-    @property
-    def footprint(self) -> int:
-        """Lines that were looked up, also before those that count."""
-        return self.counts()[0].footprint
-
     def counts(self) -> tuple[Curve, Counts | None]:
         """The fully associative caches, and the others if they were asked for."""
         if self._grid is None:
@@ -80,6 +75,28 @@ class Meter:
         counts = of_groups(self._grid.result(), self._group_bits, self._span.low, self._span.high)
         assert counts.kinds is not None
         return counts.kinds.fully_associative, counts
+
+    def counted(self) -> Counted:
+        """What it counted, without what it counted with."""
+        return Counted(self.nic, self.lookups, *self.counts())
+
+
+class Counted(NamedTuple):
+    """One NIC's lookups, as a ``Meter`` has counted them."""
+
+    nic: Nic
+    lookups: int  # of pages
+    curve: Curve
+    grid: Counts | None
+
+    @property
+    def footprint(self) -> int:
+        """Lines that were looked up, also before those that count."""
+        return self.curve.footprint
+
+    def counts(self) -> tuple[Curve, Counts | None]:
+        """The fully associative caches, and the others if they were asked for."""
+        return self.curve, self.grid
 
 
 class SamplingMeter:

@@ -18,6 +18,8 @@ from nicscope.errors import DesignError
 from nicscope.studies.nic_counters import Tool, counters_of
 from nicscope.studies.pricing import Cost, Denominator, denominator_of, price
 from nicscope.studies.sources import RowsDone, extent_of, repeat
+from nicscope.studies.workers.tasks import Task
+from nicscope.traces.folders.reading import FolderTrace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
+    from nicscope.drivers.replay.engine import NodeResult
+    from nicscope.studies.workers.tasks import Workers
+    from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
 
 # From what a source prints to what we chose ourselves.
@@ -182,25 +187,31 @@ def compare(
     overrides: Sequence[str] = (),
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
+    workers: Workers | None = None,
     tool: Tool | None = None,
 ) -> Comparison:
     """What each of ``subjects`` makes of ``trace``; tells ``watch`` how many rows are done.
 
-    Without ``kinds`` capacity and conflict misses are not told apart, which is faster.
-    ``overrides`` and ``command`` are passed on, for whoever wants to do it again; ``tool`` says by
-    whose names RDMA NICs' counters are shown as well.
+    The nodes of a folder of files are shared out among ``workers``, if there are any.  Without
+    ``kinds`` capacity and conflict misses are not told apart, which is faster.  ``overrides`` and
+    ``command`` are passed on, for whoever wants to do it again; ``tool`` says by whose names RDMA
+    NICs' counters are shown as well.
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
     from nicscope.drivers.replay import grains_for, lowest_addresses, registers_ahead, replay
 
-    designs = [subject.design for subject in subjects]
-    done, page_size = RowsDone(watch, 0), trace.metadata.page_size
-    lowest = None
-    if registers_ahead(designs):
-        lowest = lowest_addresses(done.through(trace, again=True))
-    grains = grains_for(done.through(trace, again=True), designs, page_size)
-    batches = done.through(trace, again=True)
-    results = replay(batches, designs, kinds, page_size, grains, lowest)
+    designs, page_size = [subject.design for subject in subjects], trace.metadata.page_size
+    if workers is None:
+        done = RowsDone(watch, 0)
+        lowest = None
+        if registers_ahead(designs):
+            lowest = lowest_addresses(done.through(trace, again=True))
+        grains = grains_for(done.through(trace, again=True), designs, page_size)
+        batches = done.through(trace, again=True)
+        results = replay(batches, designs, kinds, page_size, grains, lowest)
+    else:
+        assert isinstance(trace, FolderTrace)
+        results = replay_by(workers, trace, designs, kinds, page_size, watch)
     priced = [
         with_price(result, subject.platform)
         for result, subject in zip(results, subjects, strict=True)
@@ -212,6 +223,46 @@ def compare(
         kinds=kinds,
         tool=tool,
     )
+
+
+def replay_by(
+    workers: Workers,
+    trace: FolderTrace,
+    designs: Sequence[Design],
+    kinds: bool,
+    page_size: int,
+    watch: Callable[[int, int], None] | None = None,
+) -> list[ReplayResult]:
+    """As ``nicscope.drivers.replay.replay``, each node by one of ``workers``."""
+    from nicscope.drivers.replay.engine import result_of
+
+    tasks = [
+        Task(replay_share, (share, designs, kinds, page_size), share.rows)
+        for share in trace.shares(workers.hands)
+    ]
+    parts = workers.results(tasks, watch)
+    return [
+        result_of(design.at_page_size(page_size), [node for part in parts for node in part[place]])
+        for place, design in enumerate(designs)
+    ]
+
+
+def replay_share(
+    share: Share,
+    designs: Sequence[Design],
+    kinds: bool,
+    page_size: int,
+    done: Callable[[int], None],
+) -> list[list[NodeResult]]:
+    """What each of ``designs`` makes of each node of ``share``; tells ``done`` of rows."""
+    from nicscope.drivers.replay import Replayer, lowest_addresses, registers_ahead
+
+    lowest = lowest_addresses(share.batches()) if registers_ahead(designs) else None
+    replayer = Replayer(designs, kinds, page_size, lowest=lowest)
+    for batch in share.batches():
+        replayer.feed(batch)
+        done(len(batch.length))
+    return replayer.node_results()
 
 
 def with_price(result: ReplayResult, platform: Platform | None) -> Priced:

@@ -210,6 +210,14 @@ def check_footer(path: Path, name: str) -> None:
             )
 
 
+def footer_digest(path: Path) -> tuple[int, bool]:
+    """A checksum of a Parquet file's footer, and whether the file has the same; for a whole one."""
+    with path.open("rb") as file:
+        begin, footer = _footer(file)
+        file.seek(max(0, begin - _BLOCK_BYTES))
+        return zlib.crc32(footer), file.read(_BLOCK_BYTES) == _block(footer)
+
+
 def _footer(file: BinaryIO) -> tuple[int, bytes]:
     """Where the footer begins, with its length and magic; no more of it than ``MOST_BYTES``."""
     size = os.fstat(file.fileno()).st_size

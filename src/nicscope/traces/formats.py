@@ -15,12 +15,14 @@ from nicscope.traces.columns import Checker
 from nicscope.traces.exporters.csv import CsvWriter
 from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
 from nicscope.traces.files import MAGIC, first_bytes, open_bytes
+from nicscope.traces.folders.members import is_folder
+from nicscope.traces.folders.reading import open_folder
 from nicscope.traces.imported import Choices
 from nicscope.traces.importers.lackey import read_lackey
 from nicscope.traces.importers.mooncake import read_mooncake
 from nicscope.traces.importers.objects import read_libcachesim_csv, read_oracle_general
 from nicscope.traces.importers.strace import read_strace
-from nicscope.traces.importers.tables import read_csv, read_parquet
+from nicscope.traces.importers.tables import read_csv, read_parquet, read_trace
 from nicscope.traces.programs.conversion import (
     PROGRAM_FORMATS,
     program_format,
@@ -35,10 +37,11 @@ from nicscope.traces.whole import WRITTEN
 from nicscope.traces.writer import TraceWriter, batch_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
+    from nicscope.traces.imported import Imported
 
 SNIFFED_BYTES = 1 << 14
 
@@ -184,6 +187,8 @@ def convert(
     """
     choices = choices or Choices()
     check_page_size(choices.page_size, "--page-size")
+    if is_folder(source):
+        return _convert_folder(Path(source), target, from_format, to_format, watch)
     metadata = TraceMetadata()
     with open_bytes(source) as opened:
         if opened.is_same_file(target):
@@ -194,21 +199,52 @@ def convert(
             return _convert_program(opened, kind, target, made or to_format, choices, watch)
         reading, writing = input_format(opened, from_format), output_format(target, to_format)
         metadata.origin["file"] = printable(Path(source).name)
-        checker = Checker(opened.name)
         batches = reading.read(opened, choices, metadata, watch)
-        schema: Any = None
-        with writing.writer(target, metadata) as writer:  # type: ignore[misc]
-            for columns, place in batches:
-                checker.place = place
-                batch = batch_of(columns, checker, schema)
-                schema = schema or batch.schema
-                requests = requests_of(batch, checker)
-                checker.check(requests)
-                if requests.length.size:
-                    writer.append(requests, batch)
-            if not checker.rows:
-                raise TraceError(f"{opened.name}: holds no requests ({reading.name})")
-    return Conversion(checker.rows, reading.name, writing.name, metadata, writer.lost)
+        return _written(opened.name, reading.name, batches, writing, target, metadata)
+
+
+def _written(
+    name: str,
+    read_as: str,
+    batches: Iterable[Imported],
+    writing: Format,
+    target: Path,
+    metadata: TraceMetadata,
+) -> Conversion:
+    """The requests of ``batches``, which come from ``name``, in ``target``."""
+    checker = Checker(name)
+    schema: Any = None
+    with writing.writer(target, metadata) as writer:  # type: ignore[misc]
+        for columns, place in batches:
+            checker.place = place
+            batch = batch_of(columns, checker, schema)
+            schema = schema or batch.schema
+            requests = requests_of(batch, checker)
+            checker.check(requests)
+            if requests.length.size:
+                writer.append(requests, batch)
+        if not checker.rows:
+            raise TraceError(f"{name}: holds no requests ({read_as})")
+    return Conversion(checker.rows, read_as, writing.name, metadata, writer.lost)
+
+
+def _convert_folder(
+    folder: Path,
+    target: Path,
+    from_format: str | None,
+    to_format: str | None,
+    watch: Watch | None,
+) -> Conversion:
+    """From a folder of files that are one trace to one file."""
+    shown = printable(str(folder))
+    if from_format not in (None, "parquet"):
+        raise TraceError(f"{shown}: is a folder, which is read as Parquet files; leave --from out")
+    trace = open_folder(folder)
+    if target.parent.resolve() == folder.resolve():
+        raise TraceError(f"{target}: would lie among the files that it is made of; name another")
+    writing, metadata = output_format(target, to_format), TraceMetadata()
+    batches = read_trace(trace, metadata, watch)
+    return _written(shown, "parquet", batches, writing, target, metadata)
 
 
 def _convert_program(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nicscope.inputs import Input
+    from nicscope.outputs import OutputFolder
 
 # A larger column chunk is read through a window, so that even one giant row group is never in
 # memory as a whole.  A smaller one is read at once: through a window the library believes a damaged
@@ -94,9 +95,15 @@ class SignedParquet:
     Errors of every method: ``OutputError`` if the file cannot be written.
     """
 
-    def __init__(self, path: Path, opening: contextlib.ExitStack) -> None:
-        """``opening`` closes it: the file is there if nothing has gone wrong by then."""
-        self._sink: Any = opening.enter_context(whole_file(path))
+    def __init__(
+        self, path: Path, opening: contextlib.ExitStack, folder: OutputFolder | None = None
+    ) -> None:
+        """``opening`` closes it: the file is there if nothing has gone wrong by then.
+
+        It is one of the set of ``folder``, if that is given, and there when all of them are.
+        """
+        whole = whole_file(path) if folder is None else folder.file(path.name)
+        self._sink: Any = opening.enter_context(whole)
         self._signed = SignedFile(self._sink)
         self._file: Any = None
         opening.callback(self._give_up)

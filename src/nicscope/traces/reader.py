@@ -46,9 +46,14 @@ class Trace:
         self._source = source
 
     @property
+    def arrow_schema(self) -> Any:
+        """Every column with its type, unknown ones among them."""
+        return self._source.schema
+
+    @property
     def column_names(self) -> list[str]:
         """Every column, in its order, unknown ones among them."""
-        return list(self._source.schema.names)
+        return list(self.arrow_schema.names)
 
     @property
     def path(self) -> Path | None:
@@ -149,8 +154,23 @@ def _decoder() -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_decoder.cache_clear)
 
 
+class _Alone:
+    """Whether this process decodes on the thread that reads: others have the other processors."""
+
+    here = False
+
+
+def decode_alone() -> None:
+    """Let this process have one thread that decodes, and that the one that reads."""
+    _Alone.here = True
+    pa.set_cpu_count(1)
+
+
 def _read_ahead(batches: Iterator[Any], checker: Checker) -> Iterator[Any]:
     """Decode the next batch while the consumer is busy with this one."""
+    if _Alone.here:
+        yield from _read_along(batches, checker)
+        return
     ahead = _decoder().submit(next, batches, None)
     while True:
         try:
@@ -160,6 +180,17 @@ def _read_ahead(batches: Iterator[Any], checker: Checker) -> Iterator[Any]:
         if batch is None:
             return
         ahead = _decoder().submit(next, batches, None)
+        yield batch
+
+
+def _read_along(batches: Iterator[Any], checker: Checker) -> Iterator[Any]:
+    while True:
+        try:
+            batch = next(batches, None)
+        except DAMAGE as error:
+            raise checker.error(0, f"damaged from here on: {first_line(error)}") from error
+        if batch is None:
+            return
         yield batch
 
 

@@ -17,14 +17,28 @@ from nicscope.traces.whole import WholeWriter
 if TYPE_CHECKING:
     import contextlib
 
+    from nicscope.outputs import OutputFolder
     from nicscope.traces.schema import Requests
 
 
 class TraceWriter(WholeWriter):
     """Appends requests to a Parquet file; ``metadata`` may change until the end of the block."""
 
-    def __init__(self, path: Path | str, metadata: TraceMetadata | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        metadata: TraceMetadata | None = None,
+        *,
+        folder: OutputFolder | None = None,
+        group_rows: int = ROW_GROUP_ROWS,
+    ) -> None:
+        """Write the file ``path``, or the one of that name in the set of ``folder``.
+
+        Rows are in memory until there are ``group_rows``.
+        """
         super().__init__(Path(path), metadata or TraceMetadata())
+        self._folder = folder
+        self._group_rows = group_rows
         self._checker = Checker(str(path))
         self._pending: list[Any] = []
         self._pending_rows = 0
@@ -32,7 +46,7 @@ class TraceWriter(WholeWriter):
         self._file: Any = None
 
     def _open(self, opening: contextlib.ExitStack) -> None:
-        self._file = SignedParquet(self.path, opening)
+        self._file = SignedParquet(self.path, opening, self._folder)
 
     def write(self, columns: Mapping[str, Any] | Any) -> None:
         """Append requests: columns of equal length (NumPy, Arrow, lists), or a table.
@@ -59,7 +73,7 @@ class TraceWriter(WholeWriter):
         self._pending.append(batch.replace_schema_metadata(None))
         self._pending_rows += batch.num_rows
         self.rows += batch.num_rows
-        if self._pending_rows >= ROW_GROUP_ROWS:
+        if self._pending_rows >= self._group_rows:
             self._flush()
 
     def _flush(self) -> None:

@@ -40,6 +40,14 @@ class ReplayResult(NamedTuple):
     nic_memory_bytes: dict[str, int]  # of the NIC that takes most, by structure
 
 
+class NodeResult(NamedTuple):
+    """What one design made of the requests of one node."""
+
+    number: int
+    counts: Counts
+    nic_memory_bytes: dict[str, int]
+
+
 def replay(
     batches: Iterable[RequestColumns],
     designs: Sequence[Design],
@@ -109,8 +117,16 @@ class Replayer:
 
     def results(self) -> list[ReplayResult]:
         """What came of it so far."""
+        every = zip(self._designs, self.node_results(), strict=True)
+        return [result_of(design, nodes) for design, nodes in every]
+
+    def node_results(self) -> list[list[NodeResult]]:
+        """What came of it so far on each node, for every design."""
         nodes = {id(design): found for view in self._views for design, found in view.nodes()}
-        return [_result(design, nodes[id(design)]) for design in self._designs]
+        return [
+            [NodeResult(node.number, node.counts(), node.nic_memory_bytes()) for node in found]
+            for found in (nodes[id(design)] for design in self._designs)
+        ]
 
 
 class _View:
@@ -200,13 +216,15 @@ def _page_bits(design: Design) -> int:
     return design.page_size.bit_length() - 1
 
 
-def _result(design: Design, nodes: Sequence[Node | RnicNode]) -> ReplayResult:
+def result_of(design: Design, nodes: Iterable[NodeResult]) -> ReplayResult:
+    """What ``design``, its page size settled, made of a trace with ``nodes``, given in any order.
+
+    Nodes are independent, so it does not matter who replayed which.
+    """
     nodes = sorted(nodes, key=lambda node: node.number)
-    each = [{"node": node.number, **node.counts()} for node in nodes]
+    each = [{"node": node.number, **node.counts} for node in nodes]
     total = {name: _sum([counts[name] for counts in each]) for name in each[0] if name != "node"}
-    largest = max(
-        (node.nic_memory_bytes() for node in nodes), key=lambda sizes: sum(sizes.values())
-    )
+    largest = max((node.nic_memory_bytes for node in nodes), key=lambda sizes: sum(sizes.values()))
     return ReplayResult(design, total, each, largest)
 
 

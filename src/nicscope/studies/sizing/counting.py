@@ -82,34 +82,40 @@ WINDOWS = 16
 
 
 class Windows:
-    """Takes the windows out of batches that pass."""
+    """Takes the windows out of batches that pass: of each node's rows, however they alternate."""
 
-    def __init__(self, rows: int, extent: Extent) -> None:
-        wanted = max(rows * SAMPLED // max(extent.lookups, 1) // WINDOWS, 1)
+    def __init__(self, extent: Extent) -> None:
         self._is_long = extent.lookups >= LONG
-        self._spans = [
-            (start, start + wanted)
-            for start in (rows * number // WINDOWS for number in range(WINDOWS))
-        ]
+        self._spans = {
+            node: [(start, start + wanted) for start in starts]
+            for node, rows in extent.requests_of.items()
+            for wanted in (max(rows * SAMPLED // max(extent.lookups, 1) // WINDOWS, 1),)
+            for starts in ([rows * number // WINDOWS for number in range(WINDOWS)],)
+        }
+        self._passed = dict.fromkeys(self._spans, 0)  # rows of each node
         self._found: list[Requests] = []
 
     def of(self, batches: Iterable[Requests]) -> Iterator[Requests]:
         """``batches`` as they are."""
-        begin = 0
         for batch in batches:
             yield batch
             if self._is_long:
-                self._take(batch, begin)
-            begin += len(batch.length)
+                self._take(batch)
 
-    def _take(self, batch: Requests, begin: int) -> None:
-        end = begin + len(batch.length)
-        for start, stop in self._spans:
-            low, high = max(start, begin), min(stop, end)
-            if low < high:
-                rows = slice(low - begin, high - begin)
-                # Copies: a batch is as long as it must be and no longer.
-                self._found.append(type(batch)._make(np.array(column[rows]) for column in batch))
+    def _take(self, batch: Requests) -> None:
+        order = np.argsort(batch.node, kind="stable")
+        nodes, firsts = np.unique(batch.node[order], return_index=True)
+        taken = []
+        for node, places in zip(nodes.tolist(), np.split(order, firsts[1:]), strict=True):
+            begin = self._passed[node]
+            end = self._passed[node] = begin + len(places)
+            for start, stop in self._spans[node]:
+                low, high = max(start, begin), min(stop, end)
+                if low < high:
+                    taken.append(places[low - begin : high - begin])
+        if taken:
+            rows = np.unique(np.concatenate(taken))
+            self._found.append(type(batch)._make(column[rows] for column in batch))
 
     def result(self) -> list[Requests] | None:
         """The windows as batches, in the trace's order; None of a short trace, which needs none."""

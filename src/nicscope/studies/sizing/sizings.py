@@ -85,7 +85,7 @@ def _searched(
     page_size = trace.metadata.page_size
     most = most_entries(touched)
     budget = question.nic_bytes
-    windows = Windows(trace.rows, touched)
+    windows = Windows(touched)
     room = Room(
         budgets=(budget // 2, budget, 2 * budget),
         pin_pages=None if question.pin_bytes is None else question.pin_bytes // page_size,

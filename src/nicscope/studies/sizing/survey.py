@@ -36,6 +36,7 @@ class Extent(NamedTuple):
     pages: dict[int, list[int]]  # by node: pages of each of its processes
     longest_bytes: int  # of any request
     longest_pages: int
+    requests_of: dict[int, int]  # by node
 
     @property
     def processes(self) -> int:
@@ -95,7 +96,11 @@ def extent(batches: Iterable[Requests], page_size: int) -> Extent:
     streams = LookupStreams(page_size, [1], by_process=True, offset=False)
     curves: dict[Nic, LruCurve] = {}
     lookups = longest_bytes = longest_pages = requests = requested = 0
+    requests_of: dict[int, int] = {}
     for batch in batches:
+        nodes, counts = np.unique(batch.node, return_counts=True)
+        for node, count in zip(nodes.tolist(), counts.tolist(), strict=True):
+            requests_of[node] = requests_of.get(node, 0) + count
         requests += len(batch.length)
         requested += int(batch.length.sum(dtype=np.int64))
         last = batch.address + (batch.length - np.uint32(1)).astype(np.uint64)
@@ -108,7 +113,7 @@ def extent(batches: Iterable[Requests], page_size: int) -> Extent:
     touched: dict[int, list[int]] = {}
     for nic, curve in curves.items():
         touched.setdefault(nic.node, []).append(curve.result().compulsory)
-    return Extent(requests, requested, lookups, touched, longest_bytes, longest_pages)
+    return Extent(requests, requested, lookups, touched, longest_bytes, longest_pages, requests_of)
 
 
 class Grids(NamedTuple):

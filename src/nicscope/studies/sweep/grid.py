@@ -316,16 +316,14 @@ def ask(
 
 
 def worker_count(workers: int | None, scheduler: str | None) -> int:
-    """How many threads to count on; without a number, as many as there are processors for us.
+    """How many hands to count on; without a number, as many as there are processors for us.
 
     Errors: ``StudyError`` for fewer than 1, too many, or a number beside a scheduler.
     """
     if workers is None:
         return len(os.sched_getaffinity(0))
     if scheduler is not None:
-        raise StudyError(
-            "--workers are threads of this machine; a cluster has its own, so leave it out"
-        )
+        raise StudyError("--workers are this machine's; a cluster has its own, so leave it out")
     if not 1 <= workers <= MOST_WORKERS:
         raise StudyError(f"--workers must be from 1 to {MOST_WORKERS}, got {workers}")
     return workers

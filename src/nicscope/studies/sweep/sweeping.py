@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.studies.sweep.cluster import Cluster
     from nicscope.studies.sweep.grid import Grid
     from nicscope.studies.sweep.journal import Identity, Journal
     from nicscope.studies.sweep.tally import Tally
+    from nicscope.studies.workers.cluster import Cluster
     from nicscope.traces.reader import Trace
 
     Tallies = Generator[tuple[Sequence[int], list[Tally]], None, None]
@@ -213,14 +213,14 @@ def _counted(
         yield from on_threads(columns, page_size, what.kinds, chunks, what.grid.design, workers)
         return
     from nicscope.kernel.fingerprint import package_stamp
-    from nicscope.studies.sweep.cluster import Order
+    from nicscope.studies.sweep.cluster import Order, tallies
 
     if not trace.is_named_file:
         raise TraceError(f"{trace.name}: is no file that the workers of a cluster find; name one")
     assert trace.path is not None
     path = trace.path.resolve()
     order = Order(str(path), content_digest(path), page_size, what.kinds, package_stamp())
-    yield from cluster.tallies(order, chunks, what.grid.design)
+    yield from tallies(cluster, order, chunks, what.grid.design)
 
 
 def _identity(what: Sweep) -> Identity:

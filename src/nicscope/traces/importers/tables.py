@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
+    from nicscope.traces.reader import Trace
     from nicscope.traces.schema import TraceMetadata
 
 OTHER_DELIMITERS = (b";", b"\t", b"|")  # of tables that others write
@@ -187,7 +188,13 @@ def read_parquet(
     watch: Watch | None = None,
 ) -> Iterator[Imported]:
     """Every request and every column, with the file's own metadata."""
-    trace = trace_of(source)
+    return read_trace(trace_of(source), metadata, watch)
+
+
+def read_trace(
+    trace: Trace, metadata: TraceMetadata, watch: Watch | None = None
+) -> Iterator[Imported]:
+    """As ``read_parquet``, of a trace that is open."""
     for name, value in msgspec.structs.asdict(trace.metadata).items():
         setattr(metadata, name, value)
     done = 0

@@ -1,0 +1,56 @@
+"""Who works on a folder of traces: this process, several on this machine, or a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from nicscope.errors import StudyError
+from nicscope.library.command import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nicscope.studies.workers.tasks import Workers
+    from nicscope.traces.reader import Trace
+
+# Assumed: rows that take about as long as starting a process; less is done here.
+FEW_ROWS = 1 << 24
+
+
+@contextlib.contextmanager
+def workers_for(
+    traces: Sequence[Trace], workers: int | None, scheduler: str | None, *, alone: bool = False
+) -> Iterator[Workers | None]:
+    """Workers for ``traces``, until the block ends; None: this process does it all.
+
+    ``workers`` None is a process for each processor, if there is much to do and it need not be
+    done ``alone``.  Errors:
+    ``StudyError`` if a trace is no folder and workers were asked for, for fewer than 1 or too
+    many, or if the cluster at ``scheduler`` cannot be had.
+    """
+    from nicscope.studies.sweep.grid import worker_count
+    from nicscope.traces.folders.reading import FolderTrace
+
+    asked = workers is not None or scheduler is not None
+    hands = worker_count(whole("workers", workers), scheduler)
+    files = [trace for trace in traces if not isinstance(trace, FolderTrace)]
+    if files and asked:
+        raise StudyError(
+            f"{files[0].name}: is one file, which one process reads; 'nicscope trace split' makes "
+            "a folder, whose nodes are shared out among workers"
+        )
+    if scheduler is not None:
+        from nicscope.studies.workers.cluster import connected
+
+        with connected(scheduler) as cluster:
+            yield cluster
+        return
+    few = workers is None and sum(trace.rows for trace in traces) < FEW_ROWS
+    if files or few or alone or hands == 1:
+        yield None
+        return
+    from nicscope.studies.workers.processes import LocalWorkers
+
+    with LocalWorkers(hands) as local:
+        yield local

@@ -1,0 +1,254 @@
+"""A folder of files read as one trace, all of it or the nodes that somebody has taken on."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from nicscope.errors import TraceError, printable
+from nicscope.traces.folders.members import agree, files_of, look_at, open_member
+from nicscope.traces.folders.stretches import Order, Stretch, stretches
+from nicscope.traces.reader import BATCH_ROWS, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from nicscope.traces.folders.members import Member, Span
+    from nicscope.traces.schema import Requests, TraceMetadata
+
+    Rows = tuple[Requests, Any]  # with the Arrow batch that they came from, or None
+    Read = Callable[[Trace, int], Iterator[Rows]]
+
+LEAST_ROWS = 1 << 12  # of a batch of a file that is read beside others
+
+
+class Share(NamedTuple):
+    """Nodes of a stretch: those whose numbers leave ``part`` when divided by ``parts``."""
+
+    stretch: Stretch
+    part: int = 0
+    parts: int = 1
+
+    @property
+    def rows(self) -> int:
+        """About how many rows are its nodes'."""
+        return self.stretch.rows // self.parts
+
+    def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Requests]:
+        """The requests of its nodes, each node's in their order; errors: ``TraceError``."""
+        for requests, _ in _rows_of(self, _requests, max_rows):
+            yield requests
+
+
+class FolderTrace(Trace):
+    """A folder of trace files; the rows of each node are in the order of their times.
+
+    Rows of one time come in the order of the files' names, and of one file in its order.
+    """
+
+    def __init__(
+        self, folder: Path, members: Sequence[Member], metadata: TraceMetadata, schema: Any
+    ) -> None:
+        self.name = printable(str(folder))
+        self.rows = sum(member.rows for member in members)
+        self.metadata = metadata
+        self.members = members
+        self._folder = folder
+        self._schema = schema
+
+    @property
+    def arrow_schema(self) -> Any:
+        """Of the first file, whose columns all others have."""
+        return self._schema
+
+    @property
+    def path(self) -> Path | None:
+        """The folder."""
+        return self._folder
+
+    @property
+    def byte_count(self) -> int:
+        """Of all files."""
+        return sum(member.byte_count for member in self.members)
+
+    @cached_property
+    def stretches(self) -> list[Stretch]:
+        """Files that have nodes in common together; rows are read only if they must be."""
+        return stretches(self.members)
+
+    def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Requests]:
+        """All requests, each node's in their order; errors: as of a file, which is named."""
+        for stretch in self.stretches:
+            yield from Share(stretch).batches(max_rows)
+
+    def record_batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Rows]:
+        """As ``batches``, each with the Arrow record batch of every column."""
+        for stretch in self.stretches:
+            yield from _rows_of(Share(stretch), _with_columns, max_rows)
+
+    def shares(self, hands: int) -> list[Share]:
+        """The nodes in shares for so many ``hands``, the largest first.
+
+        Files that are read by several are read that often, so only what is more than half of one
+        hand's part is divided.
+        """
+        fair = max(self.rows // max(hands, 1), 1)
+        found = []
+        for stretch in self.stretches:
+            most = max(stretch.nodes.high - stretch.nodes.low + 1, 1)
+            parts = min(hands, most) if 2 * stretch.rows > fair else 1
+            found += [Share(stretch, part, parts) for part in range(parts)]
+        return sorted(found, key=lambda share: -share.rows)
+
+
+def open_folder(folder: Path) -> FolderTrace:
+    """The trace in the files of ``folder``.
+
+    Errors: ``TraceError`` if it holds anything else than trace files, two of them differ in what
+    holds for a whole trace, or one cannot be read, is damaged or empty, which is named.
+    """
+    looks = [look_at(path) for path in files_of(folder)]
+    members = [look.member for look in looks]
+    return FolderTrace(folder, members, agree(looks), looks[0].schema)
+
+
+def _requests(trace: Trace, max_rows: int) -> Iterator[Rows]:
+    return ((requests, None) for requests in trace.batches(max_rows))
+
+
+def _with_columns(trace: Trace, max_rows: int) -> Iterator[Rows]:
+    return trace.record_batches(max_rows)
+
+
+def _rows_of(share: Share, read: Read, max_rows: int) -> Iterator[Rows]:
+    stretch, part, parts = share
+    if stretch.order is Order.IN_TURN:
+        for member in stretch.members:
+            for rows in _within(member, read(open_member(member), max_rows)):
+                yield from _chosen(rows, rows[0].node % parts == part if parts > 1 else None)
+    elif stretch.order is Order.SIDE_BY_SIDE:
+        for rows in _merged(stretch.members, read, max_rows, None):
+            yield from _chosen(rows, rows[0].node % parts == part if parts > 1 else None)
+    else:
+        for node in stretch.listed:
+            if node % parts == part:
+                yield from _merged(stretch.members, read, max_rows, node)
+
+
+def _chosen(rows: Rows, wanted: Any) -> Iterator[Rows]:
+    """Those of ``rows`` that are ``wanted``, if there are any; None: all of them."""
+    if wanted is None or wanted.all():
+        yield rows
+        return
+    places = np.flatnonzero(wanted)
+    if places.size:
+        yield _take(rows, places)
+
+
+def _take(rows: Rows, places: Any) -> Rows:
+    requests, batch = rows
+    taken = type(requests)._make(column[places] for column in requests)
+    return taken, None if batch is None else batch.take(pa.array(places))
+
+
+def _within(member: Member, batches: Iterator[Rows]) -> Iterator[Rows]:
+    """``batches`` whose nodes and times are those that the file was put in order by.
+
+    Errors: ``TraceError`` if one has others.
+    """
+    for rows in batches:
+        for what, column, span in (
+            ("node", rows[0].node, member.nodes),
+            ("time_ns", rows[0].time_ns, member.times),
+        ):
+            if span is not None and len(column) and not _is_within(column, span):
+                raise TraceError(
+                    f"{member.name}: damaged: its footer says that {what} is from {span.low} to "
+                    f"{span.high}, and a row has another; record or copy it again"
+                )
+        yield rows
+
+
+def _is_within(column: Any, span: Span) -> bool:
+    return bool(int(column.min()) >= span.low and int(column.max()) <= span.high)
+
+
+class _Reader:
+    """A file that is read beside others, and its rows that have not been passed on."""
+
+    def __init__(self, batches: Iterator[Rows], node: int | None) -> None:
+        self._batches = batches
+        self._node = node
+        self.rows: Rows | None = None
+        self.is_over = False
+        self.refill()
+
+    def refill(self) -> None:
+        """Have rows again, unless there are no more."""
+        while self.rows is None and not self.is_over:
+            rows = next(self._batches, None)
+            if rows is None:
+                self.is_over = True
+                return
+            wanted = None if self._node is None else rows[0].node == self._node
+            self.rows = next(_chosen(rows, wanted), None)
+
+    def last(self) -> int:
+        """Time of the last row at hand."""
+        assert self.rows is not None
+        return int(self.rows[0].time_ns[-1])
+
+    def cut(self, end: int) -> Rows | None:
+        """The first ``end`` rows at hand, which are passed on."""
+        if self.rows is None or not end:
+            return None
+        count = len(self.rows[0].time_ns)
+        rows = self.rows if end == count else _take(self.rows, np.arange(end))
+        self.rows = None if end == count else _take(self.rows, np.arange(end, count))
+        return rows
+
+
+def _merged(
+    members: Sequence[Member], read: Read, max_rows: int, node: int | None
+) -> Iterator[Rows]:
+    """The rows of files that are each in the order of time, of one ``node`` or of all."""
+    each = max(max_rows // len(members), LEAST_ROWS)
+    readers = [
+        _Reader(_within(member, read(open_member(member), each)), node) for member in members
+    ]
+    while any(reader.rows is not None for reader in readers):
+        # Whose rows end first: what comes after them in its file is not known yet.
+        ending = [
+            (reader.last(), place)
+            for place, reader in enumerate(readers)
+            if reader.rows is not None
+        ]
+        time, first = min(ending)
+        pieces = []
+        for place, reader in enumerate(readers):
+            if reader.rows is not None:
+                # The first row that comes after: rows of that time in a later file wait for more.
+                bound = time + 1 if place <= first else time
+                end = int((reader.rows[0].time_ns < bound).sum())
+                pieces.append(reader.cut(end))
+                reader.refill()
+        yield _in_order([piece for piece in pieces if piece is not None])
+
+
+def _in_order(pieces: list[Rows]) -> Rows:
+    """Rows of several files, given in the order of their names, by time."""
+    if len(pieces) == 1:
+        return pieces[0]
+    columns = zip(*(requests for requests, _ in pieces), strict=True)
+    joined = type(pieces[0][0])._make(np.concatenate(column) for column in columns)
+    places = np.argsort(joined.time_ns, kind="stable")
+    batch = None
+    if pieces[0][1] is not None:
+        schema = pieces[0][1].schema
+        table = pa.Table.from_batches([batch.cast(schema) for _, batch in pieces])
+        [batch] = table.unify_dictionaries().combine_chunks().to_batches()
+    return _take((joined, batch), places)

@@ -1,0 +1,88 @@
+"""A folder of traces on a real Dask cluster on loopback, one of whose two workers is killed."""
+
+from __future__ import annotations
+
+import signal
+
+import numpy as np
+import pytest
+from dask_processes import Processes
+from test_folders_shared_out import columns, divided
+
+from nicscope.cli.app import main
+from nicscope.studies.workers import cluster
+
+# Dask leaves loops and sockets to the garbage collector when a worker is killed.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:.*distributed.*"),
+    pytest.mark.timeout(180),
+]
+
+
+@pytest.fixture
+def processes(tmp_path):
+    folder = tmp_path / "dask"
+    folder.mkdir()
+    started = Processes(folder)
+    yield started
+    started.end()
+
+
+def test_a_clusters_worker_killed_on_the_way_changes_nothing(
+    processes, tmp_path, capsys, monkeypatch
+):
+    rows = columns(3000, 24)
+    folder = divided(rows, rows["node"], tmp_path / "t")
+    words = [str(folder), "--json"]
+    replaying = ["replay", *words, "--design", "utlb"]
+    assert main([*replaying, "--workers", "1"]) == 0
+    alone = capsys.readouterr().out
+    victim, _ = processes.worker(), processes.worker()
+    ended = []
+    result = cluster.Cluster._result
+
+    def kill_on_the_way(self, future):
+        ended.append(future.key)
+        if len(ended) == 4:
+            victim.send_signal(signal.SIGKILL)
+        return result(self, future)
+
+    monkeypatch.setattr(cluster.Cluster, "_result", kill_on_the_way)
+
+    assert main([*replaying, "--scheduler", processes.address]) == 0
+
+    assert capsys.readouterr() == (alone, "")
+    assert victim.wait(10) == -signal.SIGKILL
+    assert len(ended) == len(set(ended)) >= 24
+
+    measuring = ["curve", *words, "--entries", "4..64"]
+    assert main([*measuring, "--workers", "1"]) == 0
+    alone = capsys.readouterr().out
+    assert main([*measuring, "--scheduler", processes.address]) == 0
+    assert capsys.readouterr() == (alone, "")
+
+
+def test_what_a_clusters_worker_meets_is_one_line_that_names_it(processes, tmp_path, capsys):
+    rows = columns(40, 2)
+    folder = divided(rows, rows["node"], tmp_path / "t")
+    processes.worker()
+    words = ["replay", str(folder), "--design", "utlb", "--scheduler", processes.address]
+    assert main(words) == 0
+    capsys.readouterr()
+    (folder / "part-0.parquet").unlink()  # alone the other is not looked into before
+    broken = folder / "part-1.parquet"
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(broken)
+    zeros = pa.array(np.zeros(table.num_rows, np.uint32))
+    pq.write_table(table.set_column(table.column_names.index("length"), "length", zeros), broken)
+
+    assert main(words) == 2
+
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("nicscope: worker ")
+    assert f"{broken}: row 0 (the first is 0): length is 0" in err
+    assert err.count("\n") == 1

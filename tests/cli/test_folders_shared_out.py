@@ -1,0 +1,220 @@
+"""Folders through commands: the same bytes from one process, from several and from one file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from numba.core import config
+
+from nicscope.cli.app import main
+from nicscope.studies.sizing import counting
+from nicscope.studies.workers import processes
+from nicscope.traces.writer import write_trace
+
+SLOW = bool(config.DISABLE_JIT)
+COMMANDS = {
+    "replay": ["--design", "utlb", "--design", "mini"],
+    "curve": ["--entries", "4..64", "--line", "1,4"],
+}
+
+
+def columns(count, nodes, seed=1):
+    rng = np.random.default_rng(seed)
+    return {
+        "time_ns": np.arange(count) * 10,
+        "node": rng.integers(0, nodes, count),
+        "pid": rng.integers(0, 2, count),
+        "op": rng.integers(0, 6, count).astype(np.uint8),
+        "address": rng.integers(0, 300, count).astype(np.uint64) * np.uint64(4096),
+        "length": rng.integers(1, 9000, count),
+    }
+
+
+def divided(rows, owners, folder):
+    folder.mkdir()
+    for owner in np.unique(owners):
+        path = folder / f"part-{owner}.parquet"
+        write_trace(path, {name: column[owners == owner] for name, column in rows.items()})
+    return folder
+
+
+def ran(command, trace, out, capsys, *more):
+    """What the command prints as JSON and, if there is a folder for it, writes, by name."""
+    words = [command, str(trace), *COMMANDS[command], *more]
+    assert main([*words, "--json"]) == 0, capsys.readouterr().err
+    printed, err = capsys.readouterr()
+    assert err == ""
+    if out is None:
+        return printed, {}
+    assert main([*words, "--out", str(out)]) == 0
+    capsys.readouterr()
+    return printed, {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+
+
+def without_names(text):
+    """The JSON without what says which file it was."""
+
+    def plain(value):
+        if isinstance(value, dict):
+            gone = ("file", "bytes", "command", "name")
+            return {key: plain(part) for key, part in value.items() if key not in gone}
+        return [plain(part) for part in value] if isinstance(value, list) else value
+
+    return plain(json.loads(text))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_workers_print_and_write_the_same_bytes(command, tmp_path, capsys):
+    rows = columns(60 if SLOW else 4000, 5)
+    folder = divided(rows, rows["node"] // 2, tmp_path / "t")
+
+    alone = ran(command, folder, tmp_path / "a", capsys)
+    shared = ran(command, folder, tmp_path / "b", capsys, "--workers", "2")
+
+    assert shared == alone
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@settings(max_examples=3, phases=[Phase.generate])
+@given(data=st.data())
+def test_any_division_gives_the_bytes_of_the_whole(command, data, tmp_path_factory, request):
+    capsys = request.getfixturevalue("capsys")
+    count = data.draw(st.integers(1, 40))
+    rows = columns(count, 3, seed=data.draw(st.integers(0, 99)))
+    owners = np.array(data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count)))
+    work = tmp_path_factory.mktemp("x")
+    write_trace(work / "t.parquet", rows)
+    (work / "d").mkdir()
+    folder = divided(rows, owners, work / "d" / "t")
+
+    whole, _ = ran(command, work / "t.parquet", None, capsys)
+    parted, _ = ran(command, folder, None, capsys)
+
+    assert without_names(parted) == without_names(whole)
+
+
+def test_size_takes_the_same_sample_however_rows_are_divided(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(counting, "SAMPLED", 40)
+    monkeypatch.setattr(counting, "LONG", 50)
+    rows = columns(400, 3)
+    write_trace(tmp_path / "t.parquet", rows)
+    folder = divided(rows, rows["node"], tmp_path / "t")
+    taken = []
+    result = counting.Windows.result
+
+    def kept(self):
+        found = result(self)
+        every = [np.concatenate(column) for column in zip(*found, strict=True)]
+        taken.append({n: [c[every[1] == n].tolist() for c in every] for n in range(3)})
+        return found
+
+    monkeypatch.setattr(counting.Windows, "result", kept)
+    told = []
+    for path in (tmp_path / "t.parquet", folder):
+        words = ["size", str(path), "--nic-memory", "4KiB", "--only", "static", "--json"]
+        assert main(words) == 0
+        told.append(without_names(capsys.readouterr().out))
+
+    assert taken[0] == taken[1]
+    assert all(len(taken[0][node][0]) >= counting.WINDOWS for node in range(3))
+    for one in (*told[0]["sizings"], *told[1]["sizings"]):
+        one.pop("trace")
+    assert told[0]["sizings"] == told[1]["sizings"]
+
+
+def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, capsys, monkeypatch):
+    rows = columns(400 if SLOW else 200_000, 8)
+    folder = divided(rows, rows["node"], tmp_path / "t")
+    words = ["replay", str(folder), *COMMANDS["replay"], "--json"]
+    assert main([*words, "--workers", "1"]) == 0
+    alone = capsys.readouterr().out
+    made, given_tasks = [], []
+
+    class Seen(processes._Worker):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
+    give = processes.LocalWorkers._give
+
+    def given_and_killed(self, worker, place, tasks):
+        give(self, worker, place, tasks)
+        given_tasks.append(place)
+        if len(given_tasks) == 5:
+            worker.process.send_signal(signal.SIGKILL)
+
+    monkeypatch.setattr(processes, "_Worker", Seen)
+    monkeypatch.setattr(processes.LocalWorkers, "_give", given_and_killed)
+
+    assert main([*words, "--workers", "2"]) == 0
+
+    assert capsys.readouterr().out == alone
+    assert len(made) == 3
+    assert len(given_tasks) == len(set(given_tasks)) + 1  # one was done again
+    assert [one.process.poll() for one in made] == [-signal.SIGKILL] * 3
+
+
+def test_what_is_wrong_with_a_file_is_one_line_whoever_finds_it(tmp_path, capsys):
+    rows = columns(40, 4)
+    folder = divided(rows, rows["node"], tmp_path / "t")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    broken = folder / "part-2.parquet"
+    table = pq.read_table(broken)
+    lengths = pa.array([0] * table.num_rows, pa.uint32())
+    pq.write_table(table.set_column(table.column_names.index("length"), "length", lengths), broken)
+
+    for more in ([], ["--workers", "2"]):
+        assert main(["replay", str(folder), "--design", "utlb", *more]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err == (
+            f"nicscope: {broken}: row 0 (the first is 0): length is 0; a request moves at least 1 "
+            "byte\n"
+        )
+
+
+def test_one_file_is_not_shared_out(tmp_path, capsys):
+    write_trace(tmp_path / "t.parquet", columns(4, 2))
+
+    assert main(["replay", str(tmp_path / "t.parquet"), "--workers", "2"]) == 2
+    assert "is one file" in capsys.readouterr().err
+    for more in (["--workers", "0"], ["--workers", "2", "--scheduler", "tcp://127.0.0.1:1"]):
+        assert main(["replay", str(tmp_path / "t.parquet"), *more]) == 2
+        assert capsys.readouterr().err.startswith("nicscope: --workers ")
+
+
+def test_ctrl_c_leaves_no_worker(tmp_path, capsys, monkeypatch):
+    rows = columns(400, 4)
+    folder = divided(rows, rows["node"], tmp_path / "t")
+    made = []
+
+    class Seen(processes._Worker):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(processes, "_Worker", Seen)
+
+    def press():
+        while len(made) < 2:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+
+    assert main(["replay", str(folder), "--design", "utlb", "--workers", "2"]) == 130
+
+    assert capsys.readouterr().out == ""
+    assert all(one.process.poll() is not None for one in made)
+    assert not any(Path(f"/proc/{one.process.pid}").exists() for one in made)

@@ -64,7 +64,9 @@ def counted(trace, answer):
 def test_every_family_has_its_best_within_the_budget(sized):
     sizing, question = sized
 
-    assert [answer.scheme for answer in sizing.answers] == list(Scheme)
+    # The platform does not price what RDMA NICs fetch.
+    others = [scheme for scheme in Scheme if scheme is not Scheme.RNIC]
+    assert [answer.scheme for answer in sizing.answers] == others
     for answer in sizing.answers:
         assert answer.best is not None
         assert answer.best.nic_bytes <= question.nic_bytes

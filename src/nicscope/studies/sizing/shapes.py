@@ -31,11 +31,15 @@ _FIRST = {Scheme.UNET_MM: "unet-mm-pca200", Scheme.STATIC: "vmmc-static"}
 def families(platform: Platform | None) -> list[Subject]:
     """A design of each scheme, in the order of schemes, and what prices it.
 
-    That is ``platform``; without one, each design's own, as in ``nicscope replay``.
+    That is ``platform``; without one, each design's own, as in ``nicscope replay``.  RDMA NICs are
+    left out where ``platform`` does not price their fetches: with a family whose price is half
+    known, nobody could say which is cheapest.
     """
     designs = [load_design(name) for name in design_names()]
     chosen = []
     for scheme in Scheme:
+        if scheme is Scheme.RNIC and platform is not None and "icm_fetch" not in platform.costs:
+            continue
         own = [design for design in designs if design.scheme is scheme]
         design = min(own, key=lambda design: _distance(design, platform))
         prices = platform

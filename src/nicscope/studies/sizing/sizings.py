@@ -81,6 +81,12 @@ def _searched(
     """Every family that is asked for, searched."""
     wanted = [one for one in families(question.platform) if question.sizes(one.design.scheme)]
     if not wanted:
+        if question.only:
+            assert question.platform is not None
+            raise StudyError(
+                f"--only {question.only[0]}: platform {question.platform.name!r} states no "
+                "icm_fetch, so nothing is known of the family there; leave --platform out"
+            )
         return []
     page_size = trace.metadata.page_size
     most = most_entries(touched)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nicscope as ns
 from nicscope.config.registration import load_registration_costs
 from nicscope.errors import NicscopeError
+from nicscope.studies import region_lists
 
 GB = 10**9
 
 
-def ways(*given, **options):
-    return ns.register(*given, **options).as_json()["registrations"]
+def ways(*words, **options):
+    return ns.register(*words, **options).as_json()["registrations"]
 
 
 def test_the_parts_are_counts_times_costs_and_add_up():
@@ -107,7 +110,7 @@ def test_the_answer_says_what_shortens_it():
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "said"),
+    ("words", "options", "said"),
     [
         ((), {}, "how much is registered? Give BYTES, or --regions FILE"),
         (("1GiB",), {"page": "3K"}, "--page must be powers of two from 4096"),
@@ -121,9 +124,9 @@ def test_the_answer_says_what_shortens_it():
         (("1GiB",), {"costs": "efa"}, "no registration 'efa'"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_line(given, options, said):
+def test_what_cannot_be_is_refused_in_a_line(words, options, said):
     with pytest.raises(NicscopeError) as caught:
-        ns.register(*given, **options)
+        ns.register(*words, **options)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -135,3 +138,56 @@ def test_a_line_that_is_no_size_is_named(tmp_path):
         ns.register(regions=path)
     with pytest.raises(NicscopeError, match="leave 1GiB out"):
         ns.register("1GiB", regions=path)
+
+
+def test_what_touches_is_registered_as_one(tmp_path):
+    path = tmp_path / "tensors.csv"
+    rows = ["address,bytes", "0x3000,8K", "0x1000,4K", "0x2000,4K", "0x9000,4K", "0x9000,4K"]
+    path.write_text("\n".join(rows))
+
+    found = ns.register(regions=path, cache="none,exact,range", page="4K").as_json()
+
+    assert [(one["regions"], one["bytes"]) for one in found["registrations"]] == [
+        (5, 24 << 10),
+        (4, 20 << 10),
+        (2, 20 << 10),
+    ]
+
+
+@given(lines=st.lists(st.tuples(st.integers(0, 60), st.integers(1, 12)), min_size=1, max_size=12))
+def test_ranges_are_the_bytes_that_are_listed_run_by_run(lines):
+    # The slow way: every byte that is listed, and where one follows that is not.
+    listed = {byte for at, size in lines for byte in range(at, at + size)}
+    runs = []
+    for byte in sorted(listed):
+        if runs and byte == runs[-1][-1] + 1:
+            runs[-1].append(byte)
+        else:
+            runs.append([byte])
+    regions = [region_lists.Region(at, size) for at, size in lines]
+
+    assert region_lists.registered(regions, "range", "here") == [len(run) for run in runs]
+    assert len(region_lists.registered(regions, "exact", "here")) == len(set(lines))
+
+
+@pytest.mark.parametrize(
+    ("text", "cache", "said"),
+    [
+        ("bytes\n4K\n", "range", "has no column address, by which --cache range goes"),
+        ("bytes,address\n4K\n", "none", "line 2: has 1 cells, and the first 2"),
+        ("bytes,address\n4K,here\n", "none", "line 2: 'here' is no address"),
+        ("address,bytes\n0x10,few\n", "none", "line 2: 'few' is no size"),
+        ("4K\n", "rangy", "--cache: no 'rangy'; did you mean 'range'"),
+    ],
+)
+def test_tables_of_regions_are_checked(tmp_path, text, cache, said):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(NicscopeError) as caught:
+        ns.register(regions=path, cache=cache)
+    assert said in str(caught.value)
+
+
+def test_a_pool_without_addresses_has_no_cache():
+    with pytest.raises(NicscopeError, match="--cache is of lines with addresses"):
+        ns.register("1GiB", cache="range")

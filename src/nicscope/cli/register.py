@@ -18,7 +18,8 @@ EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope register 1TiB --nics 8 --threads 1,8 --touched no,yes[/bold]\n\n"
     "[bold]nicscope register 500GiB --page 4K,2M --nics 8 --at-once no,yes --touched yes[/bold]\n\n"
-    "[bold]nicscope register --regions buffers.txt --order descending --costs efa-gpu[/bold]"
+    "[bold]nicscope register --regions buffers.txt --order descending --costs efa-gpu[/bold]\n\n"
+    "[bold]nicscope register --regions tensors.csv --cache none,range --touched yes[/bold]"
 )
 
 
@@ -33,7 +34,10 @@ def register(
         str, option("BYTES,...", "The host's pages, and what an entry of a NIC maps.")
     ] = "4K,64K,2M,1G",
     regions: Annotated[
-        str, option("N|FILE", "Equal regions of the pool, or a file with a size a line.")
+        str,
+        option(
+            "N|FILE", "Equal regions of the pool, or a file: a size a line, or bytes and address."
+        ),
     ] = "1",
     order: Annotated[
         str, option("given|ascending|descending", "In which a file's regions are registered.")
@@ -46,6 +50,10 @@ def register(
     touched: Annotated[
         str, option("no|yes|no,yes", "Whether the memory has been touched before.")
     ] = "no",
+    cache: Annotated[
+        str,
+        option("none|exact|range,...", "What a library joins of a file's lines with addresses."),
+    ] = "none",
     costs: Annotated[
         str, option("NAME|FILE", "What registering costs.", autocompletion=completion.registrations)
     ] = "connectx",
@@ -68,6 +76,7 @@ def register(
             threads=threads,
             at_once=at_once,
             touched=touched,
+            cache=cache,
             costs=costs,
         )
 

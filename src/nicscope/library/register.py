@@ -32,6 +32,7 @@ def register(
     threads: Word = 1,
     at_once: Word = "no",
     touched: Word = "no",
+    cache: Word = "none",
     costs: str = "connectx",
 ) -> ShownRegistrations:
     """Tell how long it takes to register memory at RDMA NICs, by parts.
@@ -39,12 +40,15 @@ def register(
     Args:
         byte_count: of the pool, such as ``"1TiB"``; None where ``regions`` is a file.
         page: sizes of the host's pages, and of NICs' entries.
-        regions: into how many equal regions the pool is cut, or a file with a size a line.
+        regions: into how many equal regions the pool is cut, or a file with a size a line, or a
+            table with columns ``bytes`` and ``address``.
         order: in which a file's regions are registered: ``given``, ``ascending``, ``descending``.
         nics: at which all of it is registered; one number or several.
         threads: that touch and pin; one number or several.
         at_once: ``no``, ``yes``, or both: whether NICs are served at the same time.
         touched: ``no``, ``yes``, or both: whether the memory has been touched before.
+        cache: what a library makes of such a table: a registration for each line (``none``), for
+            each that differs (``exact``), for all that touch (``range``); one or several.
         costs: of registration, by name or a TOML file.
 
     Errors: ``NicscopeError`` for what cannot be.
@@ -54,7 +58,8 @@ def register(
     from nicscope.reports.register import ShownRegistrations
     from nicscope.studies.registering import pools, register_all
 
-    sizes = _regions(byte_count, regions, order)
+    caches = word("cache", cache) or "none"
+    lists = [_regions(byte_count, regions, order, each) for each in caches.split(",")]
     texts = {
         "--page": word("page", page),
         "--nics": word("nics", nics),
@@ -62,19 +67,20 @@ def register(
         "--at-once": word("at_once", at_once),
         "--touched": word("touched", touched),
     }
-    every = pools(
-        sizes,
+    ways = (
         [_bytes("--page", each) for each in _several(texts["--page"])],
         [_count("--nics", each) for each in _several(texts["--nics"])],
         [_count("--threads", each) for each in _several(texts["--threads"])],
         [_switch("--at-once", each) for each in _several(texts["--at-once"])],
         [_switch("--touched", each) for each in _several(texts["--touched"])],
     )
+    every = [pool for sizes in lists for pool in pools(sizes, *ways)]
     priced = load_registration_costs(costs)
     options = {
         **texts,
         "--regions": None if regions == 1 else str(regions),
         "--order": None if order == ORDERS[0] else order,
+        "--cache": None if caches == "none" else caches,
         "--costs": costs,
     }
     words = ["register", *([] if byte_count is None else [str(byte_count)])]
@@ -105,25 +111,24 @@ def _switch(option: str, text: str) -> bool:
     return _SWITCHES[named]
 
 
-def _regions(byte_count: str | int | None, regions: str | int | Path, order: str) -> list[int]:
+def _regions(
+    byte_count: str | int | None, regions: str | int | Path, order: str, cache: str
+) -> list[int]:
     """Bytes of each region.  Errors: ``StudyError`` naming the line of a file that is no size."""
     if order not in ORDERS:
         raise StudyError(f"--order must be {', '.join(ORDERS)}; got {order!r}")
     if isinstance(regions, int) or (isinstance(regions, str) and regions.isdecimal()):
         if byte_count is None:
             raise StudyError("how much is registered? Give BYTES, or --regions FILE")
+        if cache != "none":
+            raise StudyError("--cache is of lines with addresses; give --regions FILE")
         return _equal(_bytes("BYTES", byte_count), int(regions))
     if byte_count is not None:
         raise StudyError(f"{regions} says what is registered; leave {byte_count} out")
-    lines = read_whole(str(regions), MOST_FILE, StudyError).decode(errors="replace").splitlines()
-    sizes = []
-    for number, line in enumerate(lines, 1):
-        text = line.split("#")[0].strip()
-        if text:
-            size = read_bytes(text)
-            if not size:
-                raise StudyError(f"{regions}: line {number}: {text[:40]!r} is no size, {SPELLINGS}")
-            sizes.append(size)
+    from nicscope.studies.region_lists import read_regions, registered
+
+    text = read_whole(str(regions), MOST_FILE, StudyError).decode(errors="replace")
+    sizes = registered(read_regions(text, str(regions)), cache, str(regions))
     if order != ORDERS[0]:
         sizes.sort(reverse=order == "descending")
     return sizes

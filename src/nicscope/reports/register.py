@@ -86,6 +86,7 @@ def way_rows(found: RegisterReport) -> Rows:
         found.found,
         {
             "page": lambda one: byte_size(one.pool.page),
+            "regions": lambda one: whole(len(one.pool.regions)),
             "NICs": lambda one: f"{one.pool.nics}{' at once' if one.pool.at_once else ''}",
             "threads": lambda one: whole(one.pool.threads),
             "touched": lambda one: "yes" if one.pool.touched else "no",
@@ -98,7 +99,7 @@ def way_rows(found: RegisterReport) -> Rows:
             "deregister": lambda one: _span(one.deregister),
         },
         words=("page", "NICs", "touched"),
-        key=4,
+        key=5,
         least=("deregister", "table", "other", "pinning", "touching", "entering"),
     )
 
@@ -156,6 +157,8 @@ def _mostly(one: Registration) -> str:
 def _differently(pool: Pool, first: Pool) -> str:
     """What is done otherwise than at first."""
     told = []
+    if len(pool.regions) != len(first.regions):
+        told.append(in_words(len(pool.regions), "region"))
     if pool.page != first.page:
         told.append(f"pages of {byte_size(pool.page)}")
     if pool.nics != first.nics:

@@ -104,7 +104,8 @@ class ShownDemand(Report):
         yield Text()
         yield counter_rows(found)
         yield Text(
-            f"Registered ahead: {spelt_seconds(ahead.seconds)}, then no request waits. Costs: "
+            f"Registered ahead: {byte_size(ahead.pages * found.page)} in "
+            f"{spelt_seconds(ahead.seconds)}, then no request waits. Costs: "
             f"{found.costs!r} of registration, {found.fault_costs.name!r} of faults "
             f"({evidence_classes(found.fault_costs.origins)}).",
             style="dim",

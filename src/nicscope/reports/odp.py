@@ -234,7 +234,7 @@ def _share(one: Demand) -> str:
 
 
 def _pays(one: Demand) -> str:
-    return " to ".join("" if end is None else whole(end) for end in one.pays_after).strip()
+    return " to ".join(whole(end) for end in one.pays_after if end is not None)
 
 
 def _faults(count: int) -> str:

@@ -104,7 +104,8 @@ class ShownDemand(Report):
         yield Text()
         yield counter_rows(found)
         yield Text(
-            f"Registered ahead: {spelt_seconds(ahead.seconds)}, then no request waits. Costs: "
+            f"Registered ahead: {byte_size(ahead.pages * found.page)} in "
+            f"{spelt_seconds(ahead.seconds)}, then no request waits. Costs: "
             f"{found.costs!r} of registration, {found.fault_costs.name!r} of faults "
             f"({evidence_classes(found.fault_costs.origins)}).",
             style="dim",
@@ -153,6 +154,7 @@ class ShownDemand(Report):
 def way_rows(found: DemandReport) -> Rows:
     """A row for each way of paging: what faults, what is moved, what waits."""
     limited = any(one.way.resident_bytes is not None for one in found.demand)
+    fault = found.fault_costs.each("nic_fault")
     columns = {
         "a fault brings": _piece,
         "advice": _advice,
@@ -164,6 +166,9 @@ def way_rows(found: DemandReport) -> Rows:
             one.counts["major_pages"] + one.counts["prefetched_major_pages"]
         ),
         "requests wait": lambda one: spelt_seconds(one.waits),
+        "99th waits": lambda one: _of_faults(one.tail["p99"], fault),
+        "longest waits": lambda one: _of_faults(one.counts["most_faults"], fault),
+        "ahead pays after": _pays,
         "behind them": lambda one: spelt_seconds(one.behind) if one.behind.high else "",
     }
     if not limited:
@@ -174,7 +179,15 @@ def way_rows(found: DemandReport) -> Rows:
         columns,
         words=("a fault brings", "advice", *(["resident"] if limited else [])),
         key=3 if limited else 2,
-        least=("p99.9", "behind them", "from swap", "faulting"),
+        least=(
+            "p99.9",
+            "99th waits",
+            "longest waits",
+            "ahead pays after",
+            "behind them",
+            "from swap",
+            "faulting",
+        ),
     )
 
 
@@ -217,7 +230,11 @@ def _resident(one: Demand) -> str:
 
 
 def _share(one: Demand) -> str:
-    return f"{100 * one.counts['faulting_requests'] / one.counts['requests']:.1f} %"
+    return f"{significant(100 * one.counts['faulting_requests'] / one.counts['requests'])} %"
+
+
+def _pays(one: Demand) -> str:
+    return " to ".join(whole(end) for end in one.pays_after if end is not None)
 
 
 def _faults(count: int) -> str:

@@ -291,7 +291,7 @@ def test_a_figure_without_known_costs_is_drawn_too(platform, trace):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "--nic-memory is missing; write it as in: nicscope size "),
+        ([], "give --nic-memory BYTES, or --target-miss SHARE such as 1%"),
         (["--nic-memory", "0"], "--nic-memory"),
         (["--nic-memory", "much"], "such as 128KiB; got 'much'"),
         ([*BUDGET, "--pin-memory", "-1"], "--pin-memory"),

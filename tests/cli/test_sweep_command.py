@@ -13,7 +13,7 @@ from numba.core import config
 from trace_files import write
 
 from nicscope.cli.app import main
-from nicscope.studies.sweep import cluster
+from nicscope.studies.workers import cluster
 from pressing import interrupted
 
 GRID = ["--grid", "entries=4,16,64", "--grid", "pin_limit=8,none", "--grid", "replacement=lru,mru"]

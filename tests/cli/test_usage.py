@@ -39,8 +39,8 @@ WRONG = {
     ),
     "a letter": ("replay T -o R", "no option '-o' of 'nicscope replay'; did you mean '--out'?"),
     "a setting as an option": (
-        "replay T --page-size 2M",
-        "no option '--page-size'; a setting of a design is given by --set page_size=VALUE",
+        "replay T --entries 64",
+        "no option '--entries'; a setting of a design is given by --set entries=VALUE",
     ),
     "a fraction": ("flow --count 2.5", "--count must be a whole number, got '2.5'"),
     "a unit": ("size T --nic-memory 1M --target-us 2us", "--target-us must be a number, got '2us'"),

@@ -41,7 +41,7 @@ def test_a_figure_is_a_slide_with_something_on_it(name, found):
     picture.seek(0)
     pixels = imread(picture)
 
-    assert pixels.shape[:2] == (750, 1920)
+    assert pixels.shape[:2] == (720, 1920)
     coloured = np.ptp(pixels[..., :3], axis=2) > 0.3
     assert 0.005 < coloured.mean() < 0.8
     assert np.all(pixels[[0, -1], :, :3] == 1.0)  # nothing runs over the edge

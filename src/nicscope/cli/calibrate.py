@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 HOST_EXAMPLES = (
     "Examples:\n\n"
+    "[bold]nicscope calibrate-host[/bold]\n\n"
     "[bold]nicscope calibrate-host --out mine[/bold]\n\n"
-    "[bold]nicscope register 1TiB --nics 8 --costs mine/registration.toml[/bold]"
+    "and then: nicscope register 1TiB --nics 8 --costs mine/registration.toml"
 )
 EXAMPLES = (
     "Examples:\n\n"

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 INK = "#222222"
 FAINT = "#D9D9D9"
-# Inches; ten designs, the catalog, fill a slide of 12.8 by 7.2.
+# Inches; eleven designs, the catalog, fill a slide of 12.8 by 7.2.
 WIDTH, HEIGHT = 12.8, 7.2
-FRAME_HEIGHT, ROW_HEIGHT = 2.8, 0.44
+FRAME_HEIGHT, ROW_HEIGHT = 2.8, 0.4
 FEWEST_ROWS = 2
 MOST_PANELS = 6
 LONG_TITLE = 70  # characters

@@ -48,6 +48,7 @@ FORMULAS = {
         ("ni_misses_receive", ["kernel_pin_receive", "kernel_pin"], None),
         ("unpins", ["kernel_unpin"], None),
     ],
+    "rnic": [("lookups", ["ni_check"], None), ("icm_fetches", ["icm_fetch"], None)],
     "static": [("lookups", ["ni_table_read"], None), ("pin_calls", ["user_pin"], "pins")],
     "pinned": [
         ("requests - rejected", ["copy_start"], None),

@@ -38,8 +38,10 @@ def level_rows(comparison: Comparison) -> Rows | None:
             "table": lambda one: one.name,
             "entries": lambda one: whole(one.entries),
             "lookups": lambda one: whole(one.lookups),
-            "missed at level 0": lambda one: whole(one.missed),
-            "at level 1": lambda one: "" if one.missed_again is None else whole(one.missed_again),
+            "missed at L0": lambda one: whole(one.missed),
+            "missed at L1": lambda one: (
+                "none" if one.missed_again is None else whole(one.missed_again)
+            ),
             "fetched": lambda one: whole(one.fetched),
         },
         words=("design", "table"),

@@ -60,7 +60,9 @@ def expected(quick, tmp_path_factory):
             ended = quick.run(captured, case, out)
             assert ended.status == 0, ended.err
             found[case.label] = out.read_bytes()
-            assert found[case.label].startswith(BEGINNINGS[case.name.partition(".")[2]])
+            assert found[case.label].startswith(
+                BEGINNINGS[case.name.partition(".")[2].removeprefix("program.")]
+            )
         return found[case.label]
 
     return find

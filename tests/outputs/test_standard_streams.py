@@ -64,6 +64,7 @@ PRINTING = {
     "sweep": ["sweep", a_trace, "--design", "utlb", "--grid", "entries=4", "--out", "-"],
     "trace convert": ["trace", "convert", a_trace, "-", "--to", "csv"],
     "trace info": ["trace", "info", a_trace],
+    "trace split": ["trace", "split", "--help"],  # its folder is new each time
 }
 WRONG = ["replay", a_trace, "--design", "utl"]
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")

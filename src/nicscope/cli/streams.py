@@ -27,6 +27,7 @@ _LOOKALIKES = {
     **dict(zip("▁▂▃▄▅▆▇", "_.:-=+*", strict=True)),
     **dict(zip("─━╸╺│┃…✓✗", "----||~+x", strict=True)),
     "≥": ">=",
+    "\N{EN DASH}": "-",
     "≤": "<=",
     "±": "+-",
 }

@@ -47,7 +47,7 @@ class ShownFit(Report):
             if lookups and abs(one.lookups / lookups - round(one.lookups / lookups)) > FAR:
                 told.append(
                     f"The counters have {one.lookups:,} lookups and the trace {lookups:,} in pages "
-                    f"of {byte_size(size)}: is it the same traffic?"
+                    f"of {byte_size(size)}: it may not be the same traffic."
                 )
         return told
 

@@ -37,10 +37,7 @@ class ShownHost(Report):
         """What a page takes, what huge pages save, what was not allowed."""
         found = self.found.measured
         touch = found["touch"]
-        told = [
-            f"The first touch of a page of {byte_size(touch.each_bytes)} takes "
-            f"{significant(touch.median)} us here"
-        ]
+        told = [f"The first touch of a page takes {significant(touch.median)} us here"]
         if pin := found.get("pin"):
             told[0] += f", pinning one {significant(pin.median)} us"
         told[0] += "."

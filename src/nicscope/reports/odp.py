@@ -1,4 +1,4 @@
-"""Registering ahead or paging on demand: an answer in words, two tables, odp.parquet."""
+"""Registering ahead or paging on demand: an answer in words, three tables, odp.parquet."""
 
 from __future__ import annotations
 
@@ -102,6 +102,8 @@ class ShownDemand(Report):
         yield Text()
         yield way_rows(found)
         yield Text()
+        yield wait_rows(found)
+        yield Text()
         yield counter_rows(found)
         yield Text(
             f"Registered ahead: {byte_size(ahead.pages * found.page)} in "
@@ -152,50 +154,62 @@ class ShownDemand(Report):
 
 
 def way_rows(found: DemandReport) -> Rows:
-    """A row for each way of paging: what faults, what is moved, what waits."""
-    limited = any(one.way.resident_bytes is not None for one in found.demand)
-    fault = found.fault_costs.each("nic_fault")
-    columns = {
-        "a fault brings": _piece,
-        "advice": _advice,
-        "resident": _resident,
-        "faults": lambda one: whole(one.counts["faults"]),
-        "faulting": _share,
-        "p99.9": lambda one: _faults(one.tail["p99.9"]),
+    """A row for each way of paging: what faults, and what is moved."""
+    own = _ways(found)
+    moved = {
         "from swap": lambda one: whole(
             one.counts["major_pages"] + one.counts["prefetched_major_pages"]
-        ),
-        "requests wait": lambda one: spelt_seconds(one.waits),
-        "99th waits": lambda one: _of_faults(one.tail["p99"], fault),
-        "longest waits": lambda one: _of_faults(one.counts["most_faults"], fault),
-        "ahead pays after": _pays,
-        "behind them": lambda one: spelt_seconds(one.behind) if one.behind.high else "",
+        )
     }
-    if not limited:
-        del columns["resident"], columns["from swap"]
     return rows_of(
         "By way of paging",
         found.demand,
-        columns,
-        words=("a fault brings", "advice", *(["resident"] if limited else [])),
-        key=3 if limited else 2,
-        least=(
-            "p99.9",
-            "99th waits",
-            "longest waits",
-            "ahead pays after",
-            "behind them",
-            "from swap",
-            "faulting",
-        ),
+        {
+            **own,
+            "faults": lambda one: whole(one.counts["faults"]),
+            "faulting": _share,
+            "p99.9": lambda one: _faults(one.tail["p99.9"]),
+            **(moved if _is_limited(found) else {}),
+        },
+        words=(*own,),
+        key=len(own),
+        least=("p99.9", *(moved if _is_limited(found) else {}), "faulting"),
     )
+
+
+def wait_rows(found: DemandReport) -> Rows:
+    """A row for each way of paging: what requests wait, and what goes on behind them."""
+    own, fault = _ways(found), found.fault_costs.each("nic_fault")
+    return rows_of(
+        "What requests wait",
+        found.demand,
+        {
+            **own,
+            "requests wait": lambda one: spelt_seconds(one.waits),
+            "99th waits": lambda one: _of_faults(one.tail["p99"], fault),
+            "longest waits": lambda one: _of_faults(one.counts["most_faults"], fault),
+            "ahead pays after": _pays,
+            "behind them": lambda one: spelt_seconds(one.behind) if one.behind.high else "",
+        },
+        words=(*own,),
+        key=len(own),
+        least=("99th waits", "longest waits", "ahead pays after", "behind them"),
+    )
+
+
+def _is_limited(found: DemandReport) -> bool:
+    return any(one.way.resident_bytes is not None for one in found.demand)
+
+
+def _ways(found: DemandReport) -> dict[str, Any]:
+    """What says which way a row is of."""
+    limit = {"resident": _resident} if _is_limited(found) else {}
+    return {"a fault brings": _piece, "advice": _advice, **limit}
 
 
 def counter_rows(found: DemandReport) -> Rows:
     """A row for each way: what ``rdma statistic`` would show of the regions."""
-    names = [*found.demand[0].counters]
-    limited = any(one.way.resident_bytes is not None for one in found.demand)
-    limits = {"resident": _resident} if limited else {}
+    names, own = [*found.demand[0].counters], _ways(found)
 
     def shown(name: str) -> Any:
         return lambda one: whole(one.counters[name])
@@ -204,13 +218,11 @@ def counter_rows(found: DemandReport) -> Rows:
         "As rdma statistic counts it",
         found.demand,
         {
-            "a fault brings": _piece,
-            "advice": _advice,
-            **limits,
+            **own,
             **{name: shown(name) for name in names if not name.endswith("invalidations_handled")},
         },
-        words=("a fault brings", "advice", *limits),
-        key=2 + len(limits),
+        words=(*own,),
+        key=len(own),
     )
 
 

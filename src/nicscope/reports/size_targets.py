@@ -63,6 +63,10 @@ class ShownTargets(Report):
             yield Text()
             those = [one for one in self.found.targets if one.trace == trace["name"]]
             yield target_rows(those, self.found)
+            cliffs = [(one, one.cliff) for one in those if one.cliff is not None]
+            if cliffs:
+                yield Text()
+                yield cliff_rows(cliffs)
         yield Text(
             "Fully associative, least recently used first out, one cache on each node's NIC. From "
             "the start: all misses count; steady: first lookups of a page are left out.",
@@ -110,10 +114,29 @@ def target_rows(targets: list[Target], found: TargetReport) -> Rows:
             ),
         },
         words=("pages",),
-        key=4,
         grouped=False,
         least=("lookups", "touched"),
     )
+
+
+def cliff_rows(cliffs: list[tuple[Target, Cliff]]) -> Rows:
+    """A row for each page size whose misses fall at once."""
+    return rows_of(
+        "Cliffs: the doubling of a cache that buys most, in misses per 100 lookups",
+        cliffs,
+        {
+            "pages": lambda one: byte_size(one[0].page_size),
+            "entries before": lambda one: whole(one[1].entries),
+            "missed before": lambda one: _of_lookups(one[1].misses, one[0].lookups),
+            "with twice as many": lambda one: _of_lookups(one[1].after, one[0].lookups),
+        },
+        words=("pages",),
+        grouped=False,
+    )
+
+
+def _of_lookups(count: int, lookups: int) -> str:
+    return per_hundred(100 * count / lookups)
 
 
 def _entries(count: int | None) -> str:
@@ -140,7 +163,7 @@ def _answer(target: Target, share: str) -> str:
 
 def _cliff_told(cliff: Cliff, lookups: int) -> str:
     """Where the cliff is, as a sentence."""
-    before, after = (per_hundred(100 * count / lookups) for count in (cliff.misses, cliff.after))
+    before, after = (_of_lookups(count, lookups) for count in (cliff.misses, cliff.after))
     return (
         f"There is a cliff: {_many(cliff.entries)} miss {before} of 100 lookups, twice as many "
         f"{after}."

@@ -161,7 +161,7 @@ def _rounds(
 
 def _mapping(byte_count: int) -> dict[str, Taken]:
     with Mapped(byte_count) as memory:
-        touched = memory.touch()
+        touched = memory.touch_all()
         return {
             "map": Taken(memory.mapping_s, 1),
             "touch": touched,
@@ -171,7 +171,7 @@ def _mapping(byte_count: int) -> dict[str, Taken]:
 
 def _huge(byte_count: int) -> dict[str, Taken]:
     with Mapped(byte_count, huge_page()) as memory:
-        touched = memory.touch()
+        touched = memory.touch_all()
         if not memory.is_huge():
             raise Refused("the kernel gave small pages where huge ones were advised (madvise)")
         return {"touch huge": touched, "unmap huge": memory.unmap()}
@@ -183,7 +183,7 @@ def _reserved(byte_count: int) -> dict[str, Taken]:
     if not free:
         raise Refused("no huge pages are reserved (HugePages_Free is 0)")
     with Mapped(min(byte_count // page, free) * page, page, reserved=True) as memory:
-        return {"touch reserved": memory.touch()}
+        return {"touch reserved": memory.touch_all()}
 
 
 def _pinning(byte_count: int) -> dict[str, Taken]:
@@ -200,7 +200,7 @@ def _pinned(byte_count: int, page: int) -> tuple[Taken, Taken]:
     if not most:
         raise Refused(f"the process may lock {may:,} bytes more (RLIMIT_MEMLOCK, ulimit -l)")
     with Mapped(most, page) as memory:
-        memory.touch()
+        memory.touch_all()
         if page > PAGE and not memory.is_huge():
             raise Refused("the kernel gave small pages where huge ones were advised (madvise)")
         return memory.lock(), memory.unlock()

@@ -94,7 +94,7 @@ class Mapped:
         there: Any = (ctypes.c_uint8 * self.byte_count).from_address(self.at)
         return np.frombuffer(there, np.uint8)
 
-    def touch(self) -> Taken:
+    def touch_all(self) -> Taken:
         """Write a byte of every page."""
         every = self.array()[:: self.page]
         begin = time.perf_counter()
@@ -148,8 +148,8 @@ class Mapped:
 def copy(byte_count: int) -> tuple[Taken, Taken]:
     """What copying and what zeroing take, of each page of memory that is there."""
     with Mapped(byte_count) as source, Mapped(byte_count) as target:
-        source.touch()
-        target.touch()
+        source.touch_all()
+        target.touch_all()
         there, here = source.array(), target.array()
         begin = time.perf_counter()
         np.copyto(here, there)

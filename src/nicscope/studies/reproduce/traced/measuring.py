@@ -218,6 +218,7 @@ def measure(
     that the schema does not allow.
     """
     from nicscope.drivers.replay import replay
+    from nicscope.drivers.replay.grain import NO_GRAIN
     from nicscope.studies.curve_question import Question
     from nicscope.studies.curves import curves_of
 
@@ -233,7 +234,7 @@ def measure(
     span = (SPAN[0] // asked.reduction, SPAN[1] // asked.reduction)
     for offset in asked.caches:
         question = Question(ways=WAYS[offset], entries=span, offset=offset)
-        [curve] = curves_of(name, read, question, page_size)
+        [curve] = curves_of(name, read, question, page_size, NO_GRAIN)
         lookups = curve.lookups
         grids[offset] = {
             (point.entries * asked.reduction, point.ways): point for point in curve.points

@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         parts = item.path.relative_to(root).parts
         places = {"/".join(parts[: 1 + depth]) for depth in range(len(parts))}
-        if places & ONCE:
+        if places & ONCE and not item.get_closest_marker("compiled"):
             item.add_marker(pytest.mark.once)
         if places & COMPILED:
             item.add_marker(pytest.mark.compiled)

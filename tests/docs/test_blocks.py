@@ -15,13 +15,20 @@ from blocks import BlockError, blocks, mistakes, pages, run  # noqa: E402
 
 PAGES = pages()
 MOST_THAT_DO_NOT_RUN = 25
+# Whose commands take a million steps of the interpreter.
+COMPILED = {"docs/collectives.md", "docs/connections.md", "docs/fit.md"}
 
 
 def name(page):
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+def once(page):
+    """A page that is run once: by the interpreter, but for the few that take it minutes."""
+    return pytest.param(page, marks=pytest.mark.compiled if name(page) in COMPILED else ())
+
+
+@pytest.mark.parametrize("page", [once(page) for page in PAGES], ids=map(name, PAGES))
 def test_the_blocks_of_a_page_run_and_print_what_it_says(page):
     run(page)
 

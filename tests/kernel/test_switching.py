@@ -70,14 +70,17 @@ import numpy as np
 from nicscope.config.design import design_names, load_design
 from nicscope.drivers.replay import replay
 from nicscope.drivers.replay.node import Node
+from nicscope.drivers.replay.rnic import RnicNode
 from trace_columns import Columns
 
-begin = Node.__init__
 nodes = []
-def recorded(node, *arguments):
-    begin(node, *arguments)
-    nodes.append(node)
-Node.__init__ = recorded
+def recording(begin):
+    def recorded(node, *arguments):
+        begin(node, *arguments)
+        nodes.append(node)
+    return recorded
+for kind in (Node, RnicNode):
+    kind.__init__ = recording(kind.__init__)
 rng = np.random.default_rng(3)
 batches = [
     Columns(

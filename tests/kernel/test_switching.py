@@ -95,6 +95,9 @@ batches = [
 designs = [each for each in map(load_design, design_names()) if each.scheme.value == sys.argv[1]]
 for result in replay(batches, designs):
     print(result.design.name, result.total)
+for node in nodes:
+    for room in ("_bound", "_part_desk"):  # whose unused end holds anything
+        vars(node).pop(room, None)
 digest(nodes, "nodes")
 """
 

@@ -66,11 +66,14 @@ def ends_in_the_program(case, ended):
 
 
 def content(folder):
-    """What is in ``folder``; of recordings, whose times differ, all but the times."""
+    """What is in ``folder``; of recordings and measurements, whose times differ, all but these."""
     found = tree(folder)
+    measured = {name.rpartition("/")[0] for name in found if name.endswith("registration.toml")}
     for name, looks in found.items():
         if name.startswith("r.") and isinstance(looks[1], bytes) and looks[1] != b"old":
             found[name] = (looks[0], _rows(name, looks[1]))
+        elif name.rpartition("/")[0] in measured and looks[1] != b"theirs":
+            found[name] = (looks[0], type(looks[1]))
     return found
 
 

@@ -63,7 +63,7 @@ def shift(monkeypatch: pytest.MonkeyPatch, folder: Path, constant: str) -> None:
         return
     shutil.copytree(shelf.CATALOG, folder)
     for key, cost in platforms_of(constant):
-        path = folder / "platforms" / f"{key}.toml"
+        [path] = [*folder.glob(f"platforms/{key}.toml"), *folder.glob(f"nics/{key}.toml")]
         lines = path.read_text().split("\n")
         (place,) = (n for n, line in enumerate(lines) if re.match(rf"{cost} *=", line))
         before, value, after = re.split(

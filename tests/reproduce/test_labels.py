@@ -53,6 +53,8 @@ def constants_of(item: Item) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for group in item.points:
         for constant in group.constants:
+            if "." not in constant:
+                continue  # a choice of the model, in words, which is no number to move
             found.setdefault(constant, set()).update(point.quantity for point in group.points())
     return found
 

@@ -20,8 +20,8 @@ def test_the_writer_refuses_what_the_reader_would(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def write_in_parts(path, *parts):
-    with TraceWriter(path) as writer:
+def write_in_parts(path, *parts, **how):
+    with TraceWriter(path, **how) as writer:
         for part in parts:
             writer.write(part)
 
@@ -49,11 +49,10 @@ def test_parts_must_have_the_same_columns(tmp_path):
         write_in_parts(tmp_path / "t.parquet", rows(2), rows(2, extra=[1, 2]))
 
 
-def test_row_groups_are_cut_as_the_file_grows(tmp_path, monkeypatch):
-    monkeypatch.setattr("nicscope.traces.writer.ROW_GROUP_ROWS", 100)
+def test_row_groups_are_cut_as_the_file_grows(tmp_path):
     path = tmp_path / "t.parquet"
 
-    write_in_parts(path, *(rows(60, time_ns=np.full(60, i)) for i in range(5)))
+    write_in_parts(path, *(rows(60, time_ns=np.full(60, i)) for i in range(5)), group_rows=100)
 
     assert pq.read_metadata(path).num_row_groups >= 2
     assert open_trace(path).read().time_ns.tolist() == np.repeat(np.arange(5), 60).tolist()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.reports.printing import Note
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import byte_size, significant, whole
+from nicscope.reports.wording import significant, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,11 +42,7 @@ class ShownHost(Report):
             told[0] += f", pinning one {significant(pin.median)} us"
         told[0] += "."
         if huge := found.get("touch huge"):
-            each = huge.each_bytes // touch.each_bytes
-            told.append(
-                f"A huge page of {byte_size(huge.each_bytes)} takes {significant(huge.median)} us, "
-                f"{significant(touch.median * each / huge.median)} times less for the same bytes."
-            )
+            told.append(f"That of a huge page takes {significant(huge.median)} us.")
         for name, why in self.found.refused.items():
             told.append(f"Not measured: {_REFUSED[name]}, as {why}.")
         return told

@@ -13,7 +13,7 @@ GIB = 1 << 30
 
 @pytest.fixture
 def long_request(tmp_path):
-    columns = {"time_ns": [0], "node": [0], "pid": [1], "op": ["recv"], "address": [0]}
+    columns = {"time_ns": [0], "node": [0], "pid": [1], "op": ["recv"], "address": [0x3000]}
     write_trace(tmp_path / "t.parquet", columns | {"length": [2**32 - 1]})
     return tmp_path / "t.parquet"
 
@@ -21,7 +21,7 @@ def long_request(tmp_path):
 @pytest.mark.parametrize(
     ("command", "needs"),
     [
-        (["simulate", "--design", "utlb"], "1,048,577 pages of 4096 bytes, with every byte, on 2"),
+        (["simulate", "--design", "utlb"], "pages of 4096 bytes, with every byte, on 2"),
         (["replay", "--design", "utlb"], "pages apart"),
         (["curve"], "pages apart"),
         (["size", "--nic-memory", "64KiB"], "pages apart"),

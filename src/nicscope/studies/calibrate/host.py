@@ -181,7 +181,7 @@ def _reserved(byte_count: int) -> dict[str, Taken]:
     page = huge_page()
     free = _reserved_pages()
     if not free:
-        raise Refused("no huge pages are reserved (HugePages_Free is 0)")
+        raise Refused("no huge pages are reserved")
     with Mapped(min(byte_count // page, free) * page, page, reserved=True) as memory:
         return {"touch reserved": memory.touch_all()}
 

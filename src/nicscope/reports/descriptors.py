@@ -70,7 +70,14 @@ class ShownDescriptors(Report):
         yield engine_rows(self.found)
         yield Text()
         yield bound_rows(self.found)
-        absent = [name for name in BOUNDS if name not in self.found.found[0].bounds]
+        first = self.found.found[0]
+        needed = first.threads_needed(1)
+        yield Text(
+            f"Posting would bind {_called(first)} no more with {in_words(needed, 'thread')}, "
+            f"{significant(needed / first.through.threads)} times as many.",
+            style="dim",
+        )
+        absent = [name for name in BOUNDS if name not in first.bounds]
         if absent:
             yield Text(f"Not known of this NIC, and left out: {listed(absent)}.", style="dim")
         kinds: dict[str, list[str]] = {}

@@ -46,8 +46,8 @@ class ShownFit(Report):
         for one, lookups, size in zip(found.counted, found.lookups, found.page_sizes, strict=True):
             if lookups and abs(one.lookups / lookups - round(one.lookups / lookups)) > FAR:
                 told.append(
-                    f"The counters have {one.lookups:,} lookups and the trace {lookups:,} in pages "
-                    f"of {byte_size(size)}: it may not be the same traffic."
+                    f"Counted in pages of {byte_size(size)} are other lookups than the trace has: "
+                    "it may not be the same traffic."
                 )
         return told
 

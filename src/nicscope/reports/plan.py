@@ -84,6 +84,10 @@ class ShownPlans(Report):
         if wanted.limits:
             yield Text()
             yield limit_rows(self.found)
+        most = wanted.most("entries")
+        if most is not None:
+            reach = [f"{byte_size(p.page)}: {byte_size(most * p.page)}" for p in self.found.plans]
+            yield Text(f"So many entries reach, by the page: {'; '.join(reach)}.", style="dim")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each page size, then one for each region of each."""

@@ -48,8 +48,8 @@ class ShownDescriptors(Report):
                 f"{whole(best.moved.descriptors)} descriptors, "
                 f"{_rate(best)} GB/s, as {BINDING[best.bound_by(1)]}."
             )
-        needed = first.threads_needed(1)
-        if first.bound_by(1) == "posting" and needed > first.through.threads:
+        needed = _threads_that_would_do(first)
+        if needed is not None:
             told.append(
                 f"With {in_words(needed, 'thread')} posting, or descriptors "
                 f"{significant(needed / first.through.threads)} times as large, posting would not "
@@ -71,12 +71,13 @@ class ShownDescriptors(Report):
         yield Text()
         yield bound_rows(self.found)
         first = self.found.found[0]
-        needed = first.threads_needed(1)
-        yield Text(
-            f"Posting would bind {_called(first)} no more with {in_words(needed, 'thread')}, "
-            f"{significant(needed / first.through.threads)} times as many.",
-            style="dim",
-        )
+        needed = _threads_that_would_do(first)
+        if needed is not None:
+            yield Text(
+                f"Posting would bind {_called(first)} no more with {in_words(needed, 'thread')}, "
+                f"{significant(needed / first.through.threads)} times as many.",
+                style="dim",
+            )
         absent = [name for name in BOUNDS if name not in first.bounds]
         if absent:
             yield Text(f"Not known of this NIC, and left out: {listed(absent)}.", style="dim")
@@ -173,6 +174,12 @@ def bound_rows(found: DescriptorReport) -> Rows:
         },
         words=("engine",),
     )
+
+
+def _threads_that_would_do(one: Transfer) -> int | None:
+    """Threads with which posting would bind no more; None if it does not bind."""
+    needed = one.threads_needed(1)
+    return needed if one.bound_by(1) == "posting" and needed > one.through.threads else None
 
 
 def _called(one: Transfer) -> str:

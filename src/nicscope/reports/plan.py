@@ -87,7 +87,7 @@ class ShownPlans(Report):
         most = wanted.most("entries")
         if most is not None:
             reach = [f"{byte_size(p.page)}: {byte_size(most * p.page)}" for p in self.found.plans]
-            yield Text(f"So many entries reach, by the page: {'; '.join(reach)}.", style="dim")
+            yield Text(f"{most:,} entries reach, by the page: {'; '.join(reach)}.", style="dim")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each page size, then one for each region of each."""

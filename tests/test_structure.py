@@ -75,3 +75,14 @@ def test_every_file_is_named_after_what_it_holds():
     named = [path for path in sources() for name in SAY_NOTHING if name in path.stem.split("_")]
 
     assert named == []
+
+
+def test_no_two_test_files_bear_one_name():
+    # pytest imports a test file that is in no package by its bare name.
+    bare = [
+        path.name
+        for path in Path(__file__).parent.rglob("test_*.py")
+        if not (path.parent / "__init__.py").exists()
+    ]
+
+    assert sorted(name for name in {*bare} if bare.count(name) > 1) == []

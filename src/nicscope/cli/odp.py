@@ -9,7 +9,7 @@ import typer
 
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, option
+from nicscope.cli.arguments import AsJson, Explain, OneTrace, Registering, option
 
 if TYPE_CHECKING:
     from nicscope.reports.odp import ShownDemand
@@ -23,15 +23,7 @@ EXAMPLES = (
 
 
 def odp(
-    trace: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRACE",
-            help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
-            autocompletion=completion.traces,
-            show_default=False,
-        ),
-    ],
+    trace: OneTrace,
     fault_bytes: Annotated[
         str,
         option(
@@ -52,9 +44,7 @@ def odp(
         bool,
         typer.Option("--untouched", help="Nobody has touched the memory before the NIC does."),
     ] = False,
-    costs: Annotated[
-        str, option("NAME|FILE", "What registering costs.", autocompletion=completion.registrations)
-    ] = "connectx",
+    costs: Registering = "connectx",
     faults: Annotated[
         str, option("NAME|FILE", "What faults cost.", autocompletion=completion.faults)
     ] = "connectx",

@@ -25,12 +25,13 @@ EXAMPLES = (
 def odp(
     trace: OneTrace,
     fault_bytes: Annotated[
-        str,
+        str | None,
         option(
             "BYTES|request,...",
-            "What a fault brings: aligned pieces of so many bytes, or all of its request.",
+            "What a fault brings: aligned pieces of so many bytes, or all of its request; default "
+            "4KiB,64KiB,request, less what is smaller than a page.",
         ),
-    ] = "4KiB,64KiB,request",
+    ] = None,
     prefetch: Annotated[
         str,
         option("none|sync|async,...", "Whether the program advises of pages, and waits for them."),

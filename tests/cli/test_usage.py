@@ -38,6 +38,19 @@ WRONG = {
         "no option '--desing' of 'nicscope replay'; did you mean '--design'?",
     ),
     "a letter": ("replay T -o R", "no option '-o' of 'nicscope replay'; did you mean '--out'?"),
+    "an option of another command": (
+        "replay T --fault-bytes request",
+        "no option '--fault-bytes' of 'nicscope replay'; 'nicscope odp' has it",
+    ),
+    "an option of two others": (
+        "sweep T --qps 8",
+        "no option '--qps' of 'nicscope sweep'; 'nicscope connections' and "
+        "'nicscope descriptors' have it",
+    ),
+    "bytes twice": (
+        "register 1TiB --bytes 1TiB",
+        "BYTES and --bytes are the same; leave one of them out",
+    ),
     "a setting as an option": (
         "replay T --entries 64",
         "no option '--entries'; a setting of a design is given by --set entries=VALUE",

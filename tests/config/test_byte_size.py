@@ -88,6 +88,10 @@ READERS = {
         lambda t, _: kv_choices("llama-3-70b", slice_bytes=t).slice_bytes,
         1 << 40,
     ),
+    "register --bytes": (
+        lambda t, _: ns.register(t, page=4096).found.found[0].pool.byte_count,
+        1 << 40,
+    ),
     "register --page": (
         lambda t, _: ns.register("1GiB", page=t).found.found[0].pool.page,
         1 << 30,
@@ -152,6 +156,7 @@ OPTIONS = {
     ("trace convert", "--rank-pool"): "an argument",
     ("trace convert", "--slice"): "trace convert --slice",
     ("register", "--page"): "register --page",
+    ("register", "--bytes"): "register --bytes",
     ("calibrate-host", "--memory"): "calibrate-host --memory",
     ("explain", "--mr"): "explain --mr",
     ("explain", "--page-size"): "explain --page-size",

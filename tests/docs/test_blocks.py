@@ -16,7 +16,12 @@ from blocks import BlockError, blocks, mistakes, pages, run  # noqa: E402
 PAGES = pages()
 MOST_THAT_DO_NOT_RUN = 25
 # Whose commands take a million steps of the interpreter.
-COMPILED = {"docs/collectives.md", "docs/connections.md", "docs/fit.md"}
+COMPILED = {
+    "docs/collectives.md",
+    "docs/connections.md",
+    "docs/fit.md",
+    "docs/rdma-questions.md",
+}
 
 
 def name(page):

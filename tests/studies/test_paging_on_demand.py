@@ -237,3 +237,10 @@ def test_every_cost_of_a_fault_is_stated_with_its_evidence():
     for name in fault_names():
         costs = load_fault_costs(name)
         assert set(costs.costs) == set(costs.origins)
+
+
+def test_a_fault_brings_no_less_than_a_page_unless_it_is_told_to():
+    found = ns.odp("bundled:rsync_transfer", prefetch="none", page_size="2MiB").as_json()
+    assert [one["fault_bytes"] for one in found["on_demand"]] == [None]
+    found = ns.odp("bundled:rsync_transfer", prefetch="none", page_size="64KiB").as_json()
+    assert [one["fault_bytes"] for one in found["on_demand"]] == [1 << 16, None]

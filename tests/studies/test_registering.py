@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import nicscope as ns
 from nicscope.config.registration import load_registration_costs
 from nicscope.errors import NicscopeError
+from nicscope.reports.printing import lines_of
 from nicscope.studies import region_lists
 
 GB = 10**9
@@ -16,6 +17,11 @@ GB = 10**9
 
 def ways(*words, **options):
     return ns.register(*words, **options).as_json()["registrations"]
+
+
+def printed(found):
+    """All that is below the answer, in one line."""
+    return " ".join(" ".join(map(str, lines_of(found.parts(), 120))).split())
 
 
 def test_the_parts_are_counts_times_costs_and_add_up():
@@ -191,3 +197,74 @@ def test_tables_of_regions_are_checked(tmp_path, text, cache, said):
 def test_a_pool_without_addresses_has_no_cache():
     with pytest.raises(NicscopeError, match="--cache is of lines with addresses"):
         ns.register("1GiB", cache="range")
+
+
+def test_joining_a_list_is_told_first_and_named_in_each_row(tmp_path):
+    path = tmp_path / "tensors.csv"
+    path.write_text("\n".join(["address,bytes", *(f"{n << 26:#x},64MiB" for n in range(1000))]))
+
+    gpu = ns.register(regions=path, cache="none,range", page="64K", costs="connectx-gpu")
+    host = ns.register(regions=path, cache="none,range", page="4K")
+
+    # 1,000 calls of 1.9 ms, and 1,024,000 pages of 64 KiB at 0.0194 us, once each.
+    assert gpu.summary()[0] == (
+        "Register what touches or overlaps as one range: 1 region takes 21.8 ms, 1,000 regions "
+        "1.92 s."
+    )
+    assert host.summary()[0].startswith("How regions are joined hardly matters here: 1 region ")
+    assert [one["cache"] for one in gpu.as_json()["registrations"]] == ["none", "range"]
+    assert "cache page" in printed(gpu)
+    assert "cache page" not in printed(ns.register("1GiB"))
+
+
+def test_one_report_of_a_gpu_comes_out_again():
+    # NIXL, issue 1498, from which the costs are: 2.4 s for 1,265 tensors, 17 ms as one range.
+    for regions, seconds in ((1265, 2.4), (1, 0.017)):
+        [one] = ways(51 * GB, regions=regions, page="64K", costs="connectx-gpu")
+        assert one["total_s"][0] == one["total_s"][1] == pytest.approx(seconds, rel=0.02)
+
+
+@given(
+    st.integers(1, 1024),
+    st.integers(1, 1024),
+    st.sampled_from(["no", "yes"]),
+    st.sampled_from(["4K", "2M"]),
+)
+def test_more_threads_never_take_longer_and_more_nics_never_less(nics, threads, at_once, page):
+    def took(nics, threads):
+        [one] = ways("64GiB", page=page, nics=nics, threads=threads, at_once=at_once)
+        assert one["total_s"][0] <= one["total_s"][1]
+        return one["total_s"]
+
+    for end in (0, 1):
+        least = 1 - 1e-12  # of sums in another order
+        assert took(nics, threads)[end] * least <= took(nics, max(1, threads // 2))[end]
+        assert took(max(1, nics // 2), threads)[end] * least <= took(nics, threads)[end]
+
+
+def test_beyond_what_was_measured_the_high_end_gains_nothing_and_that_is_told():
+    at, beyond = (
+        ns.register("64GiB", page="4K", nics=nics, threads=threads, at_once="yes")
+        for nics, threads in ((8, 16), (16, 64))
+    )
+
+    [known], [further] = (one.as_json()["registrations"] for one in (at, beyond))
+    assert known["extrapolated"] == []
+    assert further["extrapolated"] == ["nics", "threads"]
+    for part, low, high in (("touching", 1 / 4, 1), ("pinning", 1 / 4, 1), ("NICs", 1, 2)):
+        assert further["parts_s"][part] == pytest.approx(
+            [known["parts_s"][part][0] * low, known["parts_s"][part][1] * high]
+        )
+    assert "Extrapolated" not in printed(at)
+    told = printed(beyond)
+    assert "Extrapolated: costs are known of up to 8 NICs and 16 threads. Of more," in told
+
+
+def test_lists_that_name_nothing_or_leave_memory_are_refused(tmp_path):
+    path = tmp_path / "tensors.csv"
+    path.write_text("address,bytes\n")
+    with pytest.raises(NicscopeError, match="names no region; give a size a line"):
+        ns.register(regions=path)
+    path.write_text("address,bytes\n0xfffffffffffff000,8K\n")
+    with pytest.raises(NicscopeError, match="ends beyond the last address"):
+        ns.register(regions=path, cache="range")

@@ -33,6 +33,18 @@ Traces = Annotated[
         show_default=False,
     ),
 ]
+OneTrace = Annotated[
+    str,
+    typer.Argument(
+        metavar="TRACE",
+        help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
+        autocompletion=completion.traces,
+        show_default=False,
+    ),
+]
+Registering = Annotated[
+    str, option("NAME|FILE", "What registering costs.", autocompletion=completion.registrations)
+]
 Assignments = Annotated[
     list[str] | None, option("KEY=VALUE", "Set on every design; may be repeated.", "--set")
 ]

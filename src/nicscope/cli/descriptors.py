@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, option
+from nicscope.cli.arguments import AsJson, Explain, OneTrace, option
 
 if TYPE_CHECKING:
     from nicscope.reports.descriptors import ShownDescriptors
@@ -24,15 +22,7 @@ EXAMPLES = (
 
 
 def descriptors(
-    trace: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRACE",
-            help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
-            autocompletion=completion.traces,
-            show_default=False,
-        ),
-    ],
+    trace: OneTrace,
     engine: Annotated[
         str,
         option(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nicscope.cli import completion
-from nicscope.cli.arguments import option
+from nicscope.cli.arguments import OneTrace, option
 from nicscope.library.traces import trace_path
 
 EXAMPLES = (
@@ -24,15 +24,7 @@ MOST_PORT = 65535
 
 
 def explore(
-    trace: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRACE",
-            help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
-            autocompletion=completion.traces,
-            show_default=False,
-        ),
-    ],
+    trace: OneTrace,
     design: Annotated[
         list[str] | None,
         option(

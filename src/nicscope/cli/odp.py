@@ -9,7 +9,7 @@ import typer
 
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, option
+from nicscope.cli.arguments import AsJson, Explain, OneTrace, Registering, option
 
 if TYPE_CHECKING:
     from nicscope.reports.odp import ShownDemand
@@ -23,22 +23,15 @@ EXAMPLES = (
 
 
 def odp(
-    trace: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRACE",
-            help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
-            autocompletion=completion.traces,
-            show_default=False,
-        ),
-    ],
+    trace: OneTrace,
     fault_bytes: Annotated[
-        str,
+        str | None,
         option(
             "BYTES|request,...",
-            "What a fault brings: aligned pieces of so many bytes, or all of its request.",
+            "What a fault brings: aligned pieces of so many bytes, or all of its request; default "
+            "4KiB,64KiB,request, less what is smaller than a page.",
         ),
-    ] = "4KiB,64KiB,request",
+    ] = None,
     prefetch: Annotated[
         str,
         option("none|sync|async,...", "Whether the program advises of pages, and waits for them."),
@@ -52,9 +45,7 @@ def odp(
         bool,
         typer.Option("--untouched", help="Nobody has touched the memory before the NIC does."),
     ] = False,
-    costs: Annotated[
-        str, option("NAME|FILE", "What registering costs.", autocompletion=completion.registrations)
-    ] = "connectx",
+    costs: Registering = "connectx",
     faults: Annotated[
         str, option("NAME|FILE", "What faults cost.", autocompletion=completion.faults)
     ] = "connectx",

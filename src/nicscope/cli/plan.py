@@ -38,7 +38,13 @@ def plan(
         str, option("BYTES", "What must lie in one region: a block of a KV cache.")
     ] = "64KiB",
     page_size: Annotated[
-        str, option("BYTES,...", "Pages that back the pool, and what an entry maps.")
+        str,
+        option(
+            "BYTES,...",
+            "Pages that back the pool, and what an entry maps.",
+            "--page",
+            "--page-size",
+        ),
     ] = "4K,64K,2M,1G",
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, plans.parquet, regions.parquet.")

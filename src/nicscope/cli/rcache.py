@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, option
+from nicscope.cli.arguments import AsJson, Explain, OneTrace, Registering, option
 
 if TYPE_CHECKING:
     from nicscope.reports.rcache import ShownCaches
@@ -23,15 +20,7 @@ EXAMPLES = (
 
 
 def rcache(
-    trace: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRACE",
-            help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
-            autocompletion=completion.traces,
-            show_default=False,
-        ),
-    ],
+    trace: OneTrace,
     policy: Annotated[
         str,
         option(
@@ -50,9 +39,7 @@ def rcache(
         str | None,
         option("BYTES", "Memory that a process may keep registered; default any.", "--bytes"),
     ] = None,
-    costs: Annotated[
-        str, option("NAME|FILE", "What registering costs.", autocompletion=completion.registrations)
-    ] = "connectx",
+    costs: Registering = "connectx",
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json and caches.parquet.")
     ] = None,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, option
+from nicscope.cli.arguments import AsJson, Explain, Registering, option
+from nicscope.errors import StudyError
 
 if TYPE_CHECKING:
     from nicscope.reports.register import ShownRegistrations
@@ -30,8 +30,15 @@ def register(
             metavar="BYTES", help="Of the pool, such as 500GiB or 1TiB.", show_default=False
         ),
     ] = None,
+    bytes_too: Annotated[str | None, option("BYTES", "The same, as an option.", "--bytes")] = None,
     page: Annotated[
-        str, option("BYTES,...", "The host's pages, and what an entry of a NIC maps.")
+        str,
+        option(
+            "BYTES,...",
+            "The host's pages, and what an entry of a NIC maps.",
+            "--page-size",
+            "--page",
+        ),
     ] = "4K,64K,2M,1G",
     regions: Annotated[
         str,
@@ -54,9 +61,7 @@ def register(
         str,
         option("none|exact|range,...", "What a library joins of a file's lines with addresses."),
     ] = "none",
-    costs: Annotated[
-        str, option("NAME|FILE", "What registering costs.", autocompletion=completion.registrations)
-    ] = "connectx",
+    costs: Registering = "connectx",
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json and registrations.parquet.")
     ] = None,
@@ -66,9 +71,12 @@ def register(
     """Show how long registering memory takes at RDMA NICs, by parts, and what shortens it."""
     from nicscope.library.register import register as work_out
 
+    if None not in (byte_count, bytes_too):
+        raise StudyError("BYTES and --bytes are the same; leave one of them out")
+
     def worked_out() -> ShownRegistrations:
         return work_out(
-            byte_count,
+            byte_count or bytes_too,
             page=page,
             regions=regions,
             order=order,

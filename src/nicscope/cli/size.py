@@ -52,7 +52,13 @@ def size(
         float | None, option("US", "Tell the least NIC memory for that cost per lookup.")
     ] = None,
     page_size: Annotated[
-        str | None, option("BYTES,...", "Such as 4KiB,2MiB,1GiB, to be set side by side.")
+        str | None,
+        option(
+            "BYTES,...",
+            "Such as 4KiB,2MiB,1GiB, to be set side by side.",
+            "--page",
+            "--page-size",
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,

@@ -23,6 +23,7 @@ _NUMBERS = {
     "float_parsing": "a number",
     "finite_number": "a number",
 }
+FEW = 3  # commands that have an option, to be named
 _BOUNDS = {
     "greater_than_equal": ("at least", "ge"),
     "greater_than": ("above", "gt"),
@@ -92,9 +93,26 @@ def _no_such_option(name: str, context: Any) -> str:
     if _takes_settings(context.command) and setting in _settings():
         return f"no option {name!r}; a setting of a design is given by --set {setting}=VALUE"
     known = _options(context.command)
+    if elsewhere := _elsewhere(name, context):
+        return f"no option {name!r} of {path!r}; {elsewhere}"
     near = difflib.get_close_matches(name, known, n=1) or _beginning(name, known)
     hint = f"did you mean {near[0]!r}?" if near else f"see '{path} --help'"
     return f"no option {name!r} of '{path}'; {hint}"
+
+
+def _elsewhere(name: str, context: Any) -> str:
+    """Which commands have the option; nothing where none has, or as good as all."""
+    root = context.find_root()
+    found = [path for path, one in _all_commands(root.command_path, root.command) if name in one]
+    named = " and ".join(repr(path) for path in found)
+    return f"{named} {'has' if len(found) == 1 else 'have'} it" if 0 < len(found) <= FEW else ""
+
+
+def _all_commands(path: str, command: Any) -> Iterable[tuple[str, list[str]]]:
+    """Each command below ``command``, and its options."""
+    for name, below in getattr(command, "commands", {}).items():
+        yield f"{path} {name}", _options(below)
+        yield from _all_commands(f"{path} {name}", below)
 
 
 def _needs_or_takes_none(error: Any) -> str:

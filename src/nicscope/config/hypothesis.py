@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.evidence import Origin, only_known, read_origin
+from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import StudyError
 from nicscope.telling import ToldPlainly
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BYTES, ENTRIES = "bytes", "entries"
-_SECTIONS = ("title", "says", "stack", "counter", "cure", "threshold", "off", "sources")
+_SECTIONS = ("title", "says", "stack", "counter", "cure", "threshold", "slows", "off", "sources")
 
 
 class Hypothesis(msgspec.Struct, frozen=True):
@@ -28,7 +28,8 @@ class Hypothesis(msgspec.Struct, frozen=True):
     off_versions: tuple[str, ...]  # of that library
     of: str  # BYTES or ENTRIES of a region
     least: int  # from which on it is slow
-    origin: Origin
+    origin: Origin  # of that
+    slows: Origin  # that what it says slows accesses
     counter: str
     cure: str
 
@@ -78,8 +79,17 @@ def load_hypothesis(name_or_path: str | Path) -> Hypothesis:
         of=of,
         least=least,
         origin=read_origin(threshold, sources, f"{called}: threshold", StudyError),
+        slows=_slows(content, sources, called),
         **words,
     )
+
+
+def _slows(content: Any, sources: dict[str, str], called: str) -> Origin:
+    """Why what a hypothesis says would slow accesses; assumed where it does not tell."""
+    if "slows" not in content:
+        return Origin(Evidence.ASSUMED, f"assumed: {called} does not say why")
+    table = _table(content, "slows", ("evidence", "source"), called)
+    return read_origin(table, sources, f"{called}: slows", StudyError)
 
 
 def _table(content: Any, key: str, known: tuple[str, ...], called: str) -> dict[str, Any]:

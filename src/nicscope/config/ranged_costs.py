@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Known = dict[str, tuple[str, dict[str, Decimal]]]
 US, MS, NS = Decimal(1), Decimal(1000), Decimal("0.001")
 _SECTIONS = ("title", "description", "costs", "not_applicable", "sources")
+_MEASURED = ("nics", "threads", "page", "source")
 _MOST = Decimal(10) ** 12
 
 
@@ -42,6 +43,7 @@ class RangedCosts(msgspec.Struct, frozen=True):
     not_applicable: dict[str, str]
     limits: RegionLimits
     sources: dict[str, str]  # that origins cite
+    measured: dict[str, int] = {}  # how far they were: NICs at once, threads, bytes of a page
 
     def each(self, name: str) -> Span:
         """What one of it costs; nothing where it is not applicable."""
@@ -57,7 +59,7 @@ def load_ranged_costs(
     file and the key that is wrong.
     """
     name, called, content = open_shelf(shelf, name_or_path, PlatformError)
-    sections = (*_SECTIONS, "limits") if limited else _SECTIONS
+    sections = (*_SECTIONS, "limits", "measured") if limited else _SECTIONS
     only_known(content, sections, called, PlatformError)
     sources = read_texts(content, "sources", called, PlatformError)
     absent = read_texts(content, "not_applicable", called, PlatformError)
@@ -84,6 +86,7 @@ def load_ranged_costs(
         not_applicable=absent,
         limits=_limits_of(name_or_path, content, called),
         sources=sources,
+        measured=_measured(content, called),
     )
 
 
@@ -107,6 +110,21 @@ def read_span(units: Mapping[str, Decimal], cell: Any, where: str) -> Span:
         raise PlatformError(f"{where}: value must be a number, or the least and the most of it")
     low, high = (float(Decimal(end) * units[unit]) for end in ends)
     return Span(low, high)
+
+
+def _measured(content: Mapping[str, Any], called: str) -> dict[str, int]:
+    """Up to how many NICs, threads and bytes of a page costs were measured; where it is told."""
+    table = content.get("measured", {})
+    where = f"{called}: measured"
+    if not isinstance(table, dict):
+        raise PlatformError(f"{where} must be a table of {', '.join(_MEASURED)}")
+    only_known(table, _MEASURED, where, PlatformError)
+    read_text(table, "source", "", where, PlatformError)
+    found = {key: value for key, value in table.items() if key != "source"}
+    for key, value in found.items():
+        if type(value) is not int or value < 1:
+            raise PlatformError(f"{where}: {key} must be a whole number from 1, got {value!r}")
+    return found
 
 
 def _limits_of(file: str | Path, content: Mapping[str, Any], called: str) -> RegionLimits:

@@ -67,6 +67,8 @@ def registration_file(costs: RegistrationCosts) -> str:
             f'{name} = {{ value = {value}, unit = "{unit}", '
             f'evidence = "{origin.evidence.value}", source = {_text(origin.source)} }}'
         )
+    if costs.measured:
+        lines += ["", "[measured]", *(f"{key} = {most}" for key, most in costs.measured.items())]
     for section, table in (("not_applicable", costs.not_applicable), ("sources", costs.sources)):
         if table:
             lines += ["", f"[{section}]"]

@@ -52,6 +52,11 @@ def packed(shelf: str, name: str) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
+def _one_of(shelf: str) -> str:
+    """What one file of ``shelf`` is called."""
+    return "hypothesis" if shelf == "hypotheses" else shelf.removesuffix("s")
+
+
 def open_shelf(
     shelf: str, name_or_path: str | Path, error: type[NicscopeError]
 ) -> tuple[str, str, dict[str, Any]]:
@@ -66,13 +71,13 @@ def open_shelf(
         said = _nearest(text, shelf_names(shelf))
         if shelf == "designs" and "," in text and {*text.split(",")} <= {*shelf_names(shelf)}:
             said = f"; name each by itself, as in --design {' --design '.join(text.split(','))}"
-        raise error(f"no {shelf.removesuffix('s')} {text!r}{said}")
+        raise error(f"no {_one_of(shelf)} {text!r}{said}")
     if text == STDIN:
         path, called = text, "standard input"
     elif is_file:
         path, called = text, printable(text)
     else:
-        path, called = str(CATALOG / shelf / f"{text}.toml"), f"{shelf.removesuffix('s')} {text!r}"
+        path, called = str(CATALOG / shelf / f"{text}.toml"), f"{_one_of(shelf)} {text!r}"
     content = _parsed(read_whole(path, MOST_BYTES, error), called, error)
     _check_numbers(content, called, error)
     return "stdin" if text == STDIN else printable(Path(path).stem), called, content

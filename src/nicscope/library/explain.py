@@ -44,7 +44,7 @@ def explain(
 
     cut, named = word("slices", slices) or "1", word("hypothesis", hypothesis) or ""
     library, _, version = stack.partition(":")
-    if not library:
+    if not library or not all(map(str.isdecimal, version.split(".") if version else ())):
         raise StudyError("--stack must be a library and its version, such as ucx:1.19, or verbs")
     byte_count = _bytes("--mr", mr)
     options = {
@@ -82,4 +82,6 @@ def _slice(text: str, byte_count: int) -> int:
     """Bytes of a region: of so many equal ones where there is no unit."""
     if text.isdecimal() and 1 <= int(text) <= byte_count:
         return -(-byte_count // int(text))
-    return _bytes("--slices", "" if text.isdecimal() else text)
+    if text.isdecimal():
+        raise StudyError(f"--slices: must be from 1 to {byte_count} regions, got {text}")
+    return _bytes("--slices", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.config.byte_size import read_bytes
 from nicscope.errors import StudyError, in_one_line
 from nicscope.library.command import command_line, word
 from nicscope.library.progress import progress
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from nicscope.library.traces import TraceLike
     from nicscope.reports.odp import ShownDemand
 
+FAULTS = ("4KiB", "64KiB", "request")  # what a fault brings, of which less than a page is left out
+
 
 @in_one_line
 def odp(
     trace: TraceLike,
     *,
-    fault_bytes: Word = "4KiB,64KiB,request",
+    fault_bytes: Word = None,
     prefetch: Word = "none,sync,async",
     ahead: int = 4,
     resident: Word = "none",
@@ -32,7 +35,8 @@ def odp(
 
     Args:
         trace: a path, ``bundled:NAME``, or a table.
-        fault_bytes: what a fault brings: aligned pieces of so many bytes, or ``"request"``.
+        fault_bytes: what a fault brings: aligned pieces of so many bytes, or ``"request"``; None:
+            4 and 64 KiB, where pages are no larger, and ``"request"``.
         prefetch: ``none``, ``sync`` (the program waits) or ``async``; one or several.
         ahead: requests between an asynchronous advice and the request that it is about.
         resident: memory of a node that may hold such pages: ``"none"`` for any, or bytes; several.
@@ -49,17 +53,20 @@ def odp(
     from nicscope.reports.odp import ShownDemand
     from nicscope.studies.paging_on_demand import Costs, page_bytes, page_on_demand, ways
 
+    page = page_bytes(page_size)
     pieces, hows, kept = (
         word(name, given)
         for name, given in (
-            ("fault_bytes", fault_bytes),
+            (
+                "fault_bytes",
+                fault_bytes or [one for one in FAULTS if page <= (read_bytes(one) or page)],
+            ),
             ("prefetch", prefetch),
             ("resident", resident),
         )
     )
     if pieces is None or hows is None or kept is None:
         raise StudyError("fault_bytes, prefetch and resident: give at least one of each")
-    page = page_bytes(page_size)
     tried = ways(pieces, hows, ahead, kept, page)
     priced = Costs(load_registration_costs(costs), load_fault_costs(faults), page, touched)
     options = {

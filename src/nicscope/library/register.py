@@ -59,7 +59,7 @@ def register(
     from nicscope.studies.registering import pools, register_all
 
     caches = word("cache", cache) or "none"
-    lists = [_regions(byte_count, regions, order, each) for each in caches.split(",")]
+    lists = {each: _regions(byte_count, regions, order, each) for each in caches.split(",")}
     texts = {
         "--page": word("page", page),
         "--nics": word("nics", nics),
@@ -74,7 +74,7 @@ def register(
         [_switch("--at-once", each) for each in _several(texts["--at-once"])],
         [_switch("--touched", each) for each in _several(texts["--touched"])],
     )
-    every = [pool for sizes in lists for pool in pools(sizes, *ways)]
+    every = [pool for each, sizes in lists.items() for pool in pools(sizes, *ways, each)]
     priced = load_registration_costs(costs)
     options = {
         **texts,
@@ -129,6 +129,8 @@ def _regions(
 
     text = read_whole(str(regions), MOST_FILE, StudyError).decode(errors="replace")
     sizes = registered(read_regions(text, str(regions)), cache, str(regions))
+    if not sizes:
+        raise StudyError(f"{regions}: names no region; give a size a line, or bytes and address")
     if order != ORDERS[0]:
         sizes.sort(reverse=order == "descending")
     return sizes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
+from nicscope.reports.wording import byte_size, in_words, listed, of_trace, significant, whole
 from nicscope.studies.descriptors import BOUNDS
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ShownDescriptors(Report):
 
         trace, nic = self.found.trace, self.found.nic
         yield Text(
-            f"{trace['file']}: {in_words(trace['requests'], 'request')}; {nic.name}: {nic.title}",
+            f"{of_trace(trace)}; {nic.name}: {nic.title}",
             style="bold",
         )
         yield Text()

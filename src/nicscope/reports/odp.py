@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 from nicscope.reports.register import spelt_seconds
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import byte_size, evidence_classes, in_words, significant, whole
+from nicscope.reports.wording import (
+    byte_size,
+    evidence_classes,
+    in_words,
+    of_trace,
+    significant,
+    whole,
+)
 from nicscope.studies.paging_on_demand import MOST_TOLD
 
 if TYPE_CHECKING:
@@ -94,7 +101,7 @@ class ShownDemand(Report):
 
         found, ahead = self.found, self.found.ahead
         yield Text(
-            f"{found.trace['file']}: {in_words(found.trace['requests'], 'request')}, "
+            f"{of_trace(found.trace)}, "
             f"{in_words(ahead.pages, 'page')} of {byte_size(found.page)} in "
             f"{in_words(ahead.regions, 'region')}",
             style="bold",

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import byte_size, evidence_classes, in_words, per_hundred, significant
+from nicscope.reports.wording import (
+    byte_size,
+    evidence_classes,
+    in_words,
+    of_trace,
+    per_hundred,
+    significant,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,8 +70,7 @@ class ShownPaths(Report):
 
         found = self.found
         yield Text(
-            f"{found.trace['file']}: {in_words(found.trace['requests'], 'request')}, caches of "
-            f"{in_words(found.walk_cache, 'table')} a level",
+            f"{of_trace(found.trace)}, caches of {in_words(found.walk_cache, 'table')} a level",
             style="bold",
         )
         yield Text()

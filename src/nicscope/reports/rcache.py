@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import byte_size, in_words, significant, whole
+from nicscope.reports.wording import (
+    byte_size,
+    evidence_classes,
+    in_words,
+    of_trace,
+    significant,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +22,11 @@ if TYPE_CHECKING:
     from nicscope.studies.registration_caches import CacheReport, Library, Used
 
 _AS_COLUMNS = {"regions": "kept_regions", "bytes": "kept_bytes"}
+ON_THE_MACHINE = (
+    "On the machine: rdma resource show mr (regions, and their mrlen), once and again; "
+    "UCX_RCACHE_MAX_REGIONS and FI_MR_CACHE_MAX_COUNT set these limits. Whether a buffer that was "
+    "given back and mapped anew is found stale is not in a trace of requests."
+)
 LITTLE = 1.0  # percent of requests that register
 
 
@@ -48,17 +60,17 @@ class ShownCaches(Report):
 
         trace = self.found.trace
         yield Text(
-            f"{trace['file']}: {in_words(trace['requests'], 'request')}, "
-            f"{self.found.processes:,} with a cache each",
+            f"{of_trace(trace)}, {self.found.processes:,} with a cache each",
             style="bold",
         )
         yield Text()
         yield cache_rows(self.found)
         yield Text(
             f"us per request: a lookup and what registering takes, by the costs "
-            f"{self.found.costs!r}.",
+            f"{self.found.costs.name!r} ({evidence_classes(self.found.costs.origins)}).",
             style="dim",
         )
+        yield Text(ON_THE_MACHINE, style="dim")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each cache."""

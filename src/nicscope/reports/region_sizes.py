@@ -25,6 +25,7 @@ class ShownRegionSizes(Report):
         """Which hypotheses say what was seen, and what tells them apart."""
         found = self.found
         explaining = [one for one in found.hypotheses if found.explains(one)]
+        likeliest = found.likeliest()
         if len(found.asked) < 2:
             slow = [one.title for one in found.hypotheses if found.asked[0].predicted(one)]
             told = [f"Slow by {listed(slow)}." if slow else "Fast by all of them."]
@@ -34,6 +35,10 @@ class ShownRegionSizes(Report):
             names = listed([f"{one.title} ({one.name})" for one in explaining])
             verb = "say" if len(explaining) > 1 else "says"
             told = [f"{names[0].upper()}{names[1:]} {verb} that these ways differ."]
+            if likeliest is not None:
+                alone = ", which alone is more than assumed" if len(explaining) > 1 else ""
+                most = f"Most likely it is {likeliest.title} ({likeliest.name}){alone}"
+                told.insert(0, f"{most}. What cures that: {likeliest.cure}.")
         if found.tests and len(explaining) > 1:
             tests = listed([f"{one.told} ({_said(found, one)})" for one in found.tests])
             told.append(f"What tells them apart: {tests}.")
@@ -101,6 +106,7 @@ def hypothesis_rows(found: RegionSizes) -> Rows:
             one.name,
             f"{byte_size(one.least) if one.of == 'bytes' else f'{whole(one.least)} entries'}",
             one.origin.evidence.value,
+            one.slows.evidence.value,
             one.says,
             one.counter,
             one.cure,
@@ -108,11 +114,20 @@ def hypothesis_rows(found: RegionSizes) -> Rows:
         ]
         for one in found.hypotheses
     ]
-    headings = ["hypothesis", "slow from", "evidence", "it says", "look at", "cure", "source"]
+    headings = [
+        "hypothesis",
+        "slow from",
+        "evidence",
+        "that it slows",
+        "it says",
+        "look at",
+        "cure",
+        "source",
+    ]
     return Rows(
         "Hypotheses",
         headings,
         cells,
-        tuple(range(7)),
-        groups=(("", 2), ("", 1), ("", 1), ("", 1), ("", 1)),
+        tuple(range(8)),
+        groups=(("", 3), ("", 1), ("", 1), ("", 1), ("", 1)),
     )

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
+from nicscope.reports.wording import (
+    byte_size,
+    evidence_classes,
+    in_words,
+    listed,
+    significant,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +24,16 @@ if TYPE_CHECKING:
 
 
 LITTLE = 0.001  # seconds
+MATTERS = 0.05  # of the time, that joining regions has to save to be worth telling
+_JOINED = {
+    "none": "each line by itself",
+    "exact": "what is listed twice once",
+    "range": "what touches or overlaps as one range",
+}
+_ON_THE_MACHINE = (
+    "On the machine: the time around ibv_reg_mr; rdma resource show mr (regions, mrlen); "
+    "icm_consumption of devlink's vnic reporter (the tables, in units of 4 KiB)."
+)
 
 
 class ShownRegistrations(Report):
@@ -29,11 +46,14 @@ class ShownRegistrations(Report):
         """What the first way takes, what the shortest does, and where most of the time goes."""
         every = self.found.found
         first, best = every[0], min(every, key=lambda each: each.total.high)
-        told = [f"{_called(first.pool)} takes {spelt_seconds(first.total)}, {_mostly(first)}."]
+        told = [*_worth_joining(every)]
+        told += [f"{_called(first.pool)} takes {spelt_seconds(first.total)}, {_mostly(first)}."]
         if best is not first:
             told.append(
                 f"Shortest is {_differently(best.pool, first.pool)}: {spelt_seconds(best.total)}."
             )
+        if best.pool.touched and not first.pool.touched:
+            told.append("To touch it before takes its own time, where nobody waits for it.")
         beyond = {text: None for one in every for text in one.beyond}
         return [*told, *(f"Beyond a limit: {each}." for each in beyond)]
 
@@ -52,6 +72,13 @@ class ShownRegistrations(Report):
         if self.found.costs.not_applicable:
             absent = [*self.found.costs.not_applicable]
             yield Text(f"Not applicable here: {listed(absent)}.", style="dim")
+        yield Text(
+            f"Costs: {self.found.costs.name!r} ({evidence_classes(self.found.costs.origins)}).",
+            style="dim",
+        )
+        if told := _extrapolated(self.found):
+            yield Text(told, style="dim")
+        yield Text(_ON_THE_MACHINE, style="dim")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each way."""
@@ -62,6 +89,7 @@ class ShownRegistrations(Report):
             pool = each.pool
             row: dict[str, Any] = {
                 "page_size_bytes": pool.page,
+                "registration_cache": pool.cache,
                 "nics": pool.nics,
                 "threads": pool.threads,
                 "nics_at_once": pool.at_once,
@@ -81,10 +109,12 @@ class ShownRegistrations(Report):
 
 def way_rows(found: RegisterReport) -> Rows:
     """A row for each way."""
+    cached = {one.pool.cache for one in found.found} != {"none"}
     return rows_of(
         "Seconds",
         found.found,
         {
+            **({"cache": lambda one: one.pool.cache} if cached else {}),
             "page": lambda one: byte_size(one.pool.page),
             "regions": lambda one: whole(len(one.pool.regions)),
             "NICs": lambda one: f"{one.pool.nics}{' at once' if one.pool.at_once else ''}",
@@ -98,8 +128,8 @@ def way_rows(found: RegisterReport) -> Rows:
             "in all": lambda one: _span(one.total),
             "deregister": lambda one: _span(one.deregister),
         },
-        words=("page", "NICs", "touched"),
-        key=5,
+        words=("page", "NICs", "touched", "cache"),
+        key=5 + cached,
         least=("deregister", "table", "other", "pinning", "touching", "entering"),
     )
 
@@ -150,8 +180,54 @@ def _mostly(one: Registration) -> str:
         "NICs": "entering it into the NICs' tables",
         "backlog": "what is registered already",
     }
-    name = max(one.parts, key=lambda part: one.parts[part].high)
-    return f"most of it for {doing[name]}"
+    most = dict.fromkeys(max(one.parts, key=lambda part: one.parts[part][end]) for end in (0, 1))
+    return f"most of it for {' or '.join(doing[name] for name in most)}"
+
+
+def _worth_joining(every: list[Registration]) -> Iterator[str]:
+    """Whether to register a list line by line or joined, where both were asked for."""
+    caches = list(dict.fromkeys(one.pool.cache for one in every))
+    if len(caches) < 2:
+        return
+    alike = every[0].pool._replace(regions=(), cache="")
+    ways = [one for one in every if one.pool._replace(regions=(), cache="") == alike]
+    worst = max(ways, key=lambda one: one.total.high)
+    best = min(ways, key=lambda one: (one.total.high, len(one.pool.regions)))
+    saves = worst.total.high - best.total.high > MATTERS * worst.total.high
+    much, little = (in_words(len(one.pool.regions), "region") for one in (worst, best))
+    if saves:
+        yield (
+            f"Register {_JOINED[best.pool.cache]}: {little} {_takes(best)} "
+            f"{spelt_seconds(best.total)}, {much} {spelt_seconds(worst.total)}."
+        )
+    else:
+        yield (
+            f"How regions are joined hardly matters here: {little} {_takes(best)} "
+            f"{spelt_seconds(best.total)}, {much} {spelt_seconds(worst.total)}."
+        )
+
+
+def _takes(one: Registration) -> str:
+    return "takes" if len(one.pool.regions) == 1 else "take"
+
+
+def _extrapolated(found: RegisterReport) -> str:
+    """What of the ways is beyond what costs were measured with, in a sentence."""
+    words = {
+        "nics": lambda most: in_words(most, "NIC"),
+        "threads": lambda most: in_words(most, "thread"),
+        "page": lambda most: f"pages of {byte_size(most)}",
+    }
+    named = {key: None for one in found.found for key in one.extrapolated}
+    if not named:
+        return ""
+    those = listed([words[key](found.costs.measured[key]) for key in words if key in named])
+    told = f"Extrapolated: costs are known of up to {those}."
+    if "page" in named:
+        told += " A larger page is taken at the price of such a one."
+    if {"nics", "threads"} & {*named}:
+        told += " Of more, low ends go on in proportion, high ends gain nothing."
+    return told
 
 
 def _differently(pool: Pool, first: Pool) -> str:

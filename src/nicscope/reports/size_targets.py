@@ -27,6 +27,10 @@ COLUMNS = {
     "cliff_entries": "int64",
 }
 NO_CACHE = "none"
+ON_THE_MACHINE = (
+    "On the machine: Level 0 and Level 1 MTT Cache Miss (Neo-Host), l0_mtt_miss and l1_mtt_miss "
+    "(FreeBSD), over lookups; KernelPageSize of /proc/PID/smaps for the pages there really are."
+)
 
 
 class ShownTargets(Report):
@@ -43,6 +47,7 @@ class ShownTargets(Report):
             targets = list(some)
             if several:
                 told.append(f"{name}:")
+            told += _which(targets, _share(self.found))
             for target in targets:
                 told.append(_answer(target, _share(self.found)))
                 if target.cliff is not None:
@@ -72,6 +77,7 @@ class ShownTargets(Report):
             "the start: all misses count; steady: first lookups of a page are left out.",
             style="dim",
         )
+        yield Text(ON_THE_MACHINE, style="dim")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each page size of each trace."""
@@ -151,13 +157,31 @@ def _many(entries: int) -> str:
     return "1 entry" if entries == 1 else f"{whole(entries)} entries"
 
 
+def _miss(entries: int) -> str:
+    return "misses" if entries == 1 else "miss"
+
+
+def _which(targets: list[Target], share: str) -> list[str]:
+    """Which page size needs the fewest entries, where several were asked for."""
+    enough = [one for one in targets if one.entries is not None]
+    if len(targets) < 2 or not enough:
+        return []
+    best = min(enough, key=lambda one: (one.entries or 0, one.page_size))
+    return [
+        f"Pages of {byte_size(best.page_size)} need fewest: {_many(best.entries or 0)} for at most "
+        f"{share} of lookups that miss."
+    ]
+
+
 def _answer(target: Target, share: str) -> str:
     """How many entries do, as a sentence."""
     page, entries, steady = byte_size(target.page_size), target.entries, target.steady_entries
     if entries is not None:
-        return f"In pages of {page} {_many(entries)} miss at most {share} of lookups."
+        return f"In pages of {page} {_many(entries)} {_miss(entries)} at most {share} of lookups."
     first = f"{per_hundred(100 * target.compulsory_share)} % are the first of a page"
-    later = "" if steady is None else f"; of all others {_many(steady)} miss at most {share}"
+    later = (
+        "" if steady is None else f"; of all others {_many(steady)} {_miss(steady)} at most {share}"
+    )
     return f"In pages of {page} no cache misses as few as {share} of lookups: {first}{later}."
 
 
@@ -165,6 +189,6 @@ def _cliff_told(cliff: Cliff, lookups: int) -> str:
     """Where the cliff is, as a sentence."""
     before, after = (_of_lookups(count, lookups) for count in (cliff.misses, cliff.after))
     return (
-        f"There is a cliff: {_many(cliff.entries)} miss {before} of 100 lookups, twice as many "
-        f"{after}."
+        f"There is a cliff: {_many(cliff.entries)} {_miss(cliff.entries)} {before} of 100 lookups, "
+        f"twice as many {after}."
     )

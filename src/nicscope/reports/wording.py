@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,6 +75,11 @@ def listed(words: Sequence[str]) -> str:
     """``words`` in a row, the last after "and"."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def of_trace(trace: Mapping[str, Any]) -> str:
+    """The file of a trace, whatever folder it is in, and its requests."""
+    return f"{Path(trace['file']).name}: {in_words(trace['requests'], 'request')}"
 
 
 def evidence_classes(origins: Mapping[str, Origin]) -> str:

@@ -1,4 +1,7 @@
-"""Numbers as options give them: some with commas between, or LOW..HIGH, which doubles."""
+"""Numbers as options give them: some with commas between, or LOW..HIGH, which doubles.
+
+LOW:HIGH is the same.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ def numbers(option: str, text: str, most: int, other: str = "") -> list[int]:
 
     ``other``: what else may be given, for messages.  Errors: ``StudyError`` naming ``option``.
     """
-    ends = text.split("..")
+    ends = text.split(".." if ".." in text else ":")
     words = ends if len(ends) == 2 else text.split(",")
     for word in words:
         if not word.isdecimal() or not 1 <= int(word) <= most:

@@ -82,6 +82,8 @@ def registered(regions: list[Region], cache: str, called: str) -> list[int]:
         raise StudyError(f"--cache: no {cache!r}{did_you_mean(cache, CACHES)}")
     if cache == "none":
         return [region.byte_count for region in regions]
+    if any((region.address or 0) + region.byte_count > _END for region in regions):
+        raise StudyError(f"{called}: has a region that ends beyond the last address")
     if any(region.address is None for region in regions):
         raise StudyError(f"{called}: has no column address, by which --cache {cache} goes")
     if cache == "exact":

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from nicscope.config.evidence import Evidence
 from nicscope.errors import StudyError
 from nicscope.studies.registering import LARGEST_PAGE, MOST_BYTES, SMALLEST_PAGE
 from nicscope.studies.sources import repeat
@@ -54,6 +55,15 @@ class RegionSizes(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return PAGE / 1000 * (1 / self.slow_gb_s - 1 / self.fast_gb_s)
 
+    def likeliest(self) -> Hypothesis | None:
+        """The one that explains, if it alone rests on more than an assumption."""
+        known = [
+            one
+            for one in self.hypotheses
+            if self.explains(one) and one.slows.evidence is not Evidence.ASSUMED
+        ]
+        return known[0] if len(known) == 1 else None
+
     def explains(self, hypothesis: Hypothesis) -> bool:
         """Whether it says that some of what was asked for is slow, and some is not."""
         return len({setting.predicted(hypothesis) for setting in self.asked}) > 1
@@ -71,12 +81,14 @@ class RegionSizes(msgspec.Struct, frozen=True, kw_only=True):
                     "counter": one.counter,
                     "cure": one.cure,
                     "explains": self.explains(one),
+                    "slows": one.slows.to_json(),
                     **one.origin.to_json(),
                 }
                 for one in self.hypotheses
             ],
             "asked": [self._plain(setting) for setting in self.asked],
             "tests": [self._plain(setting) for setting in self.tests],
+            "likeliest": likeliest.name if (likeliest := self.likeliest()) else None,
             "lost_us_per_4_kib": self.lost_us,
             "repeat": self.repeat,
         }

@@ -3,6 +3,8 @@
 A pool is touched (its pages faulted in and zeroed, unless somebody did), pinned, and entered into a
 table of each NIC: t = regions x region + pages x (fault + zero + pin) + NICs x entries x entry.
 Threads share out what is touched and pinned; NICs are served one after the other, or all at once.
+Of more threads and NICs than costs were measured with, the low ends go on in proportion and the
+high ends gain nothing.
 Where a region takes longer the more is registered already, the order of regions matters.
 """
 
@@ -39,6 +41,7 @@ class Pool(NamedTuple):
     threads: int  # that touch and pin
     at_once: bool  # NICs
     touched: bool  # already
+    cache: str = "none"  # what joined the list that the regions are from
 
     @property
     def byte_count(self) -> int:
@@ -58,6 +61,13 @@ class Registration(NamedTuple):
     parts: dict[str, Span]
     deregister: Span
     beyond: list[str]  # limits that it passes
+    measured: dict[str, int]  # how far costs were, by what of the pool
+
+    @property
+    def extrapolated(self) -> list[str]:
+        """Which of ``nics``, ``threads`` and ``page`` are beyond what costs were measured with."""
+        asked = {"nics": self.pool.nics, "threads": self.pool.threads, "page": self.pool.page}
+        return [key for key, most in self.measured.items() if asked[key] > most]
 
     @property
     def total(self) -> Span:
@@ -75,6 +85,7 @@ class Registration(NamedTuple):
         return {
             "bytes": pool.byte_count,
             "regions": len(pool.regions),
+            "cache": pool.cache,
             "page_bytes": pool.page,
             "pages": pool.pages,
             "nics": pool.nics,
@@ -86,6 +97,7 @@ class Registration(NamedTuple):
             "total_s": list(self.total),
             "deregister_s": list(self.deregister),
             "beyond": self.beyond,
+            "extrapolated": self.extrapolated,
         }
 
 
@@ -100,6 +112,7 @@ class RegisterReport(msgspec.Struct, frozen=True, kw_only=True):
         """All of it as plain values."""
         return {
             "costs": self.costs.name,
+            "evidence": {name: each.to_json() for name, each in self.costs.origins.items()},
             "not_applicable": self.costs.not_applicable,
             "registrations": [each.to_json() for each in self.found],
             "repeat": self.repeat,
@@ -108,18 +121,23 @@ class RegisterReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def register_pool(pool: Pool, costs: RegistrationCosts) -> Registration:
     """What registering ``pool`` takes."""
-    lanes = pool.nics if pool.at_once else 1
+    together = pool.nics if pool.at_once else 1
+    lanes = (together, min(together, costs.measured.get("nics", together)))
+    threads = (pool.threads, min(pool.threads, costs.measured.get("threads", pool.threads)))
     parts = {}
     for name in PARTS:
-        ends = [_seconds(name, pool, costs, end, lanes) for end in (0, 1)]
+        ends = [_seconds(name, pool, costs, end, lanes[end], threads[end]) for end in (0, 1)]
         parts[name] = Span(*ends)
     revoked = [
-        pool.pages * pool.nics / lanes * costs.each("deregister_entry")[end] * US for end in (0, 1)
+        pool.pages * pool.nics / lanes[end] * costs.each("deregister_entry")[end] * US
+        for end in (0, 1)
     ]
-    return Registration(pool, parts, Span(*revoked), _beyond(pool, costs))
+    return Registration(pool, parts, Span(*revoked), _beyond(pool, costs), costs.measured)
 
 
-def _seconds(part: str, pool: Pool, costs: RegistrationCosts, end: int, lanes: int) -> float:
+def _seconds(
+    part: str, pool: Pool, costs: RegistrationCosts, end: int, lanes: int, threads: int
+) -> float:
     def each(name: str) -> float:
         return costs.each(name)[end] * US
 
@@ -127,9 +145,9 @@ def _seconds(part: str, pool: Pool, costs: RegistrationCosts, end: int, lanes: i
         return len(pool.regions) * each("region") * pool.nics / lanes
     if part == "touching":
         touching = pool.pages * each("fault") + pool.byte_count / GIB * each("zero")
-        return 0.0 if pool.touched else touching / pool.threads
+        return 0.0 if pool.touched else touching / threads
     if part == "pinning":
-        return pool.pages * each("pin") / pool.threads
+        return pool.pages * each("pin") / threads
     if part == "NICs":
         return pool.pages * each("entry") * pool.nics / lanes
     before = [0, *itertools.accumulate(pool.regions)][:-1]
@@ -155,6 +173,7 @@ def pools(
     threads: Sequence[int],
     at_once: Sequence[bool],
     touched: Sequence[bool],
+    cache: str = "none",
 ) -> list[Pool]:
     """Every combination, page sizes first.
 
@@ -171,7 +190,7 @@ def pools(
         if any(not 1 <= count <= 1024 for count in counts):
             raise StudyError(f"{name} must be from 1 to 1024, got {[*counts]}")
     return [
-        Pool(tuple(regions), page, many, working, together, there)
+        Pool(tuple(regions), page, many, working, together, there, cache)
         for page, many, there, working, together in itertools.product(
             pages, nics, touched, threads, at_once
         )

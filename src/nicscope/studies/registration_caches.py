@@ -69,7 +69,7 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
     trace: dict[str, Any]
     processes: int
     used: list[Used]
-    costs: str
+    costs: Any  # RegistrationCosts
     repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +77,8 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "trace": self.trace,
             "processes": self.processes,
-            "costs": self.costs,
+            "costs": self.costs.name,
+            "evidence": {name: each.to_json() for name, each in self.costs.origins.items()},
             "libraries": [
                 {
                     **each.library._asdict(),
@@ -154,7 +155,7 @@ def use_caches(
         trace=extent_of(trace, rows, len(nodes)),
         processes=replay.processes,
         used=used,
-        costs=costs.name,
+        costs=costs,
         repeat=repeat(command),
     )
 

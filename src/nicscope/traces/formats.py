@@ -6,6 +6,7 @@ A conversion reads one and writes another.
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +22,10 @@ from nicscope.traces.imported import Choices
 from nicscope.traces.importers.lackey import read_lackey
 from nicscope.traces.importers.mooncake import read_mooncake
 from nicscope.traces.importers.objects import read_libcachesim_csv, read_oracle_general
+from nicscope.traces.importers.served import read_service
 from nicscope.traces.importers.strace import read_strace
 from nicscope.traces.importers.tables import read_csv, read_parquet, read_trace
+from nicscope.traces.importers.token_counts import AZURE, columns_in, read_azure, read_burstgpt
 from nicscope.traces.programs.conversion import (
     PROGRAM_FORMATS,
     program_format,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Imported
+    from nicscope.traces.importers.served import Reader
 
 SNIFFED_BYTES = 1 << 14
 
@@ -60,6 +64,11 @@ class Format(NamedTuple):
     endings: tuple[str, ...]  # of file names, before .zst or .gz
     read: Callable[..., Any]
     writer: Callable[..., Any] | None = None
+    service: Reader | None = None  # of a language model's service: reads what was asked of it
+
+
+def _of_service(name: str, endings: tuple[str, ...], read: Reader) -> Format:
+    return Format(name, endings, partial(read_service, name, read), service=read)
 
 
 FORMATS = {
@@ -76,7 +85,9 @@ FORMATS = {
             read_oracle_general,
             OracleGeneralWriter,
         ),
-        Format("mooncake", (".jsonl",), read_mooncake),
+        _of_service("mooncake", (".jsonl",), read_mooncake),
+        _of_service("azure-llm", (), read_azure),
+        _of_service("burstgpt", (), read_burstgpt),
     )
 }
 
@@ -142,7 +153,11 @@ def _by_content(source: Input) -> str | None:
         return "lackey"
     if _STRACE_LINE.search(text):
         return "strace"
-    if _is_trace_header(text.partition(b"\n")[0]):
+    header = text.partition(b"\n")[0]
+    counted = columns_in(header)
+    if counted is not None:
+        return "azure-llm" if counted is AZURE else "burstgpt"
+    if _is_trace_header(header):
         return "csv"
     by_ending = _by_ending(Path(source.name))
     if by_ending is not None and by_ending.name == "csv":

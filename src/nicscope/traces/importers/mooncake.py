@@ -37,8 +37,12 @@ class _Line(msgspec.Struct):
     hash_ids: list[int]
 
 
-def read_mooncake(source: Input, kv: KvChoices | None, watch: Watch | None = None) -> Served:
+def read_mooncake(
+    source: Input, kv: KvChoices | None, watch: Watch | None = None, *, partial: bool = False
+) -> Served:
     """The requests of a file; ``kv`` may not decide what the file says.
+
+    ``partial``: blocks that are not full count as well, which no engine keeps.
 
     Errors: ``TraceError`` naming the line that is no such request.
     """
@@ -68,7 +72,7 @@ def read_mooncake(source: Input, kv: KvChoices | None, watch: Watch | None = Non
             latest = line.timestamp
             times.append(line.timestamp)
             lines.append(number)
-            ids += line.hash_ids[: line.input_length // BLOCK_TOKENS]
+            ids += line.hash_ids if partial else line.hash_ids[: line.input_length // BLOCK_TOKENS]
             firsts.append(len(ids))
             seen.update(line.hash_ids)
             references += len(line.hash_ids)

@@ -22,6 +22,7 @@ from nicscope.cli.services import (
     Service,
     Slice,
 )
+from nicscope.cli.trace_make import EXAMPLES, make
 from nicscope.cli.usage import Commands
 from nicscope.errors import printable
 from nicscope.library.progress import progress
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="trace",
     cls=Commands,
-    help="Look at request traces and convert them from and to other formats.",
+    help="Look at request traces, make some, and convert them from and to other formats.",
     epilog="Example: [bold]nicscope trace info bundled:redis_server[/bold]",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+app.command(epilog=EXAMPLES)(make)
 
 
 @app.command(

@@ -215,10 +215,10 @@ def convert(
         reading, writing = input_format(opened, from_format), output_format(target, to_format)
         metadata.origin["file"] = printable(Path(source).name)
         batches = reading.read(opened, choices, metadata, watch)
-        return _written(opened.name, reading.name, batches, writing, target, metadata)
+        return write_batches(opened.name, reading.name, batches, writing, target, metadata)
 
 
-def _written(
+def write_batches(
     name: str,
     read_as: str,
     batches: Iterable[Imported],
@@ -226,7 +226,7 @@ def _written(
     target: Path,
     metadata: TraceMetadata,
 ) -> Conversion:
-    """The requests of ``batches``, which come from ``name``, in ``target``."""
+    """Write the requests of ``batches``, which come from ``name``, to ``target``."""
     checker = Checker(name)
     schema: Any = None
     with writing.writer(target, metadata) as writer:  # type: ignore[misc]
@@ -259,7 +259,7 @@ def _convert_folder(
         raise TraceError(f"{target}: would lie among the files that it is made of; name another")
     writing, metadata = output_format(target, to_format), TraceMetadata()
     batches = read_trace(trace, metadata, watch)
-    return _written(shown, "parquet", batches, writing, target, metadata)
+    return write_batches(shown, "parquet", batches, writing, target, metadata)
 
 
 def _convert_program(

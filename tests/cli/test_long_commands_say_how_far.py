@@ -31,6 +31,7 @@ LONG = {
     "apps record-sockets": [],
     "trace info": ["{}"],
     "trace convert": ["{}", "{o}.csv"],
+    "trace make": ["{o}.csv", "--requests", "9"],
     "trace split": ["{}", "{o}"],
     "demo": ["--out", "{o}"],
     "calibrate-platform": [],

@@ -45,6 +45,12 @@ COMMANDS = {
         "mooncake",
         ["trace", "convert", "FILE", "OUT/o.csv", "--json", "--model", "kimi-k2"],
     ),
+    "convert azure": (
+        "azure",
+        ["trace", "convert", "FILE", "OUT/o.csv", "--json", "--model", "kimi-k2"],
+    ),
+    "info mooncake": ("mooncake", ["trace", "info", "FILE", "--json", "--model", "kimi-k2"]),
+    "curve mooncake": ("mooncake", ["curve", "FILE", "--json", "--model", "kimi-k2"]),
     "replay": ("trace", ["replay", "FILE", "--design", "utlb", "--json"]),
     "replay --design": ("design", ["replay", "TRACE", "--design", "FILE", "--json"]),
     "replay --platform": (
@@ -129,6 +135,7 @@ def contents(tmp_path_factory):
         "path costs": (CATALOG / "paths" / "connectx.toml").read_bytes(),
         "faults": (CATALOG / "faults" / "connectx.toml").read_bytes(),
         "mooncake": b'{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n',
+        "azure": b"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,600,1\n",
         "strace": STRACE,
     }
 

@@ -23,6 +23,7 @@ from nicscope.studies.flow import question as flow_question
 from nicscope.studies.latency import question as latency_question
 from nicscope.studies.sizing import question as size_question
 from nicscope.studies.sweep import grid
+from nicscope.traces.making.recipe import sizes_of
 
 SPELT = {  # each group is one size
     4096: (
@@ -130,6 +131,8 @@ READERS = {
         lambda t, _: paging_on_demand.ways("request", "none", 1, t, 4096)[0].resident_bytes,
         1 << 40,
     ),
+    "trace make --size": (lambda t, _: sizes_of(t)[0][0], 1 << 30),
+    "--pool": (lambda t, _: kv_choices("kimi-k2", pool_bytes=t).pool_bytes, 1 << 40),
     "rcache --align": (
         lambda t, _: registration_caches.libraries("page", "none", t)[0].alignment,
         1 << 40,
@@ -143,7 +146,7 @@ OPTIONS = {
     ("replay", "--page-size"): "--set",
     ("size", "--nic-memory"): "size --nic-memory",
     ("size", "--pin-memory"): "size --pin-memory",
-    ("size", "--page-size"): "size --page-size",
+    ("size", "--page"): "size --page-size",
     ("curve", "--page-size"): "curve --page-size",
     ("flow", "--payload"): "flow --payload",
     ("flow", "--max-payload"): "flow --payload",
@@ -152,9 +155,22 @@ OPTIONS = {
     ("flow", "--minpulse-receive"): "an argument",
     ("latency", "--mtu"): "an argument",
     ("trace convert", "--page-size"): "an argument",
-    ("trace convert", "--pool"): "an argument",
+    ("trace convert", "--pool"): "--pool",
     ("trace convert", "--rank-pool"): "an argument",
     ("trace convert", "--slice"): "trace convert --slice",
+    ("trace info", "--page-size"): "an argument",
+    ("trace make", "--page-size"): "an argument",
+    ("trace make", "--pool"): "an argument",
+    ("trace make", "--size"): "trace make --size",
+    ("trace make", "--stride"): "an argument",
+    ("trace info", "--pool"): "--pool",
+    ("trace info", "--slice"): "trace convert --slice",
+    ("replay", "--pool"): "--pool",
+    ("replay", "--slice"): "trace convert --slice",
+    ("curve", "--pool"): "--pool",
+    ("curve", "--slice"): "trace convert --slice",
+    ("size", "--pool"): "--pool",
+    ("size", "--slice"): "trace convert --slice",
     ("register", "--page"): "register --page",
     ("register", "--bytes"): "register --bytes",
     ("calibrate-host", "--memory"): "calibrate-host --memory",

@@ -202,6 +202,21 @@ MOONCAKE = [
 ]
 
 
+AZURE = [
+    b"TIMESTAMP,ContextTokens,GeneratedTokens\n"
+    b"2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n",
+    b"TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
+    b"2024-05-10 00:00:00.009930+00:00,2162,5\r\n2024-05-10 00:00:00.017335+00:00,2399,6",
+]
+BURSTGPT = [
+    b"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+    b"5,ChatGPT,472,18,490,Conversation log\n45,ChatGPT,1087,0,1087,API log\n",
+    b"Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens\n"
+    b"19440110.0,1722ac82,43,GPT-4,906,446,1352\n19440161.5,d5983bf9,2,ChatGPT,36,29,65\n",
+]
+SHARED = ("--model", "kimi-k2", "--block-tokens", "16", "--prefix", "32")
+
+
 def _text(samples):
     def make(random):
         data = mutated(random, samples)
@@ -349,6 +364,8 @@ READERS = {
     "libcachesim-csv": Reader(".csv", _text(LIBCACHESIM), _convert("libcachesim-csv")),
     "oracle-general": Reader(".bin", _text(ORACLE), _convert("oracle-general")),
     "mooncake": Reader(".jsonl", _text(MOONCAKE), _convert("mooncake", "--model", "kimi-k2")),
+    "azure-llm": Reader(".csv", _text(AZURE), _convert("azure-llm", *SHARED)),
+    "burstgpt": Reader(".csv", _text(BURSTGPT), _convert("burstgpt", *SHARED)),
     "program": Reader(".parquet", _from_bytes(programs(), 2000), read_program_file),
     "goal": Reader(".goal", _text(GOAL), read_goal_file),
     "design": Reader(".toml", _made_toml("designs"), _show("designs")),

@@ -43,3 +43,19 @@ def pieces(run, size):
         found.append((at, size))
         at += size
     return [*found, (at, run - at)]
+
+
+def blocks_of(requests, block, prefix, generated):
+    """Names of each request's full blocks, where only the common prefix is anybody else's.
+
+    ``requests``: (tokens brought, tokens generated); ``prefix``: tokens that all begin with.
+    """
+    named = []
+    for number, (brought, made) in enumerate(requests):
+        names = []
+        for place in range((brought + made if generated else brought) // block):
+            end = (place + 1) * block
+            shared = end <= prefix and end <= brought
+            names.append(("all", place) if shared else (number, place))
+        named.append(names)
+    return named

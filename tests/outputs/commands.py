@@ -120,11 +120,15 @@ SMALL_APP = ("fft", "--size", "1K", "--nodes", "2", "--processes", "1")
 def _file(command: str, parameter: str, name: str, *arguments: Any) -> Case:
     """With the options that give the same where the name says nothing."""
     kind = {"csv": "csv", "parquet": "parquet", "bin": "oracle-general"}[name.split(".")[1]]
-    options = ("--to", kind) if command == "trace convert" else ()
+    options = ("--to", kind) if command in ("trace convert", "trace make") else ()
     return Case(command, parameter, name, arguments, options)
 
 
 BY_NAME = [  # whose format is told by it
+    *(
+        _file("trace make", "target", name, OUT, "--requests", "9")
+        for name in ("m.csv", "m.parquet", "m.bin.gz")
+    ),
     *(
         _file("trace convert", "target", name, a_trace, OUT)
         for name in ("t.csv", "t.csv.zst", "u.parquet", "t.bin", "t.bin.gz")

@@ -64,6 +64,7 @@ PRINTING = {
     "sweep": ["sweep", a_trace, "--design", "utlb", "--grid", "entries=4", "--out", "-"],
     "trace convert": ["trace", "convert", a_trace, "-", "--to", "csv"],
     "trace info": ["trace", "info", a_trace],
+    "trace make": ["trace", "make", "-", "--to", "csv", "--requests", "9"],
     "trace split": ["trace", "split", "--help"],  # its folder is new each time
 }
 WRONG = ["replay", a_trace, "--design", "utl"]

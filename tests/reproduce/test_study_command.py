@@ -191,7 +191,7 @@ def unknown_sample(path: Path) -> list[str]:  # noqa: ARG001
         (unreadable, "{path}/b.parquet: "),
         (broken_row, "{path}/b.parquet: row 0 "),
         (twice, "{path}/a.parquet: there is another 'a' already"),
-        (takes_none, "utlb/table6 takes no --trace; those that do are mini/figure5, utlb/figure7"),
+        (takes_none, "utlb/table6 takes no --trace; those that do are mini/figure5, today/t1"),
         (paper_takes_none, "trapeze takes no --trace; those that do are "),
         (unknown_id, "no 'tabel4' in utlb; did you mean 'table4'?"),
         (unknown_sample, "no bundled trace 'redis_servr'; did you mean 'redis_server'?"),

@@ -17,7 +17,7 @@ from nicscope.errors import TraceError
 from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
-from nicscope.traces.kv_layout import ALIGNED, BASE, PAGES, Cutter, KvChoices
+from nicscope.traces.kv_layout import ALIGNED, BASE, Cutter, KvChoices
 from nicscope.traces.kv_pool import place
 from oracle import kv_pool as oracle
 
@@ -33,6 +33,7 @@ PRINTED = {
     "deepseek-v3": 70_272,
     "kimi-k2": 70_272,
 }
+PAGES = 512 // 16  # of a block in each region
 TINY = KvChoices("tiny", token_bytes=256, ranks=1, regions=4)
 
 

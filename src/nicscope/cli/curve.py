@@ -9,6 +9,17 @@ import typer
 
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, Scheduler, Traces, Workers, option
+from nicscope.cli.services import (
+    BlockTokens,
+    Generated,
+    Layout,
+    Model,
+    Pool,
+    PrefixTokens,
+    Ranks,
+    Service,
+    Slice,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.curve import ShownCurves
@@ -18,7 +29,8 @@ EXAMPLES = (
     "[bold]nicscope curve bundled:redis_server[/bold]\n\n"
     "[bold]nicscope curve mine.parquet --ways 1,4 --line 1,8 --entries 64..8192[/bold]\n\n"
     "[bold]nicscope curve mine.parquet --by process --page-size 2MiB --json[/bold]\n\n"
-    "[bold]nicscope curve huge.parquet --sample 0.01 --out results[/bold]"
+    "[bold]nicscope curve huge.parquet --sample 0.01 --out results[/bold]\n\n"
+    "[bold]nicscope curve conversation.jsonl --model llama-3-70b --tp 8 --page-size 2MiB[/bold]"
 )
 
 
@@ -52,15 +64,27 @@ def curve(
     ] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
+    model: Model = None,
+    ranks: Ranks = 1,
+    layout: Layout = "block",
+    pool: Pool = None,
+    slice_bytes: Slice = "64K",
+    block_tokens: BlockTokens = 512,
+    prefix_tokens: PrefixTokens = 0,
+    generated: Generated = False,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
     """Show what every size of translation cache misses: exact, from one pass over the trace."""
     from nicscope.library.curve import curve as measure
 
+    service = Service(
+        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
+    )
+
     def measured() -> ShownCurves:
         return measure(
-            traces,
+            [service.opened(one) for one in traces],
             ways=ways,
             line=line,
             entries=entries,

@@ -21,6 +21,17 @@ from nicscope.cli.arguments import (
     Workers,
     option,
 )
+from nicscope.cli.services import (
+    BlockTokens,
+    Generated,
+    Layout,
+    Model,
+    Pool,
+    PrefixTokens,
+    Ranks,
+    Service,
+    Slice,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.comparison import ReplayReport
@@ -31,7 +42,9 @@ EXAMPLES = (
     "[bold]nicscope replay mine.parquet --design utlb --set entries=1024 --json[/bold]\n\n"
     "[bold]nicscope replay mine.parquet --design utlb --design mini --out results[/bold]\n\n"
     "[bold]nicscope replay kv.parquet --design rnic --registered 200GiB --page-size 2MiB[/bold]\n\n"
-    "[bold]nicscope replay folder --design utlb --workers 8[/bold]"
+    "[bold]nicscope replay folder --design utlb --workers 8[/bold]\n\n"
+    "[bold]nicscope replay conversation.jsonl --model llama-3-70b --tp 8 --design rnic "
+    "--page-size 2MiB[/bold]"
 )
 
 
@@ -78,6 +91,14 @@ def replay(
         str | None,
         option("neohost|freebsd|rdma", "Show RDMA NICs' counts by that tool's names too."),
     ] = None,
+    model: Model = None,
+    ranks: Ranks = 1,
+    layout: Layout = "block",
+    pool: Pool = None,
+    slice_bytes: Slice = "64K",
+    block_tokens: BlockTokens = 512,
+    prefix_tokens: PrefixTokens = 0,
+    generated: Generated = False,
     as_json: AsJson = False,
     explain: Explain = False,
     no_kinds: WithoutKinds = False,
@@ -90,11 +111,15 @@ def replay(
     """Replay a trace through designs: NIC misses, pins, interrupts, time and memory."""
     from nicscope.library.replay import replay as run
 
+    service = Service(
+        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
+    )
+
     def replayed() -> ReplayReport:
         given = {"registered": registered, "page_size": page_size}
         sizes = [f"{name}={text}" for name, text in given.items() if text is not None]
         return run(
-            trace,
+            service.opened(trace),
             design,
             platform,
             kinds=not no_kinds,

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope reproduce utlb/table6 unet_mm --out results[/bold]\n\n"
-    "[bold]nicscope reproduce utlb/table4 --trace traces[/bold]"
+    "[bold]nicscope reproduce utlb/table4 --trace traces[/bold]\n\n"
+    "[bold]nicscope reproduce today --trace FAST25-release/traces[/bold]"
 )
 LISTED = 12  # files
 
@@ -36,7 +37,7 @@ def reproduce(
         option(
             "DIR",
             "Traces for the tables of programs, each file a program, instead of the papers' "
-            "programs; may be repeated.",
+            "programs; for today the public traces that its items are of; may be repeated.",
             "--trace",
         ),
     ] = None,

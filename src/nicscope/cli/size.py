@@ -8,10 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, Traces, option
+from nicscope.cli.services import (
+    BlockTokens,
+    Generated,
+    Layout,
+    Model,
+    Pool,
+    PrefixTokens,
+    Ranks,
+    Service,
+    Slice,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.size import ShownSizes
     from nicscope.reports.size_targets import ShownTargets
+    from nicscope.traces.reader import Trace
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -21,7 +33,8 @@ EXAMPLES = (
     "--platform utlb-prototype --target-us 2.5 --out results[/bold]\n\n"
     "[bold]nicscope size mine.parquet --nic-memory 1M --only page-sizes --page-size 4K,2M,1G"
     "[/bold]\n\n"
-    "[bold]nicscope size mine.parquet --page-size 4K,2M,1G --target-miss 1%[/bold]"
+    "[bold]nicscope size mooncake_conversation.jsonl --model llama-3-70b --tp 8 "
+    "--page 4k,2M,1G --target-miss 1%[/bold]"
 )
 
 
@@ -67,6 +80,14 @@ def size(
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, sizes.parquet and a figure.")
     ] = None,
+    model: Model = None,
+    ranks: Ranks = 1,
+    layout: Layout = "block",
+    pool: Pool = None,
+    slice_bytes: Slice = "64K",
+    block_tokens: BlockTokens = 512,
+    prefix_tokens: PrefixTokens = 0,
+    generated: Generated = False,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
@@ -74,6 +95,13 @@ def size(
     from nicscope.errors import StudyError
     from nicscope.library.size import entries_for
     from nicscope.library.size import size as fit
+
+    service = Service(
+        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
+    )
+
+    def opened() -> list[str | Trace]:
+        return [service.opened(one) for one in traces]
 
     def aimed() -> ShownTargets:
         others = {
@@ -87,7 +115,7 @@ def size(
             if given:
                 raise StudyError(f"{name} is not for --target-miss; leave one of both out")
         assert target_miss is not None
-        return entries_for(traces, target_miss, page_size=page_size, skip=skip)
+        return entries_for(opened(), target_miss, page_size=page_size, skip=skip)
 
     def sized() -> ShownSizes:
         if nic_memory is None:
@@ -95,7 +123,7 @@ def size(
         if skip:
             raise StudyError("--skip goes with --target-miss; give that, or leave it out")
         return fit(
-            traces,
+            opened(),
             nic_memory,
             platform,
             pin_memory=pin_memory,

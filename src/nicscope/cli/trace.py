@@ -10,10 +10,23 @@ import typer
 from nicscope.cli import completion
 from nicscope.cli.answer import print_json, tell
 from nicscope.cli.arguments import AsJson, byte_count, option, output_path, text_beside
+from nicscope.cli.services import (
+    UNSAID,
+    BlockTokens,
+    Generated,
+    Layout,
+    Model,
+    Pool,
+    PrefixTokens,
+    Ranks,
+    Service,
+    Slice,
+)
+from nicscope.cli.trace_make import EXAMPLES, make
 from nicscope.cli.usage import Commands
 from nicscope.errors import printable
 from nicscope.library.progress import progress
-from nicscope.library.traces import trace_path
+from nicscope.library.traces import open_trace, trace_path
 
 if TYPE_CHECKING:
     from nicscope.traces.formats import Conversion
@@ -22,17 +35,20 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="trace",
     cls=Commands,
-    help="Look at request traces and convert them from and to other formats.",
+    help="Look at request traces, make some, and convert them from and to other formats.",
     epilog="Example: [bold]nicscope trace info bundled:redis_server[/bold]",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+app.command(epilog=EXAMPLES)(make)
 
 
 @app.command(
     epilog="Examples:\n\n"
     "[bold]nicscope trace info redis.parquet[/bold]\n\n"
-    "[bold]nicscope trace info bundled:redis_server --json | jq .reuse[/bold]"
+    "[bold]nicscope trace info bundled:redis_server --json | jq .reuse[/bold]\n\n"
+    "[bold]nicscope trace info conversation.jsonl --model llama-3-70b --tp 8 --page-size 2MiB"
+    "[/bold]"
 )
 def info(
     file: Annotated[
@@ -45,6 +61,18 @@ def info(
             show_default=False,
         ),
     ],
+    page_size: Annotated[
+        int | None,
+        option("BYTES", "Of a page to count; left out: the trace's.", parser=byte_count),
+    ] = None,
+    model: Model = None,
+    ranks: Ranks = 1,
+    layout: Layout = "block",
+    pool: Pool = None,
+    slice_bytes: Slice = "64K",
+    block_tokens: BlockTokens = 512,
+    prefix_tokens: PrefixTokens = 0,
+    generated: Generated = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Show what a trace holds: requests, pages, reuse; of a program its operations and waits."""
@@ -56,12 +84,19 @@ def info(
     from nicscope.traces.imported import Choices
     from nicscope.traces.programs.conversion import program_format, read_as_program
     from nicscope.traces.programs.summary import summarize_program
-    from nicscope.traces.reader import trace_of
+    from nicscope.traces.schema import check_page_size
+    from nicscope.traces.straight import any_of
     from nicscope.traces.summary import summarize
 
     path = trace_path(file)
-    if is_folder(path):
-        trace: Trace = open_folder(path)
+    service = Service(
+        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
+    )
+    trace: Trace
+    if service != UNSAID:
+        trace = open_trace(file, **service._asdict())
+    elif is_folder(path):
+        trace = open_folder(path)
     else:
         source = open_bytes(path)
         kind = program_format(source, None)
@@ -70,7 +105,10 @@ def info(
                 program = summarize_program(read_as_program(source, kind, Choices(), watch))
             tell(ShownProgramTrace(program, source.name), [], json)
             return
-        trace = trace_of(source)
+        trace = any_of(source, Choices())
+    if page_size is not None:
+        check_page_size(page_size, "--page-size")
+        trace.metadata.page_size = page_size
     with progress("reading", "rows") as watch:
         summary = summarize(trace, watch)
     tell(ShownSummary(summary, trace.name), [], json)
@@ -82,7 +120,10 @@ def info(
     "[bold]nicscope trace convert run.log run.parquet --from lackey --pid 7[/bold]\n\n"
     "[bold]nicscope trace convert redis.parquet redis.oracleGeneral.zst[/bold]\n\n"
     "[bold]nicscope trace convert allreduce.goal allreduce.program.parquet[/bold]\n\n"
-    "[bold]nicscope trace convert conversation.jsonl kv.parquet --model llama-3-70b --tp 8[/bold]"
+    "[bold]nicscope trace convert conversation.jsonl kv.parquet --model llama-3-70b --tp 8"
+    "[/bold]\n\n"
+    "[bold]nicscope trace convert azure_llm_2023_conv.csv kv.parquet --model llama-3-70b --tp 8 "
+    "--block-tokens 16 --prefix 256[/bold]"
 )
 def convert(
     source: Annotated[
@@ -104,8 +145,8 @@ def convert(
         str | None,
         option(
             "FORMAT",
-            "parquet, csv, strace, lackey, libcachesim-csv, oracle-general, mooncake, program or "
-            "goal; told by the file if left out.",
+            "parquet, csv, strace, lackey, libcachesim-csv, oracle-general, mooncake, azure-llm, "
+            "burstgpt, program or goal; told by the file if left out.",
             "--from",
         ),
     ] = None,
@@ -142,37 +183,18 @@ def convert(
         ),
     ] = 1 << 20,
     ranks_per_node: Annotated[int, option("N", "GOAL: that share a node.", min=1)] = 1,
-    model: Annotated[
-        str | None,
-        option(
-            "NAME|FILE",
-            "Mooncake: the language model whose KV cache the pool keeps, as llama-3-70b.",
-            autocompletion=completion.language_models,
-        ),
-    ] = None,
-    ranks: Annotated[
-        int, option("N", "Mooncake: ranks that share the model's heads.", "--tp", min=1)
-    ] = 1,
-    layout: Annotated[
-        str, option("block|layer", "Mooncake: whether a block's bytes or a layer's are together.")
-    ] = "block",
-    pool: Annotated[
-        int | None,
-        option(
-            "BYTES",
-            "Mooncake: memory of the pool at each rank; left out: room for all.",
-            parser=byte_count,
-        ),
-    ] = None,
-    slice_bytes: Annotated[
-        str,
-        option("BYTES|whole", "Mooncake: a longer run of bytes is cut into these.", "--slice"),
-    ] = "64K",
+    model: Model = None,
+    ranks: Ranks = 1,
+    layout: Layout = "block",
+    pool: Pool = None,
+    slice_bytes: Slice = "64K",
+    block_tokens: BlockTokens = 512,
+    prefix_tokens: PrefixTokens = 0,
+    generated: Generated = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Convert a trace; IN and OUT may be compressed (.zst, .gz)."""
     from nicscope.errors import TraceError, did_you_mean
-    from nicscope.library.kv_cache import kv_choices
     from nicscope.traces.formats import convert as convert_trace
     from nicscope.traces.imported import Choices
     from nicscope.traces.schema import OP_CODES, check_page_size
@@ -183,7 +205,9 @@ def convert(
     for name, value in (("--node", node), ("--pid", pid)):
         if value >= 1 << 31:
             raise TraceError(f"{name} must be less than 2^31, got {value}")
-    kv = None if model is None else kv_choices(model, ranks, layout, pool, slice_bytes)
+    kv = Service(
+        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
+    ).choices()
     choices = Choices(node, pid, op, page_size, renumber, columns, rank_pool, ranks_per_node, kv)
     with text_beside(target, json):
         with progress("converting", "") as watch:
@@ -196,6 +220,7 @@ def convert(
                     "from": done.from_format,
                     "to": done.to_format,
                     "observed": done.metadata.observed,
+                    "assumed": done.metadata.origin.get("assumed", []),
                     "lost": done.lost,
                 }
             )
@@ -228,7 +253,6 @@ def split(
     as_json: AsJson = False,
 ) -> None:
     """Divide a trace among the files of a folder, which is a trace as well."""
-    from nicscope.library.traces import open_trace
     from nicscope.traces.folders.splitting import split as divide
 
     opened = open_trace(trace)
@@ -252,6 +276,8 @@ def _print_conversion(target: Path, done: Conversion) -> None:
     formats = f"{done.from_format} to {done.to_format}"
     what = "operation" if done.are_operations else "request"
     print(f"{printable(str(target))}: {in_words(done.rows, what)} ({formats})")
+    for what in done.metadata.origin.get("assumed", ()) if done.from_format != "parquet" else ():
+        print(f"  assumed: {what}")
     observed = {} if done.from_format == "parquet" else done.metadata.observed
     for name, value in observed.items():
         if isinstance(value, dict):

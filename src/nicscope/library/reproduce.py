@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.errors import in_one_line
+from nicscope.errors import TraceError, in_one_line
 from nicscope.library.command import several
 from nicscope.library.progress import progress
 from nicscope.library.traces import trace_path
@@ -42,14 +42,19 @@ def reproduce(
     from nicscope.reports.reproduction import ShownReproduction
     from nicscope.studies.reproduce import harness
 
-    todo, files = check(wanted, traces=traces, programs=programs)
+    todo, files, public = check(wanted, traces=traces, programs=programs)
     names, given = several(wanted), several(traces)
     with progress("reproducing", "items") as watch:
         count = Count(watch, len(todo.items))
         found = harness.reproduce(
-            names, progress=count, traced=bool(files), kept=kept, programs=programs
+            names,
+            progress=count,
+            traced=bool(given),
+            kept=kept,
+            programs=programs,
+            public=public,
         )
-    if todo.studies:
+    if todo.studies and (files or not given):
         harness.study(found, names, files, telling=progress, kept=kept, programs=programs)
     wording = [*names, *(part for one in given for part in ("--trace", str(one)))]
     if programs != "small":
@@ -62,14 +67,23 @@ def check(
     *,
     traces: str | Path | Sequence[str | Path] | None = None,
     programs: str = "small",
-) -> tuple[Plan, list[Path]]:
-    """What is to do and the files of the traces.  Errors: as ``reproduce``, but nothing is run."""
+) -> tuple[Plan, list[Path], dict[str, Path]]:
+    """What is to do, the files of the traces, and the public ones among them by name.
+
+    Errors: as ``reproduce``, but nothing is run.
+    """
     from nicscope.studies.reproduce import harness
+    from nicscope.studies.reproduce.public_traces import parted
     from nicscope.studies.reproduce.traced.applications import trace_files
 
-    given = several(traces)
-    todo = harness.plan(harness.load_papers(), several(wanted), bool(given), programs)
-    return todo, [file for one in given for file in trace_files(trace_path(str(one)))]
+    given, papers = several(traces), harness.load_papers()
+    todo = harness.plan(papers, several(wanted), bool(given), programs)
+    files = [file for one in given for file in trace_files(trace_path(str(one)))]
+    public, others = parted(files, papers.values())
+    if others and not todo.studies:
+        items = ", ".join("/".join(one) for one in todo.items)
+        raise TraceError(f"{others[0]}: is none of the public traces that {items} are of")
+    return todo, others, public
 
 
 class Count:

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nicscope.errors import StudyError, TraceError, did_you_mean, in_one_line, printable
 from nicscope.inputs import STDIN
-from nicscope.library.command import several
+from nicscope.library.command import command_line, several
+from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Protocol
 
+    from nicscope.traces.kv_layout import KvChoices
     from nicscope.traces.reader import Trace
 
     class Table(Protocol):
@@ -51,27 +54,100 @@ def trace_name(given: str) -> str:
 
 
 @in_one_line
-def open_trace(source: TraceLike) -> Trace:
+def open_trace(
+    source: TraceLike,
+    *,
+    model: str | None = None,
+    ranks: int = 1,
+    layout: str = "block",
+    pool_bytes: str | int | None = None,
+    slice_bytes: str | int = "64K",
+    block_tokens: int = 512,
+    prefix_tokens: int = 0,
+    generated: bool = False,
+) -> Trace:
     """The trace that ``source`` names or is: a path, ``bundled:NAME``, a table, or a trace.
 
     A table is one of Arrow, pandas or Polars; ``-`` is standard input; a path may be a folder of
-    files that are one trace.  Errors: ``TraceError`` if the file is missing, not Parquet, damaged
-    or empty, or a column is not what the schema says.
+    files that are one trace.  What else there is, is for a trace of a language model's service
+    (Mooncake's, Azure's, BurstGPT's), whose requests are made of it as they are read.
+
+    Args:
+        source: what is opened.
+        model: whose KV cache a pool keeps, by name or a TOML file.
+        ranks: that share the model's heads; the trace is one rank's.
+        layout: ``block`` or ``layer``: what of the cache lies together.
+        pool_bytes: memory of the pool at the rank; None: room for all.
+        slice_bytes: a longer run is cut into these; ``whole``: none is cut.
+        block_tokens: of a block, where the file names none.
+        prefix_tokens: that all requests begin with, assumed where the file names no blocks.
+        generated: whether what is generated is kept too, assumed likewise.
+
+    Errors: ``TraceError`` if the file is missing, of another format, damaged or empty, or a column
+    is not what the schema says.
+
     """
+    from nicscope.library.kv_cache import kv_choices
     from nicscope.traces import reader
     from nicscope.traces.folders.members import is_folder
     from nicscope.traces.folders.reading import open_folder
 
-    if isinstance(source, reader.Trace):
-        return source
+    service: dict[str, str | int | bool | None] = {
+        "--tp": ranks if ranks != 1 else None,
+        "--layout": layout if layout != "block" else None,
+        "--pool": pool_bytes,
+        "--slice": slice_bytes if slice_bytes != "64K" else None,
+        "--block-tokens": block_tokens if block_tokens != 512 else None,
+        "--prefix": prefix_tokens or None,
+        "--generated": generated,
+    }
     if isinstance(source, str):
         source = trace_path(source)
+    is_file = isinstance(source, Path) and not is_folder(source)
+    said = [name for name, value in service.items() if value is not None and value is not False]
+    if said and model is None:
+        raise TraceError(f"{said[0]} goes with --model, for a language model's service")
+    if model is not None and not is_file:
+        what = f"{source}: is a folder" if isinstance(source, Path) else "a table is none"
+        raise TraceError(f"{what}; --model is for a file of a language model's service")
+    if isinstance(source, reader.Trace):
+        return source
+    if is_file and model is not None:
+        assert isinstance(source, Path)
+        kv = kv_choices(
+            model,
+            ranks,
+            layout,
+            pool_bytes,
+            str(slice_bytes),
+            block_tokens=block_tokens,
+            prefix_tokens=prefix_tokens,
+            generated=generated,
+        )
+        return _open_service(source, kv, {"--model": model, **service})
     if isinstance(source, Path):
-        return open_folder(source) if is_folder(source) else reader.open_trace(source)
+        return _open_plain(source) if is_file else open_folder(source)
     collect = getattr(source, "collect", None)  # of a lazy frame, as Polars has them
     if collect is not None and not hasattr(source, "__arrow_c_stream__"):
         return reader.open_trace(collect())
     return reader.open_trace(source)
+
+
+def _open_plain(path: Path) -> Trace:
+    from nicscope.traces.imported import Choices
+    from nicscope.traces.straight import open_any
+
+    return open_any(path, Choices())
+
+
+def _open_service(path: Path, kv: KvChoices, options: Mapping[str, Any]) -> Trace:
+    from nicscope.traces.imported import Choices
+    from nicscope.traces.straight import open_any
+
+    with progress("reading", "") as watch:
+        trace = open_any(path, Choices(kv=kv), watch)
+    trace.words = command_line([path], options)[1:]
+    return trace
 
 
 @in_one_line
@@ -93,7 +169,10 @@ def words_of(given: Any) -> list[Any]:
 
     One that was opened is the file that it is of; one that is no file stays as it is.
     """
-    return [path if (path := _file_of(one)) else one for one in several(given)]
+    words: list[Any] = []
+    for one in several(given):
+        words += getattr(one, "words", None) or [_file_of(one) or one]
+    return words
 
 
 def _file_of(given: Any) -> str | Path | None:
@@ -101,6 +180,8 @@ def _file_of(given: Any) -> str | Path | None:
     from nicscope.traces.reader import Trace
 
     if isinstance(given, Trace):
+        if given.words:
+            return given.words[0]
         return given.path if given.is_named_file else None
     return given if isinstance(given, str | Path) else None
 

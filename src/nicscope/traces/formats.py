@@ -6,6 +6,7 @@ A conversion reads one and writes another.
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,8 +22,10 @@ from nicscope.traces.imported import Choices
 from nicscope.traces.importers.lackey import read_lackey
 from nicscope.traces.importers.mooncake import read_mooncake
 from nicscope.traces.importers.objects import read_libcachesim_csv, read_oracle_general
+from nicscope.traces.importers.served import read_service
 from nicscope.traces.importers.strace import read_strace
 from nicscope.traces.importers.tables import read_csv, read_parquet, read_trace
+from nicscope.traces.importers.token_counts import AZURE, columns_in, read_azure, read_burstgpt
 from nicscope.traces.programs.conversion import (
     PROGRAM_FORMATS,
     program_format,
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Imported
+    from nicscope.traces.importers.served import Reader
 
 SNIFFED_BYTES = 1 << 14
 
@@ -60,6 +64,11 @@ class Format(NamedTuple):
     endings: tuple[str, ...]  # of file names, before .zst or .gz
     read: Callable[..., Any]
     writer: Callable[..., Any] | None = None
+    service: Reader | None = None  # of a language model's service: reads what was asked of it
+
+
+def _of_service(name: str, endings: tuple[str, ...], read: Reader) -> Format:
+    return Format(name, endings, partial(read_service, name, read), service=read)
 
 
 FORMATS = {
@@ -76,7 +85,9 @@ FORMATS = {
             read_oracle_general,
             OracleGeneralWriter,
         ),
-        Format("mooncake", (".jsonl",), read_mooncake),
+        _of_service("mooncake", (".jsonl",), read_mooncake),
+        _of_service("azure-llm", (), read_azure),
+        _of_service("burstgpt", (), read_burstgpt),
     )
 }
 
@@ -142,7 +153,11 @@ def _by_content(source: Input) -> str | None:
         return "lackey"
     if _STRACE_LINE.search(text):
         return "strace"
-    if _is_trace_header(text.partition(b"\n")[0]):
+    header = text.partition(b"\n")[0]
+    counted = columns_in(header)
+    if counted is not None:
+        return "azure-llm" if counted is AZURE else "burstgpt"
+    if _is_trace_header(header):
         return "csv"
     by_ending = _by_ending(Path(source.name))
     if by_ending is not None and by_ending.name == "csv":
@@ -200,10 +215,10 @@ def convert(
         reading, writing = input_format(opened, from_format), output_format(target, to_format)
         metadata.origin["file"] = printable(Path(source).name)
         batches = reading.read(opened, choices, metadata, watch)
-        return _written(opened.name, reading.name, batches, writing, target, metadata)
+        return write_batches(opened.name, reading.name, batches, writing, target, metadata)
 
 
-def _written(
+def write_batches(
     name: str,
     read_as: str,
     batches: Iterable[Imported],
@@ -211,7 +226,7 @@ def _written(
     target: Path,
     metadata: TraceMetadata,
 ) -> Conversion:
-    """The requests of ``batches``, which come from ``name``, in ``target``."""
+    """Write the requests of ``batches``, which come from ``name``, to ``target``."""
     checker = Checker(name)
     schema: Any = None
     with writing.writer(target, metadata) as writer:  # type: ignore[misc]
@@ -244,7 +259,7 @@ def _convert_folder(
         raise TraceError(f"{target}: would lie among the files that it is made of; name another")
     writing, metadata = output_format(target, to_format), TraceMetadata()
     batches = read_trace(trace, metadata, watch)
-    return _written(shown, "parquet", batches, writing, target, metadata)
+    return write_batches(shown, "parquet", batches, writing, target, metadata)
 
 
 def _convert_program(

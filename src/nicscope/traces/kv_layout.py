@@ -16,9 +16,8 @@ from nicscope.errors import TraceError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-BLOCK_TOKENS = 512
+BLOCK_TOKENS = 512  # where a trace does not say otherwise
 PAGE_TOKENS = 16
-PAGES = BLOCK_TOKENS // PAGE_TOKENS  # of a block in each region
 BASE = 1 << 40  # address of the first region
 ALIGNED = 1 << 30  # bytes: regions share no page of any size
 LAYOUTS = ("block", "layer")
@@ -34,11 +33,17 @@ class Store(NamedTuple):
     slots: int  # blocks that there is room for
     slice_bytes: int | None  # a longer run is cut into these; None: one request each
     seed: int  # of the order in which pages were handed out
+    block_tokens: int = BLOCK_TOKENS
 
     @property
     def block_bytes(self) -> int:
         """Of a block at the rank."""
-        return self.token_bytes * BLOCK_TOKENS
+        return self.token_bytes * self.block_tokens
+
+    @property
+    def pages(self) -> int:
+        """Of a block in each region, of the layout by layers."""
+        return self.block_tokens // PAGE_TOKENS
 
     @property
     def region_bytes(self) -> int:
@@ -63,13 +68,20 @@ class KvChoices(NamedTuple):
     pool_bytes: int | None = None  # at the rank; None: room for every block
     slice_bytes: int | None = 1 << 16
     seed: int = 0
+    block_tokens: int = BLOCK_TOKENS
+    prefix_tokens: int = 0  # that all requests begin with, of traces that name no blocks
+    generated: bool = False  # is kept too, of such traces
+
+    def guesses(self) -> bool:
+        """Whether it says of blocks what traces that name them say themselves."""
+        return (self.block_tokens, self.prefix_tokens, self.generated) != (BLOCK_TOKENS, 0, False)
 
     @property
     def blocks(self) -> int | None:
         """How many the pool has room for.  Errors: ``TraceError`` if none fits."""
         if self.pool_bytes is None:
             return None
-        block = self.token_bytes * BLOCK_TOKENS
+        block = self.token_bytes * self.block_tokens
         if self.pool_bytes < block:
             raise TraceError(
                 f"a pool of {self.pool_bytes:,} bytes has no room for a block of {self.model}, "
@@ -81,7 +93,13 @@ class KvChoices(NamedTuple):
         """The memory of the pool, as large as it may be, or as ``used`` blocks need."""
         slots = used if self.blocks is None else self.blocks
         return Store(
-            self.layout, self.token_bytes, self.regions, slots, self.slice_bytes, self.seed
+            self.layout,
+            self.token_bytes,
+            self.regions,
+            slots,
+            self.slice_bytes,
+            self.seed,
+            self.block_tokens,
         )
 
     def said(self) -> dict[str, Any]:
@@ -90,6 +108,7 @@ class KvChoices(NamedTuple):
             "model": self.model,
             "ranks": self.ranks,
             "bytes_per_token": self.token_bytes,
+            "block_tokens": self.block_tokens,
             "layout": self.layout,
             "pool_bytes": self.pool_bytes,
             "slice_bytes": self.slice_bytes,
@@ -110,7 +129,7 @@ class Cutter:
                 raise TraceError(
                     f"{store.token_bytes} bytes of a token do not divide by {store.regions} regions"
                 )
-            runs = store.regions * PAGES
+            runs = store.regions * store.pages
         if store.slice_bytes is None and run > _LONGEST:
             raise TraceError(f"a block of {run:,} bytes is too long for one request; give --slice")
         self._store = store
@@ -119,7 +138,9 @@ class Cutter:
         self.requests_of_block = runs * len(self._lengths)
         if store.layout == "layer":
             rng = np.random.default_rng(store.seed)
-            self._pages = rng.permutation(store.slots * PAGES).reshape(store.slots, PAGES)
+            self._pages = rng.permutation(store.slots * store.pages).reshape(
+                store.slots, store.pages
+            )
 
     def requests(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
         """Address and length of each request for the blocks in ``slots``, in order of issue.

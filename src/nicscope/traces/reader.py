@@ -26,7 +26,7 @@ from nicscope.traces.schema import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -38,6 +38,8 @@ DECODERS = 2  # of batches ahead, however many traces are read at once
 
 class Trace:
     """A trace whose columns are there and may be right; rows are checked as they pass."""
+
+    words: Sequence[str | Path] = ()  # of a command line that name it, if its file alone does not
 
     def __init__(self, name: str, rows: int, metadata: TraceMetadata, source: _Source) -> None:
         self.name = name  # fit to be printed

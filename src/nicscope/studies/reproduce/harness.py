@@ -143,13 +143,17 @@ def plan(
         return Plan(items, run, [pair for pair in studies if pair not in run])
     everywhere -= TIMED
     studies = [pair for pair in studies if pair in everywhere]
-    keys = {key for key, _ in studies}
+    of_public = [(key, name) for key, name in chosen if papers[key].items[name].public]
+    everywhere |= {
+        (key, name) for key in papers for name, item in papers[key].items.items() if item.public
+    }
+    keys = {key for key, _ in [*studies, *of_public]}
     for name in wanted:
         key, slash, item = name.partition("/")
         if (slash and (key, item) not in everywhere) or key not in keys:
             known = ", ".join(sorted("/".join(pair) for pair in everywhere))
             raise StudyError(f"{name} takes no --trace; those that do are {known}")
-    return Plan([], studies, [])
+    return Plan(of_public, studies, [])
 
 
 def reproduce(
@@ -160,10 +164,12 @@ def reproduce(
     traced: bool = False,
     kept: Kept | None = None,
     programs: str = SMALL,
+    public: Mapping[str, Path] | None = None,
 ) -> Reproduction:
     """Every check of the items that ``wanted`` names, as ``plan`` reads it; no study is run yet.
 
     ``progress`` hears ``PAPER/ID`` before each experiment.  What ``kept`` has is not run again.
+    ``public``: the public traces that were brought, by name.
     """
     kept = Kept() if kept is None else kept
     papers = load_papers() if papers is None else papers
@@ -173,6 +179,12 @@ def reproduce(
         result.studies.append(Offered(key, name, papers[key].items[name].study or ""))
     for key, name in items:
         item = papers[key].items[name]
+        if item.public and public:
+            progress(f"{key}/{name}")
+            _judge_public(result, papers[key], name, public)
+            continue
+        if item.public and traced and not wanted:
+            continue  # the traces are others', and nobody asked for it by name
         if item.has_expectations():
             progress(f"{key}/{name}")
             found = kept.get(f"{key}/{name}")
@@ -235,12 +247,44 @@ def study(
                 result.baselines[f"{key}/{name}"] = baseline
 
 
-def _check(result: Reproduction, paper: Paper, name: str, outcome: Outcome, known: Known) -> None:
-    """Add verdicts on one outcome, which must answer every expectation and nothing else."""
+def _judge_public(
+    result: Reproduction, paper: Paper, name: str, public: Mapping[str, Path]
+) -> None:
+    """Add verdicts on what comes of the public traces that are there, and say which are not."""
+    from nicscope.studies.reproduce.public_traces import ASKED
+
+    item = paper.items[name]
+    absent = [each for each in item.public if each not in public]
+    outcome = Outcome()
+    for trace in item.public:
+        if trace in public:
+            ASKED[paper.key, name](outcome, trace, public[trace])
+    if len(absent) < len(item.public):
+        _check(result, paper, name, outcome, load_known(paper.key), some=bool(absent))
+    if absent:
+        digests = ", ".join(f"{each} (SHA-256 {paper.traces[each][:16]}...)" for each in absent)
+        result.missing.append(Missing(paper.key, name, f"not among what was given: {digests}"))
+
+
+def _check(
+    result: Reproduction,
+    paper: Paper,
+    name: str,
+    outcome: Outcome,
+    known: Known,
+    some: bool = False,
+) -> None:
+    """Add verdicts on one outcome, which must answer every expectation and nothing else.
+
+    With ``some`` it may leave expectations unanswered.
+    """
     item = paper.items[name]
     expected = {point.quantity: point for point in item.expected_points()}
     statements = {shape.id: shape for shape in item.shapes}
     unmatched = set(expected) ^ set(outcome.values) | set(statements) ^ set(outcome.shapes)
+    if some:
+        expected = {name: one for name, one in expected.items() if name in outcome.values}
+        unmatched -= {one.quantity for one in item.expected_points()}
     if unmatched:
         raise RuntimeError(
             f"{paper.key}/{name}: expectation and experiment differ: {sorted(unmatched)}"

@@ -110,6 +110,7 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: str
     what: str
     missing: str | None = None  # what of it is not reproduced, and why
+    public: list[str] = []  # traces that somebody has to bring for it, as the paper names them
     study: str | None = None  # comes out for any traces; why those give no verdict
     tolerance: Decimal | None = None  # absolute, for a trace of the paper's own program
     baseline: str | None = None  # pencil and paper beside what is predicted, in words
@@ -125,8 +126,8 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [point for group in self.points for point in group.points()]
 
     def has_expectations(self) -> bool:
-        """Whether an experiment must exist for it, or what comes of a study is judged."""
-        return bool(self.points or self.cells or self.shapes)
+        """Whether it is judged with nothing brought: by an experiment, or what comes of a study."""
+        return bool(self.points or self.cells or self.shapes) and not self.public
 
     def predicts(self) -> bool:
         """Whether any number or statement of it is a prediction."""
@@ -140,6 +141,7 @@ class Paper(msgspec.Struct, frozen=True):
     key: str
     title: str
     items: dict[str, Item]
+    traces: dict[str, str] = {}  # that are public: SHA-256 by name
 
 
 def quantity_name(quantity: str, unit: str, **at: object) -> str:
@@ -164,7 +166,7 @@ def load_paper(key: str) -> Paper:
             items[name].expected_points()
         except (msgspec.ValidationError, ValueError) as problem:
             raise StudyError(f"{called}: {name}: {problem}") from problem
-    return Paper(key, header.get("title", key), items)
+    return Paper(key, header.get("title", key), items, header.get("traces", {}))
 
 
 class Outcome:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nicscope.traces.reader import Trace
 
 ENDING = ".parquet"
+ENDINGS = (ENDING, ".jsonl")  # the latter of public traces
 
 
 class Application(NamedTuple):
@@ -41,7 +42,7 @@ def trace_files(given: Path) -> list[Path]:
         names = sorted(given.iterdir())
     except OSError as error:
         raise TraceError(f"{given}: cannot be read: {error.strerror}") from error
-    found = [path for path in names if path.suffix == ENDING and not path.name.startswith(".")]
+    found = [path for path in names if path.suffix in ENDINGS and not path.name.startswith(".")]
     if not found:
         raise TraceError(
             f"{given}: holds no traces (*{ENDING}); convert or record some, or name another folder"

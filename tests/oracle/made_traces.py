@@ -1,0 +1,30 @@
+"""Made traces one request at a time, from the words of the command's help."""
+
+from __future__ import annotations
+
+
+def zipf(many, exponent):
+    """The probability of each rank."""
+    weights = [(rank + 1) ** -exponent for rank in range(many)]
+    whole = sum(weights)
+    return [weight / whole for weight in weights]
+
+
+def strided(requests, size, stride, pool, regions, tenants, nodes, rate):
+    """(time, node, process, region, offset, length) of each request.
+
+    Nodes take turns, then the tenants of each; a tenant goes on from where it was.
+    """
+    region_bytes = pool // regions
+    at = {}  # of a tenant: region and offset that come next
+    rows = []
+    for row in range(requests):
+        node = row % nodes
+        pid = row // nodes % tenants
+        region, offset = at.get((node, pid), (0, 0))
+        rows.append((row * 10**9 // rate, node, pid, region, offset, size))
+        offset += stride
+        if offset + size > region_bytes:
+            region, offset = (region + 1) % regions, 0
+        at[node, pid] = (region, offset)
+    return rows

@@ -1,0 +1,139 @@
+"""A language model's service read as it is: the same requests as converted."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import nicscope as ns
+from nicscope.cli.app import main
+from nicscope.errors import TraceError
+from nicscope.library.kv_cache import kv_choices
+from nicscope.traces.formats import convert
+from nicscope.traces.imported import Choices
+
+LINES = [
+    {"timestamp": 0, "input_length": 1_100, "output_length": 3, "hash_ids": [0, 1, 2]},
+    {"timestamp": 7, "input_length": 1_024, "output_length": 3, "hash_ids": [0, 3]},
+]
+WORDS = ["--model", "kimi-k2", "--tp", "2", "--slice", "1MiB"]
+CHOICES = {"model": "kimi-k2", "ranks": 2, "slice_bytes": "1MiB"}
+
+
+@pytest.fixture
+def service(tmp_path):
+    path = tmp_path / "service.jsonl"
+    path.write_text("\n".join(map(json.dumps, LINES)))
+    return path
+
+
+@pytest.fixture
+def converted(service, tmp_path):
+    path = tmp_path / "converted.parquet"
+    convert(service, path, choices=Choices(kv=kv_choices("kimi-k2", 2, slice_bytes="1MiB")))
+    return path
+
+
+def test_requests_and_regions_are_those_of_the_converted_file(service, converted):
+    straight, whole = ns.open_trace(service, **CHOICES), ns.open_trace(converted)
+
+    for _ in range(2):  # as often as anybody asks
+        for ours, theirs in zip(straight.read(), whole.read(), strict=True):
+            assert (ours == theirs).all()
+            assert ours.dtype == theirs.dtype
+    assert straight.rows == whole.rows > 100
+    assert straight.metadata.regions == whole.metadata.regions
+    assert straight.metadata.observed == whole.metadata.observed
+    small = [batch.length.size for batch in straight.batches(7)]
+    assert sum(small) == straight.rows
+    assert max(small) == 7
+    [(requests, table)] = straight.record_batches()
+    assert table.column("op").to_pylist()[0] == "serve_write"
+    assert (np.asarray(table.column("length")) == requests.length).all()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay", "FILE", "--design", "rnic", "--page-size", "2MiB"],
+        ["curve", "FILE", "--page-size", "64K", "--entries", "16..1024"],
+        ["size", "FILE", "--page", "4k,2M,1G", "--target-miss", "1%"],
+        ["trace", "info", "FILE", "--page-size", "2MiB"],
+    ],
+)
+def test_commands_take_it_with_a_model(service, converted, capsys, words):
+    said = []
+    for path, more in ((service, WORDS), (converted, [])):
+        assert (
+            main([str(path) if word == "FILE" else word for word in words] + [*more, "--json"]) == 0
+        )
+        said.append(json.loads(capsys.readouterr().out))
+
+    def told(one):
+        if isinstance(one, dict):
+            left_out = ("command", "file", "trace", "name", "origin", "traces", "bytes")
+            return {key: told(value) for key, value in one.items() if key not in left_out}
+        return [told(each) for each in one] if isinstance(one, list) else one
+
+    assert told(said[0]) == told(said[1])
+    command = said[0].get("command")
+    if command:
+        assert {"--model", "kimi-k2"} <= {
+            *(command if isinstance(command, list) else command.split())
+        }
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay", "FILE", "--design", "rnic"],
+        ["curve", "FILE"],
+        ["size", "FILE", "--target-miss", "1%"],
+        ["trace", "info", "FILE"],
+        ["descriptors", "FILE"],
+        ["rcache", "FILE"],
+    ],
+)
+def test_without_a_model_one_line_says_what_to_do(service, capsys, words):
+    assert main([str(service) if word == "FILE" else word for word in words]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert "--model llama-3-70b, here or for 'nicscope trace convert'" in said.err
+
+
+def test_what_is_no_service_is_told_what_it_is(tmp_path, capsys):
+    lackey = tmp_path / "run.log"
+    lackey.write_text(" L 1000,8\n S 2000,8\n")
+
+    with pytest.raises(TraceError, match="is not Parquet but lackey; 'nicscope trace convert"):
+        ns.open_trace(lackey)
+    for words in (
+        ["curve", "bundled:redis_server", "--model", "kimi-k2"],
+        ["replay", str(lackey), "--model", "kimi-k2"],
+        ["curve", "bundled:redis_server", "--tp", "2"],
+        ["trace", "convert", str(lackey), str(tmp_path / "o.parquet"), "--prefix", "16"],
+    ):
+        assert main(words) == 2
+        assert "model" in capsys.readouterr().err
+    assert not (tmp_path / "o.parquet").exists()
+
+
+def test_a_service_without_a_full_block_holds_no_requests(tmp_path):
+    path = tmp_path / "short.jsonl"
+    path.write_text(json.dumps(LINES[0] | {"input_length": 5, "hash_ids": [0]}))
+
+    with pytest.raises(TraceError, match=r"holds no requests \(mooncake\)"):
+        ns.open_trace(path, model="kimi-k2")
+
+
+def test_a_pool_may_be_spelt_as_sizes_are(service):
+    trace = ns.open_trace(service, model="kimi-k2", pool_bytes="100MiB", slice_bytes="whole")
+
+    assert trace.metadata.observed["blocks_evicted"] == 1
+    with pytest.raises(TraceError, match="--pool must be bytes"):
+        ns.open_trace(service, model="kimi-k2", pool_bytes="much")
+    with pytest.raises(TraceError, match="no room for a block"):
+        ns.open_trace(service, model="kimi-k2", pool_bytes=1)

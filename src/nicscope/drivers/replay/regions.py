@@ -29,12 +29,13 @@ from nicscope.drivers.replay.schemes.regions import (
 )
 from nicscope.drivers.translation.build import counts_of_book, line_bits_of
 from nicscope.errors import DesignError, TraceError
+from nicscope.kernel.entering import bound
 from nicscope.kernel.records import longer, records
 from nicscope.memory.regions import new_regions, with_room
 from nicscope.traces.registrations import NEEDED_RIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -134,6 +135,8 @@ class _Host:
         self._live, self._gone = new_regions(), new_regions()
         self._given_back = records(0, GIVEN_BACK)
         self._found = np.zeros(2, np.int64)
+        self._caches: Caches | None = None
+        self._forget: Callable[..., None] | None = None
 
     def feed(self, rows: Rows) -> None:
         """Carry out one piece of this node's rows.  Errors: ``TraceError``."""
@@ -144,9 +147,19 @@ class _Host:
         begin = 0
         for given in self._given():
             self._look_up(begin, given.after)
-            forget(self.nic.caches(self._namer), given.number, given.line, given.lines)
+            self._forgetting()(given.number, given.line, given.lines)
             begin = given.after
         self._look_up(begin, int(self._found[0]))
+
+    def _forgetting(self) -> Callable[..., None]:
+        """The kernel that drops what is given back, for the node as it is."""
+        caches = self.nic.caches(self._namer)
+        known = self._caches
+        if known is None or any(one is not other for one, other in zip(caches, known, strict=True)):
+            self._caches = caches
+            self._forget = bound(forget, caches)
+        assert self._forget is not None
+        return self._forget
 
     def _case(self, rows: Rows) -> Case:
         kinds = _KINDS[rows.op]

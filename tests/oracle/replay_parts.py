@@ -26,6 +26,9 @@ COUNTS = (
     "further_ways",
     "dropped",
     "rejected",
+    "rejected_unregistered",
+    "rejected_rights",
+    "rejected_deregistered",
     "bytes_copied",
     "peak_pinned_pages",
     "mtt_l0_hits",
@@ -42,6 +45,7 @@ COUNTS = (
     "regions",
     "mtt_entries",
     "icm_bytes",
+    "entries_invalidated",
 )
 
 

@@ -217,6 +217,7 @@ def convert(
                 {
                     "file": printable(str(target)),
                     "operations" if done.are_operations else "requests": done.rows,
+                    **({"registrations": done.registrations} if done.registrations else {}),
                     "from": done.from_format,
                     "to": done.to_format,
                     "observed": done.metadata.observed,
@@ -259,15 +260,16 @@ def split(
     with progress("splitting", "rows") as watch:
         done = divide(opened, folder, by, files, watch)
     shown = printable(str(folder))
+    what = "row" if opened.registrations else "request"
     if as_json:
-        listed = [{"file": name, "requests": rows} for name, rows in done.files]
-        print_json({"folder": shown, "by": by, "requests": done.rows, "files": listed})
+        listed = [{"file": name, f"{what}s": rows} for name, rows in done.files]
+        print_json({"folder": shown, "by": by, f"{what}s": done.rows, "files": listed})
         return
     from nicscope.reports.wording import in_words
 
-    print(f"{shown}: {in_words(done.rows, 'request')} in {in_words(len(done.files), 'file')}")
+    print(f"{shown}: {in_words(done.rows, what)} in {in_words(len(done.files), 'file')}")
     for name, rows in done.files:
-        print(f"  {name}: {in_words(rows, 'request')}")
+        print(f"  {name}: {in_words(rows, what)}")
 
 
 def _print_conversion(target: Path, done: Conversion) -> None:
@@ -275,7 +277,10 @@ def _print_conversion(target: Path, done: Conversion) -> None:
 
     formats = f"{done.from_format} to {done.to_format}"
     what = "operation" if done.are_operations else "request"
-    print(f"{printable(str(target))}: {in_words(done.rows, what)} ({formats})")
+    found = in_words(done.rows, what)
+    if done.registrations:
+        found += f", {in_words(done.registrations, 'row')} that register or deregister"
+    print(f"{printable(str(target))}: {found} ({formats})")
     for what in done.metadata.origin.get("assumed", ()) if done.from_format != "parquet" else ():
         print(f"  assumed: {what}")
     observed = {} if done.from_format == "parquet" else done.metadata.observed

@@ -9,7 +9,12 @@ from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.summaries import of_replay
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
-from nicscope.reports.translation_levels import counter_rows, level_rows, registered_notes
+from nicscope.reports.translation_levels import (
+    counter_rows,
+    level_rows,
+    registered_notes,
+    registration_notes,
+)
 from nicscope.reports.wording import (
     byte_size,
     in_words,
@@ -295,7 +300,7 @@ class ReplayReport(Report):
         if len(found.priced) == 1 and found.priced[0].cost.components:
             yield Text()
             yield component_rows(found.priced[0])
-        lines = [*notes(found), *registered_notes(found)]
+        lines = [*notes(found), *registered_notes(found), *registration_notes(found)]
         if lines:
             yield Text()
         for line in lines:

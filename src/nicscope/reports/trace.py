@@ -55,6 +55,18 @@ def fact_rows(summary: TraceSummary) -> Rows:
     }
     cells = [
         ["requests", f"{summary.requests:,}"],
+        *(
+            [
+                [
+                    "regions",
+                    f"{summary.registrations:,} registered "
+                    f"({byte_size(summary.registered_bytes)}), "
+                    f"{summary.deregistrations:,} deregistered",
+                ]
+            ]
+            if summary.registrations
+            else []
+        ),
         ["nodes, processes", f"{summary.nodes:,}, {summary.processes:,}"],
         ["bytes moved", f"{summary.bytes:,} ({byte_size(summary.bytes)})"],
         ["pages touched", f"{summary.pages:,} of {byte_size(page_size)} ({footprint})"],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.scheme import Scheme
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import byte_size, whole
+from nicscope.reports.wording import byte_size, in_words, listed, whole
 
 if TYPE_CHECKING:
     from nicscope.studies.nic_counters import Counter
@@ -80,6 +80,45 @@ def registered_notes(comparison: Comparison) -> list[str]:
         if priced.result.design.scheme is Scheme.RNIC:
             size = byte_size(priced.total("icm_bytes") or 0)
             lines.append(f"{priced.name}: the tables take {size} of host memory")
+    return lines
+
+
+# Why a request is no access that a region allows, by what is counted of it.
+_REFUSED = {
+    "rejected_unregistered": "outside of any region",
+    "rejected_rights": "against a region's rights",
+    "rejected_deregistered": "after deregistration",
+}
+
+
+def registration_notes(comparison: Comparison) -> list[str]:
+    """What came of a trace's own registrations, and for which designs they are nothing."""
+    if not comparison.registrations:
+        return []
+    lines, ignoring = [], []
+    for priced in comparison.priced:
+        if priced.result.design.scheme is not Scheme.RNIC:
+            ignoring.append(priced.name)
+            continue
+        counts = {name: count or 0 for name, count in priced.result.total.items()}
+        lines.append(
+            f"{priced.name}: {in_words(counts['pin_calls'], 'region')} registered as the trace "
+            f"says, {whole(counts['unpin_calls'])} deregistered, which emptied "
+            f"{whole(counts['entries_invalidated'])} places of the NIC's caches"
+        )
+        if counts["rejected"]:
+            reasons = (
+                f"{whole(counts[name])} {why}" for name, why in _REFUSED.items() if counts[name]
+            )
+            lines.append(
+                f"{priced.name}: {in_words(counts['rejected'], 'request')} refused for protection: "
+                f"{', '.join(reasons)}"
+            )
+    if ignoring:
+        lines.append(
+            f"{listed(ignoring)}: no regions; what the trace registers "
+            f"({in_words(comparison.registrations, 'row')}) changes nothing there"
+        )
     return lines
 
 

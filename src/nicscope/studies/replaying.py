@@ -22,7 +22,7 @@ from nicscope.studies.workers.tasks import Task
 from nicscope.traces.folders.reading import FolderTrace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from nicscope.config.design import Design
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nicscope.studies.workers.tasks import Workers
     from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests, Rows
 
 # From what a source prints to what we chose ourselves.
 _WEAKENING = (
@@ -101,6 +102,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     priced: list[Priced]
     repeat: dict[str, Any]
     kinds: bool
+    registrations: int = 0  # rows of the trace that register memory or give it back
     tool: Tool | None = None  # under whose names counters are shown too
 
     @property
@@ -198,17 +200,26 @@ def compare(
     NICs' counters are shown as well.
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
-    from nicscope.drivers.replay import grains_for, lowest_addresses, registers_ahead, replay
+    from nicscope.drivers.replay import (
+        follows_registrations,
+        grains_for,
+        lowest_addresses,
+        registers_ahead,
+        replay,
+    )
 
     designs, page_size = [subject.design for subject in subjects], trace.metadata.page_size
+    by_region = follows_registrations(designs, trace.registrations)
     if workers is None:
         done = RowsDone(watch, 0)
         lowest = None
         if registers_ahead(designs):
             lowest = lowest_addresses(done.through(trace, again=True))
         grains = grains_for(done.through(trace, again=True), designs, page_size)
-        batches = done.through(trace, again=True)
-        results = replay(batches, designs, kinds, page_size, grains, lowest)
+        batches: Iterator[Requests | Rows] = (
+            done.through_rows(trace) if by_region else done.through(trace, again=True)
+        )
+        results = replay(batches, designs, kinds, page_size, grains, lowest, by_region)
     else:
         assert isinstance(trace, FolderTrace)
         results = replay_by(workers, trace, designs, kinds, page_size, watch)
@@ -218,6 +229,7 @@ def compare(
     ]
     return Comparison(
         trace=extent_of(trace, trace.rows, len(priced[0].result.nodes)),
+        registrations=trace.registrations,
         priced=priced,
         repeat=repeat(command) | {"overrides": list(overrides)},
         kinds=kinds,
@@ -234,10 +246,12 @@ def replay_by(
     watch: Callable[[int, int], None] | None = None,
 ) -> list[ReplayResult]:
     """As ``nicscope.drivers.replay.replay``, each node by one of ``workers``."""
+    from nicscope.drivers.replay import follows_registrations
     from nicscope.drivers.replay.engine import result_of
 
+    by_region = follows_registrations(designs, trace.registrations)
     tasks = [
-        Task(replay_share, (share, designs, kinds, page_size), share.rows)
+        Task(replay_share, (share, designs, kinds, page_size, by_region), share.rows)
         for share in trace.shares(workers.hands)
     ]
     parts = workers.results(tasks, watch)
@@ -252,14 +266,15 @@ def replay_share(
     designs: Sequence[Design],
     kinds: bool,
     page_size: int,
+    by_region: bool,
     done: Callable[[int], None],
 ) -> list[list[NodeResult]]:
     """What each of ``designs`` makes of each node of ``share``; tells ``done`` of rows."""
     from nicscope.drivers.replay import Replayer, lowest_addresses, registers_ahead
 
     lowest = lowest_addresses(share.batches()) if registers_ahead(designs) else None
-    replayer = Replayer(designs, kinds, page_size, lowest=lowest)
-    for batch in share.batches():
+    replayer = Replayer(designs, kinds, page_size, lowest=lowest, by_region=by_region)
+    for batch in share.batches_of_rows() if by_region else share.batches():
         replayer.feed(batch)
         done(len(batch.length))
     return replayer.node_results()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicscope import __version__
 from nicscope.errors import printable
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests
+    from nicscope.traces.schema import Requests, Rows
+
+Batch = TypeVar("Batch", "Requests", "Rows")
 
 
 class RowsDone:
@@ -27,10 +29,18 @@ class RowsDone:
 
         Of a pass that its reader ends before, the total holds what was read.
         """
-        self._total += trace.rows if again else 0
-        left = trace.rows
+        yield from self._counted(trace.batches(), trace.rows, again=again)
+
+    def through_rows(self, trace: Trace) -> Iterator[Rows]:
+        """As ``through``, again, with what is registered."""
+        yield from self._counted(trace.batches_of_rows(), trace.all_rows, again=True)
+
+    def _counted(self, batches: Iterator[Batch], rows: int, *, again: bool) -> Iterator[Batch]:
+        """``batches`` of so many ``rows``, counted as they pass."""
+        self._total += rows if again else 0
+        left = rows
         try:
-            for batch in trace.batches():
+            for batch in batches:
                 yield batch
                 self._done += len(batch.length)
                 left -= len(batch.length)

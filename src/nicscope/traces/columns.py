@@ -11,7 +11,15 @@ import pyarrow.compute as pc
 
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.kernel.decorators import kernel
-from nicscope.traces.schema import OP_CODES, OP_NAMES, OPTIONAL_COLUMNS, REQUIRED_COLUMNS
+from nicscope.traces.schema import (
+    OP_NAMES,
+    OPTIONAL_COLUMNS,
+    PAGE_SIZE_COLUMN,
+    REQUIRED_COLUMNS,
+    RIGHTS_COLUMN,
+    ROW_CODES,
+    ROW_NAMES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -151,7 +159,13 @@ TYPES: dict[str, Any] = {
     for name, alias in (REQUIRED_COLUMNS | OPTIONAL_COLUMNS).items()
 }
 # What nicscope's own recorder and importers add to a trace, so that it is known in any format.
-FURTHER = {"posted": pa.uint32(), "tid": pa.int32(), "syscall": OP_TYPE}
+FURTHER = {
+    "posted": pa.uint32(),
+    "tid": pa.int32(),
+    "syscall": OP_TYPE,
+    PAGE_SIZE_COLUMN: pa.uint32(),
+    RIGHTS_COLUMN: OP_TYPE,
+}
 UNKNOWN_OP = 255
 # What reading a damaged file may end in, beside Arrow's own errors.
 DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError)
@@ -176,6 +190,16 @@ def is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
+def kind_of(name: str, found: Any, names: Iterable[str]) -> Any:
+    """Arrow's type for the schema's column ``name``, of type ``found``, of columns ``names``.
+
+    Lengths stay wide where a registered region may be longer than a request.
+    """
+    if name == "length" and PAGE_SIZE_COLUMN in names and found.bit_width > 32:
+        return pa.uint64()
+    return TYPES[name]
+
+
 def as_schema(batch: Any, names: Iterable[str], checker: Checker) -> Any:
     """``batch`` with the columns ``names`` in exactly the schema's types; ``op`` stays as it is.
 
@@ -187,26 +211,28 @@ def as_schema(batch: Any, names: Iterable[str], checker: Checker) -> Any:
         if name in REQUIRED_COLUMNS and column.null_count:
             row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
             raise checker.error(row, f"{name} is null; only peer and buffer may be")
-        if name != "op" and column.type != TYPES[name]:
-            batch = batch.set_column(place, name, fitted(column, name, checker))
+        kind = kind_of(name, column.type, batch.schema.names) if name != "op" else None
+        if kind is not None and column.type != kind:
+            batch = batch.set_column(place, name, fitted(column, name, checker, kind))
     return batch
 
 
-def fitted(column: Any, name: str, checker: Checker) -> Any:
-    """``column`` in the type of the schema's column ``name``.
+def fitted(column: Any, name: str, checker: Checker, kind: Any = None) -> Any:
+    """``column`` in the type of the schema's column ``name``, or in that ``kind`` of it.
 
     Errors: ``TraceError`` through ``checker`` for the first value that does not fit it.
     """
-    kind = TYPES[name]
+    kind = TYPES[name] if kind is None else kind
     try:
         return column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise checker.error(*_first_unfit(column.to_pylist(), name)) from None
+        raise checker.error(*_first_unfit(column.to_pylist(), name, kind)) from None
 
 
-def _first_unfit(values: list[Any], name: str) -> tuple[int, str]:
+def _first_unfit(values: list[Any], name: str, kind: Any = None) -> tuple[int, str]:
     """Row of the first of ``values`` that the schema's column ``name`` cannot hold, and why."""
-    info = np.iinfo(TYPES[name].to_pandas_dtype())
+    kind = TYPES[name] if kind is None else kind
+    info = np.iinfo(kind.to_pandas_dtype())
     low, high = int(info.min), int(info.max)
     for row, value in enumerate(values):
         if value is None:
@@ -214,12 +240,14 @@ def _first_unfit(values: list[Any], name: str) -> tuple[int, str]:
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer):
             return row, f"{name} is {value!r}; must be a whole number"
         if value != value or not low <= value <= high or value != int(value):
-            return row, f"{name} is {value}; must be from {low} to {high} ({TYPES[name]})"
-    return 0, f"{name} cannot be read as {TYPES[name]}"
+            return row, f"{name} is {value}; must be from {low} to {high} ({kind})"
+    return 0, f"{name} cannot be read as {kind}"
 
 
-def array_of(column: Any, name: str, checker: Checker) -> Any:
+def array_of(column: Any, name: str, checker: Checker, names: Iterable[str] = ()) -> Any:
     """A sequence, NumPy or Arrow array as an Arrow array of the schema's column ``name``.
+
+    ``names`` are those of all columns.
 
     Errors: ``TraceError`` through ``checker`` for the first value that does not fit it.
     """
@@ -231,7 +259,7 @@ def array_of(column: Any, name: str, checker: Checker) -> Any:
         return column.cast(TYPES[name])
     if not may_hold(column.type, name):
         raise checker.error(0, f"{name} is {column[0].as_py()!r}; must be a whole number")
-    return fitted(column, name, checker)
+    return fitted(column, name, checker, kind_of(name, column.type, names))
 
 
 def _array(column: Any, name: str, checker: Checker) -> Any:
@@ -256,7 +284,7 @@ def op_codes(column: Any, checker: Checker) -> NDArray[np.uint8]:
         column = column.dictionary_encode()
     # As bytes: what a file says is text need not be.
     names = column.dictionary.cast(pa.large_binary()).to_pylist()
-    known = {name.encode(): code for name, code in OP_CODES.items()}
+    known = {name.encode(): code for name, code in ROW_CODES.items()}
     codes = np.array([known.get(name, UNKNOWN_OP) for name in names], np.uint8)
     places: NDArray[Any] = column.indices.to_numpy()
     beyond = np.flatnonzero((places < 0) | (places >= codes.size))
@@ -267,21 +295,22 @@ def op_codes(column: Any, checker: Checker) -> NDArray[np.uint8]:
     if UNKNOWN_OP in codes and (unknown := np.flatnonzero(of_rows == UNKNOWN_OP)).size:
         row = int(unknown[0])
         name = (names[places[row]] or b"").decode(errors="backslashreplace")
-        raise checker.error(row, f"unknown op {name!r}{did_you_mean(name, OP_CODES)}")
+        raise checker.error(row, f"unknown op {name!r}{did_you_mean(name, ROW_CODES)}")
     return of_rows
 
 
-def op_column(codes: NDArray[Any]) -> Any:
-    """Codes of ``Op`` as the dictionary column that trace files hold."""
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(OP_NAMES))
+def op_column(codes: NDArray[Any], names: Iterable[str] = ()) -> Any:
+    """Codes of rows as the dictionary column that a trace with columns ``names`` holds."""
+    known = ROW_NAMES if PAGE_SIZE_COLUMN in names else OP_NAMES
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(known))
 
 
 def op_array(column: Any) -> Any:
     """``column`` of names or codes as an Arrow array; unknown names stay to be reported."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-        if column.size and not 0 <= column.min() <= column.max() < len(OP_NAMES):
+        if column.size and not 0 <= column.min() <= column.max() < len(ROW_NAMES):
             raise ValueError("op holds a code that is none of Op's")
-        return op_column(column)
+        return op_column(column, (PAGE_SIZE_COLUMN,))
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.Array):

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from nicscope.errors import TraceError, did_you_mean, printable
 from nicscope.outputs.file import format_to_write, named_format
 from nicscope.traces.columns import Checker
@@ -35,7 +37,12 @@ from nicscope.traces.programs.conversion import (
 )
 from nicscope.traces.programs.requests import request_metadata, requests_of_program
 from nicscope.traces.reader import requests_of
-from nicscope.traces.schema import REQUIRED_COLUMNS, TraceMetadata, check_page_size
+from nicscope.traces.schema import (
+    FIRST_REGISTRATION,
+    REQUIRED_COLUMNS,
+    TraceMetadata,
+    check_page_size,
+)
 from nicscope.traces.whole import WRITTEN
 from nicscope.traces.writer import TraceWriter, batch_of
 
@@ -183,6 +190,7 @@ class Conversion(NamedTuple):
     metadata: TraceMetadata
     lost: list[str]  # what the input had and the output's format has no place for
     are_operations: bool = False  # what is counted, rather than requests
+    registrations: int = 0  # rows beside the requests
 
 
 def convert(
@@ -229,6 +237,7 @@ def write_batches(
     """Write the requests of ``batches``, which come from ``name``, to ``target``."""
     checker = Checker(name)
     schema: Any = None
+    registrations = 0
     with writing.writer(target, metadata) as writer:  # type: ignore[misc]
         for columns, place in batches:
             checker.place = place
@@ -236,11 +245,19 @@ def write_batches(
             schema = schema or batch.schema
             requests = requests_of(batch, checker)
             checker.check(requests)
+            registrations += int(np.count_nonzero(requests.op >= FIRST_REGISTRATION))
             if requests.length.size:
                 writer.append(requests, batch)
         if not checker.rows:
             raise TraceError(f"{name}: holds no requests ({read_as})")
-    return Conversion(checker.rows, read_as, writing.name, metadata, writer.lost)
+    return Conversion(
+        checker.rows - registrations,
+        read_as,
+        writing.name,
+        metadata,
+        writer.lost,
+        registrations=registrations,
+    )
 
 
 def _convert_folder(

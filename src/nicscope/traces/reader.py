@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,12 +16,23 @@ from nicscope.traces.columns import DAMAGE, TYPES, Checker, as_schema, may_hold,
 from nicscope.traces.files import MAGIC, first_line, open_bytes
 from nicscope.traces.parquet import ParquetRows
 from nicscope.traces.programs.schema import is_program
+from nicscope.traces.registrations import (
+    check_registrations,
+    lengths_of,
+    may_register,
+    only_requests,
+    rows_of,
+)
 from nicscope.traces.schema import (
     FIRST_RECEIVE,
+    FIRST_REGISTRATION,
     METADATA_KEY,
     OPTIONAL_COLUMNS,
+    PAGE_SIZE_COLUMN,
     REQUIRED_COLUMNS,
+    RIGHTS_COLUMN,
     Requests,
+    Rows,
     TraceMetadata,
 )
 
@@ -43,9 +54,29 @@ class Trace:
 
     def __init__(self, name: str, rows: int, metadata: TraceMetadata, source: _Source) -> None:
         self.name = name  # fit to be printed
-        self.rows = rows
+        self.all_rows = rows  # requests and registrations
         self.metadata = metadata
         self._source = source
+
+    @property
+    def rows(self) -> int:
+        """How many of them are requests."""
+        return self.all_rows - self.registrations
+
+    @cached_property
+    def registrations(self) -> int:
+        """How many of them register memory or give it back.
+
+        Of a trace that may have such rows operations are read for it.  Errors: ``TraceError``.
+        """
+        if not may_register(self.column_names):
+            return 0
+        checker, found = Checker(self.name), 0
+        for batch in _read_ahead(self._source.record_batches(["op"], BATCH_ROWS), checker):
+            codes = op_codes(batch.column("op"), checker)
+            found += int(np.count_nonzero(codes >= FIRST_REGISTRATION))
+            checker.rows += len(codes)
+        return found
 
     @property
     def arrow_schema(self) -> Any:
@@ -77,12 +108,27 @@ class Trace:
 
         Errors: ``TraceError`` at the first row that the schema does not allow.
         """
+        for requests, _ in self._checked(self._needed(), max_rows):
+            requests = only_requests(requests) if self.registrations else requests
+            if len(requests.op):
+                yield requests
+
+    def batches_of_rows(self, max_rows: int = BATCH_ROWS) -> Iterator[Rows]:
+        """All requests and registrations in their order; errors: as ``batches``."""
+        checker = Checker(self.name)
+        for requests, batch in self._checked(self._needed(), max_rows):
+            yield rows_of(requests, batch, checker)
+            checker.rows += len(requests.op)
+
+    def _needed(self) -> list[str]:
+        """Columns to be read for requests, and for what is registered."""
         # What may be null is not used, and looked at only if it has to be made to fit.
         schema = self._source.schema
         found = [name for name in OPTIONAL_COLUMNS if name in schema.names]
-        unfit = [name for name in found if schema.field(name).type != TYPES[name]]
-        for requests, _ in self._checked([*REQUIRED_COLUMNS, *unfit], max_rows):
-            yield requests
+        needed = [name for name in found if schema.field(name).type != TYPES[name]]
+        if self.registrations:
+            needed += [n for n in (PAGE_SIZE_COLUMN, RIGHTS_COLUMN) if n in schema.names]
+        return [*REQUIRED_COLUMNS, *needed]
 
     def record_batches(self, max_rows: int = BATCH_ROWS) -> Iterator[tuple[Requests, Any]]:
         """As ``batches``, each with the Arrow record batch of every column that it came from.
@@ -106,13 +152,13 @@ class Trace:
                 _check_whole(batch, checker)
             known = as_schema(batch, [name for name in TYPES if name in columns], checker)
             requests = requests_of(known, checker)
-            if checker.rows + len(requests.length) > self.rows:
+            if checker.rows + len(requests.length) > self.all_rows:
                 break
             checker.check(requests)
             yield requests, known
-        if checker.rows != self.rows:
+        if checker.rows != self.all_rows:
             raise TraceError(
-                f"{self.name}: damaged: it says that it has {self.rows:,} rows and has others; "
+                f"{self.name}: damaged: it says that it has {self.all_rows:,} rows and has others; "
                 "record or copy it again"
             )
 
@@ -203,9 +249,16 @@ def open_trace(source: Path | str | Any) -> Trace:
     Errors: ``TraceError`` if the file is missing, unreadable, not Parquet, truncated, damaged or
     empty, or if a column is missing or cannot be what the schema says.
     """
-    if not isinstance(source, Path | str):
-        return _trace_of_table(source)
-    return trace_of(open_bytes(source))
+    is_file = isinstance(source, Path | str)
+    trace = trace_of(open_bytes(source)) if is_file else _trace_of_table(source)
+    check_requests(trace)
+    return trace
+
+
+def check_requests(trace: Trace) -> None:
+    """Return if ``trace`` has requests; errors: ``TraceError``."""
+    if trace.rows == 0:
+        raise TraceError(f"{trace.name}: only registers memory; record or convert its requests too")
 
 
 def trace_of(source: Input) -> Trace:
@@ -244,18 +297,22 @@ def requests_of(batch: Any, checker: Checker) -> Requests:
     """The required columns of an Arrow record batch as NumPy arrays, without copies if possible.
 
     The batch has the schema's types.  Errors: ``TraceError`` through ``checker`` for an unknown
-    operation.
+    operation, or a registration that cannot be believed.
     """
     codes = op_codes(batch.column("op"), checker)
-    return Requests(
+    length = batch.column("length")
+    is_wide = length.type != TYPES["length"]
+    requests = Requests(
         time_ns=_values(batch.column("time_ns")),
         node=_values(batch.column("node")),
         pid=_values(batch.column("pid")),
-        receive=(codes >= FIRST_RECEIVE).view(np.uint8),
+        receive=((codes >= FIRST_RECEIVE) & (codes < FIRST_REGISTRATION)).view(np.uint8),
         op=codes,
         address=_values(batch.column("address")),
-        length=_values(batch.column("length")),
+        length=lengths_of(length, codes, checker) if is_wide else _values(length),
     )
+    check_registrations(requests, batch, checker)
+    return requests
 
 
 def _values(column: Any) -> NDArray[Any]:

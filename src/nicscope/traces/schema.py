@@ -38,6 +38,19 @@ FIRST_RECEIVE = Op.RECV
 OP_NAMES: tuple[str, ...] = tuple(op.name.lower() for op in Op)
 OP_CODES: dict[str, int] = {op.name.lower(): int(op) for op in Op}
 
+
+class Registration(enum.IntEnum):
+    """What a row does that is no request; the code that stands for it in the column ``op``."""
+
+    REGISTER = 6
+    DEREGISTER = 7
+
+
+FIRST_REGISTRATION = Registration.REGISTER
+# Of every kind of row that a trace may have, by their codes.
+ROW_NAMES: tuple[str, ...] = (*OP_NAMES, *(kind.name.lower() for kind in Registration))
+ROW_CODES: dict[str, int] = {name: code for code, name in enumerate(ROW_NAMES)}
+
 # Arrow's names of the column types; ``op`` is read from any kind of string.
 REQUIRED_COLUMNS: dict[str, str] = {
     "time_ns": "int64",
@@ -48,6 +61,8 @@ REQUIRED_COLUMNS: dict[str, str] = {
     "length": "uint32",
 }
 OPTIONAL_COLUMNS: dict[str, str] = {"peer": "int32", "buffer": "int32"}
+# Of a trace that says what is registered when; a trace without the first of them does not.
+PAGE_SIZE_COLUMN, RIGHTS_COLUMN = "page_size", "rights"
 
 
 class Requests(NamedTuple):
@@ -63,6 +78,21 @@ class Requests(NamedTuple):
     op: NDArray[np.uint8]  # codes of Op
     address: NDArray[np.uint64]
     length: NDArray[np.uint32]  # bytes, at least 1
+
+
+class Rows(NamedTuple):
+    """A batch of requests and registrations, in the order of issue; the first columns as above."""
+
+    time_ns: NDArray[np.int64]
+    node: NDArray[np.int32]
+    pid: NDArray[np.int32]
+    receive: NDArray[np.uint8]  # 0 of a registration
+    op: NDArray[np.uint8]  # codes of Op and of Registration
+    address: NDArray[np.uint64]
+    length: NDArray[np.uint32]  # of a registration 0xFFFFFFFF where it is more
+    region_bytes: NDArray[np.uint64]  # the length, whatever it is
+    page_size: NDArray[np.int64]  # of a registration; 0: not said
+    rights: NDArray[np.uint8]  # bits of ``RIGHTS``; of a registration that says none, all
 
 
 class TraceMetadata(msgspec.Struct, kw_only=True):

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.traces.numbering import Numbering, lookups_of
-from nicscope.traces.schema import OP_NAMES, TraceMetadata
+from nicscope.traces.registrations import requests_in
+from nicscope.traces.schema import OP_NAMES, Registration, TraceMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from nicscope.traces.files import Watch
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests
+    from nicscope.traces.schema import Requests, Rows
 
 SIZE_CLASSES = 32  # lengths are 32 bits wide: class k holds 2^k to 2^(k+1) - 1 bytes
 
@@ -35,6 +36,9 @@ class TraceSummary:
     last_time_ns: int | None = None
     lowest_address: int | None = None
     highest_address: int | None = None  # the last byte touched
+    registrations: int = 0  # rows that register a region
+    deregistrations: int = 0
+    registered_bytes: int = 0  # of all that were registered, each as often as it was
     requests_per_op: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OP_NAMES, 0))
     bytes_per_op: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OP_NAMES, 0))
     requests_per_size_class: list[int] = field(default_factory=lambda: [0] * SIZE_CLASSES)
@@ -120,7 +124,26 @@ def summarize(trace: Trace, watch: Watch | None = None) -> TraceSummary:
 
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
-    return summarize_batches(trace.batches(), trace.metadata, trace.rows, watch)
+    if not trace.registrations:
+        return summarize_batches(trace.batches(), trace.metadata, trace.rows, watch)
+    counted = TraceSummary(trace.metadata)
+    batches = _requests_beside(trace.batches_of_rows(), counted)
+    summary = summarize_batches(batches, trace.metadata, trace.rows, watch)
+    for name in ("registrations", "deregistrations", "registered_bytes"):
+        setattr(summary, name, getattr(counted, name))
+    return summary
+
+
+def _requests_beside(batches: Iterable[Rows], summary: TraceSummary) -> Iterator[Requests]:
+    """The requests of ``batches``, whose registrations ``summary`` counts."""
+    for rows in batches:
+        is_new = rows.op == Registration.REGISTER
+        summary.registrations += int(np.count_nonzero(is_new))
+        summary.deregistrations += int(np.count_nonzero(rows.op == Registration.DEREGISTER))
+        summary.registered_bytes += sum(rows.region_bytes[is_new].tolist())
+        requests = requests_in(rows)
+        if len(requests.op):
+            yield requests
 
 
 def summarize_batches(

@@ -64,7 +64,7 @@ class TraceWriter(WholeWriter):
     def append(self, requests: Requests, batch: Any) -> None:
         """Append requests that are checked already, with the Arrow batch that they came from."""
         # One dictionary for the whole file, whatever names each batch happened to hold.
-        op = op_column(requests.op)
+        op = op_column(requests.op, batch.schema.names)
         batch = batch.set_column(batch.schema.get_field_index("op"), "op", op)
         if self._schema is None:
             self._schema = batch.schema.remove_metadata()
@@ -110,7 +110,7 @@ def batch_of(columns: Any, checker: Checker, schema: Any = None) -> Any:
     arrays = {"op": op_array(columns["op"])}
     for name, kind in TYPES.items():
         if name in columns and name != "op":
-            arrays[name] = array_of(columns[name], name, checker)
+            arrays[name] = array_of(columns[name], name, checker, columns)
         elif name not in columns:
             arrays[name] = pa.nulls(len(arrays["op"]), kind)
     for name, column in columns.items():

@@ -2,6 +2,7 @@
 
 from nicscope.drivers.replay.engine import Replayer, ReplayResult, grains_for, replay
 from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
+from nicscope.drivers.replay.regions import follows_registrations
 from nicscope.nic.translate.counts import COUNT_NAMES, KIND_NAMES
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "KIND_NAMES",
     "ReplayResult",
     "Replayer",
+    "follows_registrations",
     "grains_for",
     "lowest_addresses",
     "registers_ahead",

@@ -15,7 +15,9 @@ from nicscope.drivers.replay.naming import Desk, Namer
 from nicscope.drivers.replay.node import Node, Notes, group_bits, joins
 from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
+from nicscope.drivers.replay.regions import RegionView
 from nicscope.drivers.translation.build import OFFSET_STEP, line_bits_of
+from nicscope.traces.registrations import requests_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,6 +57,7 @@ def replay(
     page_size: int = DEFAULT_PAGE_SIZE,
     grains: Mapping[int, Grain] | None = None,
     lowest: Lowest | None = None,
+    by_region: bool = False,
 ) -> list[ReplayResult]:
     """Count what each of ``designs`` does with the requests, in the order of ``designs``.
 
@@ -62,12 +65,13 @@ def replay(
     designs that state none.  Without ``kinds`` the split of non-compulsory misses stays None,
     which is faster; so is knowing the ``grains`` of the requests by page size (``grains_of``).
     ``lowest`` is what ``lowest_addresses`` found; without it, and if some design registers ahead,
-    all batches are held at once.  Source: docs/counts.md says what every count means.
+    all batches are held at once.  ``by_region``: RDMA NICs follow what batches of ``Rows`` say is
+    registered.  Source: docs/counts.md says what every count means.
     """
     if lowest is None and registers_ahead(designs):
         batches = list(batches)
         lowest = lowest_addresses(batches)
-    replayer = Replayer(designs, kinds, page_size, grains, lowest)
+    replayer = Replayer(designs, kinds, page_size, grains, lowest, by_region)
     for batch in batches:
         replayer.feed(batch)
     return replayer.results()
@@ -98,17 +102,30 @@ class Replayer:
         page_size: int,
         grains: Mapping[int, Grain] | None = None,
         lowest: Lowest | None = None,
+        by_region: bool = False,
     ) -> None:
         self._designs = [design.at_page_size(page_size) for design in designs]
         self._parter = Parter()
         self._views = []
-        for page_bits in sorted({_page_bits(design) for design in self._designs}):
+        self._followers: list[RegionView] = []
+        ahead = list(self._designs)
+        if by_region:
+            ahead = [design for design in self._designs if design.scheme is not Scheme.RNIC]
+            nics = [design for design in self._designs if design.scheme is Scheme.RNIC]
+            self._followers = [RegionView(design, kinds) for design in nics]
+        for page_bits in sorted({_page_bits(design) for design in ahead}):
             grain = (grains or {}).get(1 << page_bits, NO_GRAIN)
-            those = [design for design in self._designs if _page_bits(design) == page_bits]
+            those = [design for design in ahead if _page_bits(design) == page_bits]
             self._views.append(_View(page_bits, those, kinds, grain, lowest))
 
     def feed(self, batch: RequestColumns) -> None:
-        """Replay one batch of any length."""
+        """Replay one batch of any length; by region, of rows that say what is registered."""
+        for follower in self._followers:
+            follower.feed(batch)  # type: ignore[arg-type]
+        if self._followers:
+            batch = requests_in(batch)  # type: ignore[arg-type]
+        if not self._views:
+            return
         for piece in parting.pieces(len(batch.node)):
             self._parter.owners(batch, piece)
             for view in self._views:
@@ -122,7 +139,9 @@ class Replayer:
 
     def node_results(self) -> list[list[NodeResult]]:
         """What came of it so far on each node, for every design."""
+        nodes: dict[int, Sequence[Node | RnicNode]]
         nodes = {id(design): found for view in self._views for design, found in view.nodes()}
+        nodes |= {id(follower.design): follower.nodes() for follower in self._followers}
         return [
             [NodeResult(node.number, node.counts(), node.nic_memory_bytes()) for node in found]
             for found in (nodes[id(design)] for design in self._designs)

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 class RnicNode:
     """An RDMA NIC as ``design`` (its page size settled) has it, replaying requests."""
 
+    by_region = False  # whether what has a process's place is a region's number
+
     def __init__(
         self, design: Design, page_bits: int, kinds: bool, number: int, pools: Sequence[int]
     ) -> None:
@@ -49,7 +51,11 @@ class RnicNode:
         self._pools = np.array([low >> page_bits for low in pools], np.int64)
         self._part_bits = (design.indirect or 0).bit_length() - 1 - page_bits
         self._rules = new_rules(
-            line_bits_of(design), design.mtu, design.indirect is not None, self._pool_pages
+            line_bits_of(design),
+            design.mtu,
+            design.indirect is not None,
+            self._pool_pages,
+            self.by_region,
         )
         self._parts = Namer(self._part_bits) if design.indirect is not None else None
         self._part_desk: Desk | None = None
@@ -121,12 +127,8 @@ class RnicNode:
 
     def counts(self) -> dict[str, int | None]:
         """Every count so far; the kinds are None where they were not told apart."""
+        self._note_requests()
         record = self._book.counts[0]
-        record["requests"] = self._requests
-        record["lookups"] = self._lookups
-        record["lookups_receive"] = self._received
-        record["lookups_send"] = self._lookups - self._received
-        record["entries_fetched"] = int(record["ni_misses"]) * self._line
         lines, pages, parts = self._registered()
         record["regions"] = self._processes + parts
         record["mtt_entries"] = record["pins"] = record["peak_pinned_pages"] = pages
@@ -137,6 +139,15 @@ class RnicNode:
             + parts * KLM_BYTES
         )
         return counts_of_book(self._book)
+
+    def _note_requests(self) -> None:
+        """Put into the book what is counted here."""
+        record = self._book.counts[0]
+        record["requests"] = self._requests
+        record["lookups"] = self._lookups
+        record["lookups_receive"] = self._received
+        record["lookups_send"] = self._lookups - self._received
+        record["entries_fetched"] = int(record["ni_misses"]) * self._line
 
     def _registered(self) -> tuple[int, int, int]:
         """Lines, pages and parts of indirect regions that have entries in host memory."""

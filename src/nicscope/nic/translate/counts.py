@@ -31,6 +31,9 @@ COUNT_NAMES = (
     "further_ways",
     "dropped",
     "rejected",
+    "rejected_unregistered",
+    "rejected_rights",
+    "rejected_deregistered",
     "bytes_copied",
     "peak_pinned_pages",
     "mtt_l0_hits",
@@ -47,6 +50,7 @@ COUNT_NAMES = (
     "regions",
     "mtt_entries",
     "icm_bytes",
+    "entries_invalidated",
 )
 # What ``--no-kinds`` leaves unknown.
 KIND_NAMES = ("ni_misses_invalidated", "ni_misses_capacity", "ni_misses_conflict")

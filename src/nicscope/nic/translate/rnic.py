@@ -15,7 +15,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
-from nicscope.nic.cache import renew
+from nicscope.nic.cache import drop, renew
 from nicscope.nic.layout import new_cache
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ RULES = np.dtype(
         ("mtu", "i8"),  # bytes of a packet; 0: regions are looked up once per request
         ("is_indirect", "i8"),
         ("pool_pages", "i8"),  # registered per process; 0: what it touches
+        ("by_region", "i8"),  # 1: whose requests are is a region's number; 0 is no region's
     ],
     align=True,
 )
@@ -135,6 +136,28 @@ def _ask_entry(rnic, book, number, tag):
 
 
 @step
+def forget_line(rnic, book, key, number):
+    """Drop the line ``number`` that ``key`` names from the caches: its region is deregistered."""
+    _forget(rnic.pages, book, number, key + 1)
+    _forget(rnic.pages_1, book, number, (key + 1) << 1)
+
+
+@step
+def forget_region(rnic, book, process):
+    """Drop the entry of the region of ``process``, which is deregistered, from the caches."""
+    tag = (process + 1) << 1
+    _forget(rnic.regions, book, process, tag)
+    _forget(rnic.regions_1, book, process, tag << 1 | 1)
+
+
+@step
+def _forget(cache, book, number, tag):
+    if cache.config[0].entries > 0:
+        was_there = drop(cache, number & (cache.config[0].sets - 1), tag)
+        book.counts[0].entries_invalidated += np.int64(was_there)
+
+
+@step
 def packets_of(rules, length):
     """How many packets ``length`` bytes are, of those that have their region looked up."""
     return np.int64(1) if rules.mtu == 0 else (length + rules.mtu - 1) // rules.mtu
@@ -156,8 +179,10 @@ def is_outside(rules, first_of_pool, first, pages):
     return first < first_of_pool or first + pages > first_of_pool + rules.pool_pages
 
 
-def new_rules(line_bits: int, mtu: int | None, is_indirect: bool, pool_pages: int) -> NDArray[Any]:
+def new_rules(
+    line_bits: int, mtu: int | None, is_indirect: bool, pool_pages: int, by_region: bool = False
+) -> NDArray[Any]:
     """RULES of a NIC, shape (1,)."""
     rules = records(1, RULES)
-    rules[0] = (line_bits, mtu or 0, is_indirect, pool_pages)
+    rules[0] = (line_bits, mtu or 0, is_indirect, pool_pages, by_region)
     return rules

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nicscope.errors import StudyError, TraceError
 from nicscope.kernel.fingerprint import package_stamp
 from nicscope.studies.sweep.journal import content_digest
-from nicscope.studies.sweep.tally import Columns, load, tally
+from nicscope.studies.sweep.tally import Columns, RowColumns, load_rows, tally
 from nicscope.traces.reader import open_trace
 
 if TYPE_CHECKING:
@@ -54,9 +54,9 @@ class _Held:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sha256 = ""
-        self._columns: Columns | None = None
+        self._columns: Columns | RowColumns | None = None
 
-    def columns(self, order: Order) -> Columns:
+    def columns(self, order: Order) -> Columns | RowColumns:
         with self._lock:
             if self._columns is None or self._sha256 != order.sha256:
                 self._columns = None  # the old ones may go before the new ones come
@@ -68,7 +68,7 @@ class _Held:
 _HELD = _Held()
 
 
-def _read(order: Order) -> Columns:
+def _read(order: Order) -> Columns | RowColumns:
     where = f"worker {socket.gethostname()}"
     try:
         found = content_digest(Path(order.path))
@@ -78,7 +78,7 @@ def _read(order: Order) -> Columns:
         ) from error
     if found != order.sha256:
         raise TraceError(f"{where}: {order.path} has other content there")
-    return load(open_trace(order.path))
+    return load_rows(open_trace(order.path))
 
 
 CONTINUES = "what is done is kept, and the same command continues"

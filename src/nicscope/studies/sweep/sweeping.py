@@ -207,9 +207,9 @@ def _counted(
 ) -> Tallies:
     page_size = trace.metadata.page_size
     if cluster is None:
-        from nicscope.studies.sweep.tally import load, on_threads
+        from nicscope.studies.sweep.tally import load_rows, on_threads
 
-        columns = load(trace)
+        columns = load_rows(trace)
         yield from on_threads(columns, page_size, what.kinds, chunks, what.grid.design, workers)
         return
     from nicscope.kernel.fingerprint import package_stamp

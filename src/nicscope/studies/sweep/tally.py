@@ -12,18 +12,22 @@ import numpy as np
 from nicscope.drivers.replay.engine import Replayer, grains_for
 from nicscope.drivers.replay.parting import ROWS
 from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
+from nicscope.drivers.replay.regions import follows_registrations
 from nicscope.errors import StudyError
 from nicscope.nic.translate.counts import COUNT_NAMES
 from nicscope.room import check_room
 from nicscope.studies.threads import Stopped, threaded
+from nicscope.traces.registrations import requests_in
+from nicscope.traces.schema import FIRST_REGISTRATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from nicscope.config.design import Design
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests, Rows
 
 # What is kept of each design and trace: totals over the nodes.
 BYTES = "requested_bytes"  # of all requests, the same for every design
@@ -56,43 +60,71 @@ class Columns(NamedTuple):
         )
 
 
+class RowColumns(NamedTuple):
+    """The same of a trace that says what is registered, 51 bytes a row; see ``schema.Rows``."""
+
+    time_ns: NDArray[np.int64]
+    node: NDArray[np.int32]
+    pid: NDArray[np.int32]
+    receive: NDArray[np.uint8]
+    op: NDArray[np.uint8]
+    address: NDArray[np.uint64]
+    length: NDArray[np.uint32]
+    region_bytes: NDArray[np.uint64]
+    page_size: NDArray[np.int64]
+    rights: NDArray[np.uint8]
+
+    def rows(self, begin: int, end: int) -> RowColumns:
+        """Those rows, as views."""
+        return RowColumns._make(column[begin:end] for column in self)
+
+
 BYTES_OF_A_ROW = 21
+_TYPES = {Columns: ("i4", "i4", "u1", "u8", "u4")}
+_TYPES[RowColumns] = ("i8", "i4", "i4", "u1", "u1", "u8", "u4", "u8", "i8", "u1")
 
 
 def load(trace: Trace, instead: str = "sweep a part of the trace") -> Columns:
-    """All rows of ``trace``, checked; errors: ``TraceError`` at the first that is wrong.
+    """All requests of ``trace``, checked; errors: ``TraceError`` at the first that is wrong.
 
     ``instead`` is advised where there is no room for them.
     """
-    check_room(
-        2 * BYTES_OF_A_ROW * trace.rows,
-        f"keeping {trace.rows:,} requests in memory",
-        instead,
-    )
-    columns = Columns(
-        np.empty(trace.rows, np.int32),
-        np.empty(trace.rows, np.int32),
-        np.empty(trace.rows, np.uint8),
-        np.empty(trace.rows, np.uint64),
-        np.empty(trace.rows, np.uint32),
-    )
+    found = _loaded(Columns, trace.batches(), trace.rows, instead)
+    assert isinstance(found, Columns)
+    return found
+
+
+def load_rows(trace: Trace) -> Columns | RowColumns:
+    """As ``load``, with what is registered if the trace says so."""
+    if not trace.registrations:
+        return load(trace)
+    batches = trace.batches_of_rows()
+    return _loaded(RowColumns, batches, trace.all_rows, "sweep a part of the trace")
+
+
+def _loaded(
+    kind: type[Columns | RowColumns], batches: Iterable[Requests | Rows], rows: int, instead: str
+) -> Columns | RowColumns:
+    types = _TYPES[kind]
+    size = sum(int(one[1]) for one in types)
+    check_room(2 * size * rows, f"keeping {rows:,} requests in memory", instead)
+    columns = kind._make(np.empty(rows, one) for one in types)
     begin = 0
-    for batch in trace.batches():
+    for batch in batches:
         end = begin + len(batch.length)
-        for name in Columns._fields:
+        for name in kind._fields:
             getattr(columns, name)[begin:end] = getattr(batch, name)
         begin = end
     if np.all(columns.node[1:] >= columns.node[:-1]):
         return columns
     order = np.argsort(columns.node, kind="stable")
-    for name in Columns._fields:
-        column = getattr(columns, name)
+    for column in columns:
         column[:] = column[order]
     return columns
 
 
 def tally(
-    columns: Columns,
+    columns: Columns | RowColumns,
     designs: Sequence[Design],
     page_size: int,
     kinds: bool,
@@ -102,12 +134,14 @@ def tally(
 
     ``page_size`` is the trace's.  Errors: ``Stopped`` soon after ``stopped()``.
     """
-    lowest = lowest_addresses(_pieces(columns, stopped)) if registers_ahead(designs) else None
-    grains = grains_for(_pieces(columns, stopped), designs, page_size)
-    replayer = Replayer(designs, kinds, page_size, grains, lowest)
-    for piece in _pieces(columns, stopped):
+    registrations = _registrations(columns)
+    by_region = follows_registrations(designs, registrations)
+    lowest = lowest_addresses(_requests(columns, stopped)) if registers_ahead(designs) else None
+    grains = grains_for(_requests(columns, stopped), designs, page_size)
+    replayer = Replayer(designs, kinds, page_size, grains, lowest, by_region)
+    for piece in _pieces(columns, stopped) if by_region else _requests(columns, stopped):
         replayer.feed(piece)
-    requested = int(columns.length.sum(dtype=np.int64))
+    requested = sum(int(one.length.sum(dtype=np.int64)) for one in _requests(columns, stopped))
     return [
         [
             *(result.total[name] for name in COUNT_NAMES),
@@ -119,7 +153,16 @@ def tally(
     ]
 
 
-def _pieces(columns: Columns, stopped: Callable[[], bool]) -> Iterator[Columns]:
+def _registrations(columns: Columns | RowColumns) -> int:
+    """How many rows are no requests."""
+    if isinstance(columns, Columns):
+        return 0
+    return int(np.count_nonzero(columns.op >= FIRST_REGISTRATION))
+
+
+def _pieces(
+    columns: Columns | RowColumns, stopped: Callable[[], bool]
+) -> Iterator[Columns | RowColumns]:
     """All rows, in parts that replay does at once; ``Stopped`` soon after ``stopped()``."""
     for begin in range(0, len(columns.node), ROWS):
         if stopped():
@@ -127,8 +170,16 @@ def _pieces(columns: Columns, stopped: Callable[[], bool]) -> Iterator[Columns]:
         yield columns.rows(begin, begin + ROWS)
 
 
+def _requests(
+    columns: Columns | RowColumns, stopped: Callable[[], bool]
+) -> Iterator[Columns | Requests]:
+    """The requests among them, likewise."""
+    for piece in _pieces(columns, stopped):
+        yield piece if isinstance(piece, Columns) else requests_in(piece)
+
+
 def on_threads(
-    columns: Columns,
+    columns: Columns | RowColumns,
     page_size: int,
     kinds: bool,
     chunks: Sequence[Sequence[int]],

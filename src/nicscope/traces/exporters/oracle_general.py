@@ -19,6 +19,7 @@ from nicscope.outputs import scratch_file, whole_file
 from nicscope.outputs.file import named_compression
 from nicscope.traces.importers.objects import NEVER, RECORD, page_bits
 from nicscope.traces.numbering import Numbering, lookups_of
+from nicscope.traces.registrations import only_requests
 from nicscope.traces.schema import REQUIRED_COLUMNS
 from nicscope.traces.whole import WholeWriter
 
@@ -40,6 +41,7 @@ LOST = (
     "operations, first byte and length within a page, numbers of nodes and processes, and times "
     "but for whole seconds since the first"
 )
+LOST_REGISTRATIONS = "rows that register memory or give it back"
 
 
 @kernel
@@ -93,13 +95,19 @@ class OracleGeneralWriter(WholeWriter):
 
         Errors: ``TraceError`` if there are more processes or seconds than the format can number.
         """
-        process = self._processes.number(
-            requests.node.astype(np.int64), requests.pid.astype(np.int64)
-        )
         if not self.lost:
             self.lost = [LOST]
             further = [name for name in batch.schema.names if name not in REQUIRED_COLUMNS]
             self.lost.append(f"columns: {', '.join(further)}")
+        kept = only_requests(requests)
+        if len(kept.op) < len(requests.op) and LOST_REGISTRATIONS not in self.lost:
+            self.lost.append(LOST_REGISTRATIONS)
+        requests = kept
+        if not len(requests.op):
+            return
+        process = self._processes.number(
+            requests.node.astype(np.int64), requests.pid.astype(np.int64)
+        )
         time_s = self._seconds(requests.time_ns)
         page_size = self.metadata.page_size
         bits = page_bits(page_size)

@@ -40,7 +40,8 @@ class Member(NamedTuple):
 
     name: str  # fit to be printed
     path: str  # absolute
-    rows: int
+    rows: int  # requests
+    registrations: int
     byte_count: int
     digest: int  # of its footer, by which the file is known again
     nodes: Span | None  # None: only its rows say
@@ -110,7 +111,14 @@ def look_at(path: Path) -> Look:
     digest, is_signed = footer_digest(path)
     nodes, times = _spans(path) if is_signed else (None, None)
     member = Member(
-        trace.name, str(path.resolve()), trace.rows, trace.byte_count, digest, nodes, times
+        trace.name,
+        str(path.resolve()),
+        trace.rows,
+        trace.registrations,
+        trace.byte_count,
+        digest,
+        nodes,
+        times,
     )
     return Look(member, trace.metadata, trace.arrow_schema)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from nicscope.errors import TraceError, printable
 from nicscope.traces.folders.members import agree, files_of, look_at, open_member
 from nicscope.traces.folders.stretches import Order, Stretch, stretches
-from nicscope.traces.reader import BATCH_ROWS, Trace
+from nicscope.traces.reader import BATCH_ROWS, Trace, check_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
     from nicscope.traces.folders.members import Member, Span
     from nicscope.traces.schema import Requests, TraceMetadata
+    from nicscope.traces.schema import Rows as RowsAndRegistrations
 
-    Rows = tuple[Requests, Any]  # with the Arrow batch that they came from, or None
+    # Requests, or rows of every kind, with the Arrow batch that they came from, or None.
+    Rows = tuple[Any, Any]
     Read = Callable[[Trace, int], Iterator[Rows]]
 
 LEAST_ROWS = 1 << 12  # of a batch of a file that is read beside others
@@ -43,6 +45,11 @@ class Share(NamedTuple):
         for requests, _ in _rows_of(self, _requests, max_rows):
             yield requests
 
+    def batches_of_rows(self, max_rows: int = BATCH_ROWS) -> Iterator[RowsAndRegistrations]:
+        """As ``batches``, with what is registered."""
+        for rows, _ in _rows_of(self, _all_rows, max_rows):
+            yield rows
+
 
 class FolderTrace(Trace):
     """A folder of trace files; the rows of each node are in the order of their times.
@@ -54,11 +61,16 @@ class FolderTrace(Trace):
         self, folder: Path, members: Sequence[Member], metadata: TraceMetadata, schema: Any
     ) -> None:
         self.name = printable(str(folder))
-        self.rows = sum(member.rows for member in members)
+        self.all_rows = sum(member.rows + member.registrations for member in members)
         self.metadata = metadata
         self.members = members
         self._folder = folder
         self._schema = schema
+
+    @cached_property
+    def registrations(self) -> int:
+        """Of all files."""
+        return sum(member.registrations for member in self.members)
 
     @property
     def arrow_schema(self) -> Any:
@@ -84,6 +96,11 @@ class FolderTrace(Trace):
         """All requests, each node's in their order; errors: as of a file, which is named."""
         for stretch in self.stretches:
             yield from Share(stretch).batches(max_rows)
+
+    def batches_of_rows(self, max_rows: int = BATCH_ROWS) -> Iterator[RowsAndRegistrations]:
+        """All requests and registrations, each node's in their order."""
+        for stretch in self.stretches:
+            yield from Share(stretch).batches_of_rows(max_rows)
 
     def record_batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Rows]:
         """As ``batches``, each with the Arrow record batch of every column."""
@@ -113,11 +130,17 @@ def open_folder(folder: Path) -> FolderTrace:
     """
     looks = [look_at(path) for path in files_of(folder)]
     members = [look.member for look in looks]
-    return FolderTrace(folder, members, agree(looks), looks[0].schema)
+    trace = FolderTrace(folder, members, agree(looks), looks[0].schema)
+    check_requests(trace)
+    return trace
 
 
 def _requests(trace: Trace, max_rows: int) -> Iterator[Rows]:
     return ((requests, None) for requests in trace.batches(max_rows))
+
+
+def _all_rows(trace: Trace, max_rows: int) -> Iterator[Rows]:
+    return ((rows, None) for rows in trace.batches_of_rows(max_rows))
 
 
 def _with_columns(trace: Trace, max_rows: int) -> Iterator[Rows]:

@@ -59,12 +59,12 @@ def split(trace: Trace, folder: Path, by: str, files: int, watch: Watch | None =
                 f"{printable(str(folder))}: is not empty; name a new folder for the files"
             )
         passes = 2 if by == "node" else 1
-        count = _Count(watch, passes * trace.rows)
+        count = _Count(watch, passes * trace.all_rows)
         if by == "node":
             owners, files = _of_nodes(trace, files, count)
         else:
-            files = min(files, trace.rows)
-            owners = _InTime(trace.name, trace.rows, files)
+            files = min(files, trace.all_rows)
+            owners = _InTime(trace.name, trace.all_rows, files)
         return _write(trace, out, owners, files, count)
 
 
@@ -83,7 +83,7 @@ class _Count:
 def _of_nodes(trace: Trace, files: int, count: _Count) -> tuple[Owners, int]:
     """Whose file each row's is, nodes in ascending order, files of about as many rows."""
     rows_of: dict[int, int] = {}
-    for batch in trace.batches():
+    for batch in trace.batches_of_rows():
         nodes, counts = np.unique(batch.node, return_counts=True)
         for node, rows in zip(nodes.tolist(), counts.tolist(), strict=True):
             rows_of[node] = rows_of.get(node, 0) + rows
@@ -91,7 +91,7 @@ def _of_nodes(trace: Trace, files: int, count: _Count) -> tuple[Owners, int]:
     nodes = np.array(sorted(rows_of), np.int64)
     rows = np.array([rows_of[node] for node in nodes.tolist()], np.int64)
     middles = np.cumsum(rows) - (rows + 1) // 2
-    _, owners = np.unique(middles * files // trace.rows, return_inverse=True)
+    _, owners = np.unique(middles * files // trace.all_rows, return_inverse=True)
 
     def owner(requests: Requests, _: int) -> NDArray[np.int64]:
         found: NDArray[np.int64] = owners[np.searchsorted(nodes, requests.node)]

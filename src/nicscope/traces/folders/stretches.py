@@ -153,7 +153,7 @@ def scan(member: Member) -> Scan:
     """Look at node and time of every row; errors: ``TraceError``."""
     nodes: set[int] = set()
     low, high, last, in_time = 2**63 - 1, -(2**63), -(2**63), True
-    for batch in open_member(member).batches():
+    for batch in open_member(member).batches_of_rows():
         nodes.update(np.unique(batch.node).tolist())
         times = batch.time_ns
         low, high = min(low, int(times.min())), max(high, int(times.max()))

@@ -20,6 +20,7 @@ from nicscope.traces.columns import FURTHER
 from nicscope.traces.files import ByteSource, first_line
 from nicscope.traces.imported import Imported
 from nicscope.traces.reader import trace_of
+from nicscope.traces.registrations import may_register
 from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS
 
 if TYPE_CHECKING:
@@ -174,6 +175,8 @@ def layout_of(called: str, header: bytes) -> Layout:
         name: pa.type_for_alias(known[name]) if name in known else FURTHER.get(name, pa.string())
         for name in names
     }
+    if may_register(names):
+        types["length"] = pa.uint64()
     return Layout(names, types)
 
 
@@ -203,7 +206,7 @@ def read_trace(
         yield Imported(columns, functools.partial(_cell_place, done))
         done += requests.length.size
         if watch is not None:
-            watch(done, trace.rows)
+            watch(done, trace.all_rows)
 
 
 def _cell_place(first: int, row: int) -> str:

@@ -55,7 +55,8 @@ def replay_rnic(case, begin, end, _count):
         lines = _units_of(first, pages, rules.line_bits)
         parts = _units_of(first, pages, case.part_bits[0]) if rules.is_indirect else np.int64(0)
         process = np.int64(case.stream.process[row])
-        if is_outside(rules, case.pools[process], first, pages):
+        is_nobodys = rules.by_region == 1 and process == 0
+        if is_nobodys or is_outside(rules, case.pools[process], first, pages):
             case.book.counts[0].rejected += 1
             for i in range(at, at + lines):
                 case.outcome[i] = NOT_DONE

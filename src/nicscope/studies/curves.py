@@ -16,7 +16,7 @@ from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample,
 from nicscope.studies.meters import Counted, Meter, SamplingMeter, Span
 from nicscope.studies.skipping import check_skip, grains_counted, parted
 from nicscope.studies.sources import RowsDone, ShareDone, named, repeat
-from nicscope.studies.workers.tasks import Task
+from nicscope.studies.workers.tasks import Task, within
 from nicscope.traces.folders.reading import FolderTrace
 
 if TYPE_CHECKING:
@@ -124,12 +124,7 @@ def _by(
     def asked(call: Callable[..., Any], more: tuple[Any, ...], before: int, after: int) -> Any:
         """What ``call`` makes of each share, so many rows of other rounds ``before`` and after."""
         tasks = [Task(call, (share, question, page_size, *more), share.rows) for share in shares]
-
-        def watched(done: int, total: int) -> None:
-            if watch is not None:
-                watch(before + done, before + total + after)
-
-        return workers.results(tasks, watched)
+        return workers.results(tasks, within(watch, before, after))
 
     def measure(wanted: Wanted) -> Meters:
         nonlocal runs
@@ -322,7 +317,9 @@ def _curve(
 
 
 def every_size(curves: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Add up curves, each of which goes on as it ends."""
+    """Add up curves, each of which goes on as it ends; one alone stays as it is."""
+    if len(curves) == 1:
+        return curves[0]
     total = np.zeros(max(map(len, curves)), np.int64)
     for curve in curves:
         total[: len(curve)] += curve

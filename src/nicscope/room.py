@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 _LARGE = 1 << 20  # bytes of an array that gets pages of its own
+_HUGE = 1 << 24  # bytes of one that grows, from which on huge pages are worth what they waste
+_MOVED = 1 << 24  # bytes that move at a time
 _MEMINFO = Path("/proc/meminfo")
 _CGROUPS = Path("/sys/fs/cgroup")
 # Of a control group, by version: its limit, what it has taken, and where it says what it can drop.
@@ -120,6 +122,47 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     else:
         array = np.frombuffer(_fresh_pages(count), dtype).reshape(shape)
     return as_records(array) if dtype.names else array
+
+
+def outgrown(array: NDArray[Any], length: int) -> NDArray[Any]:
+    """``array`` itself if it has ``length`` elements, else what it holds, with zeros behind.
+
+    A large one gives its memory back as it moves, so that there are never two of it: nobody may
+    look at ``array`` any more, which is all zeros then.
+    """
+    if len(array) >= length:
+        return array
+    size = length * array.itemsize
+    made = zeros((length,), array.dtype)
+    memory = _memory_of(made)
+    if memory is not None and size >= _HUGE and hasattr(mmap, "MADV_HUGEPAGE"):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    given_back = _memory_of(array)
+    step = max(_MOVED // array.itemsize // mmap.PAGESIZE, 1) * mmap.PAGESIZE
+    for begin in range(0, len(array), step):
+        piece = array[begin : begin + step]
+        made[begin : begin + len(piece)] = piece
+        if given_back is not None:
+            place = begin * array.itemsize
+            given_back.madvise(mmap.MADV_DONTNEED, place, piece.nbytes)
+    return made
+
+
+def give_back(array: NDArray[Any]) -> None:
+    """Take the memory of a large ``array`` away, whoever still holds it: it is all zeros then."""
+    memory = _memory_of(array)
+    if memory is not None:
+        memory.madvise(mmap.MADV_DONTNEED)
+
+
+def _memory_of(array: NDArray[Any]) -> mmap.mmap | None:
+    """The pages that ``array`` has to itself, from its first element on."""
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    return base if isinstance(base, mmap.mmap) and len(base) == array.nbytes else None
 
 
 def _fresh_pages(count: int) -> mmap.mmap:

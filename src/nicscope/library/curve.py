@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.errors import StudyError, in_one_line
+from nicscope.errors import in_one_line
 from nicscope.library.command import command_line, number, span, whole, word
 from nicscope.library.progress import progress
 from nicscope.library.traces import all_opened, words_of
-from nicscope.library.workers import workers_for
+from nicscope.library.workers import check_alone, workers_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,8 +85,7 @@ def curve(
     }
     command = command_line(["curve", *words_of(trace)], options)
     traces = all_opened(trace, folders=True)
-    if skip and (scheduler is not None or (workers or 1) > 1):
-        raise StudyError("--skip counts requests of all nodes, so one process does; --workers 1")
+    check_alone(skip, workers, scheduler)
     opened = [one for _, one in traces]
     with (
         workers_for(opened, workers, scheduler, alone=bool(skip)) as hired,

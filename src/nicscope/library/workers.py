@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 FEW_ROWS = 1 << 24
 
 
+def check_alone(skip: int, workers: int | None, scheduler: str | None) -> None:
+    """Errors: ``StudyError`` if several were to do what only one process can."""
+    if skip and (scheduler is not None or (workers or 1) > 1):
+        raise StudyError("--skip counts requests of all nodes, so one process does; --workers 1")
+
+
 @contextlib.contextmanager
 def workers_for(
     traces: Sequence[Trace], workers: int | None, scheduler: str | None, *, alone: bool = False

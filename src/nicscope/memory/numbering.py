@@ -17,6 +17,8 @@ import numpy as np
 from nicscope.hashing import place_of
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.records import records
+from nicscope.room import give_back
+from nicscope.room import outgrown as longer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 BLOCK_BITS = 4
 BLOCK = 1 << BLOCK_BITS
 NONE = -1
+MANY = 1 << 20  # blocks: from here on memory counts for more than an odd place more to look at
 
 FREE = -1
 SLOT = np.dtype(
@@ -40,7 +43,8 @@ OWNER = np.dtype([("unit", "i8"), ("process", "i8")], align=True)
 class Numbering(NamedTuple):
     """An open-addressing table from (process, block of units) to numbers, and the way back."""
 
-    slots: NDArray[Any]  # SLOT, shape (2**k,), at most half full
+    # SLOT, shape (2**k,): at most half full, or five eighths where there are ``MANY`` blocks
+    slots: NDArray[Any]
     owners: NDArray[Any]  # OWNER, shape (blocks,): the first unit of each block of numbers
     used: NDArray[np.int64]  # shape (1,): blocks handed out
 
@@ -65,6 +69,27 @@ def grown(numbering: Numbering, blocks: int) -> Numbering:
     return _moved(numbering, size)
 
 
+def outgrown(numbering: Numbering) -> Numbering:
+    """The same numbers with room for more of them; nobody may use ``numbering`` any more.
+
+    For twice as many or, where there are many, a fourth more.
+    """
+    blocks = len(numbering.owners)
+    size = 2 * blocks if blocks < MANY else blocks + max(blocks // 4, 1)
+    owners = longer(numbering.owners, size)
+    slots, most = len(numbering.slots), 8 * size if size > MANY else 10 * size
+    while 5 * slots < most:
+        slots *= 2
+    if slots == len(numbering.slots):
+        return numbering._replace(owners=owners)
+    give_back(numbering.slots)
+    table = longer(records(0, SLOT), slots)
+    table["process"] = FREE
+    made = Numbering(table, owners, numbering.used)
+    _place_all(made)
+    return made
+
+
 def fitted(numbering: Numbering) -> Numbering:
     """The same numbers in as small a table as has room for them."""
     return _moved(numbering, 1 << (max(int(numbering.used[0]), 1) - 1).bit_length())
@@ -84,12 +109,29 @@ def regions_of(numbering: Numbering, units: int, chosen: NDArray[np.bool_]) -> i
 
     ``chosen``: shape (numbers,), at least as many as were handed out.
     """
-    parts = chosen[: capacity(numbering)].reshape(-1, max(1, BLOCK // units), min(units, BLOCK))
-    if units <= BLOCK:
-        return int(np.count_nonzero(parts.any(axis=2)))
-    used = numbering.owners[parts.any(axis=(1, 2))]
-    pairs = np.stack([used["process"], used["unit"] // units])
-    return int(np.unique(pairs, axis=1).shape[1])
+    known = _regions(np.zeros((2, 0), np.int64))
+    count = 0
+    for begin in range(0, len(numbering.owners), MANY):
+        owners = numbering.owners[begin : begin + MANY]
+        those = chosen[begin * BLOCK : (begin + len(owners)) * BLOCK]
+        parts = those.reshape(-1, max(1, BLOCK // units), min(units, BLOCK))
+        if units <= BLOCK:
+            count += int(np.count_nonzero(parts.any(axis=2)))
+            continue
+        used = owners[parts.any(axis=(1, 2))]
+        found = _regions(np.stack([used["process"], used["unit"] // units]))
+        known = _regions(np.concatenate([known, found], axis=1))
+        count = known.shape[1]
+    return count
+
+
+def _regions(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each column of ``pairs`` once; shape (2, regions)."""
+    ordered = pairs[:, np.lexsort(pairs)]
+    is_new = np.ones(ordered.shape[1], np.bool_)
+    is_new[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    found: NDArray[np.int64] = ordered[:, is_new]
+    return found
 
 
 @step

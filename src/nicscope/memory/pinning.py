@@ -18,6 +18,7 @@ from nicscope.kernel.decorators import step
 from nicscope.kernel.records import longer, records
 from nicscope.memory.numbering import unit_of
 from nicscope.memory.replacement import Replacement
+from nicscope.room import outgrown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,7 +102,7 @@ def grown_pinning(pinning: Pinning, pages: int, processes: int) -> Pinning:
     by_use = rules["policy"] in (Replacement.LFU, Replacement.MFU)
     known = len(pinning.processes)
     grown = pinning._replace(
-        state=longer(pinning.state, pages),
+        state=outgrown(pinning.state, pages),
         processes=longer(pinning.processes, processes),
         links=longer(pinning.links, pages if linked else 0),
         # A page changes buckets by way of a new one, so there may be one more than pages.

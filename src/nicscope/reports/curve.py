@@ -323,7 +323,7 @@ def _full_columns(curve: MissCurve) -> dict[str, Any]:
     misses = curve.every_size
     changes = (np.flatnonzero(np.diff(misses)) + 1) * curve.group
     lines = np.union1d(changes, np.array(curve.powers(), np.int64) // curve.line)
-    found = misses[np.minimum(lines // curve.group, len(misses) - 1)]
+    found = misses[np.minimum(lines // curve.group, len(misses) - 1)].astype(np.int64)
     return {
         "entries": lines * curve.line,
         "ways": None,

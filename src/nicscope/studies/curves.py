@@ -15,12 +15,12 @@ from nicscope.studies.curve_question import USUAL_ENTRIES, fitting_entries
 from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample, Sizes
 from nicscope.studies.meters import Counted, Meter, SamplingMeter, Span
 from nicscope.studies.skipping import check_skip, grains_counted, parted
-from nicscope.studies.sources import RowsDone, named, repeat
-from nicscope.studies.workers.tasks import Task
+from nicscope.studies.sources import RowsDone, ShareDone, named, repeat
+from nicscope.studies.workers.tasks import Task, within
 from nicscope.traces.folders.reading import FolderTrace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -116,19 +116,36 @@ def _by(
     watch: Callable[[int, int], None] | None,
 ) -> Measuring:
     """Measuring by ``workers``, each the nodes that it gets."""
+    from nicscope.drivers.replay.grain import NO_GRAIN, common
+
     shares = trace.shares(workers.hands)
+    runs: Grain | None = None
+
+    def asked(call: Callable[..., Any], more: tuple[Any, ...], before: int, after: int) -> Any:
+        """What ``call`` makes of each share, so many rows of other rounds ``before`` and after."""
+        tasks = [Task(call, (share, question, page_size, *more), share.rows) for share in shares]
+        return workers.results(tasks, within(watch, before, after))
 
     def measure(wanted: Wanted) -> Meters:
-        tasks = [
-            Task(measure_share, (share, question, page_size, wanted), share.rows)
-            for share in shares
-        ]
+        nonlocal runs
+        before = 0
+        if wanted.rate is None and runs is None:
+            # One of all nodes: curves of several are added up size by size.
+            runs = common(asked(grain_of_share, (), 0, trace.rows))
+            before = 0 if runs == NO_GRAIN else trace.rows  # which was not read to its end
         found: Meters = {}
-        for part in workers.results(tasks, watch):
+        for part in asked(measure_share, (wanted, runs), before, 0):
             found |= part
         return found
 
     return Measuring(measure, page_size)
+
+
+def grain_of_share(
+    share: Share, question: Question, page_size: int, done: Callable[[int], None]
+) -> Grain:
+    """The grain of the requests of ``share``; tells ``done`` of rows."""
+    return _grain(ShareDone(share, done).through(), question, page_size)
 
 
 def measure_share(
@@ -136,16 +153,12 @@ def measure_share(
     question: Question,
     page_size: int,
     wanted: Wanted,
+    grain: Grain | None,
     done: Callable[[int], None],
 ) -> Meters:
     """What the NICs of the nodes of ``share`` do; tells ``done`` of rows."""
-
-    def batches() -> Iterator[RequestColumns]:
-        for batch in share.batches():
-            yield batch
-            done(len(batch.length))
-
-    return _measure(batches(), question, page_size, wanted, None)
+    batches = ShareDone(share, done).through()
+    return _measure(batches, question, page_size, wanted, grain)
 
 
 def _curves(name: str, measuring: Measuring, question: Question) -> list[MissCurve]:
@@ -304,7 +317,9 @@ def _curve(
 
 
 def every_size(curves: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Add up curves, each of which goes on as it ends."""
+    """Add up curves, each of which goes on as it ends; one alone stays as it is."""
+    if len(curves) == 1:
+        return curves[0]
     total = np.zeros(max(map(len, curves)), np.int64)
     for curve in curves:
         total[: len(curve)] += curve

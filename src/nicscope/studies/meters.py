@@ -68,17 +68,15 @@ class Meter:
         self.lookups = 0
         (self._grid or self._curve).skip()
 
-    def counts(self) -> tuple[Curve, Counts | None]:
-        """The fully associative caches, and the others if they were asked for."""
-        if self._grid is None:
-            return self._curve.result().of_groups(self._group_bits), None
-        counts = of_groups(self._grid.result(), self._group_bits, self._span.low, self._span.high)
-        assert counts.kinds is not None
-        return counts.kinds.fully_associative, counts
-
     def counted(self) -> Counted:
-        """What it counted, without what it counted with."""
-        return Counted(self.nic, self.lookups, *self.counts())
+        """What it counted, without what it counted with, which is gone then."""
+        if self._grid is None:
+            curve = self._curve.taken().of_groups(self._group_bits)
+            return Counted(self.nic, self.lookups, curve, None)
+        found, span = self._grid.result(last=True), self._span
+        counts = of_groups(found, self._group_bits, span.low, span.high)
+        assert counts.kinds is not None
+        return Counted(self.nic, self.lookups, counts.kinds.fully_associative, counts)
 
 
 class Counted(NamedTuple):

@@ -17,7 +17,7 @@ from nicscope.config.platform import Platform, load_platform
 from nicscope.errors import DesignError
 from nicscope.studies.nic_counters import Tool, counters_of
 from nicscope.studies.pricing import Cost, Denominator, denominator_of, price
-from nicscope.studies.sources import RowsDone, extent_of, repeat
+from nicscope.studies.sources import RowsDone, ShareDone, extent_of, repeat
 from nicscope.studies.workers.tasks import Task
 from nicscope.traces.folders.reading import FolderTrace
 
@@ -270,13 +270,18 @@ def replay_share(
     done: Callable[[int], None],
 ) -> list[list[NodeResult]]:
     """What each of ``designs`` makes of each node of ``share``; tells ``done`` of rows."""
-    from nicscope.drivers.replay import Replayer, lowest_addresses, registers_ahead
+    from nicscope.drivers.replay import Replayer, grains_for, lowest_addresses, registers_ahead
 
-    lowest = lowest_addresses(share.batches()) if registers_ahead(designs) else None
-    replayer = Replayer(designs, kinds, page_size, lowest=lowest, by_region=by_region)
-    for batch in share.batches_of_rows() if by_region else share.batches():
+    rows = ShareDone(share, done)
+    lowest = None
+    if registers_ahead(designs):
+        lowest = lowest_addresses(rows.through(last=False))
+    # Of these nodes alone: counts are the same whatever the grain is.
+    grains = grains_for(rows.through(last=False), designs, page_size)
+    replayer = Replayer(designs, kinds, page_size, grains, lowest, by_region)
+    batches: Iterator[Requests | Rows] = rows.through_rows() if by_region else rows.through()
+    for batch in batches:
         replayer.feed(batch)
-        done(len(batch.length))
     return replayer.node_results()
 
 

@@ -10,6 +10,7 @@ from nicscope.errors import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests, Rows
 
@@ -48,6 +49,37 @@ class RowsDone:
                     self._watch(self._done, self._total)
         finally:
             self._total -= left
+
+
+class ShareDone:
+    """Tells ``done`` of the rows of ``share`` once, however many passes there are over them.
+
+    Each pass but the last takes half of what is left to be told, as far as it reads.
+    """
+
+    def __init__(self, share: Share, done: Callable[[int], None]) -> None:
+        self._share = share
+        self._done = done
+        self._left = share.rows
+
+    def through(self, *, last: bool = True) -> Iterator[Requests]:
+        """The requests of the share, of which another pass will be made unless this is the last."""
+        yield from self._counted(self._share.batches(), self._left if last else self._left // 2)
+
+    def through_rows(self) -> Iterator[Rows]:
+        """As ``through``, at last, with what is registered."""
+        yield from self._counted(self._share.batches_of_rows(), self._left)
+
+    def _counted(self, batches: Iterator[Batch], part: int) -> Iterator[Batch]:
+        """``batches``, with which that part of the rows is told."""
+        rows = told = 0
+        for batch in batches:
+            yield batch
+            rows += len(batch.length)
+            more = part * min(rows, self._share.rows) // max(self._share.rows, 1) - told
+            told += more
+            self._left -= more
+            self._done(more)
 
 
 def repeat(command: Sequence[str]) -> dict[str, Any]:

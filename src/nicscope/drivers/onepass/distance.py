@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nicscope.kernel.decorators import kernel
+from nicscope.room import outgrown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,8 @@ FAN_BITS = 6
 FAN = 1 << FAN_BITS
 SHORTEST = 1 << 16  # slots
 PIECE = 1 << 14  # lookups at a time: their distances stay in the first cache
+# Keys from which on memory counts for more than how often a line is full.
+MANY = 1 << 26
 
 # Indices are unsigned, or Numba tests each for being negative.
 ONE = np.uint64(1)
@@ -174,25 +177,27 @@ class StackDistances:
         last = self._line.last
         highest = int(numbers.max(initial=0))
         if highest >= len(last):
-            size = max(highest + 1, len(last) * 3 // 2)
-            bigger = np.full(size, NEVER)
-            bigger[: len(last)] = last
+            size = max(highest + 1, len(last) * 3 // 2 if len(last) < MANY else len(last) * 9 // 8)
+            bigger = outgrown(last, size)
+            bigger[len(last) :] = NEVER
             self._line = self._line._replace(last=bigger)
 
     def _compact(self) -> None:
-        """Free the slots that do not count; double the time line if most of them do."""
-        line = self._line
-        size = len(line.slots)
-        while size < 4 * self.keys:
+        """Free the slots that do not count; take a longer time line if most of them do."""
+        size, keys, last = len(self._line.slots), self.keys, self._line.last
+        while size < 4 * keys and keys <= MANY:
             size *= 2
+        if size < 2 * keys:
+            size = -(-2 * keys // FAN**3) * FAN**3
         if size > NEVER:
-            raise MemoryError(f"{self.keys} keys are more than one time line can hold")
-        renumber(line, line.last)
-        if size > len(line.slots):
-            self._line = _new_line(size, line.last)
+            raise MemoryError(f"{keys} keys are more than one time line can hold")
+        renumber(self._line, last)
+        if size > len(self._line.slots):
+            self._line = _new_line(FAN**2, last)  # gives the memory of the one before back
+            self._line = _new_line(size, last)
         else:
-            _set_all(line)
-        self._line.clock[:] = line.clock[1]
+            _set_all(self._line)
+        self._line.clock[:] = keys
 
 
 def check_numbers(numbers: NDArray[np.uint32]) -> None:

@@ -248,8 +248,8 @@ class SetAssociativeGrid:
             found.append(np.cumsum(np.count_nonzero(rows != EMPTY, axis=0))[: self._ways])
         return np.array(found, np.int64)
 
-    def result(self) -> Counts:
-        """Return the misses in everything fed so far."""
+    def result(self, *, last: bool = False) -> Counts:
+        """Return the misses in everything fed so far; if ``last``, nothing is fed any more."""
         # joint[s, d, e]: lookups that stood d deep in their set, and e deep in their share.
         joint = self._counts.reshape(self._shape).sum(axis=1)
         joint[:, 0, 0] += self._lookups - joint.sum(axis=(1, 2))  # those sifted out before
@@ -257,7 +257,9 @@ class SetAssociativeGrid:
         misses = _at_least(joint.sum(axis=2), axis=1)[:, 1 : self._ways + 1]
         if not self._split:
             return Counts(levels, self._lookups, misses, None)
-        curve = self._curve.result()
+        if last:
+            self._distances = StackDistances()
+        curve = self._curve.taken() if last else self._curve.result()
         both = _at_least(_at_least(joint, axis=1), axis=2)
         ways = np.arange(1, self._ways + 1)
         capacity = both[:, ways, ways] - curve.compulsory

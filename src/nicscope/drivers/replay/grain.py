@@ -107,6 +107,11 @@ class Grain(NamedTuple):
 NO_GRAIN = Grain(0, 0)
 
 
+def common(grains: Iterable[Grain]) -> Grain:
+    """The grain of all requests, given those of parts that have no node in common."""
+    return Grain(*map(min, zip(*grains, strict=True)))
+
+
 class Grains:
     """The coarsest grain for pages of each of some sizes, in the requests fed so far."""
 

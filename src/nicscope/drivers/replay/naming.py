@@ -24,9 +24,10 @@ from nicscope.memory.numbering import (
     BLOCK,
     NONE,
     Numbering,
-    grown,
+    capacity,
     new_numbering,
     number,
+    outgrown,
     place_in,
     probe,
 )
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.replay.columns import Stream
 
-BYTES_OF_A_PAGE = 40  # measured: its number and what one design or curve keeps of it
+# Measured: its number and what one design or curve keeps of it (bench/bench_pool.py).  Of further
+# pages, at most as many as there are: what is kept moves piece by piece when it grows.
+BYTES_OF_A_PAGE = 16
 
 # Places in ``Naming.found``.
 LOOKUPS, PAGES, RECEIVED, REPEATS, DOUBTFUL, NEEDED = range(6)
@@ -313,13 +316,13 @@ class Namer:
             self._grow()
 
     def _grow(self) -> None:
-        blocks = 2 * len(self.numbering.owners)
+        pages = capacity(self.numbering)
         check_room(
-            blocks * BLOCK * BYTES_OF_A_PAGE,
-            f"keeping {blocks * BLOCK:,} pages apart",
+            pages * BYTES_OF_A_PAGE,
+            f"keeping more than {pages:,} pages apart",
             "take larger pages, or a trace that touches fewer",
         )
-        self.numbering = grown(self.numbering, blocks)
+        self.numbering = outgrown(self.numbering)
 
     def _on(self, desk: Desk) -> _Bound:
         known = self._bound.get(id(desk))

@@ -13,6 +13,7 @@ import numpy as np
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
 from nicscope.nic.translate.counts import COUNTS
+from nicscope.room import outgrown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +48,7 @@ ORDERS = np.dtype(
     ],
     align=True,
 )
-SHADOW = np.dtype([("older", "i4"), ("newer", "i4")], align=True)
+SHADOW = np.dtype([("older", "i4"), ("newer", "i4"), ("key", "u4")], align=True)
 
 
 class Book(NamedTuple):
@@ -56,8 +57,9 @@ class Book(NamedTuple):
     orders: NDArray[Any]  # ORDERS, shape (1,)
     counts: NDArray[Any]  # COUNTS, shape (1,)
     past: NDArray[np.uint8]  # shape (keys,): SEEN, INVALIDATED
-    # SHADOW, shape (keys + 1,): the shadow cache as a ring in order of use.  Key k is at k + 1; the
-    # ring begins and ends at 0.  What is not in the cache is older than itself.
+    where: NDArray[np.uint32]  # shape (keys,): its place in the shadow cache; 0: it is not there
+    # SHADOW, shape (places + 1,): the shadow cache as a ring in order of use, which begins and ends
+    # at 0.
     shadow: NDArray[Any]
 
 
@@ -66,27 +68,23 @@ def new_book(kinds: bool, shadow_capacity: int) -> Book:
     orders = records(1, ORDERS)
     orders[0]["kinds"] = kinds
     orders[0]["shadow_capacity"] = shadow_capacity
-    return Book(orders, records(1, COUNTS), np.zeros(0, np.uint8), _rings(1))
-
-
-def _rings(count: int) -> NDArray[Any]:
-    """``count`` keys, each a ring of its own."""
-    shadow = records(count, SHADOW)
-    shadow["older"] = shadow["newer"] = np.arange(count)
-    return shadow
+    none = np.zeros(0, np.uint32)
+    return Book(orders, records(1, COUNTS), np.zeros(0, np.uint8), none, records(1, SHADOW))
 
 
 def grown_book(book: Book, keys: int) -> Book:
-    """The same book with room for ``keys`` keys."""
+    """The same book with room for ``keys`` keys; nobody may use ``book`` any more."""
     if len(book.past) >= keys:
         return book
-    past = np.zeros(keys, np.uint8)
-    past[: len(book.past)] = book.past
+    past = outgrown(book.past, keys)
     if not book.orders[0]["kinds"]:
         return book._replace(past=past)
-    shadow = _rings(keys + 1)
-    shadow[: len(book.shadow)] = book.shadow
-    return book._replace(past=past, shadow=shadow)
+    places = min(keys, int(book.orders[0]["shadow_capacity"]))
+    return book._replace(
+        past=past,
+        where=outgrown(book.where, keys),
+        shadow=outgrown(book.shadow, places + 1),
+    )
 
 
 @step
@@ -94,40 +92,46 @@ def shadow_lookup(book, key):
     """1 if a fully associative LRU cache of the same size has ``key``; notes the lookup."""
     ends, orders = book.shadow[0], book.orders[0]
     oldest, newest = np.int64(ends.newer), np.int64(ends.older)
-    has_room = np.int64(orders.shadow_count < orders.shadow_capacity)
-    present, oldest = renew_shadow(book.shadow, key + 1, oldest, newest, has_room)
-    orders.shadow_count += has_room & (1 - present)
+    left = orders.shadow_capacity - orders.shadow_count
+    present, oldest, newest = renew_shadow(book, key, oldest, newest, left)
+    orders.shadow_count += np.int64(left > 0) & (1 - present)
     ends.newer = oldest
-    ends.older = key + 1
+    ends.older = newest
     return present
 
 
 @step
-def renew_shadow(shadow, here, oldest, newest, has_room):
-    """Put ``here`` after ``newest`` in the shadow cache, and ``oldest`` out of it if need be.
+def renew_shadow(book, key, oldest, newest, left):
+    """Put ``key`` after ``newest`` in the shadow cache, which has ``left`` places that are free.
 
-    Returns 1 if it was in it, and which is the oldest now.  The caller holds the ends of the ring,
-    so that a lookup need not wait until the one before it has written them to memory.
+    If there is none, in the place of ``oldest``.  Returns 1 if it was in it, and the places of the
+    oldest and the newest now.  The caller holds the ends of the ring, so that a lookup need not
+    wait until the one before it has written them to memory.
     """
-    if here == newest:
-        return np.int64(1), oldest
-    present = np.int64(0)
-    older = np.int64(shadow[here].older)
-    if older != here:
-        present = np.int64(1)
-        newer = np.int64(shadow[here].newer)
+    shadow, where = book.shadow, book.where
+    place = np.int64(where[key])
+    if place == newest and place != 0:
+        return np.int64(1), oldest, newest
+    present = np.int64(place != 0)
+    if present:
+        older, newer = np.int64(shadow[place].older), np.int64(shadow[place].newer)
         shadow[older].newer = newer
         shadow[newer].older = older
-        oldest = newer if here == oldest else oldest
-    elif not has_room:
-        newer = np.int64(shadow[oldest].newer)
-        shadow[oldest].older = oldest
-        shadow[newer].older = 0
-        oldest = newer
-    shadow[newest].newer = here
-    shadow[here].older = newest
-    shadow[here].newer = 0
-    return present, here if oldest == 0 else oldest
+        oldest = newer if place == oldest else oldest
+    else:
+        place = book.orders[0].shadow_capacity - left + 1
+        if left == 0:
+            place = oldest
+            newer = np.int64(shadow[place].newer)
+            where[shadow[place].key] = 0
+            shadow[newer].older = 0
+            oldest = newer
+        shadow[place].key = key
+        where[key] = place
+    shadow[newest].newer = place
+    shadow[place].older = newest
+    shadow[place].newer = 0
+    return present, place if oldest == 0 else oldest, place
 
 
 @step

@@ -6,6 +6,7 @@ are found on the exact curve, so there is nothing to search.
 
 from __future__ import annotations
 
+import bisect
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -14,17 +15,23 @@ import numpy as np
 from nicscope.drivers.replay.lookups import LookupStreams
 from nicscope.errors import StudyError
 from nicscope.studies.curves import every_size
-from nicscope.studies.meters import Meter, Span
+from nicscope.studies.meters import Counted, Meter, Span
 from nicscope.studies.sizing.question import USUAL_PAGE_SIZES, read_page_sizes
 from nicscope.studies.skipping import check_skip, grains_counted, parted
-from nicscope.studies.sources import RowsDone, named, repeat
+from nicscope.studies.sources import RowsDone, ShareDone, named, repeat
+from nicscope.studies.workers.tasks import Task, within
+from nicscope.traces.folders.reading import FolderTrace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from nicscope.drivers.replay.columns import RequestColumns
+    from nicscope.drivers.replay.grain import Grain
     from nicscope.drivers.replay.lookups import Nic
+    from nicscope.studies.workers.tasks import Workers
+    from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
 
 # Assumed: a curve has a cliff if one doubling buys at least this share of all that size can.
@@ -133,15 +140,23 @@ def targets(
     question: TargetQuestion,
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
+    workers: Workers | None = None,
 ) -> TargetReport:
     """What each of the named ``traces`` takes; tells ``watch`` how many rows are done.
 
+    The nodes of folders of files are shared out among ``workers``, if there are any.
     ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
     first row that the schema does not allow, ``StudyError`` if ``skip`` leaves none.
     """
     check_skip(question.skip, traces)
     progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
-    found = [one for name, trace in traces for one in _of_trace(name, trace, question, progress)]
+    found: list[Target] = []
+    for name, trace in traces:
+        if workers is None:
+            found += _of_trace(name, trace, question, progress)
+        else:
+            assert isinstance(trace, FolderTrace)
+            found += _of_shares(name, trace, question, workers, watch)
     return TargetReport(
         question=question, traces=named(traces), targets=found, repeat=repeat(command)
     )
@@ -152,12 +167,21 @@ def _of_trace(
 ) -> list[Target]:
     sizes, skip = question.page_sizes, question.skip
     grains = grains_counted(progress.through(trace), skip, sizes)
+    found = _measured(progress.through(trace, again=True), question, grains)
+    return [_target(name, size, found.pop(size), question.share) for size in sizes]
+
+
+def _measured(
+    batches: Iterable[RequestColumns], question: TargetQuestion, grains: Mapping[int, Grain]
+) -> dict[int, list[Counted]]:
+    """What every NIC looks up, by page size."""
+    sizes = question.page_sizes
     streams = {
         size: LookupStreams(size, [1], by_process=False, offset=False, grain=grains[size])
         for size in sizes
     }
     meters: dict[int, dict[Nic, Meter]] = {size: {} for size in sizes}
-    for batch, is_first in parted(progress.through(trace, again=True), skip):
+    for batch, is_first in parted(batches, question.skip):
         for size, stream in streams.items():
             those = meters[size]
             if is_first:  # of those that count
@@ -168,11 +192,52 @@ def _of_trace(
                 if lookups.nic not in those:
                     those[lookups.nic] = Meter(lookups.nic, NO_SETS, stream.group_bits(1))
                 those[lookups.nic].feed(lookups)
-    return [_target(name, size, [*meters[size].values()], question.share) for size in sizes]
+    # One size after the other: what was counted with goes as soon as it is not needed.
+    return {size: [meter.counted() for meter in meters.pop(size).values()] for size in sizes}
 
 
-def _target(name: str, size: int, meters: list[Meter], share: float) -> Target:
-    curves = [meter.counts()[0] for meter in meters]
+def _of_shares(
+    name: str,
+    trace: FolderTrace,
+    question: TargetQuestion,
+    workers: Workers,
+    watch: Callable[[int, int], None] | None,
+) -> list[Target]:
+    """As ``_of_trace``, each node by one of ``workers``."""
+    from nicscope.drivers.replay.grain import NO_GRAIN, common
+
+    shares, sizes = trace.shares(workers.hands), question.page_sizes
+    tasks = [Task(grains_of_share, (share, sizes), share.rows) for share in shares]
+    parts = workers.results(tasks, within(watch, 0, trace.rows))
+    grains = {size: common([part[size] for part in parts]) for size in sizes}
+    before = 0 if set(grains.values()) == {NO_GRAIN} else trace.rows  # else not read to its end
+    tasks = [Task(measure_share, (share, question, grains), share.rows) for share in shares]
+    found = workers.results(tasks, within(watch, before, 0))
+    return [
+        _target(name, size, [one for part in found for one in part.pop(size)], question.share)
+        for size in sizes
+    ]
+
+
+def grains_of_share(
+    share: Share, sizes: Sequence[int], done: Callable[[int], None]
+) -> dict[int, Grain]:
+    """The grain of the requests of ``share`` by page size; tells ``done`` of rows."""
+    return grains_counted(ShareDone(share, done).through(), 0, sizes)
+
+
+def measure_share(
+    share: Share,
+    question: TargetQuestion,
+    grains: Mapping[int, Grain],
+    done: Callable[[int], None],
+) -> dict[int, list[Counted]]:
+    """What the NICs of the nodes of ``share`` look up, by page size; tells ``done`` of rows."""
+    return _measured(ShareDone(share, done).through(), question, grains)
+
+
+def _target(name: str, size: int, meters: list[Counted], share: float) -> Target:
+    curves = [meter.curve for meter in meters]
     misses, group = every_size([curve.misses for curve in curves]), curves[0].group
     lookups = sum(meter.lookups for meter in meters)
     compulsory = sum(curve.compulsory for curve in curves)
@@ -198,8 +263,8 @@ def _at(misses: NDArray[np.int64], group: int, entries: int) -> int:
 
 def _fewest(misses: NDArray[np.int64], group: int, allowed: float) -> int | None:
     """The fewest entries that miss at most ``allowed``; None if no number of them does."""
-    found = np.flatnonzero(misses <= allowed)
-    return max(int(found[0]) * group, 1) if len(found) else None
+    found = bisect.bisect_left(misses, True, key=lambda missed: bool(missed <= allowed))
+    return max(found * group, 1) if found < len(misses) else None
 
 
 def _cliff(misses: NDArray[np.int64], group: int) -> Cliff | None:
@@ -208,8 +273,10 @@ def _cliff(misses: NDArray[np.int64], group: int) -> Cliff | None:
     steps = np.exp2(np.arange(max(most, 1).bit_length() * PARTS) / PARTS).astype(np.int64)
     # And the one whose double holds all: a loop falls off there.
     entries = np.unique(np.concatenate([steps, np.maximum(most // 2, [1])]))
-    before = misses[np.minimum(entries // group, len(misses) - 1)]
-    after = misses[np.minimum(2 * entries // group, len(misses) - 1)]
+    before, after = (
+        misses[np.minimum(those // group, len(misses) - 1)].astype(np.int64)
+        for those in (entries, 2 * entries)
+    )
     place = int(np.argmax(before - after))
     fall = int(before[place] - after[place])
     whole = _at(misses, group, 1) - int(misses[-1])

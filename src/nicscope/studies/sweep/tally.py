@@ -80,8 +80,10 @@ class RowColumns(NamedTuple):
 
 
 BYTES_OF_A_ROW = 21
-_TYPES = {Columns: ("i4", "i4", "u1", "u8", "u4")}
-_TYPES[RowColumns] = ("i8", "i4", "i4", "u1", "u1", "u8", "u4", "u8", "i8", "u1")
+_TYPES: dict[type[Columns | RowColumns], tuple[str, ...]] = {
+    Columns: ("i4", "i4", "u1", "u8", "u4"),
+    RowColumns: ("i8", "i4", "i4", "u1", "u1", "u8", "u4", "u8", "i8", "u1"),
+}
 
 
 def load(trace: Trace, instead: str = "sweep a part of the trace") -> Columns:

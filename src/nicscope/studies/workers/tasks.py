@@ -26,6 +26,16 @@ class Task(NamedTuple):
         return self.call(*self.arguments, done)
 
 
+def within(watch: Watch | None, before: int, after: int) -> Watch:
+    """A watch of one round of work, where ``watch`` is told of other rounds before and after it."""
+
+    def watched(done: int, total: int) -> None:
+        if watch is not None:
+            watch(before + done, before + total + after)
+
+    return watched
+
+
 class Workers(Protocol):
     """Whoever does tasks."""
 

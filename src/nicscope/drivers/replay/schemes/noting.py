@@ -59,21 +59,19 @@ def _note_in_shadow(case, count):
 
     A key's first lookup is not among them, nor are those whose entry was invalidated.
     """
-    shadow, orders = case.book.shadow, case.book.orders[0]
+    book, orders = case.book, case.book.orders[0]
     left = orders.shadow_capacity - orders.shadow_count
     conflict = np.int64(0)
-    oldest, newest = np.int64(shadow[0].newer), np.int64(shadow[0].older)
+    oldest, newest = np.int64(book.shadow[0].newer), np.int64(book.shadow[0].older)
     for i in range(count):
         outcome = np.int64(case.outcome[i])
         if outcome == NOT_DONE:
             continue
-        here = np.int64(case.key[i]) + 1
-        has_room = np.int64(left > 0)
-        present, oldest = renew_shadow(shadow, here, oldest, newest, has_room)
-        left -= has_room & (1 - present)
-        newest = here
+        key = np.int64(case.key[i])
+        present, oldest, newest = renew_shadow(book, key, oldest, newest, left)
+        left -= np.int64(left > 0) & (1 - present)
         conflict += present & outcome & (1 - (outcome >> 1))
     orders.shadow_count = orders.shadow_capacity - left
-    shadow[0].newer = oldest
-    shadow[0].older = newest
+    book.shadow[0].newer = oldest
+    book.shadow[0].older = newest
     return conflict

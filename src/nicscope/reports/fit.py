@@ -77,8 +77,8 @@ class ShownFit(Report):
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each shape of cache."""
         kinds = {
-            "replacement": "string",
-            "line": "int64",
+            "nic_replacement": "string",
+            "line_pages": "int64",
             "ways": "int64",
             "explains": "bool",
             "entries_low": "int64",
@@ -128,7 +128,7 @@ def shape_rows(found: FitReport) -> Rows:
         "Caches",
         found.shapes,
         {
-            "replacement": lambda one: one.replacement,
+            "replaced": lambda one: one.replacement,
             "line": lambda one: whole(one.line),
             "ways": lambda one: "full" if one.ways == FULL else whole(one.ways),
             "explains": lambda one: "yes" if one.explains else "no",
@@ -137,7 +137,7 @@ def shape_rows(found: FitReport) -> Rows:
             "misses there": lambda one: ", ".join(_percent(ratio) for ratio in one.ratios),
             "off": lambda one: f"{one.off:.2f}",
         },
-        words=("replacement", "explains"),
+        words=("replaced", "explains"),
         key=4,
         least=("best", "misses there"),
     )

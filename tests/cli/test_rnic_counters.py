@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from nicscope.cli.app import main
@@ -84,3 +85,21 @@ def test_what_makes_no_sense_is_one_line(words, told, trace, capsys):
     error = capsys.readouterr().err
     assert told in error
     assert error.count("\n") == 1
+
+
+def test_a_sweep_over_pools_counts_what_a_replay_of_each_does(trace, capsys, tmp_path):
+    out = tmp_path / "pools.parquet"
+    pools = ["256KiB", "512KiB", "2MiB"]
+    words = ["--design", "rnic", "--grid", f"registered={','.join(pools)}", "--out", str(out)]
+    assert main(["sweep", trace, *words]) == 0
+    capsys.readouterr()
+
+    found = {row["registered"]: row for row in pq.read_table(out).to_pylist()}
+
+    assert [*found] == [256 << 10, 512 << 10, 2 << 20]
+    for text, row in zip(pools, found.values(), strict=True):
+        total = counted(capsys, trace, "--design", "rnic", "--registered", text)["total"]
+        told = ("rejected", "ni_misses", "lookups", "mtt_entries")
+        assert {name: row[name] for name in told} == {name: total[name] for name in told}
+    # The request that lies a mebibyte further is within the largest pool alone.
+    assert [row["rejected"] for row in found.values()] == [1, 1, 0]

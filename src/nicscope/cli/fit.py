@@ -43,6 +43,9 @@ def fit(
         option("LOW..HIGH", "Entries that a cache may have; default 1..65536 with sets."),
     ] = None,
     skip: Annotated[int, option("N", "Requests that warm the cache up and were not counted.")] = 0,
+    line: Annotated[
+        str, option("N,...", "Entries that the NIC fetches together; 64 bytes are 8.")
+    ] = "1,8",
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json and caches.parquet.")
     ] = None,
@@ -53,6 +56,6 @@ def fit(
     from nicscope.library.fit import fit as find
 
     def found() -> ShownFit:
-        return find(counters, trace, tolerance=tolerance, entries=entries, skip=skip)
+        return find(counters, trace, tolerance=tolerance, entries=entries, skip=skip, line=line)
 
     answer(found, out, as_json, explain)

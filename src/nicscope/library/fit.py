@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import StudyError, in_one_line
 from nicscope.inputs import read_whole
-from nicscope.library.command import command_line, number, span, whole
+from nicscope.library.command import command_line, number, span, whole, word
 from nicscope.library.progress import progress
 from nicscope.library.traces import all_opened, words_of
 
@@ -28,6 +28,7 @@ def fit(
     tolerance: float = 0.01,
     entries: Word = None,
     skip: int = 0,
+    line: Word = "1,8",
 ) -> ShownFit:
     """Find the caches whose misses over a trace are those that a NIC has counted.
 
@@ -37,6 +38,7 @@ def fit(
         trace: that traffic: a path, ``bundled:NAME``, or a table.
         tolerance: the share by which a counted miss ratio may be off, beside chance.
         entries: the least and the most that a cache may have; None: 65536 with sets, else any.
+        line: entries that the NIC fetches together (64 bytes are 8); one number or several.
         skip: requests that only warm the cache up and were not counted.
 
     Errors: ``NicscopeError``, before the trace is read if it can be.
@@ -57,6 +59,7 @@ def fit(
         "--tolerance": slack,
         "--entries": ends,
         "--skip": warm or None,
+        "--line": word("line", line),
     }
     command = command_line(["fit", counters], options)
     [(name, opened)] = all_opened(trace)
@@ -70,6 +73,7 @@ def fit(
                 tolerance=0.01 if slack is None else slack,
                 entries=ends,
                 skip=warm,
+                line=word("line", line) or "1",
                 command=command,
                 watch=watch,
             )

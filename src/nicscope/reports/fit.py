@@ -8,13 +8,14 @@ from nicscope.reports.result import Report, tidy
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, whole
 from nicscope.studies.curve_question import MOST_ENTRIES
-from nicscope.studies.fitting import FULL
+from nicscope.studies.fit_shapes import FULL, RANDOM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.fitting import Explained, FitReport
+    from nicscope.studies.fit_shapes import Explained
+    from nicscope.studies.fitting import FitReport
 
 FAR = 0.01  # of the trace's lookups: counters of other traffic
 
@@ -32,16 +33,25 @@ class ShownFit(Report):
         if not explaining:
             best = found.shapes[0]
             told = [
-                f"No cache with LRU explains what {found.cache} counted; nearest is "
+                f"No cache explains what {found.cache} counted; nearest is "
                 f"{_called(best)} of {best.best:,} entries, {best.off:.1f} times as far off as the "
                 "counters leave open."
             ]
         else:
-            names = [f"{_called(one)} of {_entries(one)} entries" for one in explaining]
-            told = [f"What {found.cache} counted is explained by {', or '.join(names)}."]
+            nearest = f"{_called(explaining[0])} of {_entries(explaining[0])} entries"
+            told = [f"What {found.cache} counted is explained by {nearest}."]
+            if len(explaining) > 1:
+                told = [
+                    f"Caches of {_all_sizes(explaining)} entries, of several shapes, explain what "
+                    f"{found.cache} counted; nearest is {nearest}."
+                ]
         if len(explaining) > 1 and len(found.counted) == 1:
             told.append(
                 "Counts of the same traffic in pages of another size would tell these apart."
+            )
+        if not found.random_tried:
+            told.append(
+                "Random replacement was not tried, as the trace is too long; give a part of it."
             )
         for one, lookups, size in zip(found.counted, found.lookups, found.page_sizes, strict=True):
             if lookups and abs(one.lookups / lookups - round(one.lookups / lookups)) > FAR:
@@ -67,6 +77,8 @@ class ShownFit(Report):
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each shape of cache."""
         kinds = {
+            "nic_replacement": "string",
+            "line_pages": "int64",
             "ways": "int64",
             "explains": "bool",
             "entries_low": "int64",
@@ -75,7 +87,16 @@ class ShownFit(Report):
             "open_off": "float64",
         }
         rows = (
-            (one.ways or None, one.explains, one.low, one.high, one.best, one.off)
+            (
+                one.replacement,
+                one.line,
+                one.ways or None,
+                one.explains,
+                one.low,
+                one.high,
+                one.best,
+                one.off,
+            )
             for one in self.found.shapes
         )
         yield "caches", tidy(kinds, rows)
@@ -107,6 +128,8 @@ def shape_rows(found: FitReport) -> Rows:
         "Caches",
         found.shapes,
         {
+            "replaced": lambda one: one.replacement,
+            "line": lambda one: whole(one.line),
             "ways": lambda one: "full" if one.ways == FULL else whole(one.ways),
             "explains": lambda one: "yes" if one.explains else "no",
             "entries": _entries,
@@ -114,10 +137,16 @@ def shape_rows(found: FitReport) -> Rows:
             "misses there": lambda one: ", ".join(_percent(ratio) for ratio in one.ratios),
             "off": lambda one: f"{one.off:.2f}",
         },
-        words=("explains",),
-        key=2,
+        words=("replaced", "explains"),
+        key=4,
         least=("best", "misses there"),
     )
+
+
+def _all_sizes(explaining: list[Explained]) -> str:
+    """From the fewest to the most entries of any shape that explains the counts."""
+    low, high = min(one.low for one in explaining), max(one.high for one in explaining)
+    return f"{low:,} or more" if high == MOST_ENTRIES else f"{low:,} to {high:,}"
 
 
 def _percent(ratio: float) -> str:
@@ -125,9 +154,12 @@ def _percent(ratio: float) -> str:
 
 
 def _called(one: Explained) -> str:
-    return (
+    shape = (
         "a fully associative cache" if one.ways == FULL else f"one of {in_words(one.ways, 'way')}"
     )
+    how = "random replacement" if one.replacement == RANDOM else "LRU"
+    lines = f" in lines of {one.line}" if one.line > 1 else ""
+    return f"{shape} with {how}{lines}"
 
 
 def _entries(one: Explained) -> str:

@@ -1,9 +1,8 @@
 """Which caches explain counted hits and misses: ``nicscope fit``.
 
-Traffic is known, as a trace, and a NIC counted what its translation cache made of it.  The miss
-ratios of every cache come from one exact pass; those that lie within what the counters leave open
-explain them.  One count leaves a size for each shape; counts with pages of other sizes, over the
-same traffic, tell shapes apart.
+Traffic is known, as a trace, and a NIC counted what its translation cache made of it.  Caches whose
+miss ratio lies within what the counters leave open explain them (``fit_shapes``).  One count leaves
+a size for each shape; counts with pages of other sizes, over the same traffic, tell shapes apart.
 """
 
 from __future__ import annotations
@@ -16,16 +15,23 @@ import msgspec
 from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.config.counter_names import known_counter, why_not
 from nicscope.errors import StudyError
-from nicscope.studies.curve_question import MOST_ENTRIES, ask
+from nicscope.studies.curve_question import ask
+from nicscope.studies.fit_shapes import (
+    FULL,
+    MOST_DRAWN,
+    kept_lookups,
+    lru_shapes,
+    random_shapes,
+)
+from nicscope.studies.skipping import parted
 from nicscope.studies.sources import repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.studies.curve_result import MissCurve
+    from nicscope.studies.fit_shapes import Explained
     from nicscope.traces.reader import Trace
 
-FULL = 0  # ways of a cache without sets
 WAYS = "1,2,4,8,16"
 MOST_COUNT = 1 << 62
 _SPREAD = 2  # standard deviations that chance may add
@@ -54,22 +60,6 @@ class Counted(NamedTuple):
         return _SPREAD * chance + tolerance * self.ratio
 
 
-class Explained(NamedTuple):
-    """Caches of one shape: those that explain all counts, or the nearest one."""
-
-    ways: int  # FULL: any
-    low: int  # entries
-    high: int
-    best: int
-    ratios: tuple[float, ...]  # of misses of the best one, count by count
-    off: float  # of the best one: the furthest, in what is left open; up to 1 it explains
-
-    @property
-    def explains(self) -> bool:
-        """Whether it lies within what the counters leave open."""
-        return self.off <= 1
-
-
 class FitReport(msgspec.Struct, frozen=True, kw_only=True):
     """Every shape of cache, and how well it explains the counts."""
 
@@ -81,6 +71,7 @@ class FitReport(msgspec.Struct, frozen=True, kw_only=True):
     footprints: list[int]
     tolerance: float
     shapes: list[Explained]
+    random_tried: bool  # or the trace was too long
     unused: dict[str, str]
     repeat: dict[str, Any]
 
@@ -106,6 +97,8 @@ class FitReport(msgspec.Struct, frozen=True, kw_only=True):
             ],
             "shapes": [
                 {
+                    "replacement": one.replacement,
+                    "line": one.line,
                     "ways": "full" if one.ways == FULL else one.ways,
                     "explains": one.explains,
                     "entries_low": one.low,
@@ -116,6 +109,7 @@ class FitReport(msgspec.Struct, frozen=True, kw_only=True):
                 }
                 for one in self.shapes
             ],
+            "random_tried": self.random_tried,
             "unused": self.unused,
             "repeat": self.repeat,
         }
@@ -181,11 +175,13 @@ def fit(
     tolerance: float = 0.01,
     entries: str | None = None,
     skip: int = 0,
+    line: str = "1,8",
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> FitReport:
-    """Caches with LRU that explain ``counters``, over the traffic of ``trace``.
+    """Caches that explain ``counters``, over the traffic of ``trace``.
 
+    ``line``: entries that a cache fetches together, one number or several.
     ``tolerance``: the share by which the counted miss ratio may be off beside chance.
     """
     from nicscope.studies.curves import report
@@ -193,90 +189,34 @@ def fit(
     if not 0 <= tolerance <= 1:
         raise StudyError(f"--tolerance must be from 0 to 1, got {tolerance}")
     cache, counted, unused = read_counters(counters, called)
-    curves = []
+    questions, curves = [], []
     for one in counted:
         size = None if one.page_size is None else str(one.page_size)
-        question = ask(ways=WAYS, entries=entries, page_size=size, skip=skip)
-        curves += report([(name, trace)], question, (), watch).curves[:1]
-    least, most = question.entries or (1, MOST_ENTRIES)
-    shapes = [_full(curves, counted, tolerance, least, most)]
-    shapes += _with_sets(curves, counted, tolerance)
+        question = ask(ways=WAYS, line=line, entries=entries, page_size=size, skip=skip)
+        questions.append(question)
+        curves.append(report([(name, trace)], question, (), watch).curves)
+    sizes = [each[0].page_size for each in curves]
+    tries_random = max(each[0].lookups for each in curves) <= MOST_DRAWN
+    shapes: list[Explained] = []
+    for place, length in enumerate(question.lines):
+        ends = question.entries
+        shapes += lru_shapes([each[place] for each in curves], counted, tolerance, ends)
+        if tries_random:
+            kept = [
+                kept_lookups(parted(trace.batches(), skip), asked, size, length)
+                for asked, size in zip(questions, sizes, strict=True)
+            ]
+            shapes += random_shapes(kept, length, question.ways, counted, tolerance, ends)
     return FitReport(
         trace=name,
         cache=cache,
         counted=counted,
-        page_sizes=[curve.page_size for curve in curves],
-        lookups=[curve.lookups for curve in curves],
-        footprints=[curve.footprint for curve in curves],
+        page_sizes=sizes,
+        lookups=[each[0].lookups for each in curves],
+        footprints=[each[0].footprint for each in curves],
         tolerance=tolerance,
         shapes=sorted(shapes, key=lambda one: (not one.explains, one.off)),
+        random_tried=tries_random,
         unused=unused,
         repeat=repeat(command),
     )
-
-
-def _off(ratios: Sequence[float], counted: Sequence[Counted], tolerance: float) -> float:
-    """How far off the furthest of ``ratios`` is, in what its count leaves open."""
-    return max(
-        abs(ratio - one.ratio) / max(one.open(tolerance), 0.5 / one.lookups)
-        for ratio, one in zip(ratios, counted, strict=True)
-    )
-
-
-def _full(
-    curves: Sequence[MissCurve],
-    counted: Sequence[Counted],
-    tolerance: float,
-    least: int,
-    most: int,
-) -> Explained:
-    """Caches without sets: every size is tried."""
-    import numpy as np
-
-    every = [curve.every_size for curve in curves]
-    longest = max(len(one) for one in every if one is not None)
-    sizes = np.arange(least, max(least + 1, min(most + 1, longest)))
-    ratios = np.stack(
-        [
-            one[np.minimum(sizes, len(one) - 1)] / max(curve.lookups, 1)
-            for one, curve in zip(every, curves, strict=True)
-            if one is not None
-        ]
-    )
-    target = np.array([[one.ratio] for one in counted])
-    slack = np.array([[max(one.open(tolerance), 0.5 / one.lookups)] for one in counted])
-    off = (np.abs(ratios - target) / slack).max(axis=0)
-    best = int(off.argmin())
-    within = np.flatnonzero(off <= 1)
-    low, high = (int(within[0]), int(within[-1])) if len(within) else (best, best)
-    # More entries than there are pages make no difference.
-    top = most if len(within) and high == len(sizes) - 1 else int(sizes[high])
-    return Explained(
-        FULL,
-        int(sizes[low]),
-        top,
-        int(sizes[best]),
-        tuple(ratios[:, best].tolist()),
-        float(off[best]),
-    )
-
-
-def _with_sets(
-    curves: Sequence[MissCurve], counted: Sequence[Counted], tolerance: float
-) -> list[Explained]:
-    """Of each number of ways, the caches that explain the counts, or the nearest."""
-    found: dict[int, list[tuple[float, int, tuple[float, ...]]]] = {}
-    misses = [{(one.entries, one.ways): one.misses for one in curve.points} for curve in curves]
-    for entries, ways in misses[0]:
-        if all((entries, ways) in each for each in misses):
-            ratios = tuple(
-                each[entries, ways] / max(curve.lookups, 1)
-                for each, curve in zip(misses, curves, strict=True)
-            )
-            found.setdefault(ways, []).append((_off(ratios, counted, tolerance), entries, ratios))
-    shapes = []
-    for ways, tried in found.items():
-        off, best, ratios = min(tried)
-        within = [entries for each, entries, _ in tried if each <= 1] or [best]
-        shapes.append(Explained(ways, min(within), max(within), best, ratios, off))
-    return shapes

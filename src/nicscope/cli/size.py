@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, Traces, option
+from nicscope.cli.arguments import AsJson, Explain, Scheduler, Traces, Workers, option
 
 if TYPE_CHECKING:
     from nicscope.reports.size import ShownSizes
@@ -61,6 +61,8 @@ def size(
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, sizes.parquet and a figure.")
     ] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
@@ -81,7 +83,14 @@ def size(
             if given:
                 raise StudyError(f"{name} is not for --target-miss; leave one of both out")
         assert target_miss is not None
-        return entries_for(traces, target_miss, page_size=page_size, skip=skip)
+        return entries_for(
+            traces,
+            target_miss,
+            page_size=page_size,
+            skip=skip,
+            workers=workers,
+            scheduler=scheduler,
+        )
 
     def sized() -> ShownSizes:
         if nic_memory is None:
@@ -96,6 +105,8 @@ def size(
             target_us=target_us,
             page_size=page_size,
             only=only or (),
+            workers=workers,
+            scheduler=scheduler,
         )
 
     answer(sized if target_miss is None else aimed, out, as_json, explain)

@@ -56,11 +56,15 @@ def test_a_clusters_worker_killed_on_the_way_changes_nothing(
     assert victim.wait(10) == -signal.SIGKILL
     assert len(ended) == len(set(ended)) >= 24
 
-    measuring = ["curve", *words, "--entries", "4..64"]
-    assert main([*measuring, "--workers", "1"]) == 0
-    alone = capsys.readouterr().out
-    assert main([*measuring, "--scheduler", processes.address]) == 0
-    assert capsys.readouterr() == (alone, "")
+    for measuring in (
+        ["curve", *words, "--entries", "4..64"],
+        ["size", *words, "--target-miss", "20%"],
+        ["size", *words, "--nic-memory", "4KiB", "--only", "static"],
+    ):
+        assert main([*measuring, "--workers", "1"]) == 0
+        alone = capsys.readouterr().out
+        assert main([*measuring, "--scheduler", processes.address]) == 0
+        assert capsys.readouterr() == (alone, "")
 
 
 def test_what_a_clusters_worker_meets_is_one_line_that_names_it(processes, tmp_path, capsys):

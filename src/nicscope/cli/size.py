@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, Traces, option
+from nicscope.cli.arguments import AsJson, Explain, Scheduler, Traces, Workers, option
 from nicscope.cli.services import (
     BlockTokens,
     Generated,
@@ -88,6 +88,8 @@ def size(
     block_tokens: BlockTokens = 512,
     prefix_tokens: PrefixTokens = 0,
     generated: Generated = False,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
@@ -115,7 +117,14 @@ def size(
             if given:
                 raise StudyError(f"{name} is not for --target-miss; leave one of both out")
         assert target_miss is not None
-        return entries_for(opened(), target_miss, page_size=page_size, skip=skip)
+        return entries_for(
+            opened(),
+            target_miss,
+            page_size=page_size,
+            skip=skip,
+            workers=workers,
+            scheduler=scheduler,
+        )
 
     def sized() -> ShownSizes:
         if nic_memory is None:
@@ -130,6 +139,8 @@ def size(
             target_us=target_us,
             page_size=page_size,
             only=only or (),
+            workers=workers,
+            scheduler=scheduler,
         )
 
     answer(sized if target_miss is None else aimed, out, as_json, explain)

@@ -8,6 +8,7 @@ from nicscope.errors import in_one_line
 from nicscope.library.command import command_line, number, texts, whole, word
 from nicscope.library.progress import progress
 from nicscope.library.traces import all_opened, words_of
+from nicscope.library.workers import check_alone, workers_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,8 @@ def size(
     target_us: float | None = None,
     page_size: Word = None,
     only: str | Sequence[str] = (),
+    workers: int | None = None,
+    scheduler: str | None = None,
 ) -> ShownSizes:
     """The best design of each family within NIC memory, and what other memory would buy.
 
@@ -41,6 +44,8 @@ def size(
         target_us: the least NIC memory is told for that cost per lookup.
         page_size: sizes to be set side by side, such as ``["4KiB", "2MiB"]``.
         only: families to be looked at, or ``"page-sizes"``; none: all.
+        workers: processes that share out the nodes of folders; None: one for each processor.
+        scheduler: of a Dask cluster that does, such as ``"tcp://10.0.0.1:8786"``.
 
     Errors: ``NicscopeError``, before the trace is read if it can be.
 
@@ -71,8 +76,9 @@ def size(
     }
     command = command_line(["size", *words_of(trace)], options)
     traces = all_opened(trace, as_given=True, folders=True)
-    with progress("sizing", "rows") as watch:
-        return ShownSizes(report(traces, question, command, watch))
+    opened = [one for _, one in traces]
+    with workers_for(opened, workers, scheduler) as hired, progress("sizing", "rows") as watch:
+        return ShownSizes(report(traces, question, command, watch, hired))
 
 
 @in_one_line
@@ -82,6 +88,8 @@ def entries_for(
     *,
     page_size: Word = None,
     skip: int = 0,
+    workers: int | None = None,
+    scheduler: str | None = None,
 ) -> ShownTargets:
     """The fewest entries with which few enough lookups miss, in pages of several sizes: exact.
 
@@ -90,6 +98,8 @@ def entries_for(
         target_miss: the share of lookups that may miss, such as ``"1%"`` or 0.01.
         page_size: such as ``["4KiB", "2MiB"]``; None: 4 KiB, 2 MiB and 1 GiB.
         skip: requests that fill the caches and are not counted.
+        workers: processes that share out the nodes of folders; None: one for each processor.
+        scheduler: of a Dask cluster that does, such as ``"tcp://10.0.0.1:8786"``.
 
     Errors: ``NicscopeError``, before the trace is read if it can be.
 
@@ -104,6 +114,11 @@ def entries_for(
 
     options = {"--target-miss": share, "--page-size": sizes, "--skip": skip or None}
     command = command_line(["size", *words_of(trace)], options)
-    traces = all_opened(trace, as_given=True)
-    with progress("measuring", "rows") as watch:
-        return ShownTargets(targets(traces, question, command, watch))
+    traces = all_opened(trace, as_given=True, folders=True)
+    check_alone(skip, workers, scheduler)
+    opened = [one for _, one in traces]
+    with (
+        workers_for(opened, workers, scheduler, alone=bool(skip)) as hired,
+        progress("measuring", "rows") as watch,
+    ):
+        return ShownTargets(targets(traces, question, command, watch, hired))

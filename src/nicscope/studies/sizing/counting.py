@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nicscope.studies.sizing.search import Ask, Family
     from nicscope.studies.sizing.shapes import Setting
     from nicscope.studies.sizing.survey import Extent
+    from nicscope.studies.sizing.whole import Whole
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests
 
@@ -67,6 +68,22 @@ class Passes:
         for batch in trace.batches():
             yield batch
             self._tell(len(batch.length) * designs)
+
+    def watching(
+        self, trace: Trace, designs: int, *, is_expected: bool = False
+    ) -> Callable[[int, int], None]:
+        """A watch of a pass over ``trace`` that others make, for so many ``designs``."""
+        if not is_expected:
+            self.expect(trace, designs)
+        told = 0
+
+        def watch(done: int, total: int) -> None:
+            nonlocal told
+            rows = trace.rows * designs * done // max(total, 1)
+            self._tell(rows - told)
+            told = rows
+
+        return watch
 
     def _tell(self, rows: int) -> None:
         with self._lock:
@@ -136,21 +153,22 @@ class Counter:
 
     def __init__(
         self,
-        trace: Trace,
+        whole: Whole,
         sample: list[Requests] | None,
         extent: Extent,
         passes: Passes,
         after: int = 0,
     ) -> None:
         """``after``: how many designs' time is likely to go by when all is counted."""
-        self._trace = trace
+        self._trace = whole.trace
+        self._whole = whole
         self._sample = sample
         self._passes = passes
         self._rounds = 0
         self._after = after
         most = MOST_BYTES // (BYTES_PER_PAGE * max(extent.node_pages, 1))
         self._at_once = min(max(most, 4), MOST_AT_ONCE)
-        self._workers = min(os.cpu_count() or 1, MOST_WORKERS)
+        self._workers = whole.hands or min(os.cpu_count() or 1, MOST_WORKERS)
 
     @property
     def has_sample(self) -> bool:
@@ -179,8 +197,15 @@ class Counter:
     ) -> dict[tuple[str, Setting], Priced]:
         """Replay each of ``shares`` in a pass of its own.
 
-        What comes of it does not depend on how many threads there are.
+        What comes of it does not depend on how many threads there are, or who does it.
         """
+        if self._whole.hands and not sampled:
+            designs = [[family.design(one) for family, one in share] for share in shares]
+            return {
+                (family.subject.design.scheme, one): with_price(result, family.subject.platform)
+                for share, part in zip(shares, self._whole.replayed(designs), strict=True)
+                for (family, one), result in zip(share, part, strict=True)
+            }
 
         def work(share: Sequence[Wanted], stopped: Callable[[], bool]) -> list[Priced]:
             return self._replay(share, sampled, stopped)

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
-from nicscope.drivers.replay import replay
 from nicscope.nic.layout import new_table, region_bytes
 from nicscope.studies.pricing import Denominator
 from nicscope.studies.replaying import Priced, Subject, with_price
 from nicscope.studies.sizing.merit import Point, best_within
 from nicscope.studies.sizing.result import replay_command
 from nicscope.studies.sizing.shapes import cache_bytes, most_entries
-from nicscope.studies.sizing.survey import MOST_WAYS, extent, grids
+from nicscope.studies.sizing.survey import MOST_WAYS
 
 if TYPE_CHECKING:
     from nicscope.config.evidence import Evidence
     from nicscope.studies.sizing.counting import Passes
     from nicscope.studies.sizing.question import Question
     from nicscope.studies.sizing.survey import Grid
-    from nicscope.traces.reader import Trace
+    from nicscope.studies.sizing.whole import Whole
 
 TABLE, CACHE = "vmmc-static", "utlb"
 # Prices registration where no platform was asked for: a host of today, which we measured.
@@ -72,20 +71,19 @@ class PageSize(NamedTuple):
 
 def in_page_sizes(
     name: str,
-    trace: Trace,
+    whole: Whole,
     question: Question,
     passes: Passes,
 ) -> list[PageSize]:
-    """``trace`` in pages of each of the sizes asked for; it is called ``name``.
+    """A trace, the ``whole`` of it, in pages of each of the sizes asked for; it is called ``name``.
 
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
     platform = question.platform or load_platform(TODAY)
     tables, caches, enough = [], [], []
     for size in question.page_sizes:
-        touched = extent(passes.through(trace, SURVEY_WEIGHT), size)
-        batches = passes.through(trace, SURVEY_WEIGHT)
-        reached = grids(batches, size, (), most_entries(touched)).offset
+        touched = whole.extent(size, SURVEY_WEIGHT)
+        reached = whole.surveyed(size, (), most_entries(touched), SURVEY_WEIGHT).grids.offset
         enough.append(_enough(reached))
         settings = [f"entries={touched.node_pages}", f"page_size={size}"]
         tables.append(Subject(with_settings(load_design(TABLE), settings), platform))
@@ -96,13 +94,8 @@ def in_page_sizes(
     first = load_design(CACHE)
     designs = [with_settings(first, [f"{key}={text}" for key, text in one]) for one in caches]
     subjects = [*tables, *(Subject(design, platform) for design in designs)]
-    passes.expect(trace, len(subjects))
-    results = replay(
-        passes.over(trace, len(subjects)),
-        [subject.design for subject in subjects],
-        kinds=False,
-        page_size=trace.metadata.page_size,
-    )
+    passes.expect(whole.trace, len(subjects))
+    [results] = whole.replayed([[subject.design for subject in subjects]])
     priced = [with_price(result, platform) for result in results]
     points = [
         Point(one, found, False) for one, found in zip(caches, priced[len(tables) :], strict=True)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from nicscope.errors import StudyError
 from nicscope.studies.sizing import counting, page_sizes
-from nicscope.studies.sizing.counting import Counter, Passes, Windows
+from nicscope.studies.sizing.counting import Counter, Passes
 from nicscope.studies.sizing.result import Sizing, SizingReport, answer
 from nicscope.studies.sizing.search import explore
 from nicscope.studies.sizing.shapes import LINES, Room, families, most_entries
-from nicscope.studies.sizing.survey import extent, grids
+from nicscope.studies.sizing.whole import Whole
 from nicscope.studies.sources import named, repeat
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nicscope.studies.sizing.question import Question
     from nicscope.studies.sizing.search import Family
     from nicscope.studies.sizing.survey import Extent
+    from nicscope.studies.workers.tasks import Workers
     from nicscope.traces.reader import Trace
 
 
@@ -31,9 +32,11 @@ def report(
     question: Question,
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
+    workers: Workers | None = None,
 ) -> SizingReport:
     """Sizings of ``traces``, each under the name by which ``nicscope replay`` finds it.
 
+    The nodes of folders of files are shared out among ``workers``, if there are any.
     ``command`` is passed on, for whoever wants to do it again; ``watch`` is told how many rows
     were replayed of those that are known to be needed.  Errors: ``TraceError`` at the first row
     that the schema does not allow, ``StudyError`` if nothing fits the budgets.
@@ -43,7 +46,7 @@ def report(
     for place, (name, trace) in enumerate(traces):
         later = sum(trace.rows for _, trace in traces[place + 1 :])
         passes.forecast_later(later * _likely(question))
-        sizings.append(size(name, trace, question, passes))
+        sizings.append(size(name, trace, question, passes, workers))
     return SizingReport(
         question=question,
         traces=named(traces),
@@ -52,22 +55,29 @@ def report(
     )
 
 
-def size(name: str, trace: Trace, question: Question, passes: Passes | None = None) -> Sizing:
+def size(
+    name: str,
+    trace: Trace,
+    question: Question,
+    passes: Passes | None = None,
+    workers: Workers | None = None,
+) -> Sizing:
     """``trace``, which ``nicscope replay`` finds as ``name``, sized.
 
     Errors: as ``report``.
     """
     passes = passes or Passes()
     passes.forecast(trace, _likely(question))
-    touched = extent(passes.through(trace, EXTENT_WEIGHT), trace.metadata.page_size)
-    found = _searched(name, trace, question, passes, touched)
+    whole = Whole(trace, passes, workers)
+    touched = whole.extent(trace.metadata.page_size, EXTENT_WEIGHT)
+    found = _searched(name, whole, question, passes, touched)
     answers = [answer(name, family.subject, family.fitting, question) for family in found]
     return Sizing(
         trace=name,
         page_size=trace.metadata.page_size,
         extent=touched,
         answers=answers,
-        page_sizes=page_sizes.in_page_sizes(name, trace, question, passes)
+        page_sizes=page_sizes.in_page_sizes(name, whole, question, passes)
         if question.page_sizes
         else [],
         replayed=sum(len(family.replayed) for family in found),
@@ -76,7 +86,7 @@ def size(name: str, trace: Trace, question: Question, passes: Passes | None = No
 
 
 def _searched(
-    name: str, trace: Trace, question: Question, passes: Passes, touched: Extent
+    name: str, whole: Whole, question: Question, passes: Passes, touched: Extent
 ) -> list[Family]:
     """Every family that is asked for, searched."""
     wanted = [one for one in families(question.platform) if question.sizes(one.design.scheme)]
@@ -88,17 +98,17 @@ def _searched(
                 "icm_fetch, so nothing is known of the family there; leave --platform out"
             )
         return []
-    page_size = trace.metadata.page_size
+    page_size = whole.trace.metadata.page_size
     most = most_entries(touched)
     budget = question.nic_bytes
-    windows = Windows(touched)
+    surveyed = whole.surveyed(page_size, LINES, most, GRIDS_WEIGHT, touched)
     room = Room(
         budgets=(budget // 2, budget, 2 * budget),
         pin_pages=None if question.pin_bytes is None else question.pin_bytes // page_size,
         page_size=page_size,
         extent=touched,
         every_size=question.target_us is not None,
-        grids=grids(windows.of(passes.through(trace, GRIDS_WEIGHT)), page_size, LINES, most),
+        grids=surveyed.grids,
     )
     if room.pin_pages == 0:
         raise StudyError(
@@ -109,7 +119,7 @@ def _searched(
         room,
         question,
         Counter(
-            trace, windows.result(), touched, passes, len(question.page_sizes) * page_sizes.LIKELY
+            whole, surveyed.sample, touched, passes, len(question.page_sizes) * page_sizes.LIKELY
         ),
         lambda found: _check_that_something_fits(name, found, question),
     )

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
-TARGET = re.compile(r"\bmake ([a-z-]+)")
+TARGET = re.compile(r"(?<!trace )\bmake ([a-z-]+)")
 
 
 def documents() -> list[Path]:

@@ -165,6 +165,8 @@ OPTIONS = {
     ("trace make", "--stride"): "an argument",
     ("trace info", "--pool"): "--pool",
     ("trace info", "--slice"): "trace convert --slice",
+    ("descriptors", "--pool"): "--pool",
+    ("descriptors", "--slice"): "trace convert --slice",
     ("replay", "--pool"): "--pool",
     ("replay", "--slice"): "trace convert --slice",
     ("curve", "--pool"): "--pool",

@@ -156,19 +156,26 @@ def test_popular_places_are_drawn_by_the_law_and_sizes_and_operations_by_their_w
     assert all(near(often[rank], law[rank], recipe.requests) for rank in range(8))
 
 
-def test_the_same_seed_gives_the_same_bytes_and_more_requests_begin_alike(tmp_path):
-    recipe = Recipe(requests=CHUNK_ROWS + 1_000, sizes=((64, 0.5), (128, 0.5)), tenants=3)
+def test_the_same_seed_gives_the_same_bytes_and_another_one_others(tmp_path):
+    recipe = Recipe(requests=500, sizes=((64, 0.5), (128, 0.5)), tenants=3)
     paths = [tmp_path / f"{name}.parquet" for name in "abc"]
     for path, seed in zip(paths, (1, 1, 2), strict=True):
         make(recipe._replace(seed=seed), path, None)
 
     contents = [path.read_bytes() for path in paths]
     assert contents[0] == contents[1]
-    assert contents[0] != contents[2]
-    addresses = [pq.read_table(path)["address"].to_pylist() for path in paths]
-    assert addresses[0] != addresses[2]
-    shorter = columns_of(recipe._replace(requests=CHUNK_ROWS + 7, seed=1))
-    assert shorter["address"].tolist() == addresses[0][: CHUNK_ROWS + 7]
+    for name in ("address", "length"):
+        columns = [pq.read_table(path)[name].to_pylist() for path in paths]
+        assert columns[0] != columns[2]
+
+
+def test_a_longer_trace_begins_as_a_shorter_one():
+    recipe = Recipe(requests=CHUNK_ROWS + 1_000, sizes=((64, 0.5), (128, 0.5)), tenants=3)
+
+    longer, shorter = columns_of(recipe), columns_of(recipe._replace(requests=CHUNK_ROWS + 7))
+
+    for name, column in shorter.items():
+        assert (column == longer[name][: CHUNK_ROWS + 7]).all()
 
 
 def test_a_trace_says_how_it_was_made_and_what_is_registered(tmp_path, capsys):

@@ -58,9 +58,10 @@ def test_requests_and_regions_are_those_of_the_converted_file(service, converted
     "words",
     [
         ["replay", "FILE", "--design", "rnic", "--page-size", "2MiB"],
-        ["curve", "FILE", "--page-size", "64K", "--entries", "16..1024"],
+        ["curve", "FILE", "--page-size", "64K", "--entries", "16..1024", "--ways", "1"],
         ["size", "FILE", "--page", "4k,2M,1G", "--target-miss", "1%"],
         ["trace", "info", "FILE", "--page-size", "2MiB"],
+        ["descriptors", "FILE"],
     ],
 )
 def test_commands_take_it_with_a_model(service, converted, capsys, words):

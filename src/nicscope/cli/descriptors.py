@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, OneTrace, option
+from nicscope.cli.services import (
+    BlockTokens,
+    Generated,
+    Layout,
+    Model,
+    Pool,
+    PrefixTokens,
+    Ranks,
+    Service,
+    Slice,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.descriptors import ShownDescriptors
@@ -16,6 +27,8 @@ EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope descriptors bundled:redis_server[/bold]\n\n"
     "[bold]nicscope descriptors kv.parquet --engine nixl,mooncake --threads 1,4[/bold]\n\n"
+    "[bold]nicscope descriptors conversation.jsonl --model llama-3-70b --tp 8 --slice whole"
+    "[/bold]\n\n"
     "[bold]nicscope descriptors kv.parquet --nic efa-p5en --engine mooncake --threads 16 --json"
     "[/bold]"
 )
@@ -40,13 +53,27 @@ def descriptors(
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json and descriptors.parquet.")
     ] = None,
+    model: Model = None,
+    ranks: Ranks = 1,
+    layout: Layout = "block",
+    pool: Pool = None,
+    slice_bytes: Slice = "64K",
+    block_tokens: BlockTokens = 512,
+    prefix_tokens: PrefixTokens = 0,
+    generated: Generated = False,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
     """Show how many descriptors a trace's requests become, and what binds their transfer."""
     from nicscope.library.descriptors import descriptors as count
 
+    service = Service(
+        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
+    )
+
     def counted() -> ShownDescriptors:
-        return count(trace, engine=engine, threads=threads, nics=nics, qps=qps, nic=nic)
+        return count(
+            service.opened(trace), engine=engine, threads=threads, nics=nics, qps=qps, nic=nic
+        )
 
     answer(counted, out, as_json, explain)

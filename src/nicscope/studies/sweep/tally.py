@@ -18,7 +18,7 @@ from nicscope.nic.translate.counts import COUNT_NAMES
 from nicscope.room import check_room
 from nicscope.studies.threads import Stopped, threaded
 from nicscope.traces.registrations import requests_in
-from nicscope.traces.schema import FIRST_REGISTRATION
+from nicscope.traces.schema import FIRST_REGISTRATION, Requests, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests, Rows
 
 # What is kept of each design and trace: totals over the nodes.
 BYTES = "requested_bytes"  # of all requests, the same for every design
@@ -79,7 +78,6 @@ class RowColumns(NamedTuple):
         return RowColumns._make(column[begin:end] for column in self)
 
 
-BYTES_OF_A_ROW = 21
 _TYPES: dict[type[Columns | RowColumns], tuple[str, ...]] = {
     Columns: ("i4", "i4", "u1", "u8", "u4"),
     RowColumns: ("i8", "i4", "i4", "u1", "u1", "u8", "u4", "u8", "i8", "u1"),

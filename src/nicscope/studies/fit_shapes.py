@@ -112,7 +112,7 @@ def _sizes(most: int, ways: int) -> list[int]:
     if ways:
         return [1 << bits for bits in range(doublings + 1)]
     steps = np.exp2(np.arange(doublings * PARTS + 1) / PARTS)
-    return np.unique(np.round(steps).astype(int)).tolist()
+    return [int(size) for size in np.unique(np.round(steps))]
 
 
 def off_by(ratios: Sequence[float], counted: Sequence[Counted], tolerance: float) -> float:

@@ -13,6 +13,8 @@ import numpy as np
 from nicscope.kernel.decorators import kernel
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from nicscope.drivers.replay.lookups import Lookups
 
 NOWHERE = -1
@@ -48,8 +50,8 @@ class KeptLookups:
 
     def __init__(self) -> None:
         self.pages = 0  # lookups that count, also those that are left out of what is kept
-        self._numbers: list[np.ndarray] = []
-        self._index: list[np.ndarray] = []
+        self._numbers: list[NDArray[np.uint32]] = []
+        self._index: list[NDArray[np.uint32]] = []
         self._begin = 0  # of those that count
 
     def feed(self, lookups: Lookups) -> None:
@@ -82,7 +84,7 @@ class KeptLookups:
         """Lines that were looked up."""
         return len(np.unique(self._whole()[0]))
 
-    def _whole(self) -> tuple[np.ndarray, np.ndarray]:
+    def _whole(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         if len(self._numbers) > 1:
             self._numbers = [np.concatenate(self._numbers)]
             self._index = [np.concatenate(self._index)]

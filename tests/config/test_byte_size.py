@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
+from nicscope.byte_size import read_bytes
 from nicscope.cli.app import app
 from nicscope.cli.arguments import byte_count
-from nicscope.config.byte_size import read_bytes
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.config.scheme import SETTINGS, USES, Kind, Scheme, read_setting

@@ -49,7 +49,7 @@ def test_requests_are_read_without_what_is_registered():
     assert rows.op.tolist() == [ROW_CODES[name] for name in ROWS["op"]]
     assert rows.region_bytes.tolist() == ROWS["length"]
     assert rows.page_size.tolist() == [1 << 21, 0, 0, 0, 0, 0]
-    assert rows.rights.tolist() == [3, 7, 7, 7, 7, 7]
+    assert rows.rights.tolist() == [3, 7, 0, 2, 1, 7]
     assert rows.receive.tolist() == [0, 0, 0, 1, 1, 0]
 
 

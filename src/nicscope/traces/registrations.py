@@ -19,6 +19,7 @@ from nicscope.traces.schema import (
     LARGEST_PAGE,
     PAGE_SIZE_COLUMN,
     RIGHTS_COLUMN,
+    ROW_NAMES,
     SMALLEST_PAGE,
     Op,
     Requests,
@@ -36,15 +37,12 @@ if TYPE_CHECKING:
 # process; ``local_read`` says that it may do no more.
 RIGHTS = {"local_read": 0, "local_write": 1, "remote_write": 2, "remote_read": 4}
 ALL_RIGHTS = sum(RIGHTS.values())
-# What an operation needs of the region that it names.
-NEEDED_RIGHTS = {
-    Op.SEND: 0,
-    Op.WRITE: 0,
-    Op.SERVE_READ: RIGHTS["remote_read"],
-    Op.RECV: RIGHTS["local_write"],
-    Op.READ: RIGHTS["local_write"],
-    Op.SERVE_WRITE: RIGHTS["remote_write"],
-}
+# By the code of a row: what an operation needs of the region that it names.
+_NEEDED = np.zeros(len(ROW_NAMES), np.uint8)
+_NEEDED[[Op.RECV, Op.READ]] = RIGHTS["local_write"]
+_NEEDED[Op.SERVE_READ] = RIGHTS["remote_read"]
+_NEEDED[Op.SERVE_WRITE] = RIGHTS["remote_write"]
+_NEEDED[FIRST_REGISTRATION:] = ALL_RIGHTS  # unless they say which
 _LONGEST = np.uint64(2**32 - 1)
 _LAST = np.uint64(2**64 - 1)
 _PARTED = re.compile(r"[\s|,+]+")
@@ -103,7 +101,7 @@ def rows_of(requests: Requests, batch: Any, checker: Checker) -> Rows:
     """
     chosen = np.flatnonzero(requests.op >= FIRST_REGISTRATION)
     count = len(requests.op)
-    sizes, rights = np.zeros(count, np.int64), np.full(count, ALL_RIGHTS, np.uint8)
+    sizes, rights = np.zeros(count, np.int64), _NEEDED[requests.op]
     lengths = requests.length.astype(np.uint64)
     if chosen.size:
         names = batch.schema.names

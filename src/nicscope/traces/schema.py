@@ -92,7 +92,18 @@ class Rows(NamedTuple):
     length: NDArray[np.uint32]  # of a registration 0xFFFFFFFF where it is more
     region_bytes: NDArray[np.uint64]  # the length, whatever it is
     page_size: NDArray[np.int64]  # of a registration; 0: not said
-    rights: NDArray[np.uint8]  # bits of ``RIGHTS``; of a registration that says none, all
+    rights: NDArray[np.uint8]  # bits of ``RIGHTS``: that a registration gives, a request needs
+
+    @property
+    def kind(self) -> NDArray[np.uint8]:
+        """0 of a request, 1 where memory is registered, 2 where it is given back."""
+        return kinds_of(self.op)
+
+
+def kinds_of(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """``Rows.kind`` of rows with these ``codes`` of operations."""
+    last_request = FIRST_REGISTRATION - 1
+    return codes.clip(last_request) - last_request
 
 
 class TraceMetadata(msgspec.Struct, kw_only=True):

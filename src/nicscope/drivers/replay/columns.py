@@ -33,6 +33,51 @@ class RequestColumns(Protocol):
     def length(self) -> NDArray[np.uint32]: ...  # noqa: D102
 
 
+class RegionColumns(RequestColumns, Protocol):
+    """A batch that says what is registered, too; the rows of ``kind`` 0 are requests."""
+
+    @property
+    def time_ns(self) -> NDArray[np.int64]: ...  # noqa: D102
+    @property
+    def kind(self) -> NDArray[np.uint8]: ...  # noqa: D102 - 1: registers, 2: gives back
+    @property
+    def region_bytes(self) -> NDArray[np.uint64]: ...  # noqa: D102 - of requests too
+    @property
+    def page_size(self) -> NDArray[np.int64]: ...  # noqa: D102 - of a region; 0: not said
+    @property
+    def rights(self) -> NDArray[np.uint8]: ...  # noqa: D102 - given, or needed by a request
+
+
+class RegionRows(NamedTuple):
+    """Such rows; all of shape (rows,)."""
+
+    time_ns: NDArray[np.int64]
+    node: NDArray[np.int32]
+    pid: NDArray[np.int32]
+    receive: NDArray[np.uint8]
+    kind: NDArray[np.uint8]
+    address: NDArray[np.uint64]
+    region_bytes: NDArray[np.uint64]
+    page_size: NDArray[np.int64]
+    rights: NDArray[np.uint8]
+
+
+class OnlyRequests(NamedTuple):
+    """The requests of a batch that says what is registered, too."""
+
+    node: NDArray[np.int32]
+    pid: NDArray[np.int32]
+    receive: NDArray[np.uint8]
+    address: NDArray[np.uint64]
+    length: NDArray[np.uint32]
+
+
+def requests_among(rows: RegionColumns) -> OnlyRequests:
+    """The requests among ``rows``, in their order."""
+    chosen = rows.kind == 0
+    return OnlyRequests._make(getattr(rows, name)[chosen] for name in OnlyRequests._fields)
+
+
 class Stream(NamedTuple):
     """Requests of one NIC after the other as kernels want them; all of shape (requests,)."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay import parting
+from nicscope.drivers.replay.columns import requests_among
 from nicscope.drivers.replay.grain import NO_GRAIN, grains_of
 from nicscope.drivers.replay.naming import Desk, Namer
 from nicscope.drivers.replay.node import Node, Notes, group_bits, joins
@@ -17,7 +18,6 @@ from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
 from nicscope.drivers.replay.regions import RegionView
 from nicscope.drivers.translation.build import OFFSET_STEP, line_bits_of
-from nicscope.traces.registrations import requests_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -123,7 +123,7 @@ class Replayer:
         for follower in self._followers:
             follower.feed(batch)  # type: ignore[arg-type]
         if self._followers:
-            batch = requests_in(batch)  # type: ignore[arg-type]
+            batch = requests_among(batch)  # type: ignore[arg-type]
         if not self._views:
             return
         for piece in parting.pieces(len(batch.node)):

@@ -12,6 +12,7 @@ import numpy as np
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay import parting
+from nicscope.drivers.replay.columns import RegionRows
 from nicscope.drivers.replay.naming import Desk, Namer
 from nicscope.drivers.replay.node import Notes
 from nicscope.drivers.replay.rnic import RnicNode
@@ -20,7 +21,6 @@ from nicscope.drivers.replay.schemes.regions import (
     GIVEN_BACK,
     HOST,
     REGISTER,
-    REQUEST,
     Caches,
     Case,
     HostRows,
@@ -32,7 +32,6 @@ from nicscope.errors import DesignError, TraceError
 from nicscope.kernel.entering import bound
 from nicscope.kernel.records import longer, records
 from nicscope.memory.regions import new_regions, with_room
-from nicscope.traces.registrations import NEEDED_RIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,10 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.design import Design
-    from nicscope.traces.schema import Rows
-
-_KINDS = np.array([REQUEST] * len(NEEDED_RIGHTS) + [REGISTER, DEREGISTER], np.uint8)
-_NEEDED = np.array([*NEEDED_RIGHTS.values(), 0, 0], np.uint8)
+    from nicscope.drivers.replay.columns import RegionColumns
 
 
 def follows_registrations(designs: Sequence[Design], registrations: int) -> bool:
@@ -73,16 +69,17 @@ class RegionView:
         self._desk = Desk()
         self._nodes: dict[int, _Host] = {}
 
-    def feed(self, batch: Rows) -> None:
+    def feed(self, batch: RegionColumns) -> None:
         """Replay one batch of any length."""
+        every = [getattr(batch, name) for name in RegionRows._fields]
         for node in np.unique(batch.node).tolist():
             if node not in self._nodes:
                 self._nodes[node] = _Host(self.design, self._kinds, node, self._desk)
             chosen = np.flatnonzero(batch.node == node)
-            own = type(batch)._make(column[chosen] for column in batch)
+            own = [column[chosen] for column in every]
             for piece in parting.pieces(len(chosen)):
                 rows = slice(piece.start, piece.stop)
-                self._nodes[node].feed(type(batch)._make(column[rows] for column in own))
+                self._nodes[node].feed(RegionRows._make(column[rows] for column in own))
 
     def nodes(self) -> list[RegionNode]:
         """The NICs, node by node."""
@@ -138,11 +135,11 @@ class _Host:
         self._caches: Caches | None = None
         self._forget: Callable[..., None] | None = None
 
-    def feed(self, rows: Rows) -> None:
+    def feed(self, rows: RegionRows) -> None:
         """Carry out one piece of this node's rows.  Errors: ``TraceError``."""
         case = self._case(rows)
-        end = go_through(case, 0, len(rows.op))
-        if end < len(rows.op):
+        end = go_through(case, 0, len(rows.pid))
+        if end < len(rows.pid):
             raise TraceError(_not_registered(rows, int(end)))
         begin = 0
         for given in self._given():
@@ -161,8 +158,8 @@ class _Host:
         assert self._forget is not None
         return self._forget
 
-    def _case(self, rows: Rows) -> Case:
-        kinds = _KINDS[rows.op]
+    def _case(self, rows: RegionRows) -> Case:
+        kinds = rows.kind
         self._live = with_room(self._live, int(np.count_nonzero(kinds == REGISTER)))
         leaving = int(np.count_nonzero(kinds == DEREGISTER))
         self._gone = with_room(self._gone, leaving)
@@ -191,7 +188,7 @@ class _Host:
             self.nic.replay(self._namer.numbering, self._desk, self._notes, named, owners)
 
 
-def _host_rows(rows: Rows, kinds: NDArray[np.uint8]) -> HostRows:
+def _host_rows(rows: RegionRows, kinds: NDArray[np.uint8]) -> HostRows:
     # log2 of a power of two is exact; 0 stands for a size that is not said.
     bits = np.frexp(rows.page_size.astype(np.float64))[1].astype(np.int64) - 1
     return HostRows(
@@ -201,11 +198,11 @@ def _host_rows(rows: Rows, kinds: NDArray[np.uint8]) -> HostRows:
         address=np.ascontiguousarray(rows.address),
         length=np.ascontiguousarray(rows.region_bytes),
         page_bits=np.where(rows.page_size > 0, bits, -1),
-        rights=np.where(kinds == REQUEST, _NEEDED[rows.op], rows.rights).astype(np.uint8),
+        rights=np.ascontiguousarray(rows.rights),
     )
 
 
-def _not_registered(rows: Rows, row: int) -> str:
+def _not_registered(rows: RegionRows, row: int) -> str:
     size = int(rows.page_size[row])
     of_pages = f" in pages of {size} bytes" if size else ""
     return (

@@ -18,7 +18,7 @@ from nicscope.nic.translate.counts import COUNT_NAMES
 from nicscope.room import check_room
 from nicscope.studies.threads import Stopped, threaded
 from nicscope.traces.registrations import requests_in
-from nicscope.traces.schema import FIRST_REGISTRATION, Requests, Rows
+from nicscope.traces.schema import FIRST_REGISTRATION, Requests, Rows, kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,6 +72,11 @@ class RowColumns(NamedTuple):
     region_bytes: NDArray[np.uint64]
     page_size: NDArray[np.int64]
     rights: NDArray[np.uint8]
+
+    @property
+    def kind(self) -> NDArray[np.uint8]:
+        """As of ``schema.Rows``."""
+        return kinds_of(self.op)
 
     def rows(self, begin: int, end: int) -> RowColumns:
         """Those rows, as views."""

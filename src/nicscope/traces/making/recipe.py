@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from nicscope.config.byte_size import SPELLINGS, read_bytes
+from nicscope.byte_size import SPELLINGS, read_bytes
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.making.popularity import MOST_EXPONENT, MOST_RANKS
 from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES, check_page_size

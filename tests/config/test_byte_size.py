@@ -18,12 +18,12 @@ from nicscope.config.scheme import SETTINGS, USES, Kind, Scheme, read_setting
 from nicscope.errors import NicscopeError
 from nicscope.library.command import byte_count as byte_count_of
 from nicscope.library.kv_cache import kv_choices
+from nicscope.library.made_sizes import sizes_of
 from nicscope.studies import curve_question, paging_on_demand, paths, registration_caches
 from nicscope.studies.flow import question as flow_question
 from nicscope.studies.latency import question as latency_question
 from nicscope.studies.sizing import question as size_question
 from nicscope.studies.sweep import grid
-from nicscope.traces.making.recipe import sizes_of
 
 SPELT = {  # each group is one size
     4096: (

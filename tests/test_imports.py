@@ -16,26 +16,14 @@ PACKAGE = Path(nicscope.__file__).parent
 
 # Room: the rooms that it may import, itself aside.  From the ground up; a new room is placed here
 # before anything is built in it.
-GROUND = {
-    "byte_size",
-    "clock",
-    "errors",
-    "frames",
-    "hashing",
-    "inputs",
-    "kernel",
-    "outputs",
-    "room",
-    "telling",
-}
+GROUND = {"clock", "errors", "frames", "hashing", "inputs", "kernel", "outputs", "room", "telling"}
 MODELS = {"memory", "nic", "fabric", "host"}
-STARTING = {"byte_size", "cli", "config", "errors", "inputs", "library", "outputs", "__main__", "__init__"}
+STARTING = {"cli", "config", "errors", "inputs", "library", "outputs", "__main__", "__init__"}
 # How tables and paragraphs are laid out: below whatever has some, so a floor of its own.
 LAYOUT = {f"reports/{name}.py" for name in ("drawing", "page", "palette", "printing", "table")}
 DRIVING = GROUND | MODELS | {"config"}
 OPEN = {"__main__", "__init__"}  # the package itself names what is public, wherever it lies
 MAY_IMPORT = {
-    "byte_size": set(),
     "clock": set(),
     "errors": set(),
     "frames": set(),
@@ -55,7 +43,7 @@ MAY_IMPORT = {
     },  # memory: a NIC on the bus knows the states of blocks
     "fabric": {"clock", "kernel"},
     "host": {"clock", "kernel", "memory", "nic", "fabric"},
-    "config": {"byte_size", "errors", "inputs", "memory", "telling"},
+    "config": {"errors", "inputs", "memory", "telling"},
     "drivers": DRIVING,
     "traces": GROUND,
     "layout": set(),

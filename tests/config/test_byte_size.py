@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
-from nicscope.byte_size import read_bytes
 from nicscope.cli.app import app
 from nicscope.cli.arguments import byte_count
+from nicscope.config.byte_size import read_bytes
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.config.scheme import SETTINGS, USES, Kind, Scheme, read_setting
 from nicscope.errors import NicscopeError
 from nicscope.library.command import byte_count as byte_count_of
 from nicscope.library.kv_cache import kv_choices
+from nicscope.library.made_sizes import sizes_of
 from nicscope.studies import curve_question, paging_on_demand, paths, registration_caches
 from nicscope.studies.flow import question as flow_question
 from nicscope.studies.latency import question as latency_question
 from nicscope.studies.sizing import question as size_question
 from nicscope.studies.sweep import grid
-from nicscope.traces.making.recipe import sizes_of
 
 SPELT = {  # each group is one size
     4096: (

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nicscope.byte_size import SPELLINGS, read_bytes
 from nicscope.cli import completion
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.outputs import STDOUT, check_output
 
 if TYPE_CHECKING:

@@ -213,6 +213,7 @@ def convert(
         with progress("converting", "") as watch:
             done = convert_trace(source, target, from_format, to_format, choices, watch)
         if json:
+            assumed = done.metadata.origin.get("assumed")
             print_json(
                 {
                     "file": printable(str(target)),
@@ -221,7 +222,7 @@ def convert(
                     "from": done.from_format,
                     "to": done.to_format,
                     "observed": done.metadata.observed,
-                    "assumed": done.metadata.origin.get("assumed", []),
+                    **({"assumed": assumed} if assumed else {}),
                     "lost": done.lost,
                 }
             )

@@ -82,8 +82,9 @@ def make(
 
     What it is like is assumed, and the file says so; its requests are the same for the same seed.
     """
+    from nicscope.library.made_sizes import sizes_of
     from nicscope.reports.wording import in_words
-    from nicscope.traces.making.recipe import Recipe, ops_of, sizes_of
+    from nicscope.traces.making.recipe import Recipe, ops_of
     from nicscope.traces.making.requests import make as make_trace
 
     recipe = Recipe(

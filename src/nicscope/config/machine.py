@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.byte_size import read_bytes
+from nicscope.config.byte_size import read_bytes
 from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
 from nicscope.errors import PlatformError
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nicscope.byte_size import read_bytes
+from nicscope.config.byte_size import read_bytes
 from nicscope.config.delivery import PARTS
 from nicscope.errors import DesignError, did_you_mean
 from nicscope.memory.replacement import Replacement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.byte_size import SPELLINGS, read_bytes
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.config.language_model import load_language_model
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.kv_layout import BLOCK_TOKENS, LAYOUTS, PAGE_TOKENS, KvChoices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.byte_size import read_bytes
+from nicscope.config.byte_size import read_bytes
 from nicscope.errors import StudyError, in_one_line
 from nicscope.library.command import command_line, word
 from nicscope.library.progress import progress

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.byte_size import SPELLINGS, read_bytes
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.config.count import SPELLINGS as COUNT_SPELLINGS
 from nicscope.config.count import read_count
 from nicscope.errors import StudyError, in_one_line

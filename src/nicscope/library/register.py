@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.byte_size import SPELLINGS, read_bytes
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.errors import StudyError, in_one_line
 from nicscope.inputs import read_whole
 from nicscope.library.command import command_line, word

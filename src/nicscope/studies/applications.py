@@ -18,7 +18,7 @@ from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm.records import SHARED_BASE
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.apps.svm.wire import Costs
-from nicscope.byte_size import read_bytes
+from nicscope.config.byte_size import read_bytes
 from nicscope.errors import SimulationError, StudyError, did_you_mean
 from nicscope.interfaces.run_report import on_run
 from nicscope.room import check_room

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.byte_size import SPELLINGS, read_bytes
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.config.counter_names import known_counter, why_not
 from nicscope.errors import StudyError
 from nicscope.studies.curve_question import ask

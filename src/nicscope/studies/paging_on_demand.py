@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.byte_size import SPELLINGS, read_bytes
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.config.ranged_costs import RangedCosts, Span
 from nicscope.drivers.on_demand import OnDemandReplay, Paging, Touched
 from nicscope.errors import StudyError, did_you_mean

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.byte_size import SPELLINGS, read_bytes
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.config.path_costs import GENERATIONS
 from nicscope.config.ranged_costs import RangedCosts, Span
 from nicscope.drivers.iommu import IommuReplay, Translating

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from typing import NamedTuple
 
-from nicscope.byte_size import SPELLINGS, read_bytes
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.errors import StudyError, did_you_mean
 
 CACHES = ("none", "exact", "range")

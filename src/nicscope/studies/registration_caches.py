@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.byte_size import SPELLINGS, read_bytes
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.drivers.registration import UNLIMITED, RegistrationReplay, Rules
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.studies.number_lists import numbers

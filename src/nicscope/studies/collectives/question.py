@@ -8,7 +8,7 @@ import msgspec
 
 from nicscope.apps.collectives.arrays import OPERATIONS
 from nicscope.apps.collectives.running import DESIGNS, INTERFACES, Machine
-from nicscope.byte_size import SPELLINGS, read_bytes
+from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.config.design import chosen_design, with_settings
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.interfaces import Faults

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nicscope.byte_size import read_bytes
+from nicscope.config.byte_size import read_bytes
 from nicscope.config.delivery import (
     CONTROL_BYTES,
     DELIVERY_COSTS,

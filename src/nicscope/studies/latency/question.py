@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.byte_size import read_bytes
+from nicscope.config.byte_size import read_bytes
 from nicscope.config.cost_name import COSTS
 from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, POLICIES, Policy, Way
 from nicscope.config.machine import MACHINE, read_number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.byte_size import read_bytes
+from nicscope.config.byte_size import read_bytes
 from nicscope.config.nic_memory import excess_of
 from nicscope.config.platform import Platform, load_platform
 from nicscope.config.scheme import Scheme, read_setting

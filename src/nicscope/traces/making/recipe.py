@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from nicscope.byte_size import SPELLINGS, read_bytes
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.making.popularity import MOST_EXPONENT, MOST_RANKS
 from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES, check_page_size
@@ -16,7 +15,7 @@ MOST_REGIONS = 1 << 16  # of all tenants together
 MOST_POOL = 1 << 50  # bytes
 MOST_RATE = 10**9  # per second: a nanosecond each
 MOST_SEED = (1 << 63) - 1
-_LONGEST = (1 << 32) - 1  # bytes of a request
+LONGEST = (1 << 32) - 1  # bytes of a request
 _LAST_NS = (1 << 63) - 1
 _WEIGHT = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
@@ -75,18 +74,6 @@ def weighted(option: str, text: str) -> list[tuple[str, float]]:
         found[name] = float(weight) if colon else 1.0
     whole = sum(found.values())
     return [(name, weight / whole) for name, weight in found.items()]
-
-
-def sizes_of(text: str) -> tuple[tuple[int, float], ...]:
-    """Bytes and shares that ``--size`` spells; errors: ``TraceError``."""
-    parts = weighted("--size", text)
-    sizes = [(read_bytes(name), share) for name, share in parts]
-    for (size, _), (name, _) in zip(sizes, parts, strict=True):
-        if size is None or not 1 <= size <= _LONGEST:
-            raise TraceError(
-                f"--size: {name!r} is no length of a request, {SPELLINGS}, below 4 GiB"
-            )
-    return tuple((size, share) for size, share in sizes if size is not None)
 
 
 def ops_of(text: str) -> tuple[tuple[str, float], ...]:

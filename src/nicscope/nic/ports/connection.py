@@ -44,11 +44,13 @@ from nicscope.nic.ports.streams import (
 from nicscope.nic.ports.traffic import ACKNOWLEDGED, VOID
 from nicscope.nic.ports.transmit import leave_page
 from nicscope.nic.ports.troubles import note_trouble
+from nicscope.nic.ports.verdicts import own_verdict
 from nicscope.nic.ports.window import (
     acknowledge,
     follow_way,
     set_stream_deadline,
     stop_resending,
+    time_out_of,
     wish_acknowledgement,
 )
 from nicscope.nic.ports.work_queues import CONNECTION_LOST
@@ -81,12 +83,15 @@ def break_connection(nics, n, p, state, told, verdict):
     _end_stream(nics, n, d, verdict)
     _give_up_arrivals(nics, n, p, d)
     _flush_sends(nics, n, p)
+    if port.takes == ONE:
+        flush_receives(nics, n, p)
     ports.nodes[n].cuts -= channel.cut != 0
     channel.cut = 0
     channel.port = NOBODY
     port.channel = NOBODY
     ports.nodes[n].attention = 1
-    wish_acknowledgement(nics, n, d)
+    if verdict != DONE:
+        wish_acknowledgement(nics, n, d)
 
 
 @step
@@ -108,8 +113,8 @@ def _end_stream(nics, n, d, verdict):
     stream.ack_at = NEVER
     stream.rest_at = NEVER
     stream.resend_at = NEVER
-    if stream.heard == 0:
-        stream.resend_at = nics.tally[0].now + ports.rules[0].time_out
+    if stream.heard == 0 and verdict != DONE:
+        stream.resend_at = nics.tally[0].now + time_out_of(ports, stream)
         set_stream_deadline(nics, n, d, stream.resend_at)
 
 
@@ -141,8 +146,6 @@ def _give_up_arrivals(nics, n, p, d):
             nics.arrivals[n, slot].broken = 1
     port = nics.ports.table[n, p]
     give_up_message(nics, n, port.channel)
-    if port.takes == ONE:
-        flush_receives(nics, n, p)
 
 
 @step
@@ -169,7 +172,7 @@ def end_overrun(nics, n, p):
     Its process has been told when that was.
     """
     if nics.ports.table[n, p].overrun == 1:
-        break_connection(nics, n, p, BROKEN, NO_TROUBLE, FLUSHED)
+        break_connection(nics, n, p, BROKEN, NO_TROUBLE, own_verdict(nics.ports.table[n, p]))
 
 
 @distant
@@ -184,7 +187,7 @@ def lose_peer(nics, n, d):
     ring = ports.rules[0].ring
     for number in range(max(np.int64(0), ports.table[n, p].taken - ring), ports.table[n, p].taken):
         _say(ports.pending[n, p, place_in(number, ring)], number, PEER_DEAD)
-    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, FLUSHED)
+    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, own_verdict(ports.table[n, p]))
     stream.resend_at = NEVER
 
 
@@ -224,6 +227,10 @@ def _take_verdict(nics, d, s, head, now):
     """Peer ``s`` has ended the connection; what it has acknowledged before counts."""
     ports = nics.ports
     stream = stream_to(ports, d, s)
+    channel = ports.table[d, stream.port].channel
+    if channel == NOBODY or peer_of(ports.channels[d, channel]) != s:
+        stream.verdict = FLUSHED  # its port has left this connection before, without a word
+        return
     if is_reliable(ports, stream):
         follow_way(nics, d, s, head)
         acknowledge(nics, d, s, head, now)
@@ -244,5 +251,5 @@ def repeat_verdict(nics, n, d, now):
     if stream.heard == 1 or stream.retries == ports.rules[0].most_retries:
         return
     stream.retries += 1
-    stream.resend_at = now + ports.rules[0].time_out
+    stream.resend_at = now + time_out_of(ports, stream)
     wish_acknowledgement(nics, n, d)

@@ -25,12 +25,18 @@ PROBE = 6  # asks for a sign of life
 RETURNED = 7  # no packet: a buffer comes back unfilled
 BARRED = 8  # a packet that must not be looked at: lost on the way
 CUT = 9  # the rest of a message will not come
+# And what is done here, without a packet.
+BIND = 12  # a window is to stand for a part of a region
+UNBIND = 13  # and for nothing any more
 
 # Flags of a descriptor.
 NOTIFY = 1  # the receiver is told of the end of a remote store
 INLINE = 2  # the data is in the descriptor
 IMMEDIATE = 4  # a word goes with it, which the receiver is told
 FENCED = 8  # it waits until what its port has asked of remote memory has come
+UNSIGNALLED = 16  # no completion queue hears of its end, if that is good
+SOLICITED = 32  # its receiver is told that its sender wants it to look
+INVALIDATES = 64  # the word that goes with it is a key, which is no more there
 
 # How a descriptor ended.
 DONE = 0
@@ -51,6 +57,8 @@ FLUSHED = 13  # there is no connection, or not any more
 NO_RECEIVE = 14  # the other side had none posted
 REMOTE_PROTECTION = 15  # the memory named there may not be used so
 REMOTE_FAILED = 16  # the message could not go where the receive there says
+REMOTE_INVALID = 17  # the other side cannot do that: longer than its receive, or not its to do
+NOT_BOUND = 18  # a window cannot stand for what was named
 STATUS_NAMES = (
     "done",
     "tag not registered",
@@ -69,6 +77,8 @@ STATUS_NAMES = (
     "no receive posted",
     "remote memory not permitted",
     "remote receive failed",
+    "remote request invalid",
+    "window not bound",
 )
 
 # Rings of reports.
@@ -78,6 +88,10 @@ RECEIVED = 1
 # Rights of an export.
 MAY_WRITE = 1
 MAY_FETCH = 2
+# Of a region alone, beside those.
+READ_ONLY = 16  # nothing that comes may be put there, by whomever it is asked for
+REMOTE_ONLY = 32  # a window: the process itself does not name it
+BINDABLE = 64  # windows may stand for parts of it
 
 # In place of the frame of a buffer whose turn may come before its translation.
 AWAITED = -1
@@ -219,6 +233,8 @@ PORT = np.dtype(
         ("troubles", "i8"),  # errors that no descriptor tells of
         ("notices", "i8"),  # 1 more than the queue where those are announced, or 0
         ("overrun", "i8"),  # 1: a completion queue was full, and its connection is to end
+        ("by_verbs", "i8"),  # 1: where the rules of queue pairs and of VIs differ, the former hold
+        ("unready", "i8"),  # ps that a peer is to wait which finds no receive; 0: it has failed
     ],
     align=True,
 )
@@ -318,6 +334,7 @@ HEAD = np.dtype(
         ("immediate", "i8"),
         ("remote", "i8"),  # address of what it names at its receiver, by key
         ("remote_key", "i8"),
+        ("unready", "i8"),  # ps until the peer may try again what found no receive, or 0
         # never on the wire: what this end keeps with the packet
         ("own", "i8"),  # what its sender knows that stream by
         ("key", "i8"),

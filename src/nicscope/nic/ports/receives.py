@@ -35,12 +35,15 @@ from nicscope.nic.ports.layout import (
     DONE,
     FLUSHED,
     IMMEDIATE,
+    INVALIDATES,
     NO_RECEIVE,
     NO_ROOM,
     REMOTE_FAILED,
+    REMOTE_INVALID,
     REMOTE_PROTECTION,
     REPLY,
     SEND,
+    SOLICITED,
     TOO_LONG,
     WRITE,
 )
@@ -53,8 +56,15 @@ from nicscope.nic.ports.scatter import keep_run, place_over_pieces
 from nicscope.nic.ports.streams import is_of_work, is_reliable, stream_to
 from nicscope.nic.ports.traffic import INCOMPLETE, NO_BUFFER, REFUSED
 from nicscope.nic.ports.troubles import note_trouble
+from nicscope.nic.ports.window import wish_acknowledgement
+from nicscope.nic.ports.windows import unbind
 from nicscope.nic.ports.work_queues import RECEIVE_FAILED, RECEIVES_EMPTY
 from nicscope.nic.reception import may_confirm
+
+# What came with a message, beside it (``report.buffers``).
+HAS_WORD = 1
+HAS_KEY = 2  # of a window, which stands for nothing any more
+IS_SOLICITED = 4
 
 
 @distant
@@ -226,6 +236,11 @@ def _find_none(nics, d, head):
     if not is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
         note_trouble(nics, d, p, RECEIVES_EMPTY)
         return np.int64(DROPPED)
+    if nics.ports.table[d, p].unready > 0:
+        stream_to(nics.ports, d, head.peer).unready = nics.ports.table[d, p].unready
+        head.why = NO_BUFFER
+        wish_acknowledgement(nics, d, head.peer)
+        return np.int64(DROPPED)
     break_connection(nics, d, p, BROKEN, RECEIVES_EMPTY, NO_RECEIVE)
     return np.int64(ENDED)
 
@@ -242,7 +257,7 @@ def _end_badly(nics, d, head):
     _report(nics, d, p, head.receive, head.said, head)
     if not is_reliable(nics.ports, stream):
         return np.int64(SWALLOWED)
-    verdict = REMOTE_FAILED
+    verdict = REMOTE_INVALID if head.said == TOO_LONG else REMOTE_FAILED
     if stream.level == DELIVERY:
         verdict = FLUSHED
         if may_confirm(stream, head.sequence):
@@ -259,5 +274,10 @@ def _report(nics, d, p, number, status, head):
     if status == DONE:
         length = head.total
         if head.options & IMMEDIATE:
-            word, has_word = head.immediate, np.int64(1)
+            word, has_word = head.immediate, np.int64(HAS_WORD)
+        if head.options & INVALIDATES:
+            unbind(nics, d, p, head.immediate)
+            word, has_word = head.immediate, np.int64(HAS_KEY)
+        if head.options & SOLICITED:
+            has_word |= IS_SOLICITED
     report_receive(nics, d, p, number, head.kind, status, length, word, has_word)

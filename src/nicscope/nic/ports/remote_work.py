@@ -27,19 +27,20 @@ from nicscope.nic.ports.calls import (
 from nicscope.nic.ports.layout import (
     BROKEN,
     DONE,
-    FLUSHED,
     MAY_FETCH,
     MAY_WRITE,
     NO_RIGHTS,
     PROTECTION,
+    REMOTE_INVALID,
     REMOTE_PROTECTION,
     WRITE,
 )
-from nicscope.nic.ports.regions import permits
+from nicscope.nic.ports.regions import permits, shift_of
 from nicscope.nic.ports.remote_memory import is_awaited, post_answer, translate_arrival
 from nicscope.nic.ports.scatter import place_over_pieces
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
 from nicscope.nic.ports.troubles import note_trouble
+from nicscope.nic.ports.verdicts import own_verdict
 from nicscope.nic.ports.work_queues import FETCH_REFUSED, POSTED_BADLY, WRITE_REFUSED
 
 # At the end that asks.
@@ -93,7 +94,7 @@ def end_reading(nics, n, p, slot, status):
         report_sent(nics, n, p, slot, status)
         return
     ports.pending[n, p, slot].status = status if status != NO_RIGHTS else np.int64(PROTECTION)
-    break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
+    break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(ports.table[n, p]))
 
 
 # At the other end.
@@ -102,6 +103,8 @@ def end_reading(nics, n, p, slot, status):
 @step
 def _may_reach(nics, d, p, head, right):
     """Whether the peer of port ``p`` has ``right`` to all that the message of ``head`` names."""
+    if head.total == 0 and nics.ports.table[d, p].by_verbs == 1:
+        return True
     begin = head.remote - head.offset
     return permits(nics, d, p, head.remote_key, begin, head.total, right)
 
@@ -122,7 +125,8 @@ def place_by_key(nics, d):
     if packet.payload == 0:
         return False
     space = np.int64(nics.ports.table[d, p].space)
-    waits = translate_arrival(nics, d, packet, head, space, head.remote)
+    address = head.remote + shift_of(nics, d, head.remote_key)
+    waits = translate_arrival(nics, d, packet, head, space, address)
     if not waits and head.status != TAKEN:
         head.status = TAKEN
         fail_receive(nics, d, slot, np.int64(REMOTE_PROTECTION))
@@ -144,7 +148,8 @@ def complete_remote_work(nics, d, slot):
     if head.kind == WRITE:
         return np.int64(TAKEN)
     space = np.int64(ports.table[d, p].space)
-    return np.int64(post_answer(nics, d, head, space, p, head.remote))
+    address = head.remote + (shift_of(nics, d, head.remote_key) if head.total > 0 else 0)
+    return np.int64(post_answer(nics, d, head, space, p, address))
 
 
 @routine
@@ -156,7 +161,10 @@ def refuse_remote_work(nics, d, slot):
     p = np.int64(channel.port)
     code = WRITE_REFUSED if head.kind == WRITE else FETCH_REFUSED
     if is_reliable(ports, stream_to(ports, d, head.peer)):
-        break_connection(nics, d, p, BROKEN, code, REMOTE_PROTECTION)
+        right = MAY_WRITE if head.kind == WRITE else MAY_FETCH
+        is_denied = ports.table[d, p].by_verbs == 1 and ports.table[d, p].rights & right == 0
+        verdict = REMOTE_INVALID if is_denied else REMOTE_PROTECTION
+        break_connection(nics, d, p, BROKEN, code, verdict)
         return np.int64(ENDED)
     if channel.finishing != head.message:  # once for each message
         channel.finishing = head.message

@@ -115,6 +115,8 @@ def serve_port(nics, n, p):
         if status != DONE:
             calls.end_request(nics, n, p, status)
             return
+        if port.busy == 0:
+            return  # it needed no packet
     d = destination_of(nics, n, p)
     if stream_to(nics.ports, n, d).dead == 1:
         calls.end_request(nics, n, p, PEER_DEAD)

@@ -49,7 +49,11 @@ REGION = np.dtype(
         ("domain", "i8"),  # ports with the same may use it
         ("address", "i8"),
         ("length", "i8"),
-        ("rights", "i8"),  # of their peers
+        ("rights", "i8"),  # of their peers, and what nobody may
+        ("port", "i8"),  # the only one that may have it used, of a window; or 0
+        ("shift", "i8"),  # bytes from the addresses that name it to those of its memory
+        ("kind", "i8"),  # 1: of a window; 2: of one that only the port may use which bound it
+        ("of", "i8"),  # the key of the region that a window is a part of, or 0
     ],
     align=True,
 )

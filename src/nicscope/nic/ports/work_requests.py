@@ -8,6 +8,7 @@ from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports.calls import break_connection, report_sent
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
+    BIND,
     BROKEN,
     CLOSED,
     CONNECTED,
@@ -22,10 +23,13 @@ from nicscope.nic.ports.layout import (
     REMOTE_PROTECTION,
     SEND,
     TOO_LONG,
+    UNBIND,
     WRITE,
 )
 from nicscope.nic.ports.regions import OWN, may_be_read, permits
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
+from nicscope.nic.ports.verdicts import own_verdict
+from nicscope.nic.ports.windows import bind, unbind
 from nicscope.nic.ports.work_queues import POSTED_BADLY
 
 LAST_ADDRESS = 2**63 - 1
@@ -44,6 +48,8 @@ def check_work(nics, n, p):
         ports.pending[n, p, port.slot].status = PROTECTION
         break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
         return np.int64(PROTECTION)
+    if port.operation in (BIND, UNBIND):
+        return _do_here(nics, n, p)
     segments = ports.current[n, p]
     stream = _stream_of(nics, n, port)
     if not _is_sensible(port, segments):
@@ -57,7 +63,7 @@ def check_work(nics, n, p):
         port.total += segment.length
     if port.total > port.longest:
         return np.int64(TOO_LONG)
-    if port.operation == FETCH and port.rights & MAY_FETCH == 0:
+    if port.operation == FETCH and port.by_verbs == 0 and port.rights & MAY_FETCH == 0:
         return np.int64(REMOTE_PROTECTION)
     if port.operation != SEND and port.offset > LAST_ADDRESS - port.total:
         return np.int64(REMOTE_PROTECTION)  # it would lie around the end of all addresses
@@ -68,6 +74,18 @@ def check_work(nics, n, p):
     port.message = channel.sent
     ports.pending[n, p, port.slot].length = port.total
     return np.int64(DONE)
+
+
+@step
+def _do_here(nics, n, p):
+    """Carry out the copied descriptor of connected port ``p``, which needs no packet."""
+    port = nics.ports.table[n, p]
+    found = bind(nics, n, p) if port.operation == BIND else unbind(nics, n, p, port.name)
+    if found == DONE:
+        port.busy = 0
+        nics.ports.nodes[n].attention = 1
+        report_sent(nics, n, p, np.int64(port.slot), np.int64(DONE))
+    return np.int64(found)
 
 
 @step
@@ -98,7 +116,7 @@ def end_work(nics, n, p, status):
     if is_refused and is_reliable(ports, _stream_of(nics, n, port)):
         pending = ports.pending[n, p, slot]
         pending.status = status
-        break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
+        break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(port))
         if pending.busy == 0:
             return  # it has been reported, in its turn
     elif port.operation in (SEND, WRITE) and port.done > 0 and status != PEER_DEAD:

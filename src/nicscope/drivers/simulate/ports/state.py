@@ -53,6 +53,7 @@ RULES = np.dtype(
         ("counts_ways", "i8"),  # 1: ways of a set that are checked after the first take time
         ("maps", "i8"),  # 1: a NIC looks for another route when retries were to no avail
         ("probe_time_out", "i8"),  # ps
+        ("key_bits", "i8"),  # of the key of a region, the lowest, that do not say where it is kept
         ("table_space", "i8"),  # the first of the spaces of second-level tables; 0: there are none
     ],
     align=True,
@@ -189,6 +190,7 @@ PENDING = np.dtype(
         ("number", "i8"),  # of the descriptors of its port: what packets know it by
         ("cookie", "i8"),
         ("operation", "i8"),
+        ("options", "i8"),
         ("status", "i8"),  # what the library found before it posted
         # of a port that takes ONE
         ("length", "i8"),  # bytes

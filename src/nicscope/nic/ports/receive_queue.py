@@ -10,12 +10,17 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import break_connection, keep_pages, report_received
-from nicscope.nic.ports.layout import BROKEN, CONNECTED, FLUSHED, RECEIVED, SEND
+from nicscope.nic.ports.layout import BROKEN, CONNECTED, DONE, FLUSHED, RECEIVED, SEND
+from nicscope.nic.ports.notices import urge
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import POSTED_BADLY
 
 NO_NUMBER = -1
+# What came with a message, beside it (``report.buffers``).
+HAS_WORD = 1
+HAS_KEY = 2  # of a window, which stands for nothing any more
+IS_SOLICITED = 4
 
 
 @step
@@ -39,6 +44,8 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_word
     report = ports.reports[n, p, RECEIVED, place]
     report.cookie = receive.cookie
     report.status = status
+    if status != DONE or has_word & IS_SOLICITED:
+        urge(nics, n, np.int64(ports.table[n, p].receive_queue))
     ports.told[n, status] += 1
     ports.port_told[n, p, status] += 1
 

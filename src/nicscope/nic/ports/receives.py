@@ -48,6 +48,9 @@ from nicscope.nic.ports.layout import (
     WRITE,
 )
 from nicscope.nic.ports.receive_queue import (
+    HAS_KEY,
+    HAS_WORD,
+    IS_SOLICITED,
     hand_back_receive,
     receive_place,
     report_receive,
@@ -60,11 +63,6 @@ from nicscope.nic.ports.window import wish_acknowledgement
 from nicscope.nic.ports.windows import unbind
 from nicscope.nic.ports.work_queues import RECEIVE_FAILED, RECEIVES_EMPTY
 from nicscope.nic.reception import may_confirm
-
-# What came with a message, beside it (``report.buffers``).
-HAS_WORD = 1
-HAS_KEY = 2  # of a window, which stands for nothing any more
-IS_SOLICITED = 4
 
 
 @distant

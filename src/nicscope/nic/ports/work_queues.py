@@ -68,7 +68,14 @@ QUEUE = np.dtype(
     ],
     align=True,
 )
-ENTRY = np.dtype([("port", "i8"), ("side", "i8")], align=True)  # whose work has ended: SENT, ...
+ENTRY = np.dtype(
+    [
+        ("port", "i8"),  # whose work has ended; NOBODY: it is to be passed by
+        ("side", "i8"),  # SENT, ...
+        ("urgent", "i8"),  # 1: it has failed, or its sender wants it seen
+    ],
+    align=True,
+)
 RUN = np.dtype(
     [
         ("address", "i8"),  # physical

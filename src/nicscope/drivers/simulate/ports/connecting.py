@@ -9,9 +9,11 @@ import msgspec
 from nicscope.drivers.simulate.ports.timers import keep_time
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import kernel
-from nicscope.nic.ports.calls import break_connection
+from nicscope.nic.delivery import place_in
+from nicscope.nic.ports.calls import break_connection, report_sent
 from nicscope.nic.ports.connection import NO_TROUBLE
 from nicscope.nic.ports.layout import CONNECTED, FLUSHED, IDLE, NOBODY
+from nicscope.nic.ports.verdicts import own_verdict
 from nicscope.nic.ports.pools import AT_ONCE, BLANK, grow, lacks
 
 if TYPE_CHECKING:
@@ -59,19 +61,59 @@ def connect_ports(
     for (node, port), (peer, peer_port), known_as in zip(
         (one, other), (other, one), streams, strict=True
     ):
-        stream = ports.pools.streams[ports.stream_of[node, known_as]]
-        stream["level"] = level
-        stream["port"] = port
-        channel = ports.channels[node, port]
-        channel["sent"] = channel["cut"] = channel["message"] = 0
-        channel["port"], channel["node"], channel["tag"] = port, peer, peer_port
-        channel["stream"], channel["unit"] = known_as, unit
-        channel["placed"] = -1
-        record = ports.table[node, port]
-        channel["most"] = record["longest"]
-        record["channel"], record["level"] = port, level
-        record["reading"] = 0
-        record["state"] = CONNECTED
+        tie(ports, (node, port), known_as, (peer, peer_port), level, unit)
+
+
+def tie(
+    ports: Ports, one: tuple[int, int], known_as: int, other: tuple[int, int], level: int, unit: int
+) -> None:
+    """Have one end of a connection be that of a port; the other's, by the stream, need not be."""
+    (node, port), (peer, peer_port) = one, other
+    stream = stream_at(ports, node, known_as)
+    stream["level"] = level
+    stream["port"] = port
+    channel = ports.channels[node, port]
+    channel["sent"] = channel["cut"] = channel["message"] = 0
+    channel["port"], channel["node"], channel["tag"] = port, peer, peer_port
+    channel["stream"], channel["unit"] = known_as, unit
+    channel["placed"] = -1
+    record = ports.table[node, port]
+    channel["most"] = record["longest"]
+    record["channel"], record["level"] = port, level
+    record["reading"] = 0
+    record["state"] = CONNECTED
+
+
+def stream_at(ports: Ports, node: int, known_as: int) -> Any:
+    """The record of the stream that ``node`` knows by that number."""
+    return ports.pools.streams[ports.stream_of[node, known_as]]
+
+
+def half_made(ports: Ports, node: int, other: int, level: int) -> tuple[int, int]:
+    """Two streams of a connection whose other end is deaf yet; what each end knows its own by.
+
+    Errors: ``SimulationError`` if a node has no stream left.
+    """
+    here, there = _pair(ports, node, other)
+    deaf = stream_at(ports, other, there)
+    deaf["dead"], deaf["level"] = 1, level
+    return here, there
+
+
+@kernel
+def leave_connection(machine: Any, n: int, p: int, state: int) -> None:
+    """Port ``p`` of node ``n`` is in ``state`` from now on, without a connection.
+
+    Nobody is told of a queue pair's end.  What is posted ends as flushed.
+    """
+    ports = machine.ports
+    port = ports.table[n, p]
+    break_connection(machine, n, p, state, NO_TROUBLE, own_verdict(port))
+    while port.taken < port.posted:
+        slot = place_in(port.taken, ports.rules[0].ring)
+        port.taken += 1
+        report_sent(machine, n, p, slot, FLUSHED)
+    keep_time(machine, n)
 
 
 @kernel

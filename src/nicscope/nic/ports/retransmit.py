@@ -35,6 +35,7 @@ from nicscope.nic.ports.streams import (
     is_reliable,
     mark,
     next_marked,
+    node_of,
     peer_of,
     stream_to,
     take_oldest,
@@ -215,7 +216,7 @@ def _run_out(nics, n, d, now):
     if ports.nodes[n].searching == d:
         return  # all of it goes again when a route has been found
     if time_out(stream, ports.rules[0].most_retries) == DEAD:
-        if ports.rules[0].maps == 1:
+        if ports.rules[0].maps == 1 and node_of(ports, n, d) != n:
             _begin_search(nics, n, d, now)
         else:
             _bury(nics, n, d)

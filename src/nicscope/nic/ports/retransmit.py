@@ -35,6 +35,7 @@ from nicscope.nic.ports.streams import (
     is_reliable,
     mark,
     next_marked,
+    node_of,
     peer_of,
     stream_to,
     take_oldest,
@@ -220,7 +221,7 @@ def _run_out(nics, n, d, now):
         stream.retries -= 1
     most = stream.tries - 1 if stream.tries > 0 else ports.rules[0].most_retries
     if time_out(stream, most) == DEAD:
-        if ports.rules[0].maps == 1:
+        if ports.rules[0].maps == 1 and node_of(ports, n, d) != n:
             _begin_search(nics, n, d, now)
         else:
             _bury(nics, n, d)

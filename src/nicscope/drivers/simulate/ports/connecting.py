@@ -49,7 +49,7 @@ def connect_ports(
 ) -> None:
     """Make two ports that take ONE receive for each message each other's peers.
 
-    ``one`` and ``other``: node and port; ``level`` is what the connection promises; ``unit``: bytes
+    They may be of one node, whose NIC then sends to itself.  ``one`` and ``other``: node and port; ``level`` is what the connection promises; ``unit``: bytes
     of a packet at most.  A port's channel has its number.
     Errors: ``SimulationError`` if one of them is connected, or a node has no stream left; then
     nothing has changed.
@@ -128,7 +128,7 @@ def end_connection(machine: Any, n: int, p: int) -> None:
 
 
 def _pair(ports: Ports, node: int, other: int) -> tuple[int, int]:
-    here, there = _unused(ports, node), _unused(ports, other)
+    here, there = _unused(ports, node, 1)[0], _unused(ports, other, 1 + (node == other))[-1]
     for n, peer, m, known_as in ((node, here, other, there), (other, there, node, here)):
         pool = ports.pool[0]
         if lacks(ports.pools.streams.size, pool["streams"], AT_ONCE + 1):
@@ -142,15 +142,16 @@ def _pair(ports: Ports, node: int, other: int) -> tuple[int, int]:
     return here, there
 
 
-def _unused(ports: Ports, node: int) -> int:
+def _unused(ports: Ports, node: int, many: int) -> list[int]:
     nodes = len(ports.stream_of)
     used = ports.stream_of[node, nodes:] != BLANK
-    if bool(used.all()):
+    free = (~used).nonzero()[0][:many]
+    if len(free) < many:
         raise SimulationError(
             f"node {node} has had {used.size} connections with streams of their own, which is all "
             "that it has; give it more (PortSize(connections=...))"
         )
-    return nodes + int(used.argmin())
+    return [nodes + int(each) for each in free]
 
 
 class Streams:

@@ -37,9 +37,10 @@ def permits(nics, n, p, key, address, length, right):
     if region.of != 0 and regions[n, row_of(nics, region.of)].key != region.of:
         return False  # of a window whose region is registered no more
     # In an order in which nothing is more than 64 bits have room for.
-    if address < region.address or length < 0:
+    begin = region.address if right > OWN else region.address + region.shift
+    if address < begin or length < 0:
         return False
-    return address - region.address <= region.length - length
+    return address - begin <= region.length - length
 
 
 @step

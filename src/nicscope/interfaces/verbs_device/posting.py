@@ -1,0 +1,180 @@
+"""Work handed to the NIC: requests and receives, checked, written down and posted."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nicscope.drivers.simulate.machine import POST, PROVIDE
+from nicscope.drivers.simulate.ports.posting import GATHER
+from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
+from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device.base import NODE
+from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.interfaces.verbs_device.queues import Completing
+from nicscope.nic.ports.layout import (
+    BIND,
+    FENCED,
+    FETCH,
+    IMMEDIATE,
+    INVALIDATES,
+    SEND,
+    SOLICITED,
+    UNBIND,
+    UNSIGNALLED,
+    WRITE,
+)
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.verbs_device.calls import Piece, Receive, Send
+    from nicscope.interfaces.verbs_device.pair import Pair
+
+MOST_INLINE = 512  # bytes; assumed, of the order of what cards take
+_WORDS = struct.Struct("=3q")
+_SEGMENT = struct.Struct("=Q2q")
+_MASK = (1 << 64) - 1
+OPERATIONS = {
+    codes.WR_WRITE: (WRITE, 0),
+    codes.WR_WRITE_IMM: (WRITE, IMMEDIATE),
+    codes.WR_SEND: (SEND, 0),
+    codes.WR_SEND_IMM: (SEND, IMMEDIATE),
+    codes.WR_READ: (FETCH, 0),
+    codes.WR_LOCAL_INV: (UNBIND, 0),
+    codes.WR_BIND: (BIND, 0),
+    codes.WR_SEND_INV: (SEND, INVALIDATES),
+    codes.WR_ATOMIC_WRITE: (WRITE, 0),
+}
+
+
+class Posting(Completing):
+    """Calls that hand work to the NIC."""
+
+    operations = OPERATIONS
+
+    def _begin_posting(self) -> None:
+        number = self._driven.number
+        self._gathers = memoryview(self._ports.gathers[number].view(np.uint8))
+        self._ring = int(self._ports.rules[0]["ring"])
+        self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
+
+    def post_send(self, number: int, send: Send) -> None:
+        """Hand a request to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
+        pair = self._pair(number)
+        if pair.state < codes.RTS:
+            raise Refused(errno.EINVAL)
+        if send.opcode not in self.operations:
+            raise Refused(errno.EOPNOTSUPP)
+        if len(send.pieces) > pair.caps.send_sge:
+            raise Refused(errno.EINVAL)
+        inline = send.inline
+        if inline is not None and len(inline) > max(pair.caps.inline, 8 * _is_word(send)):
+            raise Refused(errno.EINVAL)
+        if len(pair.sends) >= pair.caps.send_wr:
+            raise Refused(errno.ENOMEM)
+        cookie = pair.next_cookie()
+        pair.sends.append((cookie, send.wr_id, codes.OF_REQUEST[send.opcode]))
+        if pair.waiting_sends or not self._has_place(pair):
+            pair.waiting_sends.append((cookie, send))
+        else:
+            self._hand_over(pair, cookie, send)
+
+    def _has_place(self, pair: Pair) -> bool:
+        record = self._ports.table[NODE, pair.port]
+        return bool(record["posted"] + record["refused"] - record["reaped"] < self._ring)
+
+    def _hand_over(self, pair: Pair, cookie: int, send: Send) -> None:
+        operation, options = self.operations[send.opcode]
+        flags, pieces, name, word = send.flags, send.pieces, send.rkey, send.imm
+        if not flags & codes.SIGNALED and not pair.sig_all:
+            options |= UNSIGNALLED
+        if flags & codes.SOLICITED:
+            options |= SOLICITED
+        if flags & codes.FENCE:
+            options |= FENCED
+        if send.bind is not None:
+            bind = send.bind
+            name, word = bind.new_rkey, codes.rights_of(bind.access)
+            region = self._region(bind.mr)
+            key = region.key if bind.length else 0
+            count = self._put_down([(bind.address, bind.length, key)], shifted=False)
+        elif operation == UNBIND:
+            name, count = send.imm, 0
+        elif send.inline is not None:
+            count = self._put_down([self._kept(pair, cookie, send.inline)], shifted=False)
+        else:
+            count = self._put_down(pieces, shifted=True)
+        at = send.remote_address & _MASK
+        at -= (at >> 63) << 64
+        word &= _MASK
+        word -= (word >> 63) << 64
+        _WORDS.pack_into(self._driven.control_bytes, 0, word, 0, self._swap(send))
+        own = self._own(pair) | operation | options << KIND_BITS | GATHER
+        self._ask(
+            POST, peer=pair.port, payload=count, tag=name, duration=at, packet=cookie, own=own
+        )
+
+    def _swap(self, send: Send) -> int:
+        return 0
+
+    def _own(self, pair: Pair) -> int:
+        return int(self._ports.table[NODE, pair.port]["given"]) << GIVEN_BITS
+
+    def _kept(self, pair: Pair, cookie: int, inline: bytes) -> tuple[int, int, int]:
+        """Where what was given by value is kept until its request has ended."""
+        room = max(pair.caps.inline, 8)
+        if not pair.inline_at:
+            places = pair.caps.send_wr + 1
+            pair.inline_at = self.map(places * room)
+            made = self.register(pair.domain, pair.inline_at, places * room, pair.inline_at, 1)
+            pair.inline_key = made.lkey
+        at = pair.inline_at + cookie % (pair.caps.send_wr + 1) * room
+        self.write(at, inline)
+        return at, len(inline), pair.inline_key
+
+    def _put_down(
+        self, pieces: list[tuple[int, int, int]] | tuple[Piece, ...], shifted: bool
+    ) -> int:
+        """Have the driver find pieces of memory; how many."""
+        at, gathers = 0, self._gathers
+        for address, length, key in pieces:
+            begin = address + self._shift_of(key) if shifted else address
+            _SEGMENT.pack_into(gathers, at, begin & _MASK, length, key)
+            at += _SEGMENT.size
+        return len(pieces)
+
+    def post_recv(self, number: int, receive: Receive) -> None:
+        """Hand a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
+        pair = self._pair(number)
+        if pair.state == codes.RESET or pair.srq:
+            raise Refused(errno.EINVAL)
+        if len(receive.pieces) > pair.caps.recv_sge:
+            raise Refused(errno.EINVAL)
+        if len(pair.receives) >= pair.caps.recv_wr:
+            raise Refused(errno.ENOMEM)
+        cookie = pair.next_cookie()
+        pair.receives.append((cookie, receive.wr_id))
+        if pair.waiting_receives or not self._has_receive_place(pair):
+            pair.waiting_receives.append((cookie, receive))
+        else:
+            self._provide(pair, cookie, receive)
+
+    def _has_receive_place(self, pair: Pair) -> bool:
+        record = self._ports.table[NODE, pair.port]
+        return bool(record["receives_posted"] - record["read"] < self._receive_ring)
+
+    def _provide(self, pair: Pair, cookie: int, receive: Receive) -> None:
+        count = self._put_down(receive.pieces, shifted=True)
+        self._ask(PROVIDE, peer=pair.port, payload=count, packet=cookie, own=self._own(pair))
+
+    def _feed(self, pair: Pair) -> None:
+        while pair.waiting_sends and self._has_place(pair):
+            self._hand_over(pair, *pair.waiting_sends.popleft())
+        while pair.waiting_receives and self._has_receive_place(pair):
+            self._provide(pair, *pair.waiting_receives.popleft())
+
+
+def _is_word(send: Send) -> bool:
+    return send.opcode == codes.WR_ATOMIC_WRITE

@@ -20,6 +20,7 @@ def rest(nics, n, d, head, now):
     stream = stream_to(ports, n, d)
     if stream.verdict != 0 or not is_outstanding(stream):
         return
+    stream.retries = 0
     stream.rests += 1
     if 0 <= stream.most_rests < stream.rests:
         _give_up(nics, n, stream)

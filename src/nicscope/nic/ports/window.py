@@ -278,7 +278,8 @@ def acknowledge(nics, n, d, head, now):
     """Take the acknowledgement that a packet from ``d`` brought: what it names has arrived."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
-    stream.retries = 0  # whoever is heard of is not dead, whatever it has no room for
+    if stream.tries == 0:  # of a queue pair only what it acknowledges counts
+        stream.retries = 0  # whoever is heard of is not dead, whatever it has no room for
     newly = take_acknowledgement(stream, head.acknowledged)
     if newly == 0:
         return

@@ -49,8 +49,9 @@ def connect_ports(
 ) -> None:
     """Make two ports that take ONE receive for each message each other's peers.
 
-    They may be of one node, whose NIC then sends to itself.  ``one`` and ``other``: node and port; ``level`` is what the connection promises; ``unit``: bytes
-    of a packet at most.  A port's channel has its number.
+    They may be of one node, whose NIC then sends to itself.  ``one`` and ``other``: node and port;
+    ``level`` is what the connection promises; ``unit``: bytes of a packet at most.  A port's
+    channel has its number.
     Errors: ``SimulationError`` if one of them is connected, or a node has no stream left; then
     nothing has changed.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.calling import Calling
@@ -9,11 +10,12 @@ from nicscope.drivers.simulate.machine import AWAIT_QUEUE, COMPUTE
 from nicscope.drivers.simulate.ports.reporting import LATE
 
 if TYPE_CHECKING:
-    from nicscope.drivers.simulate.driven import Record
     from nicscope.drivers.simulate.driven import Process as Driven
+    from nicscope.drivers.simulate.driven import Record
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.interfaces.ports.memory import Memory
     from nicscope.interfaces.verbs_device.fabric import Fabric
+    from nicscope.interfaces.verbs_device.pair import Pair
 
 NODE = 0
 SPACE = 0
@@ -24,7 +26,7 @@ NEVER_FULL = 1 << 62
 PS_PER_NS = 1000
 
 
-class Base:
+class Base(ABC):
     """What all parts of a device stand on."""
 
     _fabric: Fabric
@@ -77,6 +79,14 @@ class Base:
         self._hear()
         return ended is not None and ended[OWN] != LATE
 
+    @abstractmethod
     def _hear(self) -> None:
         """Take note of what has gone wrong beside work."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def _is_registered(self, page: int) -> bool:
+        """Whether a region keeps the page where it is."""
+
+    @abstractmethod
+    def _feed(self, pair: Pair) -> None:
+        """Hand what waits for a place of the NIC's queues over, as far as there is one."""

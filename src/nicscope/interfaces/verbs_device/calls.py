@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nicscope.errors import SimulationError
 
 
-class Refused(SimulationError):
+class Refused(SimulationError):  # noqa: N818 - it is an answer, as errno is
     """A call that the device does not carry out; ``errno`` is what the C library would return."""
 
     def __init__(self, code: int, why: str = "") -> None:

@@ -196,11 +196,5 @@ class Connecting(Completing):
         """What waits for a place of the NIC's queues is handed over, to be flushed there."""
         self._feed(pair)
 
-    def _pair(self, number: int) -> Pair:
-        found = self._pairs.get(number)
-        if found is None:
-            raise Refused(errno.EINVAL)
-        return found
-
     def _state_record(self, pair: Pair) -> Any:
         return self._ports.table[NODE, pair.port]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import msgspec
 
@@ -11,7 +11,6 @@ from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.interfaces.options import DesignSettings, spelt_out
 from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
 from nicscope.interfaces.ports.process import Process
-from nicscope.memory.paging.layout import HostMemory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,10 +89,3 @@ class Fabric(PortCluster[Process]):
         simulation = self._simulation([0], [1])
         simulation.machine.ports.rules["key_bits"] = KEY_BITS
         return simulation
-
-    @property
-    def state(self) -> HostMemory:
-        """The host's memory, once there is one."""
-        assert self.memory is not None
-        found: Any = self.memory.state
-        return found

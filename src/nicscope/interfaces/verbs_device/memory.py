@@ -67,7 +67,8 @@ class AddressSpace(Base):
         """
         first, pages = self._stretch(address, length)
         self._memory.unmap(NODE, SPACE, first, pages)
-        if all([self._drop_page(NODE, SPACE, page) for page in range(first, first + pages)]):
+        gone = [self._drop_page(NODE, SPACE, page) for page in range(first, first + pages)]
+        if all(gone):
             self._free.setdefault(pages, []).append(first)
 
     def drop(self, address: int, length: int) -> None:
@@ -88,10 +89,6 @@ class AddressSpace(Base):
                 rights = int(self._entry(page)["rights"])
                 self._memory.unmap(NODE, SPACE, page, 1)
                 self._memory.map(NODE, SPACE, page, 1, rights)
-
-    def _is_registered(self, page: int) -> bool:
-        """Whether a region keeps the page where it is."""
-        raise NotImplementedError
 
     def read(self, address: int, length: int) -> bytes:
         """Bytes of memory.  Errors: EFAULT where nothing is mapped."""

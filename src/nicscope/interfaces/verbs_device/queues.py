@@ -140,10 +140,6 @@ class Completing(Protection):
         self._feed(pair)
         return wr_id
 
-    def _feed(self, pair: Pair) -> None:
-        """Hand what waits for a place of the NIC's queues over, as far as there is one."""
-        raise NotImplementedError
-
     def arm(self, cq: int, solicited_only: bool) -> None:
         """Have the next completion, or the next that is urgent, be an event."""
         queue = self._queue(cq)
@@ -226,6 +222,12 @@ class Completing(Protection):
             pair.state == codes.RTS and pair.send_cq == cq and pair.has_unended(self._ports)
             for pair in self._pairs.values()
         )
+
+    def _pair(self, number: int) -> Pair:
+        found = self._pairs.get(number)
+        if found is None:
+            raise Refused(errno.EINVAL)
+        return found
 
     def _queue(self, handle: int) -> Queue:
         found = self._queues.get(handle)

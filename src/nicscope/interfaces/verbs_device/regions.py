@@ -213,7 +213,11 @@ class Protection(AddressSpace):
         self._unused_rows.append(handle)
 
     def prefetch(
-        self, pd: int, advice: int, flush: bool, pieces: Iterable[tuple[int, int, int]]
+        self,
+        pd: int,
+        advice: int,
+        flush: bool,  # noqa: ARG002 - what is asked for has happened in any case
+        pieces: Iterable[tuple[int, int, int]],
     ) -> None:
         """Have pages of on-demand memory in the host's; each piece: lkey, address, length.
 

@@ -10,5 +10,5 @@ from nicscope.nic.ports.layout import DONE, FLUSHED
 
 @step
 def own_verdict(port):
-    """Of an end that is no fault of the other's: a VI says that it is over, a queue pair nothing."""
+    """Of an end that is not the other's fault: a VI says that it is over, a queue pair nothing."""
     return np.int64(FLUSHED if port.by_verbs == 0 else DONE)

@@ -13,8 +13,8 @@ from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import break_connection, report_sent
 from nicscope.nic.ports.connection import NO_TROUBLE
 from nicscope.nic.ports.layout import CONNECTED, FLUSHED, IDLE, NOBODY
-from nicscope.nic.ports.verdicts import own_verdict
 from nicscope.nic.ports.pools import AT_ONCE, BLANK, grow, lacks
+from nicscope.nic.ports.verdicts import own_verdict
 
 if TYPE_CHECKING:
     from nicscope.config.delivery import Transport

@@ -6,8 +6,11 @@ a simulated device are answered; all others go to the system.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import io
 import json
+import os
 import re
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -18,6 +21,8 @@ from nicscope.interfaces.verbs.world import here
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+POOL = 512  # huge pages that a program is told of; simulated ones take nothing of the system's
 _PKEY = re.compile(r"/sys/class/infiniband/([^/]+)/ports/1/pkeys/(\d+)")
 
 
@@ -28,15 +33,43 @@ def answer_to(command: Any) -> str | None:
     words: Sequence[str] = [str(word) for word in command]
     if words[:3] == ["rdma", "link", "show"]:
         return json.dumps([]) + "\n"  # it has no interface of the system's network
-    if words[0] == "cat" and len(words) == 2 and (found := _PKEY.fullmatch(words[1])):
-        if found[1] == here().name and int(found[2]) == 0:
-            return f"{PKEY:#06x}\n"
+    found = _PKEY.fullmatch(words[1]) if words[0] == "cat" and len(words) == 2 else None
+    if found is not None and found[1] == here().name and int(found[2]) == 0:
+        return f"{PKEY:#06x}\n"
     return None
 
 
+def is_answered_file(file: Any) -> bool:
+    """Whether a path is that of a file which says something else of the simulated node."""
+    return file == HUGE_PAGES and here().facts.huge
+
+
 @contextlib.contextmanager
-def commands_answered() -> Iterator[None]:
-    """Within the block, commands about the simulated device are answered without a process."""
+def system_answered() -> Iterator[None]:
+    """Within the block, questions about the simulated node are not the system's to answer."""
+    with _commands_answered(), _files_answered():
+        yield
+
+
+@contextlib.contextmanager
+def _files_answered() -> Iterator[None]:
+    opened, is_file = builtins.open, os.path.isfile
+
+    def open_(file: Any, *args: Any, **named: Any) -> Any:
+        if is_answered_file(file):
+            return io.StringIO(f"{POOL}\n")
+        return opened(file, *args, **named)
+
+    builtins.open = open_
+    os.path.isfile = lambda path: is_answered_file(path) or is_file(path)
+    try:
+        yield
+    finally:
+        builtins.open, os.path.isfile = opened, is_file
+
+
+@contextlib.contextmanager
+def _commands_answered() -> Iterator[None]:
     asked = subprocess.check_output
 
     def check_output(*args: Any, **named: Any) -> Any:

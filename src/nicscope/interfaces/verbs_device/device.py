@@ -57,6 +57,11 @@ class Device(Posting, Connecting):
         return getattr(self, name)
 
     @property
+    def design_name(self) -> str:
+        """The design's name."""
+        return self._fabric.design.name
+
+    @property
     def facts(self) -> Facts:
         """What it can do."""
         size = self._fabric.size

@@ -25,6 +25,10 @@ PROBE = 6  # asks for a sign of life
 RETURNED = 7  # no packet: a buffer comes back unfilled
 BARRED = 8  # a packet that must not be looked at: lost on the way
 CUT = 9  # the rest of a message will not come
+# Of a descriptor alone: a word of the peer's memory is read and changed at one stroke.  On its way
+# it is a FETCH.
+COMPARE_SWAP = 10
+FETCH_ADD = 11
 
 # Flags of a descriptor.
 NOTIFY = 1  # the receiver is told of the end of a remote store
@@ -51,6 +55,7 @@ FLUSHED = 13  # there is no connection, or not any more
 NO_RECEIVE = 14  # the other side had none posted
 REMOTE_PROTECTION = 15  # the memory named there may not be used so
 REMOTE_FAILED = 16  # the message could not go where the receive there says
+REMOTE_INVALID = 17  # nothing there takes such a request
 STATUS_NAMES = (
     "done",
     "tag not registered",
@@ -69,6 +74,7 @@ STATUS_NAMES = (
     "no receive posted",
     "remote memory not permitted",
     "remote receive failed",
+    "remote request invalid",
 )
 
 # Rings of reports.
@@ -78,6 +84,7 @@ RECEIVED = 1
 # Rights of an export.
 MAY_WRITE = 1
 MAY_FETCH = 2
+MAY_ATOMIC = 4  # of a connection's memory: its words may be read and changed at one stroke
 
 # In place of the frame of a buffer whose turn may come before its translation.
 AWAITED = -1
@@ -136,8 +143,10 @@ REQUEST = np.dtype(
         ("options", "i8"),
         ("length", "i8"),  # of data in the descriptor
         ("cookie", "i8"),
-        ("immediate", "i8"),
+        ("immediate", "i8"),  # of an atomic operation: what to compare with, or to add
+        ("swap", "i8"),  # and what to swap for it
         # of a REPLY alone, which no process writes
+        ("atomic", "i8"),  # COMPARE_SWAP or FETCH_ADD, or 0
         ("space", "i8"),
         ("port", "i8"),
         ("owner", "i8"),  # the port of this node whose memory answers
@@ -215,6 +224,8 @@ PORT = np.dtype(
         ("receives_posted", "i8"),
         ("receives_taken", "i8"),
         ("immediate", "i8"),  # of the descriptor under way
+        ("swap", "i8"),
+        ("atomic", "i8"),  # COMPARE_SWAP or FETCH_ADD, or 0
         ("reading", "i8"),  # fetches of its that wait for their answers
         ("troubles", "i8"),  # errors that no descriptor tells of
         ("notices", "i8"),  # 1 more than the queue where those are announced, or 0
@@ -316,6 +327,8 @@ HEAD = np.dtype(
         ("tells", "i8"),  # 1: when it has left, so has all of its request, and its sender is told
         ("verdict", "i8"),  # how its sender has ended their connection, or 0
         ("immediate", "i8"),
+        ("atomic", "i8"),  # of a FETCH and of its answer: COMPARE_SWAP or FETCH_ADD, or 0
+        ("swap", "i8"),  # of an atomic question; of its answer: the word that was there
         ("remote", "i8"),  # address of what it names at its receiver, by key
         ("remote_key", "i8"),
         # never on the wire: what this end keeps with the packet

@@ -18,6 +18,7 @@ from nicscope.nic.ports.arrivals import (
     last_arrival,
     pass_by,
 )
+from nicscope.nic.ports.atomics import is_aligned
 from nicscope.nic.ports.calls import (
     break_connection,
     fail_receive,
@@ -28,10 +29,12 @@ from nicscope.nic.ports.layout import (
     BROKEN,
     DONE,
     FLUSHED,
+    MAY_ATOMIC,
     MAY_FETCH,
     MAY_WRITE,
     NO_RIGHTS,
     PROTECTION,
+    REMOTE_INVALID,
     REMOTE_PROTECTION,
     WRITE,
 )
@@ -40,7 +43,12 @@ from nicscope.nic.ports.remote_memory import is_awaited, post_answer, translate_
 from nicscope.nic.ports.scatter import place_over_pieces
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
 from nicscope.nic.ports.troubles import note_trouble
-from nicscope.nic.ports.work_queues import FETCH_REFUSED, POSTED_BADLY, WRITE_REFUSED
+from nicscope.nic.ports.work_queues import (
+    FETCH_REFUSED,
+    POSTED_BADLY,
+    REQUEST_INVALID,
+    WRITE_REFUSED,
+)
 
 # At the end that asks.
 
@@ -138,7 +146,12 @@ def complete_remote_work(nics, d, slot):
     if not is_connected(nics, d, packet, head):
         return np.int64(REFUSED_FOR_GOOD)
     p = np.int64(ports.channels[d, head.name].port)
+    if head.atomic != 0 and not is_aligned(head.remote):
+        break_connection(nics, d, p, BROKEN, REQUEST_INVALID, REMOTE_INVALID)
+        return np.int64(ENDED)
     right = MAY_WRITE if head.kind == WRITE else MAY_FETCH
+    if head.atomic != 0:
+        right = MAY_ATOMIC
     if head.said != DONE or (packet.payload == 0 and not _may_reach(nics, d, p, head, right)):
         return refuse_remote_work(nics, d, slot)
     if head.kind == WRITE:

@@ -104,6 +104,7 @@ def clear(packet, head):
     head.space = NOBODY
     head.lone = 0
     head.verdict = 0
+    head.atomic = 0
 
 
 @step

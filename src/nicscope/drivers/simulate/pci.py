@@ -35,6 +35,7 @@ from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import place_in, settle
+from nicscope.nic.ports.atomics import put_result
 
 
 @step
@@ -99,6 +100,8 @@ def end_pci(machine, n, now):
         number = packet.number
         if has_bytes(machine.store) and not crosses_bus(machine, n):
             fetch(machine.store, n, packet, flow.total)
+            if has_ports(machine.ports):
+                put_result(machine, n, place_in(node.fetching, endpoint.send_ring))
         node.fetching = -1
         log_transfer(machine, HOST_TX, n, n, number, 0, flow.begun, now, flow.total)
     else:

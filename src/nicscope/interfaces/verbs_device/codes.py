@@ -11,6 +11,8 @@ REMOTE_READ = 4
 REMOTE_ATOMIC = 8
 MW_BIND = 16
 ON_DEMAND = 64
+FLUSH_GLOBAL = 256
+FLUSH_PERSISTENT = 512
 
 # Types and states of queue pairs.
 RC, UC, UD, XRC_SEND, XRC_RECV = 2, 3, 4, 9, 10
@@ -20,6 +22,8 @@ RESET, INIT, RTR, RTS, SQD, SQE, ERR = range(7)
 WR_WRITE, WR_WRITE_IMM, WR_SEND, WR_SEND_IMM, WR_READ = range(5)
 WR_CMP_SWP, WR_FETCH_ADD, WR_LOCAL_INV, WR_BIND, WR_SEND_INV = range(5, 10)
 WR_FLUSH, WR_ATOMIC_WRITE = 14, 15
+FOR_ALL, FOR_GOOD = 1, 2  # types of a flush: global, persistent
+OF_REGION = 1  # its level
 FENCE, SIGNALED, SOLICITED, INLINE = 1, 2, 4, 8
 
 # Completions.
@@ -89,6 +93,12 @@ def rights_of(access: int) -> int:
         found |= layout.MAY_WRITE
     if access & REMOTE_READ:
         found |= layout.MAY_FETCH
+    if access & REMOTE_ATOMIC:
+        found |= layout.MAY_ATOMIC
+    if access & FLUSH_GLOBAL:
+        found |= layout.MAY_FLUSH
+    if access & FLUSH_PERSISTENT:
+        found |= layout.MAY_PERSIST
     return found
 
 

@@ -15,12 +15,17 @@ from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import NODE
 from nicscope.interfaces.verbs_device.calls import Refused
 from nicscope.interfaces.verbs_device.queues import Completing
+from nicscope.nic.ports.flushes import LENGTH_BITS, WHOLE
 from nicscope.nic.ports.layout import (
     BIND,
+    COMPARE_SWAP,
     FENCED,
     FETCH,
+    FETCH_ADD,
     IMMEDIATE,
     INVALIDATES,
+    MAY_FLUSH,
+    MAY_PERSIST,
     SEND,
     SOLICITED,
     UNBIND,
@@ -29,11 +34,11 @@ from nicscope.nic.ports.layout import (
 )
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.verbs_device.calls import Piece, Receive, Send
+    from nicscope.interfaces.verbs_device.calls import Flush, Piece, Receive, Send
     from nicscope.interfaces.verbs_device.pair import Pair
 
 MOST_INLINE = 512  # bytes; assumed, of the order of what cards take
-_WORDS = struct.Struct("=3q")
+_WORDS = struct.Struct("=3Q")
 _SEGMENT = struct.Struct("=Q2q")
 _MASK = (1 << 64) - 1
 OPERATIONS = {
@@ -46,6 +51,9 @@ OPERATIONS = {
     codes.WR_BIND: (BIND, 0),
     codes.WR_SEND_INV: (SEND, INVALIDATES),
     codes.WR_ATOMIC_WRITE: (WRITE, 0),
+    codes.WR_CMP_SWP: (COMPARE_SWAP, 0),
+    codes.WR_FETCH_ADD: (FETCH_ADD, 0),
+    codes.WR_FLUSH: (FETCH, 0),
 }
 
 
@@ -100,24 +108,25 @@ class Posting(Completing):
             region = self._region(bind.mr)
             key = region.key if bind.length else 0
             count = self._put_down([(bind.address, bind.length, key)], shifted=False)
+        elif send.flush is not None:
+            count, word = 0, _flush_word(send.flush)
         elif operation == UNBIND:
             name, count = send.imm, 0
         elif send.inline is not None:
             count = self._put_down([self._kept(pair, cookie, send.inline)], shifted=False)
         else:
             count = self._put_down(pieces, shifted=True)
+        if operation in (COMPARE_SWAP, FETCH_ADD):
+            word = send.compare_add
+        elif operation == FETCH and send.flush is None:
+            word = 0
         at = send.remote_address & _MASK
         at -= (at >> 63) << 64
-        word &= _MASK
-        word -= (word >> 63) << 64
-        _WORDS.pack_into(self._driven.control_bytes, 0, word, 0, self._swap(send))
+        _WORDS.pack_into(self._driven.control_bytes, 0, word & _MASK, 0, send.swap & _MASK)
         own = self._own(pair) | operation | options << KIND_BITS | GATHER
         self._ask(
             POST, peer=pair.port, payload=count, tag=name, duration=at, packet=cookie, own=own
         )
-
-    def _swap(self, send: Send) -> int:
-        return 0
 
     def _own(self, pair: Pair) -> int:
         return int(self._ports.table[NODE, pair.port]["given"]) << GIVEN_BITS
@@ -178,3 +187,13 @@ class Posting(Completing):
 
 def _is_word(send: Send) -> bool:
     return send.opcode == codes.WR_ATOMIC_WRITE
+
+
+def _flush_word(flush: Flush) -> int:
+    """What a flush asks for, as the NIC has it."""
+    word = MAY_FLUSH if flush.type & codes.FOR_ALL else 0
+    if flush.type & codes.FOR_GOOD:
+        word |= MAY_PERSIST
+    if flush.level == codes.OF_REGION:
+        return word | WHOLE
+    return word | flush.length << LENGTH_BITS

@@ -18,7 +18,13 @@ from nicscope.interfaces.verbs_device.regions import Protection
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import SENT
 from nicscope.nic.ports.notices import TROUBLE
-from nicscope.nic.ports.work_queues import FETCH_REFUSED, QUEUE_FULL, TROUBLES, WRITE_REFUSED
+from nicscope.nic.ports.work_queues import (
+    FETCH_REFUSED,
+    QUEUE_FULL,
+    REQUEST_INVALID,
+    TROUBLES,
+    WRITE_REFUSED,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -206,6 +212,8 @@ class Completing(Protection):
             code = int(troubles[number % TROUBLES])
             if code in (WRITE_REFUSED, FETCH_REFUSED):
                 self._events.append(Event(codes.EVENT_QP_ACCESS_ERR, pair.number))
+            elif code == REQUEST_INVALID:
+                self._events.append(Event(codes.EVENT_QP_REQ_ERR, pair.number))
             elif code == QUEUE_FULL:
                 for handle in {pair.send_cq, pair.recv_cq}:
                     self._note_overrun(handle)

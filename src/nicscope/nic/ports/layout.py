@@ -25,6 +25,10 @@ PROBE = 6  # asks for a sign of life
 RETURNED = 7  # no packet: a buffer comes back unfilled
 BARRED = 8  # a packet that must not be looked at: lost on the way
 CUT = 9  # the rest of a message will not come
+# Of a descriptor alone: a word of the peer's memory is read and changed at one stroke.  On its way
+# it is a FETCH.
+COMPARE_SWAP = 10
+FETCH_ADD = 11
 # And what is done here, without a packet.
 BIND = 12  # a window is to stand for a part of a region
 UNBIND = 13  # and for nothing any more
@@ -88,6 +92,9 @@ RECEIVED = 1
 # Rights of an export.
 MAY_WRITE = 1
 MAY_FETCH = 2
+MAY_ATOMIC = 4  # of a connection's memory: its words may be read and changed at one stroke
+MAY_FLUSH = 128  # or what was stored there be made sure of: for others to see
+MAY_PERSIST = 256  # or to outlast a crash
 # Of a region alone, beside those.
 READ_ONLY = 16  # nothing that comes may be put there, by whomever it is asked for
 REMOTE_ONLY = 32  # a window: the process itself does not name it
@@ -150,8 +157,10 @@ REQUEST = np.dtype(
         ("options", "i8"),
         ("length", "i8"),  # of data in the descriptor
         ("cookie", "i8"),
-        ("immediate", "i8"),
+        ("immediate", "i8"),  # of an atomic operation: what to compare with, or to add
+        ("swap", "i8"),  # and what to swap for it
         # of a REPLY alone, which no process writes
+        ("atomic", "i8"),  # COMPARE_SWAP or FETCH_ADD, or 0
         ("space", "i8"),
         ("port", "i8"),
         ("owner", "i8"),  # the port of this node whose memory answers
@@ -229,6 +238,8 @@ PORT = np.dtype(
         ("receives_posted", "i8"),
         ("receives_taken", "i8"),
         ("immediate", "i8"),  # of the descriptor under way
+        ("swap", "i8"),
+        ("atomic", "i8"),  # COMPARE_SWAP or FETCH_ADD, or 0
         ("reading", "i8"),  # fetches of its that wait for their answers
         ("troubles", "i8"),  # errors that no descriptor tells of
         ("notices", "i8"),  # 1 more than the queue where those are announced, or 0
@@ -332,6 +343,8 @@ HEAD = np.dtype(
         ("tells", "i8"),  # 1: when it has left, so has all of its request, and its sender is told
         ("verdict", "i8"),  # how its sender has ended their connection, or 0
         ("immediate", "i8"),
+        ("atomic", "i8"),  # of a FETCH and of its answer: COMPARE_SWAP or FETCH_ADD, or 0
+        ("swap", "i8"),  # of an atomic question; of its answer: the word that was there
         ("remote", "i8"),  # address of what it names at its receiver, by key
         ("remote_key", "i8"),
         ("unready", "i8"),  # ps until the peer may try again what found no receive, or 0

@@ -22,6 +22,7 @@ from nicscope.nic.ports.arbitrate import (
     kind_of,
 )
 from nicscope.nic.ports.arrivals import TAKEN, last_arrival, takes_receive
+from nicscope.nic.ports.atomics import is_atomic
 from nicscope.nic.ports.layout import (
     DONE,
     FETCH,
@@ -98,7 +99,8 @@ def _plan_request(nics, n, p):
     if ports.rules[0].handles == 1 and p != OWN_PORT:
         # The process; and the buffer that a remote operation names.
         plan.lookup_handle = 1 if request.operation == SEND or port.takes == ONE else 2
-    if request.options & INLINE or request.operation == FETCH or request.segments == 0:
+    asks = request.operation == FETCH or is_atomic(request.operation)
+    if request.options & INLINE or asks or request.segments == 0:
         return
     space = np.int64(request.space if p == OWN_PORT else port.space)
     if space != NOBODY:

@@ -18,16 +18,21 @@ from nicscope.nic.ports.arrivals import (
     last_arrival,
     pass_by,
 )
+from nicscope.nic.ports.atomics import is_aligned
 from nicscope.nic.ports.calls import (
     break_connection,
     fail_receive,
     hand_back_receive,
     report_sent,
 )
+from nicscope.nic.ports.flushes import is_flush, may_flush
 from nicscope.nic.ports.layout import (
     BROKEN,
     DONE,
+    MAY_ATOMIC,
     MAY_FETCH,
+    MAY_FLUSH,
+    MAY_PERSIST,
     MAY_WRITE,
     NO_RIGHTS,
     PROTECTION,
@@ -41,7 +46,12 @@ from nicscope.nic.ports.scatter import place_over_pieces
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.verdicts import own_verdict
-from nicscope.nic.ports.work_queues import FETCH_REFUSED, POSTED_BADLY, WRITE_REFUSED
+from nicscope.nic.ports.work_queues import (
+    FETCH_REFUSED,
+    POSTED_BADLY,
+    REQUEST_INVALID,
+    WRITE_REFUSED,
+)
 
 # At the end that asks.
 
@@ -101,6 +111,16 @@ def end_reading(nics, n, p, slot, status):
 
 
 @step
+def right_for(head):
+    """What the peer must be permitted for its message to reach memory here."""
+    if head.kind == WRITE:
+        return MAY_WRITE
+    if is_flush(head):
+        return head.immediate & (MAY_FLUSH | MAY_PERSIST)
+    return MAY_FETCH if head.atomic == 0 else MAY_ATOMIC
+
+
+@step
 def _may_reach(nics, d, p, head, right):
     """Whether the peer of port ``p`` has ``right`` to all that the message of ``head`` names."""
     if head.total == 0 and nics.ports.table[d, p].by_verbs == 1:
@@ -142,7 +162,12 @@ def complete_remote_work(nics, d, slot):
     if not is_connected(nics, d, packet, head):
         return np.int64(REFUSED_FOR_GOOD)
     p = np.int64(ports.channels[d, head.name].port)
-    right = MAY_WRITE if head.kind == WRITE else MAY_FETCH
+    if head.atomic != 0 and not is_aligned(head.remote):
+        break_connection(nics, d, p, BROKEN, REQUEST_INVALID, REMOTE_INVALID)
+        return np.int64(ENDED)
+    right = right_for(head)
+    if is_flush(head) and not may_flush(nics, d, p, head):
+        return refuse_remote_work(nics, d, slot)
     if head.said != DONE or (packet.payload == 0 and not _may_reach(nics, d, p, head, right)):
         return refuse_remote_work(nics, d, slot)
     if head.kind == WRITE:
@@ -161,9 +186,9 @@ def refuse_remote_work(nics, d, slot):
     p = np.int64(channel.port)
     code = WRITE_REFUSED if head.kind == WRITE else FETCH_REFUSED
     if is_reliable(ports, stream_to(ports, d, head.peer)):
-        right = MAY_WRITE if head.kind == WRITE else MAY_FETCH
-        is_denied = ports.table[d, p].by_verbs == 1 and ports.table[d, p].rights & right == 0
-        verdict = REMOTE_INVALID if is_denied else REMOTE_PROTECTION
+        verdict = REMOTE_PROTECTION
+        if ports.table[d, p].by_verbs == 1 and ports.table[d, p].rights & right_for(head) == 0:
+            code, verdict = REQUEST_INVALID, REMOTE_INVALID  # whatever the memory is
         break_connection(nics, d, p, BROKEN, code, verdict)
         return np.int64(ENDED)
     if channel.finishing != head.message:  # once for each message

@@ -113,6 +113,7 @@ def clear(packet, head):
     head.lone = 0
     head.verdict = 0
     head.unready = 0
+    head.atomic = 0
 
 
 @step

@@ -30,6 +30,7 @@ WRITE_REFUSED = 4  # a remote write may not go where it names
 FETCH_REFUSED = 7
 RECEIVE_FAILED = 8  # a message did not fit the receive that it took
 QUEUE_FULL = 10  # a completion found no room in its completion queue
+REQUEST_INVALID = 12  # a request that nobody may make here, or that names no word
 
 RECEIVE = np.dtype(
     [

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports.atomics import WORD_BYTES
 from nicscope.nic.ports.calls import break_connection, report_sent
+from nicscope.nic.ports.cutting import cut_short
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
     BIND,
@@ -56,6 +58,8 @@ def check_work(nics, n, p):
         return np.int64(BAD_DESCRIPTOR)
     if port.operation == FETCH and not is_reliable(ports, stream):
         return np.int64(BAD_DESCRIPTOR)  # nobody would learn that the question is lost
+    if port.atomic != 0 and ports.rules[0].exchanges == 0:
+        return np.int64(BAD_DESCRIPTOR)
     for i in range(port.segments):
         segment = segments[i]
         if not permits(nics, n, p, segment.key, segment.address, segment.length, OWN):
@@ -63,7 +67,10 @@ def check_work(nics, n, p):
         port.total += segment.length
     if port.total > port.longest:
         return np.int64(TOO_LONG)
-    if port.operation == FETCH and port.by_verbs == 0 and port.rights & MAY_FETCH == 0:
+    if port.atomic != 0:
+        if port.total != WORD_BYTES:
+            return np.int64(TOO_LONG)
+    elif port.operation == FETCH and port.by_verbs == 0 and port.rights & MAY_FETCH == 0:
         return np.int64(REMOTE_PROTECTION)
     if port.operation != SEND and port.offset > LAST_ADDRESS - port.total:
         return np.int64(REMOTE_PROTECTION)  # it would lie around the end of all addresses
@@ -120,7 +127,7 @@ def end_work(nics, n, p, status):
         if pending.busy == 0:
             return  # it has been reported, in its turn
     elif port.operation in (SEND, WRITE) and port.done > 0 and status != PEER_DEAD:
-        _cut_short(nics, n, p)
+        cut_short(nics, n, np.int64(port.channel), port.message)
     report_sent(nics, n, p, slot, status)
 
 
@@ -128,12 +135,3 @@ def end_work(nics, n, p, status):
 def _stream_of(nics, n, port):
     """The stream of the connection of ``port``, which has one."""
     return stream_to(nics.ports, n, peer_of(nics.ports.channels[n, port.channel]))
-
-
-@step
-def _cut_short(nics, n, p):
-    """A part of the message under way has gone: its receiver is to be told that no more comes."""
-    port = nics.ports.table[n, p]
-    channel = nics.ports.channels[n, port.channel]
-    nics.ports.nodes[n].cuts += channel.cut == 0
-    channel.cut = port.message

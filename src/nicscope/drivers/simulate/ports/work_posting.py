@@ -12,19 +12,22 @@ from nicscope.nic.ports.layout import BROKEN, DONE, NO_RIGHTS, ONE, PROTECTION, 
 from nicscope.nic.ports.regions import OWN, permits
 from nicscope.nic.ports.tokens import address_of, bytes_of
 
-WORD = 8  # bytes of immediate data, and behind them of the key of a descriptor's own memory
+# Bytes of immediate data, behind them of the key of a descriptor's own memory, and then of what an
+# atomic operation swaps.
+WORD = 8
 STATUS_BITS = 8  # in ``own`` of a PROVIDE: what the library has found wrong with the receive
 
 
 @step
 def write_words(machine, n, p, slot):
-    """Write what goes with a descriptor: its immediate word, if it has one, and where it is.
+    """Write what goes with a descriptor: its words, if it has any, and where it is.
 
     One piece of its own has no key.
     """
     port = machine.processes[p].peer
     control = machine.store.control[p]
     machine.ports.requests[n, port, slot].immediate = _word(control, 0)
+    machine.ports.requests[n, port, slot].swap = _word(control, 2 * WORD)
     machine.ports.segments[n, port, slot, 0].key = 0
     place = machine.ports.work.descriptors[n, port, slot]
     token = np.int64(machine.processes[p].address)

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from nicscope.library.size import entries_for, size
     from nicscope.library.sweep import sweep
     from nicscope.library.traces import open_trace
+    from nicscope.library.verbs import run_verbs
     from nicscope.reports.result import Report
     from nicscope.traces.reader import Trace
 
@@ -103,6 +104,7 @@ __all__ = [
     "reproduce",
     "run_app",
     "run_collective",
+    "run_verbs",
     "simulate",
     "size",
     "sweep",
@@ -129,6 +131,7 @@ _HOMES = {
     "nicscope.library.size": ("entries_for", "size"),
     "nicscope.library.applications": ("record_sockets", "run_app"),
     "nicscope.library.collectives": ("run_collective",),
+    "nicscope.library.verbs": ("run_verbs",),
     "nicscope.drivers.simulate.ports.build": ("Faults",),
     "nicscope.interfaces.setting_up": ("Cluster",),
     "nicscope.reports.result": ("Report",),

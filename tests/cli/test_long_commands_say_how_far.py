@@ -49,6 +49,7 @@ OTHERS = {
     "platforms show": "reads the catalog",
     "explore": "its page shows how far it is",
     "coverage": "reads the names of tests",
+    "verbs run": "where its program ends nobody knows; it says that it runs",
     "record": "its error stream is the recorded program's; it counts on a terminal",
 }
 # All traces through all designs; a fit of a minute; what the first runs ask of the compiler; users

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import in_one_line
+from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,7 @@ def run_verbs(
 
     """
     from nicscope.reports.verbs import ShownVerbs
-    from nicscope.studies.verbs_programs import Wanted, run_verbs
+    from nicscope.studies.verbs_programs import Wanted, run_programs
 
     several = design if isinstance(design, (list, tuple)) and design else [design]
     faults = {
@@ -53,4 +54,5 @@ def run_verbs(
         "corruption": corruption,
     }
     wanted = Wanted(designs=[*several], platform=platform, seed=seed, faults=faults)
-    return ShownVerbs(run_verbs(Path(program), [*arguments], wanted))
+    with progress("running", "", always_say=True):
+        return ShownVerbs(run_programs(Path(program), [*arguments], wanted))

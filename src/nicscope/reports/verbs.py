@@ -12,8 +12,8 @@ from nicscope.studies.verbs_programs import OUTCOMES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nicscope.interfaces.verbs.testing import TestOutcome
     from nicscope.reports.printing import Printed
+    from nicscope.studies.verbs_outcomes import TestOutcome
     from nicscope.studies.verbs_programs import VerbsRun, VerbsRuns
 
 NS_PER_US = 1000

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.errors import printable
-from nicscope.interfaces.verbs.testing import FAILED, PASSED, SKIPPED, TestOutcome
 from nicscope.studies.programs import beside, check_source, failures_told
+from nicscope.studies.verbs_outcomes import FAILED, PASSED, SKIPPED, TestOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,7 +69,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     faults: dict[str, Any] = {}  # shares of packets, by what befalls them
 
 
-def run_verbs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsRuns:
+def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsRuns:
     """Run the file once for each design, as ``python FILE ARGUMENTS`` would.
 
     Errors: ``NicscopeError`` for a file that is no program or a device that cannot be;
@@ -80,13 +80,13 @@ def run_verbs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsRuns
 
     check_source(path)
     faults = Faults(seed=wanted.seed, **wanted.faults)
-    runs = []
+    devices = []  # all of them before the program runs on the first
     for design in wanted.designs:
         chosen = {} if design is None else {"design": design}
         if wanted.platform is not None:
             chosen["platform"] = wanted.platform
-        device = Device(faults=faults, **chosen)
-        runs.append(_run(path, arguments, device, wanted.seed))
+        devices.append(Device(faults=faults, **chosen))
+    runs = [_run(path, arguments, device, wanted.seed) for device in devices]
     return VerbsRuns(
         program=printable(str(path)), arguments=[*arguments], seed=wanted.seed, runs=runs
     )
@@ -95,8 +95,8 @@ def run_verbs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsRuns
 def _run(path: Path, arguments: Sequence[str], device: Any, seed: int) -> VerbsRun:
     from nicscope.interfaces.verbs.alias import importable_as
     from nicscope.interfaces.verbs.surroundings import system_answered
-    from nicscope.interfaces.verbs.testing import outcomes_noted
     from nicscope.interfaces.verbs.world import World, use
+    from nicscope.studies.verbs_outcomes import outcomes_noted
 
     use(World(device))
     random.seed(seed)

@@ -9,8 +9,13 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import break_connection, keep_pages, report_received
+from nicscope.nic.ports.calls import (
+    break_connection,
+    keep_pages,
+    report_received,
+)
 from nicscope.nic.ports.layout import BROKEN, CONNECTED, FLUSHED, RECEIVED, SEND
+from nicscope.nic.ports.reports import announce
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import POSTED_BADLY
@@ -41,6 +46,8 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_word
     report.status = status
     ports.told[n, status] += 1
     ports.port_told[n, p, status] += 1
+    if receive.queue != 0:
+        announce(nics, n, p, RECEIVED, receive.queue - 1)
 
 
 @routine
@@ -142,6 +149,7 @@ def _exchange(nics, n, p, number, other):
     first.length, second.length = second.length, first.length
     first.status, second.status = second.status, first.status
     first.kept, second.kept = second.kept, first.kept
+    first.queue, second.queue = second.queue, first.queue
     first.serial, second.serial = second.serial, first.serial
     for i in range(work.pieces.shape[3]):
         one, two = work.pieces[n, p, a, i], work.pieces[n, p, b, i]

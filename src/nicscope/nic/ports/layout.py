@@ -135,6 +135,7 @@ NOT_THERE = -2  # the process has no such address, or has not had it pinned
 # What a port takes of its process for messages to go to (``PORT.takes``).
 MANY = 0  # buffers of a free queue, as many as a message needs
 ONE = 1  # receives of a work queue: each is for one message, and says in which pieces
+NAMED = -1  # in place of a port whose receives another draws: that which the message names
 
 # What a connection promises (``PORT.level``, ``STREAM.level``).
 AS_ALL = 0  # what the cluster's transport does
@@ -237,6 +238,10 @@ PORT = np.dtype(
         ("receive_queue", "i8"),
         ("receives_posted", "i8"),
         ("receives_taken", "i8"),
+        ("shared", "i8"),  # 1: it has no connection, and other ports draw its receives
+        ("shares", "i8"),  # the port whose receives it draws, or 0, or NAMED
+        ("group", "i8"),  # of ports that are NAMED to each other
+        ("limit", "i8"),  # its process learns when fewer receives than these are left; 0: it has
         ("immediate", "i8"),  # of the descriptor under way
         ("swap", "i8"),
         ("atomic", "i8"),  # COMPARE_SWAP or FETCH_ADD, or 0

@@ -18,6 +18,7 @@ def enter(nics, n, p, side, q):
     entry = ports.work.entries[n, q, queue.written % ports.work.entries.shape[2]]
     entry.port = p
     entry.side = side
+    entry.number = ports.table[n, p].received - 1
     entry.urgent = 0
     queue.written += 1
     if ports.rules[0].tells == 1:

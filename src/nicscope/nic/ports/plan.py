@@ -37,6 +37,7 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.lookup import further_ways, page_at, until_page_ends
 from nicscope.nic.ports.remote_memory import is_awaited
 from nicscope.nic.ports.scatter import piece_at
+from nicscope.nic.ports.shared_receives import queue_for
 from nicscope.nic.ports.streams import is_of_work, stream_to
 from nicscope.nic.ports.transmit import enters_page
 
@@ -155,15 +156,17 @@ def _plan_scatter(nics, n, slot):
     channel = ports.channels[n, head.name]
     p = np.int64(channel.port)
     number = np.int64(channel.receive)
+    q = p
     if head.offset == 0 and channel.placed < 0:
-        number = np.int64(ports.table[n, p].receives_taken)
-    if number == ports.table[n, p].receives_posted:
+        q = queue_for(nics, n, p, head)
+        number = np.int64(ports.table[n, q].receives_taken)
+    if number == ports.table[n, q].receives_posted:
         return
     place = place_in(number, ports.work.receives.shape[2])
-    receive = ports.work.receives[n, p, place]
+    receive = ports.work.receives[n, q, place]
     if receive.status != DONE:
         return
-    pieces = ports.work.pieces[n, p, place]
+    pieces = ports.work.pieces[n, q, place]
     payload = min(nics.arrivals[n, slot].payload, receive.length - head.offset)
     _plan_pieces(nics, n, p, pieces, receive.segments, head.offset, payload)
 

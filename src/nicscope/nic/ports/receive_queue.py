@@ -12,6 +12,7 @@ from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import break_connection, keep_pages, report_received
 from nicscope.nic.ports.layout import BROKEN, CONNECTED, DONE, FLUSHED, RECEIVED, SEND
 from nicscope.nic.ports.notices import urge
+from nicscope.nic.ports.reports import announce
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import POSTED_BADLY
@@ -44,10 +45,13 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_word
     report = ports.reports[n, p, RECEIVED, place]
     report.cookie = receive.cookie
     report.status = status
-    if status != DONE or has_word & IS_SOLICITED:
-        urge(nics, n, np.int64(ports.table[n, p].receive_queue))
     ports.told[n, status] += 1
     ports.port_told[n, p, status] += 1
+    if receive.queue != 0:
+        announce(nics, n, p, RECEIVED, receive.queue - 1)
+    if status != DONE or has_word & IS_SOLICITED:
+        q = receive.queue - 1 if receive.queue != 0 else ports.table[n, p].receive_queue
+        urge(nics, n, np.int64(q))
 
 
 @routine
@@ -149,6 +153,7 @@ def _exchange(nics, n, p, number, other):
     first.length, second.length = second.length, first.length
     first.status, second.status = second.status, first.status
     first.kept, second.kept = second.kept, first.kept
+    first.queue, second.queue = second.queue, first.queue
     first.serial, second.serial = second.serial, first.serial
     for i in range(work.pieces.shape[3]):
         one, two = work.pieces[n, p, a, i], work.pieces[n, p, b, i]

@@ -56,6 +56,7 @@ from nicscope.nic.ports.receive_queue import (
     report_receive,
 )
 from nicscope.nic.ports.scatter import keep_run, place_over_pieces
+from nicscope.nic.ports.shared_receives import draw_receive, queue_for
 from nicscope.nic.ports.streams import is_of_work, is_reliable, stream_to
 from nicscope.nic.ports.traffic import INCOMPLETE, NO_BUFFER, REFUSED
 from nicscope.nic.ports.troubles import note_trouble
@@ -113,6 +114,9 @@ def _begin_message(nics, d, head):
     channel.message = head.message
     channel.placed = 0
     channel.receive = port.receives_taken
+    q = queue_for(nics, d, np.int64(channel.port), head)
+    if q != channel.port:
+        draw_receive(nics, d, np.int64(channel.port), q)
     if port.receives_taken == port.receives_posted:
         channel.said = NO_RECEIVE
         port.dropped += 1

@@ -42,7 +42,7 @@ def collect(state: Any, n: int, q: int, most: int) -> Any:
             _take_sent(state, n, entry.port, taken)
             taken += 1
         elif entry.side == RECEIVED:
-            _take_received(state, n, entry.port, taken)
+            _take_received(state, n, entry.port, entry.number, taken)
             taken += 1
     return taken
 
@@ -61,10 +61,10 @@ def _take_sent(state, n, p, row):
 
 
 @step
-def _take_received(state, n, p, row):
+def _take_received(state, n, p, number, row):
     ports = state.machine.ports
     port = ports.table[n, p]
-    report = ports.reports[n, p, RECEIVED, place_in(port.read, ports.rules[0].ring)]
+    report = ports.reports[n, p, RECEIVED, place_in(number, ports.rules[0].ring)]
     port.read += 1
     _write_down(state, report, row)
 

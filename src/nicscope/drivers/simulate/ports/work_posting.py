@@ -100,6 +100,7 @@ def post_receive(machine, n, p, status):
     receive.cookie = process.packet
     receive.status = status if status != NO_RIGHTS else np.int64(PROTECTION)
     receive.kept = 1
+    receive.queue = 0
     receive.serial = port.receives_posted
     receive.segments = 0
     receive.length = 0
@@ -111,7 +112,9 @@ def post_receive(machine, n, p, status):
     port.receives_posted += 1
     port.reserved += 1
     found = process.own & ((1 << STATUS_BITS) - 1)
-    if port.state == BROKEN:
+    if port.shared == 1:
+        receive.status = found if found != DONE else receive.status  # who draws it says so
+    elif port.state == BROKEN:
         flush_receives(machine, n, np.int64(process.peer))
     elif not _is_readable(machine, n, process):
         refuse_receive(machine, n, np.int64(process.peer), np.int64(PROTECTION), np.int64(1))

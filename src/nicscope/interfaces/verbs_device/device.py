@@ -17,6 +17,8 @@ from nicscope.interfaces.verbs_device.regions import DM_BYTES
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from nicscope.config.design import Design
     from nicscope.interfaces.run_report import RunReport
 
@@ -60,6 +62,21 @@ class Device(Posting, Connecting):
     def design_name(self) -> str:
         """The design's name."""
         return self._fabric.design.name
+
+    @property
+    def fabric(self) -> Fabric:
+        """The node beneath: its design, its platform, what it has kept of the run."""
+        return self._fabric
+
+    @property
+    def now_ps(self) -> int:
+        """Virtual time, as exact as it is."""
+        return self._driven.now
+
+    def records(self) -> NDArray[Any]:
+        """What every engine did when, as far as it was kept (``keep_log``), by ``end``."""
+        machine = self._machine
+        return machine.log[: int(machine.tally[0]["log"])]
 
     @property
     def facts(self) -> Facts:

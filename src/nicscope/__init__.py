@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from nicscope.library.sweep import sweep
     from nicscope.library.traces import open_trace
     from nicscope.library.verbs import run_verbs
+    from nicscope.library.verbs_measures import verbs_bandwidth, verbs_latency
     from nicscope.reports.result import Report
     from nicscope.traces.reader import Trace
 
@@ -108,6 +109,8 @@ __all__ = [
     "simulate",
     "size",
     "sweep",
+    "verbs_bandwidth",
+    "verbs_latency",
 ]
 
 # Where what is public lies; the imports above say the same to editors and type checkers.
@@ -132,6 +135,7 @@ _HOMES = {
     "nicscope.library.applications": ("record_sockets", "run_app"),
     "nicscope.library.collectives": ("run_collective",),
     "nicscope.library.verbs": ("run_verbs",),
+    "nicscope.library.verbs_measures": ("verbs_bandwidth", "verbs_latency"),
     "nicscope.drivers.simulate.ports.build": ("Faults",),
     "nicscope.interfaces.setting_up": ("Cluster",),
     "nicscope.reports.result": ("Report",),

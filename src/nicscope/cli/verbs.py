@@ -13,6 +13,7 @@ from nicscope.cli import completion
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, option
 from nicscope.cli.usage import Commands
+from nicscope.cli.verbs_measures import BW_EXAMPLES, LAT_EXAMPLES, bw, lat
 
 if TYPE_CHECKING:
     from nicscope.reports.verbs import ShownVerbs
@@ -25,6 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+app.command(epilog=BW_EXAMPLES)(bw)
+app.command(epilog=LAT_EXAMPLES)(lat)
 CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 

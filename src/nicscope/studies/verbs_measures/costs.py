@@ -33,7 +33,7 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
 
     def since(self, before: Costs) -> Costs:
         """What came after ``before``."""
-        found = {}
+        found: dict[str, Any] = {}
         for name in self.__struct_fields__:
             now, then = getattr(self, name), getattr(before, name)
             found[name] = (

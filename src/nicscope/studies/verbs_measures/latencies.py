@@ -124,7 +124,9 @@ def _apart(device: Any, size: int, times: Sequence[tuple[int, int]]) -> list[lis
     costs = {name: cost.high_ps for name, cost in device.fabric.platform.costs.items()}
     own_table = device.fabric.design.scheme is Scheme.STATIC
     prices = prices_of(Way.PCI, costs, {}, own_table=own_table)
-    return [parts_of(parted, Sent(0, 1, size, since, until, until), prices) for since, until in kept]
+    return [
+        parts_of(parted, Sent(0, 1, size, since, until, until), prices) for since, until in kept
+    ]
 
 
 def two_ends(log: NDArray[Any]) -> NDArray[Any]:

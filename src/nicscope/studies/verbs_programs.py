@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BINDINGS = "pyverbs"  # what programs import
+NS_PER_US = 1000
 OUTCOMES = (PASSED, SKIPPED, FAILED)
 
 
@@ -27,9 +28,9 @@ class VerbsRun(msgspec.Struct, frozen=True, kw_only=True):
 
     design: str
     status: int  # with which the program left
-    messages: int
-    payload_bytes: int
-    virtual_ns: int
+    messages_out: int
+    bytes_out: int
+    elapsed_us: float  # of virtual time
     lookups: int
     ni_misses: int
     pins: int
@@ -120,9 +121,9 @@ def _run(path: Path, arguments: Sequence[str], device: Any, seed: int) -> VerbsR
     return VerbsRun(
         design=device.design_name,
         status=status,
-        messages=bill.messages,
-        payload_bytes=bill.bytes,
-        virtual_ns=bill.virtual_ns,
+        messages_out=bill.messages,
+        bytes_out=bill.bytes,
+        elapsed_us=bill.virtual_ns / NS_PER_US,
         lookups=bill.lookups,
         ni_misses=bill.misses,
         pins=bill.pins,

@@ -71,7 +71,7 @@ class Posting(Completing):
     def post_send(self, number: int, send: Send) -> None:
         """Hand a request to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
         pair = self._pair(number)
-        if pair.state < codes.RTS:
+        if pair.state < codes.RTS or pair.kind == codes.XRC_RECV:
             raise Refused(errno.EINVAL)
         if send.opcode not in self.operations:
             raise Refused(errno.EOPNOTSUPP)
@@ -122,14 +122,15 @@ class Posting(Completing):
             word = 0
         at = send.remote_address & _MASK
         at -= (at >> 63) << 64
-        _WORDS.pack_into(self._driven.control_bytes, 0, word & _MASK, 0, send.swap & _MASK)
-        own = self._own(pair) | operation | options << KIND_BITS | GATHER
+        swap = send.swap if operation in (COMPARE_SWAP, FETCH_ADD) else send.srqn
+        _WORDS.pack_into(self._driven.control_bytes, 0, word & _MASK, 0, swap & _MASK)
+        own = self._own(pair.port) | operation | options << KIND_BITS | GATHER
         self._ask(
             POST, peer=pair.port, payload=count, tag=name, duration=at, packet=cookie, own=own
         )
 
-    def _own(self, pair: Pair) -> int:
-        return int(self._ports.table[NODE, pair.port]["given"]) << GIVEN_BITS
+    def _own(self, port: int) -> int:
+        return int(self._ports.table[NODE, port]["given"]) << GIVEN_BITS
 
     def _kept(self, pair: Pair, cookie: int, inline: bytes) -> tuple[int, int, int]:
         """Where what was given by value is kept until its request has ended."""
@@ -157,7 +158,7 @@ class Posting(Completing):
     def post_recv(self, number: int, receive: Receive) -> None:
         """Hand a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
         pair = self._pair(number)
-        if pair.state == codes.RESET or pair.srq:
+        if pair.state == codes.RESET or pair.srq or pair.kind in (codes.XRC_SEND, codes.XRC_RECV):
             raise Refused(errno.EINVAL)
         if len(receive.pieces) > pair.caps.recv_sge:
             raise Refused(errno.EINVAL)
@@ -165,24 +166,24 @@ class Posting(Completing):
             raise Refused(errno.ENOMEM)
         cookie = pair.next_cookie()
         pair.receives.append((cookie, receive.wr_id))
-        if pair.waiting_receives or not self._has_receive_place(pair):
+        if pair.waiting_receives or not self._has_receive_place(pair.port):
             pair.waiting_receives.append((cookie, receive))
         else:
-            self._provide(pair, cookie, receive)
+            self._provide(pair.port, cookie, receive)
 
-    def _has_receive_place(self, pair: Pair) -> bool:
-        record = self._ports.table[NODE, pair.port]
+    def _has_receive_place(self, port: int) -> bool:
+        record = self._ports.table[NODE, port]
         return bool(record["receives_posted"] - record["read"] < self._receive_ring)
 
-    def _provide(self, pair: Pair, cookie: int, receive: Receive) -> None:
+    def _provide(self, port: int, cookie: int, receive: Receive) -> None:
         count = self._put_down(receive.pieces, shifted=True)
-        self._ask(PROVIDE, peer=pair.port, payload=count, packet=cookie, own=self._own(pair))
+        self._ask(PROVIDE, peer=port, payload=count, packet=cookie, own=self._own(port))
 
     def _feed(self, pair: Pair) -> None:
         while pair.waiting_sends and self._has_place(pair):
             self._hand_over(pair, *pair.waiting_sends.popleft())
-        while pair.waiting_receives and self._has_receive_place(pair):
-            self._provide(pair, *pair.waiting_receives.popleft())
+        while pair.waiting_receives and self._has_receive_place(pair.port):
+            self._provide(pair.port, *pair.waiting_receives.popleft())
 
 
 def _is_word(send: Send) -> bool:

@@ -183,7 +183,8 @@ class Connecting(Sharing):
         tie(self._ports, (NODE, pair.port), here, (NODE, tag), level, unit)
         stream = stream_at(self._ports, NODE, here)
         stream["dead"] = 0
-        stream["confirmed"] = stream["wanted"] = attrs.rq_psn
+        stream["confirmed"] = stream["wanted"] = stream["first"] = attrs.rq_psn
+        stream["begins"] = 1
 
     def _begin_sending(self, pair: Pair) -> None:
         attrs = pair.attributes

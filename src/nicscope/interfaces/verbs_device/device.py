@@ -90,7 +90,9 @@ class Device(Connecting):
         return self._fabric.report()
 
     def bill(self) -> Bill:
-        """The same in a line."""
+        """The same in a line; of a device that nobody has used all is zero."""
+        if not self._is_made:
+            return Bill(*[0] * len(Bill._fields))
         counts = self._fabric.counts(NODE)
         serving = self._ports.nodes[NODE]
         return Bill(

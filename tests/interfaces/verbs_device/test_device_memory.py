@@ -1,4 +1,4 @@
-"""Memory of a device's program: registered, windowed, the device's own, paged on demand, dropped."""
+"""Memory of a device's program: registered, windowed, its own, paged on demand, dropped."""
 
 from __future__ import annotations
 

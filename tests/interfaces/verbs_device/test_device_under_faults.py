@@ -14,8 +14,8 @@ from nicscope.interfaces.verbs_device.calls import QpState
 
 OK = codes.SUCCESS
 BAD = Faults(seed=7, loss=0.03, duplication=0.03, reordering=0.03, corruption=0.03)
-MANY, EACH = 40, 48
-DESIGNS = ("vmmc-interrupt", "via-static", "utlb", "utlb-shared", "unet-mm-pca200")
+MANY, EACH = 24, 48
+DESIGNS = ("vmmc-interrupt", "via-static", "utlb", "utlb-process", "unet-mm-pca200")
 
 
 def talk(two, many=MANY):
@@ -27,7 +27,10 @@ def talk(two, many=MANY):
         two.receive(1, number, EACH, number * EACH)
     for number in range(many):
         if number % 4 == 3:
-            two.to_other(number, codes.WR_WRITE_IMM, EACH, number * EACH, imm=number)
+            pieces = (two.piece(0, EACH, number * EACH),)
+            two.to_other(
+                number, codes.WR_WRITE_IMM, offset=number * EACH, pieces=pieces, imm=number
+            )
         else:
             two.send(0, number, EACH, offset=number * EACH)
     sent, came = two.ended(0, many), two.ended(1, many)

@@ -66,6 +66,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     designs: Sequence[Any]  # names, files or designs; None: the device's own
     platform: Any = None
+    device: str | None = None  # its name; None: its own
     seed: int = 0
     faults: dict[str, Any] = {}  # shares of packets, by what befalls them
 
@@ -87,20 +88,20 @@ def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsR
         if wanted.platform is not None:
             chosen["platform"] = wanted.platform
         devices.append(Device(faults=faults, **chosen))
-    runs = [_run(path, arguments, device, wanted.seed) for device in devices]
+    runs = [_run(path, arguments, device, wanted) for device in devices]
     return VerbsRuns(
         program=printable(str(path)), arguments=[*arguments], seed=wanted.seed, runs=runs
     )
 
 
-def _run(path: Path, arguments: Sequence[str], device: Any, seed: int) -> VerbsRun:
+def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> VerbsRun:
     from nicscope.interfaces.verbs.alias import importable_as
     from nicscope.interfaces.verbs.surroundings import system_answered
     from nicscope.interfaces.verbs.world import World, use
     from nicscope.studies.verbs_outcomes import outcomes_noted
 
-    use(World(device))
-    random.seed(seed)
+    use(World(device, name=wanted.device))
+    random.seed(wanted.seed)
     status = 0
     try:
         with (

@@ -96,6 +96,13 @@ def test_a_seed_is_that_of_the_programs_numbers(tests, capsys):
     assert told[0] == told[1] != told[2]
 
 
+def test_a_program_opens_the_device_by_the_name_that_it_knows(tmp_path, capsys):
+    path = tmp_path / "named.py"
+    path.write_text("from pyverbs.device import Context\n\nprint(Context(name='mlx5_0').name)\n")
+    assert main(["verbs", "run", "--device", "mlx5_0", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("mlx5_0\n")
+
+
 def test_what_a_program_raises_is_told_from_its_own_lines(tmp_path):
     path = tmp_path / "wrong.py"
     path.write_text("import pyverbs.device as d\n\nd.Context(name='mlx5_0')\n")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import PyverbsCM, error, inc_rkey, refusal
+from nicscope.interfaces.verbs.fields import printed
 from nicscope.interfaces.verbs.posting import post_chain
 from nicscope.interfaces.verbs.qp_attr import ECE, QPAttr, QPRateLimitAttr
 from nicscope.interfaces.verbs.qp_init import QPCap, QPInitAttr
@@ -16,6 +17,7 @@ from nicscope.interfaces.verbs.qp_states import required_masks, wrong_step
 from nicscope.interfaces.verbs.qp_values import merged, state_of, wrong_values
 from nicscope.interfaces.verbs.queue_memory import QP as QUEUE
 from nicscope.interfaces.verbs.queue_memory import QueueMemory
+from nicscope.interfaces.verbs.texts import qp_state_to_str, qp_type_to_str
 from nicscope.interfaces.verbs.wr import bind_of
 from nicscope.interfaces.verbs_device.calls import Caps, Send
 
@@ -71,6 +73,10 @@ class QP(PyverbsCM):
 
     def _cap(self) -> QPCap:
         return QPCap(*self._caps)
+
+    def __str__(self) -> str:
+        state, kind = qp_state_to_str(self.qp_state), qp_type_to_str(self._type)
+        return "QP\n" + printed({"type": kind, "number": self.qp_num, "state": state})
 
     @property
     def qp_type(self) -> int:

@@ -155,6 +155,7 @@ class Connecting(Sharing):
     def qp_state(self, number: int) -> int:
         """The state, which may have changed by itself."""
         pair = self._pair(number)
+        self._settle()
         if pair.state >= codes.RTR and int(self._state_record(pair)["state"]) == BROKEN:
             pair.state = codes.ERR
         return pair.state

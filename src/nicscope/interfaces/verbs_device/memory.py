@@ -65,6 +65,7 @@ class AddressSpace(Base):
 
         Addresses are given out again when no NIC knows them any more.
         """
+        self._settle()
         first, pages = self._stretch(address, length)
         kept = {page for page in range(first, first + pages) if self._is_registered(page)}
         self._ghosts |= kept

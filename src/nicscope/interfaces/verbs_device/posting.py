@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import POST, PROVIDE
+from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
 from nicscope.interfaces.verbs_device import codes
@@ -64,7 +64,12 @@ class Posting(Completing):
 
     def _begin_posting(self) -> None:
         number = self._driven.number
-        self._gathers = memoryview(self._ports.gathers[number].view(np.uint8))
+        # Where the pieces of what is posted, and its words, are put down: of the first operation of
+        # a chain, of the second, ...
+        pieces = self._ports.gathers[number], *self._ports.gathered[number]
+        self._gathers = [memoryview(each.view(np.uint8)) for each in pieces[:CHAIN]]
+        driven = self._driven
+        self._words = [driven.control_bytes, *(memoryview(each) for each in driven.inlined)]
         self._ring = int(self._ports.rules[0]["ring"])
         self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
 
@@ -91,7 +96,8 @@ class Posting(Completing):
 
     def _has_place(self, pair: Pair) -> bool:
         record = self._ports.table[NODE, pair.port]
-        return bool(record["posted"] + record["refused"] - record["reaped"] < self._ring)
+        taken = record["posted"] + record["refused"] - record["reaped"]
+        return bool(taken + len(self._before) < self._ring)
 
     def _hand_over(self, pair: Pair, cookie: int, send: Send) -> None:
         operation, options = self.operations[send.opcode]
@@ -123,11 +129,10 @@ class Posting(Completing):
         at = send.remote_address & _MASK
         at -= (at >> 63) << 64
         swap = send.swap if operation in (COMPARE_SWAP, FETCH_ADD) else send.srqn
-        _WORDS.pack_into(self._driven.control_bytes, 0, word & _MASK, 0, swap & _MASK)
+        _WORDS.pack_into(self._words[len(self._before)], 0, word & _MASK, 0, swap & _MASK)
         own = self._own(pair.port) | operation | options << KIND_BITS | GATHER
-        self._ask(
-            POST, peer=pair.port, payload=count, tag=name, duration=at, packet=cookie, own=own
-        )
+        ask = self._driven.request
+        self._put(ask(POST, pair.port, count, name, 0, at, cookie, own))
 
     def _own(self, port: int) -> int:
         return int(self._ports.table[NODE, port]["given"]) << GIVEN_BITS
@@ -148,7 +153,7 @@ class Posting(Completing):
         self, pieces: list[tuple[int, int, int]] | tuple[Piece, ...], shifted: bool
     ) -> int:
         """Have the driver find pieces of memory; how many."""
-        at, gathers = 0, self._gathers
+        at, gathers = 0, self._gathers[len(self._before)]
         for address, length, key in pieces:
             begin = address + self._shift_of(key) if shifted else address
             _SEGMENT.pack_into(gathers, at, begin & _MASK, length, key)
@@ -173,11 +178,13 @@ class Posting(Completing):
 
     def _has_receive_place(self, port: int) -> bool:
         record = self._ports.table[NODE, port]
-        return bool(record["receives_posted"] - record["read"] < self._receive_ring)
+        taken = record["receives_posted"] - record["read"]
+        return bool(taken + len(self._before) < self._receive_ring)
 
     def _provide(self, port: int, cookie: int, receive: Receive) -> None:
         count = self._put_down(receive.pieces, shifted=True)
-        self._ask(PROVIDE, peer=port, payload=count, packet=cookie, own=self._own(port))
+        own = self._own(port)
+        self._put(self._driven.request(PROVIDE, port, count, 0, 0, 0, cookie, own))
 
     def _feed(self, pair: Pair) -> None:
         while pair.waiting_sends and self._has_place(pair):

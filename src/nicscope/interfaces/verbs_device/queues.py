@@ -152,6 +152,7 @@ class Completing(Protection):
         """Have the next completion, or the next that is urgent, be an event."""
         queue = self._queue(cq)
         queue.armed = FOR_URGENT if solicited_only else FOR_ANY
+        self._settle()
         queue.since = int(self._queue_record(cq)["written"])
 
     def next_cq_event(self, cqs: Collection[int]) -> int | None:

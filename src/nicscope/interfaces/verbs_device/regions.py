@@ -214,6 +214,7 @@ class Protection(AddressSpace):
     def deregister(self, handle: int) -> None:
         """Take a registration back.  Errors: EINVAL."""
         region = self._region(handle)
+        self._settle()
         self._rows[handle]["key"] = 0
         self._unpin(region)
         del self._regions[handle]

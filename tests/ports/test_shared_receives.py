@@ -195,7 +195,7 @@ def test_a_message_may_name_the_queue_whose_completions_are_told_there():
 
     assert ended == ["done"] * 2
     assert cookies == [0, 1]
-    assert told == [(FIRST, 1), (FIRST, 1)]
+    assert told == [(FIRST, 1, 0, 0), (FIRST, 1, 1, 0)]  # the reports' numbers, none urgent
 
 
 @pytest.mark.parametrize(("group", "name"), [(4, SHARED), (3, FIRST), (3, 0), (3, PORTS + 7)])

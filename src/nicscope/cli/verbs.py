@@ -65,6 +65,9 @@ def run(
             autocompletion=completion.platforms,
         ),
     ] = None,
+    device: Annotated[
+        str | None, option("NAME", "For programs that open one by name, such as mlx5_0.")
+    ] = None,
     seed: Annotated[
         int, option("N", "Of what goes wrong, and of the program's random numbers.", min=0)
     ] = 0,
@@ -92,6 +95,7 @@ def run(
                 arguments or [],
                 design=design,
                 platform=platform,
+                device=device,
                 seed=seed,
                 loss=loss,
                 duplication=duplication,

@@ -1,4 +1,4 @@
-"""``nicscope verbs bw`` and ``nicscope verbs lat``: perftest's questions of the simulated device."""
+"""``nicscope verbs bw`` and ``lat``: the questions of perftest, asked of the simulated device."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ def run_verbs(
     *,
     design: Any = None,
     platform: Any = None,
+    device: str | None = None,
     seed: int = 0,
     loss: float = 0.0,
     duplication: float = 0.0,
@@ -34,6 +35,7 @@ def run_verbs(
         arguments: its own.
         design: of the NIC, by name or file; several: the program is run on each.
         platform: what things cost, by name or file; None: the design's own.
+        device: its name, for programs that open one by name; None: ``nicscope0``.
         seed: of what goes wrong, and of Python's ``random`` within the program.
         loss: share of packets that are lost.
         duplication: that come twice.
@@ -53,6 +55,6 @@ def run_verbs(
         "reordering": reordering,
         "corruption": corruption,
     }
-    wanted = Wanted(designs=[*several], platform=platform, seed=seed, faults=faults)
+    wanted = Wanted(designs=[*several], platform=platform, device=device, seed=seed, faults=faults)
     with progress("running", "", always_say=True):
         return ShownVerbs(run_programs(Path(program), [*arguments], wanted))

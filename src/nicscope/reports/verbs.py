@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from nicscope.studies.verbs_outcomes import TestOutcome
     from nicscope.studies.verbs_programs import VerbsRun, VerbsRuns
 
-NS_PER_US = 1000
 COLUMNS = {
     "design": "string",
-    "messages": "int64",
-    "payload_bytes": "int64",
-    "virtual_ns": "int64",
+    "messages_out": "int64",
+    "bytes_out": "int64",
+    "elapsed_us": "float64",
     "lookups": "int64",
     "ni_misses": "int64",
     "pins": "int64",
@@ -49,7 +48,7 @@ class ShownVerbs(Report):
                 f"{whole(skipped)} were skipped and {whole(failed)} failed."
             )
         told += [
-            f"{in_words(run.messages, 'message')} took {_us(run)} us of virtual time on "
+            f"{in_words(run.messages_out, 'message')} took {_us(run)} us of virtual time on "
             f"{run.design}, where {_missed(run)} of {in_words(run.lookups, 'lookup')} missed."
             for run in self.found.runs
         ]
@@ -96,7 +95,7 @@ class ShownVerbs(Report):
 
 
 def _us(run: VerbsRun) -> str:
-    return significant(run.virtual_ns / NS_PER_US)
+    return significant(run.elapsed_us)
 
 
 def _missed(run: VerbsRun) -> str:
@@ -110,8 +109,8 @@ def run_rows(found: VerbsRuns) -> Rows:
         found.runs,
         {
             "design": lambda run: run.design,
-            "messages": lambda run: whole(run.messages),
-            "payload": lambda run: byte_size(run.payload_bytes),
+            "messages": lambda run: whole(run.messages_out),
+            "payload": lambda run: byte_size(run.bytes_out),
             "us": _us,
             "lookups": lambda run: whole(run.lookups),
             "missed": _missed,

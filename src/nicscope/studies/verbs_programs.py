@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BINDINGS = "pyverbs"  # what programs import
+NS_PER_US = 1000
 OUTCOMES = (PASSED, SKIPPED, FAILED)
 
 
@@ -27,9 +28,9 @@ class VerbsRun(msgspec.Struct, frozen=True, kw_only=True):
 
     design: str
     status: int  # with which the program left
-    messages: int
-    payload_bytes: int
-    virtual_ns: int
+    messages_out: int
+    bytes_out: int
+    elapsed_us: float  # of virtual time
     lookups: int
     ni_misses: int
     pins: int
@@ -65,6 +66,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     designs: Sequence[Any]  # names, files or designs; None: the device's own
     platform: Any = None
+    device: str | None = None  # its name; None: its own
     seed: int = 0
     faults: dict[str, Any] = {}  # shares of packets, by what befalls them
 
@@ -86,20 +88,20 @@ def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsR
         if wanted.platform is not None:
             chosen["platform"] = wanted.platform
         devices.append(Device(faults=faults, **chosen))
-    runs = [_run(path, arguments, device, wanted.seed) for device in devices]
+    runs = [_run(path, arguments, device, wanted) for device in devices]
     return VerbsRuns(
         program=printable(str(path)), arguments=[*arguments], seed=wanted.seed, runs=runs
     )
 
 
-def _run(path: Path, arguments: Sequence[str], device: Any, seed: int) -> VerbsRun:
+def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> VerbsRun:
     from nicscope.interfaces.verbs.alias import importable_as
     from nicscope.interfaces.verbs.surroundings import system_answered
     from nicscope.interfaces.verbs.world import World, use
     from nicscope.studies.verbs_outcomes import outcomes_noted
 
-    use(World(device))
-    random.seed(seed)
+    use(World(device, name=wanted.device))
+    random.seed(wanted.seed)
     status = 0
     try:
         with (
@@ -120,9 +122,9 @@ def _run(path: Path, arguments: Sequence[str], device: Any, seed: int) -> VerbsR
     return VerbsRun(
         design=device.design_name,
         status=status,
-        messages=bill.messages,
-        payload_bytes=bill.bytes,
-        virtual_ns=bill.virtual_ns,
+        messages_out=bill.messages,
+        bytes_out=bill.bytes,
+        elapsed_us=bill.virtual_ns / NS_PER_US,
         lookups=bill.lookups,
         ni_misses=bill.misses,
         pins=bill.pins,

@@ -53,6 +53,19 @@ class PyverbsObject:
         self.logger.setLevel(val)
 
 
+class PyverbsValue(PyverbsObject):
+    """What can be closed as all can, though there is nothing to give back."""
+
+    def close(self) -> None:
+        """It stays as it is."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 class PyverbsCM(PyverbsObject):
     """What is closed: by its owner, by its block, with what it was made on, or when forgotten."""
 
@@ -95,5 +108,7 @@ class PyverbsCM(PyverbsObject):
         self.close()
 
     def __del__(self) -> None:
+        if self._closed:
+            return
         with contextlib.suppress(Exception):  # at exit there may be nothing left to tell
             self.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refusal
 from nicscope.interfaces.verbs.cq_ex import CQEX, CqInitAttrEx, PollCqAttr, WcTmInfo, check_size
-from nicscope.interfaces.verbs.fields import Fields
+from nicscope.interfaces.verbs.fields import Fields, printed
 from nicscope.interfaces.verbs.texts import of_enum
 
 if TYPE_CHECKING:
@@ -152,6 +152,9 @@ class CQ(PyverbsCM):
         self._opened()
         (context if channel is None else channel)._adopt(self, "cqs")
         context._adopt(self, "cqs")
+
+    def __str__(self) -> str:
+        return "CQ\n" + printed({"handle": self.handle, "cqe": self.cqe})
 
     @property
     def cqe(self) -> int:

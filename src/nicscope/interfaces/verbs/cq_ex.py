@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refusal
-from nicscope.interfaces.verbs.fields import Fields, Number
+from nicscope.interfaces.verbs.fields import Fields, Number, printed
 from nicscope.interfaces.verbs.queue_memory import CQ as QUEUE
 from nicscope.interfaces.verbs.queue_memory import QueueMemory
 
@@ -99,6 +99,9 @@ class CQEX(PyverbsCM):
         self._opened()
         (context if wanted.channel is None else wanted.channel)._adopt(self, "cqs")
         context._adopt(self, "cqs")
+
+    def __str__(self) -> str:
+        return "Extended CQ\n" + printed({"handle": self.handle, "cqe": self.cqe})
 
     @property
     def cqe(self) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 WIDTH = 22  # of a name in a print
 
@@ -33,7 +36,12 @@ class Fields:
         return [(name.replace("_", " "), getattr(self, name)) for name in self.SHOWN]
 
     def __str__(self) -> str:
-        return "".join(f"{name:<{WIDTH}}: {value}\n" for name, value in self.shown())
+        return printed(dict(self.shown()))
+
+
+def printed(values: Mapping[str, Any]) -> str:
+    """A line for each value, behind its name."""
+    return "".join(f"{name:<{WIDTH}}: {value}\n" for name, value in values.items())
 
 
 def as_int(value: Any, default: int = 0) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import PyverbsCM, error, refusal
 from nicscope.interfaces.verbs.device_attr import atomics
+from nicscope.interfaces.verbs.fields import printed
 from nicscope.interfaces.verbs.heap import PAGE
 from nicscope.interfaces.verbs.mem_alloc import HUGE, as_bytes
 from nicscope.interfaces.verbs.mw import MW, MWBind, MWBindInfo
@@ -143,6 +144,10 @@ class MR(PyverbsCM):
         self._imported = True
         self._opened()
         self.pd._adopt(self, "mrs")
+
+    def __str__(self) -> str:
+        shown = {"lkey": self.lkey, "rkey": self.rkey, "length": self.length, "buf": self.buf}
+        return f"{type(self).__name__}\n" + printed(shown)
 
     @property
     def length(self) -> int:

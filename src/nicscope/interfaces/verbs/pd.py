@@ -20,6 +20,7 @@ ADVICES = (
     e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
     e._IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
 )
+ALLOCATED = e.IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | e.IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT
 PARENT_MASK = (
     e.IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS
     | e.IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT
@@ -100,6 +101,8 @@ class ParentDomainInitAttr(PyverbsObject):
         self, pd: PD, pd_context: ParentDomainContext | None = None, comp_mask: int = 0
     ) -> None:
         self.pd, self.pd_context, self.comp_mask = pd, pd_context, int(comp_mask)
+        if pd_context is not None:
+            self.comp_mask |= int(ALLOCATED)
 
 
 class ParentDomain(PD):
@@ -110,9 +113,7 @@ class ParentDomain(PD):
             raise error("Failed to allocate Parent Domain", errno.EINVAL)
         self.ctx, self.handle, self._imported = context, attr.pd.handle, True
         self.protection_domain = attr.pd
-        self.allocator = (
-            attr.pd_context if attr.comp_mask & e.IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS else None
-        )
+        self.allocator = attr.pd_context
         self._opened()
         attr.pd._adopt(self, "parents")
 

@@ -17,6 +17,7 @@ NOT_YET = (e.IBV_QPS_RESET, e.IBV_QPS_INIT, e.IBV_QPS_RTR)
 INLINE = int(e.IBV_SEND_INLINE)
 UNBUILT = int(e.IBV_SEND_IP_CSUM)
 FLAGS = int(sum(e.ibv_send_flags))
+REST = ~(FLAGS & ~UNBUILT)
 BIND, UD, XRC = int(e.IBV_WR_BIND_MW), int(e.IBV_QPT_UD), int(e.IBV_QPT_XRC_SEND)
 INLINED = frozenset(
     int(op)
@@ -30,13 +31,11 @@ BY_STEPS_ONLY = (e.IBV_WR_FLUSH, e.IBV_WR_ATOMIC_WRITE)
 
 def wrong_send(qp: Any, wr: SendWR) -> int:
     """The system's number of what is wrong with a request, or 0."""
-    if qp._held.qp_state in NOT_YET or len(wr.pieces) > qp._caps.send_sge:
+    if not qp._sends or len(wr.pieces) > qp._caps.send_sge:
         return errno.EINVAL
     opcode, flags = wr.opcode, wr.send_flags
-    if opcode not in TRANSPORT[qp._type] or opcode in BY_STEPS_ONLY or flags & ~FLAGS:
-        return errno.EINVAL
-    if opcode not in qp.ctx.world.facts.opcodes or flags & UNBUILT:
-        return errno.EOPNOTSUPP
+    if opcode not in qp._offered or flags & REST:
+        return _wrong_kind(qp, opcode, flags)
     if flags & INLINE:
         length = sum(piece.length for piece in wr.pieces)
         if opcode not in INLINED or length > qp._caps.inline:
@@ -44,6 +43,18 @@ def wrong_send(qp: Any, wr: SendWR) -> int:
     if (qp._type == UD and wr.ud is None) or (opcode == BIND and wrong_window(qp, wr.window)):
         return errno.EINVAL
     return 0
+
+
+def offered(qp: Any) -> frozenset[int]:
+    """The operations that a pair of that transport can be asked for at once, on its device."""
+    found: frozenset[int] = TRANSPORT[qp._type] & qp.ctx.world.facts.opcodes
+    return found.difference(BY_STEPS_ONLY)
+
+
+def _wrong_kind(qp: Any, opcode: int, flags: int) -> int:
+    """What is wrong with an operation or a flag: nobody has it, or this device."""
+    known = opcode in TRANSPORT[qp._type] and opcode not in BY_STEPS_ONLY and not flags & ~FLAGS
+    return errno.EOPNOTSUPP if known else errno.EINVAL
 
 
 def wrong_window(qp: Any, window: Any) -> bool:

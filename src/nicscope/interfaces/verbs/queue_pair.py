@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import PyverbsCM, error, inc_rkey, refusal
+from nicscope.interfaces.verbs.fields import printed
 from nicscope.interfaces.verbs.posting import post_chain
 from nicscope.interfaces.verbs.qp_attr import ECE, QPAttr, QPRateLimitAttr
 from nicscope.interfaces.verbs.qp_init import QPCap, QPInitAttr
 from nicscope.interfaces.verbs.qp_making import Plan, plan_of
-from nicscope.interfaces.verbs.qp_requests import ready_to_send, wrong_send
+from nicscope.interfaces.verbs.qp_requests import NOT_YET, offered, ready_to_send, wrong_send
 from nicscope.interfaces.verbs.qp_states import required_masks, wrong_step
 from nicscope.interfaces.verbs.qp_values import merged, state_of, wrong_values
 from nicscope.interfaces.verbs.queue_memory import QP as QUEUE
 from nicscope.interfaces.verbs.queue_memory import QueueMemory
+from nicscope.interfaces.verbs.texts import qp_state_to_str, qp_type_to_str
 from nicscope.interfaces.verbs.wr import bind_of
 from nicscope.interfaces.verbs_device.calls import Caps, Send
 
@@ -63,13 +65,18 @@ class QP(PyverbsCM):
                 self._signals_all,
                 0 if plan.xrcd is None else plan.xrcd.handle,
             )
-        self._held = QPAttr(e.IBV_QPS_RESET, path_mtu=0)
+        self._held, self._sends = QPAttr(e.IBV_QPS_RESET, path_mtu=0), False
+        self._offered = offered(self)
         self._opened()
         for holder in plan.holders:
             holder._adopt(self, "qps")
 
     def _cap(self) -> QPCap:
         return QPCap(*self._caps)
+
+    def __str__(self) -> str:
+        state, kind = qp_state_to_str(self.qp_state), qp_type_to_str(self._type)
+        return "QP\n" + printed({"type": kind, "number": self.qp_num, "state": state})
 
     @property
     def qp_type(self) -> int:
@@ -105,7 +112,7 @@ class QP(PyverbsCM):
         held.qp_state = then
         with refusal(f"{failed} state"):
             self._device.modify_qp(self._number, state_of(held))
-        self._held = held
+        self._held, self._sends = held, then not in NOT_YET
 
     def _step(self, qp_attr: QPAttr, now: int, then: int) -> None:
         qp_attr.qp_state = then

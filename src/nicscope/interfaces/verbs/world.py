@@ -14,6 +14,7 @@ from nicscope.interfaces.verbs.heap import Heap
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nicscope.interfaces.verbs.cmid import CMID
     from nicscope.interfaces.verbs.device import Context
     from nicscope.interfaces.verbs_device.calls import Facts
 
@@ -32,13 +33,14 @@ class Gid(NamedTuple):
 class World:
     """A node and its device, as the programs on it see them."""
 
-    def __init__(self, device: Any, node: int = 0) -> None:
+    def __init__(self, device: Any, node: int = 0, name: str | None = None) -> None:
         self.device = device
         self.node = node
         self.heap = Heap(device)
-        self.name = f"{DEVICE}{node}"
+        self.name = f"{DEVICE}{node}" if name is None else name
         self.guid = NIC_ID + node + 1
         self.contexts: weakref.WeakValueDictionary[int, Context] = weakref.WeakValueDictionary()
+        self.listeners: dict[tuple[str, int], CMID] = {}  # of connections, by name and service
         self.domains: dict[tuple[int, int], tuple[int, int]] = {}  # of a file: handle and holders
 
     @property

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs.base import PyverbsCM, inc_rkey
-from nicscope.interfaces.verbs.fields import Number
+from nicscope.interfaces.verbs.base import PyverbsValue, inc_rkey
 from nicscope.interfaces.verbs.mem_alloc import read
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs_device.calls import Bind, Piece, Receive, Send, UdTarget
@@ -20,13 +19,11 @@ WORD = (1 << 32) - 1
 WITHOUT_PIECES = (e.IBV_WR_BIND_MW, e.IBV_WR_LOCAL_INV, e.IBV_WR_SEND_WITH_INV)
 
 
-class SGE(PyverbsCM):
+class SGE(PyverbsValue):
     """A piece of memory, and the key that it is used by."""
 
-    addr, length, lkey = Number(), Number(), Number()
-
     def __init__(self, addr: int, length: int, lkey: int) -> None:
-        self.addr, self.length, self.lkey = addr, length, lkey
+        self.addr, self.length, self.lkey = int(addr), int(length), int(lkey)
 
     def piece(self) -> Piece:
         """Its values as they are now."""
@@ -42,21 +39,20 @@ class SGE(PyverbsCM):
 
 def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:
     """The pieces of a list as they are now."""
-    listed = [] if sg is None else list(sg)
-    if int(num_sge) > len(listed):
-        raise PyverbsUserError(f"{int(num_sge)} SGEs of a list of {len(listed)}")
-    return tuple(each.piece() for each in listed[: int(num_sge)])
+    listed = () if sg is None else sg
+    wanted = int(num_sge)
+    if wanted > len(listed):
+        raise PyverbsUserError(f"{wanted} SGEs of a list of {len(listed)}")
+    return tuple([each.piece() for each in listed[:wanted]])
 
 
-class RecvWR(PyverbsCM):
+class RecvWR(PyverbsValue):
     """A buffer for what comes."""
-
-    wr_id = Number()
 
     def __init__(
         self, wr_id: int = 0, num_sge: int = 0, sg: Any = None, next_wr: RecvWR | None = None
     ) -> None:
-        self.wr_id, self.next_wr = wr_id, next_wr
+        self.wr_id, self.next_wr = int(wr_id), next_wr
         self.pieces = pieces_of(sg, num_sge)
 
     @property
@@ -76,10 +72,8 @@ class RecvWR(PyverbsCM):
         return f"RecvWR: wr_id {self.wr_id}, {self.num_sge} SGEs"
 
 
-class SendWR(PyverbsCM):
+class SendWR(PyverbsValue):
     """Something to be sent or done."""
-
-    wr_id, opcode, imm_data, send_flags = Number(), Number(), Number(), Number()
 
     def __init__(
         self,
@@ -93,8 +87,8 @@ class SendWR(PyverbsCM):
     ) -> None:
         if (sg is None or not int(num_sge)) and int(opcode) not in WITHOUT_PIECES:
             raise PyverbsUserError("A SendWR needs at least one SGE")
-        self.wr_id, self.opcode, self.imm_data = wr_id, opcode, imm_data
-        self.send_flags, self.next_wr = send_flags, next_wr
+        self.wr_id, self.opcode, self.imm_data = int(wr_id), int(opcode), int(imm_data)
+        self.send_flags, self.next_wr = int(send_flags), next_wr
         self.pieces = pieces_of(sg, num_sge)
         self.remote = (0, 0)  # address and key
         self.atomic = (0, 0)  # what is compared or added, what is put

@@ -1,1 +1,1 @@
-"""The device beneath verbs: queue pairs and registered memory as plain calls on a machine of ports."""
+"""The device beneath verbs: queue pairs and registered memory, as plain calls on ports."""

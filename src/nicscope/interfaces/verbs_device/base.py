@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.calling import Calling
-from nicscope.drivers.simulate.machine import AWAIT_QUEUE, COMPUTE
+from nicscope.drivers.simulate.machine import AWAIT_QUEUE, CHAIN, COMPUTE
 from nicscope.drivers.simulate.ports.reporting import LATE
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ ANY_QUEUE = 0  # in which every end of work and every trouble is announced
 OWN_PORT = 1  # of the process, at which it registers
 OWN = 9  # in a Record
 NEVER_FULL = 1 << 62
+MOST_BEFORE = CHAIN - 1  # what is asked next is the last of the chain
 PS_PER_NS = 1000
 
 
@@ -43,6 +44,7 @@ class Base(ABC):
         self._machine = simulation.machine
         self._ports = simulation.machine.ports
         self._calling = Calling(simulation)
+        self._before: list[bytes] = []  # posts, which go in front of what is asked next
         self._driven = simulation.processes[0]
         costs = self._ports.costs[NODE]
         self._call_ps, self._poll_ps = int(costs["system_call"]), int(costs["poll"])
@@ -56,16 +58,36 @@ class Base(ABC):
     @property
     def now_ns(self) -> int:
         """Virtual time."""
+        self._settle()
         return self._driven.now // PS_PER_NS
 
     def _ask(self, operation: int, **fields: int) -> Record | None:
-        """Carry out an operation of the process."""
-        return self._calling.carry_out(self._driven.request(operation, **fields))
+        """Carry out an operation of the process, behind what was posted before."""
+        request = self._driven.request(operation, **fields)
+        before = self._before
+        if before:
+            before.append(request)
+            request = self._driven.chain(before)
+            before.clear()
+        return self._calling.carry_out(request)
+
+    def _put(self, request: bytes) -> None:
+        """Have a post go before what is asked next: it says no more than that it has ended."""
+        self._before.append(request)
+        if len(self._before) == MOST_BEFORE:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Have what was posted be the NIC's."""
+        before = self._before
+        if before:
+            request = self._driven.chain(before) if len(before) > 1 else before[0]
+            before.clear()
+            self._calling.carry_out(request)
 
     def _spend(self, ps: int) -> None:
         """Have the processor busy for a while."""
-        if ps:
-            self._ask(COMPUTE, duration=ps)
+        self._ask(COMPUTE, duration=ps)
 
     def _system_call(self) -> None:
         """What the kernel is asked takes its time."""

@@ -3,47 +3,55 @@
 from __future__ import annotations
 
 import errno
-import heapq
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.ports.collecting import forget_completions
 from nicscope.drivers.simulate.ports.connecting import (
     half_made,
-    leave_connection,
     stream_at,
     tie,
 )
 from nicscope.errors import SimulationError
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import ANY_QUEUE, NODE, OWN_PORT, SPACE
-from nicscope.interfaces.verbs_device.calls import Caps, Qp, Refused
+from nicscope.interfaces.verbs_device.base import ANY_QUEUE, NODE, SPACE
+from nicscope.interfaces.verbs_device.calls import Caps, Event, Qp, Refused
 from nicscope.interfaces.verbs_device.pair import NO_STREAM, Pair
-from nicscope.interfaces.verbs_device.queues import Completing
+from nicscope.interfaces.verbs_device.shared import Sharing
 from nicscope.kernel.entering import bound
-from nicscope.nic.ports.layout import BROKEN, IDLE, ONE, RECEPTION, UNRELIABLE
+from nicscope.nic.ports.layout import (
+    BROKEN,
+    IDLE,
+    NAMED,
+    NOBODY,
+    ONE,
+    RECEPTION,
+    UNRELIABLE,
+)
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs_device.calls import QpState
 
 FIRST_NUMBER = 0x11
 LAST_NUMBER = 0xFFFFFF
-LEVELS = {codes.RC: RECEPTION, codes.UC: UNRELIABLE}
+LEVELS = {
+    codes.RC: RECEPTION,
+    codes.UC: UNRELIABLE,
+    codes.XRC_SEND: RECEPTION,
+    codes.XRC_RECV: RECEPTION,
+}
 NOBODYS_TAG = -1
 LONGEST = 1 << 30  # bytes of a message
 
 
-class Connecting(Completing):
+class Connecting(Sharing):
     """Queue pairs and their states."""
 
     kinds = LEVELS
 
     def _begin_pairs(self) -> None:
-        self._pairs, self._by_port = {}, {}
-        self._unused_ports = list(range(OWN_PORT + 1, self._ports.table.shape[1]))
         self._next_number = FIRST_NUMBER
         # Streams whose other end is made, by the numbers of the pair that has none and of that.
         self._awaited: dict[tuple[int, int], int] = {}
-        self._leave = bound(leave_connection, self._machine)
         self._forget_completions = bound(forget_completions, self._machine)
 
     def make_qp(
@@ -60,19 +68,25 @@ class Connecting(Completing):
         """A queue pair in RESET.  Errors: EINVAL, EOPNOTSUPP for a type, ENOMEM."""
         if kind not in self.kinds:
             raise Refused(errno.EOPNOTSUPP)
-        if pd not in self._domains or send_cq not in self._queues or recv_cq not in self._queues:
+        needed = {send_cq, recv_cq}
+        if kind == codes.XRC_RECV:
+            pd, needed = pd or self._domain_of(xrcd), set()
+        elif kind == codes.XRC_SEND:
+            needed = {send_cq}
+        if needed - self._queues.keys() or (pd not in self._domains and kind != codes.XRC_RECV):
             raise Refused(errno.EINVAL)
-        if not self._unused_ports:
-            raise Refused(errno.ENOMEM)
+        if srq and srq not in self._shared:
+            raise Refused(errno.EINVAL)
         self._system_call()
-        port = heapq.heappop(self._unused_ports)
+        port = self._take_port()
         number, self._next_number = self._next_number, self._next_number % LAST_NUMBER + 1
         real = caps._replace(send_wr=max(caps.send_wr, 1))
         pair = Pair(number, kind, port, pd, (send_cq, recv_cq), real, sig_all)
+        pair.srq, pair.xrcd = srq, xrcd
         self._open(pair)
         self._pairs[number] = self._by_port[port] = pair
-        self._queues[send_cq].users += 1
-        self._queues[recv_cq].users += 1
+        for queue in pair.queues:
+            self._queues[queue].users += 1
         return Qp(number, real)
 
     def _open(self, pair: Pair) -> None:
@@ -85,8 +99,8 @@ class Connecting(Completing):
             ("takes", ONE),
             ("state", IDLE),
             ("channel", -1),
-            ("send_queue", pair.send_cq),
-            ("receive_queue", pair.recv_cq),
+            ("send_queue", pair.send_cq or NOBODY),
+            ("receive_queue", pair.recv_cq or NOBODY),
             ("notices", ANY_QUEUE + 1),
             ("level", self.kinds[pair.kind]),
             ("domain", pair.domain),
@@ -94,6 +108,10 @@ class Connecting(Completing):
             ("longest", LONGEST),
             ("by_verbs", 1),
             ("unready", 0),
+            ("shared", 0),
+            ("shares", NAMED if pair.kind == codes.XRC_RECV else pair.srq),
+            ("group", pair.xrcd),
+            ("limit", 0),
         ):
             record[name] = value
         self._fabric.book.note(NODE, pair.port, SPACE, f"queue pair {pair.number:#x}")  # type: ignore[union-attr]
@@ -105,9 +123,9 @@ class Connecting(Completing):
         self._begin_anew(pair)
         self._ports.table[NODE, pair.port]["open"] = 0
         del self._pairs[number], self._by_port[pair.port]
-        heapq.heappush(self._unused_ports, pair.port)
-        self._queues[pair.send_cq].users -= 1
-        self._queues[pair.recv_cq].users -= 1
+        self._give_port(pair.port)
+        for queue in pair.queues:
+            self._queues[queue].users -= 1
         if pair.inline_at:
             self.deregister(pair.inline_key >> 8)
 
@@ -122,7 +140,9 @@ class Connecting(Completing):
             self._begin_anew(pair)
         elif attrs.state == codes.ERR:
             self._leave_connection(pair, BROKEN)
-            self._flush_waiting(pair)
+            self._feed(pair)
+            if pair.srq and before != codes.ERR:
+                self._events.append(Event(codes.EVENT_LAST_WQE, pair.number))
         elif attrs.state == codes.RTR and before == codes.INIT:
             self._join(pair)
         elif attrs.state == codes.RTS and before == codes.RTR:
@@ -135,6 +155,7 @@ class Connecting(Completing):
     def qp_state(self, number: int) -> int:
         """The state, which may have changed by itself."""
         pair = self._pair(number)
+        self._settle()
         if pair.state >= codes.RTR and int(self._state_record(pair)["state"]) == BROKEN:
             pair.state = codes.ERR
         return pair.state
@@ -163,7 +184,8 @@ class Connecting(Completing):
         tie(self._ports, (NODE, pair.port), here, (NODE, tag), level, unit)
         stream = stream_at(self._ports, NODE, here)
         stream["dead"] = 0
-        stream["confirmed"] = stream["wanted"] = attrs.rq_psn
+        stream["confirmed"] = stream["wanted"] = stream["first"] = attrs.rq_psn
+        stream["begins"] = 1
 
     def _begin_sending(self, pair: Pair) -> None:
         attrs = pair.attributes
@@ -181,7 +203,7 @@ class Connecting(Completing):
         record["given"] += 1
         record["reaped"] = record["reported"]
         record["read"] = record["reserved"] = record["received"]
-        for queue in {pair.send_cq, pair.recv_cq}:
+        for queue in {*pair.queues, *(each.cq for each in self._shared.values() if each.cq)}:
             self._forget_completions(NODE, pair.port, queue)
         pair.forget()
         pair.state = codes.RESET
@@ -192,9 +214,9 @@ class Connecting(Completing):
         pair.stream, pair.peer = NO_STREAM, None
         self._leave(NODE, pair.port, state)
 
-    def _flush_waiting(self, pair: Pair) -> None:
-        """What waits for a place of the NIC's queues is handed over, to be flushed there."""
-        self._feed(pair)
+    def _domain_of(self, xrcd: int) -> int:
+        """Whose memory what comes for that domain may use, or none yet."""
+        return next((each.domain for each in self._shared.values() if each.xrcd == xrcd), 0)
 
     def _state_record(self, pair: Pair) -> Any:
         return self._ports.table[NODE, pair.port]

@@ -11,7 +11,7 @@ from nicscope.interfaces.verbs_device.base import NODE
 from nicscope.interfaces.verbs_device.calls import Bill, Facts
 from nicscope.interfaces.verbs_device.connecting import Connecting
 from nicscope.interfaces.verbs_device.fabric import DESIGN, Fabric
-from nicscope.interfaces.verbs_device.posting import MOST_INLINE, Posting
+from nicscope.interfaces.verbs_device.posting import MOST_INLINE
 from nicscope.interfaces.verbs_device.regions import DM_BYTES
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ DEPTH = 1 << 14  # of a queue; what the NIC has no place for waits in the host's
 READS = 16
 
 
-class Device(Posting, Connecting):
+class Device(Connecting):
     """One NIC in one node, as one process calls it."""
 
     def __init__(
@@ -56,6 +56,7 @@ class Device(Posting, Connecting):
         self._begin_queues()
         self._begin_pairs()
         self._begin_posting()
+        self._begin_sharing()
         return getattr(self, name)
 
     @property
@@ -94,7 +95,7 @@ class Device(Posting, Connecting):
             dm_bytes=DM_BYTES,
             qp_types=frozenset(self.kinds),
             opcodes=frozenset(self.operations),
-            srq=False,
+            srq=True,
             on_demand=self.on_demand,
             huge=True,
             windows=True,
@@ -106,7 +107,9 @@ class Device(Posting, Connecting):
         return self._fabric.report()
 
     def bill(self) -> Bill:
-        """The same in a line."""
+        """The same in a line; of a device that nobody has used all is zero."""
+        if not self._is_made:
+            return Bill(*[0] * len(Bill._fields))
         counts = self._fabric.counts(NODE)
         serving = self._ports.nodes[NODE]
         return Bill(

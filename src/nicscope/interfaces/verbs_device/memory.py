@@ -36,7 +36,7 @@ class AddressSpace(Base):
         self._page = self._memory.page_size
         self._next_page = FIRST_PAGE
         self._free: dict[int, list[int]] = {}  # first pages, by how many
-        self._left: list[tuple[int, int]] = []  # stretches whose pages the NIC had when they went
+        self._ghosts: set[int] = set()  # pages that only regions have any more
         self._drop_page = bound(_drop, self._machine)
 
     def map(self, length: int, huge: bool = False) -> int:
@@ -65,11 +65,32 @@ class AddressSpace(Base):
 
         Addresses are given out again when no NIC knows them any more.
         """
+        self._settle()
         first, pages = self._stretch(address, length)
-        self._memory.unmap(NODE, SPACE, first, pages)
-        gone = [self._drop_page(NODE, SPACE, page) for page in range(first, first + pages)]
-        if all(gone):
-            self._free.setdefault(pages, []).append(first)
+        kept = {page for page in range(first, first + pages) if self._is_registered(page)}
+        self._ghosts |= kept
+        if not kept:
+            self._memory.unmap(NODE, SPACE, first, pages)
+            gone = [self._drop_page(NODE, SPACE, page) for page in range(first, first + pages)]
+            if all(gone):
+                self._free.setdefault(pages, []).append(first)
+            return
+        for page in range(first, first + pages):
+            if page not in kept:
+                self._let_go(page)
+
+    def _let_go(self, page: int) -> None:
+        """A page that neither the program nor a region has any more."""
+        self._ghosts.discard(page)
+        self._memory.unmap(NODE, SPACE, page, 1)
+        self._drop_page(NODE, SPACE, page)
+
+    def _check_seen(self, address: int, length: int) -> None:
+        """Errors: EFAULT for memory that the program has given back."""
+        if self._ghosts and length > 0:
+            last = (address + length - 1) // self._page
+            if not self._ghosts.isdisjoint(range(address // self._page, last + 1)):
+                raise Refused(errno.EFAULT)
 
     def drop(self, address: int, length: int) -> None:
         """Pages that are zeros again when they are next used; a region's pins keep theirs.
@@ -92,6 +113,7 @@ class AddressSpace(Base):
 
     def read(self, address: int, length: int) -> bytes:
         """Bytes of memory.  Errors: EFAULT where nothing is mapped."""
+        self._check_seen(address, length)
         try:
             return self._memory.read(NODE, SPACE, address, length)
         except SimulationError as error:
@@ -99,6 +121,7 @@ class AddressSpace(Base):
 
     def write(self, address: int, data: bytes) -> None:
         """Store bytes.  Errors: EFAULT where nothing is mapped."""
+        self._check_seen(address, len(data))
         try:
             self._memory.write(NODE, SPACE, address, bytes(data))
         except SimulationError as error:
@@ -110,6 +133,8 @@ class AddressSpace(Base):
             return False
         entries = self._memory.state.entries[NODE, SPACE]
         first, last = address // self._page, (address + length - 1) // self._page
+        if self._ghosts and not self._ghosts.isdisjoint(range(first, last + 1)):
+            return False
         return bool((entries["state"][first : last + 1] != UNMAPPED).all())
 
     @property

@@ -70,6 +70,11 @@ class Pair:
         self.waiting_sends: deque[tuple[int, Send]] = deque()
         self.waiting_receives: deque[tuple[int, Receive]] = deque()
 
+    @property
+    def queues(self) -> set[int]:
+        """Completion queues that it uses."""
+        return {self.send_cq, self.recv_cq} - {0}
+
     def next_cookie(self) -> int:
         """A number for what is posted now."""
         self.cookies += 1

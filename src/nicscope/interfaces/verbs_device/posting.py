@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import POST, PROVIDE
+from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
 from nicscope.interfaces.verbs_device import codes
@@ -64,14 +64,19 @@ class Posting(Completing):
 
     def _begin_posting(self) -> None:
         number = self._driven.number
-        self._gathers = memoryview(self._ports.gathers[number].view(np.uint8))
+        # Where the pieces of what is posted, and its words, are put down: of the first operation of
+        # a chain, of the second, ...
+        pieces = self._ports.gathers[number], *self._ports.gathered[number]
+        self._gathers = [memoryview(each.view(np.uint8)) for each in pieces[:CHAIN]]
+        driven = self._driven
+        self._words = [driven.control_bytes, *(memoryview(each) for each in driven.inlined)]
         self._ring = int(self._ports.rules[0]["ring"])
         self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
 
     def post_send(self, number: int, send: Send) -> None:
         """Hand a request to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
         pair = self._pair(number)
-        if pair.state < codes.RTS:
+        if pair.state < codes.RTS or pair.kind == codes.XRC_RECV:
             raise Refused(errno.EINVAL)
         if send.opcode not in self.operations:
             raise Refused(errno.EOPNOTSUPP)
@@ -91,7 +96,8 @@ class Posting(Completing):
 
     def _has_place(self, pair: Pair) -> bool:
         record = self._ports.table[NODE, pair.port]
-        return bool(record["posted"] + record["refused"] - record["reaped"] < self._ring)
+        taken = record["posted"] + record["refused"] - record["reaped"]
+        return bool(taken + len(self._before) < self._ring)
 
     def _hand_over(self, pair: Pair, cookie: int, send: Send) -> None:
         operation, options = self.operations[send.opcode]
@@ -122,14 +128,14 @@ class Posting(Completing):
             word = 0
         at = send.remote_address & _MASK
         at -= (at >> 63) << 64
-        _WORDS.pack_into(self._driven.control_bytes, 0, word & _MASK, 0, send.swap & _MASK)
-        own = self._own(pair) | operation | options << KIND_BITS | GATHER
-        self._ask(
-            POST, peer=pair.port, payload=count, tag=name, duration=at, packet=cookie, own=own
-        )
+        swap = send.swap if operation in (COMPARE_SWAP, FETCH_ADD) else send.srqn
+        _WORDS.pack_into(self._words[len(self._before)], 0, word & _MASK, 0, swap & _MASK)
+        own = self._own(pair.port) | operation | options << KIND_BITS | GATHER
+        ask = self._driven.request
+        self._put(ask(POST, pair.port, count, name, 0, at, cookie, own))
 
-    def _own(self, pair: Pair) -> int:
-        return int(self._ports.table[NODE, pair.port]["given"]) << GIVEN_BITS
+    def _own(self, port: int) -> int:
+        return int(self._ports.table[NODE, port]["given"]) << GIVEN_BITS
 
     def _kept(self, pair: Pair, cookie: int, inline: bytes) -> tuple[int, int, int]:
         """Where what was given by value is kept until its request has ended."""
@@ -147,7 +153,7 @@ class Posting(Completing):
         self, pieces: list[tuple[int, int, int]] | tuple[Piece, ...], shifted: bool
     ) -> int:
         """Have the driver find pieces of memory; how many."""
-        at, gathers = 0, self._gathers
+        at, gathers = 0, self._gathers[len(self._before)]
         for address, length, key in pieces:
             begin = address + self._shift_of(key) if shifted else address
             _SEGMENT.pack_into(gathers, at, begin & _MASK, length, key)
@@ -157,7 +163,7 @@ class Posting(Completing):
     def post_recv(self, number: int, receive: Receive) -> None:
         """Hand a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
         pair = self._pair(number)
-        if pair.state == codes.RESET or pair.srq:
+        if pair.state == codes.RESET or pair.srq or pair.kind in (codes.XRC_SEND, codes.XRC_RECV):
             raise Refused(errno.EINVAL)
         if len(receive.pieces) > pair.caps.recv_sge:
             raise Refused(errno.EINVAL)
@@ -165,24 +171,26 @@ class Posting(Completing):
             raise Refused(errno.ENOMEM)
         cookie = pair.next_cookie()
         pair.receives.append((cookie, receive.wr_id))
-        if pair.waiting_receives or not self._has_receive_place(pair):
+        if pair.waiting_receives or not self._has_receive_place(pair.port):
             pair.waiting_receives.append((cookie, receive))
         else:
-            self._provide(pair, cookie, receive)
+            self._provide(pair.port, cookie, receive)
 
-    def _has_receive_place(self, pair: Pair) -> bool:
-        record = self._ports.table[NODE, pair.port]
-        return bool(record["receives_posted"] - record["read"] < self._receive_ring)
+    def _has_receive_place(self, port: int) -> bool:
+        record = self._ports.table[NODE, port]
+        taken = record["receives_posted"] - record["read"]
+        return bool(taken + len(self._before) < self._receive_ring)
 
-    def _provide(self, pair: Pair, cookie: int, receive: Receive) -> None:
+    def _provide(self, port: int, cookie: int, receive: Receive) -> None:
         count = self._put_down(receive.pieces, shifted=True)
-        self._ask(PROVIDE, peer=pair.port, payload=count, packet=cookie, own=self._own(pair))
+        own = self._own(port)
+        self._put(self._driven.request(PROVIDE, port, count, 0, 0, 0, cookie, own))
 
     def _feed(self, pair: Pair) -> None:
         while pair.waiting_sends and self._has_place(pair):
             self._hand_over(pair, *pair.waiting_sends.popleft())
-        while pair.waiting_receives and self._has_receive_place(pair):
-            self._provide(pair, *pair.waiting_receives.popleft())
+        while pair.waiting_receives and self._has_receive_place(pair.port):
+            self._provide(pair.port, *pair.waiting_receives.popleft())
 
 
 def _is_word(send: Send) -> bool:

@@ -10,10 +10,10 @@ import numpy as np
 
 from nicscope.drivers.simulate.ports import collecting as column
 from nicscope.drivers.simulate.ports.collecting import AT_ONCE, COLUMNS, Collecting, collect
+from nicscope.drivers.simulate.ports.connecting import leave_connection
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import ANY_QUEUE, NODE
 from nicscope.interfaces.verbs_device.calls import Completion, Cq, Event, Refused
-from nicscope.interfaces.verbs_device.pair import Pair
 from nicscope.interfaces.verbs_device.regions import Protection
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import SENT
@@ -28,6 +28,8 @@ from nicscope.nic.ports.work_queues import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from nicscope.interfaces.verbs_device.pair import Pair
 
 NEVER_ARMED, FOR_ANY, FOR_URGENT = range(3)
 EMPTY_POLL_PS = 1_000_000_000  # the longest that one empty poll moves virtual time
@@ -48,12 +50,12 @@ class Queue(msgspec.Struct):
 class Completing(Protection):
     """What a program learns of its work."""
 
-    _pairs: dict[int, Pair]
-    _by_port: dict[int, Pair]
-
     def _begin_queues(self) -> None:
         queues = self._ports.work.queues
         self._unused_queues = list(range(queues.shape[1] - 1, ANY_QUEUE, -1))
+        self._pairs: dict[int, Pair] = {}  # by number
+        self._by_port: dict[int, Pair] = {}
+        self._leave = bound(leave_connection, self._machine)
         self._queues: dict[int, Queue] = {}  # by handle, which is the place
         self._rows_out = np.zeros((AT_ONCE, COLUMNS), np.int64)
         self._collect = bound(collect, Collecting(self._machine, self._rows_out))
@@ -150,6 +152,7 @@ class Completing(Protection):
         """Have the next completion, or the next that is urgent, be an event."""
         queue = self._queue(cq)
         queue.armed = FOR_URGENT if solicited_only else FOR_ANY
+        self._settle()
         queue.since = int(self._queue_record(cq)["written"])
 
     def next_cq_event(self, cqs: Collection[int]) -> int | None:
@@ -201,6 +204,8 @@ class Completing(Protection):
                 pair = self._by_port.get(int(entry["port"]))
                 if pair is not None:
                     self._hear_of(pair)
+                elif int(self._ports.table[NODE, int(entry["port"])]["shared"]):
+                    self._events.append(Event(codes.EVENT_SRQ_LIMIT, int(entry["port"])))
 
     _heard = 0
 
@@ -215,7 +220,7 @@ class Completing(Protection):
             elif code == REQUEST_INVALID:
                 self._events.append(Event(codes.EVENT_QP_REQ_ERR, pair.number))
             elif code == QUEUE_FULL:
-                for handle in {pair.send_cq, pair.recv_cq}:
+                for handle in pair.queues:
                     self._note_overrun(handle)
         pair.heard = told
 

@@ -142,11 +142,16 @@ class Protection(AddressSpace):
             self._system_call()
             return
         made.is_pinned = False
-        self._note_pins(made, -1)
+        gone = self._note_pins(made, -1)
         self._ask(GIVE_UP, peer=OWN_PORT, address=made.address, payload=made.length)
         self._deregister(NODE, OWN_PORT, made.address, made.length)
+        for page in gone:
+            if page in self._ghosts:
+                self._let_go(page)
 
-    def _note_pins(self, made: Registered, change: int) -> None:
+    def _note_pins(self, made: Registered, change: int) -> list[int]:
+        """Its pages are registered once more, or less often; which are not any more."""
+        gone: list[int] = []
         first = made.address // self._page
         for page in range(first, (made.address + made.length - 1) // self._page + 1):
             left = self._pinned.get(page, 0) + change
@@ -154,6 +159,8 @@ class Protection(AddressSpace):
                 self._pinned[page] = left
             else:
                 del self._pinned[page]
+                gone.append(page)
+        return gone
 
     def _is_registered(self, page: int) -> bool:
         return page in self._pinned
@@ -207,6 +214,7 @@ class Protection(AddressSpace):
     def deregister(self, handle: int) -> None:
         """Take a registration back.  Errors: EINVAL."""
         region = self._region(handle)
+        self._settle()
         self._rows[handle]["key"] = 0
         self._unpin(region)
         del self._regions[handle]

@@ -28,6 +28,7 @@ from nicscope.nic.ports.traffic import (
 )
 from nicscope.nic.reception import DUPLICATE as HAD_BEFORE
 from nicscope.nic.reception import WANTED, judge, judge_unreliable, refuse
+from nicscope.nic.transport import distance
 
 # What is known of an arriving packet (``head.status``).
 UNJUDGED = 0
@@ -76,6 +77,8 @@ def judge_header(nics, d, head):
     head.status = TAKEN
     if is_reliable(nics.ports, stream):
         found = judge(stream, head.sequence)
+        if found != WANTED and stream.begins == 1 and distance(head.sequence, stream.first) < 0:
+            stream.ack_due = 0  # no packet of this connection had that number
     else:
         found = judge_unreliable(stream, head.sequence)
     if found != WANTED:

@@ -61,6 +61,8 @@ STREAM = np.dtype(
         ("unready", "i8"),  # ps that the peer is to be told to wait, or 0
         ("resting", "i8"),  # 1: the peer has asked to be tried again later
         ("rests", "i8"),  # how often since the last progress
+        ("first", "i8"),  # the number before which the peer cannot have sent, if ``begins`` is 1
+        ("begins", "i8"),
         ("most_rests", "i8"),  # that may be; negative: any number
         # Last: a record that begins as another does is one of that kind to the compiler.
         *((name, "i8") for name in TRANSPORT.names or ()),

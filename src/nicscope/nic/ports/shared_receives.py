@@ -57,6 +57,8 @@ def draw_receive(nics, n, p, q):
     for i in range(drawn.segments):
         ports.work.pieces[n, p, there, i] = ports.work.pieces[n, q, place, i]
     drawn.serial = port.receives_posted
+    if port.shares == NAMED:
+        port.domain = queue.domain  # the memory is that of the queue
     named = port.shares == NAMED and queue.receive_queue != NOBODY
     drawn.queue = queue.receive_queue + 1 if named else 0
     port.receives_posted += 1

@@ -29,6 +29,8 @@ LONG = {
     "apps collective": ["barrier", "--nodes", "2"],
     "apps run": ["fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
     "apps record-sockets": [],
+    "verbs bw": ["--size", "64", "--iters", "4"],
+    "verbs lat": ["--size", "64", "--iters", "4"],
     "trace info": ["{}"],
     "trace convert": ["{}", "{o}.csv"],
     "trace split": ["{}", "{o}"],

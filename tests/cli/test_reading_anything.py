@@ -62,6 +62,22 @@ COMMANDS = {
     "descriptors": ("trace", ["descriptors", "FILE", "--json"]),
     "descriptors --nic": ("nic", ["descriptors", "TRACE", "--nic", "FILE", "--json"]),
     "verbs run --design": ("design", ["verbs", "run", "--design", "FILE", "--json", "VERBS"]),
+    "verbs bw --design": (
+        "design",
+        ["verbs", "bw", "--size", "64", "--iters", "4", "--design", "FILE", "--json"],
+    ),
+    "verbs bw --platform": (
+        "platform",
+        ["verbs", "bw", "--size", "64", "--iters", "4", "--platform", "FILE", "--json"],
+    ),
+    "verbs lat --design": (
+        "design",
+        ["verbs", "lat", "--size", "64", "--iters", "4", "--design", "FILE", "--json"],
+    ),
+    "verbs lat --platform": (
+        "platform",
+        ["verbs", "lat", "--size", "64", "--iters", "4", "--platform", "FILE", "--json"],
+    ),
     "rcache --costs": ("costs", ["rcache", "TRACE", "--costs", "FILE", "--json"]),
     "register": ("sizes", ["register", "--regions", "FILE", "--json"]),
     "register --costs": ("costs", ["register", "1GiB", "--costs", "FILE", "--json"]),

@@ -176,6 +176,8 @@ FOLDERS = [
         ("explain", "--mr", "24GiB"),
         ("plan", "--pool", "1GiB"),
         ("register", "1GiB"),
+        ("verbs bw", "--size", "64", "--iters", "4"),
+        ("verbs lat", "--size", "64", "--iters", "4"),
         ("connections", "--qps", "2", "--threads", "2", "--outstanding", "2"),
         ("descriptors", a_trace),
         ("flow", "--count", "1", "--payload", "64"),

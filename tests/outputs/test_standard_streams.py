@@ -39,6 +39,8 @@ PRINTING = {
     "odp": ["odp", a_trace, "--prefetch", "async"],
     "path": ["path", a_trace, "--iommu", "off,strict"],
     "verbs run": ["verbs", "run", a_verbs_program],
+    "verbs bw": ["verbs", "bw", "--size", "64", "--iters", "4"],
+    "verbs lat": ["verbs", "lat", "--size", "64", "--iters", "4"],
     "rcache": ["rcache", a_trace, "--entries", "4..16"],
     "calibrate-host": ["calibrate-host", "--help"],  # itself it finds other numbers each time
     "fit": ["fit", a_count, "--trace", a_trace],

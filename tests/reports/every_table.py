@@ -123,6 +123,8 @@ def commands(folder: Path) -> list[list[str]]:
         ["curve", trace, "--sample", "0.9"],
         ["rcache", trace, "--entries", "1..4"],
         ["verbs", "run", _tests_of_verbs(folder / "tests_of_verbs.py")],
+        ["verbs", "bw", "--size", "64", "--iters", "8"],
+        ["verbs", "lat", "--size", "64", "--iters", "4", "--design", "utlb"],
         ["calibrate-host", "--memory", "4MiB", "--seconds", "0.1"],
         ["fit", _counters(folder / "counters.json"), "--trace", trace],
         ["explain", "--mr", "24GiB"],

@@ -56,6 +56,10 @@ STREAM = np.dtype(
         ("port", "i8"),  # whose connection it is, of one with a stream of its own
         ("verdict", "i8"),  # how this end has ended the connection, or 0
         ("heard", "i8"),  # 1: the other end is known to have ended it too
+        # Of a way of datagrams:
+        ("channel", "i8"),  # where its messages arrive, or 0
+        ("begun", "i8"),  # messages
+        ("amid", "i8"),  # the port of which a part of a message has left, or 0
         # Last: a record that begins as another does is one of that kind to the compiler.
         *((name, "i8") for name in TRANSPORT.names or ()),
     ],

@@ -105,6 +105,7 @@ def clear(packet, head):
     head.lone = 0
     head.verdict = 0
     head.atomic = 0
+    head.datagram = 0
 
 
 @step

@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.ports.connecting import (
     stream_at,
     tie,
 )
+from nicscope.drivers.simulate.ports.datagrams import open_datagrams
 from nicscope.errors import SimulationError
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import ANY_QUEUE, NODE, SPACE
@@ -36,10 +37,12 @@ LAST_NUMBER = 0xFFFFFF
 LEVELS = {
     codes.RC: RECEPTION,
     codes.UC: UNRELIABLE,
+    codes.UD: UNRELIABLE,
     codes.XRC_SEND: RECEPTION,
     codes.XRC_RECV: RECEPTION,
 }
 NOBODYS_TAG = -1
+MTU = 4096  # bytes of a packet
 LONGEST = 1 << 30  # bytes of a message
 
 
@@ -47,6 +50,7 @@ class Connecting(Sharing):
     """Queue pairs and their states."""
 
     kinds = LEVELS
+    most_datagram = MTU
 
     def _begin_pairs(self) -> None:
         self._next_number = FIRST_NUMBER
@@ -112,6 +116,8 @@ class Connecting(Sharing):
             ("shares", NAMED if pair.kind == codes.XRC_RECV else pair.srq),
             ("group", pair.xrcd),
             ("limit", 0),
+            ("datagrams", 0),
+            ("stopped", 0),
         ):
             record[name] = value
         self._fabric.book.note(NODE, pair.port, SPACE, f"queue pair {pair.number:#x}")  # type: ignore[union-attr]
@@ -143,12 +149,18 @@ class Connecting(Sharing):
             self._feed(pair)
             if pair.srq and before != codes.ERR:
                 self._events.append(Event(codes.EVENT_LAST_WQE, pair.number))
+        elif pair.kind == codes.UD:
+            if attrs.state == codes.RTR and before == codes.INIT:
+                open_datagrams(self._ports, NODE, pair.port, attrs.qkey, self.most_datagram)
+            record["qkey"] = attrs.qkey
         elif attrs.state == codes.RTR and before == codes.INIT:
             self._join(pair)
         elif attrs.state == codes.RTS and before == codes.RTR:
             self._begin_sending(pair)
         if attrs.state >= codes.RTR:
             record["unready"] = codes.RNR_PS[attrs.min_rnr_timer]
+        if attrs.state in (codes.RESET, codes.RTS):
+            record["stopped"] = 0
         pair.state = attrs.state
         self._calling.look()
 
@@ -158,6 +170,8 @@ class Connecting(Sharing):
         self._settle()
         if pair.state >= codes.RTR and int(self._state_record(pair)["state"]) == BROKEN:
             pair.state = codes.ERR
+        elif pair.state == codes.RTS and int(self._state_record(pair)["stopped"]):
+            pair.state = codes.SQE
         return pair.state
 
     def _join(self, pair: Pair) -> None:
@@ -201,6 +215,7 @@ class Connecting(Sharing):
         self._leave_connection(pair, IDLE)
         record = self._state_record(pair)
         record["given"] += 1
+        record["datagrams"] = 0
         record["reaped"] = record["reported"]
         record["read"] = record["reserved"] = record["received"]
         for queue in {*pair.queues, *(each.cq for each in self._shared.values() if each.cq)}:

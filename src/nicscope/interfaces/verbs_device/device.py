@@ -9,7 +9,7 @@ from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import NODE
 from nicscope.interfaces.verbs_device.calls import Bill, Facts
-from nicscope.interfaces.verbs_device.connecting import Connecting
+from nicscope.interfaces.verbs_device.connecting import MTU, Connecting
 from nicscope.interfaces.verbs_device.fabric import DESIGN, Fabric
 from nicscope.interfaces.verbs_device.posting import MOST_INLINE
 from nicscope.interfaces.verbs_device.regions import DM_BYTES
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
     from nicscope.interfaces.run_report import RunReport
 
-MTU = 4096
 MOST_BYTES = 1 << 30
 DEPTH = 1 << 14  # of a queue; what the NIC has no place for waits in the host's memory
 READS = 16

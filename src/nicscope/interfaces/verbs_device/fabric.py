@@ -41,6 +41,7 @@ SIZE = PortSize(
 )
 HOST = HostSize(frames=1 << 14, pages_per_space=1 << 16, swap_blocks=1 << 12)
 PAIRS = 512
+WAYS = 2  # of datagrams: from the node to itself, of which each end has a tag
 # Assumed: what a queue pair does not say of its own; acknowledgements go at once, as those of
 # InfiniBand's reliable connections that ask for one.
 TRANSPORT = Transport(
@@ -70,7 +71,7 @@ class Fabric(PortCluster[Process]):
     ) -> None:
         """``pairs``: queue pairs, at most; else as a ``PortCluster`` is given it."""
         size = SIZE if size is None else size
-        size = msgspec.structs.replace(size, channels=OWN_PORTS + pairs)
+        size = msgspec.structs.replace(size, channels=OWN_PORTS + pairs + WAYS)
         super().__init__(
             design,
             platform or (PLATFORMS.get(design) if isinstance(design, str) else None),

@@ -10,7 +10,7 @@ from nicscope.interfaces.verbs_device.base import NODE
 from nicscope.interfaces.verbs_device.calls import QpState
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.verbs_device.calls import Caps, Receive, Send
+    from nicscope.interfaces.verbs_device.calls import Caps, Piece, Receive, Send
 
 NO_STREAM = 0
 
@@ -22,6 +22,7 @@ class Pair:
         "attributes",
         "caps",
         "cookies",
+        "dgid",
         "domain",
         "heard",
         "inline_at",
@@ -60,13 +61,14 @@ class Pair:
         self.state = codes.RESET
         self.attributes = QpState(codes.RESET)
         self.stream = NO_STREAM
+        self.dgid = bytes(16)  # where the last datagram went
         self.peer: int | None = None  # the other end's number
         self.heard = 0  # of the port's troubles
         self.inline_at = self.inline_key = 0
         self.cookies = 0
         # Posted and not known to have ended: number, what the program calls it, what it is.
         self.sends: deque[tuple[int, int, int]] = deque()
-        self.receives: deque[tuple[int, int]] = deque()
+        self.receives: deque[tuple[int, int, tuple[Piece, ...]]] = deque()
         self.waiting_sends: deque[tuple[int, Send]] = deque()
         self.waiting_receives: deque[tuple[int, Receive]] = deque()
 
@@ -87,12 +89,12 @@ class Pair:
             if number == cookie:
                 return wr_id, opcode
 
-    def take_receive(self, cookie: int) -> int:
-        """What the program calls that receive."""
-        for place, (number, wr_id) in enumerate(self.receives):
+    def take_receive(self, cookie: int) -> tuple[int, tuple[Piece, ...]]:
+        """What the program calls that receive, and where it is."""
+        for place, (number, wr_id, pieces) in enumerate(self.receives):
             if number == cookie:
                 del self.receives[place]
-                return wr_id
+                return wr_id, pieces
         raise LookupError(cookie)
 
     def forget(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
+from nicscope.drivers.simulate.ports.datagrams import Ways
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
 from nicscope.interfaces.verbs_device import codes
@@ -34,9 +35,11 @@ from nicscope.nic.ports.layout import (
 )
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.verbs_device.calls import Flush, Piece, Receive, Send
+    from nicscope.interfaces.verbs_device.calls import Flush, Piece, Receive, Send, UdTarget
     from nicscope.interfaces.verbs_device.pair import Pair
 
+PRIVILEGED = 1 << 31  # of a key: the pair's own is meant
+NOBODYS = 1 << 30  # a port that no NIC has
 MOST_INLINE = 512  # bytes; assumed, of the order of what cards take
 _WORDS = struct.Struct("=3Q")
 _SEGMENT = struct.Struct("=Q2q")
@@ -64,6 +67,7 @@ class Posting(Completing):
 
     def _begin_posting(self) -> None:
         number = self._driven.number
+        self._ways = Ways(self._ports)
         # Where the pieces of what is posted, and its words, are put down: of the first operation of
         # a chain, of the second, ...
         pieces = self._ports.gathers[number], *self._ports.gathered[number]
@@ -80,6 +84,8 @@ class Posting(Completing):
             raise Refused(errno.EINVAL)
         if send.opcode not in self.operations:
             raise Refused(errno.EOPNOTSUPP)
+        if pair.kind == codes.UD and send.ud is None:
+            raise Refused(errno.EINVAL)
         if len(send.pieces) > pair.caps.send_sge:
             raise Refused(errno.EINVAL)
         inline = send.inline
@@ -129,10 +135,20 @@ class Posting(Completing):
         at = send.remote_address & _MASK
         at -= (at >> 63) << 64
         swap = send.swap if operation in (COMPARE_SWAP, FETCH_ADD) else send.srqn
+        if send.ud is not None and pair.kind == codes.UD:
+            name, at, swap = self._route(pair, send.ud)
         _WORDS.pack_into(self._words[len(self._before)], 0, word & _MASK, 0, swap & _MASK)
         own = self._own(pair.port) | operation | options << KIND_BITS | GATHER
         ask = self._driven.request
         self._put(ask(POST, pair.port, count, name, 0, at, cookie, own))
+
+    def _route(self, pair: Pair, to: UdTarget) -> tuple[int, int, int]:
+        """The port of the NIC that a datagram is for, the way there, and the key that it shows."""
+        other = self._pairs.get(to.qpn)
+        port = NOBODYS if other is None or other.kind != codes.UD else other.port
+        pair.dgid = to.dgid
+        qkey = pair.attributes.qkey if to.qkey & PRIVILEGED else to.qkey
+        return port, self._ways.between(NODE, NODE), qkey
 
     def _own(self, port: int) -> int:
         return int(self._ports.table[NODE, port]["given"]) << GIVEN_BITS
@@ -170,7 +186,7 @@ class Posting(Completing):
         if len(pair.receives) >= pair.caps.recv_wr:
             raise Refused(errno.ENOMEM)
         cookie = pair.next_cookie()
-        pair.receives.append((cookie, receive.wr_id))
+        pair.receives.append((cookie, receive.wr_id, receive.pieces))
         if pair.waiting_receives or not self._has_receive_place(pair.port):
             pair.waiting_receives.append((cookie, receive))
         else:

@@ -12,9 +12,10 @@ from nicscope.drivers.simulate.ports import collecting as column
 from nicscope.drivers.simulate.ports.collecting import AT_ONCE, COLUMNS, Collecting, collect
 from nicscope.drivers.simulate.ports.connecting import leave_connection
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import ANY_QUEUE, NODE
+from nicscope.interfaces.verbs_device.base import ANY_QUEUE, NODE, SPACE
 from nicscope.interfaces.verbs_device.calls import Completion, Cq, Event, Refused
 from nicscope.interfaces.verbs_device.regions import Protection
+from nicscope.interfaces.verbs_device.routing import HEADER, header
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import SENT
 from nicscope.nic.ports.notices import TROUBLE
@@ -29,6 +30,7 @@ from nicscope.nic.ports.work_queues import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from nicscope.interfaces.verbs_device.calls import Piece
     from nicscope.interfaces.verbs_device.pair import Pair
 
 NEVER_ARMED, FOR_ANY, FOR_URGENT = range(3)
@@ -124,12 +126,16 @@ class Completing(Protection):
             self._feed(pair)
             length = row[column.LENGTH]
             return Completion(wr_id, status, opcode, length, pair.number, time_ns=self.now_ns)
-        wr_id = self._take_receive(pair, row[column.COOKIE])
-        beside, flags = row[column.BESIDE], 0
+        wr_id, pieces = self._take_receive(pair, row[column.COOKIE])
+        beside, flags, source = row[column.BESIDE], 0, pair.peer or 0
         if beside & 1:
             flags |= codes.WITH_IMM
         elif beside & 2:
             flags |= codes.WITH_INV
+        word = row[column.WORD] if flags else 0
+        if pair.kind == codes.UD and status == codes.SUCCESS:
+            flags |= codes.WITH_GRH
+            source = self._note_source(row, pieces)
         opcode = codes.WC_RECV_IMM if row[column.OPERATION] == codes.PORT_WRITE else codes.WC_RECV
         return Completion(
             wr_id,
@@ -137,16 +143,29 @@ class Completing(Protection):
             opcode,
             row[column.LENGTH],
             pair.number,
-            0 if pair.peer is None else pair.peer,
-            row[column.WORD] if flags else 0,
+            source,
+            word,
             flags,
             time_ns=self.now_ns,
         )
 
-    def _take_receive(self, pair: Pair, cookie: int) -> int:
-        wr_id = pair.take_receive(cookie)
+    def _note_source(self, row: list[int], pieces: tuple[Piece, ...]) -> int:
+        """Write down before a datagram whence it came; the number of the pair that sent it."""
+        sender = self._by_port.get(row[column.OFFSET])
+        if sender is None:
+            return 0
+        left = header(sender.dgid, sender.dgid, row[column.LENGTH] - HEADER)
+        for address, length, key in pieces:
+            self._memory.write(NODE, SPACE, address + self._shift_of(key), left[:length])
+            left = left[length:]
+            if not left:
+                break
+        return sender.number
+
+    def _take_receive(self, pair: Pair, cookie: int) -> tuple[int, tuple[Piece, ...]]:
+        found = pair.take_receive(cookie)
         self._feed(pair)
-        return wr_id
+        return found
 
     def arm(self, cq: int, solicited_only: bool) -> None:
         """Have the next completion, or the next that is urgent, be an event."""

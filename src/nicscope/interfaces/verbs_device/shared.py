@@ -16,7 +16,7 @@ from nicscope.interfaces.verbs_device.posting import Posting
 from nicscope.nic.ports.layout import IDLE, ONE
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.verbs_device.calls import Receive
+    from nicscope.interfaces.verbs_device.calls import Piece, Receive
     from nicscope.interfaces.verbs_device.pair import Pair
 
 FIRST_COOKIE = 1 << 40  # beyond those of pairs' own receives
@@ -40,7 +40,8 @@ class Sharing(Posting):
 
     def _begin_sharing(self) -> None:
         self._shared: dict[int, SharedQueue] = {}  # by handle, which is the port
-        self._drawn: dict[int, tuple[SharedQueue, int]] = {}  # by cookie: whose, and its name
+        # By cookie: whose, what the program calls it, and where it is.
+        self._drawn: dict[int, tuple[SharedQueue, int, tuple[Piece, ...]]] = {}
         self._next_shared_cookie = FIRST_COOKIE
         self._xrcds: set[int] = set()
         self._unused_ports = list(range(OWN_PORT + 1, self._ports.table.shape[1]))
@@ -89,7 +90,7 @@ class Sharing(Posting):
         cookie = self._next_shared_cookie
         self._next_shared_cookie += 1
         queue.posted.add(cookie)
-        self._drawn[cookie] = queue, receive.wr_id
+        self._drawn[cookie] = queue, receive.wr_id, receive.pieces
         queue.waiting.append((cookie, receive))
         self._feed_shared(queue)
 
@@ -98,13 +99,13 @@ class Sharing(Posting):
             cookie, receive = queue.waiting.popleft()
             self._provide(queue.port, cookie, receive)
 
-    def _take_receive(self, pair: Pair, cookie: int) -> int:
+    def _take_receive(self, pair: Pair, cookie: int) -> tuple[int, tuple[Piece, ...]]:
         if cookie < FIRST_COOKIE:
             return super()._take_receive(pair, cookie)
-        queue, wr_id = self._drawn.pop(cookie)
+        queue, wr_id, pieces = self._drawn.pop(cookie)
         queue.posted.discard(cookie)
         self._feed_shared(queue)
-        return wr_id
+        return wr_id, pieces
 
     def srq_limit(self, handle: int, limit: int) -> None:
         """Have it be an event that fewer receives than these are left; 0: not any more."""

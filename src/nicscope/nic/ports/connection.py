@@ -19,6 +19,7 @@ from nicscope.nic.ports.calls import (
     give_up_message,
     report_sent,
 )
+from nicscope.nic.ports.datagrams import leave_way
 from nicscope.nic.ports.holding import let_go
 from nicscope.nic.ports.layout import (
     BARRED,
@@ -79,6 +80,9 @@ def break_connection(nics, n, p, state, told, verdict):
             flush_receives(nics, n, p)
         return
     channel = ports.channels[n, port.channel]
+    if port.datagrams == 1:
+        _end_datagrams(nics, n, p)
+        return
     d = peer_of(channel)
     _end_stream(nics, n, d, verdict)
     _give_up_arrivals(nics, n, p, d)
@@ -92,6 +96,30 @@ def break_connection(nics, n, p, state, told, verdict):
     ports.nodes[n].attention = 1
     if verdict != DONE:
         wish_acknowledgement(nics, n, d)
+
+
+@step
+def _end_datagrams(nics, n, p):
+    """Port ``p`` sends and takes no more datagrams; nobody hears of it."""
+    ports = nics.ports
+    endpoint = nics.endpoints[n]
+    for i in range(endpoint.finished, endpoint.written):
+        head = ports.send_heads[n, place_in(i, endpoint.send_ring)]
+        if head.datagram == 1 and head.from_port == p:
+            head.kind = BARRED
+            if i == endpoint.sent:
+                break_off(nics, n, node_of(ports, n, np.int64(head.own)))
+    for i in range(endpoint.completed, endpoint.accepted):
+        slot = place_in(i, endpoint.receive_ring)
+        head = ports.arrival_heads[n, slot]
+        if head.datagram == 1 and head.remote == p:
+            nics.arrivals[n, slot].broken = 1
+            head.remote = head.receive = head.filled = NOBODY
+    flush_receives(nics, n, p)
+    _flush_sends(nics, n, p)
+    ports.channels[n, ports.table[n, p].channel].port = NOBODY
+    ports.table[n, p].channel = NOBODY
+    ports.nodes[n].attention = 1
 
 
 @step
@@ -155,6 +183,7 @@ def _flush_sends(nics, n, p):
     port = ports.table[n, p]
     ring = ports.rules[0].ring
     leave_page(nics, n, p)
+    leave_way(nics, n, p)
     port.busy = 0
     port.reading = 0
     port.taken = port.posted

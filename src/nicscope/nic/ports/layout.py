@@ -241,6 +241,8 @@ PORT = np.dtype(
         ("shared", "i8"),  # 1: it has no connection, and other ports draw its receives
         ("shares", "i8"),  # the port whose receives it draws, or 0, or NAMED
         ("group", "i8"),  # of ports that are NAMED to each other
+        ("datagrams", "i8"),  # 1: it has no peer, and each of its messages names a port
+        ("qkey", "i8"),  # what a datagram must show that comes for it
         ("limit", "i8"),  # its process learns when fewer receives than these are left; 0: it has
         ("immediate", "i8"),  # of the descriptor under way
         ("swap", "i8"),
@@ -249,6 +251,7 @@ PORT = np.dtype(
         ("troubles", "i8"),  # errors that no descriptor tells of
         ("notices", "i8"),  # 1 more than the queue where those are announced, or 0
         ("overrun", "i8"),  # 1: a completion queue was full, and its connection is to end
+        ("stopped", "i8"),  # 1: what is posted to be sent ends as flushed, after an error
         ("by_verbs", "i8"),  # 1: where the rules of queue pairs and of VIs differ, the former hold
         ("unready", "i8"),  # ps that a peer is to wait which finds no receive; 0: it has failed
     ],
@@ -348,9 +351,11 @@ HEAD = np.dtype(
         ("tells", "i8"),  # 1: when it has left, so has all of its request, and its sender is told
         ("verdict", "i8"),  # how its sender has ended their connection, or 0
         ("immediate", "i8"),
+        ("datagram", "i8"),  # 1: its name is a port's, and it has to show that one's key (``swap``)
         ("atomic", "i8"),  # of a FETCH and of its answer: COMPARE_SWAP or FETCH_ADD, or 0
         ("swap", "i8"),  # of an atomic question; of its answer: the word that was there
-        ("remote", "i8"),  # address of what it names at its receiver, by key
+        # Address of what it names at its receiver, by key; of a datagram, there, whose port it is.
+        ("remote", "i8"),
         ("remote_key", "i8"),
         ("unready", "i8"),  # ps until the peer may try again what found no receive, or 0
         # never on the wire: what this end keeps with the packet

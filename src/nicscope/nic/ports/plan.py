@@ -23,6 +23,7 @@ from nicscope.nic.ports.arbitrate import (
 )
 from nicscope.nic.ports.arrivals import TAKEN, last_arrival, takes_receive
 from nicscope.nic.ports.atomics import is_atomic
+from nicscope.nic.ports.datagrams import room_of
 from nicscope.nic.ports.layout import (
     DONE,
     FETCH,
@@ -38,7 +39,7 @@ from nicscope.nic.ports.lookup import further_ways, page_at, until_page_ends
 from nicscope.nic.ports.remote_memory import is_awaited
 from nicscope.nic.ports.scatter import piece_at
 from nicscope.nic.ports.shared_receives import queue_for
-from nicscope.nic.ports.streams import is_of_work, stream_to
+from nicscope.nic.ports.streams import is_of_work, stream_to, taker_of
 from nicscope.nic.ports.transmit import enters_page
 
 STEPS = (
@@ -154,7 +155,7 @@ def _plan_scatter(nics, n, slot):
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
     channel = ports.channels[n, head.name]
-    p = np.int64(channel.port)
+    p = np.int64(taker_of(ports, n, head))
     number = np.int64(channel.receive)
     q = p
     if head.offset == 0 and channel.placed < 0:
@@ -167,8 +168,9 @@ def _plan_scatter(nics, n, slot):
     if receive.status != DONE:
         return
     pieces = ports.work.pieces[n, q, place]
-    payload = min(nics.arrivals[n, slot].payload, receive.length - head.offset)
-    _plan_pieces(nics, n, p, pieces, receive.segments, head.offset, payload)
+    begin = room_of(head) + head.offset
+    payload = min(nics.arrivals[n, slot].payload, receive.length - begin)
+    _plan_pieces(nics, n, p, pieces, receive.segments, begin, payload)
 
 
 @step

@@ -64,6 +64,10 @@ STREAM = np.dtype(
         ("first", "i8"),  # the number before which the peer cannot have sent, if ``begins`` is 1
         ("begins", "i8"),
         ("most_rests", "i8"),  # that may be; negative: any number
+        # Of a way of datagrams:
+        ("channel", "i8"),  # where its messages arrive, or 0
+        ("begun", "i8"),  # messages
+        ("amid", "i8"),  # the port of which a part of a message has left, or 0
         # Last: a record that begins as another does is one of that kind to the compiler.
         *((name, "i8") for name in TRANSPORT.names or ()),
     ],

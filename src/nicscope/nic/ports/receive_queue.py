@@ -13,7 +13,7 @@ from nicscope.nic.ports.calls import break_connection, keep_pages, report_receiv
 from nicscope.nic.ports.layout import BROKEN, CONNECTED, DONE, FLUSHED, RECEIVED, SEND
 from nicscope.nic.ports.notices import urge
 from nicscope.nic.ports.reports import announce
-from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
+from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to, taker_of
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import POSTED_BADLY
 
@@ -82,12 +82,11 @@ def hand_back_receive(nics, n, slot):
     """
     ports = nics.ports
     gone = ports.arrival_heads[n, slot]
-    channel = ports.channels[n, gone.name]
-    p = np.int64(channel.port)
+    p = np.int64(taker_of(ports, n, gone))
     port = ports.table[n, p]
     if gone.receive < port.received:
         return  # it has ended without a message
-    _move_receive(nics, n, p, np.int64(gone.receive), port.receives_taken - 1)
+    move_receive(nics, n, p, np.int64(gone.receive), port.receives_taken - 1)
     port.receives_taken -= 1
     gone.receive = NO_NUMBER
 
@@ -100,10 +99,10 @@ def refuse_receive(nics, n, p, status, is_lost):
     """
     port = nics.ports.table[n, p]
     first = np.int64(port.received)
-    _move_receive(nics, n, p, port.receives_posted - 1, first)
+    move_receive(nics, n, p, port.receives_posted - 1, first)
     port.receives_taken += 1
     report_receive(nics, n, p, first, SEND, status, np.int64(0), np.int64(0), np.int64(0))
-    if port.state != CONNECTED:
+    if port.state != CONNECTED or port.datagrams == 1:
         if is_lost:
             note_trouble(nics, n, p, POSTED_BADLY)
         return
@@ -113,7 +112,7 @@ def refuse_receive(nics, n, p, status, is_lost):
 
 
 @routine
-def _move_receive(nics, n, p, begin, end):
+def move_receive(nics, n, p, begin, end):
     """Have the receive of port ``p`` with number ``begin`` be number ``end``.
 
     Those between have the numbers beside theirs then, and so do the messages that fill them.
@@ -122,12 +121,14 @@ def _move_receive(nics, n, p, begin, end):
     step = 1 if begin < end else -1
     for number in range(begin, end, step):
         _exchange(nics, n, p, number, number + step)
-    channel = ports.channels[n, max(ports.table[n, p].channel, 0)]
-    channel.receive = _number_after(channel.receive, begin, end)
+    for tag in range(ports.channels.shape[1]):
+        channel = ports.channels[n, tag]
+        if channel.port == p and channel.placed >= 0:
+            channel.receive = _number_after(channel.receive, begin, end)
     endpoint = nics.endpoints[n]
     for i in range(endpoint.completed, endpoint.accepted):
         head = ports.arrival_heads[n, place_in(i, endpoint.receive_ring)]
-        if head.receive >= 0 and head.name == ports.table[n, p].channel:
+        if head.receive >= 0 and taker_of(ports, n, head) == p:
             head.receive = _number_after(head.receive, begin, end)
 
 
@@ -186,6 +187,6 @@ def let_receives_go(nics, n, p):
 @step
 def _forget_message(nics, n, p):
     """No message of port ``p`` is half there."""
-    channel = nics.ports.table[n, p].channel
-    if channel >= 0:
-        nics.ports.channels[n, channel].placed = -1
+    for tag in range(nics.ports.channels.shape[1]):
+        if nics.ports.channels[n, tag].port == p:
+            nics.ports.channels[n, tag].placed = -1

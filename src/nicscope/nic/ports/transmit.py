@@ -19,6 +19,7 @@ from nicscope.nic.ports.arbitrate import (
     destination_of,
     index_of,
     kind_of,
+    may_go,
     next_token,
     whose_work,
 )
@@ -37,6 +38,7 @@ from nicscope.nic.ports.calls import (
     translated_frame,
 )
 from nicscope.nic.ports.cutting import cut_short, tell_of_cut
+from nicscope.nic.ports.datagrams import address_datagram, leave_way
 from nicscope.nic.ports.descriptor import NO_PAGE, check_taken, take_request
 from nicscope.nic.ports.handle_lookup import knows_request, looks_up_handles
 from nicscope.nic.ports.holding import NO_KEY, let_go
@@ -59,7 +61,7 @@ from nicscope.nic.ports.lookup import generation_of, key_of, page_at
 from nicscope.nic.ports.outcome import ask_for_descriptor, ask_for_page
 from nicscope.nic.ports.remote_memory import answer_without_data
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
-from nicscope.nic.ports.window import clear, may_send_to, note_left, send_numbered, send_once
+from nicscope.nic.ports.window import clear, note_left, send_numbered, send_once
 
 
 @step
@@ -122,7 +124,7 @@ def serve_port(nics, n, p):
     if stream_to(nics.ports, n, d).dead == 1:
         calls.end_request(nics, n, p, PEER_DEAD)
         return
-    if not may_send_to(nics, n, d):
+    if not may_go(nics, n, p):
         return
     if enters_page(nics, n, p):
         leave_page(nics, n, p)  # or it might occupy the only way of the next one's set
@@ -195,6 +197,7 @@ def end_request(nics, n, p, status):
     if port.busy == 0:
         return  # as above
     leave_page(nics, n, p)
+    leave_way(nics, n, p)
     port.busy = 0
     if status == DONE:
         return
@@ -315,7 +318,9 @@ def _address_to_peer(nics, n, p, head):
     head.atomic = port.atomic
     head.remote = port.offset + port.done
     head.remote_key = port.name
-    if port.operation == FETCH:
+    if port.datagrams == 1:
+        address_datagram(nics, n, p, head)
+    elif port.operation == FETCH:
         begin_reading(nics, n, p)
 
 

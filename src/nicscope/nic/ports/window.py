@@ -114,6 +114,7 @@ def clear(packet, head):
     head.verdict = 0
     head.unready = 0
     head.atomic = 0
+    head.datagram = 0
 
 
 @step

@@ -8,6 +8,7 @@ from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports.atomics import WORD_BYTES
 from nicscope.nic.ports.calls import break_connection, report_sent
 from nicscope.nic.ports.cutting import cut_short
+from nicscope.nic.ports.datagrams import names_way, number_datagram
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
     BIND,
@@ -43,7 +44,7 @@ def check_work(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     port.total = 0
-    if port.state != CONNECTED:
+    if port.state != CONNECTED or port.stopped == 1:
         return np.int64(FLUSHED)
     if not may_be_read(nics, n, p, port.slot):
         # At any level: what is posted cannot be known any more.
@@ -52,6 +53,8 @@ def check_work(nics, n, p):
         return np.int64(PROTECTION)
     if port.operation in (BIND, UNBIND):
         return _do_here(nics, n, p)
+    if port.datagrams == 1 and not names_way(nics, n, port):
+        return np.int64(BAD_DESCRIPTOR)
     segments = ports.current[n, p]
     stream = _stream_of(nics, n, port)
     if not _is_sensible(port, segments):
@@ -78,7 +81,7 @@ def check_work(nics, n, p):
     if stream.dead == 1:
         return np.int64(PEER_DEAD)
     channel.sent += 1
-    port.message = channel.sent
+    port.message = number_datagram(nics, n, port) if port.datagrams == 1 else channel.sent
     ports.pending[n, p, port.slot].length = port.total
     return np.int64(DONE)
 
@@ -120,6 +123,11 @@ def end_work(nics, n, p, status):
     if status == NO_RIGHTS:
         status = np.int64(PROTECTION)  # the page has gone, though its region has not
     is_refused = status not in (FLUSHED, CLOSED, PEER_DEAD)
+    if is_refused and port.by_verbs == 1:
+        port.stopped = 1
+    if port.datagrams == 1:
+        report_sent(nics, n, p, slot, status)  # of a message of which a part has left none is made
+        return
     if is_refused and is_reliable(ports, _stream_of(nics, n, port)):
         pending = ports.pending[n, p, slot]
         pending.status = status
@@ -134,4 +142,6 @@ def end_work(nics, n, p, status):
 @step
 def _stream_of(nics, n, port):
     """The stream of the connection of ``port``, which has one."""
+    if port.datagrams == 1:
+        return stream_to(nics.ports, n, port.offset)
     return stream_to(nics.ports, n, peer_of(nics.ports.channels[n, port.channel]))

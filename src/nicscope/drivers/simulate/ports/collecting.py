@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Columns of what is written down of each.
-PORT, SIDE, COOKIE, STATUS, OPERATION, LENGTH, WORD, BESIDE, NODE = range(9)
+PORT, SIDE, COOKIE, STATUS, OPERATION, LENGTH, WORD, BESIDE, OFFSET = range(9)
 COLUMNS = 9
 AT_ONCE = 64
 
@@ -77,7 +77,7 @@ def _write_down(state, report, row):
     state.rows[row, LENGTH] = report.length
     state.rows[row, WORD] = report.name
     state.rows[row, BESIDE] = report.buffers
-    state.rows[row, NODE] = report.node
+    state.rows[row, OFFSET] = report.offset
 
 
 @kernel

@@ -41,7 +41,7 @@ def connect(ports: Ports, node: int, other: int) -> tuple[int, int]:
     """
     if not ports.rules[0]["by_connection"]:
         return 0, 0
-    return _pair(ports, node, other)
+    return new_streams(ports, node, other)
 
 
 def connect_ports(
@@ -58,7 +58,7 @@ def connect_ports(
     for node, port in (one, other):
         if ports.table[node, port]["channel"] != NOBODY:
             raise SimulationError(f"port {port} of node {node} has a connection; end that first")
-    streams = _pair(ports, one[0], other[0])
+    streams = new_streams(ports, one[0], other[0])
     for (node, port), (peer, peer_port), known_as in zip(
         (one, other), (other, one), streams, strict=True
     ):
@@ -95,7 +95,7 @@ def half_made(ports: Ports, node: int, other: int, level: int) -> tuple[int, int
 
     Errors: ``SimulationError`` if a node has no stream left.
     """
-    here, there = _pair(ports, node, other)
+    here, there = new_streams(ports, node, other)
     deaf = stream_at(ports, other, there)
     deaf["dead"], deaf["level"] = 1, level
     return here, there
@@ -128,7 +128,11 @@ def end_connection(machine: Any, n: int, p: int) -> None:
     keep_time(machine, n)
 
 
-def _pair(ports: Ports, node: int, other: int) -> tuple[int, int]:
+def new_streams(ports: Ports, node: int, other: int) -> tuple[int, int]:
+    """Give two nodes, or one with itself, a stream of its own; what each of them knows it by.
+
+    Errors: ``SimulationError`` if a node has none left.
+    """
     here, there = _unused(ports, node, 1)[0], _unused(ports, other, 1 + (node == other))[-1]
     for n, peer, m, known_as in ((node, here, other, there), (other, there, node, here)):
         pool = ports.pool[0]

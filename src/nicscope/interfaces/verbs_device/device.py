@@ -71,6 +71,7 @@ class Device(Connecting):
     @property
     def now_ps(self) -> int:
         """Virtual time, as exact as it is."""
+        self._settle()
         return self._driven.now
 
     def records(self) -> NDArray[Any]:

@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "traces": GROUND,
     "layout": set(),
     "interfaces": DRIVING | {"drivers", "layout"},
+    "verbs": {"interfaces"},
     "apps": {"errors", "interfaces"},
     "studies": DRIVING | {"drivers", "traces", "interfaces", "apps"},
     "reports": GROUND | {"config", "traces", "studies", "layout"},

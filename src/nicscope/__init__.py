@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from nicscope.library.size import entries_for, size
     from nicscope.library.sweep import sweep
     from nicscope.library.traces import open_trace
+    from nicscope.library.verbs import run_verbs
+    from nicscope.library.verbs_measures import verbs_bandwidth, verbs_latency
     from nicscope.reports.result import Report
     from nicscope.traces.reader import Trace
 
@@ -103,9 +105,12 @@ __all__ = [
     "reproduce",
     "run_app",
     "run_collective",
+    "run_verbs",
     "simulate",
     "size",
     "sweep",
+    "verbs_bandwidth",
+    "verbs_latency",
 ]
 
 # Where what is public lies; the imports above say the same to editors and type checkers.
@@ -129,6 +134,8 @@ _HOMES = {
     "nicscope.library.size": ("entries_for", "size"),
     "nicscope.library.applications": ("record_sockets", "run_app"),
     "nicscope.library.collectives": ("run_collective",),
+    "nicscope.library.verbs": ("run_verbs",),
+    "nicscope.library.verbs_measures": ("verbs_bandwidth", "verbs_latency"),
     "nicscope.drivers.simulate.ports.build": ("Faults",),
     "nicscope.interfaces.setting_up": ("Cluster",),
     "nicscope.reports.result": ("Report",),

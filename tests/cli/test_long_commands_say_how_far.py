@@ -29,6 +29,8 @@ LONG = {
     "apps collective": ["barrier", "--nodes", "2"],
     "apps run": ["fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
     "apps record-sockets": [],
+    "verbs bw": ["--size", "64", "--iters", "4"],
+    "verbs lat": ["--size", "64", "--iters", "4"],
     "trace info": ["{}"],
     "trace convert": ["{}", "{o}.csv"],
     "trace make": ["{o}.csv", "--requests", "9"],
@@ -50,6 +52,7 @@ OTHERS = {
     "platforms show": "reads the catalog",
     "explore": "its page shows how far it is",
     "coverage": "reads the names of tests",
+    "verbs run": "where its program ends nobody knows; it says that it runs",
     "record": "its error stream is the recorded program's; it counts on a terminal",
 }
 # All traces through all designs; a fit of a minute; what the first runs ask of the compiler; users

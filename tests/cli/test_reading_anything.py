@@ -67,6 +67,23 @@ COMMANDS = {
     "rcache": ("trace", ["rcache", "FILE", "--json"]),
     "descriptors": ("trace", ["descriptors", "FILE", "--json"]),
     "descriptors --nic": ("nic", ["descriptors", "TRACE", "--nic", "FILE", "--json"]),
+    "verbs run --design": ("design", ["verbs", "run", "--design", "FILE", "--json", "VERBS"]),
+    "verbs bw --design": (
+        "design",
+        ["verbs", "bw", "--size", "64", "--iters", "4", "--design", "FILE", "--json"],
+    ),
+    "verbs bw --platform": (
+        "platform",
+        ["verbs", "bw", "--size", "64", "--iters", "4", "--platform", "FILE", "--json"],
+    ),
+    "verbs lat --design": (
+        "design",
+        ["verbs", "lat", "--size", "64", "--iters", "4", "--design", "FILE", "--json"],
+    ),
+    "verbs lat --platform": (
+        "platform",
+        ["verbs", "lat", "--size", "64", "--iters", "4", "--platform", "FILE", "--json"],
+    ),
     "rcache --costs": ("costs", ["rcache", "TRACE", "--costs", "FILE", "--json"]),
     "register": ("sizes", ["register", "--regions", "FILE", "--json"]),
     "register --costs": ("costs", ["register", "1GiB", "--costs", "FILE", "--json"]),
@@ -149,6 +166,9 @@ def run(name, given, folder):
     counters.write_bytes(COUNTERS)
     words = {"FILE": str(given), "TRACE": str(trace), "OUT/": f"{out}/"}
     words["COUNTERS"] = str(counters)
+    verbs = folder / "verbs.py"
+    verbs.write_text("from pyverbs.device import get_device_list\n\nget_device_list()\n")
+    words["VERBS"] = str(verbs)
     arguments = []
     for argument in COMMANDS[name][1]:
         told = argument

@@ -40,6 +40,7 @@ from nicscope.nic.delivery import (
 )
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.arrivals import judge_header, note_header
+from nicscope.nic.ports.atomics import put_result
 from nicscope.nic.ports.confirming import confirms_on_nic
 from nicscope.nic.ports.layout import (
     BARRED,
@@ -309,11 +310,13 @@ class Bare:
 
     def _fetch(self, n: int) -> None:
         endpoint, store = self.nics.endpoints[n], self.nics.store
-        packet = self.nics.sends[n, endpoint["taken"] % endpoint["send_ring"]]
+        place = int(endpoint["taken"] % endpoint["send_ring"])
+        packet = self.nics.sends[n, place]
         count = int(take_message(endpoint, self.nics.sends[n]))
         if count:
             target = store.send_buffers[n, packet["buffer"]]
             copy_bytes(target, 0, store.host[n], int(packet["address"]), count)
+            put_result(self.nics, n, place)
 
     def _send(self, n: int) -> bool:
         """A header, or a whole payload, goes over the network if its receiver has asked for it."""

@@ -36,11 +36,10 @@ class Flows:
         return max(node.costs["link_per_byte"], self.share(node), self.share(receiver))
 
     def share(self, node):
-        flows = sum(
-            other.tx is not None
-            and other.tx.phase == "flow"
-            and node.number in (other.number, other.tx.half.message.destination)
+        flows = sum(  # what a node sends to itself is read and written there
+            (node.number == other.number) + (node.number == other.tx.half.message.destination)
             for other in self.nodes
+            if other.tx is not None and other.tx.phase == "flow"
         )
         memory = node.costs["nic_memory_per_byte"]
         if node.pci is not None:

@@ -30,9 +30,12 @@ class Hosts(Simulation):
 
     def __init__(self, world):
         network, delivery = world.network, world.delivery
+        # What a node sends to itself holds the link by which others' packets come to it.
+        ways = {(n, n): (network.nodes + n,) for n in range(network.nodes)}
         super().__init__(
-            [world.costs] * network.nodes, delivery, network.paths, network.hops, network.links, []
-        )
+            [world.costs] * network.nodes, delivery, network.paths | ways,
+            network.hops | dict.fromkeys(ways, 0), network.links, [],
+        )  # fmt: skip
         self.world = world
         self.nodes = [Host(number, dict(world.costs), [], []) for number in range(network.nodes)]
         for node in self.nodes:

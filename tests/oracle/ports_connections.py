@@ -27,9 +27,11 @@ class Streams:
         """Of each connection; a node numbers its connections behind the nodes."""
         found, made = [], [0] * self.nodes
         for nodes in self.connections:
-            found.append([End(node, self.nodes + made[node]) for node in nodes])
-            for node in nodes:
+            ends = []
+            for node in nodes:  # both are of one node where that sends to itself
+                ends.append(End(node, self.nodes + made[node]))
                 made[node] += 1
+            found.append(ends)
         return found
 
     def most(self):
@@ -44,18 +46,23 @@ class Streams:
             found |= {here: there, there: here}
         return found
 
-    def peer_of(self, node, other, connection):
-        """What ``node`` knows the stream by that something of it and ``other`` goes by."""
-        if connection is None:
-            return other
-        return next(end.peer for end in self.ends()[connection] if end.node == node)
+    def peer_of(self, other, connection, end):
+        """What a node knows the stream by that something of it and ``other`` goes by.
+
+        ``end``: which of the connection's it is at.
+        """
+        return other if connection is None else self.ends()[connection][end].peer
 
 
 @st.composite
 def connected(draw, hosts, channels, imports):
-    """A connection for each channel, and one for all that two ports ask of each other."""
+    """A connection for each channel, and one for all that two ports ask of each other.
+
+    Its first end is that of the process with the higher number.
+    """
     many = len(hosts)
-    pairs = [(me, peer) for me in range(many) for peer in range(me) if hosts[me] != hosts[peer]]
+    pairs = sorted({(one.process, one.tag % many) for one in channels})
+    pairs = [(me, peer) for me, peer in pairs if me > peer]
     uses = draw(st.permutations([(kind, pair) for kind in ("tags", "ports") for pair in pairs]))
     of = {}
     for place, (kind, (me, peer)) in enumerate(uses):

@@ -17,7 +17,7 @@ class Mortal(Faulty):
 
     def is_cut_off(self, sender, receiver):
         """Whether one of the two is dead, or a link between them."""
-        path = self.paths[sender.number, receiver.number]
+        path = self.paths[sender.number, receiver.number] if sender is not receiver else ()
         dead_links = [
             link for link in path if self.now >= self.world.link_deaths.get(link, self.now + 1)
         ]

@@ -11,9 +11,11 @@ OPERATIONS, STORES = (SEND, SEND, WRITE, WRITE, FETCH), (SEND, WRITE, WRITE, WRI
 
 
 @st.composite
-def plans(draw, me, hosts, ring, places, closes, tight, swaps):
+def plans(draw, me, hosts, ring, places, closes, tight, swaps, loops):
     """Buffers; posts with pauses; then every post's end, and what has come."""
-    peers = [peer for peer in range(len(hosts)) if hosts[peer] != hosts[me]]
+    peers = [
+        peer for peer in range(len(hosts)) if hosts[peer] != hosts[me] or (loops and peer != me)
+    ]
     steps = [("register", EXPORTED * PAGE, draw(st.sampled_from((SHARED, SHARED, 1))) * PAGE)]
     provided = draw(st.permutations(range(places)))[: draw(st.sampled_from((0, 2, 6)))]
     for place in provided:

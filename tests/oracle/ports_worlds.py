@@ -125,8 +125,9 @@ class World:
 
     def peer_of(self, one):
         """What the node of a channel or an import knows its stream by."""
-        node = self.programs[one.process].node
-        return self.streams.peer_of(node, one.node, one.connection)
+        many = len(self.programs)
+        peer = one.export if isinstance(one, Import) else one.tag % many
+        return self.streams.peer_of(one.node, one.connection, int(one.process < peer))
 
 
 def content(process, written=PAGES):
@@ -241,10 +242,11 @@ def worlds(
     by_connection=False,
     swaps=False,
     by_message=False,
+    loops=False,
 ):
     network = crossbar(draw(st.sampled_from((2, 4, 4) if tight else (2, 2, 3, 3, 4))))
     hosts = list(range(network.nodes))
-    hosts += draw(st.lists(st.integers(0, network.nodes - 1), max_size=2))
+    hosts += draw(st.lists(st.integers(0, network.nodes - 1), min_size=loops, max_size=2))
     hosts.sort()
     channels, imports = [], []
     unit = draw(st.sampled_from((PAGE, PAGE, 100, 300)))
@@ -253,7 +255,7 @@ def worlds(
     exports = [Export(me, me, begin, 3 * PAGE) for me, begin in enumerate(begins)]
     for me in range(many):
         for peer in range(many):
-            if hosts[me] != hosts[peer]:
+            if hosts[me] != hosts[peer] or (loops and me != peer):
                 channels.append(Channel(me, me * many + peer, hosts[peer], peer * many + me, unit))
                 one = exports[peer]
                 imports.append(
@@ -266,7 +268,7 @@ def worlds(
     design = draw(st.sampled_from(designs))
     places = PLACES + 2 * (design == "vmmc-static")  # there also buffers that are not mapped
     programs = [
-        Program(host, draw(plans(me, hosts, ring, places, closes, tight, swaps)))
+        Program(host, draw(plans(me, hosts, ring, places, closes, tight, swaps, loops)))
         for me, host in enumerate(hosts)
     ]
     if deaths:

@@ -44,7 +44,10 @@ PROGRAM = """
 """
 SENDER = "import socket; a, b = socket.socketpair(); a.send(b'x' * 10); b.recv(10)"
 # Paths that are read, by command and parameter; every other path that a command takes is written.
-READ = {("trace info", "file"), ("trace convert", "source"), ("coverage", "tests")}
+READ = {
+    *(("trace info", "file"), ("trace convert", "source"), ("coverage", "tests")),
+    ("verbs run", "program"),
+}
 
 
 class Case(NamedTuple):
@@ -72,6 +75,12 @@ class Case(NamedTuple):
 
 
 OUT = object()
+VERBS_PROGRAM = """
+    from pyverbs.device import Context, get_device_list
+
+    with Context(name=get_device_list()[0].name.decode()) as context:
+        print(context.query_port(1).max_mtu)
+    """
 
 
 def a_trace(inputs: Path) -> Path:
@@ -99,6 +108,12 @@ def a_count(inputs: Path) -> Path:
 def a_program(inputs: Path) -> Path:
     path = inputs / "program.py"
     path.write_text(dedent(PROGRAM))
+    return path
+
+
+def a_verbs_program(inputs: Path) -> Path:
+    path = inputs / "verbs_program.py"
+    path.write_text(dedent(VERBS_PROGRAM))
     return path
 
 
@@ -165,6 +180,8 @@ FOLDERS = [
         ("explain", "--mr", "24GiB"),
         ("plan", "--pool", "1GiB"),
         ("register", "1GiB"),
+        ("verbs bw", "--size", "64", "--iters", "4"),
+        ("verbs lat", "--size", "64", "--iters", "4"),
         ("connections", "--qps", "2", "--threads", "2", "--outstanding", "2"),
         ("descriptors", a_trace),
         ("flow", "--count", "1", "--payload", "64"),
@@ -178,6 +195,8 @@ FOLDERS = [
         ("demo",),
     )
 ]
+# Whose options come before the program, which may have some of its own.
+FOLDERS.append(Case("verbs run", "out", "results", ("--out", OUT, a_verbs_program)))
 # Whose files are in a folder of their own, or a new one.
 NEW_FOLDERS = [Case("trace split", "folder", "parts", (a_trace, OUT))]
 CASES = FILES + FOLDERS + NEW_FOLDERS

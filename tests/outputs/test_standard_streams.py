@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from commands import a_count, a_trace, commands
+from commands import a_count, a_trace, a_verbs_program, commands
 
 import nicscope
 from nicscope.cli.streams import LOOKALIKE, lookalike
@@ -38,6 +38,9 @@ PRINTING = {
     "curve": ["curve", a_trace, "--entries", "4..16"],
     "odp": ["odp", a_trace, "--prefetch", "async"],
     "path": ["path", a_trace, "--iommu", "off,strict"],
+    "verbs run": ["verbs", "run", a_verbs_program],
+    "verbs bw": ["verbs", "bw", "--size", "64", "--iters", "4"],
+    "verbs lat": ["verbs", "lat", "--size", "64", "--iters", "4"],
     "rcache": ["rcache", a_trace, "--entries", "4..16"],
     "calibrate-host": ["calibrate-host", "--help"],  # itself it finds other numbers each time
     "fit": ["fit", a_count, "--trace", a_trace],

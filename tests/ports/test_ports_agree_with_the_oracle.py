@@ -373,6 +373,14 @@ def test_so_it_is_where_connections_have_streams_of_their_own(data):
     compare(data.draw(worlds(by_connection=True, **how)))
 
 
+@settings(max_examples=250 if LONG else 10)
+@given(data=st.data())
+def test_so_it_is_where_a_node_sends_to_itself(data):
+    trouble = st.sampled_from(({}, {"tight": True}, {"closes": True}, {"deaths": True}, LOSSY))
+    how = data.draw(trouble, label="trouble")
+    compare(data.draw(worlds(by_connection=True, loops=True, **how)))
+
+
 @settings(max_examples=600 if LONG else 30)
 @given(data=st.data())
 def test_so_it_is_where_messages_wait_for_their_last_packets(data):

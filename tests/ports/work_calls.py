@@ -45,6 +45,7 @@ class WorkCalls(Process):
         offset: int = 0,
         immediate: int | None = None,
         fenced: bool = False,
+        swap: int = 0,
         port: int | None = None,
     ) -> Asked:
         """``post_gather``, to be put before a call that answers."""
@@ -55,8 +56,8 @@ class WorkCalls(Process):
         request, many = self._next_request, len(pieces)
         what = self._driven.request(POST, which, many, name, 0, offset, request, own)
         self._next_request += 1
-        word = (immediate or 0).to_bytes(WORD, "little", signed=True)
-        return Asked(request, what, word, pieces or _NOTHING)
+        words = [each.to_bytes(WORD, "little", signed=True) for each in (immediate or 0, 0, swap)]
+        return Asked(request, what, b"".join(words), pieces or _NOTHING)
 
     def posting_receive(
         self,
@@ -91,13 +92,15 @@ class WorkCalls(Process):
         offset: int = 0,
         immediate: int | None = None,
         fenced: bool = False,
+        swap: int = 0,
         port: int | None = None,
     ) -> Generator[bytes, Record, int]:
         """Post a descriptor; its number, by which ``ended`` will report it.
 
         ``pieces``: address, length and key of registered memory, which are sent as one message;
         ``name`` and ``offset``: the peer's memory that a remote operation is about; ``fenced``: it
-        waits until what was fetched before has come.
+        waits until what was fetched before has come.  Of an atomic operation ``immediate`` is what
+        to compare with or to add, ``swap`` what to swap.
         """
         asked = self.posting_gather(
             operation,
@@ -106,6 +109,7 @@ class WorkCalls(Process):
             offset=offset,
             immediate=immediate,
             fenced=fenced,
+            swap=swap,
             port=port,
         )
         return (yield from self._posted(asked, port))

@@ -122,6 +122,9 @@ def commands(folder: Path) -> list[list[str]]:
         ["curve", trace, "--by", "process"],
         ["curve", trace, "--sample", "0.9"],
         ["rcache", trace, "--entries", "1..4"],
+        ["verbs", "run", _tests_of_verbs(folder / "tests_of_verbs.py")],
+        ["verbs", "bw", "--size", "64", "--iters", "8"],
+        ["verbs", "lat", "--size", "64", "--iters", "4", "--design", "utlb"],
         ["calibrate-host", "--memory", "4MiB", "--seconds", "0.1"],
         ["fit", _counters(folder / "counters.json"), "--trace", trace],
         ["explain", "--mr", "24GiB"],
@@ -166,6 +169,17 @@ def commands(folder: Path) -> list[list[str]]:
         ["reproduce", "utlb/table6", "unet_mm/table1", "trapeze/netperf"],
         ["coverage", "--tests", str(_tests(folder / "tests"))],
     ]
+
+
+def _tests_of_verbs(path: Path) -> str:
+    """A program of tests that come to all that tests come to."""
+    path.write_text(
+        "import unittest\n\nclass Its(unittest.TestCase):\n"
+        "    def test_passes(self): pass\n"
+        "    def test_skips(self): self.skipTest('there is no card')\n"
+        "    def test_fails(self): self.fail('it is another device')\n\nunittest.main()\n"
+    )
+    return str(path)
 
 
 def _counters(path: Path) -> str:

@@ -38,6 +38,7 @@ from nicscope.cli import (
     size,
     sweep,
     trace,
+    verbs,
 )
 from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
 from nicscope.cli.streams import standard_streams
@@ -95,6 +96,7 @@ app.add_typer(catalog.designs, name="designs")
 app.add_typer(catalog.platforms, name="platforms")
 app.add_typer(trace.app)
 app.add_typer(apps.app)
+app.add_typer(verbs.app)
 app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
 app.command(epilog=curve.EXAMPLES)(curve.curve)

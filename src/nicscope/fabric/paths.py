@@ -4,7 +4,8 @@ A sender has at most one packet on the network, so a link's queue is a chain thr
 Source: Trapeze, 3.5.  A path is made when its two nodes first talk: a sender that finds none wants
 it, and the driver makes it before the packet goes on; a route that is found later is one more path.
 Where packets may come to a node over different links, a path ends with its NIC, which takes one at
-a time, as if that were a link.
+a time, as if that were a link.  What a node sends to itself crosses no switch: it holds only the
+way into its NIC, so that it takes its turn with what others send there.
 """
 
 from __future__ import annotations
@@ -100,17 +101,33 @@ def make_path(paths: Paths, topology: Topology, sender: int, destination: int) -
     """Make the path between two nodes, unless that has been done; one that is none has no link."""
     pair = (sender, destination)
     if paths.path_of[pair] == 0:
+        if sender == destination:
+            paths.path_of[pair] = _add_loop(paths, topology, sender)
+            return
         links = topology.paths.get(pair, ())
         paths.path_of[pair] = add_path(paths, links, topology.hops.get(pair, -1), destination)
 
 
+def _add_loop(paths: Paths, topology: Topology, node: int) -> int:
+    """Make the path from a NIC back into itself; its number."""
+    if paths.summary[0]["port"] > 0:
+        return _add(paths, (int(paths.summary[0]["port"]) + node,), 0)
+    others = (each for each in range(topology.nodes) if each != node)
+    ways_in = (topology.paths.get((other, node), ()) for other in others)
+    return _add(paths, next((links[-1:] for links in ways_in if links), ()), 0)
+
+
 def add_path(paths: Paths, links: Links, hops: int, destination: int) -> int:
     """Make a path over ``links`` and ``hops`` switches that packets may take; its number."""
-    made, routes = paths.summary["made"], paths.routes
-    number = int(made[0])
     port = int(paths.summary[0]["port"])
     if links and port > 0:
         links = (*links, port + destination)
+    return _add(paths, links, hops)
+
+
+def _add(paths: Paths, links: Links, hops: int) -> int:
+    made, routes = paths.summary["made"], paths.routes
+    number = int(made[0])
     end = int(routes.first[number]) + len(links)
     _make_room(routes, number + 1, end)
     routes.hops[number] = hops

@@ -63,6 +63,11 @@ def deregister_pages(machine, n, p, address, length):
     """Unpin what a static table has pinned there, unless something needs it."""
 
 
+@HOST.function
+def drop_page(machine, n, space, page):
+    """Have no NIC know a page of ``space`` any more: 1, or 0 while something needs it."""
+
+
 @HOST.question
 def close_port(machine, n, p):
     """Whether nothing uses port ``p`` any more, which is to close; if so it has closed."""

@@ -29,7 +29,7 @@ from nicscope.nic.ports.layout import (
     WRITE,
 )
 from nicscope.nic.ports.pools import NO_ENTRY
-from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.streams import stream_to, taker_of
 from nicscope.nic.translate.asking import page_of_key
 from nicscope.nic.translate.codes import INTERRUPT, UNET_MM, UTLB
 from nicscope.nic.translate.deeds import unpin_page
@@ -141,7 +141,7 @@ def _owner_of(machine, n, head):
     if whose != OWN_PORT:
         return whose
     if head.kind == SEND and 0 <= head.name < ports.channels.shape[1]:
-        return ports.channels[n, head.name].port
+        return np.int64(taker_of(ports, n, head))
     if head.kind == WRITE and 0 <= head.name < ports.shared.exports.shape[1]:
         return ports.shared.exports[n, head.name].port
     return np.int64(NOBODY)

@@ -89,6 +89,18 @@ INTERFACES: dict[str, Interface] = {
         (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS),
         library=True,
     ),
+    # Memory is registered, and what pins at a miss is paging on demand.
+    "verbs": Interface(
+        (Way.PCI,),
+        (
+            Scheme.STATIC,
+            Scheme.UTLB,
+            Scheme.UTLB_SHARED,
+            Scheme.UTLB_PROCESS,
+            Scheme.INTERRUPT,
+            Scheme.UNET_MM,
+        ),
+    ),
 }
 
 

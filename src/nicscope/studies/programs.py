@@ -150,7 +150,7 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
     """
     from nicscope.interfaces.run_report import on_run, report_of
 
-    _check_source(path)
+    check_source(path)
     runs: list[RunReport] = []
     logs: list[RunLog] = []
 
@@ -167,7 +167,7 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
     def left() -> int:
         return max(records - sum(len(log.records) for log in logs), 0)
 
-    with on_run(note, left), _beside(path), _awaits_minded(path), _failures_told(path):
+    with on_run(note, left), beside(path), _awaits_minded(path), failures_told(path):
         names = runpy.run_path(str(path), run_name=path.stem)
         _start(path, names, bool(runs))
     if not runs:
@@ -181,7 +181,7 @@ def _mark_of(source: Source) -> Any:
     return getattr(run, "tally", run)  # a tuple of arrays cannot be referred to weakly
 
 
-def _check_source(path: Path) -> None:
+def check_source(path: Path) -> None:
     """Errors: ``SimulationError`` if the file cannot be read or could be no program.
 
     What is wrong with its syntax is told when it runs, as what it raises is.
@@ -231,7 +231,7 @@ def _check_entry(path: Path, entry: Any) -> None:
 
 
 @contextlib.contextmanager
-def _failures_told(path: Path) -> Iterator[None]:
+def failures_told(path: Path) -> Iterator[None]:
     """What the program raises, as its author should see it."""
     try:
         yield
@@ -285,7 +285,7 @@ def _awaits_minded(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _beside(path: Path) -> Iterator[None]:
+def beside(path: Path) -> Iterator[None]:
     """The program may import what lies beside it."""
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)

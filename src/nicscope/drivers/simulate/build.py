@@ -142,6 +142,7 @@ def new_machine(
     machine.chained["main"] = np.arange(len(hosts))
     machine.ports.rules["registers"] = (machine.bus.rules["way"] == EDT).any()
     machine.ports.rules["tells"] = (machine.bus.rules["way"] != NO_WAY).any()
+    machine.ports.rules["exchanges"] = (machine.bus.rules["way"] == NO_WAY).all()
     machine.ports.rules["rooms"] = machine.bus.rooms.size > 0
     machine.ports.rules["fetches"] = np.isin(machine.bus.rules["way"], FETCHING).any()
     machine.ports.rules["maps"] &= topology.leads is not None

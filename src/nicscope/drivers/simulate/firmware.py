@@ -63,6 +63,7 @@ from nicscope.nic.delivery import (
     place_in,
     settle,
 )
+from nicscope.nic.ports.atomics import put_result
 from nicscope.nic.ports.calls import (
     aim_at_run,
     complete_arrival,
@@ -374,4 +375,6 @@ def _send(machine, n, now):
     fetching = endpoint.sent == machine.nodes[n].fetching
     if has_bytes(machine.store) and fetching and not crosses_bus(machine, n):
         fetch(machine.store, n, packet, endpoint.sunk)
+        if has_ports(machine.ports):
+            put_result(machine, n, place_in(endpoint.sent, endpoint.send_ring))
     begin_link(machine, n, now, 0, count)

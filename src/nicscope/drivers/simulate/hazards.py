@@ -15,6 +15,8 @@ def is_cut_off(machine, s, d, now):
     deaths = machine.ports.deaths
     if is_dead(deaths.nodes, s, now) or is_dead(deaths.nodes, d, now):
         return True
+    if s == d:
+        return False  # it goes over no link
     for place in range(path_length(machine.paths, s)):  # that the packet is on
         if is_dead(deaths.links, link_of(machine.paths, s, place), now):
             return True

@@ -35,6 +35,7 @@ from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import place_in, settle
+from nicscope.nic.ports.atomics import put_result
 
 
 @step
@@ -95,11 +96,7 @@ def end_pci(machine, n, now):
     if has_ports(machine.ports):
         check_transfer(machine, n)
     if node.pci == PCI_READS:
-        packet = machine.sends[n, place_in(node.fetching, endpoint.send_ring)]
-        number = packet.number
-        if has_bytes(machine.store) and not crosses_bus(machine, n):
-            fetch(machine.store, n, packet, flow.total)
-        node.fetching = -1
+        number = _end_fetch(machine, n, flow.total)
         log_transfer(machine, HOST_TX, n, n, number, 0, flow.begun, now, flow.total)
     else:
         endpoint.draining = 0
@@ -113,6 +110,20 @@ def end_pci(machine, n, now):
         settle(endpoint, machine.arrivals[n], False)
     node.pci = PCI_IDLE
     _leave_engine(machine, n, now)
+
+
+@step
+def _end_fetch(machine, n, count):
+    """The bytes of the packet that leaves next are on the NIC; its number."""
+    node = machine.nodes[n]
+    place = place_in(node.fetching, machine.endpoints[n].send_ring)
+    packet = machine.sends[n, place]
+    if has_bytes(machine.store) and not crosses_bus(machine, n):
+        fetch(machine.store, n, packet, count)
+        if has_ports(machine.ports):
+            put_result(machine, n, place)
+    node.fetching = -1
+    return packet.number
 
 
 @step

@@ -40,20 +40,24 @@ OF_HOSTS = ("held", "in_trap", "undemanded", "traps", "demands", "spinner", "spu
 # how it ended; and what VMMC's looks for routes with.
 _IN_HEADS = (
     "verdict", "immediate", "remote", "remote_key", "receive", "runs", "run", "said", "back",
+    "atomic", "swap", "datagram",
 )  # fmt: skip
 OF_WORK_QUEUES = {
-    "requests": ("immediate",),
+    "requests": ("immediate", "swap", "atomic"),
     "segments": ("key",),
     "table": (
         "takes", "state", "level", "domain", "rights", "longest", "channel", "send_queue",
         "receive_queue", "receives_posted", "receives_taken", "immediate", "reading", "troubles",
-        "notices", "overrun",
+        "notices", "overrun", "swap", "atomic", "shared", "shares", "group", "limit",
+        "datagrams", "qkey",
     ),
     "channels": ("stream", "receive", "said"),
     "send_heads": _IN_HEADS,
     "arrival_heads": _IN_HEADS,
     "pools.heads": _IN_HEADS,
-    "pools.streams": ("laid", "level", "port", "verdict", "heard", "back"),
+    "pools.streams": (
+        "laid", "level", "port", "verdict", "heard", "back", "channel", "begun", "amid",
+    ),
     "nodes": ("searching", "search_until", "search_asked", "search_there", "search_back"),
 }  # fmt: skip
 # What an array of ``Ports`` or ``Store`` is part of.

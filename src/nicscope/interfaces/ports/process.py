@@ -10,7 +10,6 @@ from nicscope.drivers.simulate.driven import ADDRESS, OWN, PACKET, PEER, TIME
 from nicscope.drivers.simulate.machine import CHAIN, COMPUTE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
-    FLAG_BITS,
     POLL,
     SIGNAL,
 )
@@ -368,7 +367,7 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         _, _, _, _, node, _, length, name, status, own, offset = record
         many = own >> KIND_BITS
         content, buffers = None, ()
-        operation = own & ((1 << FLAG_BITS) - 1)
+        operation = own & ((1 << KIND_BITS) - 1)
         if many:
             row = self._ports.filled[self._driven.number]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())

@@ -50,6 +50,7 @@ ERRORS = {
     ended_as.NO_RECEIVE: Status.VIP_STATUS_TRANSPORT_ERROR,
     ended_as.REMOTE_PROTECTION: Status.VIP_STATUS_RDMA_PROT_ERROR,
     ended_as.REMOTE_FAILED: Status.VIP_STATUS_REMOTE_DESC_ERROR,
+    ended_as.REMOTE_INVALID: Status.VIP_STATUS_REMOTE_DESC_ERROR,
     ended_as.BAD_DESCRIPTOR: Status.VIP_STATUS_FORMAT_ERROR,
 }
 # What a report of a run calls each end of a descriptor.

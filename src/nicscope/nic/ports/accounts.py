@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from nicscope.kernel.decorators import step
 from nicscope.nic.ports.layout import FETCH, NOBODY, OWN_PORT, REPLY, SEND, WRITE
-from nicscope.nic.ports.streams import is_of_work, stream_to
+from nicscope.nic.ports.streams import is_of_work, stream_to, taker_of
 
 ACCOUNT_NAMES = (
     "messages_out",
@@ -39,7 +39,7 @@ def port_of_arrival(nics, d, head):
     if kind == REPLY:
         p = name
     elif kind == SEND and name >= 0 and name < ports.channels.shape[1]:
-        p = ports.channels[d, name].port
+        p = taker_of(ports, d, head)
     elif kind in (WRITE, FETCH):
         if is_of_work(nics, d, head):
             p = stream_to(ports, d, head.peer).port

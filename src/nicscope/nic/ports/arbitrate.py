@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports.datagrams import is_held_up
 from nicscope.nic.ports.layout import FENCED, FREE_TO_GO, NOBODY, ONE, OWN_PORT, SEND
 from nicscope.nic.ports.streams import next_marked, peer_of, stream_to, unmark
 from nicscope.nic.ports.window import may_send_to
@@ -103,9 +104,13 @@ def ready_at_port(nics, n, p):
         if port.taken == port.posted:
             return np.int64(NO_SOURCE)
         return _next_work(ports, n, p) if port.takes == ONE else source_of(PORT, p)
-    if may_send_to(nics, n, destination_of(nics, n, p)):
-        return source_of(PORT, p)
-    return np.int64(NO_SOURCE)
+    return source_of(PORT, p) if may_go(nics, n, p) else np.int64(NO_SOURCE)
+
+
+@step
+def may_go(nics, n, p):
+    """Whether the descriptor under way at port ``p`` may have its next packet made now."""
+    return may_send_to(nics, n, destination_of(nics, n, p)) and not is_held_up(nics, n, p)
 
 
 @step
@@ -145,7 +150,7 @@ def destination_of(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     if port.takes == ONE:
-        return peer_of(ports.channels[n, port.channel])
+        return port.offset if port.datagrams == 1 else peer_of(ports.channels[n, port.channel])
     if port.operation == SEND:
         return peer_of(ports.channels[n, port.name])
     if port.reply_port >= 0:

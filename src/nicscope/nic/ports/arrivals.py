@@ -7,6 +7,7 @@ import numpy as np
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import place_in_receive
+from nicscope.nic.ports.datagrams import meet_datagram, takes_datagrams
 from nicscope.nic.ports.holding import NO_KEY
 from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
@@ -19,7 +20,7 @@ from nicscope.nic.ports.layout import (
     SEND,
     WRITE,
 )
-from nicscope.nic.ports.streams import is_of_work, is_reliable, open_stream, stream_to
+from nicscope.nic.ports.streams import is_of_work, is_reliable, open_stream, stream_to, taker_of
 from nicscope.nic.ports.traffic import (
     DELIVERED,
     DUPLICATE,
@@ -28,6 +29,7 @@ from nicscope.nic.ports.traffic import (
 )
 from nicscope.nic.reception import DUPLICATE as HAD_BEFORE
 from nicscope.nic.reception import WANTED, judge, judge_unreliable, refuse
+from nicscope.nic.transport import distance
 
 # What is known of an arriving packet (``head.status``).
 UNJUDGED = 0
@@ -74,8 +76,12 @@ def judge_header(nics, d, head):
     if head.kind == ACKNOWLEDGEMENT:
         return
     head.status = TAKEN
+    if head.datagram == 1:
+        meet_datagram(nics, d, head)
     if is_reliable(nics.ports, stream):
         found = judge(stream, head.sequence)
+        if found != WANTED and stream.begins == 1 and distance(head.sequence, stream.first) < 0:
+            stream.ack_due = 0  # no packet of this connection had that number
     else:
         found = judge_unreliable(stream, head.sequence)
     if found != WANTED:
@@ -95,7 +101,7 @@ def takes_receive(nics, d, head):
         return head.options & IMMEDIATE != 0 and is_of_work(nics, d, head)
     if head.kind != SEND or head.name < 0 or head.name >= ports.channels.shape[1]:
         return False
-    p = ports.channels[d, head.name].port
+    p = taker_of(ports, d, head)
     return p != NOBODY and ports.table[d, p].takes == ONE
 
 
@@ -104,7 +110,7 @@ def is_connected(nics, d, packet, head):
     """Whether such a packet is of the connection that its port has now."""
     if not is_for_port(nics, d, packet, head):
         return False
-    return nics.ports.table[d, nics.ports.channels[d, head.name].port].state == CONNECTED
+    return nics.ports.table[d, taker_of(nics.ports, d, head)].state == CONNECTED
 
 
 @step
@@ -187,6 +193,8 @@ def is_without_progress(nics, d, head):
 def is_for_port(nics, d, packet, head):
     """Whether the tag of the packet is registered here, for this sender and its tag."""
     ports = nics.ports
+    if head.datagram == 1:
+        return takes_datagrams(nics, d, head.remote)
     if head.name < 0 or head.name >= ports.channels.shape[1]:
         return False
     channel = ports.channels[d, head.name]

@@ -57,6 +57,7 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.receive import take_back
 from nicscope.nic.ports.remote_memory import check_export, is_awaited, post_answer
 from nicscope.nic.ports.reservation import patience
+from nicscope.nic.ports.resting import rest
 from nicscope.nic.ports.scatter import let_runs_go
 from nicscope.nic.ports.streams import is_of_work, is_reliable, store_from, stream_to
 from nicscope.nic.ports.traffic import (
@@ -100,6 +101,8 @@ def complete_arrival(nics, d, slot, now):
         return
     follow_way(nics, d, head.peer, head)
     acknowledge(nics, d, head.peer, head, now)
+    if head.unready > 0:
+        rest(nics, d, head.peer, head, now)
     if head.sequence < 0:
         count_ended(nics, d, packet, head, ACKNOWLEDGED)
         return

@@ -19,6 +19,7 @@ from nicscope.nic.ports.calls import (
     give_up_message,
     report_sent,
 )
+from nicscope.nic.ports.datagrams import leave_way
 from nicscope.nic.ports.holding import let_go
 from nicscope.nic.ports.layout import (
     BARRED,
@@ -44,11 +45,13 @@ from nicscope.nic.ports.streams import (
 from nicscope.nic.ports.traffic import ACKNOWLEDGED, VOID
 from nicscope.nic.ports.transmit import leave_page
 from nicscope.nic.ports.troubles import note_trouble
+from nicscope.nic.ports.verdicts import own_verdict
 from nicscope.nic.ports.window import (
     acknowledge,
     follow_way,
     set_stream_deadline,
     stop_resending,
+    time_out_of,
     wish_acknowledgement,
 )
 from nicscope.nic.ports.work_queues import CONNECTION_LOST
@@ -77,16 +80,46 @@ def break_connection(nics, n, p, state, told, verdict):
             flush_receives(nics, n, p)
         return
     channel = ports.channels[n, port.channel]
+    if port.datagrams == 1:
+        _end_datagrams(nics, n, p)
+        return
     d = peer_of(channel)
     _end_stream(nics, n, d, verdict)
     _give_up_arrivals(nics, n, p, d)
     _flush_sends(nics, n, p)
+    if port.takes == ONE:
+        flush_receives(nics, n, p)
     ports.nodes[n].cuts -= channel.cut != 0
     channel.cut = 0
     channel.port = NOBODY
     port.channel = NOBODY
     ports.nodes[n].attention = 1
-    wish_acknowledgement(nics, n, d)
+    if verdict != DONE:
+        wish_acknowledgement(nics, n, d)
+
+
+@step
+def _end_datagrams(nics, n, p):
+    """Port ``p`` sends and takes no more datagrams; nobody hears of it."""
+    ports = nics.ports
+    endpoint = nics.endpoints[n]
+    for i in range(endpoint.finished, endpoint.written):
+        head = ports.send_heads[n, place_in(i, endpoint.send_ring)]
+        if head.datagram == 1 and head.from_port == p:
+            head.kind = BARRED
+            if i == endpoint.sent:
+                break_off(nics, n, node_of(ports, n, np.int64(head.own)))
+    for i in range(endpoint.completed, endpoint.accepted):
+        slot = place_in(i, endpoint.receive_ring)
+        head = ports.arrival_heads[n, slot]
+        if head.datagram == 1 and head.remote == p:
+            nics.arrivals[n, slot].broken = 1
+            head.remote = head.receive = head.filled = NOBODY
+    flush_receives(nics, n, p)
+    _flush_sends(nics, n, p)
+    ports.channels[n, ports.table[n, p].channel].port = NOBODY
+    ports.table[n, p].channel = NOBODY
+    ports.nodes[n].attention = 1
 
 
 @step
@@ -108,8 +141,8 @@ def _end_stream(nics, n, d, verdict):
     stream.ack_at = NEVER
     stream.rest_at = NEVER
     stream.resend_at = NEVER
-    if stream.heard == 0:
-        stream.resend_at = nics.tally[0].now + ports.rules[0].time_out
+    if stream.heard == 0 and verdict != DONE:
+        stream.resend_at = nics.tally[0].now + time_out_of(ports, stream)
         set_stream_deadline(nics, n, d, stream.resend_at)
 
 
@@ -141,8 +174,6 @@ def _give_up_arrivals(nics, n, p, d):
             nics.arrivals[n, slot].broken = 1
     port = nics.ports.table[n, p]
     give_up_message(nics, n, port.channel)
-    if port.takes == ONE:
-        flush_receives(nics, n, p)
 
 
 @step
@@ -152,6 +183,7 @@ def _flush_sends(nics, n, p):
     port = ports.table[n, p]
     ring = ports.rules[0].ring
     leave_page(nics, n, p)
+    leave_way(nics, n, p)
     port.busy = 0
     port.reading = 0
     port.taken = port.posted
@@ -169,7 +201,7 @@ def end_overrun(nics, n, p):
     Its process has been told when that was.
     """
     if nics.ports.table[n, p].overrun == 1:
-        break_connection(nics, n, p, BROKEN, NO_TROUBLE, FLUSHED)
+        break_connection(nics, n, p, BROKEN, NO_TROUBLE, own_verdict(nics.ports.table[n, p]))
 
 
 @distant
@@ -184,7 +216,7 @@ def lose_peer(nics, n, d):
     ring = ports.rules[0].ring
     for number in range(max(np.int64(0), ports.table[n, p].taken - ring), ports.table[n, p].taken):
         _say(ports.pending[n, p, place_in(number, ring)], number, PEER_DEAD)
-    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, FLUSHED)
+    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, own_verdict(ports.table[n, p]))
     stream.resend_at = NEVER
 
 
@@ -224,6 +256,10 @@ def _take_verdict(nics, d, s, head, now):
     """Peer ``s`` has ended the connection; what it has acknowledged before counts."""
     ports = nics.ports
     stream = stream_to(ports, d, s)
+    channel = ports.table[d, stream.port].channel
+    if channel == NOBODY or peer_of(ports.channels[d, channel]) != s:
+        stream.verdict = FLUSHED  # its port has left this connection before, without a word
+        return
     if is_reliable(ports, stream):
         follow_way(nics, d, s, head)
         acknowledge(nics, d, s, head, now)
@@ -244,5 +280,5 @@ def repeat_verdict(nics, n, d, now):
     if stream.heard == 1 or stream.retries == ports.rules[0].most_retries:
         return
     stream.retries += 1
-    stream.resend_at = now + ports.rules[0].time_out
+    stream.resend_at = now + time_out_of(ports, stream)
     wish_acknowledgement(nics, n, d)

@@ -7,6 +7,7 @@ import numpy as np
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports.atomics import is_atomic
 from nicscope.nic.ports.calls import check_work
 from nicscope.nic.ports.holding import NO_KEY
 from nicscope.nic.ports.layout import (
@@ -50,11 +51,17 @@ def take_request(nics, n, p):
     port.cookie = request.cookie
     port.length = request.length
     port.immediate = request.immediate
+    port.swap = request.swap
+    port.atomic = 0
+    if port.takes == ONE and is_atomic(request.operation):
+        port.atomic = request.operation
+        port.operation = FETCH
     port.reply_port = NOBODY
     if p == OWN_PORT:
         port.reply_space = request.space
         port.reply_port = request.port
         port.reply_owner = request.owner
+        port.atomic = request.atomic
     for i in range(ports.current.shape[2]):
         ports.current[n, p, i] = ports.segments[n, p, slot, i]
     if port.options & INLINE:

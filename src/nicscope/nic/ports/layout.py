@@ -25,12 +25,22 @@ PROBE = 6  # asks for a sign of life
 RETURNED = 7  # no packet: a buffer comes back unfilled
 BARRED = 8  # a packet that must not be looked at: lost on the way
 CUT = 9  # the rest of a message will not come
+# Of a descriptor alone: a word of the peer's memory is read and changed at one stroke.  On its way
+# it is a FETCH.
+COMPARE_SWAP = 10
+FETCH_ADD = 11
+# And what is done here, without a packet.
+BIND = 12  # a window is to stand for a part of a region
+UNBIND = 13  # and for nothing any more
 
 # Flags of a descriptor.
 NOTIFY = 1  # the receiver is told of the end of a remote store
 INLINE = 2  # the data is in the descriptor
 IMMEDIATE = 4  # a word goes with it, which the receiver is told
 FENCED = 8  # it waits until what its port has asked of remote memory has come
+UNSIGNALLED = 16  # no completion queue hears of its end, if that is good
+SOLICITED = 32  # its receiver is told that its sender wants it to look
+INVALIDATES = 64  # the word that goes with it is a key, which is no more there
 
 # How a descriptor ended.
 DONE = 0
@@ -51,6 +61,8 @@ FLUSHED = 13  # there is no connection, or not any more
 NO_RECEIVE = 14  # the other side had none posted
 REMOTE_PROTECTION = 15  # the memory named there may not be used so
 REMOTE_FAILED = 16  # the message could not go where the receive there says
+REMOTE_INVALID = 17  # the other side cannot do that: longer than its receive, or not its to do
+NOT_BOUND = 18  # a window cannot stand for what was named
 STATUS_NAMES = (
     "done",
     "tag not registered",
@@ -69,6 +81,8 @@ STATUS_NAMES = (
     "no receive posted",
     "remote memory not permitted",
     "remote receive failed",
+    "remote request invalid",
+    "window not bound",
 )
 
 # Rings of reports.
@@ -78,6 +92,13 @@ RECEIVED = 1
 # Rights of an export.
 MAY_WRITE = 1
 MAY_FETCH = 2
+MAY_ATOMIC = 4  # of a connection's memory: its words may be read and changed at one stroke
+MAY_FLUSH = 128  # or what was stored there be made sure of: for others to see
+MAY_PERSIST = 256  # or to outlast a crash
+# Of a region alone, beside those.
+READ_ONLY = 16  # nothing that comes may be put there, by whomever it is asked for
+REMOTE_ONLY = 32  # a window: the process itself does not name it
+BINDABLE = 64  # windows may stand for parts of it
 
 # In place of the frame of a buffer whose turn may come before its translation.
 AWAITED = -1
@@ -114,6 +135,7 @@ NOT_THERE = -2  # the process has no such address, or has not had it pinned
 # What a port takes of its process for messages to go to (``PORT.takes``).
 MANY = 0  # buffers of a free queue, as many as a message needs
 ONE = 1  # receives of a work queue: each is for one message, and says in which pieces
+NAMED = -1  # in place of a port whose receives another draws: that which the message names
 
 # What a connection promises (``PORT.level``, ``STREAM.level``).
 AS_ALL = 0  # what the cluster's transport does
@@ -136,8 +158,10 @@ REQUEST = np.dtype(
         ("options", "i8"),
         ("length", "i8"),  # of data in the descriptor
         ("cookie", "i8"),
-        ("immediate", "i8"),
+        ("immediate", "i8"),  # of an atomic operation: what to compare with, or to add
+        ("swap", "i8"),  # and what to swap for it
         # of a REPLY alone, which no process writes
+        ("atomic", "i8"),  # COMPARE_SWAP or FETCH_ADD, or 0
         ("space", "i8"),
         ("port", "i8"),
         ("owner", "i8"),  # the port of this node whose memory answers
@@ -214,11 +238,22 @@ PORT = np.dtype(
         ("receive_queue", "i8"),
         ("receives_posted", "i8"),
         ("receives_taken", "i8"),
+        ("shared", "i8"),  # 1: it has no connection, and other ports draw its receives
+        ("shares", "i8"),  # the port whose receives it draws, or 0, or NAMED
+        ("group", "i8"),  # of ports that are NAMED to each other
+        ("datagrams", "i8"),  # 1: it has no peer, and each of its messages names a port
+        ("qkey", "i8"),  # what a datagram must show that comes for it
+        ("limit", "i8"),  # its process learns when fewer receives than these are left; 0: it has
         ("immediate", "i8"),  # of the descriptor under way
+        ("swap", "i8"),
+        ("atomic", "i8"),  # COMPARE_SWAP or FETCH_ADD, or 0
         ("reading", "i8"),  # fetches of its that wait for their answers
         ("troubles", "i8"),  # errors that no descriptor tells of
         ("notices", "i8"),  # 1 more than the queue where those are announced, or 0
         ("overrun", "i8"),  # 1: a completion queue was full, and its connection is to end
+        ("stopped", "i8"),  # 1: what is posted to be sent ends as flushed, after an error
+        ("by_verbs", "i8"),  # 1: where the rules of queue pairs and of VIs differ, the former hold
+        ("unready", "i8"),  # ps that a peer is to wait which finds no receive; 0: it has failed
     ],
     align=True,
 )
@@ -316,8 +351,13 @@ HEAD = np.dtype(
         ("tells", "i8"),  # 1: when it has left, so has all of its request, and its sender is told
         ("verdict", "i8"),  # how its sender has ended their connection, or 0
         ("immediate", "i8"),
-        ("remote", "i8"),  # address of what it names at its receiver, by key
+        ("datagram", "i8"),  # 1: its name is a port's, and it has to show that one's key (``swap``)
+        ("atomic", "i8"),  # of a FETCH and of its answer: COMPARE_SWAP or FETCH_ADD, or 0
+        ("swap", "i8"),  # of an atomic question; of its answer: the word that was there
+        # Address of what it names at its receiver, by key; of a datagram, there, whose port it is.
+        ("remote", "i8"),
         ("remote_key", "i8"),
+        ("unready", "i8"),  # ps until the peer may try again what found no receive, or 0
         # never on the wire: what this end keeps with the packet
         ("own", "i8"),  # what its sender knows that stream by
         ("key", "i8"),

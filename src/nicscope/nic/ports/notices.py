@@ -18,6 +18,8 @@ def enter(nics, n, p, side, q):
     entry = ports.work.entries[n, q, queue.written % ports.work.entries.shape[2]]
     entry.port = p
     entry.side = side
+    entry.number = ports.table[n, p].received - 1
+    entry.urgent = 0
     queue.written += 1
     if ports.rules[0].tells == 1:
         tell(nics, n, ports.table.shape[1] + q, 0)
@@ -31,3 +33,11 @@ def notify(nics, n, p, side, notices):
     """Have a process look at port ``p``, by the queue below ``notices`` if that is not 0."""
     if notices > 0:
         enter(nics, n, p, side, notices - 1)
+
+
+@step
+def urge(nics, n, q):
+    """What was entered last into queue ``q`` is what a process waits for that hears of little."""
+    if q >= 0:
+        work = nics.ports.work
+        work.entries[n, q, (work.queues[n, q].written - 1) % work.entries.shape[2]].urgent = 1

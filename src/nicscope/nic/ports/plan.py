@@ -22,6 +22,8 @@ from nicscope.nic.ports.arbitrate import (
     kind_of,
 )
 from nicscope.nic.ports.arrivals import TAKEN, last_arrival, takes_receive
+from nicscope.nic.ports.atomics import is_atomic
+from nicscope.nic.ports.datagrams import room_of
 from nicscope.nic.ports.layout import (
     DONE,
     FETCH,
@@ -36,7 +38,8 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.lookup import further_ways, page_at, until_page_ends
 from nicscope.nic.ports.remote_memory import is_awaited
 from nicscope.nic.ports.scatter import piece_at
-from nicscope.nic.ports.streams import is_of_work, stream_to
+from nicscope.nic.ports.shared_receives import queue_for
+from nicscope.nic.ports.streams import is_of_work, stream_to, taker_of
 from nicscope.nic.ports.transmit import enters_page
 
 STEPS = (
@@ -98,7 +101,8 @@ def _plan_request(nics, n, p):
     if ports.rules[0].handles == 1 and p != OWN_PORT:
         # The process; and the buffer that a remote operation names.
         plan.lookup_handle = 1 if request.operation == SEND or port.takes == ONE else 2
-    if request.options & INLINE or request.operation == FETCH or request.segments == 0:
+    asks = request.operation == FETCH or is_atomic(request.operation)
+    if request.options & INLINE or asks or request.segments == 0:
         return
     space = np.int64(request.space if p == OWN_PORT else port.space)
     if space != NOBODY:
@@ -151,19 +155,22 @@ def _plan_scatter(nics, n, slot):
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
     channel = ports.channels[n, head.name]
-    p = np.int64(channel.port)
+    p = np.int64(taker_of(ports, n, head))
     number = np.int64(channel.receive)
+    q = p
     if head.offset == 0 and channel.placed < 0:
-        number = np.int64(ports.table[n, p].receives_taken)
-    if number == ports.table[n, p].receives_posted:
+        q = queue_for(nics, n, p, head)
+        number = np.int64(ports.table[n, q].receives_taken)
+    if number == ports.table[n, q].receives_posted:
         return
     place = place_in(number, ports.work.receives.shape[2])
-    receive = ports.work.receives[n, p, place]
+    receive = ports.work.receives[n, q, place]
     if receive.status != DONE:
         return
-    pieces = ports.work.pieces[n, p, place]
-    payload = min(nics.arrivals[n, slot].payload, receive.length - head.offset)
-    _plan_pieces(nics, n, p, pieces, receive.segments, head.offset, payload)
+    pieces = ports.work.pieces[n, q, place]
+    begin = room_of(head) + head.offset
+    payload = min(nics.arrivals[n, slot].payload, receive.length - begin)
+    _plan_pieces(nics, n, p, pieces, receive.segments, begin, payload)
 
 
 @step

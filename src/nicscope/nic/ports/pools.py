@@ -56,6 +56,18 @@ STREAM = np.dtype(
         ("port", "i8"),  # whose connection it is, of one with a stream of its own
         ("verdict", "i8"),  # how this end has ended the connection, or 0
         ("heard", "i8"),  # 1: the other end is known to have ended it too
+        ("time_out", "i8"),  # ps, of its own; 0: as the cluster's transport
+        ("tries", "i8"),  # 1 more than its own retries; 0: likewise
+        ("unready", "i8"),  # ps that the peer is to be told to wait, or 0
+        ("resting", "i8"),  # 1: the peer has asked to be tried again later
+        ("rests", "i8"),  # how often since the last progress
+        ("first", "i8"),  # the number before which the peer cannot have sent, if ``begins`` is 1
+        ("begins", "i8"),
+        ("most_rests", "i8"),  # that may be; negative: any number
+        # Of a way of datagrams:
+        ("channel", "i8"),  # where its messages arrive, or 0
+        ("begun", "i8"),  # messages
+        ("amid", "i8"),  # the port of which a part of a message has left, or 0
         # Last: a record that begins as another does is one of that kind to the compiler.
         *((name, "i8") for name in TRANSPORT.names or ()),
     ],

@@ -10,12 +10,18 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import break_connection, keep_pages, report_received
-from nicscope.nic.ports.layout import BROKEN, CONNECTED, FLUSHED, RECEIVED, SEND
-from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
+from nicscope.nic.ports.layout import BROKEN, CONNECTED, DONE, FLUSHED, RECEIVED, SEND
+from nicscope.nic.ports.notices import urge
+from nicscope.nic.ports.reports import announce
+from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to, taker_of
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import POSTED_BADLY
 
 NO_NUMBER = -1
+# What came with a message, beside it (``report.buffers``).
+HAS_WORD = 1
+HAS_KEY = 2  # of a window, which stands for nothing any more
+IS_SOLICITED = 4
 
 
 @step
@@ -41,6 +47,11 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_word
     report.status = status
     ports.told[n, status] += 1
     ports.port_told[n, p, status] += 1
+    if receive.queue != 0:
+        announce(nics, n, p, RECEIVED, receive.queue - 1)
+    if status != DONE or has_word & IS_SOLICITED:
+        q = receive.queue - 1 if receive.queue != 0 else ports.table[n, p].receive_queue
+        urge(nics, n, np.int64(q))
 
 
 @routine
@@ -71,12 +82,11 @@ def hand_back_receive(nics, n, slot):
     """
     ports = nics.ports
     gone = ports.arrival_heads[n, slot]
-    channel = ports.channels[n, gone.name]
-    p = np.int64(channel.port)
+    p = np.int64(taker_of(ports, n, gone))
     port = ports.table[n, p]
     if gone.receive < port.received:
         return  # it has ended without a message
-    _move_receive(nics, n, p, np.int64(gone.receive), port.receives_taken - 1)
+    move_receive(nics, n, p, np.int64(gone.receive), port.receives_taken - 1)
     port.receives_taken -= 1
     gone.receive = NO_NUMBER
 
@@ -89,10 +99,10 @@ def refuse_receive(nics, n, p, status, is_lost):
     """
     port = nics.ports.table[n, p]
     first = np.int64(port.received)
-    _move_receive(nics, n, p, port.receives_posted - 1, first)
+    move_receive(nics, n, p, port.receives_posted - 1, first)
     port.receives_taken += 1
     report_receive(nics, n, p, first, SEND, status, np.int64(0), np.int64(0), np.int64(0))
-    if port.state != CONNECTED:
+    if port.state != CONNECTED or port.datagrams == 1:
         if is_lost:
             note_trouble(nics, n, p, POSTED_BADLY)
         return
@@ -102,7 +112,7 @@ def refuse_receive(nics, n, p, status, is_lost):
 
 
 @routine
-def _move_receive(nics, n, p, begin, end):
+def move_receive(nics, n, p, begin, end):
     """Have the receive of port ``p`` with number ``begin`` be number ``end``.
 
     Those between have the numbers beside theirs then, and so do the messages that fill them.
@@ -111,12 +121,14 @@ def _move_receive(nics, n, p, begin, end):
     step = 1 if begin < end else -1
     for number in range(begin, end, step):
         _exchange(nics, n, p, number, number + step)
-    channel = ports.channels[n, max(ports.table[n, p].channel, 0)]
-    channel.receive = _number_after(channel.receive, begin, end)
+    for tag in range(ports.channels.shape[1]):
+        channel = ports.channels[n, tag]
+        if channel.port == p and channel.placed >= 0:
+            channel.receive = _number_after(channel.receive, begin, end)
     endpoint = nics.endpoints[n]
     for i in range(endpoint.completed, endpoint.accepted):
         head = ports.arrival_heads[n, place_in(i, endpoint.receive_ring)]
-        if head.receive >= 0 and head.name == ports.table[n, p].channel:
+        if head.receive >= 0 and taker_of(ports, n, head) == p:
             head.receive = _number_after(head.receive, begin, end)
 
 
@@ -142,6 +154,7 @@ def _exchange(nics, n, p, number, other):
     first.length, second.length = second.length, first.length
     first.status, second.status = second.status, first.status
     first.kept, second.kept = second.kept, first.kept
+    first.queue, second.queue = second.queue, first.queue
     first.serial, second.serial = second.serial, first.serial
     for i in range(work.pieces.shape[3]):
         one, two = work.pieces[n, p, a, i], work.pieces[n, p, b, i]
@@ -174,6 +187,6 @@ def let_receives_go(nics, n, p):
 @step
 def _forget_message(nics, n, p):
     """No message of port ``p`` is half there."""
-    channel = nics.ports.table[n, p].channel
-    if channel >= 0:
-        nics.ports.channels[n, channel].placed = -1
+    for tag in range(nics.ports.channels.shape[1]):
+        if nics.ports.channels[n, tag].port == p:
+            nics.ports.channels[n, tag].placed = -1

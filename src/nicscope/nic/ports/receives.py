@@ -29,30 +29,41 @@ from nicscope.nic.ports.calls import (
     place_scattered_answer,
 )
 from nicscope.nic.ports.confirming import confirm_packet
+from nicscope.nic.ports.datagrams import room_of, say_whence
 from nicscope.nic.ports.layout import (
     BROKEN,
     DELIVERY,
     DONE,
     FLUSHED,
     IMMEDIATE,
+    INVALIDATES,
     NO_RECEIVE,
     NO_ROOM,
     REMOTE_FAILED,
+    REMOTE_INVALID,
     REMOTE_PROTECTION,
     REPLY,
     SEND,
+    SOLICITED,
     TOO_LONG,
     WRITE,
 )
 from nicscope.nic.ports.receive_queue import (
+    HAS_KEY,
+    HAS_WORD,
+    IS_SOLICITED,
     hand_back_receive,
+    move_receive,
     receive_place,
     report_receive,
 )
 from nicscope.nic.ports.scatter import keep_run, place_over_pieces
-from nicscope.nic.ports.streams import is_of_work, is_reliable, stream_to
+from nicscope.nic.ports.shared_receives import draw_receive, queue_for
+from nicscope.nic.ports.streams import is_of_work, is_reliable, stream_to, taker_of
 from nicscope.nic.ports.traffic import INCOMPLETE, NO_BUFFER, REFUSED
 from nicscope.nic.ports.troubles import note_trouble
+from nicscope.nic.ports.window import wish_acknowledgement
+from nicscope.nic.ports.windows import unbind
 from nicscope.nic.ports.work_queues import RECEIVE_FAILED, RECEIVES_EMPTY
 from nicscope.nic.reception import may_confirm
 
@@ -99,19 +110,25 @@ def _begin_message(nics, d, head):
     """A message begins to arrive, and takes the oldest receive of its port."""
     ports = nics.ports
     channel = ports.channels[d, head.name]
-    port = ports.table[d, channel.port]
+    p = np.int64(taker_of(ports, d, head))
+    port = ports.table[d, p]
     if channel.placed >= 0:
         give_up_receive(nics, d, head.name)
+    channel.port = p
     channel.message = head.message
     channel.placed = 0
     channel.receive = port.receives_taken
+    q = queue_for(nics, d, p, head)
+    if q != p:
+        draw_receive(nics, d, p, q)
     if port.receives_taken == port.receives_posted:
         channel.said = NO_RECEIVE
         port.dropped += 1
         return
-    receive = ports.work.receives[d, channel.port, receive_place(nics, port.receives_taken)]
+    receive = ports.work.receives[d, p, receive_place(nics, port.receives_taken)]
     channel.said = receive.status
-    if receive.status == DONE and head.kind == SEND and head.total > receive.length:
+    length = head.total + room_of(head)
+    if receive.status == DONE and head.kind == SEND and length > receive.length:
         channel.said = TOO_LONG
     port.receives_taken += 1
 
@@ -120,7 +137,7 @@ def _begin_message(nics, d, head):
 def _lay(nics, d, slot):
     """Find the places of the payload in ``slot``; whether a translation has to be waited for."""
     head = nics.ports.arrival_heads[d, slot]
-    p = np.int64(nics.ports.channels[d, head.name].port)
+    p = np.int64(taker_of(nics.ports, d, head))
     place = receive_place(nics, head.receive)
     pieces = nics.ports.work.pieces[d, p, place]
     many = nics.ports.work.receives[d, p, place].segments
@@ -140,7 +157,7 @@ def go_on_placing(nics, d, frame):
     if head.kind == WRITE:  # what is addressed by key has one place
         keep_run(nics, d, slot, np.int64(nics.ports.shared.exports[d, head.name].port), frame)
         return place_redirected(nics, d)
-    keep_run(nics, d, slot, np.int64(nics.ports.channels[d, head.name].port), frame)
+    keep_run(nics, d, slot, np.int64(taker_of(nics.ports, d, head)), frame)
     return _lay(nics, d, slot)
 
 
@@ -169,7 +186,10 @@ def give_up_receive(nics, n, tag):
     """The message that arrives by ``tag`` will not be whole: its receive waits for another."""
     channel = nics.ports.channels[n, tag]
     if channel.placed >= 0:
-        nics.ports.table[n, channel.port].receives_taken -= 1
+        port = nics.ports.table[n, channel.port]
+        # Of datagrams others may have taken receives since.
+        move_receive(nics, n, np.int64(channel.port), channel.receive, port.receives_taken - 1)
+        port.receives_taken -= 1
     channel.placed = -1
 
 
@@ -213,7 +233,7 @@ def complete_receive(nics, d, slot):
     if not is_whole:
         hand_back_receive(nics, d, slot)
     elif head.said == DONE:
-        _report(nics, d, channel.port, head.receive, DONE, head)
+        _report(nics, d, np.int64(taker_of(ports, d, head)), head.receive, DONE, head)
     else:
         return _end_badly(nics, d, head)
     return np.int64(head.status)
@@ -222,9 +242,14 @@ def complete_receive(nics, d, slot):
 @step
 def _find_none(nics, d, head):
     """A message has come for which no receive was posted."""
-    p = np.int64(nics.ports.channels[d, head.name].port)
+    p = np.int64(taker_of(nics.ports, d, head))
     if not is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
         note_trouble(nics, d, p, RECEIVES_EMPTY)
+        return np.int64(DROPPED)
+    if nics.ports.table[d, p].unready > 0:
+        stream_to(nics.ports, d, head.peer).unready = nics.ports.table[d, p].unready
+        head.why = NO_BUFFER
+        wish_acknowledgement(nics, d, head.peer)
         return np.int64(DROPPED)
     break_connection(nics, d, p, BROKEN, RECEIVES_EMPTY, NO_RECEIVE)
     return np.int64(ENDED)
@@ -237,12 +262,12 @@ def _end_badly(nics, d, head):
     Whose sends are done when they have been delivered learns no more than that the connection is
     over.
     """
-    p = np.int64(nics.ports.channels[d, head.name].port)
+    p = np.int64(taker_of(nics.ports, d, head))
     stream = stream_to(nics.ports, d, head.peer)
     _report(nics, d, p, head.receive, head.said, head)
     if not is_reliable(nics.ports, stream):
         return np.int64(SWALLOWED)
-    verdict = REMOTE_FAILED
+    verdict = REMOTE_INVALID if head.said == TOO_LONG else REMOTE_FAILED
     if stream.level == DELIVERY:
         verdict = FLUSHED
         if may_confirm(stream, head.sequence):
@@ -255,9 +280,20 @@ def _end_badly(nics, d, head):
 @step
 def _report(nics, d, p, number, status, head):
     """Tell the process of port ``p`` how its receive of that number ended, with which message."""
+    first = np.int64(nics.ports.table[d, p].received)
+    if head.datagram == 1:  # others, of other ways, may have begun before, and go on
+        move_receive(nics, d, p, number, first)
+        number = first
     length, word, has_word = np.int64(0), np.int64(0), np.int64(0)
     if status == DONE:
-        length = head.total
+        length = head.total + room_of(head)
         if head.options & IMMEDIATE:
-            word, has_word = head.immediate, np.int64(1)
+            word, has_word = head.immediate, np.int64(HAS_WORD)
+        if head.options & INVALIDATES:
+            unbind(nics, d, p, head.immediate)
+            word, has_word = head.immediate, np.int64(HAS_KEY)
+        if head.options & SOLICITED:
+            has_word |= IS_SOLICITED
     report_receive(nics, d, p, number, head.kind, status, length, word, has_word)
+    if head.datagram == 1:
+        say_whence(nics, d, p, number, head)

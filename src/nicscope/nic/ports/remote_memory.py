@@ -287,6 +287,9 @@ def post_answer(nics, d, head, space, owner, address):
     request.segments = 1 if head.length > 0 else 0
     request.options = 0
     request.length = DONE
+    request.atomic = head.atomic
+    request.immediate = head.immediate
+    request.swap = head.swap
     segment = ports.segments[d, OWN_PORT, slot, 0]
     segment.address = address
     segment.length = head.length
@@ -310,6 +313,7 @@ def answer_without_data(nics, n, status):
     request.space = NOBODY  # nothing is looked up for it
     request.options = 0
     request.length = status
+    request.atomic = 0
     port.posted += 1
     ports.nodes[n].attention = 1
 

@@ -18,29 +18,40 @@ from nicscope.nic.ports.arrivals import (
     last_arrival,
     pass_by,
 )
+from nicscope.nic.ports.atomics import is_aligned
 from nicscope.nic.ports.calls import (
     break_connection,
     fail_receive,
     hand_back_receive,
     report_sent,
 )
+from nicscope.nic.ports.flushes import is_flush, may_flush
 from nicscope.nic.ports.layout import (
     BROKEN,
     DONE,
-    FLUSHED,
+    MAY_ATOMIC,
     MAY_FETCH,
+    MAY_FLUSH,
+    MAY_PERSIST,
     MAY_WRITE,
     NO_RIGHTS,
     PROTECTION,
+    REMOTE_INVALID,
     REMOTE_PROTECTION,
     WRITE,
 )
-from nicscope.nic.ports.regions import permits
+from nicscope.nic.ports.regions import permits, shift_of
 from nicscope.nic.ports.remote_memory import is_awaited, post_answer, translate_arrival
 from nicscope.nic.ports.scatter import place_over_pieces
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
 from nicscope.nic.ports.troubles import note_trouble
-from nicscope.nic.ports.work_queues import FETCH_REFUSED, POSTED_BADLY, WRITE_REFUSED
+from nicscope.nic.ports.verdicts import own_verdict
+from nicscope.nic.ports.work_queues import (
+    FETCH_REFUSED,
+    POSTED_BADLY,
+    REQUEST_INVALID,
+    WRITE_REFUSED,
+)
 
 # At the end that asks.
 
@@ -93,15 +104,27 @@ def end_reading(nics, n, p, slot, status):
         report_sent(nics, n, p, slot, status)
         return
     ports.pending[n, p, slot].status = status if status != NO_RIGHTS else np.int64(PROTECTION)
-    break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
+    break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(ports.table[n, p]))
 
 
 # At the other end.
 
 
 @step
+def right_for(head):
+    """What the peer must be permitted for its message to reach memory here."""
+    if head.kind == WRITE:
+        return MAY_WRITE
+    if is_flush(head):
+        return head.immediate & (MAY_FLUSH | MAY_PERSIST)
+    return MAY_FETCH if head.atomic == 0 else MAY_ATOMIC
+
+
+@step
 def _may_reach(nics, d, p, head, right):
     """Whether the peer of port ``p`` has ``right`` to all that the message of ``head`` names."""
+    if head.total == 0 and nics.ports.table[d, p].by_verbs == 1:
+        return True
     begin = head.remote - head.offset
     return permits(nics, d, p, head.remote_key, begin, head.total, right)
 
@@ -122,7 +145,8 @@ def place_by_key(nics, d):
     if packet.payload == 0:
         return False
     space = np.int64(nics.ports.table[d, p].space)
-    waits = translate_arrival(nics, d, packet, head, space, head.remote)
+    address = head.remote + shift_of(nics, d, head.remote_key)
+    waits = translate_arrival(nics, d, packet, head, space, address)
     if not waits and head.status != TAKEN:
         head.status = TAKEN
         fail_receive(nics, d, slot, np.int64(REMOTE_PROTECTION))
@@ -138,13 +162,19 @@ def complete_remote_work(nics, d, slot):
     if not is_connected(nics, d, packet, head):
         return np.int64(REFUSED_FOR_GOOD)
     p = np.int64(ports.channels[d, head.name].port)
-    right = MAY_WRITE if head.kind == WRITE else MAY_FETCH
+    if head.atomic != 0 and not is_aligned(head.remote):
+        break_connection(nics, d, p, BROKEN, REQUEST_INVALID, REMOTE_INVALID)
+        return np.int64(ENDED)
+    right = right_for(head)
+    if is_flush(head) and not may_flush(nics, d, p, head):
+        return refuse_remote_work(nics, d, slot)
     if head.said != DONE or (packet.payload == 0 and not _may_reach(nics, d, p, head, right)):
         return refuse_remote_work(nics, d, slot)
     if head.kind == WRITE:
         return np.int64(TAKEN)
     space = np.int64(ports.table[d, p].space)
-    return np.int64(post_answer(nics, d, head, space, p, head.remote))
+    address = head.remote + (shift_of(nics, d, head.remote_key) if head.total > 0 else 0)
+    return np.int64(post_answer(nics, d, head, space, p, address))
 
 
 @routine
@@ -156,7 +186,10 @@ def refuse_remote_work(nics, d, slot):
     p = np.int64(channel.port)
     code = WRITE_REFUSED if head.kind == WRITE else FETCH_REFUSED
     if is_reliable(ports, stream_to(ports, d, head.peer)):
-        break_connection(nics, d, p, BROKEN, code, REMOTE_PROTECTION)
+        verdict = REMOTE_PROTECTION
+        if ports.table[d, p].by_verbs == 1 and ports.table[d, p].rights & right_for(head) == 0:
+            code, verdict = REQUEST_INVALID, REMOTE_INVALID  # whatever the memory is
+        break_connection(nics, d, p, BROKEN, code, verdict)
         return np.int64(ENDED)
     if channel.finishing != head.message:  # once for each message
         channel.finishing = head.message

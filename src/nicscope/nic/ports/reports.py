@@ -7,8 +7,17 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import leave_request, tell
-from nicscope.nic.ports.layout import BROKEN, CONNECTED, DONE, NOBODY, ONE, RECEIVED, SENT
-from nicscope.nic.ports.notices import enter, notify
+from nicscope.nic.ports.layout import (
+    BROKEN,
+    CONNECTED,
+    DONE,
+    NOBODY,
+    ONE,
+    RECEIVED,
+    SENT,
+    UNSIGNALLED,
+)
+from nicscope.nic.ports.notices import enter, notify, urge
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import QUEUE_FULL
 
@@ -64,8 +73,12 @@ def _tell_sent(nics, n, p, slot, status):
         ports.nodes[n].rejected += 1
     if ports.rules[0].tells == 1:
         tell(nics, n, p, SENT)
-    if port.send_queue != NOBODY:
+    is_quiet = port.takes == ONE and status == DONE and pending.options & UNSIGNALLED != 0
+    report.buffers = 1 if is_quiet else 0
+    if port.send_queue != NOBODY and not is_quiet:
         announce(nics, n, p, SENT, port.send_queue)
+        if status != DONE:
+            urge(nics, n, np.int64(port.send_queue))
 
 
 @distant

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.nic.ports.arbitrate import destination_of
+from nicscope.nic.ports.arbitrate import destination_of, may_go
 from nicscope.nic.ports.arrivals import NO_PLACE, REFUSED_FOR_GOOD
 from nicscope.nic.ports.calls import (
     end_request,
@@ -19,7 +19,7 @@ from nicscope.nic.ports.calls import (
 from nicscope.nic.ports.layout import ARRIVAL, AWAITS_USE, NO_ROOM, PEER_DEAD
 from nicscope.nic.ports.reservation import withdraw
 from nicscope.nic.ports.streams import stream_to
-from nicscope.nic.ports.window import may_send_to, set_deadline
+from nicscope.nic.ports.window import set_deadline
 
 
 @distant
@@ -36,7 +36,7 @@ def resume_filled(nics, n, frame):
         d = destination_of(nics, n, who)
         if stream_to(nics.ports, n, d).dead == 1:
             end_request(nics, n, who, PEER_DEAD)  # it died over the miss
-        elif may_send_to(nics, n, d):
+        elif may_go(nics, n, who):
             next_packet(nics, n, who)
 
 

@@ -35,6 +35,7 @@ from nicscope.nic.ports.streams import (
     is_reliable,
     mark,
     next_marked,
+    node_of,
     peer_of,
     stream_to,
     take_oldest,
@@ -46,6 +47,7 @@ from nicscope.nic.ports.window import (
     send_numbered,
     set_stream_deadline,
     stop_resending,
+    time_out_of,
     wish_acknowledgement,
 )
 from nicscope.nic.transport import (
@@ -214,8 +216,12 @@ def _run_out(nics, n, d, now):
         return
     if ports.nodes[n].searching == d:
         return  # all of it goes again when a route has been found
-    if time_out(stream, ports.rules[0].most_retries) == DEAD:
-        if ports.rules[0].maps == 1:
+    if stream.resting == 1:  # as the peer has asked for: that is no retry
+        stream.resting = 0
+        stream.retries -= 1
+    most = stream.tries - 1 if stream.tries > 0 else ports.rules[0].most_retries
+    if time_out(stream, most) == DEAD:
+        if ports.rules[0].maps == 1 and node_of(ports, n, d) != n:
             _begin_search(nics, n, d, now)
         else:
             _bury(nics, n, d)
@@ -233,7 +239,7 @@ def _send_all_again(nics, n, d, now):
         stream.resending = 1
         ports.nodes[n].resends += 1
         mark(ports.wishing, n, d)
-    stream.resend_at = now + ports.rules[0].time_out
+    stream.resend_at = now + time_out_of(ports, stream)
 
 
 @step
@@ -241,7 +247,8 @@ def _probe(nics, n, d, now):
     """Ask for a sign of life of a peer that owes an answer, if there is room for a packet."""
     endpoint = nics.endpoints[n]
     ports = nics.ports
-    stream_to(ports, n, d).resend_at = now + ports.rules[0].time_out
+    stream = stream_to(ports, n, d)
+    stream.resend_at = now + time_out_of(ports, stream)
     places = endpoint.send_ring - (endpoint.written - endpoint.finished)
     if places == 0 or (places == 1 and (endpoint.send_ring > 1 or _may_send(nics, n))):
         return

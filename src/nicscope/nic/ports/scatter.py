@@ -15,11 +15,12 @@ from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.calls import ask_page, fail_receive, release, translated_frame
+from nicscope.nic.ports.datagrams import room_of
 from nicscope.nic.ports.holding import NO_KEY, holds_entries
 from nicscope.nic.ports.layout import ARRIVAL, MISSED, NO_ROOM, NOT_THERE, ONE, PROTECTION
 from nicscope.nic.ports.lookup import generation_of, key_of, page_at, until_page_ends
 from nicscope.nic.ports.outcome import ask_for_page
-from nicscope.nic.ports.regions import OWN, permits
+from nicscope.nic.ports.regions import OWN_STORE, permits
 from nicscope.nic.ports.remote_memory import is_barred
 from nicscope.nic.ports.streams import stream_to
 
@@ -78,9 +79,9 @@ def _lay(nics, d, slot, p, pieces, many):
     by_key = nics.ports.table[d, p].takes == ONE
     laid = laid_bytes(nics, d, slot)
     while laid < payload:
-        i, within = piece_at(pieces, many, head.offset + laid)
+        i, within = piece_at(pieces, many, room_of(head) + head.offset + laid)
         piece = pieces[i]
-        if by_key and not permits(nics, d, p, piece.key, piece.address, piece.length, OWN):
+        if by_key and not permits(nics, d, p, piece.key, piece.address, piece.length, OWN_STORE):
             return np.int64(PROTECTION)
         at = piece.address + within
         count = until_page_ends(nics, at, min(piece.length - within, payload - laid))

@@ -41,8 +41,16 @@ def is_reliable(ports, stream):
 def is_of_work(nics, d, head):
     """Whether the packet of ``head`` came by a connection of a port with work queues."""
     ports = nics.ports
+    if head.datagram == 1:
+        return True
     p = stream_to(ports, d, head.peer).port
     return p != OWN_PORT and ports.table[d, p].takes == ONE
+
+
+@step
+def taker_of(ports, d, head):
+    """The port that a packet of a message is for: its tag's, or what a datagram names."""
+    return head.remote if head.datagram == 1 else ports.channels[d, head.name].port
 
 
 @step

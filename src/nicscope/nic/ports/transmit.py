@@ -19,9 +19,11 @@ from nicscope.nic.ports.arbitrate import (
     destination_of,
     index_of,
     kind_of,
+    may_go,
     next_token,
     whose_work,
 )
+from nicscope.nic.ports.atomics import changes_memory, exchange
 from nicscope.nic.ports.calls import (
     ask_page,
     begin_reading,
@@ -35,11 +37,12 @@ from nicscope.nic.ports.calls import (
     take_buffer,
     translated_frame,
 )
+from nicscope.nic.ports.cutting import cut_short, tell_of_cut
+from nicscope.nic.ports.datagrams import address_datagram, leave_way
 from nicscope.nic.ports.descriptor import NO_PAGE, check_taken, take_request
 from nicscope.nic.ports.handle_lookup import knows_request, looks_up_handles
 from nicscope.nic.ports.holding import NO_KEY, let_go
 from nicscope.nic.ports.layout import (
-    CUT,
     DONE,
     FETCH,
     INLINE,
@@ -58,7 +61,7 @@ from nicscope.nic.ports.lookup import generation_of, key_of, page_at
 from nicscope.nic.ports.outcome import ask_for_descriptor, ask_for_page
 from nicscope.nic.ports.remote_memory import answer_without_data
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
-from nicscope.nic.ports.window import clear, may_send_to, note_left, send_numbered, send_once
+from nicscope.nic.ports.window import clear, note_left, send_numbered, send_once
 
 
 @step
@@ -84,7 +87,7 @@ def serve(nics, n):
     elif kind == RESEND:
         send_again(nics, n, index)
     elif kind == CUT_SHORT:
-        _tell_of_cut(nics, n, index)
+        tell_of_cut(nics, n, index)
     elif kind == AHEAD:
         serving.turn = index
         take_buffer(nics, n, index)
@@ -115,11 +118,13 @@ def serve_port(nics, n, p):
         if status != DONE:
             calls.end_request(nics, n, p, status)
             return
+        if port.busy == 0:
+            return  # it needed no packet
     d = destination_of(nics, n, p)
     if stream_to(nics.ports, n, d).dead == 1:
         calls.end_request(nics, n, p, PEER_DEAD)
         return
-    if not may_send_to(nics, n, d):
+    if not may_go(nics, n, p):
         return
     if enters_page(nics, n, p):
         leave_page(nics, n, p)  # or it might occupy the only way of the next one's set
@@ -129,7 +134,7 @@ def serve_port(nics, n, p):
         frame = _look_up(nics, n, p, space, page)
         if frame == MISSED:
             port.missed = page
-            ask_for_page(nics, n, p, space, page, 0, 0)
+            ask_for_page(nics, n, p, space, page, np.int64(changes_memory(port, p)), 0)
             return
         if frame == NOT_THERE:
             calls.end_request(nics, n, p, NO_RIGHTS)
@@ -143,10 +148,12 @@ def _look_up(nics, n, p, space, page):
     """Frame of ``page``, ``MISSED`` or ``NOT_THERE``; one that missed is not looked up twice."""
     if space == NOBODY:
         return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
-    if nics.ports.table[n, p].missed != page:
-        return ask_page(nics, n, p, space, page, 0)
+    port = nics.ports.table[n, p]
+    receive = np.int64(changes_memory(port, p))
+    if port.missed != page:
+        return ask_page(nics, n, p, space, page, receive)
     nics.ports.nodes[n].repeated += 1
-    return translated_frame(nics, n, space, page, 0)
+    return translated_frame(nics, n, space, page, receive)
 
 
 @step
@@ -190,6 +197,7 @@ def end_request(nics, n, p, status):
     if port.busy == 0:
         return  # as above
     leave_page(nics, n, p)
+    leave_way(nics, n, p)
     port.busy = 0
     if status == DONE:
         return
@@ -197,49 +205,12 @@ def end_request(nics, n, p, status):
         end_work(nics, n, p, status)
         return
     if port.operation == SEND and port.done > 0 and status != PEER_DEAD:
-        _cut_short(nics, n, p)
+        cut_short(nics, n, np.int64(port.name), port.message)
     if p == OWN_PORT:
         if status != PEER_DEAD:
             answer_without_data(nics, n, status)
     else:
         report_sent(nics, n, p, port.slot, status)
-
-
-@step
-def _cut_short(nics, n, p):
-    """A part of the message under way has gone: its receiver is to be told that no more will come.
-
-    Or the buffers that it fills would wait for the rest until another message comes by the tag.
-    """
-    port = nics.ports.table[n, p]
-    channel = nics.ports.channels[n, port.name]
-    nics.ports.nodes[n].cuts += channel.cut == 0
-    channel.cut = port.message
-
-
-@step
-def _tell_of_cut(nics, n, tag):
-    """Tell the peer of ``tag`` that the rest of a message will not come."""
-    ports = nics.ports
-    channel = ports.channels[n, tag]
-    if channel.cut == 0 or not may_send_to(nics, n, peer_of(channel)):
-        return
-    packet = ports.blank[0]
-    head = ports.blank_head[0]
-    clear(packet, head)
-    d = peer_of(channel)
-    head.kind = CUT
-    head.name = channel.tag
-    head.from_name = tag
-    head.message = channel.cut
-    channel.cut = 0
-    ports.nodes[n].cuts -= 1
-    if stream_to(ports, n, d).dead == 1:
-        return
-    if is_reliable(ports, stream_to(ports, n, d)):
-        send_numbered(nics, n, d, packet, head, ports.blank_bytes)
-    else:
-        send_once(nics, n, d, packet, head, ports.blank_bytes)
 
 
 @distant
@@ -267,6 +238,7 @@ def next_packet(nics, n, p):
             port.segment += 1
             port.segment_done = 0
     packet.payload = length
+    exchange(nics, n, p, packet, head)
     head.offset += port.done
     port.done += length
     moves_all = length == 0 or port.done == port.total
@@ -342,9 +314,13 @@ def _address_to_peer(nics, n, p, head):
     head.message = port.message
     head.offset = 0
     head.immediate = port.immediate
+    head.swap = port.swap
+    head.atomic = port.atomic
     head.remote = port.offset + port.done
     head.remote_key = port.name
-    if port.operation == FETCH:
+    if port.datagrams == 1:
+        address_datagram(nics, n, p, head)
+    elif port.operation == FETCH:
         begin_reading(nics, n, p)
 
 

@@ -58,7 +58,15 @@ def may_send_to(nics, n, d):
         return True  # to fail at once
     if ports.nodes[n].searching == d:
         return False  # no packet would reach it
-    return stream.resending == 0 and window_open(stream, ports.rules[0].window)
+    if stream.resending == 1 or stream.resting == 1:
+        return False
+    return window_open(stream, ports.rules[0].window)
+
+
+@step
+def time_out_of(ports, stream):
+    """How long (ps) what goes by ``stream`` may be without an acknowledgement."""
+    return stream.time_out if stream.time_out > 0 else ports.rules[0].time_out
 
 
 @step
@@ -104,6 +112,9 @@ def clear(packet, head):
     head.space = NOBODY
     head.lone = 0
     head.verdict = 0
+    head.unready = 0
+    head.atomic = 0
+    head.datagram = 0
 
 
 @step
@@ -143,6 +154,8 @@ def _put_acknowledgement(nics, n, d, head):
     head.rejects = stream.rejects
     head.route = stream.route
     head.back = stream.back
+    head.unready = stream.unready
+    stream.unready = 0
     stream.ack_at = NEVER
     _be_content(nics, n, stream)
 
@@ -217,7 +230,7 @@ def note_left(nics, n, head, d, now):
         return
     stream = stream_to(ports, n, d)
     if is_outstanding(stream):
-        stream.resend_at = now + ports.rules[0].time_out
+        stream.resend_at = now + time_out_of(ports, stream)
         set_stream_deadline(nics, n, d, stream.resend_at)
 
 
@@ -267,7 +280,8 @@ def acknowledge(nics, n, d, head, now):
     """Take the acknowledgement that a packet from ``d`` brought: what it names has arrived."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
-    stream.retries = 0  # whoever is heard of is not dead, whatever it has no room for
+    if stream.tries == 0:  # of a queue pair only what it acknowledges counts
+        stream.retries = 0  # whoever is heard of is not dead, whatever it has no room for
     newly = take_acknowledgement(stream, head.acknowledged)
     if newly == 0:
         return
@@ -277,9 +291,11 @@ def acknowledge(nics, n, d, head, now):
         _arrived(nics, n, stream, ports.pools.heads[entry], bit)
         give_entry_back(ports, entry)
     stream.tried = 0
+    stream.rests = 0
+    stream.resting = 0
     stream.resend_at = NEVER
     if is_outstanding(stream) or stream.fetching > 0:
-        stream.resend_at = now + ports.rules[0].time_out
+        stream.resend_at = now + time_out_of(ports, stream)
         set_stream_deadline(nics, n, d, stream.resend_at)
     if stream.resending == 1 and next_to_send(stream) == NONE:
         stop_resending(nics, n, d)

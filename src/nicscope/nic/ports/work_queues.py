@@ -30,6 +30,8 @@ WRITE_REFUSED = 4  # a remote write may not go where it names
 FETCH_REFUSED = 7
 RECEIVE_FAILED = 8  # a message did not fit the receive that it took
 QUEUE_FULL = 10  # a completion found no room in its completion queue
+RECEIVES_LOW = 11  # fewer receives are left than the process wished to be told of
+REQUEST_INVALID = 12  # a request that nobody may make here, or that names no word
 
 RECEIVE = np.dtype(
     [
@@ -38,6 +40,7 @@ RECEIVE = np.dtype(
         ("length", "i8"),  # bytes of all of them
         ("status", "i8"),  # what the library or the NIC found when it was posted
         ("kept", "i8"),  # 1: its pages stay pinned for it
+        ("queue", "i8"),  # 1 more than where its end is announced beside, or 0
         ("serial", "i8"),  # how many its port has had before: what stays when its number changes
     ],
     align=True,
@@ -49,7 +52,11 @@ REGION = np.dtype(
         ("domain", "i8"),  # ports with the same may use it
         ("address", "i8"),
         ("length", "i8"),
-        ("rights", "i8"),  # of their peers
+        ("rights", "i8"),  # of their peers, and what nobody may
+        ("port", "i8"),  # the only one that may have it used, of a window; or 0
+        ("shift", "i8"),  # bytes from the addresses that name it to those of its memory
+        ("kind", "i8"),  # 1: of a window; 2: of one that only the port may use which bound it
+        ("of", "i8"),  # the key of the region that a window is a part of, or 0
     ],
     align=True,
 )
@@ -64,7 +71,15 @@ QUEUE = np.dtype(
     ],
     align=True,
 )
-ENTRY = np.dtype([("port", "i8"), ("side", "i8")], align=True)  # whose work has ended: SENT, ...
+ENTRY = np.dtype(
+    [
+        ("port", "i8"),  # whose work has ended; NOBODY: it is to be passed by
+        ("side", "i8"),  # SENT, ...
+        ("number", "i8"),  # of the report, if that is of a receive
+        ("urgent", "i8"),  # 1: it has failed, or its sender wants it seen
+    ],
+    align=True,
+)
 RUN = np.dtype(
     [
         ("address", "i8"),  # physical

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports.atomics import WORD_BYTES
 from nicscope.nic.ports.calls import break_connection, report_sent
+from nicscope.nic.ports.cutting import cut_short
+from nicscope.nic.ports.datagrams import names_way, number_datagram
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
+    BIND,
     BROKEN,
     CLOSED,
     CONNECTED,
@@ -22,10 +26,13 @@ from nicscope.nic.ports.layout import (
     REMOTE_PROTECTION,
     SEND,
     TOO_LONG,
+    UNBIND,
     WRITE,
 )
 from nicscope.nic.ports.regions import OWN, may_be_read, permits
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
+from nicscope.nic.ports.verdicts import own_verdict
+from nicscope.nic.ports.windows import bind, unbind
 from nicscope.nic.ports.work_queues import POSTED_BADLY
 
 LAST_ADDRESS = 2**63 - 1
@@ -37,27 +44,29 @@ def check_work(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     port.total = 0
-    if port.state != CONNECTED:
+    if port.state != CONNECTED or port.stopped == 1:
         return np.int64(FLUSHED)
     if not may_be_read(nics, n, p, port.slot):
         # At any level: what is posted cannot be known any more.
         ports.pending[n, p, port.slot].status = PROTECTION
         break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
         return np.int64(PROTECTION)
+    if port.operation in (BIND, UNBIND):
+        return _do_here(nics, n, p)
+    if port.datagrams == 1 and not names_way(nics, n, port):
+        return np.int64(BAD_DESCRIPTOR)
     segments = ports.current[n, p]
     stream = _stream_of(nics, n, port)
-    if not _is_sensible(port, segments):
+    if not _is_sensible(port, segments) or not _is_for_level(ports, port, stream):
         return np.int64(BAD_DESCRIPTOR)
-    if port.operation == FETCH and not is_reliable(ports, stream):
-        return np.int64(BAD_DESCRIPTOR)  # nobody would learn that the question is lost
     for i in range(port.segments):
         segment = segments[i]
         if not permits(nics, n, p, segment.key, segment.address, segment.length, OWN):
             return np.int64(PROTECTION)
         port.total += segment.length
-    if port.total > port.longest:
+    if port.total > port.longest or (port.atomic != 0 and port.total != WORD_BYTES):
         return np.int64(TOO_LONG)
-    if port.operation == FETCH and port.rights & MAY_FETCH == 0:
+    if _is_denied(port):
         return np.int64(REMOTE_PROTECTION)
     if port.operation != SEND and port.offset > LAST_ADDRESS - port.total:
         return np.int64(REMOTE_PROTECTION)  # it would lie around the end of all addresses
@@ -65,9 +74,37 @@ def check_work(nics, n, p):
     if stream.dead == 1:
         return np.int64(PEER_DEAD)
     channel.sent += 1
-    port.message = channel.sent
+    port.message = number_datagram(nics, n, port) if port.datagrams == 1 else channel.sent
     ports.pending[n, p, port.slot].length = port.total
     return np.int64(DONE)
+
+
+@step
+def _is_for_level(ports, port, stream):
+    """Whether what goes by ``stream`` may be such a descriptor of ``port``."""
+    if port.operation == FETCH and not is_reliable(ports, stream):
+        return False  # nobody would learn that the question is lost
+    return port.atomic == 0 or ports.rules[0].exchanges == 1
+
+
+@step
+def _is_denied(port):
+    """Whether a VI may not fetch what its descriptor names: its own end has to permit that too."""
+    if port.operation != FETCH or port.atomic != 0 or port.by_verbs == 1:
+        return False
+    return port.rights & MAY_FETCH == 0
+
+
+@step
+def _do_here(nics, n, p):
+    """Carry out the copied descriptor of connected port ``p``, which needs no packet."""
+    port = nics.ports.table[n, p]
+    found = bind(nics, n, p) if port.operation == BIND else unbind(nics, n, p, port.name)
+    if found == DONE:
+        port.busy = 0
+        nics.ports.nodes[n].attention = 1
+        report_sent(nics, n, p, np.int64(port.slot), np.int64(DONE))
+    return np.int64(found)
 
 
 @step
@@ -95,27 +132,25 @@ def end_work(nics, n, p, status):
     if status == NO_RIGHTS:
         status = np.int64(PROTECTION)  # the page has gone, though its region has not
     is_refused = status not in (FLUSHED, CLOSED, PEER_DEAD)
+    if is_refused and port.by_verbs == 1:
+        port.stopped = 1
+    if port.datagrams == 1:
+        report_sent(nics, n, p, slot, status)  # of a message of which a part has left none is made
+        return
     if is_refused and is_reliable(ports, _stream_of(nics, n, port)):
         pending = ports.pending[n, p, slot]
         pending.status = status
-        break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
+        break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(port))
         if pending.busy == 0:
             return  # it has been reported, in its turn
     elif port.operation in (SEND, WRITE) and port.done > 0 and status != PEER_DEAD:
-        _cut_short(nics, n, p)
+        cut_short(nics, n, np.int64(port.channel), port.message)
     report_sent(nics, n, p, slot, status)
 
 
 @step
 def _stream_of(nics, n, port):
     """The stream of the connection of ``port``, which has one."""
+    if port.datagrams == 1:
+        return stream_to(nics.ports, n, port.offset)
     return stream_to(nics.ports, n, peer_of(nics.ports.channels[n, port.channel]))
-
-
-@step
-def _cut_short(nics, n, p):
-    """A part of the message under way has gone: its receiver is to be told that no more comes."""
-    port = nics.ports.table[n, p]
-    channel = nics.ports.channels[n, port.channel]
-    nics.ports.nodes[n].cuts += channel.cut == 0
-    channel.cut = port.message

@@ -16,6 +16,7 @@ from nicscope.memory.paging.pins import unpin_frame
 from nicscope.nic.coherent.layout import NOWHERE
 from nicscope.nic.coherent.tags import clear_tag, free_tag, room_for, set_tag, tag_over, use_tag
 from nicscope.nic.ports.layout import ONE, SEND, WRITE
+from nicscope.nic.ports.streams import taker_of
 from nicscope.nic.ways.state import nic_of
 
 NO_REQUEST = -1
@@ -97,7 +98,7 @@ def put_in(machine, n, packet, head, place, done, count):
     if head.kind != SEND:
         return False
     channel = machine.ports.channels[n, head.name]
-    p = np.int64(channel.port)
+    p = np.int64(taker_of(machine.ports, n, head))
     nic = nic_of(machine.bus.ways.nics, n)
     if head.runs > 0:
         unit, within = _stretch_of_run(machine, n, head, packet.address + done)

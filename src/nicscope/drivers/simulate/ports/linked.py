@@ -30,7 +30,7 @@ from nicscope.drivers.simulate.ports import (
 )
 from nicscope.drivers.simulate.ports.calls import DRIVER
 from nicscope.drivers.simulate.traced import following
-from nicscope.host import close, deregistering, library, pages
+from nicscope.host import close, deregistering, dropping, library, pages
 from nicscope.host.calls import HOST
 from nicscope.nic.ports.calls import FIRMWARE
 from nicscope.nic.ports.linked import MODULES
@@ -60,6 +60,7 @@ _MODULES = (
     following,
     close,
     deregistering,
+    dropping,
     library,
     pages,
     *MODULES,

@@ -68,7 +68,7 @@ BLOCK = 1
 SIGNAL = 2
 MODE_BITS = 2
 # In ``own`` of a POST: operation, flags, and whether the descriptor was written beforehand.
-FLAG_BITS = 4
+FLAG_BITS = 8
 PREPARED = 1 << (KIND_BITS + FLAG_BITS)
 GATHER = PREPARED << 1  # its segments, as many as the payload says, are in ``ports.gathers``
 MORE = GATHER << 1  # of a POST or PROVIDE: the trap of one that follows is for this one too
@@ -360,6 +360,7 @@ def _post(machine, n, p):
     pending.number = port.posted
     pending.cookie = ports.requests[n, p, slot].cookie
     pending.operation = ports.requests[n, p, slot].operation
+    pending.options = ports.requests[n, p, slot].options
     if pending.status != DONE:
         # The library could not have the pages pinned, or the port has closed: the descriptor never
         # reaches the NIC.

@@ -50,9 +50,11 @@ RULES = np.dtype(
         ("tells", "i8"),  # 1: a process sees a report when that has crossed a bus
         ("fetches", "i8"),  # 1: NICs fetch descriptors from their hosts' memory
         ("rooms", "i8"),  # 1: messages wait on NICs for a CPU that moves them
+        ("exchanges", "i8"),  # 1: NICs can read and change a word of a host at one stroke
         ("counts_ways", "i8"),  # 1: ways of a set that are checked after the first take time
         ("maps", "i8"),  # 1: a NIC looks for another route when retries were to no avail
         ("probe_time_out", "i8"),  # ps
+        ("key_bits", "i8"),  # of the key of a region, the lowest, that do not say where it is kept
         ("table_space", "i8"),  # the first of the spaces of second-level tables; 0: there are none
     ],
     align=True,
@@ -189,6 +191,7 @@ PENDING = np.dtype(
         ("number", "i8"),  # of the descriptors of its port: what packets know it by
         ("cookie", "i8"),
         ("operation", "i8"),
+        ("options", "i8"),
         ("status", "i8"),  # what the library found before it posted
         # of a port that takes ONE
         ("length", "i8"),  # bytes

@@ -12,19 +12,22 @@ from nicscope.nic.ports.layout import BROKEN, DONE, NO_RIGHTS, ONE, PROTECTION, 
 from nicscope.nic.ports.regions import OWN, permits
 from nicscope.nic.ports.tokens import address_of, bytes_of
 
-WORD = 8  # bytes of immediate data, and behind them of the key of a descriptor's own memory
+# Bytes of immediate data, behind them of the key of a descriptor's own memory, and then of what an
+# atomic operation swaps.
+WORD = 8
 STATUS_BITS = 8  # in ``own`` of a PROVIDE: what the library has found wrong with the receive
 
 
 @step
 def write_words(machine, n, p, slot):
-    """Write what goes with a descriptor: its immediate word, if it has one, and where it is.
+    """Write what goes with a descriptor: its words, if it has any, and where it is.
 
     One piece of its own has no key.
     """
     port = machine.processes[p].peer
     control = machine.store.control[p]
     machine.ports.requests[n, port, slot].immediate = _word(control, 0)
+    machine.ports.requests[n, port, slot].swap = _word(control, 2 * WORD)
     machine.ports.segments[n, port, slot, 0].key = 0
     place = machine.ports.work.descriptors[n, port, slot]
     token = np.int64(machine.processes[p].address)
@@ -97,6 +100,7 @@ def post_receive(machine, n, p, status):
     receive.cookie = process.packet
     receive.status = status if status != NO_RIGHTS else np.int64(PROTECTION)
     receive.kept = 1
+    receive.queue = 0
     receive.serial = port.receives_posted
     receive.segments = 0
     receive.length = 0
@@ -108,7 +112,9 @@ def post_receive(machine, n, p, status):
     port.receives_posted += 1
     port.reserved += 1
     found = process.own & ((1 << STATUS_BITS) - 1)
-    if port.state == BROKEN:
+    if port.shared == 1:
+        receive.status = found if found != DONE else receive.status  # who draws it says so
+    elif port.state == BROKEN:
         flush_receives(machine, n, np.int64(process.peer))
     elif not _is_readable(machine, n, process):
         refuse_receive(machine, n, np.int64(process.peer), np.int64(PROTECTION), np.int64(1))

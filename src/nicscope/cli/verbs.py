@@ -1,0 +1,108 @@
+"""``nicscope verbs``: programs of RDMA's verbs on a simulated device."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nicscope.cli import completion
+from nicscope.cli.answer import answer
+from nicscope.cli.arguments import AsJson, Explain, option
+from nicscope.cli.usage import Commands
+from nicscope.cli.verbs_measures import BW_EXAMPLES, LAT_EXAMPLES, bw, lat
+
+if TYPE_CHECKING:
+    from nicscope.reports.verbs import ShownVerbs
+
+app = typer.Typer(
+    name="verbs",
+    cls=Commands,
+    help="Run programs of RDMA's verbs on a simulated device.",
+    epilog="Example: [bold]nicscope verbs run pingpong.py[/bold]",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+app.command(epilog=BW_EXAMPLES)(bw)
+app.command(epilog=LAT_EXAMPLES)(lat)
+CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+@app.command(
+    context_settings=CONTEXT,
+    epilog="Examples:\n\n"
+    "[bold]nicscope verbs run pingpong.py[/bold]\n\n"
+    "[bold]nicscope verbs run --design utlb --design mini ring.py --size 4096[/bold]\n\n"
+    "[bold]nicscope verbs run --loss 0.01 --seed 3 tests/run_tests.py -v -k test_mr[/bold]",
+)
+def run(
+    program: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE.py", help="A program that imports pyverbs.", show_default=False
+        ),
+    ],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ARGUMENT]...", help="The program's own.", show_default=False),
+    ] = None,
+    design: Annotated[
+        list[str] | None,
+        option(
+            "NAME|FILE",
+            "What translates on the NIC; again to run the program on another.",
+            autocompletion=completion.designs,
+        ),
+    ] = None,
+    platform: Annotated[
+        str | None,
+        option(
+            "NAME|FILE",
+            "What things cost; left out: the design's own.",
+            autocompletion=completion.platforms,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, option("NAME", "For programs that open one by name, such as mlx5_0.")
+    ] = None,
+    seed: Annotated[
+        int, option("N", "Of what goes wrong, and of the program's random numbers.", min=0)
+    ] = 0,
+    loss: Annotated[float, option("SHARE", "Of packets that are lost.", min=0, max=1)] = 0.0,
+    duplication: Annotated[float, option("SHARE", "That come twice.", min=0, max=1)] = 0.0,
+    reordering: Annotated[float, option("SHARE", "That come late.", min=0, max=1)] = 0.0,
+    corruption: Annotated[float, option("SHARE", "That are damaged.", min=0, max=1)] = 0.0,
+    out: Annotated[Path | None, option("DIR", "Folder for results.json and two tables.")] = None,
+    as_json: AsJson = False,
+    explain: Explain = False,
+) -> None:
+    """Run a program that imports pyverbs, and show what its messages and translations cost.
+
+    Options come before FILE.py; what follows it is the program's.
+    """
+    from nicscope.library.verbs import run_verbs
+
+    # What the program prints is its own; with --json the standard output is one object.
+    aside: Any = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
+
+    def measured() -> ShownVerbs:
+        with aside:
+            return run_verbs(
+                program,
+                arguments or [],
+                design=design,
+                platform=platform,
+                device=device,
+                seed=seed,
+                loss=loss,
+                duplication=duplication,
+                reordering=reordering,
+                corruption=corruption,
+            )
+
+    shown = answer(measured, out, as_json, explain)
+    if any(each.status for each in shown.found.runs):
+        raise typer.Exit(1)

@@ -1,0 +1,58 @@
+"""A process that is no coroutine: each call is carried out before it returns to plain Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nicscope.drivers.simulate.driven import OPERATION_STRUCT
+from nicscope.drivers.simulate.growth import go_on
+from nicscope.drivers.simulate.programs import LAST
+
+if TYPE_CHECKING:
+    from nicscope.drivers.simulate.driven import Record
+    from nicscope.drivers.simulate.programs import Simulation
+
+_AT_ONCE = 1 << 20  # events between two chances to be interrupted
+_ALL_LOOK = -1
+
+
+class Calling:
+    """The only process of a simulation, as whoever has it do something calls it."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        machine = simulation.machine
+        self._machine, self._topology = machine, simulation.topology
+        self._enter = simulation._go_on
+        self._outbox = machine.outbox.view(np.uint8).data
+        self._inbox = machine.inbox.view(np.uint8).data
+        self._ended = machine.tally["ended"].data
+        self._wants = machine.tally["wants"].data
+        self.process = simulation.processes[0]
+        machine.tally["until"] = LAST
+        self.look()
+
+    def carry_out(self, request: bytes) -> Record | None:
+        """How an operation of the process ended; None if it waits for what can never come.
+
+        It may wait on, and is forgotten with the next one that is asked for.
+        """
+        enter, ended, wants = self._enter, self._ended, self._wants
+        self._outbox[: len(request)] = request
+        fired = enter(1, _AT_ONCE)
+        while True:
+            if wants[0]:
+                fired += go_on(enter, self._machine, self._topology, _AT_ONCE - fired)
+            if ended[0]:
+                record = OPERATION_STRUCT.unpack_from(self._inbox)
+                self.process.now = record[2]
+                return record
+            if fired < _AT_ONCE:
+                return None
+            fired = enter(0, _AT_ONCE)
+
+    def look(self) -> None:
+        """Have the NIC see what was changed beside operations."""
+        self._enter(_ALL_LOOK, 0)
+        go_on(self._enter, self._machine, self._topology, 0)

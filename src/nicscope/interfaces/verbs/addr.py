@@ -1,0 +1,241 @@
+"""Addresses: GIDs, routes and handles of them."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Any
+
+from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refusal
+from nicscope.interfaces.verbs.fields import Fields, Number
+from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
+from nicscope.interfaces.verbs.texts import gid_str_to_array
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.verbs.cq import WC
+    from nicscope.interfaces.verbs.pd import PD
+
+GRH_BYTES = 40
+IPV4_AT = 20  # of the 40 bytes: where an IPv4 header lies in their place
+V4 = bytes(10) + b"\xff\xff"
+PORT = 1
+
+
+def gid_text(raw: bytes) -> str:
+    """An address of 16 bytes as eight groups."""
+    return ":".join(raw[at : at + 2].hex() for at in range(0, 16, 2))
+
+
+class GID(PyverbsObject):
+    """An address of a port."""
+
+    def __init__(self, val: str | None = None) -> None:
+        self.raw = bytes(16)
+        if val is not None:
+            self.gid = val
+
+    @property
+    def gid(self) -> str:
+        """Its text."""
+        return gid_text(self.raw)
+
+    @gid.setter
+    def gid(self, val: str) -> None:
+        try:
+            self.raw = gid_str_to_array(val)
+        except ValueError as wrong:
+            raise PyverbsUserError(f"Invalid GID value ({val})") from wrong
+
+    def __str__(self) -> str:
+        return self.gid
+
+
+def gid_of(raw: bytes) -> GID:
+    """A GID of 16 bytes."""
+    made = GID()
+    made.raw = raw
+    return made
+
+
+class GRH(Fields, PyverbsObject):
+    """A global routing header."""
+
+    SHOWN = ("version_tclass_flow", "paylen", "next_hdr", "hop_limit", "sgid", "dgid")
+    version_tclass_flow, paylen, next_hdr, hop_limit = Number(), Number(), Number(), Number()
+
+    def __init__(
+        self,
+        sgid: GID | None = None,
+        dgid: GID | None = None,
+        version_tclass_flow: int = 0,
+        paylen: int = 0,
+        next_hdr: int = 0,
+        hop_limit: int = 1,
+    ) -> None:
+        self.sgid, self.dgid = sgid or GID(), dgid or GID()
+        self.version_tclass_flow, self.paylen = version_tclass_flow, paylen
+        self.next_hdr, self.hop_limit = next_hdr, hop_limit
+
+
+class GlobalRoute(Fields, PyverbsObject):
+    """A way to a port of any subnet."""
+
+    SHOWN = ("dgid", "flow_label", "sgid_index", "hop_limit", "traffic_class")
+    flow_label, sgid_index, hop_limit, traffic_class = Number(), Number(), Number(), Number()
+
+    def __init__(
+        self,
+        dgid: GID | None = None,
+        flow_label: int = 0,
+        sgid_index: int = 0,
+        hop_limit: int = 1,
+        traffic_class: int = 0,
+    ) -> None:
+        self.dgid = gid_of(dgid.raw if dgid is not None else bytes(16))
+        self.flow_label, self.sgid_index = flow_label, sgid_index
+        self.hop_limit, self.traffic_class = hop_limit, traffic_class
+
+
+class AHAttr(Fields, PyverbsObject):
+    """Where a handle of an address leads."""
+
+    SHOWN = ("port_num", "sl", "src_path_bits", "dlid", "static_rate", "is_global")
+    GLOBAL = ("dgid", "sgid_index", "flow_label", "hop_limit", "traffic_class")
+    dlid, sl, src_path_bits, static_rate = Number(), Number(), Number(), Number()
+    is_global, port_num = Number(), Number()
+
+    def __init__(
+        self,
+        dlid: int = 0,
+        sl: int = 0,
+        src_path_bits: int = 0,
+        static_rate: int = 0,
+        is_global: int = 0,
+        port_num: int = PORT,
+        gr: GlobalRoute | None = None,
+    ) -> None:
+        if is_global and gr is None:
+            raise PyverbsUserError("Global AH Attr is created but gr parameter is None")
+        self.dlid, self.sl, self.src_path_bits = dlid, sl, src_path_bits
+        self.static_rate, self.is_global, self.port_num = static_rate, is_global, port_num
+        self._route = GlobalRoute()
+        if gr is not None and is_global:
+            self.gr = gr
+
+    @property
+    def gr(self) -> GlobalRoute:
+        """Its route."""
+        return self._route
+
+    @gr.setter
+    def gr(self, val: GlobalRoute) -> None:
+        self._route = GlobalRoute(
+            val.dgid, val.flow_label, val.sgid_index, val.hop_limit, val.traffic_class
+        )
+
+    def copied(self) -> AHAttr:
+        """Another of the same values."""
+        made = AHAttr(self.dlid, self.sl, self.src_path_bits, self.static_rate, 0, self.port_num)
+        made.gr, made.is_global = self._route, self.is_global
+        return made
+
+    def _of_route(self, name: str) -> Any:
+        return getattr(self._route, name) if self.is_global else None
+
+    @property
+    def dgid(self) -> Any:
+        """Where it leads; None unless global."""
+        found = self._of_route("dgid")
+        return None if found is None else found.gid
+
+    @dgid.setter
+    def dgid(self, val: GID) -> None:
+        self._route.dgid = gid_of(val.raw)
+
+    @property
+    def sgid_index(self) -> Any:
+        """The sender's address, by its index; None unless global."""
+        return self._of_route("sgid_index")
+
+    @sgid_index.setter
+    def sgid_index(self, val: int) -> None:
+        self._route.sgid_index = val
+
+    @property
+    def flow_label(self) -> Any:
+        """As in IPv6; None unless global."""
+        return self._of_route("flow_label")
+
+    @flow_label.setter
+    def flow_label(self, val: int) -> None:
+        self._route.flow_label = val
+
+    @property
+    def hop_limit(self) -> Any:
+        """As in IPv6; None unless global."""
+        return self._of_route("hop_limit")
+
+    @hop_limit.setter
+    def hop_limit(self, val: int) -> None:
+        self._route.hop_limit = val
+
+    @property
+    def traffic_class(self) -> Any:
+        """As in IPv6; None unless global."""
+        return self._of_route("traffic_class")
+
+    @traffic_class.setter
+    def traffic_class(self, val: int) -> None:
+        self._route.traffic_class = val
+
+    def shown(self) -> list[tuple[str, Any]]:
+        """Names and values, as they are printed."""
+        rows = super().shown()
+        if self.is_global:
+            rows += [(name.replace("_", " "), getattr(self, name)) for name in self.GLOBAL]
+        return rows
+
+
+def wrong_route(context: Any, attr: AHAttr) -> int:
+    """The system's number of what is wrong with an address, or 0: on Ethernet all are global."""
+    if attr.port_num != PORT or not attr.is_global:
+        return errno.EINVAL
+    if not any(context.world.gid(attr.gr.sgid_index)) or not any(attr.gr.dgid.raw):
+        return errno.EINVAL
+    return 0
+
+
+class AH(PyverbsCM):
+    """A handle of an address, which datagrams name."""
+
+    def __init__(
+        self,
+        pd: PD,
+        attr: AHAttr | None = None,
+        wc: WC | None = None,
+        grh: Any = None,
+        port_num: int = PORT,
+    ) -> None:
+        if attr is None:
+            if wc is None or grh is None:
+                raise PyverbsUserError("AH needs either an AHAttr, or a WC with its GRH")
+            attr = _answer_to(pd, int(grh), int(port_num))
+        if wrong := wrong_route(pd.ctx, attr):
+            raise error("Failed to create AH", wrong)
+        self.pd = pd
+        self.dgid, self.sgid_index = attr.gr.dgid.raw, attr.gr.sgid_index
+        self._opened()
+        pd._adopt(self, "ahs")
+
+
+def _answer_to(pd: PD, address: int, port: int) -> AHAttr:
+    """The address that a datagram came from, of the header in front of it."""
+    with refusal("Failed to create AH"):
+        header: bytes = pd.ctx.world.device.read(address, GRH_BYTES)
+    if header[0] >> 4 == 6:
+        source, target = header[8:24], header[24:40]
+    else:
+        source, target = V4 + header[32:36], V4 + header[36:40]
+    mine = [gid.slot for gid in pd.ctx.world.gids() if gid.raw == target]
+    if not mine:
+        raise error("Failed to create AH", errno.EINVAL)
+    return AHAttr(is_global=1, port_num=port, gr=GlobalRoute(gid_of(source), 0, mine[0]))

@@ -1,0 +1,146 @@
+"""What all objects of the verbs have in common: a logger, closing, an error's words."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
+from nicscope.interfaces.verbs_device.calls import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOGGER = logging.getLogger("pyverbs")
+TAG = 0xFF  # the bits of a key that its owner may change
+_last = [0]  # the number of the last error, as a C library's errno
+
+
+class _Collector:
+    """Knows when Python's collector runs, which may be within any call of the device.
+
+    What it finds is closed when the next object is made, as one call cannot be within another.
+    """
+
+    def __init__(self) -> None:
+        self.runs = False
+        self.found: list[PyverbsCM] = []
+        gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, _: dict[str, int]) -> None:
+        self.runs = phase == "start"
+
+    def close_found(self) -> None:
+        """Close what it has found, what others may be made on last."""
+        found, self.found = self.found, []
+        for each in sorted(found, key=lambda one: len(one.ORDER)):
+            with contextlib.suppress(Exception):
+                each.close()
+
+
+_collector = _Collector()
+
+
+def error(text: str, errno: int) -> PyverbsRDMAError:
+    """An error to raise, which ``PyverbsRDMAErrno`` will know of."""
+    _last[0] = errno
+    return PyverbsRDMAError(text, errno)
+
+
+def PyverbsRDMAErrno(msg: str) -> PyverbsRDMAError:  # noqa: N802 - its name is given
+    """An error with the number of the last one."""
+    return PyverbsRDMAError(msg, _last[0])
+
+
+@contextlib.contextmanager
+def refusal(text: str) -> Iterator[None]:
+    """What the device refuses within the block is an error that begins with ``text``."""
+    try:
+        yield
+    except Refused as refused:
+        raise error(text, refused.errno) from None
+
+
+def inc_rkey(rkey: int) -> int:
+    """The key of the same index with the next tag."""
+    return (rkey & ~TAG) | ((rkey + 1) & TAG)
+
+
+class PyverbsObject:
+    """Anything that a program of verbs holds."""
+
+    logger = LOGGER
+
+    def set_log_level(self, val: int) -> None:
+        """Show messages of this level and above."""
+        self.logger.setLevel(val)
+
+
+class PyverbsValue(PyverbsObject):
+    """What can be closed as all can, though there is nothing to give back."""
+
+    def close(self) -> None:
+        """It stays as it is."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class PyverbsCM(PyverbsObject):
+    """What is closed: by its owner, by its block, with what it was made on, or when forgotten."""
+
+    ORDER: ClassVar[tuple[str, ...]] = ()  # kinds of what is made on it, first closed first
+    _closed = True  # nothing is to be closed of what could not be made
+
+    def _opened(self) -> None:
+        """It is there: from now on it can be closed."""
+        self._closed = False
+        self._born: dict[str, weakref.WeakSet[PyverbsCM]] = {}
+        if _collector.found:
+            _collector.close_found()
+
+    def _adopt(self, child: PyverbsCM, kind: str) -> None:
+        """Close ``child`` before this is closed."""
+        born = self._born.get(kind)
+        if born is None:
+            born = self._born[kind] = weakref.WeakSet()
+        born.add(child)
+
+    def _living(self, kind: str) -> list[Any]:
+        return [child for child in self._born.get(kind, ()) if not child._closed]
+
+    def close(self) -> None:
+        """Give back what it is; as often as one likes."""
+        if self._closed:
+            return
+        self._closed = True
+        for kind in self.ORDER:
+            for child in [*self._born.get(kind, ())]:
+                child.close()
+        with refusal(f"Failed to close a {type(self).__name__}"):
+            self._release()
+
+    def _release(self) -> None:
+        """Give back what the device has of it."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if self._closed or sys.is_finalizing():  # at exit there is nothing left to tell
+            return
+        if _collector.runs:
+            _collector.found.append(self)
+            return
+        with contextlib.suppress(Exception):
+            self.close()

@@ -1,0 +1,143 @@
+"""Connections' events, their channels, and what ends tell each other as they connect."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from nicscope.interfaces.verbs import librdmacm_enums as cm
+from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error
+from nicscope.interfaces.verbs.fields import Fields, Number
+from nicscope.interfaces.verbs.texts import of_enum
+from nicscope.interfaces.verbs.world import here
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.verbs.cmid import CMID
+
+ANYWHERE = ("", "0.0.0.0", "::")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def cm_event_to_str(event_type: int) -> str:
+    """The name of an event."""
+    return of_enum(cm.rdma_cm_event_type, event_type, "", f"Unknown event type ({event_type})")
+
+
+def local_names() -> set[str]:
+    """How this node is called."""
+    made = {socket.inet_ntop(socket.AF_INET6, gid.raw) for gid in here().gids()}
+    return {*LOOPBACK, *made, *(name.removeprefix("::ffff:") for name in made)}
+
+
+class ConnParam(Fields, PyverbsObject):
+    """What a connection is asked for."""
+
+    SHOWN = ("resources", "depth", "flow_control", "retry", "rnr_retry", "srq", "qp_num")
+    resources, depth, flow_control, retry = Number(), Number(), Number(), Number()
+    rnr_retry, srq, qp_num, data_len = Number(), Number(), Number(), Number()
+
+    def __init__(
+        self,
+        resources: int = 1,
+        depth: int = 1,
+        flow_control: int = 0,
+        retry: int = 5,
+        rnr_retry: int = 5,
+        srq: int = 0,
+        qp_num: int = 0,
+        data_len: int = 0,
+    ) -> None:
+        self.resources, self.depth, self.flow_control = resources, depth, flow_control
+        self.retry, self.rnr_retry, self.srq = retry, rnr_retry, srq
+        self.qp_num, self.data_len = qp_num, data_len
+        self.private_data = b""
+
+    def set_private_data(self, private_data: Any) -> None:
+        """Bytes for the other end."""
+        self.private_data = bytes(private_data)
+        self.data_len = len(self.private_data)
+
+
+class UDParam(PyverbsObject):
+    """Where a peer's datagrams go, which connections here do not."""
+
+    def __init__(self, event: CMEvent) -> None:
+        self.event = event
+        raise error("Failed to get UD parameters", errno.EOPNOTSUPP)
+
+
+class JoinMCAttrEx(PyverbsObject):
+    """A group of receivers, of which there are none."""
+
+    def __init__(self, addr: Any = None, comp_mask: int = 0, join_flags: int = 0) -> None:
+        self.addr, self.comp_mask, self.join_flags = addr, int(comp_mask), int(join_flags)
+
+
+class AddrInfo(PyverbsObject):
+    """An address by name and service, at either end."""
+
+    def __init__(
+        self,
+        src: str | None = None,
+        dst: str | None = None,
+        src_service: str | None = None,
+        dst_service: str | None = None,
+        port_space: int = 0,
+        flags: int = 0,
+    ) -> None:
+        self.port_space, self.flags = int(port_space) or int(cm.RDMA_PS_TCP), int(flags)
+        self.src, self.dst = _place(src, src_service), _place(dst, dst_service)
+        if self.port_space != cm.RDMA_PS_TCP:
+            raise error("Failed to get Address Info", errno.EOPNOTSUPP)
+        for name, _ in (self.src, self.dst):
+            if name not in local_names() and name not in ANYWHERE:
+                raise error("Failed to get Address Info", errno.ENODEV)
+
+
+def _place(name: str | None, service: str | None) -> tuple[str, int]:
+    try:
+        return str(name or ""), int(service or 0)
+    except ValueError:
+        raise error("Failed to get Address Info", errno.ENOENT) from None
+
+
+class CMEventChannel(PyverbsCM):
+    """Where connections report what has happened."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[int, Any, Any, ConnParam, int]] = deque()
+        self._opened()
+
+    def tell(self, kind: int, about: CMID, listener: Any, param: ConnParam, status: int) -> None:
+        """Have an event wait for whoever asks."""
+        self.waiting.append((int(kind), about, listener, param, status))
+
+
+class CMEvent(PyverbsCM):
+    """The next event of a channel; errors: ``PyverbsRDMAError`` if none can ever come."""
+
+    def __init__(self, channel: CMEventChannel) -> None:
+        if not channel.waiting:
+            raise error("Failed to get CM event: none can come", errno.EAGAIN)
+        self.event_type, self.id, self.listen_id, self._param, self.status = (
+            channel.waiting.popleft()
+        )
+        self._opened()
+
+    @property
+    def private_data(self) -> bytes | None:
+        """What the other end has sent along."""
+        return self._param.private_data or None
+
+    @property
+    def conn_param(self) -> ConnParam:
+        """What the other end has asked for."""
+        return self._param
+
+    def ack_cm_event(self) -> None:
+        """It has been seen."""
+
+    def __str__(self) -> str:
+        return f"CM event: {cm_event_to_str(self.event_type)}, status {self.status}"

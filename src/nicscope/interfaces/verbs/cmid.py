@@ -1,0 +1,357 @@
+"""Ends of connections, which find each other by name within the node.
+
+An end with a channel goes on at once and its events wait there.  One without a channel has nobody
+to tell, so what would wait for another end raises an error where nothing can come.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.interfaces.verbs import librdmacm_enums as cm
+from nicscope.interfaces.verbs.addr import AHAttr, GlobalRoute
+from nicscope.interfaces.verbs.base import PyverbsCM, error
+from nicscope.interfaces.verbs.cm_events import (
+    AddrInfo,
+    CMEvent,
+    CMEventChannel,
+    ConnParam,
+    JoinMCAttrEx,
+    UDParam,
+    local_names,
+)
+from nicscope.interfaces.verbs.cq import CQ, WC
+from nicscope.interfaces.verbs.device import Context
+from nicscope.interfaces.verbs.mr import MR
+from nicscope.interfaces.verbs.pd import PD
+from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
+from nicscope.interfaces.verbs.qp import QP, QPAttr, QPInitAttr
+from nicscope.interfaces.verbs.qp_states import required_masks
+from nicscope.interfaces.verbs.world import here
+from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.verbs.world import World
+
+__all__ = [
+    "CMID",
+    "AddrInfo",
+    "CMEvent",
+    "CMEventChannel",
+    "ConnParam",
+    "JoinMCAttrEx",
+    "UDParam",
+]
+
+FIRST_PORT = 49152  # of those that are given to who asks for none
+PSN = (1 << 24) - 1
+TIMEOUT, RNR_TIMER = 14, 12
+WAITS = 10_000  # empty polls, of a millisecond at most each, before a completion cannot come
+STATE = int(e.IBV_QP_STATE)
+
+
+class CMID(PyverbsCM):
+    """An end of a connection, or a place that listens for them."""
+
+    ORDER = ("qps", "mrs", "pds")
+
+    def __init__(
+        self,
+        creator: AddrInfo | CMEventChannel | CMEvent | None = None,
+        qp_init_attr: QPInitAttr | None = None,
+        pd: PD | None = None,
+        port_space: int = cm.RDMA_PS_TCP,
+        listen_id: CMID | None = None,
+    ) -> None:
+        if int(port_space) != cm.RDMA_PS_TCP:
+            raise error("Failed to create CM ID", errno.EOPNOTSUPP)
+        self.world: World = here()
+        self.context = Context(name=self.world.name)
+        self._given = pd
+        self.pd: PD = PD(self.context) if pd is None else pd
+        self._init = qp_init_attr
+        self.qp: QP | None = None
+        self.channel: CMEventChannel | None = None
+        self.requests: deque[tuple[CMID, ConnParam]] = deque()
+        self.peer: CMID | None = None
+        self._asked = ConnParam()
+        self.place: tuple[str, int] | None = None
+        self._target: tuple[str, int] | None = None
+        self._opened()
+        if isinstance(creator, CMEventChannel):
+            self.channel = creator
+        elif isinstance(creator, CMEvent):
+            self._take(creator, listen_id)
+        elif isinstance(creator, AddrInfo):
+            if creator.flags & cm.RAI_PASSIVE:
+                self.bind_addr(creator)
+            else:
+                self.resolve_addr(creator)
+                if qp_init_attr is not None:
+                    self.create_qp(qp_init_attr)
+
+    def _take(self, event: CMEvent, listener: CMID | None) -> None:
+        """Become the end that a request has come to."""
+        found = event.listen_id if listener is None else listener
+        if event.event_type != cm.RDMA_CM_EVENT_CONNECT_REQUEST or found is None:
+            raise PyverbsUserError("An end is made of a request to connect")
+        self.channel, self.peer, self._asked = found.channel, event.id, event.conn_param
+
+    @property
+    def event_channel(self) -> CMEventChannel | None:
+        """Where its events wait."""
+        return self.channel
+
+    def bind_addr(self, lai: AddrInfo) -> None:
+        """Have a name at which it can be found."""
+        name, port = lai.src if any(lai.src) else lai.dst
+        if not port:
+            taken = {place[1] for place in self.world.listeners}
+            port = next(one for one in range(FIRST_PORT, 1 << 16) if one not in taken)
+        self.place = (name, port)
+
+    @property
+    def src_port(self) -> int:
+        """The service at which it can be found."""
+        return 0 if self.place is None else self.place[1]
+
+    def listen(self, backlog: int = 0) -> None:
+        """Be found; ``backlog`` is no limit."""
+        if self.place is None:
+            raise error("Failed to listen", errno.EINVAL)
+        if self.world.listeners.get(self.place, self) is not self or int(backlog) < 0:
+            raise error("Failed to listen", errno.EADDRINUSE)
+        self.world.listeners[self.place] = self
+
+    def resolve_addr(self, ai: AddrInfo, timeout_ms: int = 2000) -> None:  # noqa: ARG002
+        """Say who is to be connected to."""
+        self._target = ai.dst
+        self._tell(cm.RDMA_CM_EVENT_ADDR_RESOLVED)
+
+    def resolve_route(self, timeout_ms: int = 2000) -> None:  # noqa: ARG002
+        """Find the way, which there is."""
+        if self._target is None:
+            raise error("Failed to resolve route", errno.EINVAL)
+        self._tell(cm.RDMA_CM_EVENT_ROUTE_RESOLVED)
+
+    def _tell(self, kind: int, param: ConnParam | None = None, status: int = 0) -> None:
+        if self.channel is not None:
+            self.channel.tell(kind, self, None, param or ConnParam(), status)
+
+    def create_qp(self, qp_init: QPInitAttr) -> None:
+        """Make its queue pair, and queues of completions where none are given."""
+        for name in ("send_cq", "recv_cq"):
+            if getattr(qp_init, name) is None:
+                room = qp_init.max_send_wr if name == "send_cq" else qp_init.max_recv_wr
+                setattr(qp_init, name, CQ(self.pd.ctx, max(room, 1)))
+        qp_init.qp_type = e.IBV_QPT_RC
+        made = QP(self.pd, qp_init)
+        made.modify(*self._step(e.IBV_QPS_RESET, e.IBV_QPS_INIT, QPAttr()))
+        self.qp = made
+        self._adopt(made, "qps")
+
+    def _step(self, now: int, then: int, attr: QPAttr) -> tuple[QPAttr, int]:
+        attr.qp_state = then
+        attr.qp_access_flags = (
+            e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
+        )
+        return attr, required_masks(e.IBV_QPT_RC, now, then) | STATE
+
+    def init_qp_attr(self, qp_state: int) -> tuple[QPAttr, int]:
+        """What a pair of the program's own is to be told at the step to ``qp_state``."""
+        before = {e.IBV_QPS_INIT: e.IBV_QPS_RESET, e.IBV_QPS_RTR: e.IBV_QPS_INIT}
+        now = before.get(int(qp_state), e.IBV_QPS_RTR)
+        attr = QPAttr()
+        if qp_state != e.IBV_QPS_INIT:
+            if self.peer is None:
+                raise error("Failed to get QP attributes", errno.EINVAL)
+            self._fill(attr)
+        return self._step(now, int(qp_state), attr)
+
+    def _fill(self, attr: QPAttr) -> None:
+        param, context = self._asked, self.context
+        gid = context.query_gid(1, 0)
+        attr.ah_attr = AHAttr(is_global=1, gr=GlobalRoute(dgid=gid, sgid_index=0))
+        attr.dest_qp_num = param.qp_num
+        attr.rq_psn, attr.sq_psn = param.qp_num & PSN, self._number & PSN
+        attr.max_rd_atomic = attr.max_dest_rd_atomic = max(param.depth, 1)
+        attr.retry_cnt, attr.rnr_retry = min(param.retry, 7), min(param.rnr_retry, 7)
+        attr.timeout, attr.min_rnr_timer = TIMEOUT, RNR_TIMER
+
+    @property
+    def _number(self) -> int:
+        """Of its pair: its own, or the program's."""
+        return self._own if self.qp is None else self.qp.qp_num
+
+    _own = 0
+
+    def connect(self, param: ConnParam | None = None) -> None:
+        """Ask whoever listens; errors: ``PyverbsRDMAError`` if nobody does, or can answer."""
+        wanted = self._with_number(param)
+        name, port = self._target or ("", 0)
+        listening = self.world.listeners
+        found = next((end for (_, at), end in listening.items() if at == port), None)
+        if name not in local_names():
+            found = None
+        if found is None:
+            self._tell(cm.RDMA_CM_EVENT_REJECTED, status=errno.ECONNREFUSED)
+            if self.channel is None:
+                raise error("Failed to connect", errno.ECONNREFUSED)
+            return
+        if self.channel is None:
+            raise error("Failed to connect: nobody can answer while this waits", errno.EAGAIN)
+        found.requests.append((self, wanted))
+        if found.channel is not None:
+            kind = cm.RDMA_CM_EVENT_CONNECT_REQUEST
+            found.channel.tell(kind, self, found, wanted, 0)
+
+    def _with_number(self, param: ConnParam | None) -> ConnParam:
+        wanted = ConnParam() if param is None else param
+        if self.qp is not None:
+            wanted.qp_num = self.qp.qp_num
+        self._own = wanted.qp_num
+        return wanted
+
+    def get_request(self) -> CMID:
+        """The end that the next request has come to; errors: if none can ever come."""
+        if not self.requests:
+            raise error("Failed to get request: none can come", errno.EAGAIN)
+        peer, asked = self.requests.popleft()
+        made = CMID(pd=self._given)
+        made.channel, made.peer, made._asked = self.channel, peer, asked
+        if self._init is not None:
+            made.create_qp(self._init)
+        return made
+
+    def accept(self, param: ConnParam | None = None) -> None:
+        """Be connected with who has asked."""
+        peer = self._who_asked("accept")
+        answer = self._with_number(param)
+        peer.peer, peer._asked = self, answer
+        self._connect_pair()
+        peer._connect_pair()
+        if peer.qp is None:
+            peer._tell(cm.RDMA_CM_EVENT_CONNECT_RESPONSE, answer)
+            return
+        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED, answer)
+        self._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+
+    def _who_asked(self, what: str) -> CMID:
+        if self.peer is None:
+            raise error(f"Failed to {what}", errno.EINVAL)
+        return self.peer
+
+    def _connect_pair(self) -> None:
+        if self.qp is not None:
+            self.qp.modify(*self.init_qp_attr(e.IBV_QPS_RTR))
+            self.qp.modify(*self.init_qp_attr(e.IBV_QPS_RTS))
+
+    def establish(self) -> None:
+        """Say that a pair of the program's own is ready."""
+        self._who_asked("establish")._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+
+    def reject(self, private_data: Any = None) -> None:
+        """Not be connected."""
+        answer = ConnParam()
+        if private_data is not None:
+            answer.set_private_data(private_data)
+        kind = cm.RDMA_CM_EVENT_REJECTED
+        self._who_asked("reject")._tell(kind, answer, errno.ECONNREFUSED)
+        self.peer = None
+
+    def disconnect(self) -> None:
+        """Be connected no longer: both pairs are in ERR."""
+        peer = self._who_asked("disconnect")
+        for end in (self, peer):
+            if end.qp is not None and not end.qp._closed:
+                end.qp.modify(QPAttr(e.IBV_QPS_ERR), STATE)
+            end.peer = None
+            end._tell(cm.RDMA_CM_EVENT_DISCONNECTED)
+
+    def query_qp(self, attr_mask: int) -> tuple[QPAttr, QPInitAttr]:
+        """What its pair is."""
+        return self._pair().query(attr_mask)
+
+    def _pair(self) -> QP:
+        if self.qp is None:
+            raise error("The CM ID has no queue pair", errno.EINVAL)
+        return self.qp
+
+    def _region(self, size: int, access: int) -> MR:
+        return MR(self, int(size), access | e.IBV_ACCESS_LOCAL_WRITE)
+
+    def reg_msgs(self, size: int) -> MR:
+        """A region for messages."""
+        return self._region(size, 0)
+
+    def reg_read(self, size: int = 0) -> MR:
+        """A region that the other end may read."""
+        return self._region(size, e.IBV_ACCESS_REMOTE_READ)
+
+    def reg_write(self, size: int) -> MR:
+        """A region that the other end may write."""
+        return self._region(size, e.IBV_ACCESS_REMOTE_WRITE)
+
+    def post_recv(self, mr: MR) -> None:
+        """Have a region wait for a message."""
+        piece = SGE(mr.buf, mr.length, mr.lkey)
+        self._pair().post_recv(RecvWR(num_sge=1, sg=[piece]))
+
+    def _post(self, opcode: int, mr: MR, length: int, flags: int, remote: Any = None) -> None:
+        piece = SGE(mr.buf, int(length), mr.lkey)
+        wr = SendWR(opcode=opcode, num_sge=1, sg=[piece], send_flags=flags)
+        if remote is not None:
+            wr.set_wr_rdma(*remote)
+        self._pair().post_send(wr)
+
+    def post_send(self, mr: MR, flags: int = e.IBV_SEND_SIGNALED) -> None:
+        """Send a region's bytes."""
+        self._post(e.IBV_WR_SEND, mr, mr.length, flags)
+
+    def post_read(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
+        """Read remote bytes into a region."""
+        self._post(e.IBV_WR_RDMA_READ, mr, length, flags, (rkey, remote_addr))
+
+    def post_write(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
+        """Write a region's bytes to remote memory."""
+        self._post(e.IBV_WR_RDMA_WRITE, mr, length, flags, (rkey, remote_addr))
+
+    def post_ud_send(self, mr: MR, ah: Any, rqpn: int = 0, flags: int = 0) -> None:  # noqa: ARG002
+        """Errors: EOPNOTSUPP, as connections are no datagrams."""
+        raise error("Failed to post UD send", errno.EOPNOTSUPP)
+
+    def _completion(self, queue: Any) -> WC | None:
+        for _ in range(WAITS):
+            count, found = queue.poll()
+            if count:
+                return found[0]  # type: ignore[no-any-return]
+        raise error("Failed to get a completion: none can come", errno.EAGAIN)
+
+    def get_send_comp(self) -> WC | None:
+        """The next completion of what was sent."""
+        return self._completion(self._pair().scq)
+
+    def get_recv_comp(self) -> WC | None:
+        """The next completion of what was received."""
+        return self._completion(self._pair().rcq)
+
+    def set_option(self, level: int, optname: int, optval: Any, optlen: int) -> None:  # noqa: ARG002
+        """Errors: EOPNOTSUPP, as there are no options."""
+        raise error("Failed to set option", errno.EOPNOTSUPP)
+
+    def join_multicast(self, *_: Any, **__: Any) -> None:
+        """Errors: EOPNOTSUPP, as there are no groups."""
+        raise error("Failed to join a multicast group", errno.EOPNOTSUPP)
+
+    def leave_multicast(self, *_: Any, **__: Any) -> None:
+        """Errors: EOPNOTSUPP, as there are no groups."""
+        raise error("Failed to leave a multicast group", errno.EOPNOTSUPP)
+
+    def _release(self) -> None:
+        if self.world.listeners.get(self.place) is self:  # type: ignore[arg-type]
+            del self.world.listeners[self.place]  # type: ignore[arg-type]
+        if self._given is None:
+            self.context.close()

@@ -1,0 +1,296 @@
+"""What a device says of itself: no more than what it does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.interfaces.verbs.addr import GID, gid_of
+from nicscope.interfaces.verbs.base import PyverbsObject
+from nicscope.interfaces.verbs.device_words import guid_format
+from nicscope.interfaces.verbs.fields import Fields
+from nicscope.interfaces.verbs.texts import swapped64
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.verbs.world import World
+
+VENDOR = 0x4E53  # of nobody's: helpers of programs branch on those of real makers
+PART = 1
+VERSION = "1.0.0"
+PAGE_SIZES = 0xFFFFFFFFFFFFF000
+MOST = 1 << 20  # objects of a kind: simulated ones end with the memory
+KEYS = 1
+SPEED_100G = {"active_width": 2, "active_speed": 32}  # four lanes of 25 Gbit/s
+PHYSICAL_UP = 5
+MTU_CODES = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
+ODP_RC = (
+    "IBV_ODP_SUPPORT_SEND",
+    "IBV_ODP_SUPPORT_RECV",
+    "IBV_ODP_SUPPORT_WRITE",
+    "IBV_ODP_SUPPORT_READ",
+    "IBV_ODP_SUPPORT_ATOMIC",
+    "IBV_ODP_SUPPORT_SRQ_RECV",
+    "IBV_ODP_SUPPORT_FLUSH",
+    "IBV_ODP_SUPPORT_ATOMIC_WRITE",
+)
+
+
+class Attr(Fields, PyverbsObject):
+    """Values by their names, as somebody has asked for them; they are read only."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+        self._names = tuple(values)
+
+    def shown(self) -> list[tuple[str, Any]]:
+        """Names and values, as they are printed."""
+        return [(name.replace("_", " "), getattr(self, name)) for name in self._names]
+
+    def __getattr__(self, name: str) -> Any:  # for type checkers: the values are attributes
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class DeviceAttr(Attr):
+    """A device's limits."""
+
+    def shown(self) -> list[tuple[str, Any]]:
+        """Names and values, as they are printed."""
+        guids = {"node guid", "sys image guid"}
+        return [(n, guid_format(v) if n in guids else v) for n, v in super().shown()]
+
+
+class DeviceAttrEx(Attr):
+    """A device's limits, and what was added to them."""
+
+
+class ODPCaps(Attr):
+    """What can be done on memory that is paged on demand."""
+
+
+class TSOCaps(Attr):
+    """Segmentation, which is not built."""
+
+
+class RSSCaps(Attr):
+    """Spreading over queues, which is not built."""
+
+
+class TMCaps(Attr):
+    """Tag matching, which is not built."""
+
+
+class PacketPacingCaps(Attr):
+    """Pacing, which is not built."""
+
+
+class CQModerationCaps(Attr):
+    """Moderation of completions, which is not built."""
+
+
+class PCIAtomicCaps(Attr):
+    """Atomics towards the bus, which are not built."""
+
+
+class PortAttr(Attr):
+    """What a port is."""
+
+
+class GIDEntry(Attr):
+    """A slot of the table of addresses."""
+
+    def gid_str(self) -> str:
+        """The address as text."""
+        return gid_text_of(self)
+
+
+class QueryDeviceExInput(Fields, PyverbsObject):
+    """What an extended query asks for."""
+
+    SHOWN = ("comp_mask",)
+
+    def __init__(self, comp_mask: int = 0) -> None:
+        self.comp_mask = int(comp_mask)
+
+
+def gid_text_of(entry: Any) -> str:
+    """The text of an entry's address."""
+    return gid_of(entry.raw).gid
+
+
+def _flags(world: World) -> int:
+    facts = world.facts
+    flags = e.IBV_DEVICE_RC_RNR_NAK_GEN | e.IBV_DEVICE_SYS_IMAGE_GUID
+    if facts.windows:
+        flags |= e.IBV_DEVICE_MEM_WINDOW | e.IBV_DEVICE_MEM_WINDOW_TYPE_2B
+    if e.IBV_QPT_XRC_SEND in facts.qp_types:
+        flags |= e.IBV_DEVICE_XRC
+    if facts.srq:
+        flags |= e.IBV_DEVICE_SRQ_RESIZE
+    return int(flags)
+
+
+def atomics(world: World) -> bool:
+    """Whether the device has both atomic operations."""
+    both = {e.IBV_WR_ATOMIC_CMP_AND_SWP, e.IBV_WR_ATOMIC_FETCH_AND_ADD}
+    return both <= world.facts.opcodes
+
+
+def device_attr(world: World) -> DeviceAttr:
+    """The limits of a world's device."""
+    facts = world.facts
+    guid = swapped64(world.guid)
+    return DeviceAttr(
+        fw_version=VERSION,
+        node_guid=guid,
+        sys_image_guid=guid,
+        max_mr_size=(1 << 64) - 1,
+        page_size_cap=PAGE_SIZES,
+        vendor_id=VENDOR,
+        vendor_part_id=PART,
+        hw_ver=1,
+        max_qp=MOST,
+        max_qp_wr=facts.max_qp_wr,
+        device_cap_flags=_flags(world),
+        max_sge=facts.max_sge,
+        max_sge_rd=facts.max_sge,
+        max_cq=MOST,
+        max_cqe=facts.max_cqe,
+        max_mr=MOST,
+        max_pd=MOST,
+        max_qp_rd_atom=facts.max_rd_atomic,
+        max_ee_rd_atom=0,
+        max_res_rd_atom=MOST,
+        max_qp_init_rd_atom=facts.max_rd_atomic,
+        max_ee_init_rd_atom=0,
+        atomic_caps=int(e.IBV_ATOMIC_HCA if atomics(world) else e.IBV_ATOMIC_NONE),
+        max_ee=0,
+        max_rdd=0,
+        max_mw=MOST if facts.windows else 0,
+        max_raw_ipv6_qps=0,
+        max_raw_ethy_qp=0,
+        max_mcast_grp=0,
+        max_mcast_qp_attach=0,
+        max_ah=MOST,
+        max_fmr=0,
+        max_map_per_fmr=0,
+        max_srq=MOST if facts.srq else 0,
+        max_srq_wr=facts.max_srq_wr if facts.srq else 0,
+        max_srq_sge=facts.max_sge if facts.srq else 0,
+        max_pkeys=KEYS,
+        local_ca_ack_delay=0,
+        phys_port_cnt=1,
+    )
+
+
+def _odp(world: World) -> ODPCaps:
+    facts = world.facts
+    if not facts.on_demand:
+        return ODPCaps(general_caps=0, rc_odp_caps=0, uc_odp_caps=0, ud_odp_caps=0, xrc_odp_caps=0)
+    ops = facts.opcodes
+    caps = e.IBV_ODP_SUPPORT_SEND | e.IBV_ODP_SUPPORT_RECV
+    optional = {
+        e.IBV_ODP_SUPPORT_WRITE: e.IBV_WR_RDMA_WRITE in ops,
+        e.IBV_ODP_SUPPORT_READ: e.IBV_WR_RDMA_READ in ops,
+        e.IBV_ODP_SUPPORT_ATOMIC: atomics(world),
+        e.IBV_ODP_SUPPORT_SRQ_RECV: facts.srq,
+        e.IBV_ODP_SUPPORT_FLUSH: e.IBV_WR_FLUSH in ops,
+        e.IBV_ODP_SUPPORT_ATOMIC_WRITE: e.IBV_WR_ATOMIC_WRITE in ops,
+    }
+    rc = int(caps | sum(flag for flag, runs in optional.items() if runs))
+    plain = int(caps) | (int(e.IBV_ODP_SUPPORT_SRQ_RECV) if facts.srq else 0)
+    return ODPCaps(
+        general_caps=int(e.IBV_ODP_SUPPORT | e.IBV_ODP_SUPPORT_IMPLICIT),
+        rc_odp_caps=rc if e.IBV_QPT_RC in facts.qp_types else 0,
+        uc_odp_caps=(plain | int(e.IBV_ODP_SUPPORT_WRITE)) if e.IBV_QPT_UC in facts.qp_types else 0,
+        ud_odp_caps=plain if e.IBV_QPT_UD in facts.qp_types else 0,
+        xrc_odp_caps=rc if e.IBV_QPT_XRC_SEND in facts.qp_types else 0,
+    )
+
+
+def device_attr_ex(world: World) -> DeviceAttrEx:
+    """The extended limits of a world's device."""
+    orig = device_attr(world)
+    return DeviceAttrEx(
+        comp_mask=0,
+        orig_attr=orig,
+        odp_caps=_odp(world),
+        completion_timestamp_mask=(1 << 64) - 1,
+        hca_core_clock=1_000_000,  # kHz: time stamps count nanoseconds
+        device_cap_flags_ex=orig.device_cap_flags,
+        tso_caps=TSOCaps(max_tso=0, supported_qpts=0),
+        rss_caps=RSSCaps(
+            supported_qpts=0,
+            max_rwq_indirection_tables=0,
+            max_rwq_indirection_table_size=0,
+            rx_hash_fields_mask=0,
+            rx_hash_function=0,
+        ),
+        max_wq_type_rq=0,
+        packet_pacing_caps=PacketPacingCaps(
+            qp_rate_limit_min=0, qp_rate_limit_max=0, supported_qpts=0
+        ),
+        raw_packet_caps=0,
+        tm_caps=TMCaps(max_rndv_hdr_size=0, max_num_tags=0, flags=0, max_ops=0, max_sge=0),
+        cq_mod_caps=CQModerationCaps(max_cq_count=0, max_cq_period=0),
+        max_dm_size=world.facts.dm_bytes,
+        pci_atomic_caps=PCIAtomicCaps(fetch_add=0, swap=0, compare_swap=0),
+        xrc_odp_caps=_odp(world).xrc_odp_caps,
+        phys_port_cnt_ex=1,
+    )
+
+
+def port_attr(world: World, slots: int) -> PortAttr:
+    """What a world's port is: Ethernet of 100 Gbit/s, which is up."""
+    most = max(code for size, code in MTU_CODES.items() if size <= world.facts.mtu_bytes)
+    return PortAttr(
+        state=int(e.IBV_PORT_ACTIVE),
+        max_mtu=most,
+        active_mtu=most,
+        gid_tbl_len=slots,
+        port_cap_flags=int(e.IBV_PORT_IP_BASED_GIDS),
+        max_msg_sz=world.facts.max_msg_bytes,
+        bad_pkey_cntr=0,
+        qkey_viol_cntr=0,
+        pkey_tbl_len=KEYS,
+        lid=0,
+        sm_lid=0,
+        lmc=0,
+        max_vl_num=1,
+        sm_sl=0,
+        subnet_timeout=0,
+        init_type_reply=0,
+        **SPEED_100G,
+        phys_state=PHYSICAL_UP,
+        link_layer=int(e.IBV_LINK_LAYER_ETHERNET),
+        flags=int(e.IBV_QPF_GRH_REQUIRED),
+        port_cap_flags2=0,
+        active_speed_ex=0,
+    )
+
+
+def gid_entry(raw: bytes, index: int, port: int) -> GIDEntry:
+    """A slot of the table: its halves are words in network order."""
+    return GIDEntry(
+        raw=raw,
+        gid_subnet_prefix=int.from_bytes(raw[:8], "little"),
+        gid_interface_id=int.from_bytes(raw[8:], "little"),
+        gid_index=index,
+        port_num=port,
+        gid_type=int(e.IBV_GID_TYPE_ROCE_V2),
+        ndev_ifindex=0,
+    )
+
+
+__all__ = [
+    "GID",
+    "Attr",
+    "DeviceAttr",
+    "DeviceAttrEx",
+    "GIDEntry",
+    "PortAttr",
+    "QueryDeviceExInput",
+    "device_attr",
+    "device_attr_ex",
+    "gid_entry",
+    "port_attr",
+]

@@ -1,0 +1,1 @@
+"""Barriers and doorbells of the makers' own modules, of which there are none."""

@@ -1,0 +1,340 @@
+"""Memory regions: what the NIC may use of a program's memory."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Any
+
+from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.interfaces.verbs.base import PyverbsCM, error, refusal
+from nicscope.interfaces.verbs.device_attr import atomics
+from nicscope.interfaces.verbs.fields import printed
+from nicscope.interfaces.verbs.heap import PAGE
+from nicscope.interfaces.verbs.mem_alloc import HUGE, as_bytes
+from nicscope.interfaces.verbs.mw import MW, MWBind, MWBindInfo
+from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
+from nicscope.interfaces.verbs.texts import rereg_error_to_str
+from nicscope.interfaces.verbs.tph import DMAHandle, DmaHandleInitAttr
+from nicscope.interfaces.verbs_device.calls import Refused
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.verbs.cmid import CMID
+    from nicscope.interfaces.verbs.dm import DM
+    from nicscope.interfaces.verbs.pd import PD
+    from nicscope.interfaces.verbs.world import World
+
+__all__ = [
+    "DMMR",
+    "MR",
+    "MW",
+    "Buf",
+    "BufMR",
+    "DMAHandle",
+    "DmaBufMR",
+    "DmaHandleInitAttr",
+    "MREx",
+    "MWBind",
+    "MWBindInfo",
+]
+
+WRITES = e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_ATOMIC
+OPTIONAL = 0x3FF00000  # bits that a device may ignore
+KNOWN = sum(e.ibv_access_flags)
+ALL = (1 << 64) - 1
+CHANGES = (
+    e.IBV_REREG_MR_CHANGE_TRANSLATION | e.IBV_REREG_MR_CHANGE_PD | e.IBV_REREG_MR_CHANGE_ACCESS
+)
+
+
+def checked_access(world: World, access: int, failed: str) -> int:
+    """The access flags that the device minds; errors: EINVAL, EOPNOTSUPP, by ``failed``."""
+    if access & ~(int(KNOWN) | OPTIONAL) or (
+        access & WRITES and not access & e.IBV_ACCESS_LOCAL_WRITE
+    ):
+        raise error(failed, errno.EINVAL)
+    facts = world.facts
+    missing = (
+        (access & e.IBV_ACCESS_ON_DEMAND and not facts.on_demand)
+        or (access & e.IBV_ACCESS_MW_BIND and not facts.windows)
+        or (access & _FLUSHES and e.IBV_WR_FLUSH not in facts.opcodes)
+        or (access & e.IBV_ACCESS_REMOTE_ATOMIC and not atomics(world))
+    )
+    if missing:
+        raise error(failed, errno.EOPNOTSUPP)
+    return access & int(KNOWN)
+
+
+_FLUSHES = e.IBV_ACCESS_FLUSH_GLOBAL | e.IBV_ACCESS_FLUSH_PERSISTENT
+
+
+class MR(PyverbsCM):
+    """A region of a program's memory."""
+
+    def __init__(
+        self,
+        creator: PD | CMID | MR,
+        length: int = 0,
+        access: int = 0,
+        address: int | None = None,
+        implicit: bool = False,
+        handle: int | None = None,
+    ) -> None:
+        self._begin(creator, int(length), address)
+        self.implicit = bool(implicit)
+        if handle is not None:
+            self._import(int(handle))
+            return
+        failed = f"Failed to register a MR. length: {int(length)}, access flags: {int(access)}"
+        minded = checked_access(self.pd.ctx.world, int(access), failed)
+        self._allocate(minded)
+        self._register(minded, failed)
+
+    def _begin(self, creator: Any, length: int, address: int | None) -> None:
+        self.pd: PD = creator.pd
+        self._length = length
+        self.buf = 0 if address is None else int(address)
+        self._owned = 0  # bytes of pages that this region has allocated itself
+        self._imported = False
+        self.lkey = self.rkey = self.handle = 0
+
+    def _allocate(self, access: int) -> None:
+        if self.buf or self._length <= 0:
+            return
+        huge = bool(access & e.IBV_ACCESS_HUGETLB)
+        unit = HUGE if huge else PAGE
+        size = -(-self._length // unit) * unit
+        with refusal(f"Failed to allocate MR buffer of size {self._length}"):
+            self.buf = int(self.pd.ctx.world.device.map(size, huge))
+        self._owned = size
+
+    def _register(self, access: int, failed: str, **where: Any) -> None:
+        device = self.pd.ctx.world.device
+        if self.implicit and not access & e.IBV_ACCESS_ON_DEMAND:
+            self._unmap()
+            raise error(failed, errno.EINVAL)
+        length = ALL if self.implicit else self._length
+        place = {"address": 0 if self.implicit else self.buf, "iova": None} | where
+        iova = place["address"] if place["iova"] is None else place["iova"]
+        if access & e.IBV_ACCESS_ZERO_BASED and place["iova"] is None:
+            iova = 0
+        try:
+            found = device.register(
+                self.pd.handle,
+                place["address"],
+                length,
+                iova,
+                access,
+                self.implicit,
+                place.get("dm", 0),
+            )
+        except Refused as refused:
+            self._unmap()
+            raise error(failed, refused.errno) from None
+        self.handle, self.lkey, self.rkey = found
+        self.access = access
+        self.pd.ctx.things[("mr", self.handle)] = (found, length)
+        self._opened()
+        self.pd._adopt(self, "mrs")
+
+    def _import(self, handle: int) -> None:
+        found = self.pd.ctx.things.get(("mr", handle))
+        if found is None:
+            raise error(f"Failed to import MR with handle {handle}", errno.EINVAL)
+        (self.handle, self.lkey, self.rkey), self._length = found
+        self._imported = True
+        self._opened()
+        self.pd._adopt(self, "mrs")
+
+    def __str__(self) -> str:
+        shown = {"lkey": self.lkey, "rkey": self.rkey, "length": self.length, "buf": self.buf}
+        return f"{type(self).__name__}\n" + printed(shown)
+
+    @property
+    def length(self) -> int:
+        """Its bytes."""
+        return ALL if self.implicit and not self._imported else self._length
+
+    def _unmap(self) -> None:
+        if self._owned:
+            self.pd.ctx.world.device.unmap(self.buf, self._owned)
+            self._owned = 0
+
+    def _release(self) -> None:
+        if not self._imported:
+            self.pd.ctx.things.pop(("mr", self.handle), None)
+            self.pd.ctx.world.device.deregister(self.handle)
+            self._unmap()
+
+    def unimport(self) -> None:
+        """Let go of what was imported."""
+        self._imported = True
+        self.close()
+
+    def write(self, data: Any, length: int, offset: int = 0) -> None:
+        """Write ``length`` bytes of text or bytes to its memory."""
+        if not self.buf:
+            raise PyverbsUserError("Failed to write to MR: it has no buffer")
+        try:
+            self.pd.ctx.world.device.write(self.buf + int(offset), as_bytes(data, int(length)))
+        except Refused as refused:
+            raise error("Failed to write to MR", refused.errno) from None
+
+    def read(self, length: int, offset: int) -> bytes:
+        """Bytes of its memory."""
+        if not self.buf:
+            raise PyverbsUserError("Failed to read from MR: it has no buffer")
+        try:
+            found: bytes = self.pd.ctx.world.device.read(self.buf + int(offset), int(length))
+        except Refused as refused:
+            raise error("Failed to read from MR", refused.errno) from None
+        return found
+
+    def rereg(
+        self, flags: int, pd: PD | None = None, addr: int = 0, length: int = 0, access: int = 0
+    ) -> None:
+        """Register it anew: elsewhere, of another domain, with other access; its keys stay."""
+        changes, size = int(flags), int(length)
+        moved = bool(changes & e.IBV_REREG_MR_CHANGE_TRANSLATION)
+        allowed = bool(changes & e.IBV_REREG_MR_CHANGE_ACCESS)
+        wrong = (
+            changes & ~int(CHANGES)
+            or not changes
+            or (moved and (not int(addr) or size < 1))
+            or (access and not allowed)
+            or (changes & e.IBV_REREG_MR_CHANGE_PD and pd is None)
+        )
+        failed = f"Failed to rereg MR: {rereg_error_to_str(e.IBV_REREG_MR_ERR_INPUT)}"
+        if wrong:
+            raise error(failed, errno.EINVAL)
+        world = self.pd.ctx.world
+        minded = checked_access(world, int(access), failed) if allowed else None
+        domain = pd.pd if changes & e.IBV_REREG_MR_CHANGE_PD and pd is not None else None
+        with refusal(f"Failed to rereg MR: {rereg_error_to_str(e.IBV_REREG_MR_ERR_CMD)}"):
+            world.device.reregister(
+                self.handle,
+                pd=None if domain is None else domain.handle,
+                address=int(addr) if moved else None,
+                length=size if moved else None,
+                access=minded,
+            )
+        if moved:
+            self._unmap()
+            self.buf, self._length = int(addr), size
+            self.pd.ctx.things[("mr", self.handle)] = ((self.handle, self.lkey, self.rkey), size)
+        if domain is not None:
+            self.pd._born["mrs"].discard(self)
+            self.pd = domain
+            domain._adopt(self, "mrs")
+
+
+class MREx(MR):
+    """A region by the call that takes everything."""
+
+    FAILED = "Failed to register MR using extended API"
+
+    def __init__(
+        self,
+        pd: PD,
+        length: int = 0,
+        access: int = 0,
+        address: int | None = None,
+        iova: int | None = None,
+        fd: int | None = None,
+        fd_offset: int = 0,
+        dmah: DMAHandle | None = None,
+        implicit: bool = False,
+        buf: Buf | None = None,
+    ) -> None:
+        self._begin(pd, int(length), address)
+        self.implicit = bool(implicit)
+        minded = checked_access(pd.ctx.world, int(access), self.FAILED)
+        if fd is not None and (address is not None or implicit or buf is not None):
+            raise error(self.FAILED, errno.EINVAL)
+        if fd is not None or dmah is not None or int(fd_offset):
+            raise error(self.FAILED, errno.EOPNOTSUPP)
+        if buf is not None:
+            start = 0 if address is None else int(address)
+            if buf.pd.pd is not self.pd or not 0 <= start <= buf.size - self._length:
+                raise error(self.FAILED, errno.EINVAL)
+            self.buf = buf.addr + start
+            self.buffer = buf
+        self._allocate(minded)
+        self._register(minded, self.FAILED, iova=None if iova is None else int(iova))
+
+
+class Buf(PyverbsCM):
+    """A buffer that the provider allocates."""
+
+    def __init__(self, pd: PD, size: int) -> None:
+        self.pd, self.size = pd, int(size)
+        failed = f"Failed to allocate buffer of size {self.size}"
+        if self.size < 1:
+            raise error(failed, errno.EINVAL)
+        self._room = -(-self.size // PAGE) * PAGE
+        with refusal(failed):
+            self.addr = int(pd.ctx.world.device.map(self._room))
+        self._opened()
+        pd._adopt(self, "bufs")
+
+    def _release(self) -> None:
+        self.pd.ctx.world.device.unmap(self.addr, self._room)
+
+    def export_dmabuf_fd(self) -> int:
+        """Errors: ENODATA, as it is ordinary memory."""
+        raise error("Failed to export buffer as dma-buf", errno.ENODATA)
+
+
+class BufMR(MREx):
+    """A region of a buffer that the provider has allocated."""
+
+    def __init__(self, pd: PD, buf: Buf, length: int = 0, access: int = 0, offset: int = 0) -> None:
+        wanted = int(length) or buf.size - int(offset)
+        super().__init__(pd, wanted, access, address=int(offset), buf=buf)
+
+
+class DMMR(MR):
+    """A region of the NIC's own memory; its addresses begin at zero."""
+
+    def __init__(self, pd: PD, length: int, access: int, dm: DM, offset: int) -> None:
+        self._begin(pd, int(length), None)
+        self.implicit = False
+        self.dm, self._offset = dm, int(offset)
+        failed = (
+            f"Failed to register a device MR. length: {int(length)}, access flags: {int(access)}"
+        )
+        minded = checked_access(pd.ctx.world, int(access), failed)
+        beyond = not 0 <= self._offset <= dm.size - self._length
+        if beyond or self._length < 0 or not minded & e.IBV_ACCESS_ZERO_BASED:
+            raise error(failed, errno.EINVAL)
+        self._register(minded, failed, address=self._offset, iova=0, dm=dm.handle)
+        dm._adopt(self, "dm_mrs")
+
+    def write(self, data: Any, length: int, offset: int = 0) -> None:
+        """Have the CPU write words to the NIC's memory."""
+        self.dm.copy_to_dm(self._offset + int(offset), data, length)
+
+    def read(self, length: int, offset: int) -> bytes:
+        """Have the CPU read words of the NIC's memory."""
+        return self.dm.copy_from_dm(self._offset + int(offset), length)
+
+
+class DmaBufMR(MR):
+    """A region of another device's memory, of which there is none."""
+
+    def __init__(
+        self,
+        pd: PD,
+        length: int,
+        access: int,
+        dmabuf: Any = None,
+        offset: int = 0,
+        gpu: int = 0,
+        gtt: int = 0,
+    ) -> None:
+        self._begin(pd, int(length), None)
+        self.asked = (dmabuf, offset, gpu, gtt)
+        failed = (
+            f"Failed to register a dma-buf MR. length: {int(length)}, access flags: {int(access)}"
+        )
+        checked_access(pd.ctx.world, int(access), failed)
+        raise error(failed, errno.EOPNOTSUPP)

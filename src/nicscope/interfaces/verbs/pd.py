@@ -1,0 +1,140 @@
+"""Protection domains, and domains above them whose queues lie where a program says."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Any
+
+from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nicscope.interfaces.verbs.cmid import CMID
+    from nicscope.interfaces.verbs.device import Context
+    from nicscope.interfaces.verbs.wr import SGE
+
+ADVICES = (
+    e._IBV_ADVISE_MR_ADVICE_PREFETCH,
+    e._IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+    e._IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
+)
+ALLOCATED = e.IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | e.IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT
+PARENT_MASK = (
+    e.IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS
+    | e.IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT
+    | e.IBV_PARENT_DOMAIN_INIT_ATTR_ALLOW_CC_UNPROTECTED_ALLOC
+)
+
+
+class PD(PyverbsCM):
+    """A protection domain: what is used together is of one."""
+
+    ORDER = ("parents", "qps", "wqs", "ahs", "mws", "bufs", "mrs", "srqs")
+
+    def __init__(self, creator: Context | CMID, handle: int | None = None) -> None:
+        owner: Any = creator
+        ctx = owner.context
+        if ctx is None or ctx._closed:
+            raise error("Failed to allocate PD", errno.EINVAL)
+        self.ctx: Context = ctx
+        self._imported = handle is not None
+        if handle is not None:
+            if ("pd", int(handle)) not in ctx.things:
+                raise error(f"Failed to import PD with handle {handle}", errno.EINVAL)
+            self.handle = int(handle)
+        else:
+            with refusal("Failed to allocate PD"):
+                self.handle = int(ctx.world.device.open_pd())
+            ctx.things[("pd", self.handle)] = self.handle
+        self._opened()
+        ctx._adopt(self, "pds")
+
+    @property
+    def pd(self) -> PD:
+        """The domain that protects."""
+        return self
+
+    def _release(self) -> None:
+        if not self._imported:
+            self.ctx.things.pop(("pd", self.handle), None)
+            self.ctx.world.device.close_pd(self.handle)
+
+    def unimport(self) -> None:
+        """Let go of what was imported."""
+        self._imported = True
+        self.close()
+
+    def advise_mr(self, advise: int, flags: int, sg_list: list[SGE]) -> None:
+        """Have pages of regions on demand brought in before they are used."""
+        failed = "Failed to advise MR"
+        if int(advise) not in ADVICES or int(flags) & ~int(e._IBV_ADVISE_MR_FLAG_FLUSH):
+            raise error(failed, errno.EINVAL)
+        pieces = [each.piece() for each in sg_list]
+        if not pieces:
+            raise error(failed, errno.EINVAL)
+        with refusal(failed):
+            flush = bool(int(flags) & e._IBV_ADVISE_MR_FLAG_FLUSH)
+            wanted = [(piece.lkey, piece.address, piece.length) for piece in pieces]
+            self.ctx.world.device.prefetch(self.handle, int(advise), flush, wanted)
+
+
+class ParentDomainContext(PyverbsObject):
+    """Who allocates the queues of what is made on a parent domain."""
+
+    def __init__(
+        self,
+        pd: PD,
+        alloc_func: Callable[..., Any] | None,
+        free_func: Callable[..., Any] | None,
+        user_data: Any = None,
+    ) -> None:
+        self.pd, self.user_data = pd, user_data
+        self.alloc_func, self.free_func = alloc_func, free_func
+
+
+class ParentDomainInitAttr(PyverbsObject):
+    """What a parent domain is made of."""
+
+    def __init__(
+        self, pd: PD, pd_context: ParentDomainContext | None = None, comp_mask: int = 0
+    ) -> None:
+        self.pd, self.pd_context, self.comp_mask = pd, pd_context, int(comp_mask)
+        if pd_context is not None:
+            self.comp_mask |= int(ALLOCATED)
+
+
+class ParentDomain(PD):
+    """A domain that protects as the one beneath it, and allocates as its program says."""
+
+    def __init__(self, context: Context, attr: ParentDomainInitAttr) -> None:
+        if attr.pd is None or attr.comp_mask & ~int(PARENT_MASK) or attr.pd.ctx is not context:
+            raise error("Failed to allocate Parent Domain", errno.EINVAL)
+        self.ctx, self.handle, self._imported = context, attr.pd.handle, True
+        self.protection_domain = attr.pd
+        self.allocator = attr.pd_context
+        self._opened()
+        attr.pd._adopt(self, "parents")
+
+    @property
+    def pd(self) -> PD:
+        """The domain that protects."""
+        return self.protection_domain
+
+    def allocate_queue(self, size: int, kind: int) -> int | None:
+        """Where the program wants a queue; None: wherever."""
+        if self.allocator is None or self.allocator.alloc_func is None:
+            return None
+        alignment = 4096
+        found = self.allocator.alloc_func(self, self.allocator, size, alignment, kind)
+        if found is None or int(found) == e._IBV_ALLOCATOR_USE_DEFAULT:
+            return None
+        if not int(found):
+            raise error("Failed to allocate a queue", errno.ENOMEM)
+        return int(found)
+
+    def free_queue(self, address: int | None, kind: int) -> None:
+        """Give a queue back to the program."""
+        if address is not None and self.allocator is not None and self.allocator.free_func:
+            self.allocator.free_func(self, self.allocator, address, kind)

@@ -1,0 +1,1 @@
+"""Modules of makers, of whose devices there are none: their names can be imported."""

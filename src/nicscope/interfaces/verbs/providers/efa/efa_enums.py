@@ -1,0 +1,1 @@
+"""Numbers of Amazon's devices: none are needed."""

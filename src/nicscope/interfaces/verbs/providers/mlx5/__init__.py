@@ -1,0 +1,1 @@
+"""Mellanox, by name."""

@@ -1,0 +1,87 @@
+"""Words for the verbs' numbers; programs know this module as ``utils``."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Any
+
+from nicscope.interfaces.verbs import libibverbs_enums as e
+
+ACCESS = {
+    "IBV_ACCESS_LOCAL_WRITE": "LOCAL WRITE",
+    "IBV_ACCESS_REMOTE_WRITE": "REMOTE WRITE",
+    "IBV_ACCESS_REMOTE_READ": "REMOTE READ",
+    "IBV_ACCESS_REMOTE_ATOMIC": "REMOTE ATOMIC",
+    "IBV_ACCESS_MW_BIND": "MW BIND",
+    "IBV_ACCESS_ZERO_BASED": "ZERO BASED",
+    "IBV_ACCESS_ON_DEMAND": "ON DEMAND",
+    "IBV_ACCESS_HUGETLB": "HUGETLB",
+    "IBV_ACCESS_FLUSH_GLOBAL": "FLUSH GLOBAL",
+    "IBV_ACCESS_FLUSH_PERSISTENT": "FLUSH PERSISTENT",
+    "IBV_ACCESS_RELAXED_ORDERING": "RELAXED ORDERING",
+}
+
+
+def of_enum(kind: Any, value: Any, prefix: str, unknown: str) -> str:
+    """A member's name without ``prefix``, or ``unknown``."""
+    try:
+        name: str = kind(value).name
+    except ValueError:
+        return unknown
+    return name.removeprefix(prefix)
+
+
+def qp_type_to_str(qp_type: int) -> str:
+    """The name of a transport."""
+    return of_enum(e.ibv_qp_type, qp_type, "IBV_QPT_", "UNKNOWN")
+
+
+def qp_state_to_str(qp_state: int) -> str:
+    """The name of a queue pair's state."""
+    return of_enum(e.ibv_qp_state, qp_state, "IBV_QPS_", "UNKNOWN")
+
+
+def mtu_to_str(mtu: int) -> str:
+    """Bytes of a code of MTUs."""
+    return of_enum(e.ibv_mtu, mtu, "IBV_MTU_", "UNKNOWN")
+
+
+def mig_state_to_str(mig: int) -> str:
+    """The name of a state of path migration."""
+    return of_enum(e.ibv_mig_state, mig, "IBV_MIG_", "UNKNOWN")
+
+
+def access_flags_to_str(flags: int) -> str:
+    """The names of access flags."""
+    told = " ".join(text for name, text in ACCESS.items() if int(flags) & getattr(e, name))
+    return told or "LOCAL READ"
+
+
+def rereg_error_to_str(status: int) -> str:
+    """The name of what went wrong with a registration anew."""
+    return of_enum(e.ibv_rereg_mr_err_code, status, "", "Unknown error")
+
+
+def swapped64(value: int) -> int:
+    """The bytes of a double word in the other order."""
+    return int(struct.unpack("<Q", struct.pack(">Q", int(value) & (1 << 64) - 1))[0])
+
+
+def be64toh(value: int) -> int:
+    """A double word of the network's order in the host's."""
+    return swapped64(value) if socket.htons(1) != 1 else int(value)
+
+
+def gid_str(prefix: int, interface_id: int) -> str:
+    """The text of an address of two double words in network order."""
+    raw = be64toh(prefix).to_bytes(8, "big") + be64toh(interface_id).to_bytes(8, "big")
+    return ":".join(raw[at : at + 2].hex() for at in range(0, 16, 2))
+
+
+def gid_str_to_array(val: str) -> bytes:
+    """The bytes of an address; errors: ValueError."""
+    groups = val.split(":")
+    if len(groups) != 8 or any(len(group) != 4 for group in groups):
+        raise ValueError(f"{val} is no GID of eight groups of four digits")
+    return bytes.fromhex("".join(groups))

@@ -1,0 +1,156 @@
+"""Work requests: what queue pairs are asked to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.interfaces.verbs.base import PyverbsValue, inc_rkey
+from nicscope.interfaces.verbs.mem_alloc import read
+from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
+from nicscope.interfaces.verbs_device.calls import Bind, Piece, Receive, Send, UdTarget
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.verbs.addr import AH
+    from nicscope.interfaces.verbs.mw import MW, MWBindInfo
+
+LONG = (1 << 64) - 1
+WORD = (1 << 32) - 1
+WITHOUT_PIECES = (e.IBV_WR_BIND_MW, e.IBV_WR_LOCAL_INV, e.IBV_WR_SEND_WITH_INV)
+
+
+class SGE(PyverbsValue):
+    """A piece of memory, and the key that it is used by."""
+
+    def __init__(self, addr: int, length: int, lkey: int) -> None:
+        self.addr, self.length, self.lkey = int(addr), int(length), int(lkey)
+
+    def piece(self) -> Piece:
+        """Its values as they are now."""
+        return Piece(self.addr, self.length, self.lkey)
+
+    def read(self, length: int, offset: int) -> bytes:
+        """Bytes of the piece."""
+        return read(self.addr, length, offset)
+
+    def __str__(self) -> str:
+        return f"SGE: addr {self.addr:#x}, length {self.length}, lkey {self.lkey:#x}"
+
+
+def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:
+    """The pieces of a list as they are now."""
+    listed = () if sg is None else sg
+    wanted = int(num_sge)
+    if wanted > len(listed):
+        raise PyverbsUserError(f"{wanted} SGEs of a list of {len(listed)}")
+    return tuple([each.piece() for each in listed[:wanted]])
+
+
+class RecvWR(PyverbsValue):
+    """A buffer for what comes."""
+
+    def __init__(
+        self, wr_id: int = 0, num_sge: int = 0, sg: Any = None, next_wr: RecvWR | None = None
+    ) -> None:
+        self.wr_id, self.next_wr = int(wr_id), next_wr
+        self.pieces = pieces_of(sg, num_sge)
+
+    @property
+    def num_sge(self) -> int:
+        """How many pieces it has."""
+        return len(self.pieces)
+
+    def request(self) -> Receive:
+        """What the device is asked for."""
+        return Receive(self.wr_id & LONG, self.pieces)
+
+    def take(self, other: RecvWR) -> None:
+        """Become what ``other`` is."""
+        self.wr_id, self.pieces, self.next_wr = other.wr_id, other.pieces, other.next_wr
+
+    def __str__(self) -> str:
+        return f"RecvWR: wr_id {self.wr_id}, {self.num_sge} SGEs"
+
+
+class SendWR(PyverbsValue):
+    """Something to be sent or done."""
+
+    def __init__(
+        self,
+        wr_id: int = 0,
+        opcode: int = e.IBV_WR_SEND,
+        num_sge: int = 0,
+        imm_data: int = 0,
+        sg: Any = None,
+        send_flags: int = e.IBV_SEND_SIGNALED,
+        next_wr: SendWR | None = None,
+    ) -> None:
+        if (sg is None or not int(num_sge)) and int(opcode) not in WITHOUT_PIECES:
+            raise PyverbsUserError("A SendWR needs at least one SGE")
+        self.wr_id, self.opcode, self.imm_data = int(wr_id), int(opcode), int(imm_data)
+        self.send_flags, self.next_wr = int(send_flags), next_wr
+        self.pieces = pieces_of(sg, num_sge)
+        self.remote = (0, 0)  # address and key
+        self.atomic = (0, 0)  # what is compared or added, what is put
+        self.ud: UdTarget | None = None
+        self.srqn = 0
+        self.window: tuple[MW, MWBindInfo] | None = None
+        self.rkey = 0
+
+    @property
+    def num_sge(self) -> int:
+        """How many pieces it has."""
+        return len(self.pieces)
+
+    def set_wr_ud(self, ah: AH, rqpn: int, rqkey: int) -> None:
+        """Send it to a pair of datagrams."""
+        self.ud = UdTarget(ah.sgid_index, ah.dgid, int(rqpn), int(rqkey) & WORD)
+
+    def set_wr_rdma(self, rkey: int, addr: int) -> None:
+        """Say which remote memory it is about."""
+        self.remote = (int(addr) & LONG, int(rkey) & WORD)
+
+    def set_wr_atomic(self, rkey: int, addr: int, compare_add: int, swap: int = 0) -> None:
+        """Say which remote word it is about, and with what."""
+        self.set_wr_rdma(rkey, addr)
+        self.atomic = (int(compare_add) & LONG, int(swap) & LONG)
+
+    def set_bind_wr(self, mw: MW, bind_info: MWBindInfo) -> None:
+        """Open a window of type 2; its key will be ``rkey``."""
+        self.window = (mw, bind_info)
+        self.rkey = inc_rkey(mw.rkey)
+
+    def set_qp_type_xrc(self, remote_srqn: int) -> None:
+        """Say which shared queue is to receive it."""
+        self.srqn = int(remote_srqn)
+
+    def request(self) -> Send:
+        """What the device is asked for, but for inline bytes."""
+        bind = None if self.window is None else bind_of(*self.window, self.rkey)
+        return Send(
+            self.wr_id & LONG,
+            self.opcode,
+            self.pieces,
+            self.send_flags,
+            self.imm_data & WORD,
+            None,
+            *self.remote,
+            *self.atomic,
+            self.ud,
+            self.srqn,
+            bind,
+        )
+
+    def take(self, other: SendWR) -> None:
+        """Become what ``other`` is."""
+        self.__dict__.update(other.__dict__)
+
+    def __str__(self) -> str:
+        return f"SendWR: wr_id {self.wr_id}, opcode {self.opcode}, {self.num_sge} SGEs"
+
+
+def bind_of(mw: MW, info: MWBindInfo, rkey: int) -> Bind:
+    """What the device is asked for to open a window."""
+    return Bind(
+        mw.handle, info.mr.handle, info.address, info.length, info.mw_access_flags, rkey & WORD
+    )

@@ -1,0 +1,114 @@
+"""The machine beneath a device, made when it is first asked for something, and the way into it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from nicscope.drivers.simulate.calling import Calling
+from nicscope.drivers.simulate.machine import AWAIT_QUEUE, CHAIN, COMPUTE
+from nicscope.drivers.simulate.ports.reporting import LATE
+
+if TYPE_CHECKING:
+    from nicscope.drivers.simulate.driven import Process as Driven
+    from nicscope.drivers.simulate.driven import Record
+    from nicscope.drivers.simulate.machine import Machine
+    from nicscope.interfaces.ports.memory import Memory
+    from nicscope.interfaces.verbs_device.fabric import Fabric
+    from nicscope.interfaces.verbs_device.pair import Pair
+
+NODE = 0
+SPACE = 0
+ANY_QUEUE = 0  # in which every end of work and every trouble is announced
+OWN_PORT = 1  # of the process, at which it registers
+OWN = 9  # in a Record
+NEVER_FULL = 1 << 62
+MOST_BEFORE = CHAIN - 1  # what is asked next is the last of the chain
+PS_PER_NS = 1000
+
+
+class Base(ABC):
+    """What all parts of a device stand on."""
+
+    _fabric: Fabric
+    _memory: Memory
+    _machine: Machine
+    _driven: Driven
+    _ports: Any
+    _calling: Calling
+
+    def _begin_machine(self) -> None:
+        simulation = self._fabric.begun()
+        assert self._fabric.memory is not None
+        self._memory = self._fabric.memory
+        self._machine = simulation.machine
+        self._ports = simulation.machine.ports
+        self._calling = Calling(simulation)
+        self._before: list[bytes] = []  # posts, which go in front of what is asked next
+        self._driven = simulation.processes[0]
+        costs = self._ports.costs[NODE]
+        self._call_ps, self._poll_ps = int(costs["system_call"]), int(costs["poll"])
+        record = self._ports.table[NODE, OWN_PORT]
+        record["open"], record["space"] = 1, SPACE
+        self._any: Any = self._ports.work.queues[NODE, ANY_QUEUE]
+        self._any["open"], self._any["entries"] = 1, NEVER_FULL
+        assert self._fabric.book is not None
+        self._fabric.book.note(NODE, OWN_PORT, SPACE)
+
+    @property
+    def now_ns(self) -> int:
+        """Virtual time."""
+        self._settle()
+        return self._driven.now // PS_PER_NS
+
+    def _ask(self, operation: int, **fields: int) -> Record | None:
+        """Carry out an operation of the process, behind what was posted before."""
+        request = self._driven.request(operation, **fields)
+        before = self._before
+        if before:
+            before.append(request)
+            request = self._driven.chain(before)
+            before.clear()
+        return self._calling.carry_out(request)
+
+    def _put(self, request: bytes) -> None:
+        """Have a post go before what is asked next: it says no more than that it has ended."""
+        self._before.append(request)
+        if len(self._before) == MOST_BEFORE:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Have what was posted be the NIC's."""
+        before = self._before
+        if before:
+            request = self._driven.chain(before) if len(before) > 1 else before[0]
+            before.clear()
+            self._calling.carry_out(request)
+
+    def _spend(self, ps: int) -> None:
+        """Have the processor busy for a while."""
+        self._ask(COMPUTE, duration=ps)
+
+    def _system_call(self) -> None:
+        """What the kernel is asked takes its time."""
+        self._spend(self._call_ps)
+
+    def _wait_for(self, ps: int) -> bool:
+        """Go on until something ends or goes wrong, or for so long; whether something did."""
+        self._any["read"] = self._any["written"]
+        latest = self._driven.now + ps
+        ended = self._ask(AWAIT_QUEUE, peer=ANY_QUEUE, address=latest)
+        self._hear()
+        return ended is not None and ended[OWN] != LATE
+
+    @abstractmethod
+    def _hear(self) -> None:
+        """Take note of what has gone wrong beside work."""
+
+    @abstractmethod
+    def _is_registered(self, page: int) -> bool:
+        """Whether a region keeps the page where it is."""
+
+    @abstractmethod
+    def _feed(self, pair: Pair) -> None:
+        """Hand what waits for a place of the NIC's queues over, as far as there is one."""

@@ -1,0 +1,208 @@
+"""What crosses between the verbs that programs call and the device beneath: plain values.
+
+Codes and flags are the verbs' own numbers, addresses are those of the program's simulated memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import NamedTuple
+
+from nicscope.errors import SimulationError
+
+
+class Refused(SimulationError):  # noqa: N818 - it is an answer, as errno is
+    """A call that the device does not carry out; ``errno`` is what the C library would return."""
+
+    def __init__(self, code: int, why: str = "") -> None:
+        super().__init__(f"{errno.errorcode.get(code, code)}: {why or os.strerror(code)}")
+        self.errno = code
+
+
+class Facts(NamedTuple):
+    """What the device can do."""
+
+    mtu_bytes: int  # bytes of a packet, the largest path MTU that runs
+    max_msg_bytes: int
+    max_qp_wr: int
+    max_sge: int
+    max_inline: int
+    max_cqe: int
+    max_srq_wr: int
+    max_rd_atomic: int
+    dm_bytes: int  # device memory; 0: none
+    qp_types: frozenset[int]
+    opcodes: frozenset[int]  # of work requests
+    srq: bool
+    on_demand: bool
+    huge: bool
+    windows: bool
+    resize_cq: bool
+
+
+class Caps(NamedTuple):
+    """How much a queue pair holds."""
+
+    send_wr: int
+    recv_wr: int
+    send_sge: int
+    recv_sge: int
+    inline: int
+
+
+class Piece(NamedTuple):
+    """A stretch of registered memory."""
+
+    address: int
+    length: int
+    lkey: int
+
+
+class UdTarget(NamedTuple):
+    """Where a datagram goes."""
+
+    sgid_index: int
+    dgid: bytes  # 16
+    qpn: int
+    qkey: int
+
+
+class Bind(NamedTuple):
+    """What a memory window is to stand for."""
+
+    window: int  # handle
+    mr: int  # handle
+    address: int
+    length: int
+    access: int
+    new_rkey: int
+
+
+class Flush(NamedTuple):
+    """Which earlier stores are to be where, before this ends."""
+
+    type: int
+    level: int
+    length: int
+
+
+class Send(NamedTuple):
+    """A work request of a send queue."""
+
+    wr_id: int
+    opcode: int
+    pieces: tuple[Piece, ...] = ()
+    flags: int = 0
+    imm: int = 0  # the network-order word as an int, or the key to invalidate
+    inline: bytes | None = None
+    remote_address: int = 0
+    rkey: int = 0
+    compare_add: int = 0
+    swap: int = 0
+    ud: UdTarget | None = None
+    srqn: int = 0
+    bind: Bind | None = None
+    flush: Flush | None = None
+
+
+class Receive(NamedTuple):
+    """A work request of a receive queue."""
+
+    wr_id: int
+    pieces: tuple[Piece, ...] = ()
+
+
+class Completion(NamedTuple):
+    """An entry of a completion queue."""
+
+    wr_id: int
+    status: int
+    opcode: int
+    byte_len: int
+    qp_num: int
+    src_qp: int = 0
+    imm: int = 0  # or the key that was invalidated
+    wc_flags: int = 0
+    vendor_err: int = 0
+    time_ns: int = 0
+    sl: int = 0
+    pkey_index: int = 0
+
+
+class QpState(NamedTuple):
+    """A queue pair's attributes, whole."""
+
+    state: int
+    access: int = 0
+    dest_qpn: int = 0
+    dgid: bytes = bytes(16)
+    sgid_index: int = 0
+    path_mtu_bytes: int = 1024
+    rq_psn: int = 0
+    sq_psn: int = 0
+    timeout: int = 0
+    retry: int = 0
+    rnr_retry: int = 0
+    min_rnr_timer: int = 0
+    rd_atomic: int = 0
+    dest_rd_atomic: int = 0
+    qkey: int = 0
+    pkey_index: int = 0
+
+
+class Qp(NamedTuple):
+    """A queue pair that was made."""
+
+    number: int
+    caps: Caps
+
+
+class Cq(NamedTuple):
+    """A completion queue that was made."""
+
+    handle: int
+    entries: int
+
+
+class Srq(NamedTuple):
+    """A shared receive queue that was made."""
+
+    handle: int
+    number: int
+    wr: int
+    sge: int
+
+
+class Region(NamedTuple):
+    """Registered memory."""
+
+    handle: int
+    lkey: int
+    rkey: int
+
+
+class Window(NamedTuple):
+    """A memory window."""
+
+    handle: int
+    rkey: int
+
+
+class Event(NamedTuple):
+    """What happened beside completions: its type, and the number or handle of what it concerns."""
+
+    type: int
+    element: int
+
+
+class Bill(NamedTuple):
+    """What a run has cost so far."""
+
+    messages: int
+    bytes: int
+    virtual_ns: int
+    lookups: int
+    misses: int
+    pins: int
+    unpins: int

@@ -1,0 +1,237 @@
+"""Queue pairs: made, moved from state to state, connected by number, and given back."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Any
+
+from nicscope.drivers.simulate.ports.collecting import forget_completions
+from nicscope.drivers.simulate.ports.connecting import (
+    half_made,
+    stream_at,
+    tie,
+)
+from nicscope.drivers.simulate.ports.datagrams import open_datagrams
+from nicscope.errors import SimulationError
+from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device.base import ANY_QUEUE, NODE, SPACE
+from nicscope.interfaces.verbs_device.calls import Caps, Event, Qp, Refused
+from nicscope.interfaces.verbs_device.pair import NO_STREAM, Pair
+from nicscope.interfaces.verbs_device.shared import Sharing
+from nicscope.kernel.entering import bound
+from nicscope.nic.ports.layout import (
+    BROKEN,
+    IDLE,
+    NAMED,
+    NOBODY,
+    ONE,
+    RECEPTION,
+    UNRELIABLE,
+)
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.verbs_device.calls import QpState
+
+FIRST_NUMBER = 0x11
+LAST_NUMBER = 0xFFFFFF
+LEVELS = {
+    codes.RC: RECEPTION,
+    codes.UC: UNRELIABLE,
+    codes.UD: UNRELIABLE,
+    codes.XRC_SEND: RECEPTION,
+    codes.XRC_RECV: RECEPTION,
+}
+NOBODYS_TAG = -1
+MTU = 4096  # bytes of a packet
+LONGEST = 1 << 30  # bytes of a message
+
+
+class Connecting(Sharing):
+    """Queue pairs and their states."""
+
+    kinds = LEVELS
+    most_datagram = MTU
+
+    def _begin_pairs(self) -> None:
+        self._next_number = FIRST_NUMBER
+        # Streams whose other end is made, by the numbers of the pair that has none and of that.
+        self._awaited: dict[tuple[int, int], int] = {}
+        self._forget_completions = bound(forget_completions, self._machine)
+
+    def make_qp(
+        self,
+        pd: int,
+        kind: int,
+        send_cq: int,
+        recv_cq: int,
+        srq: int,
+        caps: Caps,
+        sig_all: bool,
+        xrcd: int = 0,
+    ) -> Qp:
+        """A queue pair in RESET.  Errors: EINVAL, EOPNOTSUPP for a type, ENOMEM."""
+        if kind not in self.kinds:
+            raise Refused(errno.EOPNOTSUPP)
+        needed = {send_cq, recv_cq}
+        if kind == codes.XRC_RECV:
+            pd, needed = pd or self._domain_of(xrcd), set()
+        elif kind == codes.XRC_SEND:
+            needed = {send_cq}
+        if needed - self._queues.keys() or (pd not in self._domains and kind != codes.XRC_RECV):
+            raise Refused(errno.EINVAL)
+        if srq and srq not in self._shared:
+            raise Refused(errno.EINVAL)
+        self._system_call()
+        port = self._take_port()
+        number, self._next_number = self._next_number, self._next_number % LAST_NUMBER + 1
+        real = caps._replace(send_wr=max(caps.send_wr, 1))
+        pair = Pair(number, kind, port, pd, (send_cq, recv_cq), real, sig_all)
+        pair.srq, pair.xrcd = srq, xrcd
+        self._open(pair)
+        self._pairs[number] = self._by_port[port] = pair
+        for queue in pair.queues:
+            self._queues[queue].users += 1
+        return Qp(number, real)
+
+    def _open(self, pair: Pair) -> None:
+        record = self._ports.table[NODE, pair.port]
+        record["given"] += record["takes"] == ONE
+        pair.heard = int(record["troubles"])
+        for name, value in (
+            ("open", 1),
+            ("space", SPACE),
+            ("takes", ONE),
+            ("state", IDLE),
+            ("channel", -1),
+            ("send_queue", pair.send_cq or NOBODY),
+            ("receive_queue", pair.recv_cq or NOBODY),
+            ("notices", ANY_QUEUE + 1),
+            ("level", self.kinds[pair.kind]),
+            ("domain", pair.domain),
+            ("rights", 0),
+            ("longest", LONGEST),
+            ("by_verbs", 1),
+            ("unready", 0),
+            ("shared", 0),
+            ("shares", NAMED if pair.kind == codes.XRC_RECV else pair.srq),
+            ("group", pair.xrcd),
+            ("limit", 0),
+            ("datagrams", 0),
+            ("stopped", 0),
+        ):
+            record[name] = value
+        self._fabric.book.note(NODE, pair.port, SPACE, f"queue pair {pair.number:#x}")  # type: ignore[union-attr]
+
+    def free_qp(self, number: int) -> None:
+        """Errors: EINVAL if there is none such."""
+        pair = self._pair(number)
+        self._system_call()
+        self._begin_anew(pair)
+        self._ports.table[NODE, pair.port]["open"] = 0
+        del self._pairs[number], self._by_port[pair.port]
+        self._give_port(pair.port)
+        for queue in pair.queues:
+            self._queues[queue].users -= 1
+        if pair.inline_at:
+            self.deregister(pair.inline_key >> 8)
+
+    def modify_qp(self, number: int, attrs: QpState) -> None:
+        """Have a queue pair be in a state, which it may enter, with these attributes."""
+        pair = self._pair(number)
+        self._system_call()
+        before, pair.attributes = pair.state, attrs
+        record = self._ports.table[NODE, pair.port]
+        record["rights"] = codes.rights_of(attrs.access)
+        if attrs.state == codes.RESET:
+            self._begin_anew(pair)
+        elif attrs.state == codes.ERR:
+            self._leave_connection(pair, BROKEN)
+            self._feed(pair)
+            if pair.srq and before != codes.ERR:
+                self._events.append(Event(codes.EVENT_LAST_WQE, pair.number))
+        elif pair.kind == codes.UD:
+            if attrs.state == codes.RTR and before == codes.INIT:
+                open_datagrams(self._ports, NODE, pair.port, attrs.qkey, self.most_datagram)
+            record["qkey"] = attrs.qkey
+        elif attrs.state == codes.RTR and before == codes.INIT:
+            self._join(pair)
+        elif attrs.state == codes.RTS and before == codes.RTR:
+            self._begin_sending(pair)
+        if attrs.state >= codes.RTR:
+            record["unready"] = codes.RNR_PS[attrs.min_rnr_timer]
+        if attrs.state in (codes.RESET, codes.RTS):
+            record["stopped"] = 0
+        pair.state = attrs.state
+        self._calling.look()
+
+    def qp_state(self, number: int) -> int:
+        """The state, which may have changed by itself."""
+        pair = self._pair(number)
+        self._settle()
+        if pair.state >= codes.RTR and int(self._state_record(pair)["state"]) == BROKEN:
+            pair.state = codes.ERR
+        elif pair.state == codes.RTS and int(self._state_record(pair)["stopped"]):
+            pair.state = codes.SQE
+        return pair.state
+
+    def _join(self, pair: Pair) -> None:
+        """Connect a pair with the one that it names, or make that one's end for when it comes.
+
+        A packet counts if its number is what its receiver expects, so the numbers at which both
+        ends begin must be each other's.
+        """
+        attrs, dest = pair.attributes, pair.attributes.dest_qpn
+        level = self.kinds[pair.kind]
+        other = self._pairs.get(dest)
+        here = self._awaited.pop((pair.number, dest), NO_STREAM)
+        if here == NO_STREAM:
+            try:
+                here, there = half_made(self._ports, NODE, NODE, level)
+            except SimulationError as error:
+                raise Refused(errno.ENOMEM, str(error)) from None
+            self._awaited[dest, pair.number] = there
+        elif other is not None:
+            self._ports.channels[NODE, other.port]["tag"] = pair.port
+        pair.stream, pair.peer = here, dest
+        tag = NOBODYS_TAG if other is None else other.port
+        unit = attrs.path_mtu_bytes
+        tie(self._ports, (NODE, pair.port), here, (NODE, tag), level, unit)
+        stream = stream_at(self._ports, NODE, here)
+        stream["dead"] = 0
+        stream["confirmed"] = stream["wanted"] = stream["first"] = attrs.rq_psn
+        stream["begins"] = 1
+
+    def _begin_sending(self, pair: Pair) -> None:
+        attrs = pair.attributes
+        stream: Any = stream_at(self._ports, NODE, pair.stream)
+        for name in ("oldest", "turn", "fresh", "numbered"):
+            stream[name] = attrs.sq_psn
+        stream["time_out"] = codes.time_out_ps(attrs.timeout)
+        stream["tries"] = attrs.retry + 1
+        stream["most_rests"] = -1 if attrs.rnr_retry == codes.NO_END else attrs.rnr_retry
+
+    def _begin_anew(self, pair: Pair) -> None:
+        """Nothing is posted, nothing of it is announced, and nobody is its peer."""
+        self._leave_connection(pair, IDLE)
+        record = self._state_record(pair)
+        record["given"] += 1
+        record["datagrams"] = 0
+        record["reaped"] = record["reported"]
+        record["read"] = record["reserved"] = record["received"]
+        for queue in {*pair.queues, *(each.cq for each in self._shared.values() if each.cq)}:
+            self._forget_completions(NODE, pair.port, queue)
+        pair.forget()
+        pair.state = codes.RESET
+
+    def _leave_connection(self, pair: Pair, state: int) -> None:
+        if pair.peer is not None:
+            self._awaited.pop((pair.peer, pair.number), None)
+        pair.stream, pair.peer = NO_STREAM, None
+        self._leave(NODE, pair.port, state)
+
+    def _domain_of(self, xrcd: int) -> int:
+        """Whose memory what comes for that domain may use, or none yet."""
+        return next((each.domain for each in self._shared.values() if each.xrcd == xrcd), 0)
+
+    def _state_record(self, pair: Pair) -> Any:
+        return self._ports.table[NODE, pair.port]

@@ -1,0 +1,152 @@
+"""The program's one address space: pages mapped, read, written, dropped and given out again."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Any
+
+from nicscope.errors import SimulationError
+from nicscope.host.calls import drop_page
+from nicscope.interfaces.verbs_device.base import NODE, SPACE, Base
+from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
+from nicscope.memory.paging.layout import UNMAPPED
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.ports.memory import Memory
+
+FIRST_PAGE = 16  # lower addresses are nobody's: a null pointer is no memory
+HUGE = 1 << 21  # bytes
+PATIENCE_PS = 10_000_000  # between two looks whether a transfer has done with a page
+LOOKS = 1000
+
+
+@kernel
+def _drop(machine: Any, n: int, space: int, page: int) -> Any:
+    return drop_page(machine, n, space, page)
+
+
+class AddressSpace(Base):
+    """Memory as the program has it."""
+
+    _memory: Memory
+
+    def _begin_memory(self) -> None:
+        self._page = self._memory.page_size
+        self._next_page = FIRST_PAGE
+        self._free: dict[int, list[int]] = {}  # first pages, by how many
+        self._ghosts: set[int] = set()  # pages that only regions have any more
+        self._drop_page = bound(_drop, self._machine)
+
+    def map(self, length: int, huge: bool = False) -> int:
+        """Fresh zeroed memory; its address.  Errors: ENOMEM, EINVAL."""
+        if length < 1:
+            raise Refused(errno.EINVAL)
+        unit = HUGE if huge else self._page
+        pages = -(-length // unit) * (unit // self._page)
+        first = self._place_for(pages, unit // self._page)
+        try:
+            self._memory.map(NODE, SPACE, first, pages)
+        except SimulationError as error:
+            raise Refused(errno.ENOMEM, str(error)) from None
+        return first * self._page
+
+    def _place_for(self, pages: int, alignment: int) -> int:
+        if alignment == 1 and self._free.get(pages):
+            return self._free[pages].pop()
+        self._next_page += -self._next_page % alignment
+        first = self._next_page
+        self._next_page += pages
+        return first
+
+    def unmap(self, address: int, length: int) -> None:
+        """Memory that the program has no more; what a region has pinned lives on.  Errors: EINVAL.
+
+        Addresses are given out again when no NIC knows them any more.
+        """
+        self._settle()
+        first, pages = self._stretch(address, length)
+        kept = {page for page in range(first, first + pages) if self._is_registered(page)}
+        self._ghosts |= kept
+        if not kept:
+            self._memory.unmap(NODE, SPACE, first, pages)
+            gone = [self._drop_page(NODE, SPACE, page) for page in range(first, first + pages)]
+            if all(gone):
+                self._free.setdefault(pages, []).append(first)
+            return
+        for page in range(first, first + pages):
+            if page not in kept:
+                self._let_go(page)
+
+    def _let_go(self, page: int) -> None:
+        """A page that neither the program nor a region has any more."""
+        self._ghosts.discard(page)
+        self._memory.unmap(NODE, SPACE, page, 1)
+        self._drop_page(NODE, SPACE, page)
+
+    def _check_seen(self, address: int, length: int) -> None:
+        """Errors: EFAULT for memory that the program has given back."""
+        if self._ghosts and length > 0:
+            last = (address + length - 1) // self._page
+            if not self._ghosts.isdisjoint(range(address // self._page, last + 1)):
+                raise Refused(errno.EFAULT)
+
+    def drop(self, address: int, length: int) -> None:
+        """Pages that are zeros again when they are next used; a region's pins keep theirs.
+
+        Transfers that use one end first.  Errors: EINVAL, ENOMEM where nothing is mapped.
+        """
+        first, pages = self._stretch(address, length)
+        if not self.mapped(address, length):
+            raise Refused(errno.ENOMEM)
+        self._system_call()
+        for page in range(first, first + pages):
+            for _ in range(LOOKS):
+                if self._is_registered(page) or self._drop_page(NODE, SPACE, page):
+                    break
+                self._wait_for(PATIENCE_PS)
+            if not self._is_registered(page):
+                rights = int(self._entry(page)["rights"])
+                self._memory.unmap(NODE, SPACE, page, 1)
+                self._memory.map(NODE, SPACE, page, 1, rights)
+
+    def read(self, address: int, length: int) -> bytes:
+        """Bytes of memory.  Errors: EFAULT where nothing is mapped."""
+        self._check_seen(address, length)
+        try:
+            return self._memory.read(NODE, SPACE, address, length)
+        except SimulationError as error:
+            raise Refused(errno.EFAULT, str(error)) from None
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store bytes.  Errors: EFAULT where nothing is mapped."""
+        self._check_seen(address, len(data))
+        try:
+            self._memory.write(NODE, SPACE, address, bytes(data))
+        except SimulationError as error:
+            raise Refused(errno.EFAULT, str(error)) from None
+
+    def mapped(self, address: int, length: int) -> bool:
+        """Whether all of that is memory."""
+        if length < 1 or not 0 <= address <= self._room - length:
+            return False
+        entries = self._memory.state.entries[NODE, SPACE]
+        first, last = address // self._page, (address + length - 1) // self._page
+        if self._ghosts and not self._ghosts.isdisjoint(range(first, last + 1)):
+            return False
+        return bool((entries["state"][first : last + 1] != UNMAPPED).all())
+
+    @property
+    def _room(self) -> int:
+        """Bytes of the address space."""
+        return int(self._memory.state.entries.shape[2]) * self._page
+
+    def _entry(self, page: int) -> Any:
+        return self._memory.state.entries[NODE, SPACE, page]
+
+    def _stretch(self, address: int, length: int) -> tuple[int, int]:
+        """First page and how many.  Errors: EINVAL for what is no stretch of pages."""
+        if address % self._page or length < 1 or not 0 <= address <= self._room - length:
+            raise Refused(errno.EINVAL)
+        return address // self._page, -(-length // self._page)

@@ -1,0 +1,223 @@
+"""Work handed to the NIC: requests and receives, checked, written down and posted."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
+from nicscope.drivers.simulate.ports.datagrams import Ways
+from nicscope.drivers.simulate.ports.posting import GATHER
+from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
+from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device.base import NODE
+from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.interfaces.verbs_device.queues import Completing
+from nicscope.nic.ports.flushes import LENGTH_BITS, WHOLE
+from nicscope.nic.ports.layout import (
+    BIND,
+    COMPARE_SWAP,
+    FENCED,
+    FETCH,
+    FETCH_ADD,
+    IMMEDIATE,
+    INVALIDATES,
+    MAY_FLUSH,
+    MAY_PERSIST,
+    SEND,
+    SOLICITED,
+    UNBIND,
+    UNSIGNALLED,
+    WRITE,
+)
+
+if TYPE_CHECKING:
+    from nicscope.interfaces.verbs_device.calls import Flush, Piece, Receive, Send, UdTarget
+    from nicscope.interfaces.verbs_device.pair import Pair
+
+PRIVILEGED = 1 << 31  # of a key: the pair's own is meant
+NOBODYS = 1 << 30  # a port that no NIC has
+MOST_INLINE = 512  # bytes; assumed, of the order of what cards take
+_WORDS = struct.Struct("=3Q")
+_SEGMENT = struct.Struct("=Q2q")
+_MASK = (1 << 64) - 1
+OPERATIONS = {
+    codes.WR_WRITE: (WRITE, 0),
+    codes.WR_WRITE_IMM: (WRITE, IMMEDIATE),
+    codes.WR_SEND: (SEND, 0),
+    codes.WR_SEND_IMM: (SEND, IMMEDIATE),
+    codes.WR_READ: (FETCH, 0),
+    codes.WR_LOCAL_INV: (UNBIND, 0),
+    codes.WR_BIND: (BIND, 0),
+    codes.WR_SEND_INV: (SEND, INVALIDATES),
+    codes.WR_ATOMIC_WRITE: (WRITE, 0),
+    codes.WR_CMP_SWP: (COMPARE_SWAP, 0),
+    codes.WR_FETCH_ADD: (FETCH_ADD, 0),
+    codes.WR_FLUSH: (FETCH, 0),
+}
+
+
+class Posting(Completing):
+    """Calls that hand work to the NIC."""
+
+    operations = OPERATIONS
+
+    def _begin_posting(self) -> None:
+        number = self._driven.number
+        self._ways = Ways(self._ports)
+        # Where the pieces of what is posted, and its words, are put down: of the first operation of
+        # a chain, of the second, ...
+        pieces = self._ports.gathers[number], *self._ports.gathered[number]
+        self._gathers = [memoryview(each.view(np.uint8)) for each in pieces[:CHAIN]]
+        driven = self._driven
+        self._words = [driven.control_bytes, *(memoryview(each) for each in driven.inlined)]
+        self._ring = int(self._ports.rules[0]["ring"])
+        self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
+
+    def post_send(self, number: int, send: Send) -> None:
+        """Hand a request to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
+        pair = self._pair(number)
+        if pair.state < codes.RTS or pair.kind == codes.XRC_RECV:
+            raise Refused(errno.EINVAL)
+        if send.opcode not in self.operations:
+            raise Refused(errno.EOPNOTSUPP)
+        if pair.kind == codes.UD and send.ud is None:
+            raise Refused(errno.EINVAL)
+        if len(send.pieces) > pair.caps.send_sge:
+            raise Refused(errno.EINVAL)
+        inline = send.inline
+        if inline is not None and len(inline) > max(pair.caps.inline, 8 * _is_word(send)):
+            raise Refused(errno.EINVAL)
+        if len(pair.sends) >= pair.caps.send_wr:
+            raise Refused(errno.ENOMEM)
+        cookie = pair.next_cookie()
+        pair.sends.append((cookie, send.wr_id, codes.OF_REQUEST[send.opcode]))
+        if pair.waiting_sends or not self._has_place(pair):
+            pair.waiting_sends.append((cookie, send))
+        else:
+            self._hand_over(pair, cookie, send)
+
+    def _has_place(self, pair: Pair) -> bool:
+        record = self._ports.table[NODE, pair.port]
+        taken = record["posted"] + record["refused"] - record["reaped"]
+        return bool(taken + len(self._before) < self._ring)
+
+    def _hand_over(self, pair: Pair, cookie: int, send: Send) -> None:
+        operation, options = self.operations[send.opcode]
+        flags, pieces, name, word = send.flags, send.pieces, send.rkey, send.imm
+        if not flags & codes.SIGNALED and not pair.sig_all:
+            options |= UNSIGNALLED
+        if flags & codes.SOLICITED:
+            options |= SOLICITED
+        if flags & codes.FENCE:
+            options |= FENCED
+        if send.bind is not None:
+            bind = send.bind
+            name, word = bind.new_rkey, codes.rights_of(bind.access)
+            region = self._region(bind.mr)
+            key = region.key if bind.length else 0
+            count = self._put_down([(bind.address, bind.length, key)], shifted=False)
+        elif send.flush is not None:
+            count, word = 0, _flush_word(send.flush)
+        elif operation == UNBIND:
+            name, count = send.imm, 0
+        elif send.inline is not None:
+            count = self._put_down([self._kept(pair, cookie, send.inline)], shifted=False)
+        else:
+            count = self._put_down(pieces, shifted=True)
+        if operation in (COMPARE_SWAP, FETCH_ADD):
+            word = send.compare_add
+        elif operation == FETCH and send.flush is None:
+            word = 0
+        at = send.remote_address & _MASK
+        at -= (at >> 63) << 64
+        swap = send.swap if operation in (COMPARE_SWAP, FETCH_ADD) else send.srqn
+        if send.ud is not None and pair.kind == codes.UD:
+            name, at, swap = self._route(pair, send.ud)
+        _WORDS.pack_into(self._words[len(self._before)], 0, word & _MASK, 0, swap & _MASK)
+        own = self._own(pair.port) | operation | options << KIND_BITS | GATHER
+        ask = self._driven.request
+        self._put(ask(POST, pair.port, count, name, 0, at, cookie, own))
+
+    def _route(self, pair: Pair, to: UdTarget) -> tuple[int, int, int]:
+        """The port of the NIC that a datagram is for, the way there, and the key that it shows."""
+        other = self._pairs.get(to.qpn)
+        port = NOBODYS if other is None or other.kind != codes.UD else other.port
+        pair.dgid = to.dgid
+        qkey = pair.attributes.qkey if to.qkey & PRIVILEGED else to.qkey
+        return port, self._ways.between(NODE, NODE), qkey
+
+    def _own(self, port: int) -> int:
+        return int(self._ports.table[NODE, port]["given"]) << GIVEN_BITS
+
+    def _kept(self, pair: Pair, cookie: int, inline: bytes) -> tuple[int, int, int]:
+        """Where what was given by value is kept until its request has ended."""
+        room = max(pair.caps.inline, 8)
+        if not pair.inline_at:
+            places = pair.caps.send_wr + 1
+            pair.inline_at = self.map(places * room)
+            made = self.register(pair.domain, pair.inline_at, places * room, pair.inline_at, 1)
+            pair.inline_key = made.lkey
+        at = pair.inline_at + cookie % (pair.caps.send_wr + 1) * room
+        self.write(at, inline)
+        return at, len(inline), pair.inline_key
+
+    def _put_down(
+        self, pieces: list[tuple[int, int, int]] | tuple[Piece, ...], shifted: bool
+    ) -> int:
+        """Have the driver find pieces of memory; how many."""
+        at, gathers = 0, self._gathers[len(self._before)]
+        for address, length, key in pieces:
+            begin = address + self._shift_of(key) if shifted else address
+            _SEGMENT.pack_into(gathers, at, begin & _MASK, length, key)
+            at += _SEGMENT.size
+        return len(pieces)
+
+    def post_recv(self, number: int, receive: Receive) -> None:
+        """Hand a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
+        pair = self._pair(number)
+        if pair.state == codes.RESET or pair.srq or pair.kind in (codes.XRC_SEND, codes.XRC_RECV):
+            raise Refused(errno.EINVAL)
+        if len(receive.pieces) > pair.caps.recv_sge:
+            raise Refused(errno.EINVAL)
+        if len(pair.receives) >= pair.caps.recv_wr:
+            raise Refused(errno.ENOMEM)
+        cookie = pair.next_cookie()
+        pair.receives.append((cookie, receive.wr_id, receive.pieces))
+        if pair.waiting_receives or not self._has_receive_place(pair.port):
+            pair.waiting_receives.append((cookie, receive))
+        else:
+            self._provide(pair.port, cookie, receive)
+
+    def _has_receive_place(self, port: int) -> bool:
+        record = self._ports.table[NODE, port]
+        taken = record["receives_posted"] - record["read"]
+        return bool(taken + len(self._before) < self._receive_ring)
+
+    def _provide(self, port: int, cookie: int, receive: Receive) -> None:
+        count = self._put_down(receive.pieces, shifted=True)
+        own = self._own(port)
+        self._put(self._driven.request(PROVIDE, port, count, 0, 0, 0, cookie, own))
+
+    def _feed(self, pair: Pair) -> None:
+        while pair.waiting_sends and self._has_place(pair):
+            self._hand_over(pair, *pair.waiting_sends.popleft())
+        while pair.waiting_receives and self._has_receive_place(pair.port):
+            self._provide(pair.port, *pair.waiting_receives.popleft())
+
+
+def _is_word(send: Send) -> bool:
+    return send.opcode == codes.WR_ATOMIC_WRITE
+
+
+def _flush_word(flush: Flush) -> int:
+    """What a flush asks for, as the NIC has it."""
+    word = MAY_FLUSH if flush.type & codes.FOR_ALL else 0
+    if flush.type & codes.FOR_GOOD:
+        word |= MAY_PERSIST
+    if flush.level == codes.OF_REGION:
+        return word | WHOLE
+    return word | flush.length << LENGTH_BITS

@@ -1,0 +1,349 @@
+"""Protection: domains, registered memory and its keys, windows, memory of the device itself."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
+from nicscope.host.calls import deregister_pages
+from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device.base import NODE, OWN_PORT, SPACE
+from nicscope.interfaces.verbs_device.calls import Refused, Region, Window
+from nicscope.interfaces.verbs_device.fabric import KEY_BITS
+from nicscope.interfaces.verbs_device.memory import AddressSpace
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
+from nicscope.nic.ports.layout import DONE, REMOTE_ONLY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TAGS = 1 << KEY_BITS
+DM_BYTES = 1 << 18  # assumed: what cards have that offer device memory
+WHOLE = (1 << 64) - 1  # how much an implicit registration says that it covers
+NO_DOMAIN = 0
+ADDRESS = 8  # in a Record: of a REGISTER, how that ended
+
+
+class Registered(msgspec.Struct):
+    """What the kernel keeps of a region or a window."""
+
+    row: int
+    key: int
+    domain: int = NO_DOMAIN
+    address: int = 0  # of its memory
+    length: int = 0
+    base: int = 0  # the address that names its first byte
+    access: int = 0
+    is_pinned: bool = False
+    dm: int = 0
+
+
+@kernel
+def _deregister(machine: Any, n: int, p: int, address: int, length: int) -> None:
+    deregister_pages(machine, n, p, address, length)
+
+
+class Protection(AddressSpace):
+    """What may be used by whom."""
+
+    on_demand: bool
+
+    def _begin_protection(self) -> None:
+        self._rows: Any = self._ports.work.regions[NODE]
+        self._unused_rows = list(range(len(self._rows) - 1, 0, -1))
+        self._tags = [0] * len(self._rows)
+        self._regions: dict[int, Registered] = {}  # by row
+        self._windows: dict[int, Registered] = {}
+        self._domains: set[int] = set()
+        self._domains_made = 0
+        self._pinned: dict[int, int] = {}  # how often each page is registered
+        self._dms: dict[int, tuple[int, int]] = {}  # address and length
+        self._dms_made = self._dm_used = 0
+        self._deregister = bound(_deregister, self._machine)
+
+    # Domains.
+
+    def open_pd(self) -> int:
+        """A protection domain."""
+        self._system_call()
+        self._domains_made += 1
+        self._domains.add(self._domains_made)
+        return self._domains_made
+
+    def close_pd(self, pd: int) -> None:
+        """Errors: EINVAL if there is none such, EBUSY while regions or windows are in it."""
+        if pd not in self._domains:
+            raise Refused(errno.EINVAL)
+        if any(each.domain == pd for each in (*self._regions.values(), *self._windows.values())):
+            raise Refused(errno.EBUSY)
+        self._system_call()
+        self._domains.remove(pd)
+
+    # Regions.
+
+    def register(
+        self,
+        pd: int,
+        address: int,
+        length: int,
+        iova: int,
+        access: int,
+        implicit: bool = False,
+        dm: int = 0,
+    ) -> Region:
+        """Memory that queue pairs of ``pd`` may use, named from ``iova`` on.
+
+        With ``dm`` it is memory of the device, and ``address`` an offset in that.  Errors: EINVAL,
+        EFAULT where nothing is mapped, ENOMEM, EOPNOTSUPP for paging that the design lacks.
+        """
+        if pd not in self._domains:
+            raise Refused(errno.EINVAL)
+        if access & codes.ON_DEMAND and not self.on_demand:
+            raise Refused(errno.EOPNOTSUPP)
+        if access & (codes.REMOTE_WRITE | codes.REMOTE_ATOMIC) and not access & codes.LOCAL_WRITE:
+            raise Refused(errno.EINVAL)
+        begin = address
+        if dm:
+            begin, length = self._within_dm(dm, address, length)
+        elif implicit:
+            if not access & codes.ON_DEMAND:
+                raise Refused(errno.EINVAL)
+            begin, iova, length = 0, 0, self._room
+        row = self._take_row()
+        made = Registered(row, self._next_key(row), pd, begin, length, iova, access, dm=dm)
+        try:
+            self._pin(made)
+        except Refused:
+            self._unused_rows.append(row)
+            raise
+        self._regions[row] = made
+        self._enter(made)
+        return Region(row, made.key, made.key)
+
+    def _pin(self, made: Registered) -> None:
+        """Have its pages where the NIC may use them, unless they are to come on demand."""
+        if made.access & codes.ON_DEMAND or not made.length:
+            self._system_call()
+            return
+        if not self.mapped(made.address, made.length):
+            raise Refused(errno.EFAULT)
+        ended = self._ask(REGISTER, peer=OWN_PORT, address=made.address, payload=made.length)
+        if ended is None or ended[ADDRESS] != DONE:
+            raise Refused(errno.ENOMEM)
+        made.is_pinned = True
+        self._note_pins(made, 1)
+
+    def _unpin(self, made: Registered) -> None:
+        if not made.is_pinned:
+            self._system_call()
+            return
+        made.is_pinned = False
+        gone = self._note_pins(made, -1)
+        self._ask(GIVE_UP, peer=OWN_PORT, address=made.address, payload=made.length)
+        self._deregister(NODE, OWN_PORT, made.address, made.length)
+        for page in gone:
+            if page in self._ghosts:
+                self._let_go(page)
+
+    def _note_pins(self, made: Registered, change: int) -> list[int]:
+        """Its pages are registered once more, or less often; which are not any more."""
+        gone: list[int] = []
+        first = made.address // self._page
+        for page in range(first, (made.address + made.length - 1) // self._page + 1):
+            left = self._pinned.get(page, 0) + change
+            if left:
+                self._pinned[page] = left
+            else:
+                del self._pinned[page]
+                gone.append(page)
+        return gone
+
+    def _is_registered(self, page: int) -> bool:
+        return page in self._pinned
+
+    def _enter(self, made: Registered) -> None:
+        """Have the NIC know a region as it is now."""
+        record = self._rows[made.row]
+        for name, value in (
+            ("key", made.key),
+            ("space", SPACE),
+            ("domain", made.domain),
+            ("address", made.base),
+            ("length", made.length),
+            ("rights", codes.rights_of_region(made.access)),
+            ("port", 0),
+            ("shift", made.address - made.base),
+            ("kind", 0),
+            ("of", 0),
+        ):
+            record[name] = value
+
+    def reregister(
+        self,
+        handle: int,
+        pd: int | None = None,
+        address: int | None = None,
+        length: int | None = None,
+        access: int | None = None,
+    ) -> None:
+        """Change a region; its keys stay.  Errors: as ``register``; then nothing has changed."""
+        old = self._region(handle)
+        if pd is not None and pd not in self._domains:
+            raise Refused(errno.EINVAL)
+        new = msgspec.structs.replace(
+            old,
+            domain=old.domain if pd is None else pd,
+            access=old.access if access is None else access,
+            is_pinned=False,
+        )
+        if new.access & codes.REMOTE_WRITE and not new.access & codes.LOCAL_WRITE:
+            raise Refused(errno.EINVAL)
+        if address is not None and length is not None:
+            new.address = new.base = address
+            new.length = length
+        self._pin(new)
+        if old.is_pinned:
+            self._unpin(old)
+        self._regions[handle] = new
+        self._enter(new)
+
+    def deregister(self, handle: int) -> None:
+        """Take a registration back.  Errors: EINVAL."""
+        region = self._region(handle)
+        self._settle()
+        self._rows[handle]["key"] = 0
+        self._unpin(region)
+        del self._regions[handle]
+        self._unused_rows.append(handle)
+
+    def prefetch(
+        self,
+        pd: int,
+        advice: int,
+        flush: bool,  # noqa: ARG002 - what is asked for has happened in any case
+        pieces: Iterable[tuple[int, int, int]],
+    ) -> None:
+        """Have pages of on-demand memory in the host's; each piece: lkey, address, length.
+
+        Errors: EPERM for a key that is not of ``pd`` or not to be written, EFAULT beyond it.
+        """
+        wanted = []
+        for lkey, address, length in pieces:
+            region = self._regions.get(lkey >> KEY_BITS)
+            if region is None or region.key != lkey or region.domain != pd:
+                raise Refused(errno.EPERM)
+            if advice == 1 and not region.access & codes.LOCAL_WRITE:
+                raise Refused(errno.EPERM)
+            if not region.base <= address <= region.base + region.length - length:
+                raise Refused(errno.EFAULT)
+            wanted.append((address + region.address - region.base, length))
+        self._system_call()
+        for address, length in wanted:
+            if length and not self.mapped(address, length):
+                raise Refused(errno.EFAULT)
+            if advice == 2 or not length:
+                continue
+            for page in range(address // self._page, (address + length - 1) // self._page + 1):
+                self._memory.bring(NODE, SPACE, page * self._page, write=advice == 1)
+
+    def _region(self, handle: int) -> Registered:
+        found = self._regions.get(handle)
+        if found is None:
+            raise Refused(errno.EINVAL)
+        return found
+
+    def _shift_of(self, lkey: int) -> int:
+        """Bytes from the addresses by which a key's memory is named to its own."""
+        region = self._regions.get(lkey >> KEY_BITS)
+        return 0 if region is None or region.key != lkey else region.address - region.base
+
+    def _take_row(self) -> int:
+        if not self._unused_rows:
+            raise Refused(errno.ENOMEM)
+        return self._unused_rows.pop()
+
+    def _next_key(self, row: int) -> int:
+        """A key that the row has not had for long; its neighbours are nobody's."""
+        self._tags[row] = (self._tags[row] + 5) % TAGS
+        return row << KEY_BITS | self._tags[row]
+
+    # Memory of the device.
+
+    def alloc_dm(self, length: int) -> int:
+        """Memory of the device; its handle.  Errors: ENOMEM, EINVAL for more than there is."""
+        if length > DM_BYTES or length < 0:
+            raise Refused(errno.EINVAL)
+        if self._dm_used + length > DM_BYTES:
+            raise Refused(errno.ENOMEM)
+        self._system_call()
+        self._dm_used += length
+        self._dms_made += 1
+        self._dms[self._dms_made] = self.map(max(length, 1)), length
+        return self._dms_made
+
+    def free_dm(self, handle: int) -> None:
+        """Errors: EINVAL; EBUSY while it is registered."""
+        address, length = self._dm(handle)
+        if any(each.dm == handle for each in self._regions.values()):
+            raise Refused(errno.EBUSY)
+        del self._dms[handle]
+        self._dm_used -= length
+        self.unmap(address, max(length, 1))
+
+    def dm_read(self, handle: int, offset: int, length: int) -> bytes:
+        """Words of it, as the host's processor loads them.  Errors: EFAULT, EINVAL."""
+        address = self._dm_words(handle, offset, length)
+        return self.read(address, length)
+
+    def dm_write(self, handle: int, offset: int, data: bytes) -> None:
+        """Likewise stored."""
+        self.write(self._dm_words(handle, offset, len(data)), data)
+
+    def _dm_words(self, handle: int, offset: int, length: int) -> int:
+        address, room = self._dm(handle)
+        if offset < 0 or offset + length > room:
+            raise Refused(errno.EFAULT)
+        if offset % 4 or length % 4:
+            raise Refused(errno.EINVAL)
+        self._spend(int(self._machine.costs[NODE]["pio_write"]) if length else 0)
+        return address + offset
+
+    def _dm(self, handle: int) -> tuple[int, int]:
+        if handle not in self._dms:
+            raise Refused(errno.EINVAL)
+        return self._dms[handle]
+
+    def _within_dm(self, handle: int, offset: int, length: int) -> tuple[int, int]:
+        address, room = self._dm(handle)
+        if offset < 0 or length < 0 or offset + length > room:
+            raise Refused(errno.EINVAL)
+        return address + offset, length
+
+    # Windows.
+
+    def alloc_mw(self, pd: int, kind: int) -> Window:
+        """A memory window, which stands for nothing until a work request binds it."""
+        if pd not in self._domains or kind not in (1, 2):
+            raise Refused(errno.EINVAL)
+        self._system_call()
+        row = self._take_row()
+        made = Registered(row, self._next_key(row), pd)
+        self._windows[row] = made
+        record = self._rows[row]
+        record["key"], record["kind"], record["domain"] = 0, kind, pd
+        record["rights"] = REMOTE_ONLY
+        return Window(row, made.key)
+
+    def free_mw(self, handle: int) -> None:
+        """It stands for nothing any more.  Errors: EINVAL."""
+        if self._windows.pop(handle, None) is None:
+            raise Refused(errno.EINVAL)
+        self._system_call()
+        record = self._rows[handle]
+        self._tags[handle] = int(record["key"]) % TAGS or self._tags[handle]
+        record["key"] = record["kind"] = 0
+        self._unused_rows.append(handle)

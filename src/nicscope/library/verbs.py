@@ -1,0 +1,60 @@
+"""Programs of RDMA's verbs on the simulated device: what ``nicscope verbs run`` does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nicscope.errors import in_one_line
+from nicscope.library.progress import progress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.reports.verbs import ShownVerbs
+
+
+@in_one_line
+def run_verbs(
+    program: str | Path,
+    arguments: Sequence[str] = (),
+    *,
+    design: Any = None,
+    platform: Any = None,
+    device: str | None = None,
+    seed: int = 0,
+    loss: float = 0.0,
+    duplication: float = 0.0,
+    reordering: float = 0.0,
+    corruption: float = 0.0,
+) -> ShownVerbs:
+    """Run a program that imports ``pyverbs`` on a simulated RDMA device.
+
+    Args:
+        program: the file.
+        arguments: its own.
+        design: of the NIC, by name or file; several: the program is run on each.
+        platform: what things cost, by name or file; None: the design's own.
+        device: its name, for programs that open one by name; None: ``nicscope0``.
+        seed: of what goes wrong, and of Python's ``random`` within the program.
+        loss: share of packets that are lost.
+        duplication: that come twice.
+        reordering: that come late.
+        corruption: that are damaged.
+
+    Errors: ``NicscopeError``; ``ProgramError`` for what the program itself raises.
+
+    """
+    from nicscope.reports.verbs import ShownVerbs
+    from nicscope.studies.verbs_programs import Wanted, run_programs
+
+    several = design if isinstance(design, (list, tuple)) and design else [design]
+    faults = {
+        "loss": loss,
+        "duplication": duplication,
+        "reordering": reordering,
+        "corruption": corruption,
+    }
+    wanted = Wanted(designs=[*several], platform=platform, device=device, seed=seed, faults=faults)
+    with progress("running", "", always_say=True):
+        return ShownVerbs(run_programs(Path(program), [*arguments], wanted))

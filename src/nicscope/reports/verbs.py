@@ -1,0 +1,157 @@
+"""What programs of verbs have cost, and what became of their tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nicscope.reports.result import Report, tidy
+from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.wording import byte_size, in_words, significant, whole
+from nicscope.studies.verbs_programs import OUTCOMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.verbs_outcomes import TestOutcome
+    from nicscope.studies.verbs_programs import VerbsRun, VerbsRuns
+
+COLUMNS = {
+    "design": "string",
+    "messages_out": "int64",
+    "bytes_out": "int64",
+    "elapsed_us": "float64",
+    "lookups": "int64",
+    "ni_misses": "int64",
+    "pins": "int64",
+    "unpins": "int64",
+    "tests_passed": "int64",
+    "tests_skipped": "int64",
+    "tests_failed": "int64",
+}
+
+
+class ShownVerbs(Report):
+    """A program of verbs on one design or several."""
+
+    found: VerbsRuns
+    topic = "verbs"
+
+    def summary(self) -> list[str]:
+        """What became of the tests, and what the traffic took."""
+        told = []
+        first = self.found.runs[0]
+        if first.tests:
+            passed, skipped, failed = (first.count(outcome) for outcome in OUTCOMES)
+            told.append(
+                f"{in_words(len(first.tests), 'test')}: {whole(passed)} passed, "
+                f"{whole(skipped)} skipped, {whole(failed)} failed."
+            )
+        told += [
+            f"{in_words(run.messages_out, 'message')} took {_us(run)} us of virtual time on "
+            f"{run.design}, where {_missed(run)} of {in_words(run.lookups, 'lookup')} missed."
+            for run in self.found.runs
+            if run.messages_out
+        ]
+        return told or ["No message went out."]
+
+    def parts(self) -> Iterator[Printed]:
+        """What each run has cost, and its tests by what they came to."""
+        from rich.text import Text
+
+        command = " ".join([self.found.program, *self.found.arguments])
+        yield Text(command, style="bold")
+        yield Text()
+        yield run_rows(self.found)
+        tests = [test for run in self.found.runs[:1] for test in run.tests]
+        if tests:
+            yield Text()
+            yield outcome_rows(tests)
+        if any(test.outcome != OUTCOMES[0] for test in tests):
+            yield Text()
+            yield reason_rows(tests)
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each run, and one for each test of each."""
+        yield (
+            "runs",
+            tidy(
+                COLUMNS,
+                (
+                    (
+                        *(getattr(run, name) for name in COLUMNS if hasattr(run, name)),
+                        *(run.count(outcome) for outcome in OUTCOMES),
+                    )
+                    for run in self.found.runs
+                ),
+            ),
+        )
+        kinds = dict.fromkeys(("design", "test", "outcome", "reason"), "string")
+        rows = (
+            (run.design, test.test, test.outcome, test.reason)
+            for run in self.found.runs
+            for test in run.tests
+        )
+        yield "tests", tidy(kinds, rows)
+
+
+def _us(run: VerbsRun) -> str:
+    return significant(run.elapsed_us)
+
+
+def _missed(run: VerbsRun) -> str:
+    return f"{run.missed_percent:.1f} %"
+
+
+def run_rows(found: VerbsRuns) -> Rows:
+    """A row for each run."""
+    return rows_of(
+        "By design",
+        found.runs,
+        {
+            "design": lambda run: run.design,
+            "messages": lambda run: whole(run.messages_out),
+            "payload": lambda run: byte_size(run.bytes_out),
+            "us": _us,
+            "lookups": lambda run: whole(run.lookups),
+            "missed": _missed,
+            "misses": lambda run: whole(run.ni_misses),
+            "pins": lambda run: whole(run.pins),
+            "unpins": lambda run: whole(run.unpins),
+        },
+        words=("design",),
+        least=("unpins", "payload"),
+    )
+
+
+def outcome_rows(tests: list[TestOutcome]) -> Rows:
+    """How many tests came to what."""
+    counts = [(outcome, sum(t.outcome == outcome for t in tests)) for outcome in OUTCOMES]
+    return rows_of(
+        "Tests",
+        [("all", len(tests)), *counts],
+        {"outcome": lambda row: row[0], "tests": lambda row: whole(row[1])},
+        words=("outcome",),
+    )
+
+
+def reason_rows(tests: list[TestOutcome]) -> Rows:
+    """Why tests did not pass: skips together by their reason, failures one by one."""
+    failed = OUTCOMES[-1]
+    counted: dict[tuple[str, str], int] = {}
+    for test in tests:
+        if test.outcome != OUTCOMES[0]:
+            key = (test.outcome, test.reason)
+            if test.outcome == failed:
+                key = (failed, f"{test.test}: {test.reason}")
+            counted[key] = counted.get(key, 0) + 1
+    return rows_of(
+        "Not passed",
+        sorted(counted.items()),
+        {
+            "outcome": lambda row: row[0][0],
+            "tests": lambda row: whole(row[1]),
+            "reason": lambda row: row[0][1],
+        },
+        words=("outcome", "reason"),
+    )

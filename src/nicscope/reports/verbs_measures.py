@@ -1,0 +1,309 @@
+"""Bandwidth and latency of verbs: perftest's columns, who was busy, and what translating cost."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from nicscope.reports.result import Report, tidy
+from nicscope.reports.table import Rows, rows_of
+from nicscope.reports.wording import byte_size, whole
+from nicscope.studies.latency.parts import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nicscope.reports.printing import Printed
+    from nicscope.studies.verbs_measures.bandwidth import Bandwidth
+    from nicscope.studies.verbs_measures.latencies import Latencies
+    from nicscope.studies.verbs_measures.measuring import AllLatencies, Bandwidths, Measured
+
+NS_PER_US = 1000
+ENGINES = {"cpu": "CPU", "nic": "NIC", "bus": "bus", "link": "link"}
+BILL = ("lookups", "ni_misses", "pins", "unpins", "interrupts")
+# The parts of ``nicscope latency``, some together.
+PARTS: dict[str, tuple[Part, ...]] = {
+    "library": (Part.LIBRARY, Part.USER_DATA, Part.COPY, Part.USER_READ),
+    "pinning": (Part.PIN,),
+    "sending": (Part.SEND,),
+    "DMA": (
+        Part.DMA_INIT,
+        Part.DMA_EXEC,
+        Part.DMA_INTERRUPT,
+        Part.COHERENCE,
+        Part.BLOCK_WAIT,
+    ),
+    "lookup": (Part.TRANSLATION,),
+    "missing": (Part.MISS,),
+    "network": (Part.NETWORK,),
+    "receiving": (Part.RECEIVE,),
+    "waiting": (Part.WAIT,),
+}
+
+
+class ShownBandwidths(Report):
+    """Bandwidth by design and size."""
+
+    found: Bandwidths
+    topic = "verbs"
+
+    def summary(self) -> list[str]:
+        """What each design reaches, and who is busiest then."""
+        told = []
+        for design, rows in _by_design(self.found.rows):
+            best = max(rows, key=lambda one: one.average_mib_s)
+            who = max(ENGINES, key=best.costs.busy_percent)
+            told.append(
+                f"On {design} messages of {_bytes(best)} bytes reach {best.average_mib_s:.2f} "
+                f"MiB/s, when the {ENGINES[who]} is busy {_busy(best, who)} of the time."
+            )
+        return told
+
+    def parts(self) -> Iterator[Printed]:
+        """Perftest's columns with the busy engines, design by design; the bill; what it means."""
+        yield from _headed(self.found, f"bandwidth, {self.found.depth:,} outstanding")
+        for design, rows in _by_design(self.found.rows):
+            yield bandwidth_rows(design, rows)
+            yield _blank()
+        yield bill_rows(self.found.rows)
+        yield _note(self.found)
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each design and size."""
+        kinds = {
+            "design": "string",
+            "platform": "string",
+            "payload_bytes": "int64",
+            "iterations": "int64",
+            "peak_mib_s": "double",
+            "average_mib_s": "double",
+            "messages_per_us": "double",
+        }
+        yield "bandwidth", _table(kinds, self.found.rows)
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table and the figure."""
+        from nicscope.reports.figures.verbs_measures import draw_bandwidths
+
+        yield from super().files()
+        yield "bandwidth", draw_bandwidths(self.found)
+
+
+class ShownVerbsLatencies(Report):
+    """Latencies by design and size."""
+
+    found: AllLatencies
+    topic = "verbs"
+
+    def summary(self) -> list[str]:
+        """What the smallest message takes on each design, and where most of that goes."""
+        told = []
+        for design, rows in _by_design(self.found.rows):
+            least = min(rows, key=lambda one: one.payload_bytes)
+            most = max(PARTS, key=lambda name: least.us(*PARTS[name]))
+            told.append(
+                f"On {design} an operation {self.found.operation!r} of {_bytes(least)} bytes takes "
+                f"{_us(least.typical)} us, typically; most of the mean is {most}, "
+                f"{least.us(*PARTS[most]):.2f} us."
+            )
+        return told
+
+    def parts(self) -> Iterator[Printed]:
+        """Perftest's columns and where time went, design by design; the bill; what it means."""
+        yield from _headed(self.found, "latency, one message at a time")
+        for design, rows in _by_design(self.found.rows):
+            yield latency_rows(design, rows)
+            yield _blank()
+            yield part_rows(rows)
+            yield _blank()
+        yield bill_rows(self.found.rows)
+        yield _note(self.found)
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield a row for each design and size, and one for each part of each."""
+        times = {
+            "t_min_us": "least",
+            "t_max_us": "most",
+            "t_typical_us": "typical",
+            "t_avg_us": "average",
+            "t_stdev_us": "deviation",
+            "t_99_us": "p99",
+            "t_99_9_us": "p99_9",
+        }
+        kinds = {
+            "design": "string",
+            "platform": "string",
+            "payload_bytes": "int64",
+            "iterations": "int64",
+        }
+        more = dict.fromkeys(times, "double")
+        rows = self.found.rows
+        beside = [[getattr(one, name) / NS_PER_US for name in times.values()] for one in rows]
+        yield "latency", _table(kinds, rows, more, beside)
+        kinds = dict.fromkeys(("design", "platform"), "string") | {
+            "payload_bytes": "int64",
+            "part": "string",
+            "part_ns": "double",
+        }
+        yield (
+            "parts",
+            tidy(
+                kinds,
+                (
+                    (one.design, one.platform, one.payload_bytes, part, ns)
+                    for one in rows
+                    for part, ns in one.parts_ns.items()
+                ),
+            ),
+        )
+
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the tables and the figure."""
+        from nicscope.reports.figures.verbs_measures import draw_latencies
+
+        yield from super().files()
+        yield "latency", draw_latencies(self.found)
+
+
+def _table(
+    kinds: dict[str, str],
+    rows: Iterable[Any],
+    more: dict[str, str] | None = None,
+    beside: list[list[float]] | None = None,
+) -> Any:
+    """Values of each row by name, what stands beside them, and what was done meanwhile."""
+    busy = {f"{who}_share": "double" for who in ENGINES}
+    said = kinds | (more or {}) | busy | dict.fromkeys(BILL, "int64")
+    return tidy(
+        said,
+        (
+            (
+                *(getattr(one, name) for name in kinds),
+                *(beside[place] if beside else ()),
+                *(one.costs.busy_percent(who) / 100 for who in ENGINES),
+                *(getattr(one.costs, name) for name in BILL),
+            )
+            for place, one in enumerate(rows)
+        ),
+    )
+
+
+def _by_design(rows: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
+    for design, several in groupby(rows, key=lambda one: one.design):
+        yield design, list(several)
+
+
+def _headed(found: Measured, what: str) -> Iterator[Printed]:
+    from rich.text import Text
+
+    pairs = "1 queue pair" if found.queue_pairs == 1 else f"{found.queue_pairs:,} queue pairs"
+    inline = f", inline up to {byte_size(found.inline_bytes)}" if found.inline_bytes else ""
+    yield Text(f"RC {found.operation} {what}: {pairs}{inline}", style="bold")
+    yield Text()
+
+
+def _blank() -> Printed:
+    from rich.text import Text
+
+    return Text()
+
+
+def _note(found: Measured) -> Printed:
+    from rich.text import Text
+
+    classes = "; ".join(
+        f"{platform}: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
+        for platform, counts in found.evidence.items()
+    )
+    return Text(
+        "Virtual time.  One node sends to itself: its NIC, bus and processor do the work of both "
+        f"ends.  Costs by evidence: {classes}.  Differences say more than any one number.",
+        style="dim",
+    )
+
+
+def _bytes(one: Bandwidth | Latencies) -> str:
+    return whole(one.payload_bytes)
+
+
+def _us(ns: float) -> str:
+    return f"{ns / NS_PER_US:,.2f}"
+
+
+def _busy(one: Bandwidth | Latencies, who: str) -> str:
+    return f"{one.costs.busy_percent(who):.1f} %"
+
+
+def bandwidth_rows(design: str, rows: list[Bandwidth]) -> Rows:
+    """Perftest's columns, and how busy engines were meanwhile."""
+    return rows_of(
+        f"{design} on {rows[0].platform}",
+        rows,
+        {
+            "bytes": _bytes,
+            "iterations": lambda one: whole(one.iterations),
+            "peak MiB/s": lambda one: f"{one.peak_mib_s:,.2f}",
+            "average MiB/s": lambda one: f"{one.average_mib_s:,.2f}",
+            "Mpps": lambda one: f"{one.messages_per_us:.4f}",
+            **{title: partial(_busy, who=who) for who, title in ENGINES.items()},
+        },
+        least=("link", "CPU"),
+    )
+
+
+def latency_rows(design: str, rows: list[Latencies]) -> Rows:
+    """Perftest's columns, in us."""
+    return rows_of(
+        f"{design} on {rows[0].platform}, us",
+        rows,
+        {
+            "bytes": _bytes,
+            "iterations": lambda one: whole(one.iterations),
+            "t_min": lambda one: _us(one.least),
+            "t_max": lambda one: _us(one.most),
+            "t_typical": lambda one: _us(one.typical),
+            "t_avg": lambda one: _us(one.average),
+            "t_stdev": lambda one: _us(one.deviation),
+            "99%": lambda one: _us(one.p99),
+            "99.9%": lambda one: _us(one.p99_9),
+        },
+        least=("iterations",),
+    )
+
+
+def part_rows(rows: list[Latencies]) -> Rows:
+    """Where the mean message's time went, in us."""
+    shown = {name: parts for name, parts in PARTS.items() if any(one.us(*parts) for one in rows)}
+    return rows_of(
+        "Where the us of the mean message went",
+        rows,
+        {"bytes": _bytes} | {name: partial(_in, parts=each) for name, each in shown.items()},
+        least=("waiting",),
+    )
+
+
+def _in(one: Latencies, parts: tuple[Part, ...]) -> str:
+    return f"{one.us(*parts):,.2f}"
+
+
+def bill_rows(rows: Iterable[Bandwidth | Latencies]) -> Rows:
+    """What translating has cost for all messages of each design and size."""
+    return rows_of(
+        "Translations",
+        rows,
+        {
+            "design": lambda one: one.design,
+            "bytes": _bytes,
+            "lookups": lambda one: whole(one.costs.lookups),
+            "misses": lambda one: whole(one.costs.ni_misses),
+            "missed": lambda one: f"{one.costs.missed_percent:.1f} %",
+            "pins": lambda one: whole(one.costs.pins),
+            "unpins": lambda one: whole(one.costs.unpins),
+            "interrupts": lambda one: whole(one.costs.interrupts),
+        },
+        words=("design",),
+        key=2,
+        grouped=True,
+        least=("unpins",),
+    )

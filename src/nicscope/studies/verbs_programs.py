@@ -1,0 +1,156 @@
+"""Programs of RDMA's verbs: each is run on the simulated device, and what it cost is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import runpy
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nicscope.errors import printable
+from nicscope.studies.programs import beside, check_source, failures_told
+from nicscope.studies.verbs_outcomes import FAILED, PASSED, SKIPPED, TestOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+BINDINGS = "pyverbs"  # what programs import
+NS_PER_US = 1000
+OUTCOMES = (PASSED, SKIPPED, FAILED)
+
+
+class VerbsRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run of a program has cost on one design."""
+
+    design: str
+    status: int  # with which the program left
+    messages_out: int
+    bytes_out: int
+    elapsed_us: float  # of virtual time
+    lookups: int
+    ni_misses: int
+    pins: int
+    unpins: int
+    tests: list[TestOutcome]
+
+    def count(self, outcome: str) -> int:
+        """How many tests came to that."""
+        return sum(test.outcome == outcome for test in self.tests)
+
+    @property
+    def missed_percent(self) -> float:
+        """Of the lookups."""
+        return 100 * self.ni_misses / self.lookups if self.lookups else 0.0
+
+
+class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """A program, and what each of its runs has cost."""
+
+    program: str
+    arguments: list[str]
+    seed: int
+    runs: list[VerbsRun]
+
+    def to_json(self) -> dict[str, Any]:
+        """One object for ``--json`` and results.json."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program is run on."""
+
+    designs: Sequence[Any]  # names, files or designs; None: the device's own
+    platform: Any = None
+    device: str | None = None  # its name; None: its own
+    seed: int = 0
+    faults: dict[str, Any] = {}  # shares of packets, by what befalls them
+
+
+def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsRuns:
+    """Run the file once for each design, as ``python FILE ARGUMENTS`` would.
+
+    Errors: ``NicscopeError`` for a file that is no program or a device that cannot be;
+    ``ProgramError`` for whatever the program raises.
+    """
+    from nicscope.drivers.simulate.ports.build import Faults
+    from nicscope.interfaces.verbs_device.device import Device
+
+    check_source(path)
+    faults = Faults(seed=wanted.seed, **wanted.faults)
+    devices = []  # all of them before the program runs on the first
+    for design in wanted.designs:
+        chosen = {} if design is None else {"design": design}
+        if wanted.platform is not None:
+            chosen["platform"] = wanted.platform
+        devices.append(Device(faults=faults, **chosen))
+    runs = [_run(path, arguments, device, wanted) for device in devices]
+    return VerbsRuns(
+        program=printable(str(path)), arguments=[*arguments], seed=wanted.seed, runs=runs
+    )
+
+
+def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> VerbsRun:
+    from nicscope.interfaces.verbs.alias import importable_as
+    from nicscope.interfaces.verbs.surroundings import system_answered
+    from nicscope.interfaces.verbs.world import World, use
+    from nicscope.studies.verbs_outcomes import outcomes_noted
+
+    use(World(device, name=wanted.device))
+    random.seed(wanted.seed)
+    status = 0
+    try:
+        with (
+            importable_as(BINDINGS),
+            system_answered(),
+            outcomes_noted() as tests,
+            beside(path),
+            _called(path, arguments),
+            failures_told(path),
+        ):
+            try:
+                runpy.run_path(str(path), run_name="__main__")
+            except SystemExit as leaving:
+                status = _status(leaving.code)
+    finally:
+        use(None)
+    bill = device.bill()
+    return VerbsRun(
+        design=device.design_name,
+        status=status,
+        messages_out=bill.messages,
+        bytes_out=bill.bytes,
+        elapsed_us=bill.virtual_ns / NS_PER_US,
+        lookups=bill.lookups,
+        ni_misses=bill.misses,
+        pins=bill.pins,
+        unpins=bill.unpins,
+        tests=tests,
+    )
+
+
+def _status(code: Any) -> int:
+    """What a program leaves with: text is told, as Python does."""
+    if code is None or isinstance(code, int):
+        return code or 0
+    print(code, file=sys.stderr)
+    return 1
+
+
+@contextlib.contextmanager
+def _called(path: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """The program sees its own command line, and leaves no modules of its own behind."""
+    kept, loaded = sys.argv, {*sys.modules}
+    sys.argv = [str(path), *arguments]
+    try:
+        yield
+    finally:
+        sys.argv = kept
+        folder = str(path.resolve().parent)
+        for name in {*sys.modules} - loaded:
+            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
+                del sys.modules[name]

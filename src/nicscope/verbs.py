@@ -1,0 +1,19 @@
+"""RDMA's verbs on a simulated device, for programs that are written for it.
+
+``import nicscope.verbs.device as d`` and so on: the modules that ``nicscope verbs run`` offers to
+programs as ``pyverbs``, the same objects.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from nicscope.interfaces.verbs import __version__
+from nicscope.interfaces.verbs.alias import Alias
+from nicscope.interfaces.verbs.world import World, here, use
+
+__all__ = ["World", "__version__", "here", "use"]
+
+__path__: list[Any] = []  # it has modules, which the finder finds
+sys.meta_path.insert(0, Alias(__name__))

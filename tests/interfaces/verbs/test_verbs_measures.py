@@ -1,0 +1,136 @@
+"""Perftest's questions of the device: what the numbers are, and that they add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nicscope as ns
+from nicscope.errors import NicscopeError
+from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.studies.verbs_measures.bandwidth import shortest
+from nicscope.studies.verbs_measures.ends import both_ends
+from nicscope.studies.verbs_measures.latencies import percentile
+from nicscope.studies.verbs_measures.question import ask
+
+DESIGNS = ["utlb", "vmmc-interrupt"]
+RISING = st.lists(st.integers(0, 50), min_size=1, max_size=20)
+
+
+def slow_shortest(posted, ended):
+    """Perftest's: each post with each completion that is not before its own."""
+    return min(
+        (ended[last] - posted[first]) / (last - first + 1)
+        for first in range(len(posted))
+        for last in range(first, len(posted))
+    )
+
+
+@given(RISING, st.integers(1, 9))
+def test_the_peak_is_the_best_between_any_post_and_any_later_completion(steps, later):
+    posted = [sum(steps[: number + 1]) for number in range(len(steps))]
+    ended = [at + later * (number + 1) for number, at in enumerate(posted)]
+    assert shortest(posted, ended) == pytest.approx(slow_shortest(posted, ended))
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=300), st.sampled_from([0.99, 0.999]))
+def test_a_percentile_is_the_least_that_so_many_are_at_most(times, share):
+    found = percentile(np.sort(times), share)
+    assert sum(one <= found for one in times) >= share * len(times)
+    assert sum(one < found for one in times) < share * len(times)
+
+
+@pytest.mark.parametrize("op", ["send", "write", "read"])
+def test_latencies_are_the_sums_of_their_parts(op):
+    found = ns.verbs_latency(op=op, size="64,5000", iters=4, design=DESIGNS).found
+    assert [(one.design, one.payload_bytes) for one in found.rows] == [
+        (design, size) for design in DESIGNS for size in (64, 5000)
+    ]
+    for one in found.rows:
+        assert one.least <= one.typical <= one.p99 <= one.p99_9 == one.most
+        assert one.taken_apart == one.iterations == 4
+        assert sum(one.parts_ns.values()) == pytest.approx(one.average, abs=1e-3)
+        assert one.parts_ns["wait"] == pytest.approx(0, abs=1e-3)
+        assert one.costs.lookups == 2 * 4 * (1 if one.payload_bytes == 64 else 2)
+    interrupt = found.rows[2]
+    assert interrupt.costs.interrupts == interrupt.costs.ni_misses == 2
+    assert interrupt.parts_ns["miss"] > found.rows[0].parts_ns["miss"]
+
+
+def test_an_answer_takes_longer_than_a_message_and_a_word_no_longer_than_a_read():
+    typical = {
+        op: ns.verbs_latency(op=op, size=None if op == "atomic" else 64, iters=3, design="utlb")
+        .found.rows[0]
+        .typical
+        for op in ("send", "write", "read", "atomic")
+    }
+    assert typical["send"] < typical["write"] < typical["atomic"] <= typical["read"]
+
+
+def test_bandwidth_is_bytes_by_virtual_time_and_grows_with_what_is_outstanding():
+    alone, many = (
+        ns.verbs_bandwidth(size=64, iters=12, tx_depth=depth, design="utlb").found.rows[0]
+        for depth in (1, 6)
+    )
+    assert many.average_mib_s > 1.2 * alone.average_mib_s
+    for one in (alone, many):
+        assert one.average_mib_s == pytest.approx(one.messages_per_us * 1e6 * 64 / 2**20)
+        assert one.peak_mib_s >= one.average_mib_s * (1 - 1e-9)
+        assert one.costs.lookups == 24
+        assert all(0 < one.costs.busy_percent(who) <= 100.001 for who in one.costs.busy_ns)
+    assert many.costs.busy_percent("nic") > alone.costs.busy_percent("nic")
+
+
+def test_every_queue_pair_sends_its_share_through_pages_of_its_own():
+    one = ns.verbs_bandwidth(op="send", size=64, qps=3, iters=5, tx_depth=2, design="utlb").found
+    assert one.rows[0].iterations == 15
+    assert one.rows[0].costs.lookups == 30
+    assert one.rows[0].costs.ni_misses == 6
+
+
+def test_the_same_question_has_the_same_answer():
+    rows = [ns.verbs_latency(size=64, iters=3, design="utlb").found.rows[0] for _ in range(2)]
+    assert rows[0] == rows[1]
+
+
+@pytest.mark.parametrize(("size", "flag"), [(64, e.IBV_SEND_INLINE), (65, 0)])
+def test_small_messages_go_with_their_requests(twin_world, size, flag):
+    asked = ask(operation="write", sizes=str(size), iterations=2, inline=64)
+    left, right = both_ends(twin_world, asked, size)
+    assert left.sends[0].send_flags & e.IBV_SEND_INLINE == flag
+    left.mr.write(b"w" * size, size)
+    left.post()
+    left.ended(left.sent)
+    assert right.mr.read(size, 0) == b"w" * size
+
+
+def test_it_is_said_that_one_node_does_the_work_of_both_ends():
+    shown = ns.verbs_bandwidth(size=64, iters=2, design="utlb")
+    assert "One node sends to itself" in " ".join(str(shown).split())
+    assert shown.found.nodes == 1
+    assert shown.found.evidence["utlb-prototype"]["published"] > 0
+    assert shown.table().column("payload_bytes").to_pylist() == [64]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"op": "push"}, "--op is one of"),
+        ({"op": "atomic", "size": 64}, "of 8 bytes"),
+        ({"op": "read", "inline": 8}, "--inline"),
+        ({"size": "0"}, "--size must be"),
+        ({"size": 64, "iters": 1}, "--iters must be"),
+        ({"size": 64, "design": "no-such"}, "no design"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(wrong, said):
+    with pytest.raises(NicscopeError, match=said):
+        ns.verbs_latency(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"qps": 0}, {"qps": 999}, {"tx_depth": 0}])
+def test_numbers_of_pairs_and_requests_have_limits(wrong):
+    with pytest.raises(NicscopeError, match="must be from 1"):
+        ns.verbs_bandwidth(**wrong)

@@ -1,0 +1,151 @@
+"""Programs of verbs are run as they are, and say what they cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+import nicscope as ns
+from nicscope.cli.app import main
+from nicscope.errors import NicscopeError
+from nicscope.interfaces.verbs.surroundings import HUGE_PAGES, system_answered
+from nicscope.studies.programs import ProgramError
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "verbs_pingpong.py"
+FOLDER = os.environ.get("NICSCOPE_RDMA_TESTS")
+TESTS = """
+    import random
+    import sys
+    import unittest
+
+    from pyverbs.device import get_device_list
+
+    class Its(unittest.TestCase):
+        def test_passes(self):
+            print(get_device_list()[0].name.decode(), sys.argv[1:2], random.randrange(1000))
+
+        def test_skips(self):
+            self.skipTest("there is no card")
+
+        def test_fails(self):
+            self.assertEqual(1, 2)
+
+    if __name__ == "__main__":
+        unittest.main(argv=sys.argv[:1])
+"""
+
+
+@pytest.fixture
+def tests(tmp_path):
+    path = tmp_path / "its_tests.py"
+    path.write_text(dedent(TESTS))
+    return path
+
+
+def test_a_program_prints_what_it_prints_and_then_its_bill(capsys):
+    assert main(["verbs", "run", "--json", str(EXAMPLE), "4"]) == 0
+    told = capsys.readouterr()
+    assert "4 rounds, the last answer was pong" in told.err
+    [run] = json.loads(told.out)["runs"]
+    assert run["messages_out"] == 8
+    assert run["lookups"] >= 8
+    assert run["bytes_out"] == 8 * 64
+    assert run["elapsed_us"] > 0
+    assert "pyverbs" not in sys.modules
+
+
+def test_designs_say_the_same_and_cost_each_its_own(capsys):
+    shown = ns.run_verbs(EXAMPLE, ["3"], design=["utlb", "vmmc-interrupt"])
+    assert capsys.readouterr().out.count("the last answer was pong") == 2
+    first, second = shown.found.runs
+    assert (first.design, second.design) == ("utlb", "vmmc-interrupt")
+    assert first.messages_out == second.messages_out == 6
+    assert first.elapsed_us != second.elapsed_us
+    assert "6 messages" in shown.summary()[0]
+
+
+def test_a_seed_loses_the_same_packets(capsys):
+    runs = [
+        ns.run_verbs(EXAMPLE, ["20"], loss=0.1, seed=seed).found.runs[0].elapsed_us
+        for seed in (3, 3, 4)
+    ]
+    assert capsys.readouterr().out.count("pong") == 3
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_tests_are_counted_with_their_reasons(tests, capsys):
+    assert main(["verbs", "run", "--seed", "5", str(tests), "-v"]) == 1
+    told = capsys.readouterr().out
+    assert "nicscope0 ['-v']" in told
+    assert "3 tests: 1 passed, 1 skipped, 1 failed." in told
+    assert "there is no card" in told
+    assert "AssertionError: 1 != 2" in told
+
+
+def test_a_seed_is_that_of_the_programs_numbers(tests, capsys):
+    told = []
+    for seed in ("1", "1", "2"):
+        main(["verbs", "run", "--seed", seed, str(tests)])
+        told.append(capsys.readouterr().out.splitlines()[0])
+    assert told[0] == told[1] != told[2]
+
+
+def test_a_program_opens_the_device_by_the_name_that_it_knows(tmp_path, capsys):
+    path = tmp_path / "named.py"
+    path.write_text("from pyverbs.device import Context\n\nprint(Context(name='mlx5_0').name)\n")
+    assert main(["verbs", "run", "--device", "mlx5_0", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("mlx5_0\n")
+
+
+def test_what_a_program_raises_is_told_from_its_own_lines(tmp_path):
+    path = tmp_path / "wrong.py"
+    path.write_text("import pyverbs.device as d\n\nd.Context(name='mlx5_0')\n")
+    with pytest.raises(ProgramError) as found:
+        ns.run_verbs(path)
+    assert "Failed to find device mlx5_0" in found.value.told
+    assert "wrong.py" in found.value.told
+    with pytest.raises(NicscopeError, match="no such program"):
+        ns.run_verbs(tmp_path / "nothing.py")
+
+
+def test_a_design_that_cannot_be_is_refused_before_the_program_runs(tests, capsys):
+    with pytest.raises(NicscopeError):
+        ns.run_verbs(tests, design=["utlb", "no-such-design"])
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("device_world")
+def test_questions_about_the_device_are_answered_and_others_asked():
+    asked = subprocess.check_output
+    with system_answered():
+        assert json.loads(subprocess.check_output(["rdma", "link", "show", "-j"])) == []
+        key = "/sys/class/infiniband/nicscope0/ports/1/pkeys/0"
+        told = subprocess.check_output(["cat", key], universal_newlines=True)
+        assert int(told, 16) == 0xFFFF
+        assert subprocess.check_output(["echo", "it"]) == b"it\n"
+        assert os.path.isfile(HUGE_PAGES)  # noqa: PTH113 - as programs ask it
+        with open(HUGE_PAGES) as file:  # noqa: PTH123
+            assert int(file.read()) > 0
+    assert subprocess.check_output is asked
+
+
+@pytest.mark.skipif(FOLDER is None, reason="NICSCOPE_RDMA_TESTS names no folder of rdma-core")
+def test_the_tests_of_rdma_core_do_not_fail():
+    program = Path(str(FOLDER)) / "run_tests.py"
+    found = subprocess.run(
+        [sys.executable, "-m", "nicscope", "verbs", "run", "--json", str(program)],
+        capture_output=True,
+        check=False,
+        text=True,
+        cwd="/",
+    )
+    [run] = json.loads(found.stdout)["runs"]
+    outcomes = [test["outcome"] for test in run["tests"]]
+    assert [t for t in run["tests"] if t["outcome"] == "failed"] == []
+    assert outcomes.count("passed") >= 105

@@ -1,0 +1,168 @@
+"""Datagrams, shared queues of receives, and extended connections that name them."""
+
+from __future__ import annotations
+
+import device_world as world
+import pytest
+
+from nicscope.interfaces.verbs_device import codes
+from nicscope.interfaces.verbs_device.calls import Caps, Piece, QpState, Receive, Refused, UdTarget
+from nicscope.interfaces.verbs_device.routing import HEADER
+
+OK = codes.SUCCESS
+KEY = 0x11111111
+GID = bytes.fromhex("fe800000000000000000000000000001")
+OF_V4 = bytes(10) + b"\xff\xff" + bytes((10, 0, 0, 1))
+CAPS = Caps(8, 8, 4, 4, 0)
+
+
+def datagrams(**more):
+    """Two pairs that send datagrams."""
+    two = world.World(kind=codes.UD, **more)
+    for pair in two.pairs:
+        for state in (codes.INIT, codes.RTR, codes.RTS):
+            two.device.modify_qp(pair, QpState(state, qkey=KEY))
+    return two
+
+
+def to(two, key=KEY, gid=GID, pair=None):
+    """Where pair 1 is, or another."""
+    return UdTarget(0, gid, two.pairs[1] if pair is None else pair, key)
+
+
+def test_a_datagram_comes_behind_a_header_that_says_whence():
+    two = datagrams()
+    two.device.write(two.at[0], b"datagram")
+    two.receive(1, 7, 100)
+    two.send(0, 1, 8, codes.WR_SEND_IMM, imm=5, ud=to(two))
+    assert two.statuses(0) == [(1, OK)]
+    (came,) = two.ended(1)
+    assert (came.status, came.byte_len, came.src_qp) == (OK, 8 + HEADER, two.pairs[0])
+    assert (came.wc_flags, came.imm) == (codes.WITH_GRH | codes.WITH_IMM, 5)
+    found = two.device.read(two.at[1], 48)
+    assert found == bytes((0x60, 0, 0, 0, 0, 8, 0x1B, 64)) + GID + GID + b"datagram"
+
+
+def test_a_header_of_version_4_is_the_latter_half_and_sums_up():
+    two = datagrams()
+    pieces = (two.piece(1, 30), two.piece(1, 100, 1000))
+    two.receive(1, 7, pieces=pieces)
+    two.send(0, 1, 8, ud=to(two, gid=OF_V4))
+    assert two.statuses(1) == [(7, OK)]
+    head = two.device.read(two.at[1], 30) + two.device.read(two.at[1] + 1000, 10)
+    assert head[:20] == bytes(20)
+    assert head[20:24] == bytes((0x45, 0, 0, 28))
+    assert head[32:] == bytes((10, 0, 0, 1)) * 2
+    words = sum(int.from_bytes(head[at : at + 2], "big") for at in range(20, 40, 2))
+    assert (words & 0xFFFF) + (words >> 16) == 0xFFFF
+
+
+@pytest.mark.parametrize("wrong", ["key", "pair", "state", "no receive"])
+def test_datagrams_that_nobody_takes_are_sent_all_the_same(wrong):
+    two = datagrams()
+    if wrong != "no receive":
+        two.receive(1, 7, 100)
+    where = to(two)
+    if wrong == "key":
+        where = to(two, key=KEY + 1)
+    elif wrong == "pair":
+        where = to(two, pair=0x9999)
+    elif wrong == "state":
+        two.device.modify_qp(two.pairs[1], QpState(codes.RESET))
+    two.send(0, 1, 8, ud=where)
+    assert two.statuses(0) == [(1, OK)]
+    assert two.device.poll(two.cqs[1], 1) == []
+    assert two.states()[0] == codes.RTS
+
+
+def test_a_key_with_its_top_bit_set_means_the_pairs_own():
+    two = datagrams()
+    two.receive(1, 7, 100)
+    two.send(0, 1, 8, ud=to(two, key=1 << 31))
+    assert two.statuses(1) == [(7, OK)]
+
+
+def test_a_receive_without_room_for_the_header_is_too_short():
+    two = datagrams()
+    two.receive(1, 7, HEADER + 7)
+    two.send(0, 1, 8, ud=to(two))
+    assert two.statuses(0) == [(1, OK)]
+    assert two.statuses(1) == [(7, codes.LOC_LEN_ERR)]
+
+
+def test_an_error_stops_sending_until_the_pair_is_told_to_go_on():
+    two = datagrams()
+    for number in range(2):
+        two.receive(1, 70 + number, 100)
+    two.send(0, 1, 4097, ud=to(two))
+    two.send(0, 2, 8, ud=to(two))
+    assert two.statuses(0, 2) == [(1, codes.LOC_LEN_ERR), (2, codes.WR_FLUSH_ERR)]
+    assert two.states() == [codes.SQE, codes.RTS]
+    two.device.modify_qp(two.pairs[0], QpState(codes.RTS, qkey=KEY))
+    two.send(0, 3, 8, ud=to(two))
+    assert two.statuses(0) == [(3, OK)]
+    assert two.statuses(1) == [(70, OK)]
+
+
+def sharing(two, xrcd=0):
+    """A shared queue of receives, of two at most, in a queue of completions of its own if named."""
+    cq = two.device.make_cq(64).handle if xrcd else 0
+    return two.device.make_srq(two.pd, 2, 2, xrcd, cq), cq
+
+
+def give(two, queue, *numbers):
+    """Post receives to a shared queue."""
+    for number in numbers:
+        piece = Piece(two.at[1] + number * 64, 64, two.regions[1].lkey)
+        two.device.srq_post(queue.handle, Receive(number, (piece,)))
+
+
+def test_pairs_draw_receives_from_one_queue_which_tells_when_few_are_left():
+    two = world.World()
+    queue, _ = sharing(two)
+    cq = two.cqs[1]
+    two.pairs[1] = two.device.make_qp(two.pd, codes.RC, cq, cq, queue.handle, CAPS, True).number
+    two.connect(rnr_retry=7)
+    with pytest.raises(Refused, match="EINVAL"):
+        two.receive(1, 7)
+    give(two, queue, 5, 6)
+    with pytest.raises(Refused, match="ENOMEM"):
+        give(two, queue, 7)
+    two.device.srq_limit(queue.handle, 2)
+    for number in range(3):
+        two.send(0, number)
+    assert two.statuses(1, 2) == [(5, OK), (6, OK)]
+    found = two.device.next_async_event([], [], [queue.handle])
+    assert tuple(found) == (codes.EVENT_SRQ_LIMIT, queue.handle)
+    assert two.device.srq_read_limit(queue.handle) == 0
+    give(two, queue, 9)
+    assert two.statuses(1) == [(9, OK)]
+    assert two.statuses(0, 3) == [(0, OK), (1, OK), (2, OK)]
+    with pytest.raises(Refused, match="EBUSY"):
+        two.device.free_srq(queue.handle)
+    two.device.free_qp(two.pairs[1])
+    two.device.free_srq(queue.handle)
+
+
+def test_a_sender_names_the_queue_whose_completions_tell_of_its_message():
+    two = world.World()
+    device, domain = two.device, two.device.make_xrcd()
+    one, one_cq = sharing(two, domain)
+    other, other_cq = sharing(two, domain)
+    sender = device.make_qp(two.pd, codes.XRC_SEND, two.cqs[0], 0, 0, CAPS, True).number
+    taker = device.make_qp(0, codes.XRC_RECV, 0, 0, 0, CAPS, True, domain).number
+    two.pairs = [sender, taker]
+    two.connect()
+    give(two, one, 1, 2)
+    give(two, other, 3, 4)
+    for number, queue in enumerate((one, other, other, one)):
+        two.send(0, number, srqn=queue.number)
+    assert two.statuses(0, 4) == [(number, OK) for number in range(4)]
+    for cq, wanted in ((other_cq, [3, 4]), (one_cq, [1, 2])):
+        found = device.poll(cq, 8) + device.poll(cq, 8)
+        assert [each.wr_id for each in found] == wanted
+        assert {each.qp_num for each in found} == {taker}
+    two.to_other(9, codes.WR_WRITE, srqn=one.number)
+    assert two.statuses(0) == [(9, OK)]
+    with pytest.raises(Refused, match="EBUSY"):
+        device.free_xrcd(domain)

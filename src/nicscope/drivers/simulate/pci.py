@@ -96,12 +96,9 @@ def end_pci(machine, n, now):
     if has_ports(machine.ports):
         check_transfer(machine, n)
     if node.pci == PCI_READS:
-        packet = machine.sends[n, place_in(node.fetching, endpoint.send_ring)]
-        number = packet.number
-        if has_bytes(machine.store) and not crosses_bus(machine, n):
-            fetch(machine.store, n, packet, flow.total)
-            if has_ports(machine.ports):
-                put_result(machine, n, place_in(node.fetching, endpoint.send_ring))
+        place = place_in(node.fetching, endpoint.send_ring)
+        number = machine.sends[n, place].number
+        fetch_payload(machine, n, place, flow.total)
         node.fetching = -1
         log_transfer(machine, HOST_TX, n, n, number, 0, flow.begun, now, flow.total)
     else:
@@ -116,6 +113,15 @@ def end_pci(machine, n, now):
         settle(endpoint, machine.arrivals[n], False)
     node.pci = PCI_IDLE
     _leave_engine(machine, n, now)
+
+
+@step
+def fetch_payload(machine, n, place, upto):
+    """HostTx has moved bytes of the packet at ``place`` of the send ring up to ``upto``."""
+    if has_bytes(machine.store) and not crosses_bus(machine, n):
+        fetch(machine.store, n, machine.sends[n, place], upto)
+        if has_ports(machine.ports):
+            put_result(machine, n, place)
 
 
 @step

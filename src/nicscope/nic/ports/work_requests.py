@@ -63,8 +63,24 @@ def check_work(nics, n, p):
         return np.int64(BAD_DESCRIPTOR)  # nobody would learn that the question is lost
     if port.atomic != 0 and ports.rules[0].exchanges == 0:
         return np.int64(BAD_DESCRIPTOR)
+    status = _check_memory(nics, n, p)
+    if status != DONE:
+        return status
+    channel = ports.channels[n, port.channel]
+    if stream.dead == 1:
+        return np.int64(PEER_DEAD)
+    channel.sent += 1
+    port.message = number_datagram(nics, n, port) if port.datagrams == 1 else channel.sent
+    ports.pending[n, p, port.slot].length = port.total
+    return np.int64(DONE)
+
+
+@step
+def _check_memory(nics, n, p):
+    """Whether the copied descriptor may have the memory that it names, here and there."""
+    port = nics.ports.table[n, p]
     for i in range(port.segments):
-        segment = segments[i]
+        segment = nics.ports.current[n, p, i]
         if not permits(nics, n, p, segment.key, segment.address, segment.length, OWN):
             return np.int64(PROTECTION)
         port.total += segment.length
@@ -77,12 +93,6 @@ def check_work(nics, n, p):
         return np.int64(REMOTE_PROTECTION)
     if port.operation != SEND and port.offset > LAST_ADDRESS - port.total:
         return np.int64(REMOTE_PROTECTION)  # it would lie around the end of all addresses
-    channel = ports.channels[n, port.channel]
-    if stream.dead == 1:
-        return np.int64(PEER_DEAD)
-    channel.sent += 1
-    port.message = number_datagram(nics, n, port) if port.datagrams == 1 else channel.sent
-    ports.pending[n, p, port.slot].length = port.total
     return np.int64(DONE)
 
 

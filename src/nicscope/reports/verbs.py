@@ -44,15 +44,16 @@ class ShownVerbs(Report):
         if first.tests:
             passed, skipped, failed = (first.count(outcome) for outcome in OUTCOMES)
             told.append(
-                f"Of {in_words(len(first.tests), 'test')} {whole(passed)} passed, "
-                f"{whole(skipped)} were skipped and {whole(failed)} failed."
+                f"{in_words(len(first.tests), 'test')}: {whole(passed)} passed, "
+                f"{whole(skipped)} skipped, {whole(failed)} failed."
             )
         told += [
             f"{in_words(run.messages_out, 'message')} took {_us(run)} us of virtual time on "
             f"{run.design}, where {_missed(run)} of {in_words(run.lookups, 'lookup')} missed."
             for run in self.found.runs
+            if run.messages_out
         ]
-        return told
+        return told or ["No message went out."]
 
     def parts(self) -> Iterator[Printed]:
         """What each run has cost, and its tests by what they came to."""

@@ -83,7 +83,7 @@ def test_tests_are_counted_with_their_reasons(tests, capsys):
     assert main(["verbs", "run", "--seed", "5", str(tests), "-v"]) == 1
     told = capsys.readouterr().out
     assert "nicscope0 ['-v']" in told
-    assert "Of 3 tests 1 passed, 1 were skipped and 1 failed." in told
+    assert "3 tests: 1 passed, 1 skipped, 1 failed." in told
     assert "there is no card" in told
     assert "AssertionError: 1 != 2" in told
 

@@ -29,13 +29,7 @@ from nicscope.drivers.simulate.machine import (
     SEND_READY,
 )
 from nicscope.drivers.simulate.observe import log_action
-from nicscope.drivers.simulate.pci import (
-    begin_pci,
-    fetch_payload,
-    fetched_bytes,
-    host_rcv_active,
-    when_fetched,
-)
+from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_active, when_fetched
 from nicscope.drivers.simulate.ports.calls import (
     begin_handler,
     end_miss,
@@ -47,7 +41,7 @@ from nicscope.drivers.simulate.ports.prices import completion_time, placing_time
 from nicscope.drivers.simulate.ports.scanning import see_to_scan
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.ports.timers import keep_time
-from nicscope.drivers.simulate.store import copy_control, give_back, has_bytes, take_attached
+from nicscope.drivers.simulate.store import copy_control, fetch, give_back, has_bytes, take_attached
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import (
@@ -69,6 +63,7 @@ from nicscope.nic.delivery import (
     place_in,
     settle,
 )
+from nicscope.nic.ports.atomics import put_result
 from nicscope.nic.ports.calls import (
     aim_at_run,
     complete_arrival,
@@ -378,6 +373,8 @@ def _send(machine, n, now):
         deposited = fetched_bytes(machine, n, now)
     count = send_bytes(endpoint, deposited)
     fetching = endpoint.sent == machine.nodes[n].fetching
-    if fetching:
-        fetch_payload(machine, n, place_in(endpoint.sent, endpoint.send_ring), endpoint.sunk)
+    if has_bytes(machine.store) and fetching and not crosses_bus(machine, n):
+        fetch(machine.store, n, packet, endpoint.sunk)
+        if has_ports(machine.ports):
+            put_result(machine, n, place_in(endpoint.sent, endpoint.send_ring))
     begin_link(machine, n, now, 0, count)

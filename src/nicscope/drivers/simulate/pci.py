@@ -96,10 +96,7 @@ def end_pci(machine, n, now):
     if has_ports(machine.ports):
         check_transfer(machine, n)
     if node.pci == PCI_READS:
-        place = place_in(node.fetching, endpoint.send_ring)
-        number = machine.sends[n, place].number
-        fetch_payload(machine, n, place, flow.total)
-        node.fetching = -1
+        number = _end_fetch(machine, n, flow.total)
         log_transfer(machine, HOST_TX, n, n, number, 0, flow.begun, now, flow.total)
     else:
         endpoint.draining = 0
@@ -116,12 +113,17 @@ def end_pci(machine, n, now):
 
 
 @step
-def fetch_payload(machine, n, place, upto):
-    """HostTx has moved bytes of the packet at ``place`` of the send ring up to ``upto``."""
+def _end_fetch(machine, n, count):
+    """The bytes of the packet that leaves next are on the NIC; its number."""
+    node = machine.nodes[n]
+    place = place_in(node.fetching, machine.endpoints[n].send_ring)
+    packet = machine.sends[n, place]
     if has_bytes(machine.store) and not crosses_bus(machine, n):
-        fetch(machine.store, n, machine.sends[n, place], upto)
+        fetch(machine.store, n, packet, count)
         if has_ports(machine.ports):
             put_result(machine, n, place)
+    node.fetching = -1
+    return packet.number
 
 
 @step

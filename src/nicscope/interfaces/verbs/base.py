@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -108,7 +109,7 @@ class PyverbsCM(PyverbsObject):
         self.close()
 
     def __del__(self) -> None:
-        if self._closed:
+        if self._closed or sys.is_finalizing():  # at exit there is nothing left to tell
             return
-        with contextlib.suppress(Exception):  # at exit there may be nothing left to tell
+        with contextlib.suppress(Exception):
             self.close()

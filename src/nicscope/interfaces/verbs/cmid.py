@@ -72,7 +72,9 @@ class CMID(PyverbsCM):
         self.context = Context(name=self.world.name)
         self._given = pd
         self.pd: PD = PD(self.context) if pd is None else pd
-        self._init, self.qp, self.channel = qp_init_attr, None, None
+        self._init = qp_init_attr
+        self.qp: QP | None = None
+        self.channel: CMEventChannel | None = None
         self.requests: deque[tuple[CMID, ConnParam]] = deque()
         self.peer: CMID | None = None
         self._asked = ConnParam()

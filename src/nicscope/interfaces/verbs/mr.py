@@ -174,16 +174,20 @@ class MR(PyverbsCM):
         """Write ``length`` bytes of text or bytes to its memory."""
         if not self.buf:
             raise PyverbsUserError("Failed to write to MR: it has no buffer")
-        with refusal("Failed to write to MR"):
+        try:
             self.pd.ctx.world.device.write(self.buf + int(offset), as_bytes(data, int(length)))
+        except Refused as refused:
+            raise error("Failed to write to MR", refused.errno) from None
 
     def read(self, length: int, offset: int) -> bytes:
         """Bytes of its memory."""
         if not self.buf:
             raise PyverbsUserError("Failed to read from MR: it has no buffer")
-        with refusal("Failed to read from MR"):
+        try:
             found: bytes = self.pd.ctx.world.device.read(self.buf + int(offset), int(length))
-            return found
+        except Refused as refused:
+            raise error("Failed to read from MR", refused.errno) from None
+        return found
 
     def rereg(
         self, flags: int, pd: PD | None = None, addr: int = 0, length: int = 0, access: int = 0

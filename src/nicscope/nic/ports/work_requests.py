@@ -57,15 +57,19 @@ def check_work(nics, n, p):
         return np.int64(BAD_DESCRIPTOR)
     segments = ports.current[n, p]
     stream = _stream_of(nics, n, port)
-    if not _is_sensible(port, segments):
+    if not _is_sensible(port, segments) or not _is_for_level(ports, port, stream):
         return np.int64(BAD_DESCRIPTOR)
-    if port.operation == FETCH and not is_reliable(ports, stream):
-        return np.int64(BAD_DESCRIPTOR)  # nobody would learn that the question is lost
-    if port.atomic != 0 and ports.rules[0].exchanges == 0:
-        return np.int64(BAD_DESCRIPTOR)
-    status = _check_memory(nics, n, p)
-    if status != DONE:
-        return status
+    for i in range(port.segments):
+        segment = segments[i]
+        if not permits(nics, n, p, segment.key, segment.address, segment.length, OWN):
+            return np.int64(PROTECTION)
+        port.total += segment.length
+    if port.total > port.longest or (port.atomic != 0 and port.total != WORD_BYTES):
+        return np.int64(TOO_LONG)
+    if _is_denied(port):
+        return np.int64(REMOTE_PROTECTION)
+    if port.operation != SEND and port.offset > LAST_ADDRESS - port.total:
+        return np.int64(REMOTE_PROTECTION)  # it would lie around the end of all addresses
     channel = ports.channels[n, port.channel]
     if stream.dead == 1:
         return np.int64(PEER_DEAD)
@@ -76,24 +80,19 @@ def check_work(nics, n, p):
 
 
 @step
-def _check_memory(nics, n, p):
-    """Whether the copied descriptor may have the memory that it names, here and there."""
-    port = nics.ports.table[n, p]
-    for i in range(port.segments):
-        segment = nics.ports.current[n, p, i]
-        if not permits(nics, n, p, segment.key, segment.address, segment.length, OWN):
-            return np.int64(PROTECTION)
-        port.total += segment.length
-    if port.total > port.longest:
-        return np.int64(TOO_LONG)
-    if port.atomic != 0:
-        if port.total != WORD_BYTES:
-            return np.int64(TOO_LONG)
-    elif port.operation == FETCH and port.by_verbs == 0 and port.rights & MAY_FETCH == 0:
-        return np.int64(REMOTE_PROTECTION)
-    if port.operation != SEND and port.offset > LAST_ADDRESS - port.total:
-        return np.int64(REMOTE_PROTECTION)  # it would lie around the end of all addresses
-    return np.int64(DONE)
+def _is_for_level(ports, port, stream):
+    """Whether what goes by ``stream`` may be such a descriptor of ``port``."""
+    if port.operation == FETCH and not is_reliable(ports, stream):
+        return False  # nobody would learn that the question is lost
+    return port.atomic == 0 or ports.rules[0].exchanges == 1
+
+
+@step
+def _is_denied(port):
+    """Whether a VI may not fetch what its descriptor names: its own end has to permit that too."""
+    if port.operation != FETCH or port.atomic != 0 or port.by_verbs == 1:
+        return False
+    return port.rights & MAY_FETCH == 0
 
 
 @step

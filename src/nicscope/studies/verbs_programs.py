@@ -113,7 +113,8 @@ def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> V
             failures_told(path),
         ):
             try:
-                runpy.run_path(str(path), run_name="__main__")
+                # As Python itself has it: a program finds its folder by ``__file__``.
+                runpy.run_path(str(path.absolute()), run_name="__main__")
             except SystemExit as leaving:
                 status = _status(leaving.code)
     finally:

@@ -103,6 +103,14 @@ def test_a_program_opens_the_device_by_the_name_that_it_knows(tmp_path, capsys):
     assert capsys.readouterr().out.startswith("mlx5_0\n")
 
 
+def test_a_program_finds_its_folder_wherever_it_is_called_from(tmp_path, monkeypatch, capsys):
+    (tmp_path / "where.py").write_text("import os\nprint(os.path.dirname(__file__))\n")
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["verbs", "run", "where.py"]) == 0
+    assert str(tmp_path) in capsys.readouterr().out.splitlines()
+
+
 def test_what_a_program_raises_is_told_from_its_own_lines(tmp_path):
     path = tmp_path / "wrong.py"
     path.write_text("import pyverbs.device as d\n\nd.Context(name='mlx5_0')\n")

@@ -100,7 +100,7 @@ def test_more_is_posted_than_the_nic_has_places_for():
 
 
 def test_a_pair_that_is_collected_amid_an_operation_is_closed_behind_it():
-    two = world.World().connect()
+    two = world.World(depth=16).connect()
     closed = []
 
     class Owner:
@@ -158,5 +158,5 @@ def test_pairs_are_made_and_given_back_without_end():
 
 
 def test_a_design_whose_host_serves_ports_is_refused():
-    with pytest.raises(DesignError, match="served by their NIC"):
+    with pytest.raises(DesignError, match="its NIC serve them"):
         world.Device("unet-mm-dc21140")

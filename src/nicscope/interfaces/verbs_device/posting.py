@@ -97,6 +97,7 @@ class Posting(Completing):
         pair.sends.append((cookie, send.wr_id, codes.OF_REQUEST[send.opcode]))
         if pair.waiting_sends or not self._has_place(pair):
             pair.waiting_sends.append((cookie, send))
+            self._backlog.add(pair)
         else:
             self._hand_over(pair, cookie, send)
 
@@ -190,6 +191,7 @@ class Posting(Completing):
         pair.receives.append((cookie, receive.wr_id, receive.pieces))
         if pair.waiting_receives or not self._has_receive_place(pair.port):
             pair.waiting_receives.append((cookie, receive))
+            self._backlog.add(pair)
         else:
             self._provide(pair.port, cookie, receive)
 

@@ -122,3 +122,17 @@ def test_forged_keys_reach_no_foreign_byte():
         if opcode == codes.WR_READ and not inside:
             assert device.read(two.at[0], world.ROOM) == b"f" * world.ROOM
     assert device.read(secret, 2 * world.PAGE) == b"s" * 2 * world.PAGE
+
+
+def test_reads_into_dropped_pages_arrive_over_a_bad_network():
+    access = world.ALL | codes.ON_DEMAND
+    two = world.World(access=access, faults=Faults(seed=3, loss=0.05)).connect(timeout=14, retry=7)
+    for number in range(20):
+        for at, byte in zip(two.at, (b"l", b"r"), strict=True):
+            two.device.drop(at, world.PAGE)
+            assert two.device.read(at, 1) == bytes(1)
+            two.device.write(at, byte * world.PAGE)
+        two.to_other(number, codes.WR_READ, 1000)
+        assert two.statuses(0) == [(number, OK)]
+        assert two.device.read(two.at[0], 1001) == b"r" * 1000 + b"l"
+    assert two.device._ports.nodes[0]["stale"] == 0

@@ -8,7 +8,6 @@ import msgspec
 
 from nicscope.config.delivery import Transport
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
-from nicscope.errors import DesignError
 from nicscope.interfaces.options import DesignSettings, spelt_out
 from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
 from nicscope.interfaces.ports.process import Process
@@ -83,11 +82,6 @@ class Fabric(PortCluster[Process]):
             keep_log=keep_log,
             **settings,
         )
-        if not self.nic_serves:
-            raise DesignError(
-                f"design {self.design.name!r} has the host's kernel serve ports, and queue pairs "
-                "are served by their NIC; choose another"
-            )
 
     def begun(self) -> Simulation:
         """The node, on which nothing has happened."""

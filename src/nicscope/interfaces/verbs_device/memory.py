@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FIRST_PAGE = 16  # lower addresses are nobody's: a null pointer is no memory
 HUGE = 1 << 21  # bytes
 PATIENCE_PS = 10_000_000  # between two looks whether a transfer has done with a page
-LOOKS = 1000
+LOOKS = 20
 
 
 @kernel
@@ -102,14 +102,19 @@ class AddressSpace(Base):
             raise Refused(errno.ENOMEM)
         self._system_call()
         for page in range(first, first + pages):
-            for _ in range(LOOKS):
-                if self._is_registered(page) or self._drop_page(NODE, SPACE, page):
-                    break
-                self._wait_for(PATIENCE_PS)
             if not self._is_registered(page):
+                self._drop_one(page)
+
+    def _drop_one(self, page: int) -> None:
+        """Have a page be zeros.  One that a packet needs, which may go again, stays where it is."""
+        for _ in range(LOOKS):
+            if self._drop_page(NODE, SPACE, page):
                 rights = int(self._entry(page)["rights"])
                 self._memory.unmap(NODE, SPACE, page, 1)
                 self._memory.map(NODE, SPACE, page, 1, rights)
+                return
+            self._wait_for(PATIENCE_PS)
+        self._memory.write(NODE, SPACE, page * self._page, bytes(self._page))
 
     def read(self, address: int, length: int) -> bytes:
         """Bytes of memory.  Errors: EFAULT where nothing is mapped."""

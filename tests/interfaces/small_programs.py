@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.interfaces.verbs_device import codes as verbs
+from nicscope.interfaces.verbs_device.calls import Caps, Piece, QpState, Receive, Send
+from nicscope.interfaces.verbs_device.device import Device
 
 AT_LAST_US = 60_000.0  # all that was begun has ended by then
 BYTES = 5000
@@ -81,6 +84,26 @@ def on_trapeze(platform="p6-natoma", **how):
         await endpoint.sleep(AT_LAST_US)
 
     return _run(cluster, side)
+
+
+def on_verbs(design, **how):
+    """A message of several pages from one queue pair to another of the same device."""
+    device = Device(design, **how)
+    pd, cq = device.open_pd(), device.make_cq(8).handle
+    caps = Caps(1, 1, 1, 1, 0)
+    one, other = [device.make_qp(pd, verbs.RC, cq, cq, 0, caps, True).number for _ in range(2)]
+    for pair, peer in ((one, other), (other, one)):
+        for state in (verbs.INIT, verbs.RTR, verbs.RTS):
+            device.modify_qp(pair, QpState(state, dest_qpn=peer, timeout=14, retry=7))
+    room = device.map(2 * BYTES)
+    key = device.register(pd, room, 2 * BYTES, room, verbs.LOCAL_WRITE).lkey
+    device.post_recv(other, Receive(1, (Piece(room, BYTES, key),)))
+    device.post_send(one, Send(2, verbs.WR_SEND, (Piece(room + BYTES, BYTES, key),)))
+    ended = []
+    while len(ended) < 2:
+        ended += device.poll(cq, 2)
+    assert {each.status for each in ended} == {verbs.SUCCESS}
+    return device
 
 
 def on_via(mechanism="edt", reads=False, **how):

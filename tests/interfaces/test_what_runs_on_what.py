@@ -20,6 +20,7 @@ from nicscope.config.unit_cost import UnitCost
 from nicscope.errors import NicscopeError, PlatformError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.ports import cluster as ports
+from nicscope.interfaces.verbs_device.fabric import Fabric
 from nicscope.interfaces.ways import INTERFACES, PORTS, TRACE, Combination, why_not
 from nicscope.nic.coherent.mechanism import NAMES
 
@@ -31,8 +32,18 @@ _spec.loader.exec_module(page)
 EVERY = [(subject, way) for subject in page.subjects() for way in Way]
 RUNNING = [(subject, way) for subject, way in EVERY if why_not(subject.over(way)) is None]
 REFUSED = [(subject, way) for subject, way in EVERY if why_not(subject.over(way)) is not None]
-CLUSTERS = {"U-Net": unet.Cluster, "VMMC": vmmc.Cluster, "miNI": mini.Cluster}
-ON_PORTS = {"U-Net": small.on_unet, "VMMC": small.on_vmmc, "miNI": small.on_mini}
+CLUSTERS = {
+    "U-Net": unet.Cluster,
+    "VMMC": vmmc.Cluster,
+    "miNI": mini.Cluster,
+    "verbs": Fabric,
+}
+ON_PORTS = {
+    "U-Net": small.on_unet,
+    "VMMC": small.on_vmmc,
+    "miNI": small.on_mini,
+    "verbs": small.on_verbs,
+}
 
 
 NO_USE = -1  # in place of a price

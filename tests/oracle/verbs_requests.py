@@ -129,6 +129,8 @@ class Requests:
             return self.refuse(pair, peer, REM_INV, QP_REQ_ERR)
         if wr.opcode in (CAS, FAA) and wr.remote_address % 8:
             return self.refuse(pair, peer, REM_INV, QP_REQ_ERR)
+        if wr.opcode in CONSUMES and not self.queue_of(peer, wr) and pair.kind != UC:
+            return self.waited(pair, peer)  # before keys are looked at
         size = 8 if wr.opcode == ATOMIC_WRITE else length
         if wr.opcode == FLUSH:
             size = wr.flush.length if wr.flush.level == 0 else 0
@@ -148,6 +150,15 @@ class Requests:
         for each, name in ((pair, "next_psn"), (peer, "expected_psn")):
             setattr(each, name, (getattr(each, name) + 1) % PSNS)
         return 0, length
+
+    def queue_of(self, peer, wr):
+        """Where what comes to a pair takes its receives."""
+        shared = self.srqs.get(wr.srqn if peer.kind == XRC_RECV else peer.srq)
+        return peer.receives if shared is None else shared["posted"]
+
+    def waited(self, pair, peer):
+        status = self.not_ready(pair, peer)
+        return None if status is None else (status, 0)
 
     def refuse(self, pair, peer, status, event):
         if pair.kind == UC:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.driven import OWN, TIME
 from nicscope.drivers.simulate.machine import POST, PROVIDE
-from nicscope.drivers.simulate.ports.posting import FLAG_BITS, GATHER
+from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import KIND_BITS
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.asking import Asked
@@ -148,6 +148,6 @@ class WorkCalls(Process):
 
     def _received(self, record: Record) -> Ended:
         _, _, _, _, _, cookie, length, word, status, own, _ = record
-        operation = own & ((1 << FLAG_BITS) - 1)
+        operation = own & ((1 << KIND_BITS) - 1)
         immediate = word if own >> KIND_BITS else None
         return Ended(cookie, STATUS_NAMES[status], operation, length, immediate)

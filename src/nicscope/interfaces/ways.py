@@ -51,6 +51,7 @@ class Interface(NamedTuple):
     ways: tuple[Way, ...]
     schemes: tuple[Scheme, ...] | None = None  # of its translations; None: has none
     serves_ports: bool = True
+    by_nic: bool = False  # no kernel serves them
     library: bool = False  # has prices of its own: those of VIA
     makes_no_sense: Mapping[Way, str] = MappingProxyType({})  # why a way is not missing
 
@@ -100,6 +101,7 @@ INTERFACES: dict[str, Interface] = {
             Scheme.INTERRUPT,
             Scheme.UNET_MM,
         ),
+        by_nic=True,
     ),
 }
 
@@ -160,6 +162,11 @@ def _of_who_serves(asked: Combination) -> NicscopeError | None:
     if design is None or not INTERFACES[asked.interface].serves_ports:
         return None
     by_kernel = design.served_on(platform) == ServedBy.KERNEL
+    if by_kernel and INTERFACES[asked.interface].by_nic:
+        return DesignError(
+            f"design {design.name!r} has the host's kernel serve ports, and {asked.interface} has "
+            "its NIC serve them; choose another design, or served_by=nic on another platform"
+        )
     if by_kernel and asked.way != Way.PCI:
         return DesignError(
             f"{asked.way} is a way of a NIC that serves ports itself; where the host's kernel "

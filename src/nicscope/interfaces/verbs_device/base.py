@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from nicscope.drivers.simulate.calling import Calling
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE, CHAIN, COMPUTE
 from nicscope.drivers.simulate.ports.reporting import LATE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nicscope.drivers.simulate.driven import Process as Driven
     from nicscope.drivers.simulate.driven import Record
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.interfaces.ports.memory import Memory
     from nicscope.interfaces.verbs_device.fabric import Fabric
     from nicscope.interfaces.verbs_device.pair import Pair
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 NODE = 0
 SPACE = 0
@@ -25,6 +32,26 @@ OWN = 9  # in a Record
 NEVER_FULL = 1 << 62
 MOST_BEFORE = CHAIN - 1  # what is asked next is the last of the chain
 PS_PER_NS = 1000
+
+
+def uninterrupted(call: Callable[P, T]) -> Callable[P, T]:
+    """``call`` in which Python collects no garbage: whose end asks the device for something, too.
+
+    A queue pair that nobody has any more is closed when it is collected, which must not be amid
+    another operation.
+    """
+
+    @functools.wraps(call)
+    def carried(*given: P.args, **named: P.kwargs) -> T:
+        if not gc.isenabled():
+            return call(*given, **named)
+        gc.disable()
+        try:
+            return call(*given, **named)
+        finally:
+            gc.enable()
+
+    return carried
 
 
 class Base(ABC):
@@ -61,6 +88,7 @@ class Base(ABC):
         self._settle()
         return self._driven.now // PS_PER_NS
 
+    @uninterrupted
     def _ask(self, operation: int, **fields: int) -> Record | None:
         """Carry out an operation of the process, behind what was posted before."""
         request = self._driven.request(operation, **fields)
@@ -71,12 +99,14 @@ class Base(ABC):
             before.clear()
         return self._calling.carry_out(request)
 
+    @uninterrupted
     def _put(self, request: bytes) -> None:
         """Have a post go before what is asked next: it says no more than that it has ended."""
         self._before.append(request)
         if len(self._before) == MOST_BEFORE:
             self._settle()
 
+    @uninterrupted
     def _settle(self) -> None:
         """Have what was posted be the NIC's."""
         before = self._before

@@ -221,6 +221,12 @@ class Connecting(Sharing):
         for queue in {*pair.queues, *(each.cq for each in self._shared.values() if each.cq)}:
             self._forget_completions(NODE, pair.port, queue)
         pair.forget()
+        self._backlog.discard(pair)
+        for queue in pair.queues:
+            held = self._queues[queue].held
+            kept = [each for each in held if each.qp_num != pair.number]
+            held.clear()
+            held.extend(kept)
         pair.state = codes.RESET
 
     def _leave_connection(self, pair: Pair, state: int) -> None:

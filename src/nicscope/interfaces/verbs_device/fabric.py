@@ -8,7 +8,6 @@ import msgspec
 
 from nicscope.config.delivery import Transport
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
-from nicscope.errors import DesignError
 from nicscope.interfaces.options import DesignSettings, spelt_out
 from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
 from nicscope.interfaces.ports.process import Process
@@ -26,7 +25,7 @@ DESIGN = "vmmc-interrupt"  # whose NIC asks for a page when it misses it
 PLATFORMS = {"vmmc-interrupt": "utlb-prototype", "via-static": "utlb-prototype"}
 KEY_BITS = 8  # of a key that say which of those it is that a region or window has had
 SIZE = PortSize(
-    ring=256,
+    ring=512,
     ready=1,
     channels=1,
     exports=0,
@@ -34,7 +33,7 @@ SIZE = PortSize(
     longest=4096,
     connections=8192,
     segments=16,
-    receives=256,
+    receives=512,
     regions=1 << 14,
     queues=1 + 512,
     entries=1 << 14,
@@ -42,11 +41,9 @@ SIZE = PortSize(
 HOST = HostSize(frames=1 << 14, pages_per_space=1 << 16, swap_blocks=1 << 12)
 PAIRS = 512
 WAYS = 2  # of datagrams: from the node to itself, of which each end has a tag
-# Assumed: what a queue pair does not say of its own; acknowledgements go at once, as those of
-# InfiniBand's reliable connections that ask for one.
-TRANSPORT = Transport(
-    window=64, time_out_ps=500_000_000, most_retries=7, ack_delay_ps=0, remaps=False
-)
+# Assumed: what a queue pair does not say of its own.  Acknowledgements wait for a packet to go with
+# as those of the other interfaces do.
+TRANSPORT = Transport(window=64, time_out_ps=500_000_000, most_retries=7, remaps=False)
 
 
 class Fabric(PortCluster[Process]):
@@ -85,11 +82,6 @@ class Fabric(PortCluster[Process]):
             keep_log=keep_log,
             **settings,
         )
-        if not self.nic_serves:
-            raise DesignError(
-                f"design {self.design.name!r} has the host's kernel serve ports, and queue pairs "
-                "are served by their NIC; choose another"
-            )
 
     def begun(self) -> Simulation:
         """The node, on which nothing has happened."""

@@ -13,7 +13,7 @@ from nicscope.drivers.simulate.ports.datagrams import Ways
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import NODE
+from nicscope.interfaces.verbs_device.base import NODE, uninterrupted
 from nicscope.interfaces.verbs_device.calls import Refused
 from nicscope.interfaces.verbs_device.queues import Completing
 from nicscope.nic.ports.flushes import LENGTH_BITS, WHOLE
@@ -97,6 +97,7 @@ class Posting(Completing):
         pair.sends.append((cookie, send.wr_id, codes.OF_REQUEST[send.opcode]))
         if pair.waiting_sends or not self._has_place(pair):
             pair.waiting_sends.append((cookie, send))
+            self._backlog.add(pair)
         else:
             self._hand_over(pair, cookie, send)
 
@@ -105,6 +106,7 @@ class Posting(Completing):
         taken = record["posted"] + record["refused"] - record["reaped"]
         return bool(taken + len(self._before) < self._ring)
 
+    @uninterrupted
     def _hand_over(self, pair: Pair, cookie: int, send: Send) -> None:
         operation, options = self.operations[send.opcode]
         flags, pieces, name, word = send.flags, send.pieces, send.rkey, send.imm
@@ -189,6 +191,7 @@ class Posting(Completing):
         pair.receives.append((cookie, receive.wr_id, receive.pieces))
         if pair.waiting_receives or not self._has_receive_place(pair.port):
             pair.waiting_receives.append((cookie, receive))
+            self._backlog.add(pair)
         else:
             self._provide(pair.port, cookie, receive)
 
@@ -197,6 +200,7 @@ class Posting(Completing):
         taken = record["receives_posted"] - record["read"]
         return bool(taken + len(self._before) < self._receive_ring)
 
+    @uninterrupted
     def _provide(self, port: int, cookie: int, receive: Receive) -> None:
         count = self._put_down(receive.pieces, shifted=True)
         own = self._own(port)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -47,6 +48,7 @@ class Queue(msgspec.Struct):
     armed: int = NEVER_ARMED
     since: int = 0  # entries that had been written when it was
     is_dead: bool = False  # it was full when a completion came
+    held: deque[Completion] = msgspec.field(default_factory=deque)  # off the NIC, and not polled
 
 
 class Completing(Protection):
@@ -62,6 +64,7 @@ class Completing(Protection):
         self._rows_out = np.zeros((AT_ONCE, COLUMNS), np.int64)
         self._collect = bound(collect, Collecting(self._machine, self._rows_out))
         self._events: list[Event] = []
+        self._backlog: set[Pair] = set()  # of which work waits for a place on the NIC
 
     def make_cq(self, entries: int) -> Cq:
         """A completion queue.  Errors: EINVAL, ENOMEM."""
@@ -88,7 +91,7 @@ class Completing(Protection):
             if not self._has_outstanding(handle) or not self._wait_for(EMPTY_POLL_PS):
                 break
         record = self._queue_record(handle)
-        if int(record["written"]) - int(record["read"]) > entries:
+        if int(record["written"]) - int(record["read"]) + len(queue.held) > entries:
             raise Refused(errno.EINVAL)
         record["entries"] = queue.entries = entries
         return entries
@@ -104,12 +107,19 @@ class Completing(Protection):
 
     def poll(self, cq: int, most: int) -> list[Completion]:
         """Completions, oldest first; an empty queue has virtual time go on to the next event."""
-        self._queue(cq)
-        record = self._queue_record(cq)
-        if int(record["shown"]) == int(record["read"]):
+        queue, record = self._queue(cq), self._queue_record(cq)
+        if int(record["shown"]) == int(record["read"]) and not queue.held:
             self._wait_for(EMPTY_POLL_PS)
         else:
             self._spend(self._poll_ps)
+        if self._backlog:
+            self._relieve()
+        found = [queue.held.popleft() for _ in range(min(most, len(queue.held)))]
+        found += self._taken(cq, most - len(found))
+        return found
+
+    def _taken(self, cq: int, most: int) -> list[Completion]:
+        """Completions that the NIC has written, off its queue."""
         found: list[Completion] = []
         while len(found) < most:
             many = self._collect(NODE, cq, min(most - len(found), AT_ONCE))
@@ -117,6 +127,14 @@ class Completing(Protection):
             if many < AT_ONCE:
                 break
         return found
+
+    def _relieve(self) -> None:
+        """Work waits for a place on the NIC: what has ended there is kept here and makes room."""
+        for pair in sorted(self._backlog, key=lambda each: each.number):
+            for cq in sorted(pair.queues):
+                self._queues[cq].held.extend(self._taken(cq, self._queues[cq].entries))
+            if not pair.waiting_sends and not pair.waiting_receives:
+                self._backlog.discard(pair)
 
     def _completion(self, row: list[int]) -> Completion:
         pair = self._by_port[row[column.PORT]]

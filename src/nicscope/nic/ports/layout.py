@@ -61,7 +61,7 @@ FLUSHED = 13  # there is no connection, or not any more
 NO_RECEIVE = 14  # the other side had none posted
 REMOTE_PROTECTION = 15  # the memory named there may not be used so
 REMOTE_FAILED = 16  # the message could not go where the receive there says
-REMOTE_INVALID = 17  # the other side cannot do that: longer than its receive, or not its to do
+REMOTE_INVALID = 17  # no request for the other side; of queue pairs also: longer than its receive
 NOT_BOUND = 18  # a window cannot stand for what was named
 STATUS_NAMES = (
     "done",

@@ -267,7 +267,8 @@ def _end_badly(nics, d, head):
     _report(nics, d, p, head.receive, head.said, head)
     if not is_reliable(nics.ports, stream):
         return np.int64(SWALLOWED)
-    verdict = REMOTE_INVALID if head.said == TOO_LONG else REMOTE_FAILED
+    is_longer = head.said == TOO_LONG and nics.ports.table[d, p].by_verbs == 1
+    verdict = REMOTE_INVALID if is_longer else REMOTE_FAILED
     if stream.level == DELIVERY:
         verdict = FLUSHED
         if may_confirm(stream, head.sequence):

@@ -79,6 +79,10 @@ class Base(ABC):
         record["open"], record["space"] = 1, SPACE
         self._any: Any = self._ports.work.queues[NODE, ANY_QUEUE]
         self._any["open"], self._any["entries"] = 1, NEVER_FULL
+        # Read one number at a time, these are several times faster than records.
+        queues = self._ports.work.queues
+        self._shown, self._read_to = queues["shown"][NODE].data, queues["read"][NODE].data
+        self._written = queues["written"][NODE].data
         assert self._fabric.book is not None
         self._fabric.book.note(NODE, OWN_PORT, SPACE)
 
@@ -125,7 +129,7 @@ class Base(ABC):
 
     def _wait_for(self, ps: int) -> bool:
         """Go on until something ends or goes wrong, or for so long; whether something did."""
-        self._any["read"] = self._any["written"]
+        self._read_to[ANY_QUEUE] = self._written[ANY_QUEUE]
         latest = self._driven.now + ps
         ended = self._ask(AWAIT_QUEUE, peer=ANY_QUEUE, address=latest)
         self._hear()

@@ -74,6 +74,7 @@ class Posting(Completing):
         self._gathers = [memoryview(each.view(np.uint8)) for each in pieces[:CHAIN]]
         driven = self._driven
         self._words = [driven.control_bytes, *(memoryview(each) for each in driven.inlined)]
+        self._given = self._ports.table["given"][NODE].data
         self._ring = int(self._ports.rules[0]["ring"])
         self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
 
@@ -102,6 +103,8 @@ class Posting(Completing):
             self._hand_over(pair, cookie, send)
 
     def _has_place(self, pair: Pair) -> bool:
+        if len(pair.sends) <= self._ring:
+            return True  # what is not known to have ended is no more than there are places
         record = self._ports.table[NODE, pair.port]
         taken = record["posted"] + record["refused"] - record["reaped"]
         return bool(taken + len(self._before) < self._ring)
@@ -153,7 +156,8 @@ class Posting(Completing):
         return port, self._ways.between(NODE, NODE), qkey
 
     def _own(self, port: int) -> int:
-        return int(self._ports.table[NODE, port]["given"]) << GIVEN_BITS
+        given: int = self._given[port]
+        return given << GIVEN_BITS
 
     def _kept(self, pair: Pair, cookie: int, inline: bytes) -> tuple[int, int, int]:
         """Where what was given by value is kept until its request has ended."""
@@ -189,7 +193,8 @@ class Posting(Completing):
             raise Refused(errno.ENOMEM)
         cookie = pair.next_cookie()
         pair.receives.append((cookie, receive.wr_id, receive.pieces))
-        if pair.waiting_receives or not self._has_receive_place(pair.port):
+        is_sure = len(pair.receives) <= self._receive_ring
+        if pair.waiting_receives or not (is_sure or self._has_receive_place(pair.port)):
             pair.waiting_receives.append((cookie, receive))
             self._backlog.add(pair)
         else:

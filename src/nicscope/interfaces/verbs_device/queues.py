@@ -107,8 +107,8 @@ class Completing(Protection):
 
     def poll(self, cq: int, most: int) -> list[Completion]:
         """Completions, oldest first; an empty queue has virtual time go on to the next event."""
-        queue, record = self._queue(cq), self._queue_record(cq)
-        if int(record["shown"]) == int(record["read"]) and not queue.held:
+        queue = self._queue(cq)
+        if self._shown[cq] == self._read_to[cq] and not queue.held:
             self._wait_for(EMPTY_POLL_PS)
         else:
             self._spend(self._poll_ps)
@@ -232,7 +232,9 @@ class Completing(Protection):
 
     def _hear(self) -> None:
         """Have troubles of ports be events."""
-        written = int(self._any["written"])
+        written = self._written[ANY_QUEUE]
+        if written == self._heard:
+            return
         entries = self._ports.work.entries[NODE, ANY_QUEUE]
         heard, self._heard = self._heard, written
         for number in range(max(heard, written - len(entries)), written):

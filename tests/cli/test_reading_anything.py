@@ -24,6 +24,7 @@ LACKEY = b" L 1000,8\n S 2000,8\n"
 STRACE = b"1 1.0 recvfrom(0x3, 0x1000, 0x10, 0, 0, 0) = 0x10\n"
 PROGRAM = b"x = 1\n"
 COUNTERS = b'{"hits": 3, "misses": 3}\n'
+SMALL_VERBS = ["--size", "64", "--iters", "4"]
 SIZED = ["--nic-memory", "64KiB", "--platform", "utlb-prototype"]
 GRID = ["--design", "utlb", "--grid", "entries=64,128"]
 
@@ -68,22 +69,8 @@ COMMANDS = {
     "descriptors": ("trace", ["descriptors", "FILE", "--json"]),
     "descriptors --nic": ("nic", ["descriptors", "TRACE", "--nic", "FILE", "--json"]),
     "verbs run --design": ("design", ["verbs", "run", "--design", "FILE", "--json", "VERBS"]),
-    "verbs bw --design": (
-        "design",
-        ["verbs", "bw", "--size", "64", "--iters", "4", "--design", "FILE", "--json"],
-    ),
-    "verbs bw --platform": (
-        "platform",
-        ["verbs", "bw", "--size", "64", "--iters", "4", "--platform", "FILE", "--json"],
-    ),
-    "verbs lat --design": (
-        "design",
-        ["verbs", "lat", "--size", "64", "--iters", "4", "--design", "FILE", "--json"],
-    ),
-    "verbs lat --platform": (
-        "platform",
-        ["verbs", "lat", "--size", "64", "--iters", "4", "--platform", "FILE", "--json"],
-    ),
+    "verbs bw": ("design", ["verbs", "bw", *SMALL_VERBS, "--design", "FILE", "--json"]),
+    "verbs lat": ("design", ["verbs", "lat", *SMALL_VERBS, "--design", "FILE", "--json"]),
     "rcache --costs": ("costs", ["rcache", "TRACE", "--costs", "FILE", "--json"]),
     "register": ("sizes", ["register", "--regions", "FILE", "--json"]),
     "register --costs": ("costs", ["register", "1GiB", "--costs", "FILE", "--json"]),

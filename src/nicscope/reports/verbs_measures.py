@@ -41,6 +41,14 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "waiting": (Part.WAIT,),
 }
 
+SAID = {  # in sentences, where the heading alone would not do
+    "library": "the library's",
+    "sending": "the NIC's for what goes",
+    "lookup": "the NIC's lookups",
+    "missing": "waiting for misses",
+    "receiving": "the NIC's for what comes",
+}
+
 
 class ShownBandwidths(Report):
     """Bandwidth by design and size."""
@@ -104,8 +112,8 @@ class ShownVerbsLatencies(Report):
             most = max(PARTS, key=lambda name: least.us(*PARTS[name]))
             told.append(
                 f"On {design} an operation {self.found.operation!r} of {_bytes(least)} bytes takes "
-                f"{_us(least.typical)} us, typically; most of the mean is {most}, "
-                f"{least.us(*PARTS[most]):.2f} us."
+                f"{_us(least.typical)} us, typically; most of the mean is "
+                f"{SAID.get(most, most)}, {least.us(*PARTS[most]):.2f} us."
             )
         return told
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import sys
 import weakref
@@ -18,31 +17,6 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("pyverbs")
 TAG = 0xFF  # the bits of a key that its owner may change
 _last = [0]  # the number of the last error, as a C library's errno
-
-
-class _Collector:
-    """Knows when Python's collector runs, which may be within any call of the device.
-
-    What it finds is closed when the next object is made, as one call cannot be within another.
-    """
-
-    def __init__(self) -> None:
-        self.runs = False
-        self.found: list[PyverbsCM] = []
-        gc.callbacks.append(self._note)
-
-    def _note(self, phase: str, _: dict[str, int]) -> None:
-        self.runs = phase == "start"
-
-    def close_found(self) -> None:
-        """Close what it has found, what others may be made on last."""
-        found, self.found = self.found, []
-        for each in sorted(found, key=lambda one: len(one.ORDER)):
-            with contextlib.suppress(Exception):
-                each.close()
-
-
-_collector = _Collector()
 
 
 def error(text: str, errno: int) -> PyverbsRDMAError:
@@ -103,8 +77,6 @@ class PyverbsCM(PyverbsObject):
         """It is there: from now on it can be closed."""
         self._closed = False
         self._born: dict[str, weakref.WeakSet[PyverbsCM]] = {}
-        if _collector.found:
-            _collector.close_found()
 
     def _adopt(self, child: PyverbsCM, kind: str) -> None:
         """Close ``child`` before this is closed."""
@@ -138,9 +110,6 @@ class PyverbsCM(PyverbsObject):
 
     def __del__(self) -> None:
         if self._closed or sys.is_finalizing():  # at exit there is nothing left to tell
-            return
-        if _collector.runs:
-            _collector.found.append(self)
             return
         with contextlib.suppress(Exception):
             self.close()

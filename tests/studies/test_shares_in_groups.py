@@ -63,9 +63,9 @@ def grains(monkeypatch):
     found = []
     make = Replayer.__init__
 
-    def noted(self, designs, kinds, page_size, grains=None, lowest=None):
+    def noted(self, designs, kinds, page_size, grains=None, *others):
         found.append(grains)
-        make(self, designs, kinds, page_size, grains, lowest)
+        make(self, designs, kinds, page_size, grains, *others)
 
     monkeypatch.setattr(Replayer, "__init__", noted)
     return found

@@ -100,7 +100,7 @@ class Whole:
                 for part in parts
             ]
         tasks = [
-            Task(replay_share, (share, part, False, page_size), share.rows)
+            Task(replay_share, (share, part, False, page_size, False), share.rows)
             for part in parts
             for share in self._shares
         ]

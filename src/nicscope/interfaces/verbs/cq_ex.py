@@ -6,7 +6,7 @@ import errno
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refusal
+from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error
 from nicscope.interfaces.verbs.fields import Fields, Number, printed
 from nicscope.interfaces.verbs.queue_memory import CQ as QUEUE
 from nicscope.interfaces.verbs.queue_memory import QueueMemory
@@ -92,7 +92,7 @@ class CQEX(PyverbsCM):
         domain = wanted.parent_domain if wanted.comp_mask & e.IBV_CQ_INIT_ATTR_MASK_PD else None
         self._memory = QueueMemory(domain, wanted.cqe, QUEUE)
         self._readable = wanted.wc_flags
-        with refusal(failed):
+        with self._memory.made_with(failed):
             self.handle, self._cqe = context.world.device.make_cq(wanted.cqe)
         self.unacknowledged = 0
         self._at: Completion | None = None

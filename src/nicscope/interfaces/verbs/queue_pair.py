@@ -54,7 +54,7 @@ class QP(PyverbsCM):
     def _make(self, plan: Plan, cap: QPCap) -> None:
         self._memory = QueueMemory(plan.domain, cap.max_send_wr + cap.max_recv_wr, QUEUE)
         self._device = self.ctx.world.device
-        with refusal("Failed to create QP"):
+        with self._memory.made_with("Failed to create QP"):
             self._number, self._caps = self._device.make_qp(
                 0 if self.pd is None else self.pd.handle,
                 self._type,

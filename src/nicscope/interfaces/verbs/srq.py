@@ -90,7 +90,7 @@ class SRQ(PyverbsCM):
         if not 0 < attr.max_wr <= facts.max_srq_wr or not 0 <= attr.max_sge <= facts.max_sge:
             raise error(failed, errno.EINVAL)
         self._memory = QueueMemory(domain, attr.max_wr, QUEUE)
-        with refusal(failed):
+        with self._memory.made_with(failed):
             self.handle, self._number, self.max_wr, self.max_sge = self.ctx.world.device.make_srq(
                 self.pd.handle,
                 attr.max_wr,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs.base import PyverbsValue, inc_rkey
+from nicscope.interfaces.verbs.base import TAG, PyverbsValue, inc_rkey
 from nicscope.interfaces.verbs.mem_alloc import read
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs_device.calls import Bind, Piece, Receive, Send, UdTarget
@@ -150,7 +150,6 @@ class SendWR(PyverbsValue):
 
 
 def bind_of(mw: MW, info: MWBindInfo, rkey: int) -> Bind:
-    """What the device is asked for to open a window."""
-    return Bind(
-        mw.handle, info.mr.handle, info.address, info.length, info.mw_access_flags, rkey & WORD
-    )
+    """What the device is asked for to open a window: of ``rkey`` only the tag is the caller's."""
+    key = (mw.rkey & WORD & ~TAG) | (rkey & TAG)
+    return Bind(mw.handle, info.mr.handle, info.address, info.length, info.mw_access_flags, key)

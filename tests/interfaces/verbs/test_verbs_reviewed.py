@@ -1,0 +1,124 @@
+"""What programs of the kind of rdma-core's other tests do, and the given files do not."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+from verbs_ends import End, open_context, refused
+
+from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.interfaces.verbs import mem_alloc
+from nicscope.interfaces.verbs.base import inc_rkey
+from nicscope.interfaces.verbs.cmid import CMID
+from nicscope.interfaces.verbs.cq import CQ
+from nicscope.interfaces.verbs.flow import FlowAttr
+from nicscope.interfaces.verbs.mr import MW, MWBindInfo
+from nicscope.interfaces.verbs.pd import PD, ParentDomain, ParentDomainContext, ParentDomainInitAttr
+from nicscope.interfaces.verbs.qp import ECE, QP, QPCap, QPEx, QPInitAttr, QPInitAttrEx
+from nicscope.interfaces.verbs.spec import EthSpec
+from nicscope.interfaces.verbs.wr import SGE
+from nicscope.interfaces.verbs_device.calls import Refused
+
+STEPS = (
+    e.IBV_QP_EX_WITH_SEND
+    | e.IBV_QP_EX_WITH_RDMA_WRITE
+    | e.IBV_QP_EX_WITH_BIND_MW
+    | e.IBV_QP_EX_WITH_LOCAL_INV
+)
+MASK = e.IBV_QP_INIT_ATTR_PD | e.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS
+
+
+def by_steps(world):
+    """Two connected ends whose pairs are told what to send by a call for each part."""
+    ends = End(world), End(world)
+    for end in ends:
+        end.qp.close()
+        init = QPInitAttrEx(
+            e.IBV_QPT_RC,
+            scq=end.cq,
+            rcq=end.cq,
+            cap=QPCap(max_send_wr=8, max_recv_wr=8),
+            comp_mask=MASK,
+            pd=end.pd,
+            send_ops_flags=STEPS,
+        )
+        end.qp = QPEx(end.context, init)
+    ends[0].connect(ends[1])
+    ends[1].connect(ends[0])
+    return ends
+
+
+def test_a_pair_told_by_steps_spreads_over_no_table_of_queues(world):
+    left, _ = by_steps(world)
+    assert left.qp.ind_table is None
+
+
+def test_of_the_key_of_a_bind_only_the_tag_is_the_callers(world):
+    left, right = by_steps(world)
+    window = MW(right.pd, e.IBV_MW_TYPE_2)
+    info = MWBindInfo(right.mr, right.mr.buf, 64, e.IBV_ACCESS_REMOTE_WRITE)
+    foreign = inc_rkey(right.mr.rkey)  # its index is the region's
+    if foreign & 0xFF == window.rkey & 0xFF:
+        foreign = inc_rkey(foreign)
+    right.qp.wr_start()
+    right.qp.wr_flags = e.IBV_SEND_SIGNALED
+    right.qp.wr_bind_mw(window, foreign, info)
+    right.qp.wr_complete()
+    assert right.completion().status == e.IBV_WC_SUCCESS
+    bound = (window.rkey & ~0xFF) | (foreign & 0xFF)
+    for key, status in ((bound, e.IBV_WC_SUCCESS), (foreign, e.IBV_WC_REM_ACCESS_ERR)):
+        left.qp.wr_start()
+        left.qp.wr_flags = e.IBV_SEND_SIGNALED
+        left.qp.wr_rdma_write(key, right.mr.buf)
+        left.qp.wr_set_sge(SGE(left.mr.buf, 8, left.mr.lkey))
+        left.qp.wr_complete()
+        assert left.completion().status == status
+
+
+def test_queues_of_what_was_refused_go_back_to_the_program(world, monkeypatch):
+    context = open_context(world)
+    pd, queue = PD(context), CQ(context, 8)
+    given, back = [], []
+
+    def allocate(_domain, _context, size, alignment, _kind):
+        given.append(mem_alloc.posix_memalign(size, alignment))
+        return given[-1]
+
+    def free(_domain, _context, address, _kind):
+        back.append(address)
+
+    allocator = ParentDomainContext(pd, allocate, free)
+    domain = ParentDomain(context, ParentDomainInitAttr(pd, allocator))
+
+    init = QPInitAttr(e.IBV_QPT_RC, scq=queue, rcq=queue, cap=QPCap())
+
+    def no_room(*_):
+        raise Refused(errno.ENOMEM)
+
+    monkeypatch.setattr(world.device, "make_qp", no_room)
+    with refused("ENOMEM", "Failed to create QP"):
+        QP(domain, init)
+    assert given == back
+    assert len(given) == 1
+
+
+@pytest.mark.usefixtures("world")
+def test_ends_of_connections_answer_what_is_not_built():
+    end = CMID()
+    end.set_local_ece(ECE())
+    assert end.get_remote_ece().options == 0
+    for call in (
+        lambda: end.set_local_ece(ECE(vendor_id=1)),
+        lambda: end.resolve_addrinfo("10.0.0.1", "7471"),
+        end.query_addrinfo,
+    ):
+        with refused("EOPNOTSUPP"):
+            call()
+
+
+def test_rules_of_steering_collect_what_they_look_at():
+    rule, header = FlowAttr(num_of_specs=1), EthSpec(ether_type=0x800)
+    rule.specs.append(header)
+    assert rule.specs == [header]
+    assert FlowAttr().specs == []

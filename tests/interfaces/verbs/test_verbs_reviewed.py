@@ -11,9 +11,9 @@ from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs import mem_alloc
 from nicscope.interfaces.verbs.base import inc_rkey
 from nicscope.interfaces.verbs.cmid import CMID
-from nicscope.interfaces.verbs.cq import CQ
+from nicscope.interfaces.verbs.cq import CQ, CQEX, CqInitAttrEx
 from nicscope.interfaces.verbs.flow import FlowAttr
-from nicscope.interfaces.verbs.mr import MW, MWBindInfo
+from nicscope.interfaces.verbs.mr import MR, MW, MWBindInfo
 from nicscope.interfaces.verbs.pd import PD, ParentDomain, ParentDomainContext, ParentDomainInitAttr
 from nicscope.interfaces.verbs.qp import ECE, QP, QPCap, QPEx, QPInitAttr, QPInitAttrEx
 from nicscope.interfaces.verbs.spec import EthSpec
@@ -122,3 +122,70 @@ def test_rules_of_steering_collect_what_they_look_at():
     rule.specs.append(header)
     assert rule.specs == [header]
     assert FlowAttr().specs == []
+
+
+def test_what_is_used_after_it_was_closed_is_an_error_of_verbs(device_world):
+    left = End(device_world)
+    steps = CQEX(left.context, CqInitAttrEx(cqe=4))
+    steps.close()
+    left.cq.close()  # and the pair with it
+    for call in (
+        left.cq.poll,
+        left.cq.req_notify,
+        steps.start_poll,
+        steps.req_notify,
+        lambda: left.qp.qp_state,
+        lambda: left.qp.query(e.IBV_QP_STATE),
+        lambda: left.qp.to_init(left.attr(left)),
+    ):
+        with refused("EINVAL"):
+            call()
+    left.context.close()
+    with refused("EINVAL", "Failed to create a CQ"):
+        CQ(left.context, 4)
+
+
+def test_the_device_holds_as_many_objects_as_it_says(device_world):
+    context = open_context(device_world)
+    pd, most = PD(context), context.query_device()
+    queues = [CQ(context, 4) for _ in range(most.max_cq)]
+    with refused("ENOMEM", "Failed to create a CQ"):
+        CQ(context, 4)
+    init = QPInitAttr(e.IBV_QPT_RC, scq=queues[0], rcq=queues[0], cap=QPCap())
+    pairs = [QP(pd, init) for _ in range(most.max_qp)]
+    assert len(pairs) > 1000
+    with refused("ENOMEM", "Failed to create QP"):
+        QP(pd, init)
+    pairs.pop().close()
+    assert QP(pd, init).qp_num
+    context.close()
+
+
+def test_memory_that_was_given_back_is_given_out_again_in_other_sizes(device_world):
+    device, page = device_world.device, 4096
+    pages = device._room // page
+    with pytest.raises(Refused):
+        device.map((pages + 1) * page)  # which takes nothing
+    halves = [device.map(page * (pages // 4)) for _ in range(3)]
+    with pytest.raises(Refused) as refusal:
+        device.map(page * (pages // 2))
+    assert refusal.value.errno == errno.ENOMEM
+    for address in halves[:2]:
+        device.unmap(address, page * (pages // 4))
+    joined = device.map(page * (pages // 2))
+    assert joined == halves[0]
+    device.unmap(joined, page * (pages // 2))
+    huge = [device.map(1 << 21, huge=True) for _ in range(pages // 4 // 512)]
+    assert len(set(huge)) == len(huge)
+    assert all(address % (1 << 21) == 0 for address in huge)
+
+
+def test_memory_unmapped_under_a_region_comes_back_with_its_end(device_world):
+    context, page = open_context(device_world), 4096
+    pd = PD(context)
+    pages = device_world.device._room // page
+    for _ in range(3):
+        address = mem_alloc.mmap(length=page * (pages // 2))
+        region = MR(pd, 64 * page, e.IBV_ACCESS_LOCAL_WRITE, address=address)
+        mem_alloc.munmap(address, page * (pages // 2))
+        region.close()

@@ -19,7 +19,7 @@ from nicscope.interfaces.verbs.queue_memory import QP as QUEUE
 from nicscope.interfaces.verbs.queue_memory import QueueMemory
 from nicscope.interfaces.verbs.texts import qp_state_to_str, qp_type_to_str
 from nicscope.interfaces.verbs.wr import bind_of
-from nicscope.interfaces.verbs_device.calls import Caps, Send
+from nicscope.interfaces.verbs_device.calls import Caps, Refused, Send
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.device import Context
@@ -91,7 +91,10 @@ class QP(PyverbsCM):
     @property
     def qp_state(self) -> int:
         """Its state, which an error may have changed."""
-        return int(self._device.qp_state(self._number))
+        try:
+            return int(self._device.qp_state(self._number))
+        except Refused as refused:
+            raise error("Failed to query QP", refused.errno) from None
 
     def modify(self, qp_attr: QPAttr, mask: int) -> None:
         """Set what ``mask`` names; errors: EINVAL, and nothing is changed."""

@@ -151,7 +151,8 @@ class SRQ(PyverbsCM):
 
     def query(self) -> SrqAttr:
         """Its room, and the limit if it is armed."""
-        limit = int(self.ctx.world.device.srq_read_limit(self.handle))
+        with refusal("Failed to query SRQ"):
+            limit = int(self.ctx.world.device.srq_read_limit(self.handle))
         return SrqAttr(self.max_wr, self.max_sge, limit)
 
     def get_srq_num(self) -> int:

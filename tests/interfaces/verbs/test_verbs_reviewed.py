@@ -15,9 +15,10 @@ from nicscope.interfaces.verbs.cq import CQ, CQEX, CqInitAttrEx
 from nicscope.interfaces.verbs.flow import FlowAttr
 from nicscope.interfaces.verbs.mr import MR, MW, MWBindInfo
 from nicscope.interfaces.verbs.pd import PD, ParentDomain, ParentDomainContext, ParentDomainInitAttr
+from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs.qp import ECE, QP, QPCap, QPEx, QPInitAttr, QPInitAttrEx
 from nicscope.interfaces.verbs.spec import EthSpec
-from nicscope.interfaces.verbs.wr import SGE
+from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.interfaces.verbs_device.calls import Refused
 
 STEPS = (
@@ -189,3 +190,12 @@ def test_memory_unmapped_under_a_region_comes_back_with_its_end(device_world):
         region = MR(pd, 64 * page, e.IBV_ACCESS_LOCAL_WRITE, address=address)
         mem_alloc.munmap(address, page * (pages // 2))
         region.close()
+
+
+@pytest.mark.parametrize("kind", [SendWR, RecvWR])
+def test_a_request_can_be_told_to_take_fewer_of_its_pieces(kind):
+    wr = kind(num_sge=2, sg=[SGE(0, 8, 1), SGE(8, 8, 1)])
+    wr.num_sge = 1
+    assert wr.num_sge == len(wr.request().pieces) == 1
+    with pytest.raises(PyverbsUserError, match="2 SGEs"):
+        wr.num_sge = 2

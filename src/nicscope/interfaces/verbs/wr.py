@@ -46,7 +46,24 @@ def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:
     return tuple([each.piece() for each in listed[:wanted]])
 
 
-class RecvWR(PyverbsValue):
+class Pieces(PyverbsValue):
+    """A request with the pieces of memory that it was made with."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def num_sge(self) -> int:
+        """How many pieces it has."""
+        return len(self.pieces)
+
+    @num_sge.setter
+    def num_sge(self, val: int) -> None:
+        if not 0 <= int(val) <= len(self.pieces):
+            raise PyverbsUserError(f"{int(val)} SGEs of a request that was made with fewer")
+        self.pieces = self.pieces[: int(val)]
+
+
+class RecvWR(Pieces):
     """A buffer for what comes."""
 
     def __init__(
@@ -54,11 +71,6 @@ class RecvWR(PyverbsValue):
     ) -> None:
         self.wr_id, self.next_wr = int(wr_id), next_wr
         self.pieces = pieces_of(sg, num_sge)
-
-    @property
-    def num_sge(self) -> int:
-        """How many pieces it has."""
-        return len(self.pieces)
 
     def request(self) -> Receive:
         """What the device is asked for."""
@@ -72,7 +84,7 @@ class RecvWR(PyverbsValue):
         return f"RecvWR: wr_id {self.wr_id}, {self.num_sge} SGEs"
 
 
-class SendWR(PyverbsValue):
+class SendWR(Pieces):
     """Something to be sent or done."""
 
     def __init__(
@@ -96,11 +108,6 @@ class SendWR(PyverbsValue):
         self.srqn = 0
         self.window: tuple[MW, MWBindInfo] | None = None
         self.rkey = 0
-
-    @property
-    def num_sge(self) -> int:
-        """How many pieces it has."""
-        return len(self.pieces)
 
     def set_wr_ud(self, ah: AH, rqpn: int, rqkey: int) -> None:
         """Send it to a pair of datagrams."""

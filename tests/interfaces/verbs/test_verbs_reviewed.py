@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 
 import pytest
-from verbs_ends import End, open_context, refused
+from verbs_ends import End, open_context, pair, refused
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs import mem_alloc
@@ -16,7 +16,7 @@ from nicscope.interfaces.verbs.flow import FlowAttr
 from nicscope.interfaces.verbs.mr import MR, MW, MWBindInfo
 from nicscope.interfaces.verbs.pd import PD, ParentDomain, ParentDomainContext, ParentDomainInitAttr
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
-from nicscope.interfaces.verbs.qp import ECE, QP, QPCap, QPEx, QPInitAttr, QPInitAttrEx
+from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
 from nicscope.interfaces.verbs.spec import EthSpec
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.interfaces.verbs_device.calls import Refused
@@ -199,3 +199,34 @@ def test_a_request_can_be_told_to_take_fewer_of_its_pieces(kind):
     assert wr.num_sge == len(wr.request().pieces) == 1
     with pytest.raises(PyverbsUserError, match="2 SGEs"):
         wr.num_sge = 2
+
+
+def halted(world):
+    """Two connected ends, the left of which sends no more, though it has been asked to."""
+    left, right = pair(world)
+    for _ in range(2):
+        right.receive()
+    left.qp.modify(QPAttr(e.IBV_QPS_SQD), e.IBV_QP_STATE)
+    for number in range(2):
+        left.send(wr_id=number)
+    assert left.completion() is None
+    assert left.qp.qp_state == e.IBV_QPS_SQD
+    return left, right
+
+
+def test_what_is_posted_to_a_drained_queue_waits_until_it_sends_again(device_world):
+    left, right = halted(device_world)
+    left.qp.modify(QPAttr(e.IBV_QPS_RTS), e.IBV_QP_STATE)
+    assert [left.completion().wr_id for _ in range(2)] == [0, 1]
+    assert right.completion().status == right.completion().status == e.IBV_WC_SUCCESS
+
+
+def test_what_waits_in_a_drained_queue_is_flushed_by_an_error(device_world):
+    left, right = halted(device_world)
+    left.qp.modify(QPAttr(e.IBV_QPS_ERR), e.IBV_QP_STATE)
+    found = [left.completion() for _ in range(2)]
+    assert [(one.wr_id, one.status) for one in found] == [
+        (0, e.IBV_WC_WR_FLUSH_ERR),
+        (1, e.IBV_WC_WR_FLUSH_ERR),
+    ]
+    assert right.cq.poll() == (0, [])

@@ -162,6 +162,8 @@ class Connecting(Sharing):
         if attrs.state in (codes.RESET, codes.RTS):
             record["stopped"] = 0
         pair.state = attrs.state
+        if before == codes.SQD:
+            self._feed(pair)
         self._calling.look()
 
     def qp_state(self, number: int) -> int:

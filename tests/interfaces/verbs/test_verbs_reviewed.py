@@ -7,6 +7,7 @@ import errno
 import pytest
 from verbs_ends import End, open_context, pair, refused
 
+from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs import mem_alloc
 from nicscope.interfaces.verbs.base import inc_rkey
@@ -18,8 +19,10 @@ from nicscope.interfaces.verbs.pd import PD, ParentDomain, ParentDomainContext, 
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
 from nicscope.interfaces.verbs.spec import EthSpec
+from nicscope.interfaces.verbs.world import World, use
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.interfaces.verbs_device.device import Device
 
 STEPS = (
     e.IBV_QP_EX_WITH_SEND
@@ -146,6 +149,7 @@ def test_what_is_used_after_it_was_closed_is_an_error_of_verbs(device_world):
         CQ(left.context, 4)
 
 
+@pytest.mark.compiled
 def test_the_device_holds_as_many_objects_as_it_says(device_world):
     context = open_context(device_world)
     pd, most = PD(context), context.query_device()
@@ -162,9 +166,19 @@ def test_the_device_holds_as_many_objects_as_it_says(device_world):
     context.close()
 
 
-def test_memory_that_was_given_back_is_given_out_again_in_other_sizes(device_world):
-    device, page = device_world.device, 4096
-    pages = device._room // page
+@pytest.fixture
+def small_world():
+    """A world whose programs have sixteen megabytes of addresses."""
+    pages = 1 << 12
+    world = World(Device(host=HostSize(frames=pages, pages_per_space=pages, swap_blocks=64)))
+    use(world)
+    yield world, pages
+    use(None)
+
+
+def test_memory_that_was_given_back_is_given_out_again_in_other_sizes(small_world):
+    world, pages = small_world
+    device, page = world.device, 4096
     with pytest.raises(Refused):
         device.map((pages + 1) * page)  # which takes nothing
     halves = [device.map(page * (pages // 4)) for _ in range(3)]
@@ -181,10 +195,9 @@ def test_memory_that_was_given_back_is_given_out_again_in_other_sizes(device_wor
     assert all(address % (1 << 21) == 0 for address in huge)
 
 
-def test_memory_unmapped_under_a_region_comes_back_with_its_end(device_world):
-    context, page = open_context(device_world), 4096
-    pd = PD(context)
-    pages = device_world.device._room // page
+def test_memory_unmapped_under_a_region_comes_back_with_its_end(small_world):
+    world, pages = small_world
+    pd, page = PD(open_context(world)), 4096
     for _ in range(3):
         address = mem_alloc.mmap(length=page * (pages // 2))
         region = MR(pd, 64 * page, e.IBV_ACCESS_LOCAL_WRITE, address=address)

@@ -243,3 +243,31 @@ def test_what_waits_in_a_drained_queue_is_flushed_by_an_error(device_world):
         (1, e.IBV_WC_WR_FLUSH_ERR),
     ]
     assert right.cq.poll() == (0, [])
+
+
+def test_a_pair_that_is_connected_with_itself_hears_itself(device_world):
+    end = End(device_world)
+    end.connect(end)
+    for number in range(3):
+        text = f"again {number}"
+        end.receive(offset=512)
+        end.mr.write(text, len(text))
+        end.send(len(text))
+        assert {end.completion().status for _ in range(2)} == {e.IBV_WC_SUCCESS}
+        assert end.mr.read(len(text), 512) == text.encode()
+    end.send(8, opcode=e.IBV_WR_RDMA_WRITE, remote=end.target(1024))
+    assert end.completion().status == e.IBV_WC_SUCCESS
+    assert end.mr.read(5, 1024) == b"again"
+
+
+@pytest.mark.compiled
+def test_pairs_can_be_connected_anew_five_thousand_times(device_world):
+    left, right = pair(device_world)
+    for _ in range(5000):
+        for end in (left, right):
+            end.qp.modify(QPAttr(e.IBV_QPS_RESET), e.IBV_QP_STATE)
+        left.connect(right)
+        right.connect(left)
+    right.receive()
+    left.send()
+    assert left.completion().status == right.completion().status == e.IBV_WC_SUCCESS

@@ -28,7 +28,7 @@ from nicscope.interfaces.verbs.device import Context
 from nicscope.interfaces.verbs.mr import MR
 from nicscope.interfaces.verbs.pd import PD
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
-from nicscope.interfaces.verbs.qp import QP, QPAttr, QPInitAttr
+from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPInitAttr
 from nicscope.interfaces.verbs.qp_states import required_masks
 from nicscope.interfaces.verbs.world import here
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
@@ -349,6 +349,23 @@ class CMID(PyverbsCM):
     def leave_multicast(self, *_: Any, **__: Any) -> None:
         """Errors: EOPNOTSUPP, as there are no groups."""
         raise error("Failed to leave a multicast group", errno.EOPNOTSUPP)
+
+    def set_local_ece(self, ece: ECE) -> None:
+        """Errors: EOPNOTSUPP unless it asks for nothing."""
+        if ece.vendor_id or ece.options:
+            raise error("Failed to set local ECE", errno.EOPNOTSUPP)
+
+    def get_remote_ece(self) -> ECE:
+        """Nothing is asked for by any end."""
+        return ECE()
+
+    def resolve_addrinfo(self, *_: Any, **__: Any) -> None:
+        """Errors: EOPNOTSUPP, as addresses are resolved at once."""
+        raise error("Failed to resolve address information", errno.EOPNOTSUPP)
+
+    def query_addrinfo(self) -> AddrInfo:
+        """Errors: EOPNOTSUPP, as nothing has been resolved so."""
+        raise error("Failed to query address information", errno.EOPNOTSUPP)
 
     def _release(self) -> None:
         if self.world.listeners.get(self.place) is self:  # type: ignore[arg-type]

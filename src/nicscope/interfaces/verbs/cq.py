@@ -11,6 +11,7 @@ from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refu
 from nicscope.interfaces.verbs.cq_ex import CQEX, CqInitAttrEx, PollCqAttr, WcTmInfo, check_size
 from nicscope.interfaces.verbs.fields import Fields, printed
 from nicscope.interfaces.verbs.texts import of_enum
+from nicscope.interfaces.verbs_device.calls import Refused
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.device import Context
@@ -163,12 +164,16 @@ class CQ(PyverbsCM):
 
     def poll(self, num_entries: int = 1) -> tuple[int, list[WC]]:
         """How many completions there were, and those; an empty queue lets virtual time go on."""
-        found = self.context.world.device.poll(self.handle, int(num_entries))
+        try:
+            found = self.context.world.device.poll(self.handle, int(num_entries))
+        except Refused as refused:
+            raise error("Failed to poll CQ", refused.errno) from None
         return len(found), [wc_of(each) for each in found]
 
     def req_notify(self, solicited_only: bool = False) -> None:
         """Have the next completion, or the next solicited one, reported."""
-        self.context.world.device.arm(self.handle, bool(solicited_only))
+        with refusal("Request notify CQ returned"):
+            self.context.world.device.arm(self.handle, bool(solicited_only))
 
     def count_event(self) -> None:
         """An event of it has been taken."""

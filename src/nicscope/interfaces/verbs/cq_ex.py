@@ -10,6 +10,7 @@ from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refu
 from nicscope.interfaces.verbs.fields import Fields, Number, printed
 from nicscope.interfaces.verbs.queue_memory import CQ as QUEUE
 from nicscope.interfaces.verbs.queue_memory import QueueMemory
+from nicscope.interfaces.verbs_device.calls import Refused
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.device import Context
@@ -28,6 +29,8 @@ MASKS = e.IBV_CQ_INIT_ATTR_MASK_FLAGS | e.IBV_CQ_INIT_ATTR_MASK_PD
 def check_size(context: Context, cqe: int, vector: int, failed: str) -> None:
     """Errors: EINVAL for a length or a vector that the device has not."""
     if not 0 < cqe <= context.world.facts.max_cqe or not 0 <= vector < context.num_comp_vectors:
+        raise error(failed, errno.EINVAL)
+    if context._closed:
         raise error(failed, errno.EINVAL)
 
 
@@ -92,7 +95,7 @@ class CQEX(PyverbsCM):
         domain = wanted.parent_domain if wanted.comp_mask & e.IBV_CQ_INIT_ATTR_MASK_PD else None
         self._memory = QueueMemory(domain, wanted.cqe, QUEUE)
         self._readable = wanted.wc_flags
-        with refusal(failed):
+        with self._memory.made_with(failed):
             self.handle, self._cqe = context.world.device.make_cq(wanted.cqe)
         self.unacknowledged = 0
         self._at: Completion | None = None
@@ -116,7 +119,10 @@ class CQEX(PyverbsCM):
 
     def poll_next(self) -> int:
         """Go to the next completion: 0, or 2 if there is none, when virtual time goes on."""
-        found = self.context.world.device.poll(self.handle, 1)
+        try:
+            found = self.context.world.device.poll(self.handle, 1)
+        except Refused as refused:
+            raise error("Failed to poll CQ", refused.errno) from None
         self._at = found[0] if found else None
         return 0 if found else NONE_LEFT
 
@@ -208,7 +214,8 @@ class CQEX(PyverbsCM):
 
     def req_notify(self, solicited_only: bool = False) -> None:
         """Have the next completion, or the next solicited one, reported."""
-        self.context.world.device.arm(self.handle, bool(solicited_only))
+        with refusal("Request notify CQ returned"):
+            self.context.world.device.arm(self.handle, bool(solicited_only))
 
     def count_event(self) -> None:
         """An event of it has been taken."""

@@ -55,6 +55,7 @@ class QPEx(QP):
             self.close()
             raise error(FAILED, errno.EOPNOTSUPP)
         self.wr_id = self.wr_flags = 0
+        self.ind_table = init_attr.ind_table  # programs look there for other queues to post to
         self._built: list[Send] | None = None
         self._wrong = 0
 

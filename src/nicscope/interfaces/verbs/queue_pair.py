@@ -19,7 +19,7 @@ from nicscope.interfaces.verbs.queue_memory import QP as QUEUE
 from nicscope.interfaces.verbs.queue_memory import QueueMemory
 from nicscope.interfaces.verbs.texts import qp_state_to_str, qp_type_to_str
 from nicscope.interfaces.verbs.wr import bind_of
-from nicscope.interfaces.verbs_device.calls import Caps, Send
+from nicscope.interfaces.verbs_device.calls import Caps, Refused, Send
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.device import Context
@@ -54,7 +54,7 @@ class QP(PyverbsCM):
     def _make(self, plan: Plan, cap: QPCap) -> None:
         self._memory = QueueMemory(plan.domain, cap.max_send_wr + cap.max_recv_wr, QUEUE)
         self._device = self.ctx.world.device
-        with refusal("Failed to create QP"):
+        with self._memory.made_with("Failed to create QP"):
             self._number, self._caps = self._device.make_qp(
                 0 if self.pd is None else self.pd.handle,
                 self._type,
@@ -91,7 +91,10 @@ class QP(PyverbsCM):
     @property
     def qp_state(self) -> int:
         """Its state, which an error may have changed."""
-        return int(self._device.qp_state(self._number))
+        try:
+            return int(self._device.qp_state(self._number))
+        except Refused as refused:
+            raise error("Failed to query QP", refused.errno) from None
 
     def modify(self, qp_attr: QPAttr, mask: int) -> None:
         """Set what ``mask`` names; errors: EINVAL, and nothing is changed."""

@@ -90,7 +90,7 @@ class SRQ(PyverbsCM):
         if not 0 < attr.max_wr <= facts.max_srq_wr or not 0 <= attr.max_sge <= facts.max_sge:
             raise error(failed, errno.EINVAL)
         self._memory = QueueMemory(domain, attr.max_wr, QUEUE)
-        with refusal(failed):
+        with self._memory.made_with(failed):
             self.handle, self._number, self.max_wr, self.max_sge = self.ctx.world.device.make_srq(
                 self.pd.handle,
                 attr.max_wr,
@@ -151,7 +151,8 @@ class SRQ(PyverbsCM):
 
     def query(self) -> SrqAttr:
         """Its room, and the limit if it is armed."""
-        limit = int(self.ctx.world.device.srq_read_limit(self.handle))
+        with refusal("Failed to query SRQ"):
+            limit = int(self.ctx.world.device.srq_read_limit(self.handle))
         return SrqAttr(self.max_wr, self.max_sge, limit)
 
     def get_srq_num(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs.base import PyverbsValue, inc_rkey
+from nicscope.interfaces.verbs.base import TAG, PyverbsValue, inc_rkey
 from nicscope.interfaces.verbs.mem_alloc import read
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs_device.calls import Bind, Piece, Receive, Send, UdTarget
@@ -46,7 +46,24 @@ def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:
     return tuple([each.piece() for each in listed[:wanted]])
 
 
-class RecvWR(PyverbsValue):
+class Pieces(PyverbsValue):
+    """A request with the pieces of memory that it was made with."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def num_sge(self) -> int:
+        """How many pieces it has."""
+        return len(self.pieces)
+
+    @num_sge.setter
+    def num_sge(self, val: int) -> None:
+        if not 0 <= int(val) <= len(self.pieces):
+            raise PyverbsUserError(f"{int(val)} SGEs of a request that was made with fewer")
+        self.pieces = self.pieces[: int(val)]
+
+
+class RecvWR(Pieces):
     """A buffer for what comes."""
 
     def __init__(
@@ -54,11 +71,6 @@ class RecvWR(PyverbsValue):
     ) -> None:
         self.wr_id, self.next_wr = int(wr_id), next_wr
         self.pieces = pieces_of(sg, num_sge)
-
-    @property
-    def num_sge(self) -> int:
-        """How many pieces it has."""
-        return len(self.pieces)
 
     def request(self) -> Receive:
         """What the device is asked for."""
@@ -72,7 +84,7 @@ class RecvWR(PyverbsValue):
         return f"RecvWR: wr_id {self.wr_id}, {self.num_sge} SGEs"
 
 
-class SendWR(PyverbsValue):
+class SendWR(Pieces):
     """Something to be sent or done."""
 
     def __init__(
@@ -96,11 +108,6 @@ class SendWR(PyverbsValue):
         self.srqn = 0
         self.window: tuple[MW, MWBindInfo] | None = None
         self.rkey = 0
-
-    @property
-    def num_sge(self) -> int:
-        """How many pieces it has."""
-        return len(self.pieces)
 
     def set_wr_ud(self, ah: AH, rqpn: int, rqkey: int) -> None:
         """Send it to a pair of datagrams."""
@@ -150,7 +157,6 @@ class SendWR(PyverbsValue):
 
 
 def bind_of(mw: MW, info: MWBindInfo, rkey: int) -> Bind:
-    """What the device is asked for to open a window."""
-    return Bind(
-        mw.handle, info.mr.handle, info.address, info.length, info.mw_access_flags, rkey & WORD
-    )
+    """What the device is asked for to open a window: of ``rkey`` only the tag is the caller's."""
+    key = (mw.rkey & WORD & ~TAG) | (rkey & TAG)
+    return Bind(mw.handle, info.mr.handle, info.address, info.length, info.mw_access_flags, key)

@@ -39,6 +39,9 @@ class Facts(NamedTuple):
     huge: bool
     windows: bool
     resize_cq: bool
+    max_qp: int = 1 << 20
+    max_cq: int = 1 << 20
+    max_mr: int = 1 << 20  # windows among them
 
 
 class Caps(NamedTuple):

@@ -162,6 +162,8 @@ class Connecting(Sharing):
         if attrs.state in (codes.RESET, codes.RTS):
             record["stopped"] = 0
         pair.state = attrs.state
+        if before == codes.SQD:
+            self._feed(pair)
         self._calling.look()
 
     def qp_state(self, number: int) -> int:
@@ -189,7 +191,10 @@ class Connecting(Sharing):
                 here, there = half_made(self._ports, NODE, NODE, level)
             except SimulationError as error:
                 raise Refused(errno.ENOMEM, str(error)) from None
-            self._awaited[dest, pair.number] = there
+            if dest == pair.number:
+                stream_at(self._ports, NODE, here)["there"] = here  # it is both ends
+            else:
+                self._awaited[dest, pair.number] = there
         elif other is not None:
             self._ports.channels[NODE, other.port]["tag"] = pair.port
         pair.stream, pair.peer = here, dest

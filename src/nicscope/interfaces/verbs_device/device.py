@@ -100,6 +100,9 @@ class Device(Connecting):
             huge=True,
             windows=True,
             resize_cq=True,
+            max_qp=self._fabric.pairs - 1,
+            max_cq=size.queues - 1,
+            max_mr=size.regions - 1,
         )
 
     def report(self) -> RunReport:

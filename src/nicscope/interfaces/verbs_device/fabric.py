@@ -31,15 +31,15 @@ SIZE = PortSize(
     exports=0,
     imports=0,
     longest=4096,
-    connections=8192,
+    connections=1 << 16,
     segments=16,
     receives=512,
-    regions=1 << 14,
-    queues=1 + 512,
+    regions=1 << 17,
+    queues=1 + 1024,
     entries=1 << 14,
 )
 HOST = HostSize(frames=1 << 14, pages_per_space=1 << 16, swap_blocks=1 << 12)
-PAIRS = 512
+PAIRS = 1024 + 64  # shared queues of receives are of the same kind
 WAYS = 2  # of datagrams: from the node to itself, of which each end has a tag
 # Assumed: what a queue pair does not say of its own.  Acknowledgements wait for a packet to go with
 # as those of the other interfaces do.
@@ -68,6 +68,7 @@ class Fabric(PortCluster[Process]):
     ) -> None:
         """``pairs``: queue pairs, at most; else as a ``PortCluster`` is given it."""
         size = SIZE if size is None else size
+        self.pairs = pairs
         size = msgspec.structs.replace(size, channels=OWN_PORTS + pairs + WAYS)
         super().__init__(
             design,

@@ -36,6 +36,7 @@ class AddressSpace(Base):
         self._page = self._memory.page_size
         self._next_page = FIRST_PAGE
         self._free: dict[int, list[int]] = {}  # first pages, by how many
+        self._in_use: set[int] = set()  # pages of nobody that a transfer still uses
         self._ghosts: set[int] = set()  # pages that only regions have any more
         self._drop_page = bound(_drop, self._machine)
 
@@ -53,12 +54,44 @@ class AddressSpace(Base):
         return first * self._page
 
     def _place_for(self, pages: int, alignment: int) -> int:
+        """The first of so many pages that are nobody's.  Errors: ENOMEM."""
         if alignment == 1 and self._free.get(pages):
             return self._free[pages].pop()
-        self._next_page += -self._next_page % alignment
-        first = self._next_page
-        self._next_page += pages
-        return first
+        first = self._next_page + -self._next_page % alignment
+        if first + pages <= self._room // self._page:
+            if first > self._next_page:
+                self._free.setdefault(first - self._next_page, []).append(self._next_page)
+            self._next_page = first + pages
+            return first
+        return self._place_among_free(pages, alignment)
+
+    def _place_among_free(self, pages: int, alignment: int) -> int:
+        """The first place where neighbours that were given back are enough.  Errors: ENOMEM."""
+        free = self._free
+        for page in [each for each in self._in_use if self._drop_page(NODE, SPACE, each)]:
+            self._in_use.discard(page)
+            free.setdefault(1, []).append(page)
+        stretches = sorted((first, many) for many, firsts in free.items() for first in firsts)
+        joined: list[tuple[int, int]] = []
+        for first, many in stretches:
+            if joined and sum(joined[-1]) == first:
+                first, many = joined[-1][0], joined.pop()[1] + many
+            joined.append((first, many))
+        free.clear()
+        found = None
+        for first, many in joined:
+            at = first + -first % alignment
+            left, right = at - first, first + many - at - pages
+            if found is not None or right < 0:
+                free.setdefault(many, []).append(first)
+                continue
+            found = at
+            for begin, rest in ((first, left), (at + pages, right)):
+                if rest:
+                    free.setdefault(rest, []).append(begin)
+        if found is None:
+            raise Refused(errno.ENOMEM)
+        return found
 
     def unmap(self, address: int, length: int) -> None:
         """Memory that the program has no more; what a region has pinned lives on.  Errors: EINVAL.
@@ -74,6 +107,9 @@ class AddressSpace(Base):
             gone = [self._drop_page(NODE, SPACE, page) for page in range(first, first + pages)]
             if all(gone):
                 self._free.setdefault(pages, []).append(first)
+                return
+            for page, is_gone in zip(range(first, first + pages), gone, strict=True):
+                self._give_back(page, is_gone)
             return
         for page in range(first, first + pages):
             if page not in kept:
@@ -83,7 +119,14 @@ class AddressSpace(Base):
         """A page that neither the program nor a region has any more."""
         self._ghosts.discard(page)
         self._memory.unmap(NODE, SPACE, page, 1)
-        self._drop_page(NODE, SPACE, page)
+        self._give_back(page, self._drop_page(NODE, SPACE, page))
+
+    def _give_back(self, page: int, is_gone: bool) -> None:
+        """A page that no NIC knows can be given out again; others once a transfer is done."""
+        if is_gone:
+            self._free.setdefault(1, []).append(page)
+        else:
+            self._in_use.add(page)
 
     def _check_seen(self, address: int, length: int) -> None:
         """Errors: EFAULT for memory that the program has given back."""

@@ -19,6 +19,7 @@ from nicscope.interfaces.verbs_device.queues import Completing
 from nicscope.nic.ports.flushes import LENGTH_BITS, WHOLE
 from nicscope.nic.ports.layout import (
     BIND,
+    BROKEN,
     COMPARE_SWAP,
     FENCED,
     FETCH,
@@ -96,7 +97,7 @@ class Posting(Completing):
             raise Refused(errno.ENOMEM)
         cookie = pair.next_cookie()
         pair.sends.append((cookie, send.wr_id, codes.OF_REQUEST[send.opcode]))
-        if pair.waiting_sends or not self._has_place(pair):
+        if pair.waiting_sends or self._is_held(pair) or not self._has_place(pair):
             pair.waiting_sends.append((cookie, send))
             self._backlog.add(pair)
         else:
@@ -211,8 +212,13 @@ class Posting(Completing):
         own = self._own(port)
         self._put(self._driven.request(PROVIDE, port, count, 0, 0, 0, cookie, own))
 
+    def _is_held(self, pair: Pair) -> bool:
+        """Whether requests wait until the pair sends again: not for one that is broken."""
+        broken = int(self._ports.table[NODE, pair.port]["state"]) == BROKEN
+        return pair.state == codes.SQD and not broken
+
     def _feed(self, pair: Pair) -> None:
-        while pair.waiting_sends and self._has_place(pair):
+        while pair.waiting_sends and not self._is_held(pair) and self._has_place(pair):
             self._hand_over(pair, *pair.waiting_sends.popleft())
         while pair.waiting_receives and self._has_receive_place(pair.port):
             self._provide(pair.port, *pair.waiting_receives.popleft())

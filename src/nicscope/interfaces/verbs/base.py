@@ -10,10 +10,13 @@ import weakref
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
+from nicscope.interfaces.verbs.world import whose
 from nicscope.interfaces.verbs_device.calls import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from nicscope.interfaces.verbs.world import World
 
 LOGGER = logging.getLogger("pyverbs")
 TAG = 0xFF  # the bits of a key that its owner may change
@@ -36,7 +39,11 @@ class _Collector:
 
     def close_found(self) -> None:
         """Close what it has found, what others may be made on last."""
-        found, self.found = self.found, []
+        own = whose()
+        found = [each for each in self.found if each._owner is own]
+        if not found:
+            return
+        self.found = [each for each in self.found if each._owner is not own]
         for each in sorted(found, key=lambda one: len(one.ORDER)):
             with contextlib.suppress(Exception):
                 each.close()
@@ -98,10 +105,12 @@ class PyverbsCM(PyverbsObject):
 
     ORDER: ClassVar[tuple[str, ...]] = ()  # kinds of what is made on it, first closed first
     _closed = True  # nothing is to be closed of what could not be made
+    _owner: World | None = None  # in whose thread alone it is closed
 
     def _opened(self) -> None:
         """It is there: from now on it can be closed."""
         self._closed = False
+        self._owner = whose()
         self._born: dict[str, weakref.WeakSet[PyverbsCM]] = {}
         if _collector.found:
             _collector.close_found()
@@ -139,7 +148,7 @@ class PyverbsCM(PyverbsObject):
     def __del__(self) -> None:
         if self._closed or sys.is_finalizing():  # at exit there is nothing left to tell
             return
-        if _collector.runs:
+        if _collector.runs or self._owner is not whose():
             _collector.found.append(self)
             return
         with contextlib.suppress(Exception):

@@ -192,21 +192,57 @@ class CMID(PyverbsCM):
         """Ask whoever listens; errors: ``PyverbsRDMAError`` if nobody does, or can answer."""
         wanted = self._with_number(param)
         name, port = self._target or ("", 0)
-        listening = self.world.listeners
-        found = next((end for (_, at), end in listening.items() if at == port), None)
-        if name not in local_names():
-            found = None
+        what = f"somebody to listen at {name}, service {port}"
+        self.world.wait(what, lambda: self._listener(name, port) is not None, may_fail=True)
+        found = self._listener(name, port)
         if found is None:
             self._tell(cm.RDMA_CM_EVENT_REJECTED, status=errno.ECONNREFUSED)
             if self.channel is None:
                 raise error("Failed to connect", errno.ECONNREFUSED)
             return
-        if self.channel is None:
+        if self.channel is None and found.world is self.world:
             raise error("Failed to connect: nobody can answer while this waits", errno.EAGAIN)
         found.requests.append((self, wanted))
         if found.channel is not None:
             kind = cm.RDMA_CM_EVENT_CONNECT_REQUEST
             found.channel.tell(kind, self, found, wanted, 0)
+        if self.channel is None:
+            self.world.wait(f"an answer of {name}, service {port}", lambda: self._is_answered)
+            if self.peer is None:
+                raise error("Failed to connect", errno.ECONNREFUSED)
+            self._come_up()
+
+    def _listener(self, name: str, port: int) -> CMID | None:
+        """Who listens there: on this node sooner than on others that are called the same."""
+        for world in sorted(self.world.neighbours, key=lambda each: each is not self.world):
+            if name in local_names(world):
+                for (_, at), end in world.listeners.items():
+                    if at == port:
+                        return end
+        return None
+
+    def heed(self, kind: int) -> None:
+        """Do what an event of another node asks of this one, as its program learns of it."""
+        if self.peer is not None and self.peer.world is not self.world:
+            if kind == cm.RDMA_CM_EVENT_ESTABLISHED and not self._is_up:
+                self._come_up()
+        elif kind == cm.RDMA_CM_EVENT_DISCONNECTED:
+            self._go_down()
+
+    _is_answered = _is_up = _is_left = False
+
+    def _come_up(self) -> None:
+        """Connect its own pair, and let the end that has answered know."""
+        self._connect_pair()
+        self._is_up = True
+        peer = self._who_asked("connect")
+        peer._is_up = True
+        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+
+    def _go_down(self) -> None:
+        if self._is_left and self.qp is not None and not self.qp._closed:
+            self.qp.modify(QPAttr(e.IBV_QPS_ERR), STATE)
+        self._is_left = False
 
     def _with_number(self, param: ConnParam | None) -> ConnParam:
         wanted = ConnParam() if param is None else param
@@ -217,7 +253,7 @@ class CMID(PyverbsCM):
 
     def get_request(self) -> CMID:
         """The end that the next request has come to; errors: if none can ever come."""
-        if not self.requests:
+        if not self.world.wait(f"a request at service {self.src_port}", lambda: bool(self.requests)):
             raise error("Failed to get request: none can come", errno.EAGAIN)
         peer, asked = self.requests.popleft()
         made = CMID(pd=self._given)
@@ -232,12 +268,24 @@ class CMID(PyverbsCM):
         answer = self._with_number(param)
         peer.peer, peer._asked = self, answer
         self._connect_pair()
+        if peer.world is not self.world:
+            self._answer(peer, answer)
+            return
         peer._connect_pair()
         if peer.qp is None:
             peer._tell(cm.RDMA_CM_EVENT_CONNECT_RESPONSE, answer)
             return
         peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED, answer)
         self._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+
+    def _answer(self, peer: CMID, answer: ConnParam) -> None:
+        """Let an end of another node know; without a channel, wait until it is ready."""
+        peer._is_answered = True
+        ready = peer.qp is None
+        kind = cm.RDMA_CM_EVENT_CONNECT_RESPONSE if ready else cm.RDMA_CM_EVENT_ESTABLISHED
+        peer._tell(kind, answer)
+        if self.channel is None:
+            self.world.wait("the end that it accepted to be ready", lambda: self._is_up)
 
     def _who_asked(self, what: str) -> CMID:
         if self.peer is None:
@@ -251,23 +299,30 @@ class CMID(PyverbsCM):
 
     def establish(self) -> None:
         """Say that a pair of the program's own is ready."""
-        self._who_asked("establish")._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+        peer = self._who_asked("establish")
+        self._is_up = peer._is_up = True
+        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
 
     def reject(self, private_data: Any = None) -> None:
         """Not be connected."""
         answer = ConnParam()
         if private_data is not None:
             answer.set_private_data(private_data)
-        kind = cm.RDMA_CM_EVENT_REJECTED
-        self._who_asked("reject")._tell(kind, answer, errno.ECONNREFUSED)
+        peer = self._who_asked("reject")
+        peer._is_answered = True
+        peer._tell(cm.RDMA_CM_EVENT_REJECTED, answer, errno.ECONNREFUSED)
         self.peer = None
 
     def disconnect(self) -> None:
         """Be connected no longer: both pairs are in ERR."""
+        if self._is_left:  # the other end has done so already
+            self._go_down()
+            return
         peer = self._who_asked("disconnect")
         for end in (self, peer):
-            if end.qp is not None and not end.qp._closed:
-                end.qp.modify(QPAttr(e.IBV_QPS_ERR), STATE)
+            end._is_left = True
+            if end.world is self.world:
+                end._go_down()
             end.peer = None
             end._tell(cm.RDMA_CM_EVENT_DISCONNECTED)
 

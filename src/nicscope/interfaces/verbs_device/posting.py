@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
-from nicscope.drivers.simulate.ports.datagrams import Ways
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import NODE, uninterrupted
+from nicscope.interfaces.verbs_device.base import uninterrupted
 from nicscope.interfaces.verbs_device.calls import Refused
 from nicscope.interfaces.verbs_device.queues import Completing
 from nicscope.nic.ports.flushes import LENGTH_BITS, WHOLE
@@ -67,7 +66,6 @@ class Posting(Completing):
 
     def _begin_posting(self) -> None:
         number = self._driven.number
-        self._ways = Ways(self._ports)
         # Where the pieces of what is posted, and its words, are put down: of the first operation of
         # a chain, of the second, ...
         pieces = self._ports.gathers[number], *self._ports.gathered[number]
@@ -101,7 +99,7 @@ class Posting(Completing):
             self._hand_over(pair, cookie, send)
 
     def _has_place(self, pair: Pair) -> bool:
-        record = self._ports.table[NODE, pair.port]
+        record = self._ports.table[self._node, pair.port]
         taken = record["posted"] + record["refused"] - record["reaped"]
         return bool(taken + len(self._before) < self._ring)
 
@@ -145,14 +143,16 @@ class Posting(Completing):
 
     def _route(self, pair: Pair, to: UdTarget) -> tuple[int, int, int]:
         """The port of the NIC that a datagram is for, the way there, and the key that it shows."""
-        other = self._pairs.get(to.qpn)
+        node = self._fabric.node_at(to.dgid, self._node)
+        other = None if node is None else self._fabric.devices[node].pair_of(to.qpn)
         port = NOBODYS if other is None or other.kind != codes.UD else other.port
         pair.dgid = to.dgid
         qkey = pair.attributes.qkey if to.qkey & PRIVILEGED else to.qkey
-        return port, self._ways.between(NODE, NODE), qkey
+        way = self._fabric.ways.between(self._node, self._node if node is None else node)
+        return port, way, qkey
 
     def _own(self, port: int) -> int:
-        return int(self._ports.table[NODE, port]["given"]) << GIVEN_BITS
+        return int(self._ports.table[self._node, port]["given"]) << GIVEN_BITS
 
     def _kept(self, pair: Pair, cookie: int, inline: bytes) -> tuple[int, int, int]:
         """Where what was given by value is kept until its request has ended."""
@@ -194,7 +194,7 @@ class Posting(Completing):
             self._provide(pair.port, cookie, receive)
 
     def _has_receive_place(self, port: int) -> bool:
-        record = self._ports.table[NODE, port]
+        record = self._ports.table[self._node, port]
         taken = record["receives_posted"] - record["read"]
         return bool(taken + len(self._before) < self._receive_ring)
 

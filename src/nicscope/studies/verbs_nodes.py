@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shlex
 import sys
 import types
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.errors import NicscopeError, SimulationError, printable
+from nicscope.errors import NicscopeError, SimulationError, StudyError, printable
 from nicscope.studies.programs import ProgramError, check_source, failures_told
 from nicscope.studies.verbs_programs import (
     BINDINGS,
@@ -24,10 +25,13 @@ from nicscope.studies.verbs_programs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nicscope.interfaces.verbs_device.device import Device
     from nicscope.interfaces.verbs_device.fabric import Fabric
+
+
+MOST_NODES = 16  # assumed: an address space and a thread for each
 
 
 class NodeProgram(msgspec.Struct, frozen=True):
@@ -40,6 +44,25 @@ class NodeProgram(msgspec.Struct, frozen=True):
     def told(self) -> str:
         """As one line."""
         return " ".join([printable(str(self.path)), *self.arguments])
+
+
+def programs_of(nodes: Mapping[int, str | Sequence[str]]) -> list[NodeProgram]:
+    """The programs of nodes from 0 on.  Errors: ``StudyError`` for what is none, or missing."""
+    if sorted(nodes) != list(range(len(nodes))) or not 2 <= len(nodes) <= MOST_NODES:
+        raise StudyError(
+            f"2 to {MOST_NODES} nodes have programs, from node 0 on; got nodes "
+            f"{', '.join(map(str, sorted(nodes)))}"
+        )
+    found = []
+    for node, command in sorted(nodes.items()):
+        try:
+            words = shlex.split(command) if isinstance(command, str) else [*map(str, command)]
+        except ValueError as wrong:
+            raise StudyError(f"the program of node {node}: {str(wrong).lower()}") from None
+        if not words:
+            raise StudyError(f"node {node} has no program")
+        found.append(NodeProgram(Path(words[0]), words[1:]))
+    return found
 
 
 def run_on_nodes(programs: Sequence[NodeProgram], wanted: Wanted) -> VerbsRuns:
@@ -74,7 +97,12 @@ def _run(programs: Sequence[NodeProgram], fabric: Fabric, wanted: Wanted) -> lis
     crew = Crew(programs, fabric, wanted.device)
     kept = sys.argv, sys.path, sys.modules["__main__"], {*sys.modules}
     try:
-        with importable_as(BINDINGS), system_answered(), sockets_joined(), outcomes_noted() as tests:
+        with (
+            importable_as(BINDINGS),
+            system_answered(),
+            sockets_joined(),
+            outcomes_noted() as tests,
+        ):
             crew.run()
     finally:
         sys.argv, sys.path, sys.modules["__main__"], loaded = kept
@@ -157,7 +185,7 @@ class Crew:
                 with failures_told(path):
                     try:
                         code = compile(path.read_bytes(), os.fspath(path.absolute()), "exec")
-                        exec(code, main.__dict__)  # noqa: S102 - the person's own program
+                        exec(code, main.__dict__)
                     except SystemExit as leaving:
                         self.statuses[node] = left_with(leaving.code)
             except (ProgramError, NicscopeError) as failed:

@@ -56,6 +56,11 @@ class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     runs: list[VerbsRun]
 
+    @property
+    def has_nodes(self) -> bool:
+        """Whether several nodes ran programs together."""
+        return any(run.node for run in self.runs)
+
     def to_json(self) -> dict[str, Any]:
         """One object for ``--json`` and results.json."""
         found: dict[str, Any] = msgspec.to_builtins(self)

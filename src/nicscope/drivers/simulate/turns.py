@@ -28,6 +28,10 @@ _PROCESS = 0  # in a Record
 _TIME = 2
 
 
+def _pass(_: int) -> None:
+    pass
+
+
 class StoppedError(BaseException):
     """The programs are to go no further: one has been interrupted, or none can go on."""
 
@@ -61,8 +65,8 @@ class Turns:
         self.is_stopped = False
         self.stuck: dict[int, str] = {}  # what each waits for that never comes
         self.over = threading.Event()
-        self.taken: Callable[[int], None] = lambda number: None  # when its turn begins
-        self.left: Callable[[int], None] = lambda number: None  # and when it ends
+        self.taken: Callable[[int], None] = _pass  # when its turn begins
+        self.left: Callable[[int], None] = _pass  # and when it ends
         machine.tally["until"] = LAST
         self.look()
 

@@ -25,4 +25,4 @@ def exchange(name: str, value: Any) -> list[Any]:
 
     own.wait(f"the other nodes to exchange {name!r}", is_whole)
     # Programs of this very run have given these.
-    return [pickle.loads(each.offered[name][turn]) for each in own.neighbours]  # noqa: S301
+    return [pickle.loads(each.offered[name][turn]) for each in own.neighbours]

@@ -37,7 +37,11 @@ class NodeSocket(_SOCKET):
     """A stream socket of a program on a node; any other is the system's."""
 
     def __init__(
-        self, family: int = -1, type: int = -1, proto: int = -1, fileno: int | None = None
+        self,
+        family: int = -1,
+        type: int = -1,  # noqa: A002 - its name is given
+        proto: int = -1,
+        fileno: int | None = None,
     ) -> None:
         super().__init__(family, type, proto, fileno)
         self._world = whose() if self.family in _INET and self.type == socket.SOCK_STREAM else None
@@ -175,7 +179,7 @@ class NodeSocket(_SOCKET):
         self._wait(f"{side} {self._told_peer()}", lambda: bool(poll.poll(0)))
 
     def _told_peer(self) -> str:
-        return "a socket" if self._peer is None else f"{self._peer[0]}, port {self._at[1]}"
+        return "a socket" if self._peer is None else f"{self._peer[0]}, port {self._peer[1]}"
 
     def _wait(self, what: str, has_come: Callable[[], bool]) -> None:
         if self._patience == 0 and not has_come():

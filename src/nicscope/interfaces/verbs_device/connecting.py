@@ -229,7 +229,15 @@ class Connecting(Sharing):
         pair.forget()
         pair.state = codes.RESET
 
+    def _acknowledge(self, pair: Pair) -> None:
+        """Let another node hear what has come, which it cannot ask of a pair that is no more."""
+        if pair.stream != NO_STREAM and pair.peer_node != self._node:
+            stream: Any = stream_at(self._ports, self._node, pair.stream)
+            if int(stream["ack_due"]):
+                self._spend(int(self._ports.rules[0]["ack_delay"]))
+
     def _leave_connection(self, pair: Pair, state: int) -> None:
+        self._acknowledge(pair)
         if pair.peer is not None:
             ends = (pair.peer_node, pair.peer), (self._node, pair.number)
             self._fabric.awaited.pop(ends, None)

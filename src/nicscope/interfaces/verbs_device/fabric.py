@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from nicscope.config.delivery import Delivery
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
-    from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.calling import Caller
+    from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.interfaces.verbs_device.device import Device
 

@@ -71,7 +71,9 @@ class AddressSpace(Base):
         self._ghosts |= kept
         if not kept:
             self._memory.unmap(self._node, SPACE, first, pages)
-            gone = [self._drop_page(self._node, SPACE, page) for page in range(first, first + pages)]
+            gone = [
+                self._drop_page(self._node, SPACE, page) for page in range(first, first + pages)
+            ]
             if all(gone):
                 self._free.setdefault(pages, []).append(first)
             return

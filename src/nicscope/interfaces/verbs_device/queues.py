@@ -257,7 +257,9 @@ class Completing(Protection):
 
     def _has_outstanding(self, cq: int) -> bool:
         return any(
-            pair.state == codes.RTS and pair.send_cq == cq and pair.has_unended(self._ports, self._node)
+            pair.state == codes.RTS
+            and pair.send_cq == cq
+            and pair.has_unended(self._ports, self._node)
             for pair in self._pairs.values()
         )
 

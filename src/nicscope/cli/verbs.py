@@ -113,7 +113,7 @@ def run(
             return run_verbs(
                 program,
                 arguments or [],
-                nodes=node and nodes_of(node),
+                nodes=nodes_of(node) if node else None,
                 design=design,
                 platform=platform,
                 device=device,

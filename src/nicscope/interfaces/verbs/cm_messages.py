@@ -30,7 +30,8 @@ class Messages(PyverbsCM):
         return self.qp
 
     def _region(self, size: int, access: int) -> MR:
-        return MR(self, int(size), access | e.IBV_ACCESS_LOCAL_WRITE)
+        owner: Any = self  # of the domain
+        return MR(owner, int(size), access | e.IBV_ACCESS_LOCAL_WRITE)
 
     def reg_msgs(self, size: int) -> MR:
         """A region for messages."""

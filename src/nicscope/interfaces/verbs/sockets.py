@@ -63,7 +63,7 @@ class NodeSocket(_SOCKET):
         """Whether calls wait."""
         self.settimeout(None if flag else 0.0)
 
-    def setsockopt(self, *given: Any) -> None:  # type: ignore[override]
+    def setsockopt(self, *given: Any) -> None:
         """Options of the system's network are none of a simulated one."""
         if self._world is None:
             super().setsockopt(*given)

@@ -155,8 +155,10 @@ class Completing(Protection):
         sender = self._fabric.devices[node].pair_at(row[column.OFFSET])
         if sender is None:
             return 0
-        source = address_like(sender.dgid, node)
-        left = header(source, sender.dgid, row[column.LENGTH] - HEADER)
+        source = to = sender.dgid  # which a node has sent itself, whatever it is called
+        if node != self._node:
+            source, to = (address_like(to, each) for each in (node, self._node))
+        left = header(source, to, row[column.LENGTH] - HEADER)
         for address, length, key in pieces:
             self._memory.write(self._node, SPACE, address + self._shift_of(key), left[:length])
             left = left[length:]

@@ -273,12 +273,13 @@ def test_an_error_is_told_with_its_node(program):
 
 def test_an_interruption_ends_all_of_them(program):
     text = """
-        import _thread
+        import os
+        import signal
         from pyverbs.cq import CQ
         from pyverbs.device import Context
 
         cq = CQ(Context(name="nicscope0"), 4)
-        _thread.interrupt_main()
+        os.kill(os.getpid(), signal.SIGINT)
         while True:
             cq.poll()
     """

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 1 << 20  # events between two chances to be interrupted
 _ALL_LOOK = -1
+_PATIENCE = 1.0  # seconds until a thread that is to stop is left alone
 _PROCESS = 0  # in a Record
 _TIME = 2
 
@@ -85,6 +86,8 @@ class Turns:
             self.over.wait()
         finally:
             self._stop()
+            for thread in threads:
+                thread.join(_PATIENCE)  # but for one that never asks for anything
 
     def _live(self, number: int, program: Callable[[], None]) -> None:
         try:

@@ -219,5 +219,7 @@ def sockets_joined() -> Iterator[None]:
         yield
     finally:
         socket.socket = _SOCKET  # type: ignore[misc]
+        for each in [one for sockets in _open.values() for one in sockets]:
+            each.close()
         _listening.clear()
         _open.clear()

@@ -127,14 +127,15 @@ WAITS = """
     with socket.socket() as listener:
         listener.bind(("", 7))
         listener.listen()
-        listener.accept()[0].recv(1)
+        with listener.accept()[0] as accepted:
+            accepted.recv(1)
 """
 CALLS = """
     import socket
     import sys
 
-    made = socket.create_connection((sys.argv[1], 7))
-    made.recv(1)
+    with socket.create_connection((sys.argv[1], 7)) as made:
+        made.recv(1)
 """
 
 

@@ -183,10 +183,10 @@ def test_each_node_has_a_bill_of_its_own():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_bad_network_between_nodes_takes_time_alone(capsys, seed):
-    good = ns.run_verbs(nodes=pair_of(20)).found.runs[1]
+    good = ns.run_verbs(nodes=pair_of(12)).found.runs[1]
     said = capsys.readouterr().out
     found = [
-        ns.run_verbs(nodes=pair_of(20), seed=seed, loss=0.1, duplication=0.05, reordering=0.05)
+        ns.run_verbs(nodes=pair_of(12), seed=seed, loss=0.1, duplication=0.05, reordering=0.05)
         for _ in range(2)
     ]
     assert capsys.readouterr().out == 2 * said

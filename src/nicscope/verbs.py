@@ -11,9 +11,10 @@ from typing import Any
 
 from nicscope.interfaces.verbs import __version__
 from nicscope.interfaces.verbs.alias import Alias
+from nicscope.interfaces.verbs.exchanging import exchange
 from nicscope.interfaces.verbs.world import World, here, use
 
-__all__ = ["World", "__version__", "here", "use"]
+__all__ = ["World", "__version__", "exchange", "here", "use"]
 
 __path__: list[Any] = []  # it has modules, which the finder finds
 sys.meta_path.insert(0, Alias(__name__))

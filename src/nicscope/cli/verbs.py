@@ -14,6 +14,7 @@ from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, option
 from nicscope.cli.usage import Commands
 from nicscope.cli.verbs_measures import BW_EXAMPLES, LAT_EXAMPLES, bw, lat
+from nicscope.cli.verbs_nodes import RunCommand, nodes_of
 
 if TYPE_CHECKING:
     from nicscope.reports.verbs import ShownVerbs
@@ -32,19 +33,21 @@ CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
 @app.command(
+    cls=RunCommand,
     context_settings=CONTEXT,
     epilog="Examples:\n\n"
     "[bold]nicscope verbs run pingpong.py[/bold]\n\n"
     "[bold]nicscope verbs run --design utlb --design mini ring.py --size 4096[/bold]\n\n"
-    "[bold]nicscope verbs run --loss 0.01 --seed 3 tests/run_tests.py -v -k test_mr[/bold]",
+    "[bold]nicscope verbs run --loss 0.01 --seed 3 tests/run_tests.py -v -k test_mr[/bold]\n\n"
+    '[bold]nicscope verbs run --node 0 server.py --node 1 "client.py 10.0.0.1"[/bold]',
 )
 def run(
     program: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="FILE.py", help="A program that imports pyverbs.", show_default=False
         ),
-    ],
+    ] = None,
     arguments: Annotated[
         list[str] | None,
         typer.Argument(metavar="[ARGUMENT]...", help="The program's own.", show_default=False),
@@ -65,6 +68,14 @@ def run(
             autocompletion=completion.platforms,
         ),
     ] = None,
+    node: Annotated[
+        list[str] | None,
+        option(
+            'N "FILE.py [ARGUMENT]..."',
+            "Instead of FILE.py: what runs on node N, its arguments quoted with it; again for the "
+            "nodes 0, 1 and so on, which one network joins.",
+        ),
+    ] = None,
     device: Annotated[
         str | None, option("NAME", "For programs that open one by name, such as mlx5_0.")
     ] = None,
@@ -81,10 +92,19 @@ def run(
 ) -> None:
     """Run a program that imports pyverbs, and show what its messages and translations cost.
 
-    Options come before FILE.py; what follows it is the program's.
+    Options come before FILE.py; what follows it is the program's.  With --node there are several
+    programs, each with a device of its own: node 0 is 10.0.0.1, node 1 is 10.0.0.2, and TCP between
+    them works.
     """
     from nicscope.library.verbs import run_verbs
 
+    if program is None and not node:
+        raise typer.BadParameter("give a program, FILE.py, or one for each node with --node")
+    if program is not None and node:
+        raise typer.BadParameter(
+            f"with --node there is no other program; got {str(program)!r}: quote the arguments of "
+            'each with it, as in --node 1 "client.py 10.0.0.1"'
+        )
     # What the program prints is its own; with --json the standard output is one object.
     aside: Any = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
 
@@ -93,6 +113,7 @@ def run(
             return run_verbs(
                 program,
                 arguments or [],
+                nodes=nodes_of(node) if node else None,
                 design=design,
                 platform=platform,
                 device=device,

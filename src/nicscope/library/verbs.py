@@ -5,20 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.errors import in_one_line
+from nicscope.errors import StudyError, in_one_line
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nicscope.reports.verbs import ShownVerbs
 
 
 @in_one_line
 def run_verbs(
-    program: str | Path,
+    program: str | Path | None = None,
     arguments: Sequence[str] = (),
     *,
+    nodes: Mapping[int, str | Sequence[str]] | None = None,
     design: Any = None,
     platform: Any = None,
     device: str | None = None,
@@ -33,6 +34,8 @@ def run_verbs(
     Args:
         program: the file.
         arguments: its own.
+        nodes: instead of ``program``, the command line of the program of each node from 0 on, as
+            text or as words: ``{0: "server.py", 1: "client.py 10.0.0.1"}``.
         design: of the NIC, by name or file; several: the program is run on each.
         platform: what things cost, by name or file; None: the design's own.
         device: its name, for programs that open one by name; None: ``nicscope0``.
@@ -56,5 +59,14 @@ def run_verbs(
         "corruption": corruption,
     }
     wanted = Wanted(designs=[*several], platform=platform, device=device, seed=seed, faults=faults)
+    if (program is None) == (nodes is None):
+        raise StudyError("give one program, or one for each node (nodes=...)")
+    if nodes is not None:
+        from nicscope.studies.verbs_nodes import programs_of, run_on_nodes
+
+        programs = programs_of(nodes)
+        with progress("running", "", always_say=True):
+            return ShownVerbs(run_on_nodes(programs, wanted))
+    assert program is not None
     with progress("running", "", always_say=True):
         return ShownVerbs(run_programs(Path(program), [*arguments], wanted))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = {
     "design": "string",
+    "node": "int64",
     "messages_out": "int64",
     "bytes_out": "int64",
     "elapsed_us": "float64",
@@ -49,7 +50,8 @@ class ShownVerbs(Report):
             )
         told += [
             f"{in_words(run.messages_out, 'message')} took {_us(run)} us of virtual time on "
-            f"{run.design}, where {_missed(run)} of {in_words(run.lookups, 'lookup')} missed."
+            f"{_on(self.found, run)}, where {_missed(run)} of "
+            f"{in_words(run.lookups, 'lookup')} missed."
             for run in self.found.runs
             if run.messages_out
         ]
@@ -95,6 +97,10 @@ class ShownVerbs(Report):
         yield "tests", tidy(kinds, rows)
 
 
+def _on(found: VerbsRuns, run: VerbsRun) -> str:
+    return f"node {run.node} of {run.design}" if found.has_nodes else run.design
+
+
 def _us(run: VerbsRun) -> str:
     return significant(run.elapsed_us)
 
@@ -110,6 +116,7 @@ def run_rows(found: VerbsRuns) -> Rows:
         found.runs,
         {
             "design": lambda run: run.design,
+            **({"node": lambda run: str(run.node)} if found.has_nodes else {}),
             "messages": lambda run: whole(run.messages_out),
             "payload": lambda run: byte_size(run.bytes_out),
             "us": _us,

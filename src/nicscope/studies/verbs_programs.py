@@ -27,6 +27,7 @@ class VerbsRun(msgspec.Struct, frozen=True, kw_only=True):
     """What one run of a program has cost on one design."""
 
     design: str
+    node: int = 0
     status: int  # with which the program left
     messages_out: int
     bytes_out: int
@@ -54,6 +55,11 @@ class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
     arguments: list[str]
     seed: int
     runs: list[VerbsRun]
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether several nodes ran programs together."""
+        return any(run.node for run in self.runs)
 
     def to_json(self) -> dict[str, Any]:
         """One object for ``--json`` and results.json."""
@@ -116,11 +122,17 @@ def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> V
                 # As Python itself has it: a program finds its folder by ``__file__``.
                 runpy.run_path(str(path.absolute()), run_name="__main__")
             except SystemExit as leaving:
-                status = _status(leaving.code)
+                status = left_with(leaving.code)
     finally:
         use(None)
+    return run_of(device, status, tests)
+
+
+def run_of(device: Any, status: int, tests: list[TestOutcome], node: int = 0) -> VerbsRun:
+    """What a program that has ended has cost its device."""
     bill = device.bill()
     return VerbsRun(
+        node=node,
         design=device.design_name,
         status=status,
         messages_out=bill.messages,
@@ -134,7 +146,7 @@ def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> V
     )
 
 
-def _status(code: Any) -> int:
+def left_with(code: Any) -> int:
     """What a program leaves with: text is told, as Python does."""
     if code is None or isinstance(code, int):
         return code or 0

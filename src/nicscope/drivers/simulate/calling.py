@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 1 << 20  # events between two chances to be interrupted
 _ALL_LOOK = -1
+
+
+class Caller(Protocol):
+    """By which plain Python has a process of a simulation do something."""
+
+    def carry_out(self, request: bytes) -> Record | None:
+        """How an operation of the process ended; None if it waits for what can never come."""
+
+    def look(self) -> None:
+        """Have the NIC see what was changed beside operations."""
 
 
 class Calling:

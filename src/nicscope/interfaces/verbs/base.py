@@ -3,20 +3,53 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
+from nicscope.interfaces.verbs.world import whose
 from nicscope.interfaces.verbs_device.calls import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nicscope.interfaces.verbs.world import World
+
 LOGGER = logging.getLogger("pyverbs")
 TAG = 0xFF  # the bits of a key that its owner may change
 _last = [0]  # the number of the last error, as a C library's errno
+
+
+class _Collector:
+    """Knows when Python's collector runs, which may be within any call of the device.
+
+    What it finds is closed when the next object is made, as one call cannot be within another.
+    """
+
+    def __init__(self) -> None:
+        self.runs = False
+        self.found: list[PyverbsCM] = []
+        gc.callbacks.append(self._note)
+
+    def _note(self, phase: str, _: dict[str, int]) -> None:
+        self.runs = phase == "start"
+
+    def close_found(self) -> None:
+        """Close what it has found, what others may be made on last."""
+        own = whose()
+        found = [each for each in self.found if each._owner is own]
+        if not found:
+            return
+        self.found = [each for each in self.found if each._owner is not own]
+        for each in sorted(found, key=lambda one: len(one.ORDER)):
+            with contextlib.suppress(Exception):
+                each.close()
+
+
+_collector = _Collector()
 
 
 def error(text: str, errno: int) -> PyverbsRDMAError:
@@ -72,10 +105,12 @@ class PyverbsCM(PyverbsObject):
 
     ORDER: ClassVar[tuple[str, ...]] = ()  # kinds of what is made on it, first closed first
     _closed = True  # nothing is to be closed of what could not be made
+    _owner: World | None = None  # in whose thread alone it is closed
 
     def _opened(self) -> None:
         """It is there: from now on it can be closed."""
         self._closed = False
+        self._owner = whose()
         self._born: dict[str, weakref.WeakSet[PyverbsCM]] = {}
 
     def _adopt(self, child: PyverbsCM, kind: str) -> None:
@@ -110,6 +145,9 @@ class PyverbsCM(PyverbsObject):
 
     def __del__(self) -> None:
         if self._closed or sys.is_finalizing():  # at exit there is nothing left to tell
+            return
+        if _collector.runs or self._owner is not whose():
+            _collector.found.append(self)
             return
         with contextlib.suppress(Exception):
             self.close()

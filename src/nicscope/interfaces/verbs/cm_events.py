@@ -15,6 +15,7 @@ from nicscope.interfaces.verbs.world import here
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.cmid import CMID
+    from nicscope.interfaces.verbs.world import World
 
 ANYWHERE = ("", "0.0.0.0", "::")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -25,9 +26,9 @@ def cm_event_to_str(event_type: int) -> str:
     return of_enum(cm.rdma_cm_event_type, event_type, "", f"Unknown event type ({event_type})")
 
 
-def local_names() -> set[str]:
-    """How this node is called."""
-    made = {socket.inet_ntop(socket.AF_INET6, gid.raw) for gid in here().gids()}
+def local_names(world: World) -> set[str]:
+    """How a node is called."""
+    made = {socket.inet_ntop(socket.AF_INET6, gid.raw) for gid in world.gids()}
     return {*LOOPBACK, *made, *(name.removeprefix("::ffff:") for name in made)}
 
 
@@ -91,8 +92,9 @@ class AddrInfo(PyverbsObject):
         self.src, self.dst = _place(src, src_service), _place(dst, dst_service)
         if self.port_space != cm.RDMA_PS_TCP:
             raise error("Failed to get Address Info", errno.EOPNOTSUPP)
+        known = set().union(ANYWHERE, *map(local_names, here().neighbours))
         for name, _ in (self.src, self.dst):
-            if name not in local_names() and name not in ANYWHERE:
+            if name not in known:
                 raise error("Failed to get Address Info", errno.ENODEV)
 
 
@@ -119,11 +121,12 @@ class CMEvent(PyverbsCM):
     """The next event of a channel; errors: ``PyverbsRDMAError`` if none can ever come."""
 
     def __init__(self, channel: CMEventChannel) -> None:
-        if not channel.waiting:
+        if not here().wait("an event of a CMEventChannel", lambda: bool(channel.waiting)):
             raise error("Failed to get CM event: none can come", errno.EAGAIN)
         self.event_type, self.id, self.listen_id, self._param, self.status = (
             channel.waiting.popleft()
         )
+        self.id.heed(self.event_type)
         self._opened()
 
     @property

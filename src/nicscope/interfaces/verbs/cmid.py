@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs import librdmacm_enums as cm
 from nicscope.interfaces.verbs.addr import AHAttr, GlobalRoute
-from nicscope.interfaces.verbs.base import PyverbsCM, error
+from nicscope.interfaces.verbs.base import error
 from nicscope.interfaces.verbs.cm_events import (
+    ANYWHERE,
     AddrInfo,
     CMEvent,
     CMEventChannel,
@@ -23,15 +24,14 @@ from nicscope.interfaces.verbs.cm_events import (
     UDParam,
     local_names,
 )
-from nicscope.interfaces.verbs.cq import CQ, WC
+from nicscope.interfaces.verbs.cm_messages import Messages
+from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.device import Context
-from nicscope.interfaces.verbs.mr import MR
 from nicscope.interfaces.verbs.pd import PD
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPInitAttr
 from nicscope.interfaces.verbs.qp_states import required_masks
 from nicscope.interfaces.verbs.world import here
-from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.world import World
@@ -49,11 +49,10 @@ __all__ = [
 FIRST_PORT = 49152  # of those that are given to who asks for none
 PSN = (1 << 24) - 1
 TIMEOUT, RNR_TIMER = 14, 12
-WAITS = 10_000  # empty polls, of a millisecond at most each, before a completion cannot come
 STATE = int(e.IBV_QP_STATE)
 
 
-class CMID(PyverbsCM):
+class CMID(Messages):
     """An end of a connection, or a place that listens for them."""
 
     ORDER = ("qps", "mrs", "pds")
@@ -71,9 +70,8 @@ class CMID(PyverbsCM):
         self.world: World = here()
         self.context = Context(name=self.world.name)
         self._given = pd
-        self.pd: PD = PD(self.context) if pd is None else pd
+        self.pd = PD(self.context) if pd is None else pd
         self._init = qp_init_attr
-        self.qp: QP | None = None
         self.channel: CMEventChannel | None = None
         self.requests: deque[tuple[CMID, ConnParam]] = deque()
         self.peer: CMID | None = None
@@ -108,6 +106,8 @@ class CMID(PyverbsCM):
     def bind_addr(self, lai: AddrInfo) -> None:
         """Have a name at which it can be found."""
         name, port = lai.src if any(lai.src) else lai.dst
+        if name not in {*local_names(self.world), *ANYWHERE}:
+            raise error("Failed to bind address", errno.EADDRNOTAVAIL)
         if not port:
             taken = {place[1] for place in self.world.listeners}
             port = next(one for one in range(FIRST_PORT, 1 << 16) if one not in taken)
@@ -172,8 +172,8 @@ class CMID(PyverbsCM):
         return self._step(now, int(qp_state), attr)
 
     def _fill(self, attr: QPAttr) -> None:
-        param, context = self._asked, self.context
-        gid = context.query_gid(1, 0)
+        param = self._asked
+        gid = self._who_asked("get QP attributes").context.query_gid(1, 0)
         attr.ah_attr = AHAttr(is_global=1, gr=GlobalRoute(dgid=gid, sgid_index=0))
         attr.dest_qp_num = param.qp_num
         attr.rq_psn, attr.sq_psn = param.qp_num & PSN, self._number & PSN
@@ -192,21 +192,57 @@ class CMID(PyverbsCM):
         """Ask whoever listens; errors: ``PyverbsRDMAError`` if nobody does, or can answer."""
         wanted = self._with_number(param)
         name, port = self._target or ("", 0)
-        listening = self.world.listeners
-        found = next((end for (_, at), end in listening.items() if at == port), None)
-        if name not in local_names():
-            found = None
+        what = f"somebody to listen at {name}, service {port}"
+        self.world.wait(what, lambda: self._listener(name, port) is not None, may_fail=True)
+        found = self._listener(name, port)
         if found is None:
             self._tell(cm.RDMA_CM_EVENT_REJECTED, status=errno.ECONNREFUSED)
             if self.channel is None:
                 raise error("Failed to connect", errno.ECONNREFUSED)
             return
-        if self.channel is None:
+        if self.channel is None and found.world is self.world:
             raise error("Failed to connect: nobody can answer while this waits", errno.EAGAIN)
         found.requests.append((self, wanted))
         if found.channel is not None:
             kind = cm.RDMA_CM_EVENT_CONNECT_REQUEST
             found.channel.tell(kind, self, found, wanted, 0)
+        if self.channel is None:
+            self.world.wait(f"an answer of {name}, service {port}", lambda: self._is_answered)
+            if self.peer is None:
+                raise error("Failed to connect", errno.ECONNREFUSED)
+            self._come_up()
+
+    def _listener(self, name: str, port: int) -> CMID | None:
+        """Who listens there: on this node sooner than on others that are called the same."""
+        for world in sorted(self.world.neighbours, key=lambda each: each is not self.world):
+            if name in local_names(world):
+                for (_, at), end in world.listeners.items():
+                    if at == port:
+                        return end
+        return None
+
+    def heed(self, kind: int) -> None:
+        """Do what an event of another node asks of this one, as its program learns of it."""
+        if self.peer is not None and self.peer.world is not self.world:
+            if kind == cm.RDMA_CM_EVENT_ESTABLISHED and not self._is_up:
+                self._come_up()
+        elif kind == cm.RDMA_CM_EVENT_DISCONNECTED:
+            self._go_down()
+
+    _is_answered = _is_up = _is_left = False
+
+    def _come_up(self) -> None:
+        """Connect its own pair, and let the end that has answered know."""
+        self._connect_pair()
+        self._is_up = True
+        peer = self._who_asked("connect")
+        peer._is_up = True
+        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+
+    def _go_down(self) -> None:
+        if self._is_left and self.qp is not None and not self.qp._closed:
+            self.qp.modify(QPAttr(e.IBV_QPS_ERR), STATE)
+        self._is_left = False
 
     def _with_number(self, param: ConnParam | None) -> ConnParam:
         wanted = ConnParam() if param is None else param
@@ -217,7 +253,9 @@ class CMID(PyverbsCM):
 
     def get_request(self) -> CMID:
         """The end that the next request has come to; errors: if none can ever come."""
-        if not self.requests:
+        if not self.world.wait(
+            f"a request at service {self.src_port}", lambda: bool(self.requests)
+        ):
             raise error("Failed to get request: none can come", errno.EAGAIN)
         peer, asked = self.requests.popleft()
         made = CMID(pd=self._given)
@@ -232,12 +270,24 @@ class CMID(PyverbsCM):
         answer = self._with_number(param)
         peer.peer, peer._asked = self, answer
         self._connect_pair()
+        if peer.world is not self.world:
+            self._answer(peer, answer)
+            return
         peer._connect_pair()
         if peer.qp is None:
             peer._tell(cm.RDMA_CM_EVENT_CONNECT_RESPONSE, answer)
             return
         peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED, answer)
         self._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+
+    def _answer(self, peer: CMID, answer: ConnParam) -> None:
+        """Let an end of another node know; without a channel, wait until it is ready."""
+        peer._is_answered = True
+        ready = peer.qp is None
+        kind = cm.RDMA_CM_EVENT_CONNECT_RESPONSE if ready else cm.RDMA_CM_EVENT_ESTABLISHED
+        peer._tell(kind, answer)
+        if self.channel is None:
+            self.world.wait("the end that it accepted to be ready", lambda: self._is_up)
 
     def _who_asked(self, what: str) -> CMID:
         if self.peer is None:
@@ -251,92 +301,36 @@ class CMID(PyverbsCM):
 
     def establish(self) -> None:
         """Say that a pair of the program's own is ready."""
-        self._who_asked("establish")._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+        peer = self._who_asked("establish")
+        self._is_up = peer._is_up = True
+        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
 
     def reject(self, private_data: Any = None) -> None:
         """Not be connected."""
         answer = ConnParam()
         if private_data is not None:
             answer.set_private_data(private_data)
-        kind = cm.RDMA_CM_EVENT_REJECTED
-        self._who_asked("reject")._tell(kind, answer, errno.ECONNREFUSED)
+        peer = self._who_asked("reject")
+        peer._is_answered = True
+        peer._tell(cm.RDMA_CM_EVENT_REJECTED, answer, errno.ECONNREFUSED)
         self.peer = None
 
     def disconnect(self) -> None:
         """Be connected no longer: both pairs are in ERR."""
+        if self._is_left:  # the other end has done so already
+            self._go_down()
+            return
         peer = self._who_asked("disconnect")
         for end in (self, peer):
-            if end.qp is not None and not end.qp._closed:
-                end.qp.modify(QPAttr(e.IBV_QPS_ERR), STATE)
+            end._is_left = True
+            if end.world is self.world:
+                end._go_down()
             end.peer = None
             end._tell(cm.RDMA_CM_EVENT_DISCONNECTED)
 
     def query_qp(self, attr_mask: int) -> tuple[QPAttr, QPInitAttr]:
         """What its pair is."""
         return self._pair().query(attr_mask)
-
-    def _pair(self) -> QP:
-        if self.qp is None:
-            raise error("The CM ID has no queue pair", errno.EINVAL)
-        return self.qp
-
-    def _region(self, size: int, access: int) -> MR:
-        return MR(self, int(size), access | e.IBV_ACCESS_LOCAL_WRITE)
-
-    def reg_msgs(self, size: int) -> MR:
-        """A region for messages."""
-        return self._region(size, 0)
-
-    def reg_read(self, size: int = 0) -> MR:
-        """A region that the other end may read."""
-        return self._region(size, e.IBV_ACCESS_REMOTE_READ)
-
-    def reg_write(self, size: int) -> MR:
-        """A region that the other end may write."""
-        return self._region(size, e.IBV_ACCESS_REMOTE_WRITE)
-
-    def post_recv(self, mr: MR) -> None:
-        """Have a region wait for a message."""
-        piece = SGE(mr.buf, mr.length, mr.lkey)
-        self._pair().post_recv(RecvWR(num_sge=1, sg=[piece]))
-
-    def _post(self, opcode: int, mr: MR, length: int, flags: int, remote: Any = None) -> None:
-        piece = SGE(mr.buf, int(length), mr.lkey)
-        wr = SendWR(opcode=opcode, num_sge=1, sg=[piece], send_flags=flags)
-        if remote is not None:
-            wr.set_wr_rdma(*remote)
-        self._pair().post_send(wr)
-
-    def post_send(self, mr: MR, flags: int = e.IBV_SEND_SIGNALED) -> None:
-        """Send a region's bytes."""
-        self._post(e.IBV_WR_SEND, mr, mr.length, flags)
-
-    def post_read(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
-        """Read remote bytes into a region."""
-        self._post(e.IBV_WR_RDMA_READ, mr, length, flags, (rkey, remote_addr))
-
-    def post_write(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
-        """Write a region's bytes to remote memory."""
-        self._post(e.IBV_WR_RDMA_WRITE, mr, length, flags, (rkey, remote_addr))
-
-    def post_ud_send(self, mr: MR, ah: Any, rqpn: int = 0, flags: int = 0) -> None:  # noqa: ARG002
-        """Errors: EOPNOTSUPP, as connections are no datagrams."""
-        raise error("Failed to post UD send", errno.EOPNOTSUPP)
-
-    def _completion(self, queue: Any) -> WC | None:
-        for _ in range(WAITS):
-            count, found = queue.poll()
-            if count:
-                return found[0]  # type: ignore[no-any-return]
-        raise error("Failed to get a completion: none can come", errno.EAGAIN)
-
-    def get_send_comp(self) -> WC | None:
-        """The next completion of what was sent."""
-        return self._completion(self._pair().scq)
-
-    def get_recv_comp(self) -> WC | None:
-        """The next completion of what was received."""
-        return self._completion(self._pair().rcq)
 
     def set_option(self, level: int, optname: int, optval: Any, optlen: int) -> None:  # noqa: ARG002
         """Errors: EOPNOTSUPP, as there are no options."""

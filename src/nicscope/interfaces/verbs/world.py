@@ -6,21 +6,23 @@ default one when it first asks for anything.
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.interfaces.verbs.heap import Heap
+from nicscope.interfaces.verbs_device.routing import addresses, guid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from nicscope.drivers.simulate.turns import Turn
     from nicscope.interfaces.verbs.cmid import CMID
     from nicscope.interfaces.verbs.device import Context
     from nicscope.interfaces.verbs_device.calls import Facts
 
 DEVICE = "nicscope"
 GID_SLOTS = 8
-NIC_ID = 0x020000FFFE000000  # an EUI-64 of locally administered addresses, below which nodes count
 
 
 class Gid(NamedTuple):
@@ -38,10 +40,14 @@ class World:
         self.node = node
         self.heap = Heap(device)
         self.name = f"{DEVICE}{node}" if name is None else name
-        self.guid = NIC_ID + node + 1
+        self.guid = guid(node)
         self.contexts: weakref.WeakValueDictionary[int, Context] = weakref.WeakValueDictionary()
         self.listeners: dict[tuple[str, int], CMID] = {}  # of connections, by name and service
         self.domains: dict[tuple[int, int], tuple[int, int]] = {}  # of a file: handle and holders
+        self.neighbours: list[World] = [self]  # all that one network joins, by their numbers
+        self.turn: Turn | None = None  # of the program, where others run on other nodes
+        self.offered: dict[str, list[Any]] = {}  # to the others, by name and in order
+        self.taken: dict[str, int] = {}  # how many of each the program has had
 
     @property
     def facts(self) -> Facts:
@@ -49,11 +55,15 @@ class World:
         facts: Facts = self.device.facts
         return facts
 
+    def wait(self, what: str, has_come: Callable[[], bool], may_fail: bool = False) -> bool:
+        """Let programs of other nodes go on until something has come; False if it cannot."""
+        if self.turn is None:
+            return has_come()
+        return self.turn.wait(what, has_come, may_fail)
+
     def gids(self) -> Iterator[Gid]:
         """The addresses of the port: of its link, and of IPv4."""
-        local = (0xFE80 << 112) | (self.guid ^ (1 << 57))
-        yield Gid(0, local.to_bytes(16, "big"))
-        yield Gid(1, bytes(10) + b"\xff\xff" + bytes([10, 0, 0, self.node + 1]))
+        yield from (Gid(slot, raw) for slot, raw in enumerate(addresses(self.node)))
 
     def gid(self, index: int) -> bytes:
         """The address at ``index``; zeros in an empty slot."""
@@ -61,6 +71,17 @@ class World:
 
 
 _current: list[World] = []
+_own = threading.local()  # of a program in a thread of its own
+
+
+def run_here(world: World) -> None:
+    """Have the program of this thread run on ``world``."""
+    _own.world = world
+
+
+def whose() -> World | None:
+    """The world of this thread, if it has one of its own."""
+    return getattr(_own, "world", None)
 
 
 def use(world: World | None) -> None:
@@ -70,6 +91,9 @@ def use(world: World | None) -> None:
 
 def here() -> World:
     """The world of the program that runs."""
+    own = whose()
+    if own is not None:
+        return own
     if not _current:
         from nicscope.interfaces.verbs_device.device import Device
 

@@ -7,13 +7,13 @@ import gc
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from nicscope.drivers.simulate.calling import Calling
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE, CHAIN, COMPUTE
 from nicscope.drivers.simulate.ports.reporting import LATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nicscope.drivers.simulate.calling import Caller
     from nicscope.drivers.simulate.driven import Process as Driven
     from nicscope.drivers.simulate.driven import Record
     from nicscope.drivers.simulate.machine import Machine
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-NODE = 0
 SPACE = 0
 ANY_QUEUE = 0  # in which every end of work and every trouble is announced
 OWN_PORT = 1  # of the process, at which it registers
@@ -62,7 +61,8 @@ class Base(ABC):
     _machine: Machine
     _driven: Driven
     _ports: Any
-    _calling: Calling
+    _calling: Caller
+    _node = 0  # of the fabric
 
     def _begin_machine(self) -> None:
         simulation = self._fabric.begun()
@@ -70,21 +70,22 @@ class Base(ABC):
         self._memory = self._fabric.memory
         self._machine = simulation.machine
         self._ports = simulation.machine.ports
-        self._calling = Calling(simulation)
+        self._calling = self._fabric.caller(self._node)
         self._before: list[bytes] = []  # posts, which go in front of what is asked next
-        self._driven = simulation.processes[0]
-        costs = self._ports.costs[NODE]
+        self._driven = simulation.processes[self._node]
+        costs = self._ports.costs[self._node]
         self._call_ps, self._poll_ps = int(costs["system_call"]), int(costs["poll"])
-        record = self._ports.table[NODE, OWN_PORT]
+        record = self._ports.table[self._node, OWN_PORT]
         record["open"], record["space"] = 1, SPACE
-        self._any: Any = self._ports.work.queues[NODE, ANY_QUEUE]
+        self._any: Any = self._ports.work.queues[self._node, ANY_QUEUE]
         self._any["open"], self._any["entries"] = 1, NEVER_FULL
         # Read one number at a time, these are several times faster than records.
         queues = self._ports.work.queues
-        self._shown, self._read_to = queues["shown"][NODE].data, queues["read"][NODE].data
-        self._written = queues["written"][NODE].data
+        own = queues[self._node]
+        self._shown, self._read_to = own["shown"].data, own["read"].data
+        self._written = own["written"].data
         assert self._fabric.book is not None
-        self._fabric.book.note(NODE, OWN_PORT, SPACE)
+        self._fabric.book.note(self._node, OWN_PORT, SPACE)
 
     @property
     def now_ns(self) -> int:

@@ -14,7 +14,7 @@ from nicscope.drivers.simulate.ports.connecting import (
 from nicscope.drivers.simulate.ports.datagrams import open_datagrams
 from nicscope.errors import SimulationError
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import ANY_QUEUE, NODE, SPACE
+from nicscope.interfaces.verbs_device.base import ANY_QUEUE, SPACE
 from nicscope.interfaces.verbs_device.calls import Caps, Event, Qp, Refused
 from nicscope.interfaces.verbs_device.pair import NO_STREAM, Pair
 from nicscope.interfaces.verbs_device.shared import Sharing
@@ -42,6 +42,7 @@ LEVELS = {
     codes.XRC_RECV: RECEPTION,
 }
 NOBODYS_TAG = -1
+NOWHERE = -1  # a node that is none
 MTU = 4096  # bytes of a packet
 LONGEST = 1 << 30  # bytes of a message
 
@@ -54,8 +55,6 @@ class Connecting(Sharing):
 
     def _begin_pairs(self) -> None:
         self._next_number = FIRST_NUMBER
-        # Streams whose other end is made, by the numbers of the pair that has none and of that.
-        self._awaited: dict[tuple[int, int], int] = {}
         self._forget_completions = bound(forget_completions, self._machine)
 
     def make_qp(
@@ -94,7 +93,7 @@ class Connecting(Sharing):
         return Qp(number, real)
 
     def _open(self, pair: Pair) -> None:
-        record = self._ports.table[NODE, pair.port]
+        record = self._ports.table[self._node, pair.port]
         record["given"] += record["takes"] == ONE
         pair.heard = int(record["troubles"])
         for name, value in (
@@ -120,14 +119,14 @@ class Connecting(Sharing):
             ("stopped", 0),
         ):
             record[name] = value
-        self._fabric.book.note(NODE, pair.port, SPACE, f"queue pair {pair.number:#x}")  # type: ignore[union-attr]
+        self._fabric.book.note(self._node, pair.port, SPACE, f"queue pair {pair.number:#x}")  # type: ignore[union-attr]
 
     def free_qp(self, number: int) -> None:
         """Errors: EINVAL if there is none such."""
         pair = self._pair(number)
         self._system_call()
         self._begin_anew(pair)
-        self._ports.table[NODE, pair.port]["open"] = 0
+        self._ports.table[self._node, pair.port]["open"] = 0
         del self._pairs[number], self._by_port[pair.port]
         self._give_port(pair.port)
         for queue in pair.queues:
@@ -140,7 +139,7 @@ class Connecting(Sharing):
         pair = self._pair(number)
         self._system_call()
         before, pair.attributes = pair.state, attrs
-        record = self._ports.table[NODE, pair.port]
+        record = self._ports.table[self._node, pair.port]
         record["rights"] = codes.rights_of(attrs.access)
         if attrs.state == codes.RESET:
             self._begin_anew(pair)
@@ -151,7 +150,7 @@ class Connecting(Sharing):
                 self._events.append(Event(codes.EVENT_LAST_WQE, pair.number))
         elif pair.kind == codes.UD:
             if attrs.state == codes.RTR and before == codes.INIT:
-                open_datagrams(self._ports, NODE, pair.port, attrs.qkey, self.most_datagram)
+                open_datagrams(self._ports, self._node, pair.port, attrs.qkey, self.most_datagram)
             record["qkey"] = attrs.qkey
         elif attrs.state == codes.RTR and before == codes.INIT:
             self._join(pair)
@@ -176,6 +175,10 @@ class Connecting(Sharing):
             pair.state = codes.SQE
         return pair.state
 
+    def pair_of(self, number: int) -> Pair | None:
+        """The queue pair of that number, if there is one."""
+        return self._pairs.get(number)
+
     def _join(self, pair: Pair) -> None:
         """Connect a pair with the one that it names, or make that one's end for when it comes.
 
@@ -183,32 +186,35 @@ class Connecting(Sharing):
         ends begin must be each other's.
         """
         attrs, dest = pair.attributes, pair.attributes.dest_qpn
-        level = self.kinds[pair.kind]
-        other = self._pairs.get(dest)
-        here = self._awaited.pop((pair.number, dest), NO_STREAM)
+        level, awaited = self.kinds[pair.kind], self._fabric.awaited
+        node = self._fabric.node_at(attrs.dgid, self._node)
+        other = None if node is None else self._fabric.devices[node].pair_of(dest)
+        peer = self._node if node is None else node
+        one, two = (self._node, pair.number), (NOWHERE if node is None else node, dest)
+        here = awaited.pop((one, two), NO_STREAM)
         if here == NO_STREAM:
             try:
-                here, there = half_made(self._ports, NODE, NODE, level)
+                here, there = half_made(self._ports, self._node, peer, level)
             except SimulationError as error:
                 raise Refused(errno.ENOMEM, str(error)) from None
-            if dest == pair.number:
-                stream_at(self._ports, NODE, here)["there"] = here  # it is both ends
+            if one == two:
+                stream_at(self._ports, self._node, here)["there"] = here  # it is both ends
             else:
-                self._awaited[dest, pair.number] = there
+                awaited[two, one] = there
         elif other is not None:
-            self._ports.channels[NODE, other.port]["tag"] = pair.port
-        pair.stream, pair.peer = here, dest
+            self._ports.channels[peer, other.port]["tag"] = pair.port
+        pair.stream, pair.peer, pair.peer_node = here, dest, two[0]
         tag = NOBODYS_TAG if other is None else other.port
         unit = attrs.path_mtu_bytes
-        tie(self._ports, (NODE, pair.port), here, (NODE, tag), level, unit)
-        stream = stream_at(self._ports, NODE, here)
+        tie(self._ports, (self._node, pair.port), here, (peer, tag), level, unit)
+        stream = stream_at(self._ports, self._node, here)
         stream["dead"] = 0
         stream["confirmed"] = stream["wanted"] = stream["first"] = attrs.rq_psn
         stream["begins"] = 1
 
     def _begin_sending(self, pair: Pair) -> None:
         attrs = pair.attributes
-        stream: Any = stream_at(self._ports, NODE, pair.stream)
+        stream: Any = stream_at(self._ports, self._node, pair.stream)
         for name in ("oldest", "turn", "fresh", "numbered"):
             stream[name] = attrs.sq_psn
         stream["time_out"] = codes.time_out_ps(attrs.timeout)
@@ -224,7 +230,7 @@ class Connecting(Sharing):
         record["reaped"] = record["reported"]
         record["read"] = record["reserved"] = record["received"]
         for queue in {*pair.queues, *(each.cq for each in self._shared.values() if each.cq)}:
-            self._forget_completions(NODE, pair.port, queue)
+            self._forget_completions(self._node, pair.port, queue)
         pair.forget()
         self._backlog.discard(pair)
         for queue in pair.queues:
@@ -234,15 +240,24 @@ class Connecting(Sharing):
             held.extend(kept)
         pair.state = codes.RESET
 
+    def _acknowledge(self, pair: Pair) -> None:
+        """Let another node hear what has come, which it cannot ask of a pair that is no more."""
+        if pair.stream != NO_STREAM and pair.peer_node != self._node:
+            stream: Any = stream_at(self._ports, self._node, pair.stream)
+            if int(stream["ack_due"]):
+                self._spend(int(self._ports.rules[0]["ack_delay"]))
+
     def _leave_connection(self, pair: Pair, state: int) -> None:
+        self._acknowledge(pair)
         if pair.peer is not None:
-            self._awaited.pop((pair.peer, pair.number), None)
+            ends = (pair.peer_node, pair.peer), (self._node, pair.number)
+            self._fabric.awaited.pop(ends, None)
         pair.stream, pair.peer = NO_STREAM, None
-        self._leave(NODE, pair.port, state)
+        self._leave(self._node, pair.port, state)
 
     def _domain_of(self, xrcd: int) -> int:
         """Whose memory what comes for that domain may use, or none yet."""
         return next((each.domain for each in self._shared.values() if each.xrcd == xrcd), 0)
 
     def _state_record(self, pair: Pair) -> Any:
-        return self._ports.table[NODE, pair.port]
+        return self._ports.table[self._node, pair.port]

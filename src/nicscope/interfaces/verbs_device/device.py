@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import NODE
 from nicscope.interfaces.verbs_device.calls import Bill, Facts
 from nicscope.interfaces.verbs_device.connecting import MTU, Connecting
 from nicscope.interfaces.verbs_device.fabric import DESIGN, Fabric
@@ -39,7 +38,18 @@ class Device(Connecting):
         **options: Any,
     ) -> None:
         """``options`` are those of ``Fabric``; ``seed`` is that of ``faults`` that are none."""
-        self._fabric = Fabric(design, faults=faults or Faults(seed=seed), **options)
+        self._begin_on(Fabric(design, faults=faults or Faults(seed=seed), **options))
+
+    @classmethod
+    def on(cls, fabric: Fabric) -> Device:
+        """A device on the next node of a fabric that has several."""
+        made = cls.__new__(cls)
+        made._begin_on(fabric)
+        return made
+
+    def _begin_on(self, fabric: Fabric) -> None:
+        self._fabric, self._node = fabric, len(fabric.devices)
+        fabric.devices.append(self)
         scheme = self._fabric.design.scheme
         self.on_demand = scheme in (Scheme.INTERRUPT, Scheme.UNET_MM)
         self._is_made = False
@@ -113,8 +123,8 @@ class Device(Connecting):
         """The same in a line; of a device that nobody has used all is zero."""
         if not self._is_made:
             return Bill(*[0] * len(Bill._fields))
-        counts = self._fabric.counts(NODE)
-        serving = self._ports.nodes[NODE]
+        counts = self._fabric.counts(self._node)
+        serving = self._ports.nodes[self._node]
         return Bill(
             messages=int(serving["messages_out"]),
             bytes=int(serving["bytes_out"]),

@@ -1,4 +1,4 @@
-"""The node beneath a device: one host with one NIC, which sends to itself, and one process."""
+"""The nodes beneath devices: hosts with a NIC each, which also sends to itself, and a process."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Unpack
 import msgspec
 
 from nicscope.config.delivery import Transport
+from nicscope.drivers.simulate.calling import Calling
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.drivers.simulate.ports.datagrams import Ways
+from nicscope.drivers.simulate.turns import Turn, Turns
 from nicscope.interfaces.options import DesignSettings, spelt_out
 from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
 from nicscope.interfaces.ports.process import Process
+from nicscope.interfaces.verbs_device.routing import addresses
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,8 +22,10 @@ if TYPE_CHECKING:
     from nicscope.config.delivery import Delivery
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
+    from nicscope.drivers.simulate.calling import Caller
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.interfaces.verbs_device.device import Device
 
 DESIGN = "vmmc-interrupt"  # whose NIC asks for a page when it misses it
 PLATFORMS = {"vmmc-interrupt": "utlb-prototype", "via-static": "utlb-prototype"}
@@ -47,7 +53,7 @@ TRANSPORT = Transport(window=64, time_out_ps=500_000_000, most_retries=7, remaps
 
 
 class Fabric(PortCluster[Process]):
-    """One host whose NIC serves queue pairs."""
+    """Hosts whose NICs serve queue pairs, and the devices on them."""
 
     interface = "verbs"
     transport = TRANSPORT
@@ -62,18 +68,19 @@ class Fabric(PortCluster[Process]):
         faults: Faults | None = None,
         host: HostSize | None = None,
         size: PortSize | None = None,
+        nodes: int = 1,
         pairs: int = PAIRS,
         keep_log: int = 0,
         **settings: Unpack[DesignSettings],
     ) -> None:
-        """``pairs``: queue pairs, at most; else as a ``PortCluster`` is given it."""
+        """``pairs``: queue pairs of a node, at most; else as a ``PortCluster`` is given it."""
         size = SIZE if size is None else size
         self.pairs = pairs
-        size = msgspec.structs.replace(size, channels=OWN_PORTS + pairs + WAYS)
+        size = msgspec.structs.replace(size, channels=OWN_PORTS + pairs + WAYS + nodes - 1)
         super().__init__(
             design,
             platform or (PLATFORMS.get(design) if isinstance(design, str) else None),
-            nodes=1,
+            nodes=nodes,
             delivery=delivery,
             faults=faults,
             host=HOST if host is None else host,
@@ -84,8 +91,33 @@ class Fabric(PortCluster[Process]):
             **settings,
         )
 
+        self.devices: list[Device] = []  # one on each node
+        # Streams whose other end is made, by node and number of the pair that has none and of that.
+        self.awaited: dict[tuple[tuple[int, int], tuple[int, int]], int] = {}
+
     def begun(self) -> Simulation:
-        """The node, on which nothing has happened."""
-        simulation = self._simulation([0], [1])
-        simulation.machine.ports.rules["key_bits"] = KEY_BITS
-        return simulation
+        """The nodes, on which nothing has happened when this is first called."""
+        if self._begun is None:
+            hosts = range(self.topology.nodes)
+            self._begun = self._simulation(hosts, [1] * len(hosts))
+            ports = self._begun.machine.ports
+            ports.rules["key_bits"] = KEY_BITS
+            self.ways = Ways(ports)
+            if len(hosts) > 1:
+                self.turns = Turns(self._begun)
+        return self._begun
+
+    _begun: Simulation | None = None
+    turns: Turns  # of the programs, where there are several
+
+    def caller(self, node: int) -> Caller:
+        """By which the program of a node has its process do something."""
+        begun = self.begun()
+        return Calling(begun) if self.topology.nodes == 1 else Turn(self.turns, node)
+
+    def node_at(self, address: bytes, asked: int) -> int | None:
+        """Whose address that is; a node alone in its network finds itself behind every one."""
+        nodes = self.topology.nodes
+        if nodes == 1:
+            return asked
+        return next((node for node in range(nodes) if address in addresses(node)), None)

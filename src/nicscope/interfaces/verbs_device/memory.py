@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import SimulationError
 from nicscope.host.calls import drop_page
-from nicscope.interfaces.verbs_device.base import NODE, SPACE, Base
+from nicscope.interfaces.verbs_device.base import SPACE, Base
 from nicscope.interfaces.verbs_device.calls import Refused
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
@@ -48,7 +48,7 @@ class AddressSpace(Base):
         pages = -(-length // unit) * (unit // self._page)
         first = self._place_for(pages, unit // self._page)
         try:
-            self._memory.map(NODE, SPACE, first, pages)
+            self._memory.map(self._node, SPACE, first, pages)
         except SimulationError as error:
             raise Refused(errno.ENOMEM, str(error)) from None
         return first * self._page
@@ -68,7 +68,7 @@ class AddressSpace(Base):
     def _place_among_free(self, pages: int, alignment: int) -> int:
         """The first place where neighbours that were given back are enough.  Errors: ENOMEM."""
         free = self._free
-        for page in [each for each in self._in_use if self._drop_page(NODE, SPACE, each)]:
+        for page in [each for each in self._in_use if self._drop_page(self._node, SPACE, each)]:
             self._in_use.discard(page)
             free.setdefault(1, []).append(page)
         stretches = sorted((first, many) for many, firsts in free.items() for first in firsts)
@@ -103,8 +103,10 @@ class AddressSpace(Base):
         kept = {page for page in range(first, first + pages) if self._is_registered(page)}
         self._ghosts |= kept
         if not kept:
-            self._memory.unmap(NODE, SPACE, first, pages)
-            gone = [self._drop_page(NODE, SPACE, page) for page in range(first, first + pages)]
+            self._memory.unmap(self._node, SPACE, first, pages)
+            gone = [
+                self._drop_page(self._node, SPACE, page) for page in range(first, first + pages)
+            ]
             if all(gone):
                 self._free.setdefault(pages, []).append(first)
                 return
@@ -118,8 +120,8 @@ class AddressSpace(Base):
     def _let_go(self, page: int) -> None:
         """A page that neither the program nor a region has any more."""
         self._ghosts.discard(page)
-        self._memory.unmap(NODE, SPACE, page, 1)
-        self._give_back(page, self._drop_page(NODE, SPACE, page))
+        self._memory.unmap(self._node, SPACE, page, 1)
+        self._give_back(page, self._drop_page(self._node, SPACE, page))
 
     def _give_back(self, page: int, is_gone: bool) -> None:
         """A page that no NIC knows can be given out again; others once a transfer is done."""
@@ -151,19 +153,19 @@ class AddressSpace(Base):
     def _drop_one(self, page: int) -> None:
         """Have a page be zeros.  One that a packet needs, which may go again, stays where it is."""
         for _ in range(LOOKS):
-            if self._drop_page(NODE, SPACE, page):
+            if self._drop_page(self._node, SPACE, page):
                 rights = int(self._entry(page)["rights"])
-                self._memory.unmap(NODE, SPACE, page, 1)
-                self._memory.map(NODE, SPACE, page, 1, rights)
+                self._memory.unmap(self._node, SPACE, page, 1)
+                self._memory.map(self._node, SPACE, page, 1, rights)
                 return
             self._wait_for(PATIENCE_PS)
-        self._memory.write(NODE, SPACE, page * self._page, bytes(self._page))
+        self._memory.write(self._node, SPACE, page * self._page, bytes(self._page))
 
     def read(self, address: int, length: int) -> bytes:
         """Bytes of memory.  Errors: EFAULT where nothing is mapped."""
         self._check_seen(address, length)
         try:
-            return self._memory.read(NODE, SPACE, address, length)
+            return self._memory.read(self._node, SPACE, address, length)
         except SimulationError as error:
             raise Refused(errno.EFAULT, str(error)) from None
 
@@ -171,7 +173,7 @@ class AddressSpace(Base):
         """Store bytes.  Errors: EFAULT where nothing is mapped."""
         self._check_seen(address, len(data))
         try:
-            self._memory.write(NODE, SPACE, address, bytes(data))
+            self._memory.write(self._node, SPACE, address, bytes(data))
         except SimulationError as error:
             raise Refused(errno.EFAULT, str(error)) from None
 
@@ -179,7 +181,7 @@ class AddressSpace(Base):
         """Whether all of that is memory."""
         if length < 1 or not 0 <= address <= self._room - length:
             return False
-        entries = self._memory.state.entries[NODE, SPACE]
+        entries = self._memory.state.entries[self._node, SPACE]
         first, last = address // self._page, (address + length - 1) // self._page
         if self._ghosts and not self._ghosts.isdisjoint(range(first, last + 1)):
             return False
@@ -191,7 +193,7 @@ class AddressSpace(Base):
         return int(self._memory.state.entries.shape[2]) * self._page
 
     def _entry(self, page: int) -> Any:
-        return self._memory.state.entries[NODE, SPACE, page]
+        return self._memory.state.entries[self._node, SPACE, page]
 
     def _stretch(self, address: int, length: int) -> tuple[int, int]:
         """First page and how many.  Errors: EINVAL for what is no stretch of pages."""

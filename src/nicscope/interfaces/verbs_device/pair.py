@@ -6,7 +6,6 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import NODE
 from nicscope.interfaces.verbs_device.calls import QpState
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ class Pair:
         "kind",
         "number",
         "peer",
+        "peer_node",
         "port",
         "receives",
         "recv_cq",
@@ -63,6 +63,7 @@ class Pair:
         self.stream = NO_STREAM
         self.dgid = bytes(16)  # where the last datagram went
         self.peer: int | None = None  # the other end's number
+        self.peer_node = 0
         self.heard = 0  # of the port's troubles
         self.inline_at = self.inline_key = 0
         self.cookies = 0
@@ -102,7 +103,7 @@ class Pair:
         for queue in (self.sends, self.receives, self.waiting_sends, self.waiting_receives):
             queue.clear()
 
-    def has_unended(self, ports: Any) -> bool:
+    def has_unended(self, ports: Any, node: int) -> bool:
         """Whether a descriptor has not ended yet."""
-        record = ports.table[NODE, self.port]
+        record = ports.table[node, self.port]
         return bool(record["posted"] + record["refused"] > record["reported"])

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
-from nicscope.drivers.simulate.ports.datagrams import Ways
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import NODE, uninterrupted
+from nicscope.interfaces.verbs_device.base import uninterrupted
 from nicscope.interfaces.verbs_device.calls import Refused
 from nicscope.interfaces.verbs_device.queues import Completing
 from nicscope.nic.ports.flushes import LENGTH_BITS, WHOLE
@@ -68,14 +67,13 @@ class Posting(Completing):
 
     def _begin_posting(self) -> None:
         number = self._driven.number
-        self._ways = Ways(self._ports)
         # Where the pieces of what is posted, and its words, are put down: of the first operation of
         # a chain, of the second, ...
         pieces = self._ports.gathers[number], *self._ports.gathered[number]
         self._gathers = [memoryview(each.view(np.uint8)) for each in pieces[:CHAIN]]
         driven = self._driven
         self._words = [driven.control_bytes, *(memoryview(each) for each in driven.inlined)]
-        self._given = self._ports.table["given"][NODE].data
+        self._given = self._ports.table["given"][self._node].data
         self._ring = int(self._ports.rules[0]["ring"])
         self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
 
@@ -106,7 +104,7 @@ class Posting(Completing):
     def _has_place(self, pair: Pair) -> bool:
         if len(pair.sends) <= self._ring:
             return True  # what is not known to have ended is no more than there are places
-        record = self._ports.table[NODE, pair.port]
+        record = self._ports.table[self._node, pair.port]
         taken = record["posted"] + record["refused"] - record["reaped"]
         return bool(taken + len(self._before) < self._ring)
 
@@ -150,11 +148,13 @@ class Posting(Completing):
 
     def _route(self, pair: Pair, to: UdTarget) -> tuple[int, int, int]:
         """The port of the NIC that a datagram is for, the way there, and the key that it shows."""
-        other = self._pairs.get(to.qpn)
+        node = self._fabric.node_at(to.dgid, self._node)
+        other = None if node is None else self._fabric.devices[node].pair_of(to.qpn)
         port = NOBODYS if other is None or other.kind != codes.UD else other.port
         pair.dgid = to.dgid
         qkey = pair.attributes.qkey if to.qkey & PRIVILEGED else to.qkey
-        return port, self._ways.between(NODE, NODE), qkey
+        way = self._fabric.ways.between(self._node, self._node if node is None else node)
+        return port, way, qkey
 
     def _own(self, port: int) -> int:
         given: int = self._given[port]
@@ -202,7 +202,7 @@ class Posting(Completing):
             self._provide(pair.port, cookie, receive)
 
     def _has_receive_place(self, port: int) -> bool:
-        record = self._ports.table[NODE, port]
+        record = self._ports.table[self._node, port]
         taken = record["receives_posted"] - record["read"]
         return bool(taken + len(self._before) < self._receive_ring)
 
@@ -214,7 +214,7 @@ class Posting(Completing):
 
     def _is_held(self, pair: Pair) -> bool:
         """Whether requests wait until the pair sends again: not for one that is broken."""
-        broken = int(self._ports.table[NODE, pair.port]["state"]) == BROKEN
+        broken = int(self._ports.table[self._node, pair.port]["state"]) == BROKEN
         return pair.state == codes.SQD and not broken
 
     def _feed(self, pair: Pair) -> None:

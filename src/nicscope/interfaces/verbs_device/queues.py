@@ -13,10 +13,10 @@ from nicscope.drivers.simulate.ports import collecting as column
 from nicscope.drivers.simulate.ports.collecting import AT_ONCE, COLUMNS, Collecting, collect
 from nicscope.drivers.simulate.ports.connecting import leave_connection
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import ANY_QUEUE, NODE, SPACE
+from nicscope.interfaces.verbs_device.base import ANY_QUEUE, SPACE
 from nicscope.interfaces.verbs_device.calls import Completion, Cq, Event, Refused
 from nicscope.interfaces.verbs_device.regions import Protection
-from nicscope.interfaces.verbs_device.routing import HEADER, header
+from nicscope.interfaces.verbs_device.routing import HEADER, address_like, header
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import SENT
 from nicscope.nic.ports.notices import TROUBLE
@@ -122,7 +122,7 @@ class Completing(Protection):
         """Completions that the NIC has written, off its queue."""
         found: list[Completion] = []
         while len(found) < most:
-            many = self._collect(NODE, cq, min(most - len(found), AT_ONCE))
+            many = self._collect(self._node, cq, min(most - len(found), AT_ONCE))
             found.extend([self._completion(row) for row in self._rows_out[:many].tolist()])
             if many < AT_ONCE:
                 break
@@ -169,16 +169,24 @@ class Completing(Protection):
 
     def _note_source(self, row: list[int], pieces: tuple[Piece, ...]) -> int:
         """Write down before a datagram whence it came; the number of the pair that sent it."""
-        sender = self._by_port.get(row[column.OFFSET])
+        node = row[column.NODE]
+        sender = self._fabric.devices[node].pair_at(row[column.OFFSET])
         if sender is None:
             return 0
-        left = header(sender.dgid, sender.dgid, row[column.LENGTH] - HEADER)
+        source = to = sender.dgid  # which a node has sent itself, whatever it is called
+        if node != self._node:
+            source, to = (address_like(to, each) for each in (node, self._node))
+        left = header(source, to, row[column.LENGTH] - HEADER)
         for address, length, key in pieces:
-            self._memory.write(NODE, SPACE, address + self._shift_of(key), left[:length])
+            self._memory.write(self._node, SPACE, address + self._shift_of(key), left[:length])
             left = left[length:]
             if not left:
                 break
         return sender.number
+
+    def pair_at(self, port: int) -> Pair | None:
+        """The queue pair that has a port of the NIC's."""
+        return self._by_port.get(port)
 
     def _take_receive(self, pair: Pair, cookie: int) -> tuple[int, tuple[Piece, ...]]:
         found = pair.take_receive(cookie)
@@ -211,7 +219,7 @@ class Completing(Protection):
             return False
         if queue.armed == FOR_ANY:
             return True
-        entries = self._ports.work.entries[NODE, queue.place]
+        entries = self._ports.work.entries[self._node, queue.place]
         fresh = range(queue.since, written)
         return any(int(entries[number % len(entries)]["urgent"]) for number in fresh)
 
@@ -235,7 +243,7 @@ class Completing(Protection):
         written = self._written[ANY_QUEUE]
         if written == self._heard:
             return
-        entries = self._ports.work.entries[NODE, ANY_QUEUE]
+        entries = self._ports.work.entries[self._node, ANY_QUEUE]
         heard, self._heard = self._heard, written
         for number in range(max(heard, written - len(entries)), written):
             entry = entries[number % len(entries)]
@@ -243,14 +251,14 @@ class Completing(Protection):
                 pair = self._by_port.get(int(entry["port"]))
                 if pair is not None:
                     self._hear_of(pair)
-                elif int(self._ports.table[NODE, int(entry["port"])]["shared"]):
+                elif int(self._ports.table[self._node, int(entry["port"])]["shared"]):
                     self._events.append(Event(codes.EVENT_SRQ_LIMIT, int(entry["port"])))
 
     _heard = 0
 
     def _hear_of(self, pair: Pair) -> None:
-        record = self._ports.table[NODE, pair.port]
-        troubles = self._ports.work.troubles[NODE, pair.port]
+        record = self._ports.table[self._node, pair.port]
+        troubles = self._ports.work.troubles[self._node, pair.port]
         told = int(record["troubles"])
         for number in range(max(pair.heard, told - TROUBLES), told):
             code = int(troubles[number % TROUBLES])
@@ -271,7 +279,9 @@ class Completing(Protection):
 
     def _has_outstanding(self, cq: int) -> bool:
         return any(
-            pair.state == codes.RTS and pair.send_cq == cq and pair.has_unended(self._ports)
+            pair.state == codes.RTS
+            and pair.send_cq == cq
+            and pair.has_unended(self._ports, self._node)
             for pair in self._pairs.values()
         )
 
@@ -288,7 +298,7 @@ class Completing(Protection):
         return found
 
     def _queue_record(self, place: int) -> Any:
-        return self._ports.work.queues[NODE, place]
+        return self._ports.work.queues[self._node, place]
 
 
 _CONCERNS = {codes.EVENT_CQ_ERR: 1, codes.EVENT_SRQ_LIMIT: 2}  # else a queue pair

@@ -10,7 +10,7 @@ import msgspec
 from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
 from nicscope.host.calls import deregister_pages
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import NODE, OWN_PORT, SPACE
+from nicscope.interfaces.verbs_device.base import OWN_PORT, SPACE
 from nicscope.interfaces.verbs_device.calls import Refused, Region, Window
 from nicscope.interfaces.verbs_device.fabric import KEY_BITS
 from nicscope.interfaces.verbs_device.memory import AddressSpace
@@ -53,7 +53,7 @@ class Protection(AddressSpace):
     on_demand: bool
 
     def _begin_protection(self) -> None:
-        self._rows: Any = self._ports.work.regions[NODE]
+        self._rows: Any = self._ports.work.regions[self._node]
         self._unused_rows = list(range(len(self._rows) - 1, 0, -1))
         self._tags = [0] * len(self._rows)
         self._regions: dict[int, Registered] = {}  # by row
@@ -144,7 +144,7 @@ class Protection(AddressSpace):
         made.is_pinned = False
         gone = self._note_pins(made, -1)
         self._ask(GIVE_UP, peer=OWN_PORT, address=made.address, payload=made.length)
-        self._deregister(NODE, OWN_PORT, made.address, made.length)
+        self._deregister(self._node, OWN_PORT, made.address, made.length)
         for page in gone:
             if page in self._ghosts:
                 self._let_go(page)
@@ -248,7 +248,7 @@ class Protection(AddressSpace):
             if advice == 2 or not length:
                 continue
             for page in range(address // self._page, (address + length - 1) // self._page + 1):
-                self._memory.bring(NODE, SPACE, page * self._page, write=advice == 1)
+                self._memory.bring(self._node, SPACE, page * self._page, write=advice == 1)
 
     def _region(self, handle: int) -> Registered:
         found = self._regions.get(handle)
@@ -309,7 +309,7 @@ class Protection(AddressSpace):
             raise Refused(errno.EFAULT)
         if offset % 4 or length % 4:
             raise Refused(errno.EINVAL)
-        self._spend(int(self._machine.costs[NODE]["pio_write"]) if length else 0)
+        self._spend(int(self._machine.costs[self._node]["pio_write"]) if length else 0)
         return address + offset
 
     def _dm(self, handle: int) -> tuple[int, int]:

@@ -5,8 +5,25 @@ from __future__ import annotations
 HEADER = 40  # bytes
 _NEXT_IS_BTH, _UDP = 0x1B, 17  # what follows the header (InfiniBand Architecture, 8.3; IANA)
 _MAPPED = bytes(10) + b"\xff\xff"  # how the address of a version 4 begins as one of version 6
+NIC_ID = 0x020000FFFE000000  # an EUI-64 of locally administered addresses, below which nodes count
 _HOPS = 64
 _OF_V4 = 20  # bytes of a header of version 4, which is the latter half
+
+
+def addresses(node: int) -> tuple[bytes, bytes]:
+    """The addresses of a node's port: of its link, and of IPv4."""
+    local = (0xFE80 << 112) | (guid(node) ^ (1 << 57))
+    return local.to_bytes(16, "big"), _MAPPED + bytes([10, 0, 0, node + 1])
+
+
+def guid(node: int) -> int:
+    """What its NIC is known by in the whole world."""
+    return NIC_ID + node + 1
+
+
+def address_like(other: bytes, node: int) -> bytes:
+    """The address of a node that is of the same kind as another's."""
+    return addresses(node)[other.startswith(_MAPPED)]
 
 
 def header(source: bytes, destination: bytes, length: int) -> bytes:

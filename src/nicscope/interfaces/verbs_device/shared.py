@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import ANY_QUEUE, NODE, OWN_PORT, SPACE
+from nicscope.interfaces.verbs_device.base import ANY_QUEUE, OWN_PORT, SPACE
 from nicscope.interfaces.verbs_device.calls import Event, Refused, Srq
 from nicscope.interfaces.verbs_device.posting import Posting
 from nicscope.nic.ports.layout import IDLE, ONE
@@ -53,7 +53,7 @@ class Sharing(Posting):
             raise Refused(errno.EINVAL)
         self._system_call()
         port = self._take_port()
-        record = self._ports.table[NODE, port]
+        record = self._ports.table[self._node, port]
         record["given"] += record["takes"] == ONE
         for name, value in (
             ("open", 1),
@@ -77,7 +77,7 @@ class Sharing(Posting):
         self._shared[port] = SharedQueue(port, pd, wr, sge, xrcd, cq, set(), deque())
         for pair in self._pairs.values():
             if pair.kind == codes.XRC_RECV and pair.xrcd == xrcd:
-                self._ports.table[NODE, pair.port]["domain"] = pd
+                self._ports.table[self._node, pair.port]["domain"] = pd
         return Srq(port, port, wr, sge)
 
     def srq_post(self, handle: int, receive: Receive) -> None:
@@ -111,7 +111,7 @@ class Sharing(Posting):
         """Have it be an event that fewer receives than these are left; 0: not any more."""
         queue = self._shared_queue(handle)
         self._system_call()
-        record = self._ports.table[NODE, queue.port]
+        record = self._ports.table[self._node, queue.port]
         left = int(record["receives_posted"] - record["receives_taken"]) + len(queue.waiting)
         if 0 < left < limit:
             self._events.append(Event(codes.EVENT_SRQ_LIMIT, handle))
@@ -120,7 +120,7 @@ class Sharing(Posting):
 
     def srq_read_limit(self, handle: int) -> int:
         """The limit that is armed, or 0."""
-        return int(self._ports.table[NODE, self._shared_queue(handle).port]["limit"])
+        return int(self._ports.table[self._node, self._shared_queue(handle).port]["limit"])
 
     def srq_resize(self, handle: int, wr: int) -> None:
         """Room for so many receives.  Errors: EINVAL if more are posted."""
@@ -136,8 +136,8 @@ class Sharing(Posting):
         if any(pair.srq == handle for pair in self._pairs.values()):
             raise Refused(errno.EBUSY)
         self._system_call()
-        self._leave(NODE, queue.port, IDLE)
-        record = self._ports.table[NODE, queue.port]
+        self._leave(self._node, queue.port, IDLE)
+        record = self._ports.table[self._node, queue.port]
         record["read"] = record["reserved"] = record["received"]
         record["open"] = record["shared"] = record["group"] = record["limit"] = 0
         if queue.cq:

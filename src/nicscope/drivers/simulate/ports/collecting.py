@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Columns of what is written down of each.
-PORT, SIDE, COOKIE, STATUS, OPERATION, LENGTH, WORD, BESIDE, OFFSET = range(9)
-COLUMNS = 9
+PORT, SIDE, COOKIE, STATUS, OPERATION, LENGTH, WORD, BESIDE, OFFSET, NODE = range(10)
+COLUMNS = 10
 AT_ONCE = 64
 
 
@@ -78,6 +78,7 @@ def _write_down(state, report, row):
     state.rows[row, WORD] = report.name
     state.rows[row, BESIDE] = report.buffers
     state.rows[row, OFFSET] = report.offset
+    state.rows[row, NODE] = report.node
 
 
 @kernel

@@ -1,0 +1,225 @@
+"""Sockets between programs of several nodes, by which these tell each other where their pairs are.
+
+Within a run, a program's stream sockets are joined by pairs of the system's own, which have no
+addresses: nothing leaves the process and no port of the machine is taken.  A call that would wait
+has the other programs go on.  What is sent takes no virtual time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import select
+import socket
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from nicscope.interfaces.verbs.cm_events import ANYWHERE, local_names
+from nicscope.interfaces.verbs.world import here, whose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nicscope.interfaces.verbs.world import World
+
+FIRST_PORT = 49152  # of those that are given to who asks for none
+_SOCKET = socket.socket
+_INET = (socket.AF_INET, socket.AF_INET6)
+Place = tuple[str, int]
+Coming = tuple[socket.socket, Place]  # a connection that nobody has accepted yet, and whence
+_listening: dict[tuple[int, int], deque[Coming]] = {}  # by node and port
+_open: dict[int, weakref.WeakSet[socket.socket]] = {}  # by node
+
+
+class NodeSocket(_SOCKET):
+    """A stream socket of a program on a node; any other is the system's."""
+
+    def __init__(
+        self,
+        family: int = -1,
+        type: int = -1,  # noqa: A002 - its name is given
+        proto: int = -1,
+        fileno: int | None = None,
+    ) -> None:
+        super().__init__(family, type, proto, fileno)
+        self._world = whose() if self.family in _INET and self.type == socket.SOCK_STREAM else None
+        self._at: Place = ("0.0.0.0", 0)
+        self._peer: Place | None = None
+        self._coming: deque[Coming] | None = None
+        self._patience: float | None = None
+        if self._world is not None:
+            super().setblocking(False)
+            _open.setdefault(self._world.node, weakref.WeakSet()).add(self)
+
+    def settimeout(self, value: float | None) -> None:
+        """Only 0 matters: whatever else a program would wait, it takes no virtual time."""
+        if self._world is None:
+            super().settimeout(value)
+        self._patience = value
+
+    def setblocking(self, flag: bool) -> None:
+        """Whether calls wait."""
+        self.settimeout(None if flag else 0.0)
+
+    def setsockopt(self, *given: Any) -> None:
+        """Options of the system's network are none of a simulated one."""
+        if self._world is None:
+            super().setsockopt(*given)
+
+    def bind(self, address: Any) -> None:
+        """Have a place at which it can be found."""
+        if self._world is None:
+            super().bind(address)
+            return
+        name, port = address[:2]
+        if name not in local_names(self._world) and name not in ANYWHERE:
+            raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
+        node = self._world.node
+        if not port:
+            port = next(at for at in range(FIRST_PORT, 1 << 16) if (node, at) not in _listening)
+        self._at = (name or "0.0.0.0", int(port))
+
+    def listen(self, backlog: int = 0) -> None:
+        """Be found at its place."""
+        if self._world is None:
+            super().listen(backlog)
+            return
+        if not self._at[1]:
+            self.bind(self._at)
+        key = self._world.node, self._at[1]
+        if self._coming is None and key in _listening:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        self._coming = _listening.setdefault(key, deque())
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection that comes, waited for."""
+        if self._world is None:
+            return super().accept()
+        coming = self._coming
+        if coming is None:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._wait(f"a connection to port {self._at[1]}", lambda: bool(coming))
+        taken, whence = coming.popleft()
+        made = NodeSocket(self.family, self.type, self.proto, fileno=taken.detach())
+        made._at, made._peer = self._at, whence
+        return made, whence
+
+    def connect(self, address: Any) -> None:
+        """Be joined with who listens there, or will; errors: if nobody ever does."""
+        if self._world is None:
+            super().connect(address)
+            return
+        name, port = str(address[0]), int(address[1])
+        world = self._world
+        what = f"somebody to listen at {name}, port {port}"
+        world.wait(what, lambda: _found(world, name, port) is not None, may_fail=True)
+        coming = _found(world, name, port)
+        if coming is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        mine, other = socket.socketpair()
+        with mine:
+            os.dup2(mine.fileno(), self.fileno())
+        super().setblocking(False)
+        own = next(gid.raw for gid in world.gids() if gid.slot == 1)
+        self._at, self._peer = (".".join(map(str, own[12:])), FIRST_PORT), (name, port)
+        coming.append((other, self._at))
+
+    def connect_ex(self, address: Any) -> int:
+        """The same, with an error's number for an error."""
+        try:
+            self.connect(address)
+        except OSError as wrong:
+            return wrong.errno or errno.EINVAL
+        return 0
+
+    def getsockname(self) -> Any:
+        """Its own place."""
+        return super().getsockname() if self._world is None else self._at
+
+    def getpeername(self) -> Any:
+        """That of the other end."""
+        if self._world is None:
+            return super().getpeername()
+        if self._peer is None:
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        return self._peer
+
+    def recv(self, *given: Any) -> bytes:
+        """Bytes, waited for; none at the end."""
+        self._until(select.POLLIN)
+        return super().recv(*given)
+
+    def recv_into(self, *given: Any, **named: Any) -> int:
+        """The same, into a buffer."""
+        self._until(select.POLLIN)
+        return super().recv_into(*given, **named)
+
+    def send(self, *given: Any) -> int:
+        """Some of these bytes; how many."""
+        self._until(select.POLLOUT)
+        return super().send(*given)
+
+    def sendall(self, data: Any, *given: Any) -> None:
+        """All of these bytes."""
+        if self._world is None:
+            super().sendall(data, *given)
+            return
+        left = memoryview(data).cast("B")
+        while left:
+            left = left[self.send(left, *given) :]
+
+    def _until(self, what: int) -> None:
+        if self._world is None:
+            return
+        poll = select.poll()
+        poll.register(self.fileno(), what)
+        side = "bytes from" if what == select.POLLIN else "room for bytes to"
+        self._wait(f"{side} {self._told_peer()}", lambda: bool(poll.poll(0)))
+
+    def _told_peer(self) -> str:
+        return "a socket" if self._peer is None else f"{self._peer[0]}, port {self._peer[1]}"
+
+    def _wait(self, what: str, has_come: Callable[[], bool]) -> None:
+        if self._patience == 0 and not has_come():
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        assert self._world is not None
+        self._world.wait(what, has_come)
+
+    def close(self) -> None:
+        """Be no more: the other end reads to the end."""
+        if self._world is not None and self._coming is not None:
+            _listening.pop((self._world.node, self._at[1]), None)
+            for taken, _ in self._coming:
+                taken.close()
+        self._coming = None
+        super().close()
+
+
+def _found(world: World, name: str, port: int) -> deque[Coming] | None:
+    """Where connections to a place wait: on this node sooner than on others of that name."""
+    for each in sorted(world.neighbours, key=lambda one: one is not world):
+        if name in local_names(each) and (each.node, port) in _listening:
+            return _listening[each.node, port]
+    return None
+
+
+def close_all() -> None:
+    """Close what the program that ends has left open, as the system does."""
+    for each in [*_open.pop(here().node, ())]:
+        each.close()
+
+
+@contextlib.contextmanager
+def sockets_joined() -> Iterator[None]:
+    """Within the block, programs' new sockets are of their nodes."""
+    socket.socket = NodeSocket  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        socket.socket = _SOCKET  # type: ignore[misc]
+        for each in [one for sockets in _open.values() for one in sockets]:
+            each.close()
+        _listening.clear()
+        _open.clear()

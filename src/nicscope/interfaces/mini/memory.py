@@ -40,7 +40,7 @@ OF_HOSTS = ("held", "in_trap", "undemanded", "traps", "demands", "spinner", "spu
 # how it ended; and what VMMC's looks for routes with.
 _IN_HEADS = (
     "verdict", "immediate", "remote", "remote_key", "receive", "runs", "run", "said", "back",
-    "atomic", "swap", "datagram",
+    "atomic", "swap", "datagram", "unready",
 )  # fmt: skip
 OF_WORK_QUEUES = {
     "requests": ("immediate", "swap", "atomic"),
@@ -49,7 +49,7 @@ OF_WORK_QUEUES = {
         "takes", "state", "level", "domain", "rights", "longest", "channel", "send_queue",
         "receive_queue", "receives_posted", "receives_taken", "immediate", "reading", "troubles",
         "notices", "overrun", "swap", "atomic", "shared", "shares", "group", "limit",
-        "datagrams", "qkey",
+        "datagrams", "qkey", "stopped", "by_verbs", "unready",
     ),
     "channels": ("stream", "receive", "said"),
     "send_heads": _IN_HEADS,
@@ -57,6 +57,7 @@ OF_WORK_QUEUES = {
     "pools.heads": _IN_HEADS,
     "pools.streams": (
         "laid", "level", "port", "verdict", "heard", "back", "channel", "begun", "amid",
+        "time_out", "tries", "unready", "resting", "rests", "first", "begins", "most_rests",
     ),
     "nodes": ("searching", "search_until", "search_asked", "search_there", "search_back"),
 }  # fmt: skip

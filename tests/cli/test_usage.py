@@ -43,9 +43,9 @@ WRONG = {
         "no option '--fault-bytes' of 'nicscope replay'; 'nicscope odp' has it",
     ),
     "an option of two others": (
-        "sweep T --qps 8",
-        "no option '--qps' of 'nicscope sweep'; 'nicscope connections' and "
-        "'nicscope descriptors' have it",
+        "sweep T --inline 8",
+        "no option '--inline' of 'nicscope sweep'; 'nicscope verbs bw' and 'nicscope verbs lat' "
+        "have it",
     ),
     "bytes twice": (
         "register 1TiB --bytes 1TiB",

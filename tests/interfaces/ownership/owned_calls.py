@@ -153,6 +153,9 @@ NOT_HELD_MODULES = {
     "nicscope.interfaces.via.tags",
     "nicscope.interfaces.via.words",
 }
+# Verbs have one program a node, in memory of its own.  What it names that is not its domain's, or
+# nobody's, is tried in ``tests/interfaces/verbs``, as keys and numbers of any value.
+NOT_HELD_ROOMS = ("nicscope.interfaces.verbs.", "nicscope.interfaces.verbs_device.")
 
 # What a parameter takes that is somebody's, by its annotation.
 KINDS = {
@@ -269,7 +272,8 @@ def is_placed(each: type) -> bool:
     if any(each in held for held in HELD.values()) or each in NOT_HELD:
         return True
     private = each.__name__.startswith("_") or issubclass(each, Enum)
-    return private or each.__module__ in NOT_HELD_MODULES
+    module = each.__module__
+    return private or module in NOT_HELD_MODULES or module.startswith(NOT_HELD_ROOMS)
 
 
 def calls() -> Iterator[Call]:

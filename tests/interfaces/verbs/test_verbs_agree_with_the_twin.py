@@ -5,20 +5,17 @@ What may differ is when something comes: both ends are asked until nothing more 
 
 from __future__ import annotations
 
-import gc
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core import config
 from verbs_ends import End
+from verbs_worlds import begun, collected
 
-from conftest import begun
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.mr import MR
 from nicscope.interfaces.verbs.pd import PD
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
 from nicscope.interfaces.verbs.qp import QPAttr
-from nicscope.interfaces.verbs.world import use
 
 SIZE = 8192
 QUIET = 25  # empty polls after which nothing more comes: patience of a pair is 13 ms
@@ -121,18 +118,17 @@ def told(wc):
 
 
 def outcome(kind, program):
-    both = Both(begun(kind))
-    try:
-        for step in program:
-            both.take(step)
-        both.wait()
-        return both.seen, both.bytes()
-    finally:
-        for end in both.ends:
-            end.context.close()
-        del both
-        use(None)
-        gc.collect()
+    with collected():
+        both = Both(begun(kind))
+        try:
+            for step in program:
+                both.take(step)
+            both.wait()
+            return both.seen, both.bytes()
+        finally:
+            for end in both.ends:
+                end.context.close()
+            del both
 
 
 @settings(max_examples=2 if config.DISABLE_JIT else 5, deadline=None, derandomize=True)

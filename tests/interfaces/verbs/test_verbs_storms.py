@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 
 import msgspec
 import pytest
 from verbs_ends import ALL, End, open_context
+from verbs_worlds import collected
 
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs import libibverbs_enums as e
@@ -42,9 +42,8 @@ def world_of(**options):
 
 @pytest.fixture(autouse=True)
 def _nobodys_world():
-    yield
-    use(None)
-    gc.collect()
+    with collected():
+        yield
 
 
 def joined(left, right, **more):

@@ -86,7 +86,7 @@ class ShownBandwidths(Report):
             "iterations": "int64",
             "peak_mib_s": "double",
             "average_mib_s": "double",
-            "messages_per_us": "double",
+            "rate_mpps": "double",
         }
         yield "bandwidth", _table(kinds, self.found.rows)
 
@@ -253,7 +253,7 @@ def bandwidth_rows(design: str, rows: list[Bandwidth]) -> Rows:
             "iterations": lambda one: whole(one.iterations),
             "peak MiB/s": lambda one: f"{one.peak_mib_s:,.2f}",
             "average MiB/s": lambda one: f"{one.average_mib_s:,.2f}",
-            "Mpps": lambda one: f"{one.messages_per_us:.4f}",
+            "Mpps": lambda one: f"{one.rate_mpps:.4f}",
             **{title: partial(_busy, who=who) for who, title in ENGINES.items()},
         },
         least=("link", "CPU"),

@@ -80,7 +80,7 @@ def test_bandwidth_is_bytes_by_virtual_time_and_grows_with_what_is_outstanding()
     )
     assert many.average_mib_s > 1.2 * alone.average_mib_s
     for one in (alone, many):
-        assert one.average_mib_s == pytest.approx(one.messages_per_us * 1e6 * 64 / 2**20)
+        assert one.average_mib_s == pytest.approx(one.rate_mpps * 1e6 * 64 / 2**20)
         assert one.peak_mib_s >= one.average_mib_s * (1 - 1e-9)
         assert one.costs.lookups == 24
         assert all(0 < one.costs.busy_percent(who) <= 100.001 for who in one.costs.busy_ns)

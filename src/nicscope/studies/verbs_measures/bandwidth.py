@@ -34,7 +34,7 @@ class Bandwidth(msgspec.Struct, frozen=True, kw_only=True):
     iterations: int  # of all queue pairs
     peak_mib_s: float
     average_mib_s: float
-    messages_per_us: float  # as perftest's Mpps
+    rate_mpps: float  # as perftest's Mpps
     costs: Costs
 
 
@@ -77,7 +77,7 @@ def bandwidth(
         iterations=all_of_them,
         peak_mib_s=NS_PER_S / shortest(posted_at, ended_at) * size / MIB,
         average_mib_s=rate * size / MIB,
-        messages_per_us=rate / 1e6,
+        rate_mpps=rate / 1e6,
         costs=after.since(before),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 
 import pytest
 from verbs_ends import End, open_context, pair, refused
@@ -271,3 +272,19 @@ def test_pairs_can_be_connected_anew_five_thousand_times(device_world):
     right.receive()
     left.send()
     assert left.completion().status == right.completion().status == e.IBV_WC_SUCCESS
+
+
+def forgotten(world):
+    """A region that nothing but itself holds; its domain."""
+    domain = PD(open_context(world))
+    region = MR(domain, 64, e.IBV_ACCESS_LOCAL_WRITE)
+    region.itself = region
+    return domain
+
+
+def test_what_hangs_in_a_circle_is_closed_when_it_is_collected(world):
+    domain = forgotten(world)
+    assert domain._living("mrs") != []
+    gc.collect()
+    assert domain._living("mrs") == []
+    world.device.close_pd(domain.handle)  # nothing of the device holds it any more

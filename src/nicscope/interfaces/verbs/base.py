@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import sys
 import weakref
@@ -23,33 +22,22 @@ TAG = 0xFF  # the bits of a key that its owner may change
 _last = [0]  # the number of the last error, as a C library's errno
 
 
-class _Collector:
-    """Knows when Python's collector runs, which may be within any call of the device.
-
-    What it finds is closed when the next object is made, as one call cannot be within another.
-    """
-
-    def __init__(self) -> None:
-        self.runs = False
-        self.found: list[PyverbsCM] = []
-        gc.callbacks.append(self._note)
-
-    def _note(self, phase: str, _: dict[str, int]) -> None:
-        self.runs = phase == "start"
-
-    def close_found(self) -> None:
-        """Close what it has found, what others may be made on last."""
-        own = whose()
-        found = [each for each in self.found if each._owner is own]
-        if not found:
-            return
-        self.found = [each for each in self.found if each._owner is not own]
-        for each in sorted(found, key=lambda one: len(one.ORDER)):
-            with contextlib.suppress(Exception):
-                each.close()
+# Left by programs of other nodes, and found by Python's collector in a thread that may not ask for
+# anything in their names: each is closed when its own program next makes an object.
+_left: list[PyverbsCM] = []
 
 
-_collector = _Collector()
+def _close_left() -> None:
+    own = whose()
+    if own is None or not _left:
+        return
+    found = [each for each in _left if each._owner is own]
+    _left[:] = [
+        each for each in _left if each._owner not in (None, own) and not each._owner.is_over
+    ]
+    for each in sorted(found, key=lambda one: len(one.ORDER)):  # what others are made on last
+        with contextlib.suppress(Exception):
+            each.close()
 
 
 def error(text: str, errno: int) -> PyverbsRDMAError:
@@ -109,6 +97,7 @@ class PyverbsCM(PyverbsObject):
 
     def _opened(self) -> None:
         """It is there: from now on it can be closed."""
+        _close_left()
         self._closed = False
         self._owner = whose()
         self._born: dict[str, weakref.WeakSet[PyverbsCM]] = {}
@@ -146,8 +135,9 @@ class PyverbsCM(PyverbsObject):
     def __del__(self) -> None:
         if self._closed or sys.is_finalizing():  # at exit there is nothing left to tell
             return
-        if _collector.runs or self._owner is not whose():
-            _collector.found.append(self)
+        if self._owner is not None and self._owner is not whose():
+            if not self._owner.is_over:
+                _left.append(self)
             return
         with contextlib.suppress(Exception):
             self.close()

@@ -55,6 +55,11 @@ class World:
         facts: Facts = self.device.facts
         return facts
 
+    @property
+    def is_over(self) -> bool:
+        """Whether its program was one of several, and all of them have ended."""
+        return self.turn is not None and self.turn.turns.over.is_set()
+
     def wait(self, what: str, has_come: Callable[[], bool], may_fail: bool = False) -> bool:
         """Let programs of other nodes go on until something has come; False if it cannot."""
         if self.turn is None:

@@ -6,13 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 from nicscope.drivers.simulate.bus.state import Bus, new_bus
+from nicscope.drivers.simulate.bus.telling import ENTRY_BYTES
 from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import NOBODY
 from nicscope.nic.coherent.layout import COHERENT_METHOD, FALL_BACK, queue_bytes
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.ports.layout import REPORT
 from nicscope.nic.ports.tokens import MOST_BYTES
-from nicscope.nic.ports.work_queues import ENTRY
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,7 +119,7 @@ def bus_frames(
 ) -> int:
     """Frames of a host's kernel for what its NIC reports, and for cacheable queues behind that."""
     queues = queue_bytes(parameters.nic, parameters.host["l2_line"])
-    reports = math.prod(rings) * 2 * REPORT.itemsize + entries * ENTRY.itemsize
+    reports = math.prod(rings) * 2 * REPORT.itemsize + entries * ENTRY_BYTES
     return -(-reports // page) + (-(-queues // page) if way is Mechanism.CNI else 0)
 
 

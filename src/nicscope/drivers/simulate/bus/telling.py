@@ -14,11 +14,10 @@ from nicscope.drivers.simulate.observe import log_transfer
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.asks import REPORT as MASTER
 from nicscope.nic.ports.layout import REPORT
-from nicscope.nic.ports.work_queues import ENTRY
 from nicscope.nic.ways.state import REPORT as TO_REPORT
 
 BYTES = REPORT.itemsize
-ENTRY_BYTES = ENTRY.itemsize
+ENTRY_BYTES = 16  # of an entry crosses: which VI, and which of its queues; the rest is the model's
 BITS = 8
 
 

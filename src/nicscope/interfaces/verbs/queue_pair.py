@@ -31,6 +31,10 @@ TO_RTS = (e.IBV_QPT_UD, e.IBV_QPT_RAW_PACKET)  # those that go there when they a
 POSTING = (e.IBV_QPS_RTS, e.IBV_QPS_SQD, e.IBV_QPS_SQE, e.IBV_QPS_ERR)
 
 
+RESET = int(e.IBV_QPS_RESET)
+WITHOUT_RECEIVES = (int(e.IBV_QPT_XRC_RECV), int(e.IBV_QPT_XRC_SEND))
+
+
 class QP(PyverbsCM):
     """A queue pair."""
 
@@ -170,9 +174,9 @@ class QP(PyverbsCM):
         post_chain(wr, bad_wr, self._wrong_receive, self._post_receive, "Failed to post recv")
 
     def _wrong_receive(self, wr: RecvWR) -> int:
-        if self.srq is not None or self._type in (e.IBV_QPT_XRC_RECV, e.IBV_QPT_XRC_SEND):
+        if self.srq is not None or self._type in WITHOUT_RECEIVES:
             return errno.EINVAL
-        if self._held.qp_state == e.IBV_QPS_RESET or len(wr.pieces) > self._caps.recv_sge:
+        if self._held.qp_state == RESET or len(wr.pieces) > self._caps.recv_sge:
             return errno.EINVAL
         return 0
 

@@ -84,6 +84,9 @@ class Base(ABC):
         own = queues[self._node]
         self._shown, self._read_to = own["shown"].data, own["read"].data
         self._written = own["written"].data
+        entries = self._ports.work.entries[self._node, ANY_QUEUE]
+        self._sides, self._owners = entries["side"].data, entries["port"].data
+        self._polling = self._driven.request(COMPUTE, duration=self._poll_ps)
         assert self._fabric.book is not None
         self._fabric.book.note(self._node, OWN_PORT, SPACE)
 
@@ -96,7 +99,9 @@ class Base(ABC):
     @uninterrupted
     def _ask(self, operation: int, **fields: int) -> Record | None:
         """Carry out an operation of the process, behind what was posted before."""
-        request = self._driven.request(operation, **fields)
+        return self._carry_out(self._driven.request(operation, **fields))
+
+    def _carry_out(self, request: bytes) -> Record | None:
         before = self._before
         if before:
             before.append(request)
@@ -104,9 +109,11 @@ class Base(ABC):
             before.clear()
         return self._calling.carry_out(request)
 
-    @uninterrupted
     def _put(self, request: bytes) -> None:
-        """Have a post go before what is asked next: it says no more than that it has ended."""
+        """Have an operation go before what is asked next: it says only that it has ended.
+
+        The call that posts is uninterrupted, from when the post's pieces are put down.
+        """
         self._before.append(request)
         if len(self._before) == MOST_BEFORE:
             self._settle()
@@ -128,11 +135,13 @@ class Base(ABC):
         """What the kernel is asked takes its time."""
         self._spend(self._call_ps)
 
+    @uninterrupted
     def _wait_for(self, ps: int) -> bool:
         """Go on until something ends or goes wrong, or for so long; whether something did."""
         self._read_to[ANY_QUEUE] = self._written[ANY_QUEUE]
-        latest = self._driven.now + ps
-        ended = self._ask(AWAIT_QUEUE, peer=ANY_QUEUE, address=latest)
+        driven = self._driven
+        latest = driven.now + ps
+        ended = self._carry_out(driven.request(AWAIT_QUEUE, ANY_QUEUE, 0, 0, latest))
         self._hear()
         return ended is not None and ended[OWN] != LATE
 

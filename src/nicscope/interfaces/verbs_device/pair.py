@@ -92,6 +92,10 @@ class Pair:
 
     def take_receive(self, cookie: int) -> tuple[int, tuple[Piece, ...]]:
         """What the program calls that receive, and where it is."""
+        number, wr_id, pieces = self.receives[0]
+        if number == cookie:
+            self.receives.popleft()
+            return wr_id, pieces
         for place, (number, wr_id, pieces) in enumerate(self.receives):
             if number == cookie:
                 del self.receives[place]

@@ -77,6 +77,7 @@ class Posting(Completing):
         self._ring = int(self._ports.rules[0]["ring"])
         self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
 
+    @uninterrupted
     def post_send(self, number: int, send: Send) -> None:
         """Hand a request to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
         pair = self._pair(number)
@@ -108,7 +109,6 @@ class Posting(Completing):
         taken = record["posted"] + record["refused"] - record["reaped"]
         return bool(taken + len(self._before) < self._ring)
 
-    @uninterrupted
     def _hand_over(self, pair: Pair, cookie: int, send: Send) -> None:
         operation, options = self.operations[send.opcode]
         flags, pieces, name, word = send.flags, send.pieces, send.rkey, send.imm
@@ -183,6 +183,7 @@ class Posting(Completing):
             at += _SEGMENT.size
         return len(pieces)
 
+    @uninterrupted
     def post_recv(self, number: int, receive: Receive) -> None:
         """Hand a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
         pair = self._pair(number)
@@ -206,7 +207,6 @@ class Posting(Completing):
         taken = record["receives_posted"] - record["read"]
         return bool(taken + len(self._before) < self._receive_ring)
 
-    @uninterrupted
     def _provide(self, port: int, cookie: int, receive: Receive) -> None:
         count = self._put_down(receive.pieces, shifted=True)
         own = self._own(port)
@@ -214,9 +214,11 @@ class Posting(Completing):
 
     def _is_held(self, pair: Pair) -> bool:
         """Whether requests wait until the pair sends again: not for one that is broken."""
-        broken = int(self._ports.table[self._node, pair.port]["state"]) == BROKEN
-        return pair.state == codes.SQD and not broken
+        if pair.state != codes.SQD:
+            return False
+        return int(self._ports.table[self._node, pair.port]["state"]) != BROKEN
 
+    @uninterrupted
     def _feed(self, pair: Pair) -> None:
         while pair.waiting_sends and not self._is_held(pair) and self._has_place(pair):
             self._hand_over(pair, *pair.waiting_sends.popleft())

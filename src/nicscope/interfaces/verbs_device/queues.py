@@ -13,7 +13,7 @@ from nicscope.drivers.simulate.ports import collecting as column
 from nicscope.drivers.simulate.ports.collecting import AT_ONCE, COLUMNS, Collecting, collect
 from nicscope.drivers.simulate.ports.connecting import leave_connection
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import ANY_QUEUE, SPACE
+from nicscope.interfaces.verbs_device.base import ANY_QUEUE, PS_PER_NS, SPACE, uninterrupted
 from nicscope.interfaces.verbs_device.calls import Completion, Cq, Event, Refused
 from nicscope.interfaces.verbs_device.regions import Protection
 from nicscope.interfaces.verbs_device.routing import HEADER, address_like, header
@@ -105,17 +105,19 @@ class Completing(Protection):
         del self._queues[handle]
         self._unused_queues.append(handle)
 
+    @uninterrupted
     def poll(self, cq: int, most: int) -> list[Completion]:
         """Completions, oldest first; an empty queue has virtual time go on to the next event."""
-        queue = self._queue(cq)
-        if self._shown[cq] == self._read_to[cq] and not queue.held:
+        held, shown, read_to = self._queue(cq).held, self._shown, self._read_to
+        if shown[cq] == read_to[cq] and not held:
             self._wait_for(EMPTY_POLL_PS)
         else:
-            self._spend(self._poll_ps)
+            self._put(self._polling)  # the processor is busy that long before what comes next
         if self._backlog:
             self._relieve()
-        found = [queue.held.popleft() for _ in range(min(most, len(queue.held)))]
-        found += self._taken(cq, most - len(found))
+        found = [held.popleft() for _ in range(min(most, len(held)))] if held else []
+        if shown[cq] != read_to[cq]:
+            found += self._taken(cq, most - len(found))
         return found
 
     def _taken(self, cq: int, most: int) -> list[Completion]:
@@ -139,33 +141,23 @@ class Completing(Protection):
     def _completion(self, row: list[int]) -> Completion:
         pair = self._by_port[row[column.PORT]]
         status = codes.STATUSES.get(row[column.STATUS], codes.GENERAL_ERR)
+        length, now = row[column.LENGTH], self._driven.now // PS_PER_NS
         if row[column.SIDE] == SENT:
             wr_id, opcode = pair.take_send(row[column.COOKIE])
-            self._feed(pair)
-            length = row[column.LENGTH]
-            return Completion(wr_id, status, opcode, length, pair.number, time_ns=self.now_ns)
+            if pair.waiting_sends or pair.waiting_receives:
+                self._feed(pair)
+            return Completion(wr_id, status, opcode, length, pair.number, 0, 0, 0, 0, now)
         wr_id, pieces = self._take_receive(pair, row[column.COOKIE])
-        beside, flags, source = row[column.BESIDE], 0, pair.peer or 0
-        if beside & 1:
-            flags |= codes.WITH_IMM
-        elif beside & 2:
-            flags |= codes.WITH_INV
-        word = row[column.WORD] if flags else 0
+        beside, flags, word, source = row[column.BESIDE], 0, 0, pair.peer or 0
+        if beside:
+            flags = codes.WITH_IMM if beside & 1 else codes.WITH_INV if beside & 2 else 0
+            word = row[column.WORD] if flags else 0
         if pair.kind == codes.UD and status == codes.SUCCESS:
             flags |= codes.WITH_GRH
             source = self._note_source(row, pieces)
         opcode = codes.WC_RECV_IMM if row[column.OPERATION] == codes.PORT_WRITE else codes.WC_RECV
-        return Completion(
-            wr_id,
-            status,
-            opcode,
-            row[column.LENGTH],
-            pair.number,
-            source,
-            word,
-            flags,
-            time_ns=self.now_ns,
-        )
+        number = pair.number
+        return Completion(wr_id, status, opcode, length, number, source, word, flags, 0, now)
 
     def _note_source(self, row: list[int], pieces: tuple[Piece, ...]) -> int:
         """Write down before a datagram whence it came; the number of the pair that sent it."""
@@ -190,7 +182,8 @@ class Completing(Protection):
 
     def _take_receive(self, pair: Pair, cookie: int) -> tuple[int, tuple[Piece, ...]]:
         found = pair.take_receive(cookie)
-        self._feed(pair)
+        if pair.waiting_sends or pair.waiting_receives:
+            self._feed(pair)
         return found
 
     def arm(self, cq: int, solicited_only: bool) -> None:
@@ -243,16 +236,16 @@ class Completing(Protection):
         written = self._written[ANY_QUEUE]
         if written == self._heard:
             return
-        entries = self._ports.work.entries[self._node, ANY_QUEUE]
+        sides, owners = self._sides, self._owners
         heard, self._heard = self._heard, written
-        for number in range(max(heard, written - len(entries)), written):
-            entry = entries[number % len(entries)]
-            if entry["side"] == TROUBLE:
-                pair = self._by_port.get(int(entry["port"]))
+        for number in range(max(heard, written - len(sides)), written):
+            if sides[number % len(sides)] == TROUBLE:
+                port = owners[number % len(sides)]
+                pair = self._by_port.get(port)
                 if pair is not None:
                     self._hear_of(pair)
-                elif int(self._ports.table[self._node, int(entry["port"])]["shared"]):
-                    self._events.append(Event(codes.EVENT_SRQ_LIMIT, int(entry["port"])))
+                elif int(self._ports.table[self._node, port]["shared"]):
+                    self._events.append(Event(codes.EVENT_SRQ_LIMIT, port))
 
     _heard = 0
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import ANY_QUEUE, OWN_PORT, SPACE
+from nicscope.interfaces.verbs_device.base import ANY_QUEUE, OWN_PORT, SPACE, uninterrupted
 from nicscope.interfaces.verbs_device.calls import Event, Refused, Srq
 from nicscope.interfaces.verbs_device.posting import Posting
 from nicscope.nic.ports.layout import IDLE, ONE
@@ -94,6 +94,7 @@ class Sharing(Posting):
         queue.waiting.append((cookie, receive))
         self._feed_shared(queue)
 
+    @uninterrupted
     def _feed_shared(self, queue: SharedQueue) -> None:
         while queue.waiting and self._has_receive_place(queue.port):
             cookie, receive = queue.waiting.popleft()

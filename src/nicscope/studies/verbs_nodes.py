@@ -173,6 +173,7 @@ class Crew:
         self._argvs[node], self._paths[node] = sys.argv, sys.path
 
     def _program(self, node: int) -> Any:
+        from nicscope.interfaces.verbs.base import close_left
         from nicscope.interfaces.verbs.sockets import close_all
         from nicscope.interfaces.verbs.world import run_here
 
@@ -192,6 +193,9 @@ class Crew:
                 self.failures[node] = failed
             with contextlib.suppress(Exception):
                 main.__dict__.clear()  # what it has opened is closed, as when a process ends
+                for context in [*self.worlds[node].opened]:  # which hangs in a circle
+                    context.close()
+                close_left()
                 close_all()
 
         return run

@@ -160,6 +160,11 @@ class Connecting(Sharing):
             record["unready"] = codes.RNR_PS[attrs.min_rnr_timer]
         if attrs.state in (codes.RESET, codes.RTS):
             record["stopped"] = 0
+        self._draining.pop(number, None)
+        if attrs.state == codes.SQD and before != codes.SQD and attrs.tells_drained:
+            self._draining[number] = pair
+        if attrs.state == before == codes.SQD and pair.stream != NO_STREAM:
+            self._set_patience(pair)
         pair.state = attrs.state
         if before == codes.SQD:
             self._feed(pair)
@@ -217,6 +222,11 @@ class Connecting(Sharing):
         stream: Any = stream_at(self._ports, self._node, pair.stream)
         for name in ("oldest", "turn", "fresh", "numbered"):
             stream[name] = attrs.sq_psn
+        self._set_patience(pair)
+
+    def _set_patience(self, pair: Pair) -> None:
+        attrs = pair.attributes
+        stream: Any = stream_at(self._ports, self._node, pair.stream)
         stream["time_out"] = codes.time_out_ps(attrs.timeout)
         stream["tries"] = attrs.retry + 1
         stream["most_rests"] = -1 if attrs.rnr_retry == codes.NO_END else attrs.rnr_retry
@@ -233,6 +243,7 @@ class Connecting(Sharing):
             self._forget_completions(self._node, pair.port, queue)
         pair.forget()
         self._backlog.discard(pair)
+        self._draining.pop(pair.number, None)
         for queue in pair.queues:
             held = self._queues[queue].held
             kept = [each for each in held if each.qp_num != pair.number]

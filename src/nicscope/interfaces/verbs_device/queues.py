@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from abc import abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ class Completing(Protection):
         self._collect = bound(collect, Collecting(self._machine, self._rows_out))
         self._events: list[Event] = []
         self._backlog: set[Pair] = set()  # of which work waits for a place on the NIC
+        self._draining: dict[int, Pair] = {}  # by number: it is to be an event that they are empty
 
     def make_cq(self, entries: int) -> Cq:
         """A completion queue.  Errors: EINVAL, ENOMEM."""
@@ -228,6 +230,7 @@ class Completing(Protection):
     ) -> Event | None:
         """What happened beside completions to one of these, waited for; None if nothing will."""
         latest = self._driven.now + LONGEST_BLOCK_PS
+        self._settle()
         while True:
             self._hear()
             for event in self._events:
@@ -239,7 +242,12 @@ class Completing(Protection):
                 return None
 
     def _hear(self) -> None:
-        """Have troubles of ports be events."""
+        """Have troubles of ports be events, and that what was under way has ended."""
+        for number, pair in [*self._draining.items()]:
+            if not pair.has_unended(self._ports, self._node):
+                del self._draining[number]
+                if self.qp_state(number) == codes.SQD:
+                    self._events.append(Event(codes.EVENT_SQ_DRAINED, number))
         written = self._written[ANY_QUEUE]
         if written == self._heard:
             return
@@ -276,6 +284,10 @@ class Completing(Protection):
         if not queue.is_dead and int(record["written"]) - int(record["read"]) >= queue.entries:
             queue.is_dead = True
             self._events.append(Event(codes.EVENT_CQ_ERR, handle))
+
+    @abstractmethod
+    def qp_state(self, number: int) -> int:
+        """The state of a queue pair."""
 
     def _has_outstanding(self, cq: int) -> bool:
         return any(

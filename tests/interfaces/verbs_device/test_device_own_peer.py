@@ -37,9 +37,7 @@ def to_itself(one, wr_id, opcode, length=8, off=0, key=0):
         (codes.WR_FETCH_ADD, 4, 0, codes.REM_INV_REQ_ERR, codes.EVENT_QP_REQ_ERR),
     ],
 )
-def test_what_it_refuses_itself_has_the_status_of_a_refusal(
-    alone, opcode, off, key, status, event
-):
+def test_what_it_refuses_itself_has_the_status_of_a_refusal(alone, opcode, off, key, status, event):
     for number in range(3):
         to_itself(alone, number, codes.WR_WRITE)
     to_itself(alone, 3, opcode, off=off, key=key)

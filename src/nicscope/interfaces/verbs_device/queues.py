@@ -243,8 +243,8 @@ class Completing(Protection):
 
     def _hear(self) -> None:
         """Have troubles of ports be events, and that what was under way has ended."""
-        for number, pair in [*self._draining.items()]:
-            if not pair.has_unended(self._ports, self._node):
+        for number, draining in [*self._draining.items()]:
+            if not draining.has_unended(self._ports, self._node):
                 del self._draining[number]
                 if self.qp_state(number) == codes.SQD:
                     self._events.append(Event(codes.EVENT_SQ_DRAINED, number))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.ports.collecting import forget_completions
 from nicscope.drivers.simulate.ports.connecting import (
+    be_deaf,
     half_made,
     stream_at,
     tie,
@@ -198,10 +199,7 @@ class Connecting(Sharing):
         one, two = (self._node, pair.number), (NOWHERE if node is None else node, dest)
         here = awaited.pop((one, two), NO_STREAM)
         if here == NO_STREAM:
-            try:
-                here, there = half_made(self._ports, self._node, peer, level)
-            except SimulationError as error:
-                raise Refused(errno.ENOMEM, str(error)) from None
+            here, there = self._new_streams(peer, level)
             if one == two:
                 stream_at(self._ports, self._node, here)["there"] = here  # it is both ends
             else:
@@ -216,6 +214,23 @@ class Connecting(Sharing):
         stream["dead"] = 0
         stream["confirmed"] = stream["wanted"] = stream["first"] = attrs.rq_psn
         stream["begins"] = 1
+
+    def _new_streams(self, peer: int, level: int) -> tuple[int, int]:
+        """Streams to a node: fresh ones, or those of a pair that has left.  Errors: ENOMEM."""
+        retired = self._fabric.retired
+        try:
+            here, there = half_made(self._ports, self._node, peer, level)
+        except SimulationError as error:
+            quiet_at = retired.quiet_at(self._node, peer)
+            if quiet_at is not None and quiet_at > self._driven.now:
+                self._spend(quiet_at - self._driven.now)
+            again = retired.again(self._node, peer, self._driven.now)
+            if again is None:
+                raise Refused(errno.ENOMEM, str(error)) from None
+            here, there = again
+            be_deaf(self._ports, peer, there, level)
+        retired.begin((self._node, here), (peer, there))
+        return here, there
 
     def _begin_sending(self, pair: Pair) -> None:
         attrs = pair.attributes
@@ -260,11 +275,14 @@ class Connecting(Sharing):
 
     def _leave_connection(self, pair: Pair, state: int) -> None:
         self._acknowledge(pair)
+        left, is_last = pair.stream, False
         if pair.peer is not None:
-            ends = (pair.peer_node, pair.peer), (self._node, pair.number)
-            self._fabric.awaited.pop(ends, None)
+            one, two = (pair.peer_node, pair.peer), (self._node, pair.number)
+            is_last = self._fabric.awaited.pop((one, two), None) is not None or one == two
         pair.stream, pair.peer = NO_STREAM, None
         self._leave(self._node, pair.port, state)
+        if left != NO_STREAM:
+            self._fabric.retired.leave((self._node, left), is_last, self._driven.now)
 
     def _domain_of(self, xrcd: int) -> int:
         """Whose memory what comes for that domain may use, or none yet."""

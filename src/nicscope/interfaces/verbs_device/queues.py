@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from abc import abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -284,10 +283,6 @@ class Completing(Protection):
         if not queue.is_dead and int(record["written"]) - int(record["read"]) >= queue.entries:
             queue.is_dead = True
             self._events.append(Event(codes.EVENT_CQ_ERR, handle))
-
-    @abstractmethod
-    def qp_state(self, number: int) -> int:
-        """The state of a queue pair."""
 
     def _has_outstanding(self, cq: int) -> bool:
         return any(

@@ -162,3 +162,59 @@ def test_what_comes_late_for_a_region_that_has_gone_is_not_in_its_memory(opcode,
         assert device.read(at, world.ROOM) == left
         seen.add(left.count(b"n"))
     assert seen & {*range(1, world.ROOM)}  # it was amid the transfer, too
+
+
+@pytest.mark.parametrize("how", ["closed", "moved", "kept"])
+def test_what_is_sent_again_comes_from_a_region_that_is_still_there(how):
+    """The first time it found no receive; by then the memory is its owner's alone."""
+    two = world.World().connect(rnr_retry=7, min_rnr_timer=14)
+    device, (at, region) = two.device, two.memory()
+    other = device.map(world.ROOM)
+    device.write(at, b"public" * 4)
+    two.send(0, 1, pieces=(Piece(at, 24, region.lkey),))
+    two.send(0, 2, 8)
+    for _ in range(3):
+        assert device.poll(two.cqs[0], 1) == []
+    if how == "closed":
+        device.deregister(region.handle)
+    elif how == "moved":
+        device.reregister(region.handle, address=other, length=world.ROOM)
+    if how != "kept":
+        device.write(at, b"secret" * 4)
+    two.receive(1, 70)
+    if how == "kept":
+        assert two.statuses(0) == [(1, codes.SUCCESS)]
+        assert device.read(two.at[1], 24) == b"public" * 4
+        return
+    assert two.statuses(0, 2) == [(1, codes.LOC_PROT_ERR), (2, codes.WR_FLUSH_ERR)]
+    assert two.states() == [codes.ERR, codes.RTS]
+    assert device.read(two.at[1], 24) == bytes(24)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "status"),
+    [
+        (codes.WR_READ, codes.REM_ACCESS_ERR),
+        (codes.WR_WRITE, codes.LOC_PROT_ERR),
+        (codes.WR_SEND, codes.LOC_PROT_ERR),
+    ],
+)
+def test_a_message_under_way_ends_with_the_region_that_it_comes_from(opcode, status):
+    seen = set()
+    for steps in range(10, 34, 8):
+        two = world.World().connect(path_mtu_bytes=1024)
+        device, (at, region) = two.device, two.memory()
+        device.write(at, b"p" * world.ROOM)
+        two.receive(1, 70, world.ROOM)
+        if opcode == codes.WR_READ:
+            two.to_other(1, opcode, world.ROOM, remote_address=at, rkey=region.rkey)
+        else:
+            names = {"pieces": (Piece(at, world.ROOM, region.lkey),)}
+            two.to_other(1, opcode, **names)
+        device._settle()
+        device._spend(steps * 10**6)
+        device.deregister(region.handle)
+        device.write(at, b"s" * world.ROOM)
+        seen.add(two.statuses(0)[0])
+        assert b"s" not in device.read(two.at[0], world.ROOM) + device.read(two.at[1], world.ROOM)
+    assert seen in ({(1, codes.SUCCESS), (1, status)}, {(1, status)})

@@ -118,11 +118,26 @@ def _judge_oneself(nics, n, p, d, verdict):
 
 @step
 def _say_of_oldest(ports, n, p, stream, status):
-    """The descriptor of port ``p`` whose packet is the oldest not acknowledged ends with that."""
-    if stream.oldest_kept != NO_ENTRY:
+    """The descriptor of port ``p`` whose packet is the oldest not acknowledged ends with that.
+
+    If all has arrived it is the oldest that waits for an answer.
+    """
+    if stream.oldest_kept == NO_ENTRY and ports.table[n, p].reading > 0:
+        _say_of_reading(ports, n, p, status)
+    elif stream.oldest_kept != NO_ENTRY:
         oldest = ports.pools.heads[stream.oldest_kept]
         if oldest.from_port == p:
             _say(ports.pending[n, p, oldest.slot], oldest.cookie, status)
+
+
+@step
+def _say_of_reading(ports, n, p, status):
+    ring = ports.rules[0].ring
+    for number in range(max(np.int64(0), ports.table[n, p].taken - ring), ports.table[n, p].taken):
+        pending = ports.pending[n, p, place_in(number, ring)]
+        if pending.busy == 1 and pending.number == number:
+            _say(pending, number, status)
+            return
 
 
 @step

@@ -293,6 +293,7 @@ def post_answer(nics, d, head, space, owner, address):
     segment = ports.segments[d, OWN_PORT, slot, 0]
     segment.address = address
     segment.length = head.length
+    segment.key = head.remote_key if ports.table[d, owner].by_verbs == 1 else np.int64(0)
     port.posted += 1
     ports.nodes[d].attention = 1
     return TAKEN

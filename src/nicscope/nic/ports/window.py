@@ -21,6 +21,7 @@ from nicscope.nic.ports.layout import (
     REJECTED,
     REPLY,
 )
+from nicscope.nic.ports.sources import end_without_source, is_gone
 from nicscope.nic.ports.streams import (
     entry_of,
     give_entry_back,
@@ -115,6 +116,7 @@ def clear(packet, head):
     head.unready = 0
     head.atomic = 0
     head.datagram = 0
+    head.region = 0
 
 
 @step
@@ -242,6 +244,9 @@ def send_again(nics, n, d):
     sequence = next_to_send(stream)
     if sequence != NONE:
         entry = entry_of(nics.ports, stream, sequence)
+        if is_gone(nics, n, pools.heads[entry], pools.packets[entry].payload):
+            end_without_source(nics, n, np.int64(stream.port), pools.heads[entry])
+            return
         push(nics, n, pools.packets[entry], pools.heads[entry], pools.inline[entry], AGAIN)
         note_sent(stream, sequence)
         sequence = next_to_send(stream)

@@ -181,7 +181,7 @@ def complete_remote_work(nics, d, slot):
 
 @step
 def _condemn(nics, d, slot, p, told, verdict):
-    """The connection of port ``p`` ends with what the packet in ``slot`` asks; what becomes of that.
+    """The connection of port ``p`` ends by what the packet in ``slot`` asks; what becomes of it.
 
     A queue pair answers first what it was asked before.  Until that has arrived it takes no more.
     """

@@ -18,7 +18,7 @@ RC, UC, UD, XRC_SEND, XRC_RECV = 2, 3, 4, 9, 10
 OPCODES = frozenset({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15})
 MS = 1_000_000
 FLUSHED = 5
-CQ_ERR, LAST_WQE, LIMIT = 0, 16, 15
+CQ_ERR, DRAINED, LAST_WQE, LIMIT = 0, 5, 16, 15
 
 
 class Pair:
@@ -210,6 +210,8 @@ class TwinDevice(Requests):
         if before == INIT and wanted.state == RTR:
             pair.expected_psn = wanted.rq_psn
         pair.set = wanted
+        if wanted.state == SQD != before and wanted.tells_drained:
+            self.async_events.append(self.calls.Event(DRAINED, number))  # a request is one step
         if wanted.state == ERR:
             self.fail(pair)
 

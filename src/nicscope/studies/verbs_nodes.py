@@ -15,6 +15,7 @@ import msgspec
 
 from nicscope.errors import NicscopeError, SimulationError, StudyError, printable
 from nicscope.studies.programs import ProgramError, check_source, failures_told
+from nicscope.studies.verbs_modules import OwnModules, folder_of, forget_modules
 from nicscope.studies.verbs_programs import (
     BINDINGS,
     VerbsRun,
@@ -106,20 +107,11 @@ def _run(programs: Sequence[NodeProgram], fabric: Fabric, wanted: Wanted) -> lis
             crew.run()
     finally:
         sys.argv, sys.path, sys.modules["__main__"], loaded = kept
-        for program in programs:
-            forget_modules(program.path, loaded)
+        forget_modules([folder_of(each.path) for each in programs], loaded)
     return [
         run_of(device, crew.statuses[node], tests if node == 0 else [], node)
         for node, device in enumerate(fabric.devices)
     ]
-
-
-def forget_modules(path: Path, loaded: set[str]) -> None:
-    """Leave no module behind that lies beside a program."""
-    folder = str(path.resolve().parent)
-    for name in {*sys.modules} - loaded:
-        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
-            del sys.modules[name]
 
 
 class Crew:
@@ -144,7 +136,9 @@ class Crew:
         self.failures: dict[int, Exception] = {}
         self._mains = [types.ModuleType("__main__") for _ in programs]
         self._argvs = [[str(each.path), *each.arguments] for each in programs]
-        self._paths = [[str(each.path.resolve().parent), *sys.path] for each in programs]
+        folders = [folder_of(each.path) for each in programs]
+        self._paths = [[folder, *sys.path] for folder in folders]
+        self._modules = OwnModules(folders)
 
     def run(self) -> None:
         """Run all to their ends.  Errors: as of ``run_on_nodes``."""
@@ -167,12 +161,15 @@ class Crew:
 
     def _enter(self, node: int) -> None:
         sys.argv, sys.path = self._argvs[node], self._paths[node]
+        self._modules.enter(node)
         sys.modules["__main__"] = self._mains[node]
 
     def _leave(self, node: int) -> None:
         self._argvs[node], self._paths[node] = sys.argv, sys.path
+        self._modules.leave(node)
 
     def _program(self, node: int) -> Any:
+        from nicscope.interfaces.verbs.base import close_left
         from nicscope.interfaces.verbs.sockets import close_all
         from nicscope.interfaces.verbs.world import run_here
 
@@ -192,6 +189,9 @@ class Crew:
                 self.failures[node] = failed
             with contextlib.suppress(Exception):
                 main.__dict__.clear()  # what it has opened is closed, as when a process ends
+                for context in [*self.worlds[node].opened]:  # which hangs in a circle
+                    context.close()
+                close_left()
                 close_all()
 
         return run

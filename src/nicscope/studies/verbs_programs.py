@@ -12,6 +12,7 @@ import msgspec
 
 from nicscope.errors import printable
 from nicscope.studies.programs import beside, check_source, failures_told
+from nicscope.studies.verbs_modules import folder_of, forget_modules
 from nicscope.studies.verbs_outcomes import FAILED, PASSED, SKIPPED, TestOutcome
 
 if TYPE_CHECKING:
@@ -163,7 +164,4 @@ def _called(path: Path, arguments: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         sys.argv = kept
-        folder = str(path.resolve().parent)
-        for name in {*sys.modules} - loaded:
-            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
-                del sys.modules[name]
+        forget_modules([folder_of(path)], loaded)

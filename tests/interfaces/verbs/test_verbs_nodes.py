@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from pathlib import Path
 from textwrap import dedent
@@ -238,6 +239,33 @@ def test_a_program_alone_exchanges_with_itself(capsys, program):
     text = 'from nicscope.verbs import exchange\nprint(exchange("n", 7))'
     ns.run_verbs(program("alone", text))
     assert capsys.readouterr().out == "[7]\n"
+
+
+@pytest.mark.parametrize("place", ["beside", "added"])
+def test_each_node_imports_modules_that_call_the_device_for_itself(capsys, program, place):
+    """Which waits amid the import, while another begins the same."""
+    text = """
+        import sys
+        from pyverbs.device import Context, get_device_list
+        from pyverbs.pd import PD
+        from nicscope.verbs import exchange
+
+        context = Context(name=get_device_list()[0].name.decode())
+        domain = PD(context)
+        told = exchange("n", sys.argv[1])
+    """
+    made = Path(program("of_each", text))
+    added = ""
+    if place == "added":
+        made.parent.joinpath("more").mkdir()
+        made.rename(made.parent / "more" / made.name)
+        added = f"import sys; sys.path.insert(0, {str(made.parent / 'more')!r})\n"
+    path = program("imports", f"{added}import of_each\nprint(of_each.told, of_each.context.name)")
+    for _ in range(2):
+        ns.run_verbs(nodes=together(path, 3))
+        said = [f"['0', '1', '2'] nicscope{node}" for node in range(3)]
+        assert sorted(capsys.readouterr().out.splitlines()) == said
+        assert "of_each" not in sys.modules
 
 
 def test_programs_that_wait_for_each_other_are_told_so(capsys, program):

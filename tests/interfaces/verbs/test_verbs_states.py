@@ -140,3 +140,17 @@ def test_a_new_pair_goes_where_its_attributes_lead(world):
     if e.IBV_QPT_UD in world.facts.qp_types:
         made = QP(pd, QPInitAttr(e.IBV_QPT_UD, scq=cq, rcq=cq), QPAttr())
         assert made.qp_state == RTS
+
+
+def test_a_pair_says_once_that_it_has_drained_if_it_is_to(world):
+    left, _ = pair(world)
+    for tells in (1, 0, 1):
+        attr = QPAttr(SQD)
+        attr.en_sqd_async_notify = tells
+        left.qp.modify(attr, STATE | e.IBV_QP_EN_SQD_ASYNC_NOTIFY)
+        if tells:
+            event = left.context.get_async_event()
+            assert event.event_type == e.IBV_EVENT_SQ_DRAINED
+        with refused("EAGAIN"):
+            left.context.get_async_event()
+        left.qp.modify(QPAttr(RTS), STATE)

@@ -161,3 +161,38 @@ def test_pairs_are_made_and_given_back_without_end():
 def test_a_design_whose_host_serves_ports_is_refused():
     with pytest.raises(DesignError, match="its NIC serve them"):
         world.Device("unet-mm-dc21140")
+
+
+@pytest.mark.parametrize("many", [0, 3])
+def test_a_pair_that_drains_says_when_nothing_more_is_under_way(many):
+    two = world.World().connect()
+    for number in range(many):
+        two.to_other(number, codes.WR_READ, 4000)
+    two.device.modify_qp(two.pairs[0], QpState(codes.SQD, tells_drained=True))
+    two.to_other(9, codes.WR_WRITE)
+    assert two.event() == (codes.EVENT_SQ_DRAINED, two.pairs[0])
+    assert two.statuses(0, many) == [(number, OK) for number in range(many)]
+    assert two.event() is None
+    two.device.modify_qp(two.pairs[0], QpState(codes.RTS))
+    assert two.statuses(0) == [(9, OK)]
+
+
+@pytest.mark.parametrize("state", [codes.RTS, codes.RESET])
+def test_a_pair_that_drains_no_more_says_nothing(state):
+    two = world.World().connect()
+    two.to_other(1, codes.WR_READ, 4000)
+    two.device.modify_qp(two.pairs[0], QpState(codes.SQD, tells_drained=True))
+    two.device.modify_qp(two.pairs[0], QpState(state))
+    assert two.event() is None
+
+
+def test_a_drained_pair_can_be_given_other_patience():
+    two = world.World().connect()
+    asked = two.device.pair_of(two.pairs[0]).attributes
+    for state in (codes.SQD, codes.SQD, codes.RTS):
+        two.device.modify_qp(two.pairs[0], asked._replace(state=state, timeout=4, retry=0))
+    two.device.modify_qp(two.pairs[1], QpState(codes.RESET))
+    begin = two.device.now_ns
+    two.to_other(1, codes.WR_WRITE)
+    assert two.statuses(0) == [(1, codes.RETRY_EXC_ERR)]
+    assert two.device.now_ns - begin < 2 * 4_096 * 2**4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import sys
 import weakref
@@ -22,22 +23,28 @@ TAG = 0xFF  # the bits of a key that its owner may change
 _last = [0]  # the number of the last error, as a C library's errno
 
 
-# Left by programs of other nodes, and found by Python's collector in a thread that may not ask for
-# anything in their names: each is closed when its own program next makes an object.
+# Forgotten and not closed yet: what Python's collector has found in the thread of another node's
+# program, which may not ask for anything in their names, and what was in use by another of these.
 _left: list[PyverbsCM] = []
 
 
-def _close_left() -> None:
-    own = whose()
-    if own is None or not _left:
+def close_left() -> None:
+    """Close what the program of this thread has forgotten, as far as nothing uses it any more."""
+    if not _left:
         return
-    found = [each for each in _left if each._owner is own]
+    own = whose()
+    found = [each for each in _left if each._owner in (None, own)]
     _left[:] = [
         each for each in _left if each._owner not in (None, own) and not each._owner.is_over
     ]
     for each in sorted(found, key=lambda one: len(one.ORDER)):  # what others are made on last
-        with contextlib.suppress(Exception):
+        try:
             each.close()
+        except PyverbsRDMAError as failed:
+            if failed.error_code == errno.EBUSY:
+                _left.append(each)
+        except Exception:
+            each.logger.debug("%s could not be closed", each, exc_info=True)
 
 
 def error(text: str, errno: int) -> PyverbsRDMAError:
@@ -97,7 +104,7 @@ class PyverbsCM(PyverbsObject):
 
     def _opened(self) -> None:
         """It is there: from now on it can be closed."""
-        _close_left()
+        close_left()
         self._closed = False
         self._owner = whose()
         self._born: dict[str, weakref.WeakSet[PyverbsCM]] = {}
@@ -121,7 +128,11 @@ class PyverbsCM(PyverbsObject):
             for child in [*self._born.get(kind, ())]:
                 child.close()
         with refusal(f"Failed to close a {type(self).__name__}"):
-            self._release()
+            try:
+                self._release()
+            except Refused:
+                self._closed = False  # it is as it was, and can be closed later
+                raise
 
     def _release(self) -> None:
         """Give back what the device has of it."""
@@ -135,9 +146,7 @@ class PyverbsCM(PyverbsObject):
     def __del__(self) -> None:
         if self._closed or sys.is_finalizing():  # at exit there is nothing left to tell
             return
-        if self._owner is not None and self._owner is not whose():
-            if not self._owner.is_over:
-                _left.append(self)
+        if self._owner is not None and self._owner.is_over:
             return
-        with contextlib.suppress(Exception):
-            self.close()
+        _left.append(self)
+        close_left()

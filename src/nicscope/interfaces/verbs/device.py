@@ -143,6 +143,7 @@ class Context(PyverbsCM):
         self.name = self.world.name
         self.num_comp_vectors = VECTORS
         self._opened()
+        self.world.opened.add(self)
 
     @property
     def context(self) -> Context:

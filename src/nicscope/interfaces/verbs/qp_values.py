@@ -84,8 +84,8 @@ def merged(held: QPAttr, attr: QPAttr, mask: int) -> QPAttr:
     return made
 
 
-def state_of(attr: QPAttr) -> QpState:
-    """What the device is told."""
+def state_of(attr: QPAttr, mask: int) -> QpState:
+    """What the device is told; ``mask``: what of it is set now."""
     way = attr.ah_attr
     return QpState(
         attr.qp_state,
@@ -104,4 +104,5 @@ def state_of(attr: QPAttr) -> QpState:
         attr.max_dest_rd_atomic,
         attr.qkey,
         attr.pkey_index,
+        bool(mask & e.IBV_QP_EN_SQD_ASYNC_NOTIFY and attr.en_sqd_async_notify),
     )

@@ -118,7 +118,7 @@ class QP(PyverbsCM):
         )
         held.qp_state = then
         with refusal(f"{failed} state"):
-            self._device.modify_qp(self._number, state_of(held))
+            self._device.modify_qp(self._number, state_of(held, wanted))
         self._held, self._sends = held, then not in NOT_YET
 
     def _step(self, qp_attr: QPAttr, now: int, then: int) -> None:

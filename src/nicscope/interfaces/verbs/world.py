@@ -42,6 +42,7 @@ class World:
         self.name = f"{DEVICE}{node}" if name is None else name
         self.guid = guid(node)
         self.contexts: weakref.WeakValueDictionary[int, Context] = weakref.WeakValueDictionary()
+        self.opened: weakref.WeakSet[Context] = weakref.WeakSet()
         self.listeners: dict[tuple[str, int], CMID] = {}  # of connections, by name and service
         self.domains: dict[tuple[int, int], tuple[int, int]] = {}  # of a file: handle and holders
         self.neighbours: list[World] = [self]  # all that one network joins, by their numbers

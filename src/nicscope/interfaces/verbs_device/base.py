@@ -150,6 +150,10 @@ class Base(ABC):
         """Take note of what has gone wrong beside work."""
 
     @abstractmethod
+    def qp_state(self, number: int) -> int:
+        """The state of a queue pair."""
+
+    @abstractmethod
     def _is_registered(self, page: int) -> bool:
         """Whether a region keeps the page where it is."""
 

@@ -152,6 +152,7 @@ class QpState(NamedTuple):
     dest_rd_atomic: int = 0
     qkey: int = 0
     pkey_index: int = 0
+    tells_drained: bool = False  # in SQD it is an event that nothing more is under way
 
 
 class Qp(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.ports.collecting import forget_completions
 from nicscope.drivers.simulate.ports.connecting import (
+    be_deaf,
     half_made,
     stream_at,
     tie,
@@ -160,6 +161,11 @@ class Connecting(Sharing):
             record["unready"] = codes.RNR_PS[attrs.min_rnr_timer]
         if attrs.state in (codes.RESET, codes.RTS):
             record["stopped"] = 0
+        self._draining.pop(number, None)
+        if attrs.state == codes.SQD and before != codes.SQD and attrs.tells_drained:
+            self._draining[number] = pair
+        if attrs.state == before == codes.SQD and pair.stream != NO_STREAM:
+            self._set_patience(pair)
         pair.state = attrs.state
         if before == codes.SQD:
             self._feed(pair)
@@ -193,10 +199,7 @@ class Connecting(Sharing):
         one, two = (self._node, pair.number), (NOWHERE if node is None else node, dest)
         here = awaited.pop((one, two), NO_STREAM)
         if here == NO_STREAM:
-            try:
-                here, there = half_made(self._ports, self._node, peer, level)
-            except SimulationError as error:
-                raise Refused(errno.ENOMEM, str(error)) from None
+            here, there = self._new_streams(peer, level)
             if one == two:
                 stream_at(self._ports, self._node, here)["there"] = here  # it is both ends
             else:
@@ -212,11 +215,33 @@ class Connecting(Sharing):
         stream["confirmed"] = stream["wanted"] = stream["first"] = attrs.rq_psn
         stream["begins"] = 1
 
+    def _new_streams(self, peer: int, level: int) -> tuple[int, int]:
+        """Streams to a node: fresh ones, or those of a pair that has left.  Errors: ENOMEM."""
+        retired = self._fabric.retired
+        try:
+            here, there = half_made(self._ports, self._node, peer, level)
+        except SimulationError as error:
+            quiet_at = retired.quiet_at(self._node, peer)
+            if quiet_at is not None and quiet_at > self._driven.now:
+                self._spend(quiet_at - self._driven.now)
+            again = retired.again(self._node, peer, self._driven.now)
+            if again is None:
+                raise Refused(errno.ENOMEM, str(error)) from None
+            here, there = again
+            be_deaf(self._ports, peer, there, level)
+        retired.begin((self._node, here), (peer, there))
+        return here, there
+
     def _begin_sending(self, pair: Pair) -> None:
         attrs = pair.attributes
         stream: Any = stream_at(self._ports, self._node, pair.stream)
         for name in ("oldest", "turn", "fresh", "numbered"):
             stream[name] = attrs.sq_psn
+        self._set_patience(pair)
+
+    def _set_patience(self, pair: Pair) -> None:
+        attrs = pair.attributes
+        stream: Any = stream_at(self._ports, self._node, pair.stream)
         stream["time_out"] = codes.time_out_ps(attrs.timeout)
         stream["tries"] = attrs.retry + 1
         stream["most_rests"] = -1 if attrs.rnr_retry == codes.NO_END else attrs.rnr_retry
@@ -233,6 +258,7 @@ class Connecting(Sharing):
             self._forget_completions(self._node, pair.port, queue)
         pair.forget()
         self._backlog.discard(pair)
+        self._draining.pop(pair.number, None)
         for queue in pair.queues:
             held = self._queues[queue].held
             kept = [each for each in held if each.qp_num != pair.number]
@@ -249,11 +275,14 @@ class Connecting(Sharing):
 
     def _leave_connection(self, pair: Pair, state: int) -> None:
         self._acknowledge(pair)
+        left, is_last = pair.stream, False
         if pair.peer is not None:
-            ends = (pair.peer_node, pair.peer), (self._node, pair.number)
-            self._fabric.awaited.pop(ends, None)
+            one, two = (pair.peer_node, pair.peer), (self._node, pair.number)
+            is_last = self._fabric.awaited.pop((one, two), None) is not None or one == two
         pair.stream, pair.peer = NO_STREAM, None
         self._leave(self._node, pair.port, state)
+        if left != NO_STREAM:
+            self._fabric.retired.leave((self._node, left), is_last, self._driven.now)
 
     def _domain_of(self, xrcd: int) -> int:
         """Whose memory what comes for that domain may use, or none yet."""

@@ -10,6 +10,7 @@ from nicscope.config.delivery import Transport
 from nicscope.drivers.simulate.calling import Calling
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.drivers.simulate.ports.datagrams import Ways
+from nicscope.drivers.simulate.ports.retiring import Retired
 from nicscope.drivers.simulate.turns import Turn, Turns
 from nicscope.interfaces.options import DesignSettings, spelt_out
 from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
@@ -103,11 +104,13 @@ class Fabric(PortCluster[Process]):
             ports = self._begun.machine.ports
             ports.rules["key_bits"] = KEY_BITS
             self.ways = Ways(ports)
+            self.retired = Retired(ports)
             if len(hosts) > 1:
                 self.turns = Turns(self._begun)
         return self._begun
 
     _begun: Simulation | None = None
+    retired: Retired  # streams of pairs that have left
     turns: Turns  # of the programs, where there are several
 
     def caller(self, node: int) -> Caller:

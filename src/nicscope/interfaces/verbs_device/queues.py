@@ -65,6 +65,7 @@ class Completing(Protection):
         self._collect = bound(collect, Collecting(self._machine, self._rows_out))
         self._events: list[Event] = []
         self._backlog: set[Pair] = set()  # of which work waits for a place on the NIC
+        self._draining: dict[int, Pair] = {}  # by number: it is to be an event that they are empty
 
     def make_cq(self, entries: int) -> Cq:
         """A completion queue.  Errors: EINVAL, ENOMEM."""
@@ -221,6 +222,7 @@ class Completing(Protection):
     ) -> Event | None:
         """What happened beside completions to one of these, waited for; None if nothing will."""
         latest = self._driven.now + LONGEST_BLOCK_PS
+        self._settle()
         while True:
             self._hear()
             for event in self._events:
@@ -232,7 +234,12 @@ class Completing(Protection):
                 return None
 
     def _hear(self) -> None:
-        """Have troubles of ports be events."""
+        """Have troubles of ports be events, and that what was under way has ended."""
+        for number, draining in [*self._draining.items()]:
+            if not draining.has_unended(self._ports, self._node):
+                del self._draining[number]
+                if self.qp_state(number) == codes.SQD:
+                    self._events.append(Event(codes.EVENT_SQ_DRAINED, number))
         written = self._written[ANY_QUEUE]
         if written == self._heard:
             return

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
+from nicscope.drivers.simulate.ports.moving import is_busy, is_moving
 from nicscope.host.calls import deregister_pages
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import OWN_PORT, SPACE
 from nicscope.interfaces.verbs_device.calls import Refused, Region, Window
 from nicscope.interfaces.verbs_device.fabric import KEY_BITS
-from nicscope.interfaces.verbs_device.memory import AddressSpace
+from nicscope.interfaces.verbs_device.memory import PATIENCE_PS, AddressSpace
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import DONE, REMOTE_ONLY
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 TAGS = 1 << KEY_BITS
 DM_BYTES = 1 << 18  # assumed: what cards have that offer device memory
+LONGEST_TRANSFERS_PS = 10**11  # of what the NIC has in its rings, which is some milliseconds
 WHOLE = (1 << 64) - 1  # how much an implicit registration says that it covers
 NO_DOMAIN = 0
 ADDRESS = 8  # in a Record: of a REGISTER, how that ended
@@ -149,6 +151,19 @@ class Protection(AddressSpace):
             if page in self._ghosts:
                 self._let_go(page)
 
+    def _await_transfers(self, made: Registered) -> None:
+        """Have what was allowed before and is under way end, which the program must not see later.
+
+        What begins from now on finds the region as it is now.
+        """
+        if not made.length or not is_busy(self._machine, self._node):
+            return
+        first, last = (at // self._page for at in (made.address, made.address + made.length - 1))
+        latest = self._driven.now + LONGEST_TRANSFERS_PS
+        where = self._machine, self._memory.state, self._node, SPACE, first, last
+        while is_moving(*where) and self._driven.now < latest:
+            self._wait_for(PATIENCE_PS)
+
     def _note_pins(self, made: Registered, change: int) -> list[int]:
         """Its pages are registered once more, or less often; which are not any more."""
         gone: list[int] = []
@@ -206,16 +221,19 @@ class Protection(AddressSpace):
             new.address = new.base = address
             new.length = length
         self._pin(new)
-        if old.is_pinned:
-            self._unpin(old)
+        self._settle()
         self._regions[handle] = new
         self._enter(new)
+        self._await_transfers(old)
+        if old.is_pinned:
+            self._unpin(old)
 
     def deregister(self, handle: int) -> None:
         """Take a registration back.  Errors: EINVAL."""
         region = self._region(handle)
         self._settle()
         self._rows[handle]["key"] = 0
+        self._await_transfers(region)
         self._unpin(region)
         del self._regions[handle]
         self._unused_rows.append(handle)

@@ -28,7 +28,7 @@ from nicscope.nic.ports.traffic import (
     VOID,
 )
 from nicscope.nic.reception import DUPLICATE as HAD_BEFORE
-from nicscope.nic.reception import WANTED, judge, judge_unreliable, refuse
+from nicscope.nic.reception import GAP, WANTED, judge, judge_unreliable, refuse
 from nicscope.nic.transport import distance
 
 # What is known of an arriving packet (``head.status``).
@@ -79,7 +79,7 @@ def judge_header(nics, d, head):
     if head.datagram == 1:
         meet_datagram(nics, d, head)
     if is_reliable(nics.ports, stream):
-        found = judge(stream, head.sequence)
+        found = judge(stream, head.sequence) if stream.sentence == 0 else GAP
         if found != WANTED and stream.begins == 1 and distance(head.sequence, stream.first) < 0:
             stream.ack_due = 0  # no packet of this connection had that number
     else:

@@ -36,6 +36,7 @@ from nicscope.nic.ports.reservation import withdraw
 from nicscope.nic.ports.scatter import let_runs_go
 from nicscope.nic.ports.streams import (
     give_entry_back,
+    is_own_peer,
     is_reliable,
     node_of,
     peer_of,
@@ -84,6 +85,8 @@ def break_connection(nics, n, p, state, told, verdict):
         _end_datagrams(nics, n, p)
         return
     d = peer_of(channel)
+    if verdict != DONE and port.by_verbs == 1 and is_own_peer(ports, n, d):
+        _judge_oneself(nics, n, p, d, verdict)
     _end_stream(nics, n, d, verdict)
     _give_up_arrivals(nics, n, p, d)
     _flush_sends(nics, n, p)
@@ -96,6 +99,45 @@ def break_connection(nics, n, p, state, told, verdict):
     ports.nodes[n].attention = 1
     if verdict != DONE:
         wish_acknowledgement(nics, n, d)
+
+
+@step
+def _judge_oneself(nics, n, p, d, verdict):
+    """Port ``p`` has refused what it has sent itself: what came before that counts, as for others.
+
+    Nobody is there to hear the verdict later.
+    """
+    ports = nics.ports
+    stream = stream_to(ports, n, d)
+    head = ports.blank_head[0]
+    head.acknowledged = stream.confirmed
+    head.rejects = stream.rejects
+    acknowledge(nics, n, d, head, nics.tally[0].now)
+    _say_of_oldest(ports, n, p, stream, verdict)
+
+
+@step
+def _say_of_oldest(ports, n, p, stream, status):
+    """The descriptor of port ``p`` whose packet is the oldest not acknowledged ends with that.
+
+    If all has arrived it is the oldest that waits for an answer.
+    """
+    if stream.oldest_kept == NO_ENTRY and ports.table[n, p].reading > 0:
+        _say_of_reading(ports, n, p, status)
+    elif stream.oldest_kept != NO_ENTRY:
+        oldest = ports.pools.heads[stream.oldest_kept]
+        if oldest.from_port == p:
+            _say(ports.pending[n, p, oldest.slot], oldest.cookie, status)
+
+
+@step
+def _say_of_reading(ports, n, p, status):
+    ring = ports.rules[0].ring
+    for number in range(max(np.int64(0), ports.table[n, p].taken - ring), ports.table[n, p].taken):
+        pending = ports.pending[n, p, place_in(number, ring)]
+        if pending.busy == 1 and pending.number == number:
+            _say(pending, number, status)
+            return
 
 
 @step
@@ -264,10 +306,7 @@ def _take_verdict(nics, d, s, head, now):
         follow_way(nics, d, s, head)
         acknowledge(nics, d, s, head, now)
     p = np.int64(stream.port)
-    if stream.oldest_kept != NO_ENTRY:
-        oldest = ports.pools.heads[stream.oldest_kept]
-        if oldest.from_port == p:
-            _say(ports.pending[d, p, oldest.slot], oldest.cookie, head.verdict)
+    _say_of_oldest(ports, d, p, stream, head.verdict)
     break_connection(nics, d, p, BROKEN, CONNECTION_LOST, FLUSHED)
 
 

@@ -360,6 +360,8 @@ HEAD = np.dtype(
         ("unready", "i8"),  # ps until the peer may try again what found no receive, or 0
         # never on the wire: what this end keeps with the packet
         ("own", "i8"),  # what its sender knows that stream by
+        ("region", "i8"),  # of a queue pair: the key of the memory that it comes from, or 0
+        ("source", "i8"),  # and where that begins
         ("key", "i8"),
         ("frame", "i8"),
         ("generation", "i8"),  # of the frame, when it was translated

@@ -55,6 +55,9 @@ STREAM = np.dtype(
         ("level", "i8"),  # what it promises
         ("port", "i8"),  # whose connection it is, of one with a stream of its own
         ("verdict", "i8"),  # how this end has ended the connection, or 0
+        ("answers", "i8"),  # that a queue pair owes, or that are not acknowledged
+        ("sentence", "i8"),  # the verdict when there are none any more, or 0
+        ("charge", "i8"),  # and what its process is told then
         ("heard", "i8"),  # 1: the other end is known to have ended it too
         ("time_out", "i8"),  # ps, of its own; 0: as the cluster's transport
         ("tries", "i8"),  # 1 more than its own retries; 0: likewise

@@ -44,6 +44,19 @@ def permits(nics, n, p, key, address, length, right):
 
 
 @step
+def is_there(nics, n, key, address, length):
+    """Whether a stretch of a process's memory is registered as ``key``, for whomever."""
+    regions = nics.ports.work.regions
+    region = regions[n, row_of(nics, key)]
+    if region.key != key:
+        return False
+    if region.of != 0 and regions[n, row_of(nics, region.of)].key != region.of:
+        return False
+    begin = region.address + region.shift
+    return address >= begin and address - begin <= region.length - length
+
+
+@step
 def may_be_read(nics, n, p, slot):
     """Whether the descriptor of connected port ``p`` in ``slot`` is where the NIC may read it."""
     place = nics.ports.work.descriptors[n, p, slot]

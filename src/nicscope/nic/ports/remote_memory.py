@@ -293,6 +293,10 @@ def post_answer(nics, d, head, space, owner, address):
     segment = ports.segments[d, OWN_PORT, slot, 0]
     segment.address = address
     segment.length = head.length
+    segment.key = 0
+    if ports.table[d, owner].by_verbs == 1:
+        segment.key = head.remote_key
+        stream_to(ports, d, head.peer).answers += 1
     port.posted += 1
     ports.nodes[d].attention = 1
     return TAKEN

@@ -10,6 +10,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.ports.arrivals import (
+    DROPPED,
     ENDED,
     REFUSED_FOR_GOOD,
     SWALLOWED,
@@ -22,6 +23,7 @@ from nicscope.nic.ports.atomics import is_aligned
 from nicscope.nic.ports.calls import (
     break_connection,
     fail_receive,
+    go_back,
     hand_back_receive,
     report_sent,
 )
@@ -44,6 +46,7 @@ from nicscope.nic.ports.regions import permits, shift_of
 from nicscope.nic.ports.remote_memory import is_awaited, post_answer, translate_arrival
 from nicscope.nic.ports.scatter import place_over_pieces
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
+from nicscope.nic.ports.traffic import REFUSED
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.verdicts import own_verdict
 from nicscope.nic.ports.work_queues import (
@@ -163,8 +166,7 @@ def complete_remote_work(nics, d, slot):
         return np.int64(REFUSED_FOR_GOOD)
     p = np.int64(ports.channels[d, head.name].port)
     if head.atomic != 0 and not is_aligned(head.remote):
-        break_connection(nics, d, p, BROKEN, REQUEST_INVALID, REMOTE_INVALID)
-        return np.int64(ENDED)
+        return _condemn(nics, d, slot, p, REQUEST_INVALID, REMOTE_INVALID)
     right = right_for(head)
     if is_flush(head) and not may_flush(nics, d, p, head):
         return refuse_remote_work(nics, d, slot)
@@ -175,6 +177,25 @@ def complete_remote_work(nics, d, slot):
     space = np.int64(ports.table[d, p].space)
     address = head.remote + (shift_of(nics, d, head.remote_key) if head.total > 0 else 0)
     return np.int64(post_answer(nics, d, head, space, p, address))
+
+
+@step
+def _condemn(nics, d, slot, p, told, verdict):
+    """The connection of port ``p`` ends by what the packet in ``slot`` asks; what becomes of it.
+
+    A queue pair answers first what it was asked before.  Until that has arrived it takes no more.
+    """
+    head = nics.ports.arrival_heads[d, slot]
+    stream = stream_to(nics.ports, d, head.peer)
+    if stream.answers == 0:
+        break_connection(nics, d, p, BROKEN, told, verdict)
+        return np.int64(ENDED)
+    stream.sentence = verdict
+    stream.charge = told
+    if head.receive >= 0:
+        go_back(nics, d, slot)
+    head.why = REFUSED
+    return np.int64(DROPPED)
 
 
 @routine
@@ -189,8 +210,7 @@ def refuse_remote_work(nics, d, slot):
         verdict = REMOTE_PROTECTION
         if ports.table[d, p].by_verbs == 1 and ports.table[d, p].rights & right_for(head) == 0:
             code, verdict = REQUEST_INVALID, REMOTE_INVALID  # whatever the memory is
-        break_connection(nics, d, p, BROKEN, code, verdict)
-        return np.int64(ENDED)
+        return _condemn(nics, d, slot, p, code, verdict)
     if channel.finishing != head.message:  # once for each message
         channel.finishing = head.message
         note_trouble(nics, d, p, code)

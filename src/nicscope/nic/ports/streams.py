@@ -66,6 +66,12 @@ def known_there_as(ports, n, d):
 
 
 @step
+def is_own_peer(ports, n, d):
+    """Whether both ends of the stream of ``n`` to ``d`` are one."""
+    return node_of(ports, n, d) == n and known_there_as(ports, n, d) == d
+
+
+@step
 def peer_of(record):
     """The peer that a channel or an import names: its own stream, or the node."""
     return record.stream if record.stream != 0 else record.node

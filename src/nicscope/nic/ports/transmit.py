@@ -53,6 +53,7 @@ from nicscope.nic.ports.layout import (
     ONE,
     OWN_PORT,
     PEER_DEAD,
+    PROTECTION,
     REPLY,
     SEND,
     WRITE,
@@ -60,6 +61,7 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.lookup import generation_of, key_of, page_at
 from nicscope.nic.ports.outcome import ask_for_descriptor, ask_for_page
 from nicscope.nic.ports.remote_memory import answer_without_data
+from nicscope.nic.ports.sources import end_without_source, is_gone, note_source
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
 from nicscope.nic.ports.window import clear, note_left, send_numbered, send_once
 
@@ -225,6 +227,13 @@ def next_packet(nics, n, p):
     length = np.int64(0)
     if port.options & INLINE == 0 and port.operation != FETCH and port.total > 0:
         length = _piece(nics, n, p)
+        whose = whose_work(nics, n, p) if p == OWN_PORT else np.int64(p)
+        note_source(nics, n, p, whose, head)
+        if is_gone(nics, n, head, length):
+            if p == OWN_PORT:
+                end_without_source(nics, n, whose, head)
+            calls.end_request(nics, n, p, PEER_DEAD if p == OWN_PORT else PROTECTION)
+            return
         offset = (ports.current[n, p, port.segment].address + port.segment_done) & (
             (1 << ports.rules[0].page_bits) - 1
         )

@@ -8,11 +8,12 @@ from nicscope.clock import NEVER
 from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import hold, report_sent, take_route
+from nicscope.nic.ports.calls import break_connection, hold, report_sent, take_route
 from nicscope.nic.ports.controller import hold_back
 from nicscope.nic.ports.holding import hold_for, let_go
 from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
+    BROKEN,
     CUT,
     FETCH,
     INLINE_BYTES,
@@ -21,6 +22,7 @@ from nicscope.nic.ports.layout import (
     REJECTED,
     REPLY,
 )
+from nicscope.nic.ports.sources import end_without_source, is_gone
 from nicscope.nic.ports.streams import (
     entry_of,
     give_entry_back,
@@ -115,6 +117,7 @@ def clear(packet, head):
     head.unready = 0
     head.atomic = 0
     head.datagram = 0
+    head.region = 0
 
 
 @step
@@ -242,6 +245,9 @@ def send_again(nics, n, d):
     sequence = next_to_send(stream)
     if sequence != NONE:
         entry = entry_of(nics.ports, stream, sequence)
+        if is_gone(nics, n, pools.heads[entry], pools.packets[entry].payload):
+            end_without_source(nics, n, np.int64(stream.port), pools.heads[entry])
+            return
         push(nics, n, pools.packets[entry], pools.heads[entry], pools.inline[entry], AGAIN)
         note_sent(stream, sequence)
         sequence = next_to_send(stream)
@@ -300,6 +306,10 @@ def acknowledge(nics, n, d, head, now):
     if stream.resending == 1 and next_to_send(stream) == NONE:
         stop_resending(nics, n, d)
     ports.nodes[n].attention = 1
+    if stream.sentence != 0 and stream.answers == 0:
+        sentence = stream.sentence
+        stream.sentence = 0
+        break_connection(nics, n, np.int64(stream.port), BROKEN, stream.charge, sentence)
 
 
 @step
@@ -307,6 +317,7 @@ def _arrived(nics, n, stream, head, is_rejected):
     """A packet of ``n`` is known to have arrived; its page may go, and perhaps it was the last."""
     let_go(nics, n, head)
     if head.kind in (REPLY, PROBE, CUT):
+        stream.answers -= head.kind == REPLY and head.last == 1 and stream.answers > 0
         return
     if head.kind == FETCH:
         if is_rejected == 1:

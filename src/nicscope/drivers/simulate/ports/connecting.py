@@ -96,9 +96,14 @@ def half_made(ports: Ports, node: int, other: int, level: int) -> tuple[int, int
     Errors: ``SimulationError`` if a node has no stream left.
     """
     here, there = new_streams(ports, node, other)
-    deaf = stream_at(ports, other, there)
-    deaf["dead"], deaf["level"] = 1, level
+    be_deaf(ports, other, there, level)
     return here, there
+
+
+def be_deaf(ports: Ports, node: int, known_as: int, level: int) -> None:
+    """Have nothing be taken by a stream until it is a port's."""
+    deaf = stream_at(ports, node, known_as)
+    deaf["dead"], deaf["level"] = 1, level
 
 
 @kernel

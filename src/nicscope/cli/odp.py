@@ -49,7 +49,9 @@ def odp(
     faults: Annotated[
         str, option("NAME|FILE", "What faults cost.", autocompletion=completion.faults)
     ] = "connectx",
-    out: Annotated[Path | None, option("DIR", "Folder for results.json and odp.parquet.")] = None,
+    out: Annotated[
+        Path | None, option("DIR", "Folder for results.json, odp.parquet and figures.")
+    ] = None,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:

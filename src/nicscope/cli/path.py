@@ -40,7 +40,9 @@ def path(
     costs: Annotated[
         str, option("NAME|FILE", "What the path costs.", autocompletion=completion.paths)
     ] = "connectx",
-    out: Annotated[Path | None, option("DIR", "Folder for results.json and paths.parquet.")] = None,
+    out: Annotated[
+        Path | None, option("DIR", "Folder for results.json, paths.parquet and a figure.")
+    ] = None,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:

@@ -41,7 +41,7 @@ def rcache(
     ] = None,
     costs: Registering = "connectx",
     out: Annotated[
-        Path | None, option("DIR", "Folder for results.json and caches.parquet.")
+        Path | None, option("DIR", "Folder for results.json, caches.parquet and a figure.")
     ] = None,
     as_json: AsJson = False,
     explain: Explain = False,

@@ -2,6 +2,7 @@
 
 NicscopeError           one line: what was found, where, and what to do; the CLI exits with 2
   TraceError            a trace that cannot be read, converted or believed
+    MistakenRowError    a row of a node, whose place whoever knows the files adds
   DesignError           a design, or a ``--set`` value, that makes no sense
   PlatformError         a platform profile that makes no sense
   RecordError           a program that cannot be recorded
@@ -42,6 +43,17 @@ class NicscopeError(Exception):
 
 class TraceError(NicscopeError):
     """A trace that cannot be read, converted or believed."""
+
+
+class MistakenRowError(TraceError):
+    """A row that cannot be believed: number ``nth``, from 0, of those of ``node`` in their order.
+
+    Where it stands in which file is added by who has these (``traces.folders.finding``).
+    """
+
+    def __init__(self, said: str, node: int = 0, nth: int = 0) -> None:
+        super().__init__(said)
+        self.node, self.nth = node, nth
 
 
 class DesignError(NicscopeError):

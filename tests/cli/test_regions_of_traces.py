@@ -96,6 +96,69 @@ def test_what_is_registered_is_not_said_twice(trace, capsys):
     assert "the trace says itself what is registered" in capsys.readouterr().err
 
 
+BAD = 31  # a row that gives back what the one before it gave back, at the same time
+TWICE = [
+    *[(place % 2, "register", PAGE * place, PAGE, None, None) for place in range(20)],
+    *[(place % 2, "send", PAGE * place, 64, None, None) for place in range(10)],
+    *[(0, "deregister", PAGE * 4, PAGE, None, None)] * 3,
+    (1, "send", PAGE, 64, None, None),
+]
+
+
+@pytest.fixture
+def twice(tmp_path):
+    path = tmp_path / "twice.parquet"
+    columns = dict(zip(NAMES, map(list, zip(*TWICE, strict=True)), strict=True))
+    times = [min(row, BAD - 1) for row in range(len(TWICE))]
+    write_trace(path, columns | {"time_ns": times, "pid": [1] * len(TWICE)})
+    return path
+
+
+def refused(capsys, *words):
+    assert main([*map(str, words)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    [line] = said.err.splitlines()
+    return line
+
+
+def test_what_is_given_back_twice_is_told_by_file_and_row(twice, tmp_path, capsys):
+    told = f"{twice}: row {BAD} (the first is 0): process 1 of node 0 deregisters 4,096 bytes"
+    for words in (
+        ["replay", twice, "--design", "rnic"],
+        [
+            "sweep",
+            twice,
+            "--design",
+            "rnic",
+            "--grid",
+            "entries=64,128",
+            "--out",
+            tmp_path / "s.csv",
+        ],
+    ):
+        assert told in refused(capsys, *words)
+    assert not (tmp_path / "s.csv").exists()
+
+
+@pytest.mark.parametrize("by", ["node", "time"])
+def test_of_a_folder_the_file_is_told_that_holds_the_row(by, twice, tmp_path, capsys):
+    folder = tmp_path / by
+    assert main(["trace", "split", str(twice), str(folder), "--by", by, "--files", "2"]) == 0
+    capsys.readouterr()
+    holding = [
+        (path, place)
+        for path in sorted(folder.glob("*.parquet"))
+        for place, row in enumerate(pq.read_table(path).to_pylist())
+        if row["op"] == "deregister"
+    ]
+    path, place = holding[1]
+
+    for words in ([], ["--workers", "1"]):
+        said = refused(capsys, "replay", folder, "--design", "rnic", *words)
+        assert f"{path}: row {place} (the first is 0): process 1 of node 0" in said
+
+
 def test_info_counts_regions_and_conversions_keep_them(trace, tmp_path, capsys):
     assert main(["trace", "info", trace]) == 0
     assert "2 registered (8.0 GiB), 1 deregistered" in capsys.readouterr().out

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
+import numpy as np
+
 
 def zipf(many, exponent):
     """The probability of each rank."""
@@ -28,3 +32,14 @@ def strided(requests, size, stride, pool, regions, tenants, nodes, rate):
             region, offset = (region + 1) % regions, 0
         at[node, pid] = (region, offset)
     return rows
+
+
+def poisson(requests, rate, seed, chunk):
+    """Whole nanoseconds of arrivals whose gaps are drawn one by one and added up exactly."""
+    times, now = [], Fraction(0)
+    for row in range(requests):
+        if row % chunk == 0:
+            rng = np.random.default_rng([seed, row // chunk, 1])
+        now += Fraction(rng.standard_exponential()) * 10**9 / rate
+        times.append(int(now))
+    return times

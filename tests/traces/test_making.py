@@ -46,6 +46,7 @@ recipes = st.builds(
     ops=st.just((("recv", 1.0),)),
     page_size=st.just(4096),
     seed=st.integers(0, 3),
+    arrivals=st.just("even"),
 )
 
 
@@ -216,6 +217,60 @@ def test_a_trace_says_how_it_was_made_and_what_is_registered(tmp_path, capsys):
     assert len({row["address"] for row in rows}) > 2
 
 
+@given(st.integers(1, 40), st.sampled_from([1, 3, 10**6, 10**9]), st.integers(0, 5))
+def test_random_arrivals_are_those_of_a_twin_that_adds_one_exact_gap_after_the_other(
+    requests, rate, seed
+):
+    recipe = Recipe(requests=requests, rate=rate, seed=seed, arrivals="poisson")
+
+    times = columns_of(recipe)["time_ns"].tolist()
+
+    # What is rounded in adding up may be on the other side of a nanosecond.
+    twin = oracle.poisson(requests, rate, seed, CHUNK_ROWS)
+    assert all(abs(ours - one) <= 1 for ours, one in zip(times, twin, strict=True))
+
+
+@pytest.mark.parametrize("rate", [1_000, 1_000_000, 10**9])
+def test_gaps_of_random_arrivals_are_exponential_and_independent(rate):
+    count = 3 * CHUNK_ROWS  # chunks follow each other
+    recipe = Recipe(requests=count, rate=rate, seed=11, stride=4096, zipf=None, arrivals="poisson")
+    times = columns_of(recipe)["time_ns"]
+    mean = 1e9 / rate
+
+    gaps = np.diff(times)
+
+    assert gaps.min() >= 0
+    assert abs(times[-1] / count - mean) < FAR_OFF * mean / math.sqrt(count)
+    assert abs(gaps.mean() - mean) < FAR_OFF * mean / math.sqrt(count)
+    # Each end of a gap is cut to its nanosecond, which adds a sixth in all where gaps are long.
+    law = mean**2 if mean > 10 else None
+    if law is not None:
+        assert abs(gaps.var() - law - 1 / 6) < FAR_OFF * law * math.sqrt(8 / count)
+        late = np.exp(-np.sort(gaps) / mean)
+        apart = np.abs(late - np.linspace(1, 0, gaps.size))
+        assert apart.max() < 2.2 / math.sqrt(count)  # Kolmogorov: once in eight thousand
+    # In windows of a hundred gaps there come as many, give or take: mean and variance are alike.
+    windows = np.bincount((times // round(100 * mean)).astype(np.int64))[:-1]
+    often = windows.size
+    assert abs(windows.mean() - 100) < FAR_OFF * math.sqrt(100 / often)
+    assert abs(windows.var() / 100 - 1) < FAR_OFF * math.sqrt(2 / often)
+
+
+def test_arrivals_change_times_alone_and_even_ones_are_what_they_were(tmp_path):
+    recipe = Recipe(requests=CHUNK_ROWS + 60, sizes=((64, 0.5), (128, 0.5)), tenants=3, seed=2)
+    even, random = columns_of(recipe), columns_of(recipe._replace(arrivals="poisson"))
+
+    for name, column in even.items():
+        assert (column == random[name]).all() == (name != "time_ns")
+    assert even["time_ns"].tolist() == [1_000 * row for row in range(recipe.requests)]
+    assert "arrivals" not in recipe.said()
+    assert recipe._replace(arrivals="poisson").said()["arrivals"] == "poisson"
+    paths = [tmp_path / name for name in ("a.csv", "b.csv")]
+    for path in paths:
+        make(recipe._replace(requests=50, arrivals="poisson"), path, None)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
 def test_no_more_is_made_than_is_asked_for():
     endless = Recipe(requests=1 << 40, pool=1 << 50, rate=10**9)
     check(endless)
@@ -253,6 +308,8 @@ def test_no_more_is_made_than_is_asked_for():
         (["--size", "1", "--pool", "1P"], "no whole number of bytes"),
         (["--size", "1", "--pool", "2T"], "has 2,199,023,255,552 places"),
         (["--rate", "1", "--requests", "99999999999"], "longer than 292 years"),
+        (["--arrivals", "poison"], "did you mean 'poisson'"),
+        (["--arrivals", "poisson", "--rate", "1", "--requests", "9220000000"], "292 years"),
         (["--to", "strace"], "can only be read"),
     ],
 )

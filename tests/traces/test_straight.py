@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import nicscope as ns
-from nicscope.cli.app import main
+from nicscope.cli.app import app, main
+from nicscope.cli.services import Service
 from nicscope.errors import TraceError
 from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert
@@ -62,6 +65,9 @@ def test_requests_and_regions_are_those_of_the_converted_file(service, converted
         ["size", "FILE", "--page", "4k,2M,1G", "--target-miss", "1%"],
         ["trace", "info", "FILE", "--page-size", "2MiB"],
         ["descriptors", "FILE"],
+        ["rcache", "FILE", "--entries", "4,64"],
+        pytest.param(["odp", "FILE", "--fault-bytes", "request"], marks=pytest.mark.compiled),
+        pytest.param(["path", "FILE", "--walks", "1"], marks=pytest.mark.compiled),
     ],
 )
 def test_commands_take_it_with_a_model(service, converted, capsys, words):
@@ -79,7 +85,7 @@ def test_commands_take_it_with_a_model(service, converted, capsys, words):
         return [told(each) for each in one] if isinstance(one, list) else one
 
     assert told(said[0]) == told(said[1])
-    command = said[0].get("command")
+    command = said[0].get("command") or said[0].get("repeat", {}).get("command")
     if command:
         assert {"--model", "kimi-k2"} <= {
             *(command if isinstance(command, list) else command.split())
@@ -95,6 +101,9 @@ def test_commands_take_it_with_a_model(service, converted, capsys, words):
         ["trace", "info", "FILE"],
         ["descriptors", "FILE"],
         ["rcache", "FILE"],
+        ["odp", "FILE"],
+        ["path", "FILE"],
+        ["sweep", "FILE", "--design", "utlb", "--grid", "entries=4", "--out", "-"],
     ],
 )
 def test_without_a_model_one_line_says_what_to_do(service, capsys, words):
@@ -103,6 +112,45 @@ def test_without_a_model_one_line_says_what_to_do(service, capsys, words):
     assert said.out == ""
     assert said.err.count("\n") == 1
     assert "--model llama-3-70b, here or for 'nicscope trace convert'" in said.err
+
+
+def test_a_sweep_takes_it_and_goes_on_with_it(service, converted, tmp_path, capsys):
+    tables = []
+    for path, more in ((service, WORDS), (service, WORDS), (converted, [])):
+        out = tmp_path / f"{path.stem}.grid.parquet"
+        words = ["sweep", str(path), "--design", "utlb", "--grid", "entries=4,64"]
+        assert main([*words, "--out", str(out), *more]) == 0
+        tables.append(pq.read_table(out).drop_columns(["trace"]).to_pydict())
+        assert ("is there already" in capsys.readouterr().err) == (len(tables) == 2)
+
+    assert tables[0] == tables[1] == tables[2]
+
+
+def test_each_option_of_a_service_is_declared_once_for_every_command(capsys):
+    commands = dict(every_command())
+    takes = {name for name, run in commands.items() if set(Service._fields) & set(run_of(run))}
+
+    assert takes == {
+        *("replay", "curve", "size", "descriptors", "rcache", "odp", "path", "sweep"),
+        *("trace info", "trace convert"),
+    }
+    for name in takes:
+        assert set(Service._fields) < set(run_of(commands[name]))
+        assert "service" not in run_of(commands[name])
+    assert main(["rcache", "--help"]) == 0
+    assert "--tp" in capsys.readouterr().out
+
+
+def run_of(command):
+    return inspect.signature(command).parameters
+
+
+def every_command(group=app, words=()):
+    for one in group.registered_commands:
+        yield " ".join((*words, one.name or one.callback.__name__)), one.callback
+    for inner in group.registered_groups:
+        found = inner.typer_instance
+        yield from every_command(found, (*words, inner.name or found.info.name))
 
 
 def test_what_is_no_service_is_told_what_it_is(tmp_path, capsys):

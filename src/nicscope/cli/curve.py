@@ -9,17 +9,7 @@ import typer
 
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, Scheduler, Traces, Workers, option
-from nicscope.cli.services import (
-    BlockTokens,
-    Generated,
-    Layout,
-    Model,
-    Pool,
-    PrefixTokens,
-    Ranks,
-    Service,
-    Slice,
-)
+from nicscope.cli.services import UNSAID, Service, reads_services
 
 if TYPE_CHECKING:
     from nicscope.reports.curve import ShownCurves
@@ -34,6 +24,7 @@ EXAMPLES = (
 )
 
 
+@reads_services
 def curve(
     traces: Traces,
     ways: Annotated[
@@ -64,23 +55,12 @@ def curve(
     ] = None,
     workers: Workers = None,
     scheduler: Scheduler = None,
-    model: Model = None,
-    ranks: Ranks = 1,
-    layout: Layout = "block",
-    pool: Pool = None,
-    slice_bytes: Slice = "64K",
-    block_tokens: BlockTokens = 512,
-    prefix_tokens: PrefixTokens = 0,
-    generated: Generated = False,
+    service: Service = UNSAID,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
     """Show what every size of translation cache misses: exact, from one pass over the trace."""
     from nicscope.library.curve import curve as measure
-
-    service = Service(
-        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
-    )
 
     def measured() -> ShownCurves:
         return measure(

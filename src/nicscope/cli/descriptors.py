@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, OneTrace, option
-from nicscope.cli.services import (
-    BlockTokens,
-    Generated,
-    Layout,
-    Model,
-    Pool,
-    PrefixTokens,
-    Ranks,
-    Service,
-    Slice,
-)
+from nicscope.cli.services import UNSAID, Service, reads_services
 
 if TYPE_CHECKING:
     from nicscope.reports.descriptors import ShownDescriptors
@@ -34,6 +24,7 @@ EXAMPLES = (
 )
 
 
+@reads_services
 def descriptors(
     trace: OneTrace,
     engine: Annotated[
@@ -53,23 +44,12 @@ def descriptors(
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json and descriptors.parquet.")
     ] = None,
-    model: Model = None,
-    ranks: Ranks = 1,
-    layout: Layout = "block",
-    pool: Pool = None,
-    slice_bytes: Slice = "64K",
-    block_tokens: BlockTokens = 512,
-    prefix_tokens: PrefixTokens = 0,
-    generated: Generated = False,
+    service: Service = UNSAID,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
     """Show how many descriptors a trace's requests become, and what binds their transfer."""
     from nicscope.library.descriptors import descriptors as count
-
-    service = Service(
-        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
-    )
 
     def counted() -> ShownDescriptors:
         return count(

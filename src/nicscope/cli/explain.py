@@ -38,7 +38,7 @@ def explain(
     fast: Annotated[float | None, option("GB/s", "Measured where it is fast.")] = None,
     slow: Annotated[float | None, option("GB/s", "Measured where it is slow.")] = None,
     out: Annotated[
-        Path | None, option("DIR", "Folder for results.json and predictions.parquet.")
+        Path | None, option("DIR", "Folder for results.json, predictions.parquet and a figure.")
     ] = None,
     as_json: AsJson = False,
     explain_terms: Explain = False,

@@ -47,7 +47,7 @@ def fit(
         str, option("N,...", "Entries that the NIC fetches together; 64 bytes are 8.")
     ] = "1,8",
     out: Annotated[
-        Path | None, option("DIR", "Folder for results.json and caches.parquet.")
+        Path | None, option("DIR", "Folder for results.json, caches.parquet and a figure.")
     ] = None,
     as_json: AsJson = False,
     explain: Explain = False,

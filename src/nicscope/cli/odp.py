@@ -10,6 +10,7 @@ import typer
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, OneTrace, Registering, option
+from nicscope.cli.services import UNSAID, Service, reads_services
 
 if TYPE_CHECKING:
     from nicscope.reports.odp import ShownDemand
@@ -22,6 +23,7 @@ EXAMPLES = (
 )
 
 
+@reads_services
 def odp(
     trace: OneTrace,
     fault_bytes: Annotated[
@@ -49,7 +51,10 @@ def odp(
     faults: Annotated[
         str, option("NAME|FILE", "What faults cost.", autocompletion=completion.faults)
     ] = "connectx",
-    out: Annotated[Path | None, option("DIR", "Folder for results.json and odp.parquet.")] = None,
+    out: Annotated[
+        Path | None, option("DIR", "Folder for results.json, odp.parquet and figures.")
+    ] = None,
+    service: Service = UNSAID,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
@@ -58,7 +63,7 @@ def odp(
 
     def paged() -> ShownDemand:
         return page_on_demand(
-            trace,
+            service.opened(trace),
             fault_bytes=fault_bytes,
             prefetch=prefetch,
             ahead=ahead,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, OneTrace, option
+from nicscope.cli.services import UNSAID, Service, reads_services
 
 if TYPE_CHECKING:
     from nicscope.reports.path import ShownPaths
@@ -21,6 +22,7 @@ EXAMPLES = (
 )
 
 
+@reads_services
 def path(
     trace: OneTrace,
     iommu: Annotated[
@@ -40,7 +42,10 @@ def path(
     costs: Annotated[
         str, option("NAME|FILE", "What the path costs.", autocompletion=completion.paths)
     ] = "connectx",
-    out: Annotated[Path | None, option("DIR", "Folder for results.json and paths.parquet.")] = None,
+    out: Annotated[
+        Path | None, option("DIR", "Folder for results.json, paths.parquet and a figure.")
+    ] = None,
+    service: Service = UNSAID,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
@@ -49,7 +54,7 @@ def path(
 
     def looked_at() -> ShownPaths:
         return look_at_paths(
-            trace,
+            service.opened(trace),
             iommu=iommu,
             page_size=page_size,
             iotlb=iotlb,

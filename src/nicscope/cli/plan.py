@@ -47,7 +47,8 @@ def plan(
         ),
     ] = "4K,64K,2M,1G",
     out: Annotated[
-        Path | None, option("DIR", "Folder for results.json, plans.parquet, regions.parquet.")
+        Path | None,
+        option("DIR", "Folder for results.json, plans.parquet, regions.parquet and a figure."),
     ] = None,
     as_json: AsJson = False,
     explain: Explain = False,

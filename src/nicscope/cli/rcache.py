@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, OneTrace, Registering, option
+from nicscope.cli.services import UNSAID, Service, reads_services
 
 if TYPE_CHECKING:
     from nicscope.reports.rcache import ShownCaches
@@ -15,10 +16,12 @@ EXAMPLES = (
     "Examples:\n\n"
     "[bold]nicscope rcache bundled:redis_server[/bold]\n\n"
     "[bold]nicscope rcache mine.parquet --policy page,merge --entries 64..65536[/bold]\n\n"
-    "[bold]nicscope rcache mine.parquet --bytes 1GiB --json[/bold]"
+    "[bold]nicscope rcache mine.parquet --bytes 1GiB --json[/bold]\n\n"
+    "[bold]nicscope rcache conversation.jsonl --model llama-3-70b --tp 8[/bold]"
 )
 
 
+@reads_services
 def rcache(
     trace: OneTrace,
     policy: Annotated[
@@ -41,8 +44,9 @@ def rcache(
     ] = None,
     costs: Registering = "connectx",
     out: Annotated[
-        Path | None, option("DIR", "Folder for results.json and caches.parquet.")
+        Path | None, option("DIR", "Folder for results.json, caches.parquet and a figure.")
     ] = None,
+    service: Service = UNSAID,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
@@ -51,7 +55,7 @@ def rcache(
 
     def measured() -> ShownCaches:
         return try_caches(
-            trace,
+            service.opened(trace),
             policy=policy,
             entries=entries,
             align=align,

@@ -63,7 +63,7 @@ def register(
     ] = "none",
     costs: Registering = "connectx",
     out: Annotated[
-        Path | None, option("DIR", "Folder for results.json and registrations.parquet.")
+        Path | None, option("DIR", "Folder for results.json, registrations.parquet and figures.")
     ] = None,
     as_json: AsJson = False,
     explain: Explain = False,

@@ -21,17 +21,7 @@ from nicscope.cli.arguments import (
     Workers,
     option,
 )
-from nicscope.cli.services import (
-    BlockTokens,
-    Generated,
-    Layout,
-    Model,
-    Pool,
-    PrefixTokens,
-    Ranks,
-    Service,
-    Slice,
-)
+from nicscope.cli.services import UNSAID, Service, reads_services
 
 if TYPE_CHECKING:
     from nicscope.reports.comparison import ReplayReport
@@ -48,6 +38,7 @@ EXAMPLES = (
 )
 
 
+@reads_services
 def replay(
     trace: Annotated[
         str,
@@ -91,14 +82,7 @@ def replay(
         str | None,
         option("neohost|freebsd|rdma", "Show RDMA NICs' counts by that tool's names too."),
     ] = None,
-    model: Model = None,
-    ranks: Ranks = 1,
-    layout: Layout = "block",
-    pool: Pool = None,
-    slice_bytes: Slice = "64K",
-    block_tokens: BlockTokens = 512,
-    prefix_tokens: PrefixTokens = 0,
-    generated: Generated = False,
+    service: Service = UNSAID,
     as_json: AsJson = False,
     explain: Explain = False,
     no_kinds: WithoutKinds = False,
@@ -110,10 +94,6 @@ def replay(
 ) -> None:
     """Replay a trace through designs: NIC misses, pins, interrupts, time and memory."""
     from nicscope.library.replay import replay as run
-
-    service = Service(
-        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
-    )
 
     def replayed() -> ReplayReport:
         given = {"registered": registered, "page_size": page_size}

@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, Scheduler, Traces, Workers, option
-from nicscope.cli.services import (
-    BlockTokens,
-    Generated,
-    Layout,
-    Model,
-    Pool,
-    PrefixTokens,
-    Ranks,
-    Service,
-    Slice,
-)
+from nicscope.cli.services import UNSAID, Service, reads_services
 
 if TYPE_CHECKING:
     from nicscope.reports.size import ShownSizes
@@ -38,6 +28,7 @@ EXAMPLES = (
 )
 
 
+@reads_services
 def size(
     traces: Traces,
     nic_memory: Annotated[
@@ -80,14 +71,7 @@ def size(
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, sizes.parquet and a figure.")
     ] = None,
-    model: Model = None,
-    ranks: Ranks = 1,
-    layout: Layout = "block",
-    pool: Pool = None,
-    slice_bytes: Slice = "64K",
-    block_tokens: BlockTokens = 512,
-    prefix_tokens: PrefixTokens = 0,
-    generated: Generated = False,
+    service: Service = UNSAID,
     workers: Workers = None,
     scheduler: Scheduler = None,
     as_json: AsJson = False,
@@ -97,10 +81,6 @@ def size(
     from nicscope.errors import StudyError
     from nicscope.library.size import entries_for
     from nicscope.library.size import size as fit
-
-    service = Service(
-        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
-    )
 
     def opened() -> list[str | Trace]:
         return [service.opened(one) for one in traces]

@@ -20,6 +20,7 @@ from nicscope.cli.arguments import (
     text_beside,
 )
 from nicscope.cli.interrupt import leave_kept
+from nicscope.cli.services import UNSAID, Service, reads_services
 
 if TYPE_CHECKING:
     from nicscope.studies.sweep.sweeping import Done
@@ -35,6 +36,7 @@ EXAMPLES = (
 )
 
 
+@reads_services
 def sweep(
     traces: Traces,
     design: Annotated[
@@ -78,6 +80,7 @@ def sweep(
     ] = None,
     no_kinds: WithoutKinds = False,
     yes: Annotated[bool, typer.Option("--yes", help="Yes, a million points or more.")] = False,
+    service: Service = UNSAID,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
@@ -89,7 +92,7 @@ def sweep(
     with text_beside(out, as_json):
         try:
             report = run(
-                traces,
+                [service.opened(one) for one in traces],
                 design,
                 grid or [],
                 platform,

@@ -10,18 +10,7 @@ import typer
 from nicscope.cli import completion
 from nicscope.cli.answer import print_json, tell
 from nicscope.cli.arguments import AsJson, byte_count, option, output_path, text_beside
-from nicscope.cli.services import (
-    UNSAID,
-    BlockTokens,
-    Generated,
-    Layout,
-    Model,
-    Pool,
-    PrefixTokens,
-    Ranks,
-    Service,
-    Slice,
-)
+from nicscope.cli.services import UNSAID, Service, reads_services
 from nicscope.cli.trace_make import EXAMPLES, make
 from nicscope.cli.usage import Commands
 from nicscope.errors import printable
@@ -50,6 +39,7 @@ app.command(epilog=EXAMPLES)(make)
     "[bold]nicscope trace info conversation.jsonl --model llama-3-70b --tp 8 --page-size 2MiB"
     "[/bold]"
 )
+@reads_services
 def info(
     file: Annotated[
         str,
@@ -65,14 +55,7 @@ def info(
         int | None,
         option("BYTES", "Of a page to count; left out: the trace's.", parser=byte_count),
     ] = None,
-    model: Model = None,
-    ranks: Ranks = 1,
-    layout: Layout = "block",
-    pool: Pool = None,
-    slice_bytes: Slice = "64K",
-    block_tokens: BlockTokens = 512,
-    prefix_tokens: PrefixTokens = 0,
-    generated: Generated = False,
+    service: Service = UNSAID,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Show what a trace holds: requests, pages, reuse; of a program its operations and waits."""
@@ -89,9 +72,6 @@ def info(
     from nicscope.traces.summary import summarize
 
     path = trace_path(file)
-    service = Service(
-        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
-    )
     trace: Trace
     if service != UNSAID:
         trace = open_trace(file, **service._asdict())
@@ -125,6 +105,7 @@ def info(
     "[bold]nicscope trace convert azure_llm_2023_conv.csv kv.parquet --model llama-3-70b --tp 8 "
     "--block-tokens 16 --prefix 256[/bold]"
 )
+@reads_services
 def convert(
     source: Annotated[
         Path,
@@ -183,14 +164,7 @@ def convert(
         ),
     ] = 1 << 20,
     ranks_per_node: Annotated[int, option("N", "GOAL: that share a node.", min=1)] = 1,
-    model: Model = None,
-    ranks: Ranks = 1,
-    layout: Layout = "block",
-    pool: Pool = None,
-    slice_bytes: Slice = "64K",
-    block_tokens: BlockTokens = 512,
-    prefix_tokens: PrefixTokens = 0,
-    generated: Generated = False,
+    service: Service = UNSAID,
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Convert a trace; IN and OUT may be compressed (.zst, .gz)."""
@@ -205,9 +179,7 @@ def convert(
     for name, value in (("--node", node), ("--pid", pid)):
         if value >= 1 << 31:
             raise TraceError(f"{name} must be less than 2^31, got {value}")
-    kv = Service(
-        model, ranks, layout, pool, slice_bytes, block_tokens, prefix_tokens, generated
-    ).choices()
+    kv = service.choices()
     choices = Choices(node, pid, op, page_size, renumber, columns, rank_pool, ranks_per_node, kv)
     with text_beside(target, json):
         with progress("converting", "") as watch:

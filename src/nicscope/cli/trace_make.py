@@ -63,9 +63,11 @@ def make(
     ] = "send",
     tenants: Annotated[int, option("N", "Processes of each node, which take turns.")] = 1,
     nodes: Annotated[int, option("N", "Nodes, which take turns.")] = 1,
-    rate: Annotated[
-        int, option("N", "Requests per second of all together, evenly in time.")
-    ] = 1_000_000,
+    rate: Annotated[int, option("N", "Requests per second of all together.")] = 1_000_000,
+    arrivals: Annotated[
+        str,
+        option("even|poisson", "At even distances, or at random ones, independent of each other."),
+    ] = "even",
     page_size: Annotated[
         int, option("BYTES", "That the trace says it is of.", parser=byte_count)
     ] = 4096,
@@ -100,6 +102,7 @@ def make(
         rate=rate,
         page_size=page_size,
         seed=seed,
+        arrivals=arrivals,
     )
     with text_beside(target, as_json):
         with progress("making", "rows") as watch:

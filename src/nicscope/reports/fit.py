@@ -101,6 +101,13 @@ class ShownFit(Report):
         )
         yield "caches", tidy(kinds, rows)
 
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table and a figure."""
+        from nicscope.reports.figures.fit import draw_fit
+
+        yield from super().files()
+        yield "caches", draw_fit(self.found)
+
 
 def count_rows(found: FitReport) -> Rows:
     """A row for each count."""
@@ -160,6 +167,12 @@ def _called(one: Explained) -> str:
     how = "random replacement" if one.replacement == RANDOM else "LRU"
     lines = f" in lines of {one.line}" if one.line > 1 else ""
     return f"{shape} with {how}{lines}"
+
+
+def shape_name(one: Explained) -> str:
+    """What tells a shape from others, in few words."""
+    ways = "full" if one.ways == FULL else in_words(one.ways, "way")
+    return f"{one.replacement}, {ways}" + (f", lines of {one.line}" if one.line > 1 else "")
 
 
 def _entries(one: Explained) -> str:

@@ -159,6 +159,15 @@ class ShownDemand(Report):
         }
         yield "odp", pa.Table.from_pylist(rows, pa.schema(kinds))
 
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table and a figure, or two if several limits may hold."""
+        from nicscope.reports.figures.odp import draw_resident, draw_waits, has_limits
+
+        yield from super().files()
+        yield "waits", draw_waits(self.found)
+        if has_limits(self.found):
+            yield "resident", draw_resident(self.found)
+
 
 def way_rows(found: DemandReport) -> Rows:
     """A row for each way of paging: what faults, and what is moved."""
@@ -231,6 +240,15 @@ def counter_rows(found: DemandReport) -> Rows:
         words=(*own,),
         key=len(own),
     )
+
+
+def way_name(one: Demand, *, limited: bool = True) -> str:
+    """What tells a way from others, in few words; ``limited``: what may be resident too."""
+    told = f"{_piece(one)}, {_advice(one)}"
+    if one.way.prefetch == "none":
+        told = f"{_piece(one)}, no advice"
+    within = limited and one.way.resident_bytes is not None
+    return f"{told}, within {_resident(one)}" if within else told
 
 
 def _advice(one: Demand) -> str:

@@ -52,13 +52,13 @@ class ShownPaths(Report):
         named = _PARTS[best.bound]
         told = [
             f"{named[0].upper()}{named[1:]} bounds with {_called(best.host)}: "
-            f"{_gbits(best.gbits)} Gb/s."
+            f"{spelt_gbits(best.gbits)} Gb/s."
         ]
         if worst.gbits.high < best.gbits.low:
             reads = f", for {_reads(worst)} reads of tables for 4 KiB" if worst.counts else ""
             told.append(
                 f"With {_called(worst.host)} it is {_PARTS[worst.bound]}: "
-                f"{_gbits(worst.gbits)} Gb/s{reads}."
+                f"{spelt_gbits(worst.gbits)} Gb/s{reads}."
             )
         bounds = dict.fromkeys(one.bound for one in (best, worst))
         shown = (f"That {_PARTS[name]} bounds shows in {COUNTERS[name]}." for name in bounds)
@@ -113,6 +113,13 @@ class ShownPaths(Report):
         }
         yield "paths", pa.Table.from_pylist(rows, pa.schema(kinds))
 
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table and a figure."""
+        from nicscope.reports.figures.path import draw_paths
+
+        yield from super().files()
+        yield "paths", draw_paths(self.found)
+
 
 def path_rows(found: PathReport) -> Rows:
     """A row for each path: what each part of it allows."""
@@ -124,11 +131,11 @@ def path_rows(found: PathReport) -> Rows:
         "PCIe": lambda one: one.host.pcie,
         "missed": _missed,
         "reads/4 KiB": _reads,
-        "PCIe allows": lambda one: _gbits(one.allows["PCIe"]),
-        "IOMMU allows": lambda one: _gbits(one.allows["IOMMU"]) if one.counts else "",
-        "window allows": lambda one: _gbits(one.allows["window"]),
+        "PCIe allows": lambda one: spelt_gbits(one.allows["PCIe"]),
+        "IOMMU allows": lambda one: spelt_gbits(one.allows["IOMMU"]) if one.counts else "",
+        "window allows": lambda one: spelt_gbits(one.allows["window"]),
         "bound": lambda one: one.bound,
-        "us if mapped": lambda one: _gbits(one.each_mapped_us) if one.each_mapped_us else "",
+        "us if mapped": lambda one: spelt_gbits(one.each_mapped_us) if one.each_mapped_us else "",
     }
     if any("window" not in one.allows for one in found.found):
         del columns["window allows"]
@@ -152,9 +159,18 @@ def _reads(one: Path) -> str:
     return "" if one.reads_per_piece is None else per_hundred(one.reads_per_piece)
 
 
-def _gbits(span: Span) -> str:
+def spelt_gbits(span: Span) -> str:
+    """A range, or a number where it has no width."""
     low, high = significant(span.low), significant(span.high)
     return low if low == high else f"{low} to {high}"
+
+
+def host_name(host: Host) -> str:
+    """What tells a path from others, in few words."""
+    if host.page is None:
+        return f"{host.mode}, {host.pcie}"
+    walks = in_words(host.walks or 1, "walk")
+    return f"{host.mode}, {byte_size(host.page)}, {host.iotlb} entries, {walks}, {host.pcie}"
 
 
 def _called(host: Host) -> str:

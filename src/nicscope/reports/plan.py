@@ -108,21 +108,29 @@ class ShownPlans(Report):
                 "table_bytes": plan.table_bytes,
                 "nics_sharing": found.sharing(plan),
             }
-            for plan in _all_plans(found)
+            for plan in all_plans(found)
         ]
         yield "plans", pa.Table.from_pylist(plans)
         columns: dict[str, list[int]] = {
             name: [] for name in ("page_size_bytes", "offset_bytes", "region_bytes")
         }
-        for plan in _all_plans(found):
+        for plan in all_plans(found):
             for offset, size in plan.each():
                 columns["page_size_bytes"].append(plan.page)
                 columns["offset_bytes"].append(offset)
                 columns["region_bytes"].append(size)
         yield "regions", pa.table({name: pa.array(v, pa.int64()) for name, v in columns.items()})
 
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the tables and a figure."""
+        from nicscope.reports.figures.plan import draw_plan
 
-def _all_plans(found: PlanReport) -> list[Plan]:
+        yield from super().files()
+        yield "plans", draw_plan(self.found)
+
+
+def all_plans(found: PlanReport) -> list[Plan]:
+    """Those that were asked for, and the one that would do instead."""
     return [*found.plans, *([] if found.instead is None else [found.instead])]
 
 
@@ -130,7 +138,7 @@ def plan_rows(found: PlanReport) -> Rows:
     """A row for each page size."""
     return rows_of(
         "By page",
-        _all_plans(found),
+        all_plans(found),
         {
             "page": lambda one: byte_size(one.page),
             "fits": lambda one: "yes" if one.fits else "no",

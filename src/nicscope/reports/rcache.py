@@ -93,6 +93,13 @@ class ShownCaches(Report):
         }
         yield "caches", pa.Table.from_pylist(rows, pa.schema(kinds))
 
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table and a figure."""
+        from nicscope.reports.figures.rcache import draw_caches
+
+        yield from super().files()
+        yield "caches", draw_caches(self.found)
+
 
 def cache_rows(found: CacheReport) -> Rows:
     """A row for each cache."""

@@ -75,26 +75,37 @@ class ShownRegionSizes(Report):
         ]
         yield "predictions", pa.Table.from_pylist(rows)
 
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table and a figure."""
+        from nicscope.reports.figures.region_sizes import draw_hypotheses
+
+        yield from super().files()
+        yield "predictions", draw_hypotheses(self.found)
+
 
 def _said(found: RegionSizes, setting: Setting) -> str:
     slow = [one.name for one in found.hypotheses if setting.predicted(one)]
     return f"still slow if {' or '.join(slow)}" if slow else "fast by all"
 
 
+def setting_name(setting: Setting) -> str:
+    """Into how many regions it is cut, and what is changed."""
+    cut = in_words(setting.regions, "region")
+    return f"{cut}, {setting.told}" if setting.told else cut
+
+
 def prediction_rows(found: RegionSizes) -> Rows:
     """A row for each way of registering, a column for each hypothesis."""
     headings = ["way", "largest", "pages", *(one.name for one in found.hypotheses)]
-    cells = []
-    for setting in [*found.asked, *found.tests]:
-        cut = in_words(setting.regions, "region")
-        cells.append(
-            [
-                f"{cut}, {setting.told}" if setting.told else cut,
-                byte_size(setting.slice_bytes),
-                byte_size(setting.page),
-                *("slow" if setting.predicted(one) else "fast" for one in found.hypotheses),
-            ]
-        )
+    cells = [
+        [
+            setting_name(setting),
+            byte_size(setting.slice_bytes),
+            byte_size(setting.page),
+            *("slow" if setting.predicted(one) else "fast" for one in found.hypotheses),
+        ]
+        for setting in [*found.asked, *found.tests]
+    ]
     words = (0, *range(3, len(headings)))
     return Rows("Predicted", headings, cells, words, gaps=(len(found.asked),))
 

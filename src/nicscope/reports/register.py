@@ -106,6 +106,14 @@ class ShownRegistrations(Report):
             rows.append(row)
         yield "registrations", pa.Table.from_pylist(rows)
 
+    def files(self) -> Iterator[tuple[str, Any]]:
+        """Yield the table and two figures."""
+        from nicscope.reports.figures.register import draw_parts, draw_times
+
+        yield from super().files()
+        yield "registrations", draw_times(self.found)
+        yield "parts", draw_parts(self.found)
+
 
 def way_rows(found: RegisterReport) -> Rows:
     """A row for each way."""

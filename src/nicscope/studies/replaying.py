@@ -19,6 +19,7 @@ from nicscope.studies.nic_counters import Tool, counters_of
 from nicscope.studies.pricing import Cost, Denominator, denominator_of, price
 from nicscope.studies.sources import RowsDone, ShareDone, extent_of, repeat
 from nicscope.studies.workers.tasks import Task
+from nicscope.traces.folders.finding import placed
 from nicscope.traces.folders.reading import FolderTrace
 
 if TYPE_CHECKING:
@@ -219,10 +220,12 @@ def compare(
         batches: Iterator[Requests | Rows] = (
             done.through_rows(trace) if by_region else done.through(trace, again=True)
         )
-        results = replay(batches, designs, kinds, page_size, grains, lowest, by_region)
+        with placed(trace):
+            results = replay(batches, designs, kinds, page_size, grains, lowest, by_region)
     else:
         assert isinstance(trace, FolderTrace)
-        results = replay_by(workers, trace, designs, kinds, page_size, watch)
+        with placed(trace):
+            results = replay_by(workers, trace, designs, kinds, page_size, watch)
     priced = [
         with_price(result, subject.platform)
         for result, subject in zip(results, subjects, strict=True)

@@ -28,7 +28,7 @@ from nicscope.drivers.replay.schemes.regions import (
     go_through,
 )
 from nicscope.drivers.translation.build import counts_of_book, line_bits_of
-from nicscope.errors import DesignError, TraceError
+from nicscope.errors import DesignError, MistakenRowError
 from nicscope.kernel.entering import bound
 from nicscope.kernel.records import longer, records
 from nicscope.memory.regions import new_regions, with_room
@@ -123,6 +123,7 @@ class _Host:
         page_bits = design.page_size.bit_length() - 1
         self.nic = RegionNode(design, page_bits, kinds, number, ())
         self._number = number
+        self._rows = 0  # that were carried out
         self._desk = desk
         self._namer = Namer(line_bits_of(design))
         self._notes = Notes(parting.UNITS)
@@ -136,11 +137,13 @@ class _Host:
         self._forget: Callable[..., None] | None = None
 
     def feed(self, rows: RegionRows) -> None:
-        """Carry out one piece of this node's rows.  Errors: ``TraceError``."""
+        """Carry out one piece of this node's rows.  Errors: ``MistakenRowError``."""
         case = self._case(rows)
         end = go_through(case, 0, len(rows.pid))
         if end < len(rows.pid):
-            raise TraceError(_not_registered(rows, int(end)))
+            nth = self._rows + int(end)
+            raise MistakenRowError(_not_registered(rows, int(end)), self._number, nth)
+        self._rows += len(rows.pid)
         begin = 0
         for given in self._given():
             self._look_up(begin, given.after)

@@ -65,10 +65,19 @@ def plain(axes: Axes, grid: Literal["x", "y"] | None = None, **ticks: Any) -> No
 def new_figure(comparison: Comparison, title: str, panels: int = 1) -> tuple[Figure, list[Axes]]:
     """A figure with one row per design, the first on top, and ``panels`` side by side."""
     names = [priced.name for priced in comparison.priced]
-    height = FRAME_HEIGHT + ROW_HEIGHT * max(len(names), FEWEST_ROWS)
-    title = f"{title}: {Path(comparison.trace['file']).stem}"
+    return row_sheet(f"{title}: {Path(comparison.trace['file']).stem}", names, panels)
+
+
+def row_sheet(
+    title: str, names: Sequence[str], panels: int = 1, below: float = 0.0, **look: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with a row for each of ``names``, the first on top, and ``panels`` side by side.
+
+    ``below``: inches for what else is written below the panels; ``look``: of the rows' names.
+    """
+    height = FRAME_HEIGHT + below + ROW_HEIGHT * max(len(names), FEWEST_ROWS)
     figure, axes = sheet(title, 1, panels, height=height, sharey=True)
-    axes[0].set_yticks(range(len(names)), names)
+    axes[0].set_yticks(range(len(names)), names, **look)
     axes[0].set_ylim(len(names) - 0.4, -0.6)
     for panel in axes:
         plain(panel, "x")
@@ -117,11 +126,10 @@ def hatched(label: str, colour: str, hatch: str) -> dict[str, Any]:
     return {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0, "label": label}
 
 
-def beside(axes: Axes, end: tuple[float, float], text: str) -> None:
+def beside(axes: Axes, end: tuple[float, float], text: str, **look: Any) -> None:
     """Write ``text`` to the right of a bar that ends at ``end``."""
-    axes.annotate(
-        text, end, (7, 0), textcoords="offset points", va="center", fontsize=12, color=INK
-    )
+    look = {"textcoords": "offset points", "va": "center", "fontsize": 12, "color": INK, **look}
+    axes.annotate(text, end, (7, 0), **look)
 
 
 def legend(figure: Figure, axes: Axes, columns: int, right: bool = False) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.figures.style import INK, legend, plain, sheet, styled
-from nicscope.reports.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from nicscope.reports.figures.lines import TICKS, doubling, draw_lines, dressed, titled
+from nicscope.reports.figures.style import legend, sheet, styled
 from nicscope.reports.wording import byte_size
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from nicscope.studies.verbs_measures.measuring import AllLatencies, Bandwidths
 
-LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (ORANGE, "D"), (PURPLE, "v"), (SKY, "P"))
 NS_PER_US = 1000
 
 
@@ -33,20 +31,14 @@ def draw_latencies(found: AllLatencies) -> Figure:
 
 
 def _drawn(title: str, unit: str, rows: Sequence[Any], value: Callable[[Any], float]) -> Figure:
+    lines: dict[str, list[Any]] = {}
+    for one in rows:
+        lines.setdefault(one.design, []).append(one)
     with styled():
-        figure, [axes] = sheet(title)
-        several = groupby(rows, key=lambda one: one.design)
-        for (design, line), (colour, marker) in zip(several, LOOKS, strict=False):
-            points = sorted((one.payload_bytes, value(one)) for one in line)
-            sizes, values = zip(*points, strict=True)
-            axes.plot(sizes, values, color=colour, marker=marker, label=design)
-        axes.set_xscale("log", base=2)
-        ticks = sorted({one.payload_bytes for one in rows})
-        axes.set_xticks(ticks, [byte_size(tick) for tick in ticks], rotation=45)
-        axes.minorticks_off()
+        figure, [axes] = sheet(titled(title, lines))
+        draw_lines(axes, lines, lambda one: one.payload_bytes, lambda one: (value(one),) * 2)
+        doubling(axes, [one.payload_bytes for one in rows], byte_size, 2 * TICKS, rotation=45)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("bytes of a message", color=INK)
-        axes.set_title(unit, loc="left", fontsize=15, color=INK)
-        plain(axes, "y", labelsize=12)
+        dressed(axes, unit, "bytes of a message")
         legend(figure, axes, columns=3)
     return figure

@@ -31,6 +31,7 @@ from nicscope.studies.sweep.table import (
     write_table,
 )
 from nicscope.studies.sweep.tally import TALLIED
+from nicscope.traces.folders.finding import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -176,7 +177,8 @@ def _count(
             continue
         hands = workers if cluster is None else cluster.threads()
         chunks = _chunks(what.grid, missing, hands)
-        with contextlib.closing(_counted(what, trace, chunks, workers, cluster)) as counted:
+        counting = _counted(what, trace, chunks, workers, cluster)
+        with placed(trace), contextlib.closing(counting) as counted:
             for designs, found in counted:
                 tallies.add(place, designs, found)
                 done += len(designs)

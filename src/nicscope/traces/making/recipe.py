@@ -15,8 +15,11 @@ MOST_REGIONS = 1 << 16  # of all tenants together
 MOST_POOL = 1 << 50  # bytes
 MOST_RATE = 10**9  # per second: a nanosecond each
 MOST_SEED = (1 << 63) - 1
+EVEN, POISSON = "even", "poisson"
+ARRIVALS = (EVEN, POISSON)
 LONGEST = (1 << 32) - 1  # bytes of a request
 _LAST_NS = (1 << 63) - 1
+CHANCE = 1000  # by a part of it a sum of thousands of millions of gaps never is longer
 _WEIGHT = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 
@@ -35,6 +38,7 @@ class Recipe(NamedTuple):
     rate: int = 1_000_000  # requests per second of all tenants together
     page_size: int = DEFAULT_PAGE_SIZE
     seed: int = 0
+    arrivals: str = EVEN
 
     @property
     def longest(self) -> int:
@@ -53,8 +57,13 @@ class Recipe(NamedTuple):
         return (self.region_bytes - self.longest) // step + 1
 
     def said(self) -> dict[str, Any]:
-        """What a trace should tell of how it was made."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
+        """What a trace should tell of how it was made: all but what is not the case."""
+        usual = {"arrivals": EVEN}
+        return {
+            name: value
+            for name, value in self._asdict().items()
+            if value is not None and value != usual.get(name)
+        }
 
 
 def weighted(option: str, text: str) -> list[tuple[str, float]]:
@@ -100,6 +109,10 @@ def check(recipe: Recipe) -> None:
             raise TraceError(f"{option} must be from 1 to {most:,}, got {value:,}")
     if not 0 <= recipe.seed <= MOST_SEED:
         raise TraceError(f"--seed must be from 0 to {MOST_SEED}, got {recipe.seed}")
+    if recipe.arrivals not in ARRIVALS:
+        raise TraceError(
+            f"unknown --arrivals {recipe.arrivals!r}{did_you_mean(recipe.arrivals, ARRIVALS)}"
+        )
     check_page_size(recipe.page_size, "--page-size")
     _check_ways(recipe)
     _check_room(recipe)
@@ -134,5 +147,8 @@ def _check_room(recipe: Recipe) -> None:
             f"a pool of {recipe.pool:,} bytes has {recipe.places * recipe.regions:,} places; at "
             f"most {MOST_RANKS:,}: take a smaller --pool or a larger --size"
         )
-    if (recipe.requests - 1) * 10**9 // recipe.rate > _LAST_NS:
+    last = (recipe.requests - 1) * 10**9 // recipe.rate
+    if recipe.arrivals == POISSON:
+        last += last // CHANCE
+    if last > _LAST_NS:
         raise TraceError("--requests at that --rate last longer than 292 years; raise --rate")

@@ -15,7 +15,7 @@ from nicscope.traces.formats import output_format, write_batches
 from nicscope.traces.imported import Imported
 from nicscope.traces.kv_layout import ALIGNED, BASE
 from nicscope.traces.making.popularity import Scattered, Zipf
-from nicscope.traces.making.recipe import check
+from nicscope.traces.making.recipe import POISSON, check
 from nicscope.traces.schema import OP_CODES, TraceMetadata
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 1 << 17  # drawn with one stream of random numbers
 NS_PER_S = 10**9
+_GAPS = 1  # tells the stream of random gaps from the one that all else is drawn from
 
 
 class Made(NamedTuple):
@@ -70,26 +71,27 @@ def metadata_of(recipe: Recipe) -> TraceMetadata:
 
 def batches(recipe: Recipe, watch: Watch | None = None) -> Iterator[Imported]:
     """All requests of a recipe that was checked, in bounded memory."""
-    place = _Placing(recipe)
+    place, arriving = _Placing(recipe), _Arriving(recipe)
     for first in range(0, recipe.requests, CHUNK_ROWS):
         rows = np.arange(first, min(first + CHUNK_ROWS, recipe.requests))
-        yield Imported(_columns(recipe, place, rows), functools.partial(_row, first))
+        yield Imported(_columns(recipe, place, arriving, rows), functools.partial(_row, first))
         if watch is not None:
             watch(int(rows[-1]) + 1, recipe.requests)
 
 
-def _columns(recipe: Recipe, place: _Placing, rows: NDArray[np.int64]) -> dict[str, Any]:
+def _columns(
+    recipe: Recipe, place: _Placing, arriving: _Arriving, rows: NDArray[np.int64]
+) -> dict[str, Any]:
     rng = np.random.default_rng([recipe.seed, int(rows[0]) // CHUNK_ROWS])
     turn, node = np.divmod(rows, recipe.nodes)
     own, pid = np.divmod(turn, recipe.tenants)
-    seconds, rest = np.divmod(rows, recipe.rate)
     codes = [OP_CODES[name] for name, _ in recipe.ops]
     lengths = [size for size, _ in recipe.sizes]
     # Drawn in this order, each for a whole chunk, so that a longer trace begins alike.
     op = _chosen(rng, codes, [share for _, share in recipe.ops])[: rows.size]
     length = _chosen(rng, lengths, [share for _, share in recipe.sizes])[: rows.size]
     return {
-        "time_ns": seconds * NS_PER_S + rest * NS_PER_S // recipe.rate,
+        "time_ns": arriving.times(rows),
         "node": node.astype(np.int32),
         "pid": pid.astype(np.int32),
         "op": op.astype(np.uint8),
@@ -114,6 +116,32 @@ def _starts(recipe: Recipe) -> NDArray[np.int64]:
     """Address of each region of a tenant."""
     apart = -(-recipe.region_bytes // ALIGNED) * ALIGNED
     return BASE + np.arange(recipe.regions, dtype=np.int64) * apart
+
+
+class _Arriving:
+    """When requests come: at even distances, or as a Poisson process, chunk after chunk.
+
+    Their gaps have random numbers of their own, so that all else of them is as if they were even.
+    """
+
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        self._since = 0  # ns, when the last chunk ended
+        self._part = 0.0  # of the next one
+
+    def times(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Nanoseconds of the chunk ``rows``, which follows the last one."""
+        rate = self._recipe.rate
+        if self._recipe.arrivals != POISSON:
+            seconds, rest = np.divmod(rows, rate)
+            return np.asarray(seconds * NS_PER_S + rest * NS_PER_S // rate)
+        rng = np.random.default_rng([self._recipe.seed, int(rows[0]) // CHUNK_ROWS, _GAPS])
+        gaps = rng.standard_exponential(CHUNK_ROWS) * (NS_PER_S / rate)
+        # Of one chunk alone, where even a request a second leaves parts of a nanosecond.
+        past = np.cumsum(gaps) + self._part
+        times = self._since + past.astype(np.int64)
+        self._since, self._part = int(times[-1]), float(past[-1] % 1)
+        return np.asarray(times[: rows.size])
 
 
 class _Placing:

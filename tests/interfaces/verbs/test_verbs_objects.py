@@ -178,7 +178,7 @@ def test_opening_a_context_is_quick(device_world):
 def test_an_extended_queue_is_read_field_by_field(world):
     left = End(world)
     right = End(world)
-    attr = CqInitAttrEx(cqe=8, wc_flags=e.IBV_WC_STANDARD_FLAGS)
+    attr = CqInitAttrEx(cqe=8, wc_flags=e.IBV_WC_STANDARD_FLAGS | e.IBV_WC_EX_WITH_CVLAN)
     queue = CQEX(left.context, attr)
     init = QPInitAttr(e.IBV_QPT_RC, scq=queue, rcq=queue, cap=QPCap())
     left.qp = QP(left.pd, init)
@@ -191,7 +191,7 @@ def test_an_extended_queue_is_read_field_by_field(world):
     while queue.start_poll(PollCqAttr()):
         queue.end_poll()
     assert (queue.wr_id, queue.status, queue.read_byte_len()) == (9, 0, 12)
-    assert queue.read_opcode() == e.IBV_WC_RECV
+    assert (queue.read_opcode(), queue.read_cvlan()) == (e.IBV_WC_RECV, 0)
     assert queue.poll_next() == 2
     queue.end_poll()
     with pytest.raises(PyverbsRDMAError):

@@ -241,8 +241,9 @@ class Connecting(Sharing):
         pair.state = codes.RESET
 
     def _acknowledge(self, pair: Pair) -> None:
-        """Let another node hear what has come, which it cannot ask of a pair that is no more."""
-        if pair.stream != NO_STREAM and pair.peer_node != self._node:
+        """Let another program hear what has come, which it cannot ask of a pair that is no more."""
+        others = self._fabric.turns is not None
+        if pair.stream != NO_STREAM and (others or pair.peer_node != self._node):
             stream: Any = stream_at(self._ports, self._node, pair.stream)
             if int(stream["ack_due"]):
                 self._spend(int(self._ports.rules[0]["ack_delay"]))

@@ -109,7 +109,8 @@ class Completing(Protection):
         """Completions, oldest first; an empty queue has virtual time go on to the next event."""
         queue = self._queue(cq)
         if self._shown[cq] == self._read_to[cq] and not queue.held:
-            self._wait_for(EMPTY_POLL_PS)
+            if not self._rests():
+                self._wait_for(EMPTY_POLL_PS)
         else:
             self._spend(self._poll_ps)
         if self._backlog:
@@ -210,7 +211,7 @@ class Completing(Protection):
                     return cq
             if all(self._queues[cq].armed == NEVER_ARMED for cq in cqs):
                 return None
-            if not self._wait_for(latest - self._driven.now):
+            if not self._rests() and not self._wait_for(latest - self._driven.now):
                 return None
 
     def _has_event(self, queue: Queue) -> bool:
@@ -235,7 +236,7 @@ class Completing(Protection):
                 if event.element in (qps, cqs, srqs)[of]:
                     self._events.remove(event)
                     return event
-            if not self._wait_for(latest - self._driven.now):
+            if not self._rests() and not self._wait_for(latest - self._driven.now):
                 return None
 
     def _hear(self) -> None:

@@ -128,12 +128,13 @@ class Condition:
         depth = getattr(self._lock, "_depth", 1)
         for _ in range(depth):
             self._lock.release()
-        found = waited("a Condition", lambda: mine not in self._waiting, timeout)
-        if not found:
-            self._waiting.remove(mine)
-        for _ in range(depth):
-            self._lock.acquire()
-        return found
+        try:
+            return waited("a Condition", lambda: mine not in self._waiting, timeout)
+        finally:  # who is stopped meanwhile leaves its lock, too
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+            for _ in range(depth):
+                self._lock.acquire()
 
     def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
         """Until notified when something holds; what it is then."""

@@ -174,17 +174,21 @@ SHARED = """
     init = QPInitAttrEx(
         qp_type=e.IBV_QPT_XRC_RECV, comp_mask=e.IBV_QP_INIT_ATTR_XRCD, xrcd=xrcd
     )
-    receives = QP(context, init, QPAttr(port_num=1))
+    RIGHTS = e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_ATOMIC
+    attr = QPAttr(port_num=1)
+    attr.qp_access_flags = RIGHTS
+    receives = QP(context, init, attr)
     cap = QPCap(max_send_wr=4, max_recv_wr=0, max_recv_sge=0)
     init = QPInitAttrEx(
         qp_type=e.IBV_QPT_XRC_SEND, sq_sig_all=1, comp_mask=e.IBV_QP_INIT_ATTR_PD, pd=pd,
         scq=cq, cap=cap,
     )
     sends = QP(context, init, QPAttr(port_num=1))
-    mr = MR(pd, 256, e.IBV_ACCESS_LOCAL_WRITE)
+    mr = MR(pd, 256, RIGHTS)
     srq.post_recv(RecvWR(wr_id=7, num_sge=1, sg=[SGE(mr.buf, 64, mr.lkey)]))
     own = (receives.qp_num, sends.qp_num, srq.get_srq_num(), str(context.query_gid(1, 1)))
-    to, whence, queue, gid = exchange("ends", own)[1 - me]
+    counter = (mr.rkey, mr.buf + 192)
+    (to, whence, queue, gid), theirs = exchange("ends", (own, counter))[1 - me]
     for qp, number in ((receives, whence), (sends, to)):
         attr = QPAttr(port_num=1)
         attr.path_mtu, attr.max_rd_atomic, attr.max_dest_rd_atomic = e.IBV_MTU_1024, 1, 1
@@ -202,6 +206,17 @@ SHARED = """
         count, found = cq.poll(2)
         ended += [(each.wr_id, each.status, each.qp_num == receives.qp_num) for each in found]
     print(me, sorted(ended), mr.read(9, 0))
+    for _ in range(20):
+        wr = SendWR(opcode=e.IBV_WR_ATOMIC_FETCH_AND_ADD, num_sge=1, sg=[SGE(mr.buf, 8, mr.lkey)])
+        wr.set_wr_atomic(*theirs, 1, 0)
+        wr.set_qp_type_xrc(queue)
+        sends.post_send(wr)
+        count = 0
+        while not count:
+            count, found = cq.poll()
+        assert found[0].status == e.IBV_WC_SUCCESS, found[0]
+    exchange("done", None)
+    print("counter", int.from_bytes(mr.read(8, 192), sys.byteorder))
 """
 
 
@@ -234,11 +249,11 @@ def test_a_server_and_a_client_by_events_of_connections(program, capsys):
     assert [run.messages_out for run in runs] == [1, 1]
 
 
-def test_queues_that_other_nodes_name_receive_for_all(program, capsys, tmp_path):
+@pytest.mark.parametrize("loss", [0, 0.1])
+def test_queues_that_other_nodes_name_receive_for_all(program, capsys, tmp_path, loss):
     path = program("shared", SHARED)
     nodes = {me: [path, str(me), str(tmp_path / f"domain{me}")] for me in (0, 1)}
-    ns.run_verbs(nodes=nodes)
+    ns.run_verbs(nodes=nodes, loss=loss)
     ended = [(0, 0, False), (7, 0, True)]
-    assert sorted(capsys.readouterr().out.splitlines()) == [
-        f"{me} {ended} {b'of node %d' % (1 - me)}" for me in (0, 1)
-    ]
+    told = [f"{me} {ended} {b'of node %d' % (1 - me)}" for me in (0, 1)]
+    assert sorted(capsys.readouterr().out.splitlines()) == [*told, "counter 20", "counter 20"]

@@ -43,6 +43,7 @@ LEVELS = {
 }
 NOBODYS_TAG = -1
 NOWHERE = -1  # a node that is none
+MOST_RETRIES = 7  # that three bits can say (InfiniBand Architecture, 11.2.5)
 MTU = 4096  # bytes of a packet
 LONGEST = 1 << 30  # bytes of a message
 
@@ -218,7 +219,8 @@ class Connecting(Sharing):
         for name in ("oldest", "turn", "fresh", "numbered"):
             stream[name] = attrs.sq_psn
         stream["time_out"] = codes.time_out_ps(attrs.timeout)
-        stream["tries"] = attrs.retry + 1
+        # One that only answers has no number of its own: who asks it counts, and asks again.
+        stream["tries"] = 1 + (MOST_RETRIES if pair.kind == codes.XRC_RECV else attrs.retry)
         stream["most_rests"] = -1 if attrs.rnr_retry == codes.NO_END else attrs.rnr_retry
 
     def _begin_anew(self, pair: Pair) -> None:

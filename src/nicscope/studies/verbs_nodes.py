@@ -127,11 +127,11 @@ class Crew:
         self.programs, self.fabric = programs, fabric
         devices: list[Device] = [Device.on(fabric) for _ in programs]
         fabric.begun()
-        self.turns = fabric.turns
+        self.turns = fabric.take_turns()
         self.worlds = [World(device, node, name) for node, device in enumerate(devices)]
-        for node, world in enumerate(self.worlds):
+        for world in self.worlds:
             world.neighbours = self.worlds
-            world.turn = Turn(self.turns, node)
+            world.turn = Turn(self.turns)
         self.statuses = [0] * len(programs)
         self.failures: dict[int, Exception] = {}
         self._mains = [types.ModuleType("__main__") for _ in programs]
@@ -145,31 +145,36 @@ class Crew:
         self.turns.taken, self.turns.left = self._enter, self._leave
         self.turns.run([self._program(node) for node in range(len(self.programs))])
         stuck = self.turns.stuck
-        waits = "; ".join(f"{self._called(node)} waits for {what}" for node, what in stuck.items())
+        waits = "; ".join(f"{self._called(each)} waits for {what}" for each, what in stuck.items())
         if self.failures:
             told = [self._told(node, error) for node, error in sorted(self.failures.items())]
             raise ProgramError("".join(told) + (f"{waits}\n" if waits else ""))
         if stuck:
             raise SimulationError(f"no program can go on: {waits}")
 
-    def _called(self, node: int) -> str:
-        return f"node {node} ({printable(self.programs[node].path.name)})"
+    def _called(self, number: int) -> str:
+        node = self.turns.process_of(number)
+        name = printable(self.programs[node].path.name)
+        return f"node {node} ({self.worlds[node].called.get(number, name)})"
 
     def _told(self, node: int, error: Exception) -> str:
         text = error.told if isinstance(error, ProgramError) else f"{error}\n"
         return f"{self._called(node)}:\n{text}"
 
-    def _enter(self, node: int) -> None:
+    def _enter(self, number: int) -> None:
+        node = self.turns.process_of(number)
         sys.argv, sys.path = self._argvs[node], self._paths[node]
         self._modules.enter(node)
         sys.modules["__main__"] = self._mains[node]
 
-    def _leave(self, node: int) -> None:
+    def _leave(self, number: int) -> None:
+        node = self.turns.process_of(number)
         self._argvs[node], self._paths[node] = sys.argv, sys.path
         self._modules.leave(node)
 
     def _program(self, node: int) -> Any:
         from nicscope.interfaces.verbs.base import close_left
+        from nicscope.interfaces.verbs.processes import join_children
         from nicscope.interfaces.verbs.sockets import close_all
         from nicscope.interfaces.verbs.world import run_here
 
@@ -185,6 +190,7 @@ class Crew:
                         exec(code, main.__dict__)
                     except SystemExit as leaving:
                         self.statuses[node] = left_with(leaving.code)
+                    join_children()
             except (ProgramError, NicscopeError) as failed:
                 self.failures[node] = failed
             with contextlib.suppress(Exception):

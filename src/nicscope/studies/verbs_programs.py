@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.errors import printable
+from nicscope.errors import SimulationError, printable
 from nicscope.studies.programs import beside, check_source, failures_told
 from nicscope.studies.verbs_modules import folder_of, forget_modules
 from nicscope.studies.verbs_outcomes import FAILED, PASSED, SKIPPED, TestOutcome
@@ -102,12 +102,15 @@ def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsR
 
 
 def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> VerbsRun:
+    from nicscope.drivers.simulate.turns import StoppedError
     from nicscope.interfaces.verbs.alias import importable_as
+    from nicscope.interfaces.verbs.processes import join_children
     from nicscope.interfaces.verbs.surroundings import system_answered
     from nicscope.interfaces.verbs.world import World, use
     from nicscope.studies.verbs_outcomes import outcomes_noted
 
-    use(World(device, name=wanted.device))
+    world = World(device, name=wanted.device)
+    use(world)
     random.seed(wanted.seed)
     status = 0
     try:
@@ -124,7 +127,11 @@ def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> V
                 runpy.run_path(str(path.absolute()), run_name="__main__")
             except SystemExit as leaving:
                 status = left_with(leaving.code)
+            join_children()
+    except StoppedError:
+        raise SimulationError(f"no program can go on: {world.stuck(path.name)}") from None
     finally:
+        world.end()
         use(None)
     return run_of(device, status, tests)
 

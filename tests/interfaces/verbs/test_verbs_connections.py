@@ -8,8 +8,16 @@ import pytest
 from verbs_ends import refused
 
 from nicscope.interfaces.verbs import librdmacm_enums as cm
-from nicscope.interfaces.verbs.cmid import CMID, AddrInfo, CMEvent, CMEventChannel, ConnParam
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
+from nicscope.interfaces.verbs.addr import AH
+from nicscope.interfaces.verbs.cmid import (
+    CMID,
+    AddrInfo,
+    CMEvent,
+    CMEventChannel,
+    ConnParam,
+    UDParam,
+)
+from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError, PyverbsUserError
 from nicscope.interfaces.verbs.qp import QPCap, QPInitAttr
 
 
@@ -110,4 +118,60 @@ def test_what_cannot_come_is_not_waited_for():
     with refused("EADDRINUSE"):
         listening()
     with refused("EOPNOTSUPP"):
-        CMID(port_space=cm.RDMA_PS_UDP)
+        CMID(port_space=cm.RDMA_PS_IB)
+
+
+def test_an_end_says_what_it_is_and_takes_its_option(device_world):
+    listener, client = listening(), asking()
+    assert client.qpn == client.qp.qp_num
+    assert (listener.qpn, client.dev_name, client.port_num) == (None, device_world.name, 1)
+    client.set_option(cm.RDMA_OPTION_ID, cm.RDMA_OPTION_ID_ACK_TIMEOUT, 21, 1)
+    with refused("EINVAL"):
+        client.set_option(cm.RDMA_OPTION_ID, cm.RDMA_OPTION_ID_ACK_TIMEOUT, 32, 1)
+    with pytest.raises(PyverbsUserError):
+        client.set_option(cm.RDMA_OPTION_ID, 99, 21, 1)
+    wanted = ConnParam(data_len=2)
+    wanted.set_private_data(b"hello")
+    client.connect(wanted)
+    event = CMEvent(listener.event_channel)
+    assert (event.private_data, event.event_str()) == (b"he", "RDMA_CM_EVENT_CONNECT_REQUEST")
+    server = CMID(event, listen_id=listener)
+    server.create_qp(room())
+    server.accept()
+    assert (client.query_qp(0)[0].timeout, server.query_qp(0)[0].timeout) == (21, 14)
+    server.disconnect()
+    for end in (server, client):
+        assert CMEvent(end.event_channel).private_data == b""
+    client.disconnect()  # as well, though the other end has done so
+    with refused("EINVAL"):
+        server.disconnect()
+    with refused("EINVAL"):
+        UDParam(event)
+
+
+@pytest.mark.usefixtures("device_world")
+def test_an_end_of_datagrams_learns_where_to_send():
+    space = cm.RDMA_PS_UDP
+    listener = CMID(CMEventChannel(), port_space=space)
+    client = CMID(CMEventChannel(), port_space=space)
+    listener.bind_addr(AddrInfo(src="10.0.0.1", src_service="7", port_space=space))
+    listener.listen()
+    with refused("ECONNREFUSED"):
+        CMID(AddrInfo(dst="10.0.0.1", dst_service="7"), room()).connect()  # of another space
+    client.resolve_addr(AddrInfo(dst="10.0.0.1", dst_service="7", port_space=space))
+    client.resolve_route()
+    client.create_qp(room())
+    client.connect()
+    server = CMID(CMEvent(listener.event_channel), listen_id=listener)
+    server.create_qp(room())
+    buffer, text = server.reg_msgs(100), client.reg_msgs(100)
+    server.post_recv(buffer)
+    server.accept()
+    told = UDParam([CMEvent(client.event_channel) for _ in range(3)][-1])
+    assert (told.qp_num, told.qkey) == (server.qpn, 0x01234567)
+    text.write(b"datagram", 8)
+    client.post_ud_send(text, AH(client.pd, attr=told.ah_attr), told.qp_num, length=8)
+    assert client.get_send_comp().status == 0
+    assert buffer.read(server.get_recv_comp().byte_len - 40, 40) == b"datagram"
+    for end in (client, server):
+        assert not end.event_channel.waiting

@@ -86,7 +86,7 @@ def test_a_vector_that_is_not_there_and_a_field_that_the_device_lacks(context):
     with refused("EINVAL"):
         CQ(context, 4, None, None, context.num_comp_vectors)
     with refused("EOPNOTSUPP"):
-        CQEX(context, CqInitAttrEx(wc_flags=e.IBV_WC_EX_WITH_CVLAN))
+        CQEX(context, CqInitAttrEx(wc_flags=e.IBV_WC_EX_WITH_TM_INFO))
     with refused("EINVAL"):
         CQEX(context, CqInitAttrEx(wc_flags=1 << 20))
 

@@ -132,7 +132,13 @@ def test_a_design_that_cannot_be_is_refused_before_the_program_runs(tests, capsy
 def test_questions_about_the_device_are_answered_and_others_asked():
     asked = subprocess.check_output
     with system_answered():
-        assert json.loads(subprocess.check_output(["rdma", "link", "show", "-j"])) == []
+        [link] = json.loads(subprocess.check_output(["rdma", "link", "show", "-j"]))
+        assert (link["ifname"], link["port"]) == ("nicscope0", 1)
+        asked_of = ["ip", "-j", "addr", "show", link["netdev"]]
+        [interface] = json.loads(subprocess.check_output(asked_of))
+        assert interface["addr_info"][0]["local"] == "10.0.0.1"
+        assert interface["address"] == "02:00:00:00:00:01"
+        assert interface["addr_info"][1]["local"] == "fe80::ff:fe00:1"
         key = "/sys/class/infiniband/nicscope0/ports/1/pkeys/0"
         told = subprocess.check_output(["cat", key], universal_newlines=True)
         assert int(told, 16) == 0xFFFF

@@ -27,6 +27,9 @@ class Caller(Protocol):
     def look(self) -> None:
         """Have the NIC see what was changed beside operations."""
 
+    def rest(self, mark: int) -> bool:
+        """Let other programs of the process go on; False at once if none can."""
+
 
 class Calling:
     """The only process of a simulation, as whoever has it do something calls it."""
@@ -66,3 +69,7 @@ class Calling:
         """Have the NIC see what was changed beside operations."""
         self._enter(_ALL_LOOK, 0)
         go_on(self._enter, self._machine, self._topology, 0)
+
+    def rest(self, mark: int) -> bool:  # noqa: ARG002
+        """There are no other programs."""
+        return False

@@ -3,6 +3,10 @@
 Python takes no virtual time, so time goes on only when every program waits: for an operation of
 its process, or for what another program does.  Who goes on next is said by the simulation and by
 numbers, never by the system's threads, so a run is the same each time.
+
+A program may begin others beside it, on the same process of the simulation: its siblings.  While
+an operation of their process goes on none of them does, and one that finds nothing to do rests
+until there may be something, or nobody else of them can go on.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 1 << 20  # events between two chances to be interrupted
 _ALL_LOOK = -1
 _PATIENCE = 1.0  # seconds until a thread that is to stop is left alone
+NEVER = 1 << 80  # a moment that does not come
 _PROCESS = 0  # in a Record
 _TIME = 2
 
@@ -34,19 +39,19 @@ def _pass(_: int) -> None:
 
 
 class StoppedError(BaseException):
-    """The programs are to go no further: one has been interrupted, or none can go on."""
+    """A program is to go no further: it or another has been stopped, or none can go on."""
 
 
 class Parked(NamedTuple):
-    """What a program waits for that another does."""
+    """What a program waits for that another does, and until when."""
 
     what: str
     has_come: Callable[[], bool]
-    may_fail: bool
+    until: int | None  # None: for ever; NEVER: until nobody can go on
 
 
 class Turns:
-    """Whose turn it is among the programs of a simulation, one to each process."""
+    """Whose turn it is among the programs of a simulation, one or more to each process."""
 
     def __init__(self, simulation: Simulation) -> None:
         machine = simulation.machine
@@ -57,12 +62,18 @@ class Turns:
         self._ended = machine.tally["ended"].data
         self._wants = machine.tally["wants"].data
         self._gates = [threading.Semaphore(0) for _ in simulation.processes]
+        self._of: list[int] = [*range(len(simulation.processes))]  # the process of each program
+        self.holder = 0  # the program whose turn it is
         self._ready: list[int] = []
-        self._asked: dict[int, bytes] = {}  # not begun yet
-        self._begun: set[int] = set()  # processes whose operation goes on
+        self._asked: dict[int, bytes] = {}  # not begun yet, by program
+        self._begun: dict[int, int] = {}  # whose operation goes on, by process
         self._records: dict[int, Record | None] = {}
         self._parked: dict[int, Parked] = {}
+        self._resting: dict[int, int] = {}  # and what there was when each began to rest
         self._living: set[int] = set()
+        self._doomed: set[int] = set()
+        self._threads: list[threading.Thread] = []
+        self._skipped = 0  # ps of waiting in which nothing could happen
         self.is_stopped = False
         self.stuck: dict[int, str] = {}  # what each waits for that never comes
         self.over = threading.Event()
@@ -75,19 +86,48 @@ class Turns:
         """Run each in a thread until all have ended.  Errors: what interrupts this."""
         self._living = {*range(len(programs))}
         self._ready = sorted(self._living)
-        threads = [
-            threading.Thread(target=self._live, args=(number, program), daemon=True)
-            for number, program in enumerate(programs)
-        ]
-        for thread in threads:
-            thread.start()
+        for number, program in enumerate(programs):
+            self._start(number, program)
         try:
-            self._gates[self._ready.pop(0)].release()
+            self.holder = self._ready.pop(0)
+            self._gates[self.holder].release()
             self.over.wait()
         finally:
-            self._stop()
-            for thread in threads:
-                thread.join(_PATIENCE)  # but for one that never asks for anything
+            self.end()
+
+    def _start(self, number: int, program: Callable[[], None]) -> None:
+        thread = threading.Thread(target=self._live, args=(number, program), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def end(self) -> None:
+        """Have all that still goes on go no further."""
+        self._stop()
+        for thread in self._threads:
+            thread.join(_PATIENCE)  # but for one that never asks for anything
+
+    def go_alone(self) -> None:
+        """The thread that calls is program 0, and all there is so far."""
+        self._living = {0}
+
+    def begin(self, program: Callable[[], None]) -> int:
+        """Have a program go on beside the one whose turn it is; its number."""
+        number = len(self._gates)
+        self._gates.append(threading.Semaphore(0))
+        self._of.append(self._of[self.holder])
+        self._living.add(number)
+        self._ready.append(number)
+        self._start(number, program)
+        return number
+
+    def process_of(self, number: int) -> int:
+        """The process that a program is one of."""
+        return self._of[number]
+
+    def doom(self, number: int) -> None:
+        """Have a program go no further when its turn comes next."""
+        if number in self._living:
+            self._doomed.add(number)
 
     def _live(self, number: int, program: Callable[[], None]) -> None:
         try:
@@ -110,34 +150,75 @@ class Turns:
 
     def carry_out(self, number: int, request: bytes) -> Record | None:
         """How an operation of a program's process ended; meanwhile others go on."""
-        self._check()
+        self._check(number)
         self._asked[number] = request
         self._hand_on(number)
         return self._records.pop(number)
 
     def wait(
-        self, number: int, what: str, has_come: Callable[[], bool], may_fail: bool = False
+        self,
+        number: int,
+        what: str,
+        has_come: Callable[[], bool],
+        may_fail: bool = False,
+        patience_ps: int | None = None,
     ) -> bool:
         """Let others go on until something has come by them, which takes no virtual time.
 
-        If nobody can go on, who ``may_fail`` does so, with False.  Errors: ``StoppedError`` if
-        there is none such; ``stuck`` then says what each waits for.
+        If nobody can go on, who ``may_fail`` does so, with False.  So does who has waited for
+        ``patience_ps``; if nobody can go on, the time of who has least left is up.  Errors:
+        ``StoppedError`` if there is none such; ``stuck`` then says what each waits for.
         """
-        self._check()
+        self._check(number)
         if has_come():
             return True
-        self._parked[number] = Parked(what, has_come, may_fail)
+        until = NEVER if may_fail else None
+        if patience_ps is not None:
+            until = self._clock() + patience_ps
+        self._parked[number] = Parked(what, has_come, until)
         self._hand_on(number)
-        self._simulation.processes[number].now = self._simulation.now
+        self._simulation.processes[self._of[number]].now = self._simulation.now
         return has_come()
 
-    def _check(self) -> None:
+    def rest(self, number: int, mark: int) -> bool:
+        """Let siblings go on; False at once if none can, and time itself has to.
+
+        ``mark``: how much has happened to their process so far.
+        """
+        others = [each for each in self._living if each != number and self._is_sibling(each)]
+        if not others:
+            return False
+        self._check(number)
+        if not any(self._can_go_on(each, mark) for each in others):
+            return False
+        self._resting[number] = mark
+        self._hand_on(number)
+        return True
+
+    def _is_sibling(self, number: int) -> bool:
+        return self._of[number] == self._of[self.holder]
+
+    def _can_go_on(self, number: int, mark: int) -> bool:
+        if number in self._parked:
+            return self._is_over(self._parked[number]) or number in self._doomed
+        return self._resting.get(number) != mark
+
+    def _is_over(self, parked: Parked) -> bool:
+        return parked.has_come() or (parked.until is not None and self._clock() >= parked.until)
+
+    def _clock(self) -> int:
+        return int(self._simulation.now) + self._skipped
+
+    def _check(self, number: int) -> None:
         if self.is_stopped:
+            raise StoppedError
+        if number in self._doomed:
+            self._doomed.discard(number)  # once: what it has opened is closed behind it
             raise StoppedError
 
     def _await_turn(self, number: int) -> None:
         self._gates[number].acquire()
-        self._check()
+        self._check(number)
         self.taken(number)
 
     def _hand_on(self, number: int | None) -> None:
@@ -146,39 +227,55 @@ class Turns:
         if following is None:
             self.stuck = {each: self._parked[each].what for each in sorted(self._living)}
             self._stop()
-        elif following != number:
-            if number is not None:
-                self.left(number)
-            self._gates[following].release()
+        else:
+            self.holder = following
+            if following != number:
+                if number is not None:
+                    self.left(number)
+                self._gates[following].release()
         if number is not None:
             if following != number:
                 self._await_turn(number)
-            self._check()
+            self._check(number)
 
     def _next(self) -> int | None:
         """Who goes on next; None if nobody ever will."""
-        while not self._ready:
-            for number in sorted(self._parked):
-                if self._parked[number].has_come():
-                    del self._parked[number]
+        while True:
+            busy = {self._of[number] for number in self._asked} | self._begun.keys()
+            for number in [*self._ready, *self._parked, *self._resting]:
+                if self._of[number] not in busy and self._may_go_on(number):
                     return number
             if not self._asked and not self._begun:
                 return self._failing()
             self._advance()
-        return self._ready.pop(0)
+
+    def _may_go_on(self, number: int) -> bool:
+        """Whether a program does not wait any longer: then it is none that waits any more."""
+        if number in self._ready:
+            self._ready.remove(number)
+        elif number in self._resting:
+            del self._resting[number]
+        elif number in self._doomed or self._is_over(self._parked[number]):
+            del self._parked[number]
+        else:
+            return False
+        return True
 
     def _failing(self) -> int | None:
-        """Who is told that what it waits for never comes."""
-        for number in sorted(self._parked):
-            if self._parked[number].may_fail:
-                del self._parked[number]
-                return number
-        return None
+        """Who is told that what it waits for does not come, or not in time."""
+        limits = {each: parked.until for each, parked in self._parked.items() if parked.until}
+        if not limits:
+            return None
+        number = min(limits, key=lambda each: (limits[each], each))
+        until = self._parked.pop(number).until
+        if until is not None and until < NEVER:
+            self._skipped += until - self._clock()
+        return number
 
     def _advance(self) -> None:
         """Begin what was asked, and go on in time until something has ended."""
         asked = [self._asked[number] for number in sorted(self._asked)]
-        self._begun.update(self._asked)
+        self._begun.update({self._of[number]: number for number in self._asked})
         self._asked.clear()
         joined = b"".join(asked)
         self._outbox[: len(joined)] = joined
@@ -201,16 +298,25 @@ class Turns:
     def _note(self, ended: int) -> None:
         size = OPERATION_STRUCT.size
         for record in sorted(OPERATION_STRUCT.iter_unpack(self._inbox[: ended * size])):
-            number = record[_PROCESS]
-            self._begun.discard(number)
-            self._records[number] = record
-            self._simulation.processes[number].now = record[_TIME]
-            self._ready.append(number)
+            process = record[_PROCESS]
+            number = self._begun.pop(process, None)
+            if number is not None:  # else it is one that was given up
+                self._simulation.processes[process].now = record[_TIME]
+                self._hand_over(number, record)
+
+    def _hand_over(self, number: int, record: Record | None) -> None:
+        """Have a program know how its operation ended; its siblings look at what has come."""
+        self._records[number] = record
+        self._ready.append(number)
+        rested = [each for each in self._resting if self._of[each] == self._of[number]]
+        for each in rested:
+            del self._resting[each]
+        self._ready.extend(rested)
 
     def _give_up(self) -> None:
         """Nothing more happens: whoever waits for an operation is told so."""
-        self._ready = sorted(self._begun)
-        self._records.update(dict.fromkeys(self._begun))
+        for number in sorted(self._begun.values()):
+            self._hand_over(number, None)
         self._begun.clear()
 
     def look(self) -> None:
@@ -221,19 +327,29 @@ class Turns:
 
 
 class Turn:
-    """A program's part in the turns."""
+    """The part in the turns of a process's programs: whichever of them has the turn asks."""
 
-    def __init__(self, turns: Turns, number: int) -> None:
-        self.turns, self.number = turns, number
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
 
     def carry_out(self, request: bytes) -> Record | None:
         """How an operation of the process ended; None if it waits for what can never come."""
-        return self.turns.carry_out(self.number, request)
+        return self.turns.carry_out(self.turns.holder, request)
 
     def look(self) -> None:
         """Have the NICs see what was changed beside operations."""
         self.turns.look()
 
-    def wait(self, what: str, has_come: Callable[[], bool], may_fail: bool = False) -> bool:
+    def rest(self, mark: int) -> bool:
+        """Let the process's other programs go on; False at once if none can."""
+        return self.turns.rest(self.turns.holder, mark)
+
+    def wait(
+        self,
+        what: str,
+        has_come: Callable[[], bool],
+        may_fail: bool = False,
+        patience_ps: int | None = None,
+    ) -> bool:
         """Let others go on until something has come by them."""
-        return self.turns.wait(self.number, what, has_come, may_fail)
+        return self.turns.wait(self.turns.holder, what, has_come, may_fail, patience_ps)

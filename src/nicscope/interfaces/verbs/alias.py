@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 SURFACE = "nicscope.interfaces.verbs"
+MAKERS = f"{SURFACE}.providers"  # any module can be imported from there
 RENAMED = {"utils": "texts"}  # what programs call by a name that says nothing
 
 
@@ -36,7 +37,7 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         inside = spec.name[len(self._name) + 1 :].split(".")
         place = ".".join(filter(None, [SURFACE, *(RENAMED.get(part, part) for part in inside)]))
         try:
-            found = importlib.import_module(place)
+            found = _found(place)
         except ModuleNotFoundError as missing:
             if missing.name != place:
                 raise
@@ -48,6 +49,13 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """It has run already; the import system has overwritten where it comes from."""
         if module.__spec__ is not None:
             module.__spec__ = self._specs[module.__spec__.name]
+
+
+def _found(place: str) -> ModuleType:
+    if place.startswith(f"{MAKERS}."):
+        found: ModuleType = importlib.import_module(MAKERS).module_of(place)
+        return found
+    return importlib.import_module(place)
 
 
 @contextlib.contextmanager

@@ -10,11 +10,11 @@ import weakref
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
-from nicscope.interfaces.verbs.world import whose
+from nicscope.interfaces.verbs.world import note_opened, whose
 from nicscope.interfaces.verbs_device.calls import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from nicscope.interfaces.verbs.world import World
 
@@ -37,7 +37,12 @@ def close_left() -> None:
     _left[:] = [
         each for each in _left if each._owner not in (None, own) and not each._owner.is_over
     ]
-    for each in sorted(found, key=lambda one: len(one.ORDER)):  # what others are made on last
+    close_all(found)
+
+
+def close_all(things: Iterable[PyverbsCM]) -> None:
+    """Close each, if that can be done: what others are made on last."""
+    for each in sorted(things, key=lambda one: len(one.ORDER)):
         try:
             each.close()
         except PyverbsRDMAError as failed:
@@ -107,6 +112,7 @@ class PyverbsCM(PyverbsObject):
         close_left()
         self._closed = False
         self._owner = whose()
+        note_opened(self)
         self._born: dict[str, weakref.WeakSet[PyverbsCM]] = {}
 
     def _adopt(self, child: PyverbsCM, kind: str) -> None:

@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import librdmacm_enums as cm
-from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error
+from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, PyverbsValue, error
 from nicscope.interfaces.verbs.fields import Fields, Number
 from nicscope.interfaces.verbs.texts import of_enum
 from nicscope.interfaces.verbs.world import here
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nicscope.interfaces.verbs.world import World
 
 ANYWHERE = ("", "0.0.0.0", "::")
+UDP_QKEY = 0x01234567  # of all datagrams of connections (Linux, include/rdma/rdma_cm.h)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -56,17 +57,28 @@ class ConnParam(Fields, PyverbsObject):
         self.private_data = b""
 
     def set_private_data(self, private_data: Any) -> None:
-        """Bytes for the other end."""
-        self.private_data = bytes(private_data)
+        """Bytes for the other end, as many as there was to be room for, if that was said."""
+        self.private_data = bytes(private_data)[: self.data_len or None]
         self.data_len = len(self.private_data)
+
+    @property
+    def qpn(self) -> int:
+        """The number of the pair that is to be connected."""
+        return self.qp_num
+
+    @qpn.setter
+    def qpn(self, value: int) -> None:
+        self.qp_num = value
 
 
 class UDParam(PyverbsObject):
-    """Where a peer's datagrams go, which connections here do not."""
+    """Where a peer's datagrams go, as an event tells it."""
 
-    def __init__(self, event: CMEvent) -> None:
-        self.event = event
-        raise error("Failed to get UD parameters", errno.EOPNOTSUPP)
+    def __init__(self, cm_event: CMEvent) -> None:
+        other = cm_event.id.peer or cm_event.id  # who has answered, or asked
+        if not other.is_datagrams:
+            raise error("Failed to get UD parameters", errno.EINVAL)
+        self.qp_num, self.qkey, self.ah_attr = cm_event.conn_param.qp_num, UDP_QKEY, other.address
 
 
 class JoinMCAttrEx(PyverbsObject):
@@ -76,7 +88,7 @@ class JoinMCAttrEx(PyverbsObject):
         self.addr, self.comp_mask, self.join_flags = addr, int(comp_mask), int(join_flags)
 
 
-class AddrInfo(PyverbsObject):
+class AddrInfo(PyverbsValue):
     """An address by name and service, at either end."""
 
     def __init__(
@@ -90,7 +102,7 @@ class AddrInfo(PyverbsObject):
     ) -> None:
         self.port_space, self.flags = int(port_space) or int(cm.RDMA_PS_TCP), int(flags)
         self.src, self.dst = _place(src, src_service), _place(dst, dst_service)
-        if self.port_space != cm.RDMA_PS_TCP:
+        if self.port_space not in (cm.RDMA_PS_TCP, cm.RDMA_PS_UDP):
             raise error("Failed to get Address Info", errno.EOPNOTSUPP)
         known = set().union(ANYWHERE, *map(local_names, here().neighbours))
         for name, _ in (self.src, self.dst):
@@ -130,9 +142,13 @@ class CMEvent(PyverbsCM):
         self._opened()
 
     @property
-    def private_data(self) -> bytes | None:
+    def private_data(self) -> bytes:
         """What the other end has sent along."""
-        return self._param.private_data or None
+        return self._param.private_data
+
+    def event_str(self) -> str:
+        """Its name."""
+        return cm_event_to_str(self.event_type)
 
     @property
     def conn_param(self) -> ConnParam:

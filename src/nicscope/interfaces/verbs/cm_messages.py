@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import PyverbsCM, error
+from nicscope.interfaces.verbs.cm_events import UDP_QKEY
 from nicscope.interfaces.verbs.mr import MR
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.verbs.addr import AH
     from nicscope.interfaces.verbs.cq import WC
     from nicscope.interfaces.verbs.pd import PD
     from nicscope.interfaces.verbs.qp import QP
@@ -45,9 +47,9 @@ class Messages(PyverbsCM):
         """A region that the other end may write."""
         return self._region(size, e.IBV_ACCESS_REMOTE_WRITE)
 
-    def post_recv(self, mr: MR) -> None:
+    def post_recv(self, mr: MR, length: int | None = None) -> None:
         """Have a region wait for a message."""
-        piece = SGE(mr.buf, mr.length, mr.lkey)
+        piece = SGE(mr.buf, int(length or mr.length), mr.lkey)
         self._pair().post_recv(RecvWR(num_sge=1, sg=[piece]))
 
     def _post(self, opcode: int, mr: MR, length: int, flags: int, remote: Any = None) -> None:
@@ -57,9 +59,11 @@ class Messages(PyverbsCM):
             wr.set_wr_rdma(*remote)
         self._pair().post_send(wr)
 
-    def post_send(self, mr: MR, flags: int = e.IBV_SEND_SIGNALED) -> None:
+    def post_send(
+        self, mr: MR, flags: int = e.IBV_SEND_SIGNALED, length: int | None = None
+    ) -> None:
         """Send a region's bytes."""
-        self._post(e.IBV_WR_SEND, mr, mr.length, flags)
+        self._post(e.IBV_WR_SEND, mr, length or mr.length, flags)
 
     def post_read(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
         """Read remote bytes into a region."""
@@ -69,9 +73,19 @@ class Messages(PyverbsCM):
         """Write a region's bytes to remote memory."""
         self._post(e.IBV_WR_RDMA_WRITE, mr, length, flags, (rkey, remote_addr))
 
-    def post_ud_send(self, mr: MR, ah: Any, rqpn: int = 0, flags: int = 0) -> None:  # noqa: ARG002
-        """Errors: EOPNOTSUPP, as connections are no datagrams."""
-        raise error("Failed to post UD send", errno.EOPNOTSUPP)
+    def post_ud_send(
+        self,
+        mr: MR,
+        ah: AH,
+        rqpn: int = 0,
+        flags: int = e.IBV_SEND_SIGNALED,
+        length: int | None = None,
+    ) -> None:
+        """Send a region's bytes as a datagram."""
+        piece = SGE(mr.buf, int(length or mr.length), mr.lkey)
+        wr = SendWR(num_sge=1, sg=[piece], send_flags=flags)
+        wr.set_wr_ud(ah, int(rqpn), UDP_QKEY)
+        self._pair().post_send(wr)
 
     def _completion(self, queue: Any) -> WC | None:
         for _ in range(WAITS):

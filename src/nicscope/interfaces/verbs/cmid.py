@@ -1,8 +1,4 @@
-"""Ends of connections, which find each other by name within the node.
-
-An end with a channel goes on at once and its events wait there.  One without a channel has nobody
-to tell, so what would wait for another end raises an error where nothing can come.
-"""
+"""Ends of connections, which find each other by name: what they are, and what they are told."""
 
 from __future__ import annotations
 
@@ -12,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs import librdmacm_enums as cm
-from nicscope.interfaces.verbs.addr import AHAttr, GlobalRoute
+from nicscope.interfaces.verbs.addr import PORT, AHAttr, GlobalRoute
 from nicscope.interfaces.verbs.base import error
 from nicscope.interfaces.verbs.cm_events import (
     ANYWHERE,
+    UDP_QKEY,
     AddrInfo,
     CMEvent,
     CMEventChannel,
@@ -24,7 +21,7 @@ from nicscope.interfaces.verbs.cm_events import (
     UDParam,
     local_names,
 )
-from nicscope.interfaces.verbs.cm_messages import Messages
+from nicscope.interfaces.verbs.cm_joining import KINDS, STATE, Joining
 from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.device import Context
 from nicscope.interfaces.verbs.pd import PD
@@ -48,11 +45,13 @@ __all__ = [
 
 FIRST_PORT = 49152  # of those that are given to who asks for none
 PSN = (1 << 24) - 1
+STRIDE = 0x10001  # assumed: any that tells the numbers of two ends' packets apart
 TIMEOUT, RNR_TIMER = 14, 12
-STATE = int(e.IBV_QP_STATE)
+LONGEST_TIMEOUT = 31  # the field has five bits
+ROCE_V2_BY_IP = 1  # where the address of the port's IPv4 stands
 
 
-class CMID(Messages):
+class CMID(Joining):
     """An end of a connection, or a place that listens for them."""
 
     ORDER = ("qps", "mrs", "pds")
@@ -65,8 +64,13 @@ class CMID(Messages):
         port_space: int = cm.RDMA_PS_TCP,
         listen_id: CMID | None = None,
     ) -> None:
-        if int(port_space) != cm.RDMA_PS_TCP:
+        if isinstance(creator, AddrInfo):
+            port_space = creator.port_space
+        elif isinstance(creator, CMEvent):
+            port_space = creator.id.port_space
+        if int(port_space) not in KINDS:
             raise error("Failed to create CM ID", errno.EOPNOTSUPP)
+        self.port_space = int(port_space)
         self.world: World = here()
         self.context = Context(name=self.world.name)
         self._given = pd
@@ -76,6 +80,8 @@ class CMID(Messages):
         self.requests: deque[tuple[CMID, ConnParam]] = deque()
         self.peer: CMID | None = None
         self._asked = ConnParam()
+        self.world.ends += 1
+        self._psn = self.world.ends * STRIDE & PSN
         self.place: tuple[str, int] | None = None
         self._target: tuple[str, int] | None = None
         self._opened()
@@ -137,19 +143,20 @@ class CMID(Messages):
             raise error("Failed to resolve route", errno.EINVAL)
         self._tell(cm.RDMA_CM_EVENT_ROUTE_RESOLVED)
 
-    def _tell(self, kind: int, param: ConnParam | None = None, status: int = 0) -> None:
-        if self.channel is not None:
-            self.channel.tell(kind, self, None, param or ConnParam(), status)
-
     def create_qp(self, qp_init: QPInitAttr) -> None:
         """Make its queue pair, and queues of completions where none are given."""
         for name in ("send_cq", "recv_cq"):
             if getattr(qp_init, name) is None:
                 room = qp_init.max_send_wr if name == "send_cq" else qp_init.max_recv_wr
                 setattr(qp_init, name, CQ(self.pd.ctx, max(room, 1)))
-        qp_init.qp_type = e.IBV_QPT_RC
-        made = QP(self.pd, qp_init)
-        made.modify(*self._step(e.IBV_QPS_RESET, e.IBV_QPS_INIT, QPAttr()))
+        qp_init.qp_type = KINDS[self.port_space]
+        if self.is_datagrams:
+            attr = QPAttr()
+            attr.qkey = UDP_QKEY
+            made = QP(self.pd, qp_init, attr)
+        else:
+            made = QP(self.pd, qp_init)
+            made.modify(*self._step(e.IBV_QPS_RESET, e.IBV_QPS_INIT, QPAttr()))
         self.qp = made
         self._adopt(made, "qps")
 
@@ -158,7 +165,8 @@ class CMID(Messages):
         attr.qp_access_flags = (
             e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE | e.IBV_ACCESS_REMOTE_READ
         )
-        return attr, required_masks(e.IBV_QPT_RC, now, then) | STATE
+        attr.qkey = UDP_QKEY
+        return attr, required_masks(KINDS[self.port_space], now, then) | STATE
 
     def init_qp_attr(self, qp_state: int) -> tuple[QPAttr, int]:
         """What a pair of the program's own is to be told at the step to ``qp_state``."""
@@ -173,83 +181,37 @@ class CMID(Messages):
 
     def _fill(self, attr: QPAttr) -> None:
         param = self._asked
-        gid = self._who_asked("get QP attributes").context.query_gid(1, 0)
-        attr.ah_attr = AHAttr(is_global=1, gr=GlobalRoute(dgid=gid, sgid_index=0))
+        peer = self._who_asked("get QP attributes")
+        attr.ah_attr = peer.address
         attr.dest_qp_num = param.qp_num
-        attr.rq_psn, attr.sq_psn = param.qp_num & PSN, self._number & PSN
+        attr.rq_psn, attr.sq_psn = peer._psn, self._psn
         attr.max_rd_atomic = attr.max_dest_rd_atomic = max(param.depth, 1)
         attr.retry_cnt, attr.rnr_retry = min(param.retry, 7), min(param.rnr_retry, 7)
-        attr.timeout, attr.min_rnr_timer = TIMEOUT, RNR_TIMER
+        attr.timeout, attr.min_rnr_timer = self._timeout, RNR_TIMER
+
+    _timeout = TIMEOUT
 
     @property
-    def _number(self) -> int:
-        """Of its pair: its own, or the program's."""
-        return self._own if self.qp is None else self.qp.qp_num
+    def address(self) -> AHAttr:
+        """The way to it."""
+        gid = self.context.query_gid(PORT, ROCE_V2_BY_IP)
+        gr = GlobalRoute(dgid=gid, sgid_index=ROCE_V2_BY_IP)
+        return AHAttr(is_global=1, gr=gr, port_num=PORT)
 
-    _own = 0
+    @property
+    def qpn(self) -> int | None:
+        """The number of its pair, if it has one."""
+        return None if self.qp is None else self.qp.qp_num
 
-    def connect(self, param: ConnParam | None = None) -> None:
-        """Ask whoever listens; errors: ``PyverbsRDMAError`` if nobody does, or can answer."""
-        wanted = self._with_number(param)
-        name, port = self._target or ("", 0)
-        what = f"somebody to listen at {name}, service {port}"
-        self.world.wait(what, lambda: self._listener(name, port) is not None, may_fail=True)
-        found = self._listener(name, port)
-        if found is None:
-            self._tell(cm.RDMA_CM_EVENT_REJECTED, status=errno.ECONNREFUSED)
-            if self.channel is None:
-                raise error("Failed to connect", errno.ECONNREFUSED)
-            return
-        if self.channel is None and found.world is self.world:
-            raise error("Failed to connect: nobody can answer while this waits", errno.EAGAIN)
-        found.requests.append((self, wanted))
-        if found.channel is not None:
-            kind = cm.RDMA_CM_EVENT_CONNECT_REQUEST
-            found.channel.tell(kind, self, found, wanted, 0)
-        if self.channel is None:
-            self.world.wait(f"an answer of {name}, service {port}", lambda: self._is_answered)
-            if self.peer is None:
-                raise error("Failed to connect", errno.ECONNREFUSED)
-            self._come_up()
+    @property
+    def dev_name(self) -> str:
+        """The name of its device."""
+        return self.context.name
 
-    def _listener(self, name: str, port: int) -> CMID | None:
-        """Who listens there: on this node sooner than on others that are called the same."""
-        for world in sorted(self.world.neighbours, key=lambda each: each is not self.world):
-            if name in local_names(world):
-                for (_, at), end in world.listeners.items():
-                    if at == port:
-                        return end
-        return None
-
-    def heed(self, kind: int) -> None:
-        """Do what an event of another node asks of this one, as its program learns of it."""
-        if self.peer is not None and self.peer.world is not self.world:
-            if kind == cm.RDMA_CM_EVENT_ESTABLISHED and not self._is_up:
-                self._come_up()
-        elif kind == cm.RDMA_CM_EVENT_DISCONNECTED:
-            self._go_down()
-
-    _is_answered = _is_up = _is_left = False
-
-    def _come_up(self) -> None:
-        """Connect its own pair, and let the end that has answered know."""
-        self._connect_pair()
-        self._is_up = True
-        peer = self._who_asked("connect")
-        peer._is_up = True
-        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
-
-    def _go_down(self) -> None:
-        if self._is_left and self.qp is not None and not self.qp._closed:
-            self.qp.modify(QPAttr(e.IBV_QPS_ERR), STATE)
-        self._is_left = False
-
-    def _with_number(self, param: ConnParam | None) -> ConnParam:
-        wanted = ConnParam() if param is None else param
-        if self.qp is not None:
-            wanted.qp_num = self.qp.qp_num
-        self._own = wanted.qp_num
-        return wanted
+    @property
+    def port_num(self) -> int:
+        """The port of its device."""
+        return PORT
 
     def get_request(self) -> CMID:
         """The end that the next request has come to; errors: if none can ever come."""
@@ -258,83 +220,23 @@ class CMID(Messages):
         ):
             raise error("Failed to get request: none can come", errno.EAGAIN)
         peer, asked = self.requests.popleft()
-        made = CMID(pd=self._given)
+        made = CMID(pd=self._given, port_space=self.port_space)
         made.channel, made.peer, made._asked = self.channel, peer, asked
         if self._init is not None:
             made.create_qp(self._init)
         return made
-
-    def accept(self, param: ConnParam | None = None) -> None:
-        """Be connected with who has asked."""
-        peer = self._who_asked("accept")
-        answer = self._with_number(param)
-        peer.peer, peer._asked = self, answer
-        self._connect_pair()
-        if peer.world is not self.world:
-            self._answer(peer, answer)
-            return
-        peer._connect_pair()
-        if peer.qp is None:
-            peer._tell(cm.RDMA_CM_EVENT_CONNECT_RESPONSE, answer)
-            return
-        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED, answer)
-        self._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
-
-    def _answer(self, peer: CMID, answer: ConnParam) -> None:
-        """Let an end of another node know; without a channel, wait until it is ready."""
-        peer._is_answered = True
-        ready = peer.qp is None
-        kind = cm.RDMA_CM_EVENT_CONNECT_RESPONSE if ready else cm.RDMA_CM_EVENT_ESTABLISHED
-        peer._tell(kind, answer)
-        if self.channel is None:
-            self.world.wait("the end that it accepted to be ready", lambda: self._is_up)
-
-    def _who_asked(self, what: str) -> CMID:
-        if self.peer is None:
-            raise error(f"Failed to {what}", errno.EINVAL)
-        return self.peer
-
-    def _connect_pair(self) -> None:
-        if self.qp is not None:
-            self.qp.modify(*self.init_qp_attr(e.IBV_QPS_RTR))
-            self.qp.modify(*self.init_qp_attr(e.IBV_QPS_RTS))
-
-    def establish(self) -> None:
-        """Say that a pair of the program's own is ready."""
-        peer = self._who_asked("establish")
-        self._is_up = peer._is_up = True
-        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
-
-    def reject(self, private_data: Any = None) -> None:
-        """Not be connected."""
-        answer = ConnParam()
-        if private_data is not None:
-            answer.set_private_data(private_data)
-        peer = self._who_asked("reject")
-        peer._is_answered = True
-        peer._tell(cm.RDMA_CM_EVENT_REJECTED, answer, errno.ECONNREFUSED)
-        self.peer = None
-
-    def disconnect(self) -> None:
-        """Be connected no longer: both pairs are in ERR."""
-        if self._is_left:  # the other end has done so already
-            self._go_down()
-            return
-        peer = self._who_asked("disconnect")
-        for end in (self, peer):
-            end._is_left = True
-            if end.world is self.world:
-                end._go_down()
-            end.peer = None
-            end._tell(cm.RDMA_CM_EVENT_DISCONNECTED)
 
     def query_qp(self, attr_mask: int) -> tuple[QPAttr, QPInitAttr]:
         """What its pair is."""
         return self._pair().query(attr_mask)
 
     def set_option(self, level: int, optname: int, optval: Any, optlen: int) -> None:  # noqa: ARG002
-        """Errors: EOPNOTSUPP, as there are no options."""
-        raise error("Failed to set option", errno.EOPNOTSUPP)
+        """How long its pair waits for an acknowledgement; there is no other option."""
+        if optname != cm.RDMA_OPTION_ID_ACK_TIMEOUT:
+            raise PyverbsUserError("Only RDMA_OPTION_ID_ACK_TIMEOUT can be set")
+        if level != cm.RDMA_OPTION_ID or not 0 <= int(optval) <= LONGEST_TIMEOUT:
+            raise error("Failed to set option", errno.EINVAL)
+        self._timeout = int(optval)
 
     def join_multicast(self, *_: Any, **__: Any) -> None:
         """Errors: EOPNOTSUPP, as there are no groups."""

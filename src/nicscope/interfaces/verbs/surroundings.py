@@ -12,16 +12,21 @@ import io
 import json
 import os
 import re
+import socket
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs.device import PKEY
+from nicscope.interfaces.verbs.processes import processes_joined
 from nicscope.interfaces.verbs.world import here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from nicscope.interfaces.verbs.world import World
+
 HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+NETDEV, NETDEV_INDEX = "nicscope-eth0", 1000  # the port, as the system's network would have it
 POOL = 512  # huge pages that a program is told of; simulated ones take nothing of the system's
 _PKEY = re.compile(r"/sys/class/infiniband/([^/]+)/ports/1/pkeys/(\d+)")
 
@@ -32,11 +37,34 @@ def answer_to(command: Any) -> str | None:
         return None
     words: Sequence[str] = [str(word) for word in command]
     if words[:3] == ["rdma", "link", "show"]:
-        return json.dumps([]) + "\n"  # it has no interface of the system's network
+        return json.dumps([_link(here())]) + "\n"
+    if words[:1] == ["ip"] and {"-j", "addr", "show"} <= {*words} and words[-1] == NETDEV:
+        return json.dumps([_interface(here())]) + "\n"
     found = _PKEY.fullmatch(words[1]) if words[0] == "cat" and len(words) == 2 else None
     if found is not None and found[1] == here().name and int(found[2]) == 0:
         return f"{PKEY:#06x}\n"
     return None
+
+
+def _link(world: World) -> dict[str, Any]:
+    told = {"ifindex": 0, "ifname": world.name, "port": 1, "state": "ACTIVE"}
+    return {**told, "physical_state": "LINK_UP", "netdev": NETDEV, "netdev_index": NETDEV_INDEX}
+
+
+def _interface(world: World) -> dict[str, Any]:
+    """The interface of the network that the device's port is, by its addresses."""
+    link, by_ip = (gid.raw for gid in world.gids())
+    number = world.guid.to_bytes(8, "big")
+    mac = ":".join(f"{each:02x}" for each in (*number[:3], *number[5:]))
+    local = socket.inet_ntop(socket.AF_INET, by_ip[12:])
+    six = socket.inet_ntop(socket.AF_INET6, link)
+    addresses = [
+        {"family": "inet", "local": local, "prefixlen": 24, "scope": "global", "label": NETDEV},
+        {"family": "inet6", "local": six, "prefixlen": 64, "scope": "link"},
+    ]
+    told = {"ifindex": NETDEV_INDEX, "ifname": NETDEV, "link_type": "ether", "address": mac}
+    flags = ["BROADCAST", "UP", "LOWER_UP"]
+    return {**told, "flags": flags, "operstate": "UP", "addr_info": addresses}
 
 
 def is_answered_file(file: Any) -> bool:
@@ -47,7 +75,7 @@ def is_answered_file(file: Any) -> bool:
 @contextlib.contextmanager
 def system_answered() -> Iterator[None]:
     """Within the block, questions about the simulated node are not the system's to answer."""
-    with _commands_answered(), _files_answered():
+    with _commands_answered(), _files_answered(), processes_joined():
         yield
 
 

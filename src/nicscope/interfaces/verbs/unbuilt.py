@@ -6,7 +6,6 @@ import errno
 from typing import Any
 
 from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error
-from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 
 
 class Unbuilt(PyverbsCM):
@@ -22,10 +21,3 @@ class Values(PyverbsObject):
     def __init__(self, *given: Any, **named: Any) -> None:
         self.given = given
         self.__dict__.update(named)
-
-
-class Foreign(PyverbsCM):
-    """Something of another maker's devices."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise PyverbsUserError(f"{type(self).__name__} is of another maker's devices")

@@ -6,6 +6,7 @@ default one when it first asks for anything.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -44,11 +45,13 @@ class World:
         self.contexts: weakref.WeakValueDictionary[int, Context] = weakref.WeakValueDictionary()
         self.opened: weakref.WeakSet[Context] = weakref.WeakSet()
         self.listeners: dict[tuple[str, int], CMID] = {}  # of connections, by name and service
+        self.ends = 0  # of connections, so far
         self.domains: dict[tuple[int, int], tuple[int, int]] = {}  # of a file: handle and holders
         self.neighbours: list[World] = [self]  # all that one network joins, by their numbers
         self.turn: Turn | None = None  # of the program, where others run on other nodes
         self.offered: dict[str, list[Any]] = {}  # to the others, by name and in order
         self.taken: dict[str, int] = {}  # how many of each the program has had
+        self.called: dict[int, str] = {}  # of the processes that its program began
 
     @property
     def facts(self) -> Facts:
@@ -61,11 +64,33 @@ class World:
         """Whether its program was one of several, and all of them have ended."""
         return self.turn is not None and self.turn.turns.over.is_set()
 
+    def take_turns(self) -> Turn:
+        """Have its program be one of several from now on, if it is not yet."""
+        from nicscope.drivers.simulate.turns import Turn
+
+        if self.turn is None:
+            self.turn = Turn(self.device.fabric.take_turns())
+            run_here(self)
+        return self.turn
+
     def wait(self, what: str, has_come: Callable[[], bool], may_fail: bool = False) -> bool:
-        """Let programs of other nodes go on until something has come; False if it cannot."""
+        """Let other programs go on until something has come; False if it cannot."""
         if self.turn is None:
             return has_come()
         return self.turn.wait(what, has_come, may_fail)
+
+    def stuck(self, name: str) -> str:
+        """What its programs wait for that never comes; ``name``: of the first of them."""
+        stuck = {} if self.turn is None else self.turn.turns.stuck
+        return "; ".join(
+            f"{self.called.get(number, name)} waits for {what}" for number, what in stuck.items()
+        )
+
+    def end(self) -> None:
+        """Have whatever still goes on beside its program go no further."""
+        if self.turn is not None:
+            self.turn.turns.end()
+            run_here(None)
 
     def gids(self) -> Iterator[Gid]:
         """The addresses of the port: of its link, and of IPv4."""
@@ -80,14 +105,28 @@ _current: list[World] = []
 _own = threading.local()  # of a program in a thread of its own
 
 
-def run_here(world: World) -> None:
-    """Have the program of this thread run on ``world``."""
+def run_here(world: World | None) -> None:
+    """Have the program of this thread run on ``world``; None: where all others do."""
     _own.world = world
 
 
 def whose() -> World | None:
     """The world of this thread, if it has one of its own."""
     return getattr(_own, "world", None)
+
+
+def note_what_is_opened() -> weakref.WeakValueDictionary[int, Any]:
+    """Keep an eye on what this thread's program opens from now on, in order."""
+    _own.opened, _own.numbers = weakref.WeakValueDictionary(), itertools.count()
+    found: weakref.WeakValueDictionary[int, Any] = _own.opened
+    return found
+
+
+def note_opened(thing: Any) -> None:
+    """The program of this thread has opened something."""
+    opened = getattr(_own, "opened", None)
+    if opened is not None:
+        opened[next(_own.numbers)] = thing
 
 
 def use(world: World | None) -> None:

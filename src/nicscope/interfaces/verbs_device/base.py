@@ -70,7 +70,7 @@ class Base(ABC):
         self._memory = self._fabric.memory
         self._machine = simulation.machine
         self._ports = simulation.machine.ports
-        self._calling = self._fabric.caller(self._node)
+        self._calling = self._fabric.caller()
         self._before: list[bytes] = []  # posts, which go in front of what is asked next
         self._driven = simulation.processes[self._node]
         costs = self._ports.costs[self._node]
@@ -134,6 +134,15 @@ class Base(ABC):
     def _system_call(self) -> None:
         """What the kernel is asked takes its time."""
         self._spend(self._call_ps)
+
+    def be_called_in_turns(self) -> None:
+        """Have the programs that call it take turns from now on."""
+        self._settle()
+        self._calling = self._fabric.caller()
+
+    def _rests(self) -> bool:
+        """Let other programs of the process go on, if any can; then there may be something."""
+        return self._calling.rest(self._written[ANY_QUEUE])
 
     @uninterrupted
     def _wait_for(self, ps: int) -> bool:

@@ -44,6 +44,7 @@ LEVELS = {
 }
 NOBODYS_TAG = -1
 NOWHERE = -1  # a node that is none
+MOST_RETRIES = 7  # that three bits can say (InfiniBand Architecture, 11.2.5)
 MTU = 4096  # bytes of a packet
 LONGEST = 1 << 30  # bytes of a message
 
@@ -243,7 +244,8 @@ class Connecting(Sharing):
         attrs = pair.attributes
         stream: Any = stream_at(self._ports, self._node, pair.stream)
         stream["time_out"] = codes.time_out_ps(attrs.timeout)
-        stream["tries"] = attrs.retry + 1
+        # One that only answers has no number of its own: who asks it counts, and asks again.
+        stream["tries"] = 1 + (MOST_RETRIES if pair.kind == codes.XRC_RECV else attrs.retry)
         stream["most_rests"] = -1 if attrs.rnr_retry == codes.NO_END else attrs.rnr_retry
 
     def _begin_anew(self, pair: Pair) -> None:
@@ -267,8 +269,9 @@ class Connecting(Sharing):
         pair.state = codes.RESET
 
     def _acknowledge(self, pair: Pair) -> None:
-        """Let another node hear what has come, which it cannot ask of a pair that is no more."""
-        if pair.stream != NO_STREAM and pair.peer_node != self._node:
+        """Let another program hear what has come, which it cannot ask of a pair that is no more."""
+        others = self._fabric.turns is not None
+        if pair.stream != NO_STREAM and (others or pair.peer_node != self._node):
             stream: Any = stream_at(self._ports, self._node, pair.stream)
             if int(stream["ack_due"]):
                 self._spend(int(self._ports.rules[0]["ack_delay"]))

@@ -111,12 +111,22 @@ class Fabric(PortCluster[Process]):
 
     _begun: Simulation | None = None
     retired: Retired  # streams of pairs that have left
-    turns: Turns  # of the programs, where there are several
+    turns: Turns | None = None  # of the programs, where there are several
 
-    def caller(self, node: int) -> Caller:
+    def caller(self) -> Caller:
         """By which the program of a node has its process do something."""
         begun = self.begun()
-        return Calling(begun) if self.topology.nodes == 1 else Turn(self.turns, node)
+        return Calling(begun) if self.turns is None else Turn(self.turns)
+
+    def take_turns(self) -> Turns:
+        """Have the program that calls be one of several from now on."""
+        begun = self.begun()
+        if self.turns is None:
+            self.turns = Turns(begun)
+            self.turns.go_alone()
+            for device in self.devices:
+                device.be_called_in_turns()
+        return self.turns
 
     def node_at(self, address: bytes, asked: int) -> int | None:
         """Whose address that is; a node alone in its network finds itself behind every one."""

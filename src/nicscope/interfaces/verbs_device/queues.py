@@ -111,7 +111,8 @@ class Completing(Protection):
         """Completions, oldest first; an empty queue has virtual time go on to the next event."""
         held, shown, read_to = self._queue(cq).held, self._shown, self._read_to
         if shown[cq] == read_to[cq] and not held:
-            self._wait_for(EMPTY_POLL_PS)
+            if not self._rests():
+                self._wait_for(EMPTY_POLL_PS)
         else:
             self._put(self._polling)  # the processor is busy that long before what comes next
         if self._backlog:
@@ -204,7 +205,7 @@ class Completing(Protection):
                     return cq
             if all(self._queues[cq].armed == NEVER_ARMED for cq in cqs):
                 return None
-            if not self._wait_for(latest - self._driven.now):
+            if not self._rests() and not self._wait_for(latest - self._driven.now):
                 return None
 
     def _has_event(self, queue: Queue) -> bool:
@@ -230,7 +231,7 @@ class Completing(Protection):
                 if event.element in (qps, cqs, srqs)[of]:
                     self._events.remove(event)
                     return event
-            if not self._wait_for(latest - self._driven.now):
+            if not self._rests() and not self._wait_for(latest - self._driven.now):
                 return None
 
     def _hear(self) -> None:

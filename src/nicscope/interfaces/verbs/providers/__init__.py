@@ -1,1 +1,0 @@
-"""Modules of makers, of whose devices there are none: their names can be imported."""

@@ -1,1 +1,0 @@
-"""Numbers of Amazon's devices: none are needed."""

@@ -1,1 +1,0 @@
-"""Mellanox, by name."""

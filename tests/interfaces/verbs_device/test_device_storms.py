@@ -107,8 +107,8 @@ def blow(seed, design, loss, on_demand, steps):
     storm = Storm(seed, design, loss, on_demand)
     for _ in range(steps):
         storm.one()
-    assert storm.posted
     assert storm.device._ports.nodes[0]["stale"] == 0
+    return storm.posted
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def blow(seed, design, loss, on_demand, steps):
     ],
 )
 def test_a_gust_of_deregistration_under_traffic(seed, design, loss, on_demand):
-    blow(seed, design, loss, on_demand, 40)
+    assert blow(seed, design, loss, on_demand, 40)
 
 
 DESIGNS = [("vmmc-interrupt", False), ("vmmc-interrupt", True), ("via-static", False)]
@@ -132,8 +132,7 @@ DESIGNS += [("utlb", False), ("utlb-process", False), ("unet-mm-pca200", True)]
 @pytest.mark.parametrize(("design", "on_demand"), DESIGNS)
 @pytest.mark.parametrize("loss", [0, 0.01, 0.05])
 def test_a_storm_of_deregistration_under_traffic(design, loss, on_demand):
-    for seed in range(8):
-        blow(seed, design, loss, on_demand, 60)
+    assert sum(blow(seed, design, loss, on_demand, 60) for seed in range(8)) > 20
 
 
 @pytest.mark.parametrize("opcode", [codes.WR_WRITE, codes.WR_READ])
@@ -201,7 +200,7 @@ def test_what_is_sent_again_comes_from_a_region_that_is_still_there(how):
 )
 def test_a_message_under_way_ends_with_the_region_that_it_comes_from(opcode, status):
     seen = set()
-    for steps in range(10, 34, 8):
+    for steps in range(0, 24, 4):
         two = world.World().connect(path_mtu_bytes=1024)
         device, (at, region) = two.device, two.memory()
         device.write(at, b"p" * world.ROOM)
@@ -217,4 +216,4 @@ def test_a_message_under_way_ends_with_the_region_that_it_comes_from(opcode, sta
         device.write(at, b"s" * world.ROOM)
         seen.add(two.statuses(0)[0])
         assert b"s" not in device.read(two.at[0], world.ROOM) + device.read(two.at[1], world.ROOM)
-    assert seen in ({(1, codes.SUCCESS), (1, status)}, {(1, status)})
+    assert (1, status) in seen <= {(1, codes.SUCCESS), (1, status)}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import StudyError, in_one_line
 from nicscope.library.progress import progress
+from nicscope.outputs import check_output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ def run_verbs(
     duplication: float = 0.0,
     reordering: float = 0.0,
     corruption: float = 0.0,
+    timeline: str | Path | None = None,
 ) -> ShownVerbs:
     """Run a program that imports ``pyverbs`` on a simulated RDMA device.
 
@@ -44,13 +46,18 @@ def run_verbs(
         duplication: that come twice.
         reordering: that come late.
         corruption: that are damaged.
+        timeline: the file to write what every engine did when to: for ui.perfetto.dev, or a page
+            that shows itself if its name ends in ``.html``.
 
     Errors: ``NicscopeError``; ``ProgramError`` for what the program itself raises.
 
     """
     from nicscope.reports.verbs import ShownVerbs
+    from nicscope.studies.timeline import MOST_RECORDS, write_timeline
     from nicscope.studies.verbs_programs import Wanted, run_programs
 
+    if timeline is not None:
+        check_output(timeline)
     several = design if isinstance(design, (list, tuple)) and design else [design]
     faults = {
         "loss": loss,
@@ -58,7 +65,14 @@ def run_verbs(
         "reordering": reordering,
         "corruption": corruption,
     }
-    wanted = Wanted(designs=[*several], platform=platform, device=device, seed=seed, faults=faults)
+    wanted = Wanted(
+        designs=[*several],
+        platform=platform,
+        device=device,
+        seed=seed,
+        faults=faults,
+        keep_log=0 if timeline is None else MOST_RECORDS,
+    )
     if (program is None) == (nodes is None):
         raise StudyError("give one program, or one for each node (nodes=...)")
     if nodes is not None:
@@ -66,7 +80,11 @@ def run_verbs(
 
         programs = programs_of(nodes)
         with progress("running", "", always_say=True):
-            return ShownVerbs(run_on_nodes(programs, wanted))
-    assert program is not None
-    with progress("running", "", always_say=True):
-        return ShownVerbs(run_programs(Path(program), [*arguments], wanted))
+            found = run_on_nodes(programs, wanted)
+    else:
+        assert program is not None
+        with progress("running", "", always_say=True):
+            found = run_programs(Path(program), [*arguments], wanted)
+    if timeline is not None and found.seen is not None:
+        write_timeline(found.seen, Path(timeline), ("verbs", "run"))
+    return ShownVerbs(found)

@@ -22,6 +22,7 @@ from nicscope.studies.verbs_programs import (
     Wanted,
     left_with,
     run_of,
+    seen_of,
 )
 
 if TYPE_CHECKING:
@@ -79,12 +80,19 @@ def run_on_nodes(programs: Sequence[NodeProgram], wanted: Wanted) -> VerbsRuns:
         check_source(program.path)
     faults = Faults(seed=wanted.seed, **wanted.faults)
     fabrics = [
-        Fabric(design or DESIGN, wanted.platform, faults=faults, nodes=len(programs))
+        Fabric(
+            design or DESIGN,
+            wanted.platform,
+            faults=faults,
+            nodes=len(programs),
+            keep_log=wanted.log_of_each,
+        )
         for design in wanted.designs
     ]
     runs = [run for fabric in fabrics for run in _run(programs, fabric, wanted)]
     told = ", ".join(f"{node}: {each.told}" for node, each in enumerate(programs))
-    return VerbsRuns(program=told, arguments=[], seed=wanted.seed, runs=runs)
+    seen = seen_of(told, fabrics, wanted)
+    return VerbsRuns(program=told, arguments=[], seed=wanted.seed, runs=runs, seen=seen)
 
 
 def _run(programs: Sequence[NodeProgram], fabric: Fabric, wanted: Wanted) -> list[VerbsRun]:

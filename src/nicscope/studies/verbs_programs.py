@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.errors import printable
-from nicscope.studies.programs import beside, check_source, failures_told
+from nicscope.interfaces.run_report import report_of
+from nicscope.studies.programs import ProgramRuns, beside, check_source, failures_told
 from nicscope.studies.verbs_outcomes import FAILED, PASSED, SKIPPED, TestOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from nicscope.interfaces.verbs_device.fabric import Fabric
 
 BINDINGS = "pyverbs"  # what programs import
 NS_PER_US = 1000
@@ -55,6 +58,8 @@ class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
     arguments: list[str]
     seed: int
     runs: list[VerbsRun]
+    # The machine's own account of each design, with logs if they were kept.
+    seen: ProgramRuns | None = None
 
     @property
     def has_nodes(self) -> bool:
@@ -63,7 +68,9 @@ class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> dict[str, Any]:
         """One object for ``--json`` and results.json."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
+        whole = msgspec.structs.replace(self, seen=None)
+        found: dict[str, Any] = msgspec.to_builtins(whole)
+        del found["seen"]
         return found
 
 
@@ -75,6 +82,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     device: str | None = None  # its name; None: its own
     seed: int = 0
     faults: dict[str, Any] = {}  # shares of packets, by what befalls them
+    keep_log: int = 0  # records of what every engine did, of all designs
+
+    @property
+    def log_of_each(self) -> int:
+        """How many of them are a design's."""
+        return self.keep_log // len(self.designs)
 
 
 def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsRuns:
@@ -93,11 +106,23 @@ def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsR
         chosen = {} if design is None else {"design": design}
         if wanted.platform is not None:
             chosen["platform"] = wanted.platform
-        devices.append(Device(faults=faults, **chosen))
+        devices.append(Device(faults=faults, keep_log=wanted.log_of_each, **chosen))
     runs = [_run(path, arguments, device, wanted) for device in devices]
+    program = printable(str(path))
     return VerbsRuns(
-        program=printable(str(path)), arguments=[*arguments], seed=wanted.seed, runs=runs
+        program=program,
+        arguments=[*arguments],
+        seed=wanted.seed,
+        runs=runs,
+        seen=seen_of(program, [device.fabric for device in devices], wanted),
     )
+
+
+def seen_of(program: str, fabrics: Sequence[Fabric], wanted: Wanted) -> ProgramRuns:
+    """What machines tell of a program that has ended on them."""
+    sources = [fabric.source() for fabric in fabrics]
+    logs = [source.log() for source in sources] if wanted.keep_log else []
+    return ProgramRuns(program=program, runs=[report_of(each) for each in sources], logs=logs)
 
 
 def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> VerbsRun:

@@ -15,6 +15,7 @@ from nicscope.interfaces.options import DesignSettings, spelt_out
 from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.verbs_device.routing import addresses
+from nicscope.interfaces.verbs_device.run import VerbsRun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +57,7 @@ class Fabric(PortCluster[Process]):
     """Hosts whose NICs serve queue pairs, and the devices on them."""
 
     interface = "verbs"
+    run_type = VerbsRun
     transport = TRANSPORT
 
     @spelt_out(DesignSettings)
@@ -91,6 +93,7 @@ class Fabric(PortCluster[Process]):
             **settings,
         )
 
+        self.keeps = self._keep_log  # records of the log
         self.devices: list[Device] = []  # one on each node
         # Streams whose other end is made, by node and number of the pair that has none and of that.
         self.awaited: dict[tuple[tuple[int, int], tuple[int, int]], int] = {}
@@ -109,6 +112,17 @@ class Fabric(PortCluster[Process]):
 
     _begun: Simulation | None = None
     turns: Turns  # of the programs, where there are several
+
+    def source(self) -> VerbsRun:
+        """What reports and timelines of the run are made from."""
+        self.begun()
+        return self._source()
+
+    def _source(self) -> VerbsRun:
+        found = super()._source()
+        assert isinstance(found, VerbsRun)
+        found.devices = self.devices
+        return found
 
     def caller(self, node: int) -> Caller:
         """By which the program of a node has its process do something."""

@@ -10,6 +10,8 @@ import numpy as np
 
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.ports.accounts import port_of_arrival
+from nicscope.nic.ports.layout import ACKNOWLEDGEMENT, OWN_PORT, PROBE, REPLY
+from nicscope.nic.ports.streams import stream_to
 
 # Why a packet is made.
 FIRST = 0  # something is sent for the first time
@@ -76,6 +78,10 @@ HAPPENING = np.dtype(
         ("sequence", "i8"),
         ("copied", "i8"),
         ("payload", "i8"),  # bytes
+        # of one that was made: for which descriptor
+        ("of", "i8"),  # the node of that
+        ("port", "i8"),
+        ("cookie", "i8"),  # or -1
     ],
     align=True,
 )
@@ -121,3 +127,24 @@ def _write_down(nics, node, came, what, packet, head):
     record.sequence = head.sequence
     record.copied = head.copied
     record.payload = packet.payload
+    _name_descriptor(nics, node, packet, head, record)
+
+
+@step
+def _name_descriptor(nics, node, packet, head, record):
+    """Say for which descriptor a packet is made: an answer for the one that asked, over there."""
+    ports = nics.ports
+    record.of = node
+    record.port = head.from_port
+    record.cookie = -1
+    if head.kind == REPLY:
+        record.of = packet.destination
+        record.port = head.name
+    elif head.kind in (ACKNOWLEDGEMENT, PROBE):
+        record.port = stream_to(ports, node, head.own).port
+        return
+    if record.port <= OWN_PORT or record.port >= ports.table.shape[1]:
+        return
+    pending = ports.pending[record.of, record.port, head.slot]
+    if pending.busy == 1 and (head.kind == REPLY or pending.number == head.cookie):
+        record.cookie = pending.cookie

@@ -12,6 +12,7 @@ import msgspec
 
 from nicscope.errors import printable
 from nicscope.interfaces.run_report import report_of
+from nicscope.interfaces.verbs_device.counters import COUNTERS
 from nicscope.studies.programs import ProgramRuns, beside, check_source, failures_told
 from nicscope.studies.verbs_outcomes import FAILED, PASSED, SKIPPED, TestOutcome
 
@@ -39,6 +40,7 @@ class VerbsRun(msgspec.Struct, frozen=True, kw_only=True):
     ni_misses: int
     pins: int
     unpins: int
+    counters: dict[str, int] = {}  # by the names of Linux
     tests: list[TestOutcome]
 
     def count(self, outcome: str) -> int:
@@ -65,6 +67,20 @@ class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
     def has_nodes(self) -> bool:
         """Whether several nodes ran programs together."""
         return any(run.node for run in self.runs)
+
+    def counters(self) -> dict[str, str]:
+        """Counters that are not 0 in all runs, and what each counts."""
+        return {
+            name: counter.meaning
+            for name, counter in COUNTERS.items()
+            if any(run.counters.get(name) for run in self.runs)
+        }
+
+    def counted(self) -> Iterator[tuple[VerbsRun, str, str, int]]:
+        """Yield each run's counters: the folder, the name, the value."""
+        for run in self.runs:
+            for name, value in run.counters.items():
+                yield run, COUNTERS[name].folder, name, value
 
     def to_json(self) -> dict[str, Any]:
         """One object for ``--json`` and results.json."""
@@ -167,6 +183,7 @@ def run_of(device: Any, status: int, tests: list[TestOutcome], node: int = 0) ->
         ni_misses=bill.misses,
         pins=bill.pins,
         unpins=bill.unpins,
+        counters=device.counters(),
         tests=tests,
     )
 

@@ -12,6 +12,7 @@ from nicscope.kernel.decorators import routine, step
 from nicscope.nic.ports.accounts import port_of_arrival
 from nicscope.nic.ports.layout import ACKNOWLEDGEMENT, OWN_PORT, PROBE, REPLY
 from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.tallies import tally_again, tally_came, tally_request
 
 # Why a packet is made.
 FIRST = 0  # something is sent for the first time
@@ -101,7 +102,19 @@ def count_ended(nics, d, packet, head, what):
     nics.ports.ended[d, what] += 1
     nics.ports.port_sent[packet.sender, head.from_port, what] += 1
     nics.ports.port_came[d, port_of_arrival(nics, d, head), what] += 1
+    _tally(nics, d, packet, head, what)
     _log(nics, d, 1, what, packet, head)
+
+
+@step
+def _tally(nics, d, packet, head, what):
+    if what in (LOST, CUT_OFF, OVERTAKEN):
+        return  # it has not come
+    tally_came(nics, d, packet)
+    if what == DELIVERED:
+        tally_request(nics, d, head)
+    elif what == DUPLICATE:
+        tally_again(nics, d, head)
 
 
 @step

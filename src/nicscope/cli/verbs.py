@@ -11,7 +11,7 @@ import typer
 
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, option
+from nicscope.cli.arguments import AsJson, Assignments, Explain, option
 from nicscope.cli.timelines import Timeline, beside_timeline, tell_of_rest
 from nicscope.cli.usage import Commands
 from nicscope.cli.verbs_measures import BW_EXAMPLES, LAT_EXAMPLES, bw, lat
@@ -70,6 +70,7 @@ def run(
             autocompletion=completion.platforms,
         ),
     ] = None,
+    assignments: Assignments = None,
     node: Annotated[
         list[str] | None,
         option(
@@ -119,6 +120,7 @@ def run(
                 nodes=nodes_of(node) if node else None,
                 design=design,
                 platform=platform,
+                assignments=assignments,
                 device=device,
                 seed=seed,
                 loss=loss,

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import StudyError, in_one_line
+from nicscope.library.command import assignments as set_of
 from nicscope.library.progress import progress
 from nicscope.outputs import check_output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from nicscope.library.command import One
     from nicscope.reports.verbs import ShownVerbs
 
 
@@ -30,6 +32,8 @@ def run_verbs(
     reordering: float = 0.0,
     corruption: float = 0.0,
     timeline: str | Path | None = None,
+    assignments: str | Iterable[str] | None = None,
+    **settings: One,
 ) -> ShownVerbs:
     """Run a program that imports ``pyverbs`` on a simulated RDMA device.
 
@@ -48,12 +52,15 @@ def run_verbs(
         corruption: that are damaged.
         timeline: the file to write what every engine did when to: for ui.perfetto.dev, or a page
             that shows itself if its name ends in ``.html``.
+        assignments: ``KEY=VALUE``, one or several, set on every design.
+        settings: the same by name, such as ``entries=64``; None removes a limit.
 
     Errors: ``NicscopeError``; ``ProgramError`` for what the program itself raises.
 
     """
     from nicscope.reports.verbs import ShownVerbs
     from nicscope.studies.timeline import MOST_RECORDS, write_timeline
+    from nicscope.studies.verbs_designs import with_all_set
     from nicscope.studies.verbs_programs import Wanted, run_programs
 
     if timeline is not None:
@@ -66,7 +73,7 @@ def run_verbs(
         "corruption": corruption,
     }
     wanted = Wanted(
-        designs=[*several],
+        designs=with_all_set(several, set_of(assignments, settings)),
         platform=platform,
         device=device,
         seed=seed,

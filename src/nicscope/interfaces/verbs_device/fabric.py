@@ -81,7 +81,7 @@ class Fabric(PortCluster[Process]):
         size = msgspec.structs.replace(size, channels=OWN_PORTS + pairs + WAYS + nodes - 1)
         super().__init__(
             design,
-            platform or (PLATFORMS.get(design) if isinstance(design, str) else None),
+            platform or PLATFORMS.get(str(getattr(design, "name", design))),
             nodes=nodes,
             delivery=delivery,
             faults=faults,

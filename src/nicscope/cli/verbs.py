@@ -79,6 +79,10 @@ def run(
             "nodes 0, 1 and so on, which one network joins.",
         ),
     ] = None,
+    topology: Annotated[
+        str | None,
+        option("crossbar|pair|trunk", "Of several nodes: who is joined how; default crossbar."),
+    ] = None,
     device: Annotated[
         str | None, option("NAME", "For programs that open one by name, such as mlx5_0.")
     ] = None,
@@ -89,7 +93,7 @@ def run(
     duplication: Annotated[float, option("SHARE", "That come twice.", min=0, max=1)] = 0.0,
     reordering: Annotated[float, option("SHARE", "That come late.", min=0, max=1)] = 0.0,
     corruption: Annotated[float, option("SHARE", "That are damaged.", min=0, max=1)] = 0.0,
-    out: Annotated[Path | None, option("DIR", "Folder for results.json and two tables.")] = None,
+    out: Annotated[Path | None, option("DIR", "Folder for results.json and three tables.")] = None,
     timeline: Timeline = None,
     as_json: AsJson = False,
     explain: Explain = False,
@@ -121,6 +125,7 @@ def run(
                 design=design,
                 platform=platform,
                 assignments=assignments,
+                topology=topology,
                 device=device,
                 seed=seed,
                 loss=loss,

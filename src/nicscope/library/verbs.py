@@ -31,6 +31,7 @@ def run_verbs(
     duplication: float = 0.0,
     reordering: float = 0.0,
     corruption: float = 0.0,
+    topology: str | None = None,
     timeline: str | Path | None = None,
     assignments: str | Iterable[str] | None = None,
     **settings: One,
@@ -50,6 +51,7 @@ def run_verbs(
         duplication: that come twice.
         reordering: that come late.
         corruption: that are damaged.
+        topology: of several nodes: ``crossbar`` (one switch, the default), ``pair`` or ``trunk``.
         timeline: the file to write what every engine did when to: for ui.perfetto.dev, or a page
             that shows itself if its name ends in ``.html``.
         assignments: ``KEY=VALUE``, one or several, set on every design.
@@ -60,6 +62,7 @@ def run_verbs(
     """
     from nicscope.reports.verbs import ShownVerbs
     from nicscope.studies.timeline import MOST_RECORDS, write_timeline
+    from nicscope.studies.topologies import CROSSBAR
     from nicscope.studies.verbs_designs import with_all_set
     from nicscope.studies.verbs_programs import Wanted, run_programs
 
@@ -78,10 +81,13 @@ def run_verbs(
         device=device,
         seed=seed,
         faults=faults,
+        topology=CROSSBAR if topology is None else topology,
         keep_log=0 if timeline is None else MOST_RECORDS,
     )
     if (program is None) == (nodes is None):
         raise StudyError("give one program, or one for each node (nodes=...)")
+    if nodes is None and topology is not None:
+        raise StudyError(f"topology {topology!r} is of several nodes; give the program of each")
     if nodes is not None:
         from nicscope.studies.verbs_nodes import programs_of, run_on_nodes
 

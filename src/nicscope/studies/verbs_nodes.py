@@ -15,6 +15,7 @@ import msgspec
 
 from nicscope.errors import NicscopeError, SimulationError, StudyError, printable
 from nicscope.studies.programs import ProgramError, check_source, failures_told
+from nicscope.studies.topologies import topology_named
 from nicscope.studies.verbs_programs import (
     BINDINGS,
     VerbsRun,
@@ -78,13 +79,14 @@ def run_on_nodes(programs: Sequence[NodeProgram], wanted: Wanted) -> VerbsRuns:
 
     for program in programs:
         check_source(program.path)
+    topology = topology_named(wanted.topology, len(programs))
     faults = Faults(seed=wanted.seed, **wanted.faults)
     fabrics = [
         Fabric(
             design or DESIGN,
             wanted.platform,
             faults=faults,
-            nodes=len(programs),
+            topology=topology,
             keep_log=wanted.log_of_each,
         )
         for design in wanted.designs

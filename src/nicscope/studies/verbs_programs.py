@@ -14,6 +14,7 @@ from nicscope.errors import printable
 from nicscope.interfaces.run_report import report_of
 from nicscope.interfaces.verbs_device.counters import COUNTERS
 from nicscope.studies.programs import ProgramRuns, beside, check_source, failures_told
+from nicscope.studies.topologies import CROSSBAR
 from nicscope.studies.verbs_outcomes import FAILED, PASSED, SKIPPED, TestOutcome
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     device: str | None = None  # its name; None: its own
     seed: int = 0
     faults: dict[str, Any] = {}  # shares of packets, by what befalls them
+    topology: str = CROSSBAR  # of several nodes
     keep_log: int = 0  # records of what every engine did, of all designs
 
     @property

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.calling import Caller
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.fabric.topology import Topology
     from nicscope.interfaces.verbs_device.device import Device
 
 DESIGN = "vmmc-interrupt"  # whose NIC asks for a page when it misses it
@@ -71,18 +72,21 @@ class Fabric(PortCluster[Process]):
         host: HostSize | None = None,
         size: PortSize | None = None,
         nodes: int = 1,
+        topology: Topology | None = None,
         pairs: int = PAIRS,
         keep_log: int = 0,
         **settings: Unpack[DesignSettings],
     ) -> None:
         """``pairs``: queue pairs of a node, at most; else as a ``PortCluster`` is given it."""
         size = SIZE if size is None else size
+        nodes = nodes if topology is None else topology.nodes
         self.pairs = pairs
         size = msgspec.structs.replace(size, channels=OWN_PORTS + pairs + WAYS + nodes - 1)
         super().__init__(
             design,
             platform or PLATFORMS.get(str(getattr(design, "name", design))),
             nodes=nodes,
+            topology=topology,
             delivery=delivery,
             faults=faults,
             host=HOST if host is None else host,

@@ -165,7 +165,8 @@ BY_NAME = [  # whose format is told by it
     ),
 ]
 TIMELINE = Case("simulate", "timeline", "t.json", (a_program, "--timeline", OUT))
-FILES = [*BY_NAME, TIMELINE]
+VERBS_TIMELINE = Case("verbs run", "timeline", "v.json", ("--timeline", OUT, a_verbs_program))
+FILES = [*BY_NAME, TIMELINE, VERBS_TIMELINE]
 FOLDERS = [
     Case(command, "out", "results", (*arguments, "--out", OUT))
     for command, *arguments in (

@@ -123,6 +123,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["curve", trace, "--sample", "0.9"],
         ["rcache", trace, "--entries", "1..4"],
         ["verbs", "run", _tests_of_verbs(folder / "tests_of_verbs.py")],
+        ["verbs", "run", str(Path(__file__).parents[2] / "examples/verbs_pingpong.py"), "2"],
         ["verbs", "bw", "--size", "64", "--iters", "8"],
         ["verbs", "lat", "--size", "64", "--iters", "4", "--design", "utlb"],
         ["calibrate-host", "--memory", "4MiB", "--seconds", "0.1"],

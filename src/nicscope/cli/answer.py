@@ -9,7 +9,7 @@ from nicscope.cli.streams import is_unicode
 from nicscope.errors import OutputError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from nicscope.reports.result import Report
@@ -18,11 +18,16 @@ Shown = TypeVar("Shown", bound="Report")
 
 
 def answer(
-    work: Callable[[], Shown], out: Path | None, as_json: bool, explain: bool = False
+    work: Callable[[], Shown],
+    out: Path | None,
+    as_json: bool,
+    explain: bool = False,
+    also: Sequence[Path] = (),
 ) -> Shown:
     """Do ``work``, keep what it finds in the folder ``out`` if there is one, and print it.
 
-    That the folder cannot be had is told before any work is done.
+    ``also``: what else ``work`` has written then.  That the folder cannot be had is told before
+    any work is done.
     """
     from nicscope.reports.result import folder_for
 
@@ -30,7 +35,7 @@ def answer(
     with folder_for(out) as folder:
         report = work()
         written = [] if folder is None else report.write(folder)
-    tell(report, written, as_json, explain)
+    tell(report, [*written, *also], as_json, explain)
     return report
 
 

@@ -11,14 +11,14 @@ import typer
 
 from nicscope.cli import completion
 from nicscope.cli.answer import answer, check_explained, tell
-from nicscope.cli.arguments import AsJson, Assignments, Explain, option, output_path, text_beside
-from nicscope.errors import SimulationError, printable
+from nicscope.cli.arguments import AsJson, Assignments, Explain, option
+from nicscope.cli.timelines import Timeline, beside_timeline, tell_of_rest
+from nicscope.errors import SimulationError
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
     from nicscope.reports.simulation import ShownTrace
     from nicscope.reports.timing import ShownTiming
-    from nicscope.studies.programs import ProgramRuns
 
 EXAMPLES = (
     "Examples:\n\n"
@@ -73,15 +73,7 @@ def simulate(
     as_json: AsJson = False,
     explain: Explain = False,
     out: Annotated[Path | None, option("DIR", "Folder for results.json and two tables.")] = None,
-    timeline: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Of a program: what every engine did when, for ui.perfetto.dev, or a page that shows "
-            "itself where FILE ends in .html; - for standard output.",
-            parser=output_path,
-        ),
-    ] = None,
+    timeline: Timeline = None,
 ) -> None:
     """Run a program's clusters, or a trace, in virtual time: what it cost, and why.
 
@@ -129,8 +121,7 @@ def _simulate_program(
 ) -> None:
     if chosen:
         raise SimulationError(f"{path} makes its own clusters; {chosen[0]} is for traces")
-    beside: Any = contextlib.nullcontext() if timeline is None else text_beside(timeline, as_json)
-    with beside:
+    with beside_timeline(timeline, as_json):
         _run_program(path, as_json, out, timeline, explain)
 
 
@@ -154,19 +145,8 @@ def _run_program(
             report = ShownProgram(run_program(path, records))
         written = [] if folder is None else report.write(folder)
         if timeline is not None:
-            written.append(_write_timeline(report.found, timeline))
+            from nicscope.studies.timeline import write_timeline
+
+            written.append(write_timeline(report.found, timeline))
+            tell_of_rest(report.found, timeline)
     tell(report, written, as_json, explain)
-
-
-def _write_timeline(found: ProgramRuns, path: Path) -> Path:
-    from nicscope.studies.timeline import counts, write_timeline
-
-    written = write_timeline(found, path)
-    kept, every = counts(found)
-    if kept < every:
-        print(
-            f"nicscope: {printable(str(path))}: the first {kept:,} of {every:,} records, which is "
-            "as many as a browser holds",
-            file=sys.stderr,
-        )
-    return written

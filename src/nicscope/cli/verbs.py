@@ -11,7 +11,8 @@ import typer
 
 from nicscope.cli import completion
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, option
+from nicscope.cli.arguments import AsJson, Assignments, Explain, option
+from nicscope.cli.timelines import Timeline, beside_timeline, tell_of_rest
 from nicscope.cli.usage import Commands
 from nicscope.cli.verbs_measures import BW_EXAMPLES, LAT_EXAMPLES, bw, lat
 from nicscope.cli.verbs_nodes import RunCommand, nodes_of
@@ -39,6 +40,7 @@ CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
     "[bold]nicscope verbs run pingpong.py[/bold]\n\n"
     "[bold]nicscope verbs run --design utlb --design mini ring.py --size 4096[/bold]\n\n"
     "[bold]nicscope verbs run --loss 0.01 --seed 3 tests/run_tests.py -v -k test_mr[/bold]\n\n"
+    "[bold]nicscope verbs run --timeline pingpong.html pingpong.py[/bold]\n\n"
     '[bold]nicscope verbs run --node 0 server.py --node 1 "client.py 10.0.0.1"[/bold]',
 )
 def run(
@@ -68,6 +70,7 @@ def run(
             autocompletion=completion.platforms,
         ),
     ] = None,
+    assignments: Assignments = None,
     node: Annotated[
         list[str] | None,
         option(
@@ -75,6 +78,10 @@ def run(
             "Instead of FILE.py: what runs on node N, its arguments quoted with it; again for the "
             "nodes 0, 1 and so on, which one network joins.",
         ),
+    ] = None,
+    topology: Annotated[
+        str | None,
+        option("crossbar|pair|trunk", "Of several nodes: who is joined how; default crossbar."),
     ] = None,
     device: Annotated[
         str | None, option("NAME", "For programs that open one by name, such as mlx5_0.")
@@ -86,7 +93,8 @@ def run(
     duplication: Annotated[float, option("SHARE", "That come twice.", min=0, max=1)] = 0.0,
     reordering: Annotated[float, option("SHARE", "That come late.", min=0, max=1)] = 0.0,
     corruption: Annotated[float, option("SHARE", "That are damaged.", min=0, max=1)] = 0.0,
-    out: Annotated[Path | None, option("DIR", "Folder for results.json and two tables.")] = None,
+    out: Annotated[Path | None, option("DIR", "Folder for results.json and three tables.")] = None,
+    timeline: Timeline = None,
     as_json: AsJson = False,
     explain: Explain = False,
 ) -> None:
@@ -110,20 +118,28 @@ def run(
 
     def measured() -> ShownVerbs:
         with aside:
-            return run_verbs(
+            shown = run_verbs(
                 program,
                 arguments or [],
                 nodes=nodes_of(node) if node else None,
                 design=design,
                 platform=platform,
+                assignments=assignments,
+                topology=topology,
                 device=device,
                 seed=seed,
                 loss=loss,
                 duplication=duplication,
                 reordering=reordering,
                 corruption=corruption,
+                timeline=timeline,
             )
+        if timeline is not None and shown.found.seen is not None:
+            tell_of_rest(shown.found.seen, timeline)
+        return shown
 
-    shown = answer(measured, out, as_json, explain)
+    with beside_timeline(timeline, as_json):
+        also = [] if timeline is None else [timeline]
+        shown = answer(measured, out, as_json, explain, also)
     if any(each.status for each in shown.found.runs):
         raise typer.Exit(1)

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import StudyError, in_one_line
+from nicscope.library.command import assignments as set_of
 from nicscope.library.progress import progress
+from nicscope.outputs import check_output
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from nicscope.library.command import One
     from nicscope.reports.verbs import ShownVerbs
 
 
@@ -28,6 +31,10 @@ def run_verbs(
     duplication: float = 0.0,
     reordering: float = 0.0,
     corruption: float = 0.0,
+    topology: str | None = None,
+    timeline: str | Path | None = None,
+    assignments: str | Iterable[str] | None = None,
+    **settings: One,
 ) -> ShownVerbs:
     """Run a program that imports ``pyverbs`` on a simulated RDMA device.
 
@@ -44,13 +51,23 @@ def run_verbs(
         duplication: that come twice.
         reordering: that come late.
         corruption: that are damaged.
+        topology: of several nodes: ``crossbar`` (one switch, the default), ``pair`` or ``trunk``.
+        timeline: the file to write what every engine did when to: for ui.perfetto.dev, or a page
+            that shows itself if its name ends in ``.html``.
+        assignments: ``KEY=VALUE``, one or several, set on every design.
+        settings: the same by name, such as ``entries=64``; None removes a limit.
 
     Errors: ``NicscopeError``; ``ProgramError`` for what the program itself raises.
 
     """
     from nicscope.reports.verbs import ShownVerbs
+    from nicscope.studies.timeline import MOST_RECORDS, write_timeline
+    from nicscope.studies.topologies import CROSSBAR
+    from nicscope.studies.verbs_designs import with_all_set
     from nicscope.studies.verbs_programs import Wanted, run_programs
 
+    if timeline is not None:
+        check_output(timeline)
     several = design if isinstance(design, (list, tuple)) and design else [design]
     faults = {
         "loss": loss,
@@ -58,15 +75,29 @@ def run_verbs(
         "reordering": reordering,
         "corruption": corruption,
     }
-    wanted = Wanted(designs=[*several], platform=platform, device=device, seed=seed, faults=faults)
+    wanted = Wanted(
+        designs=with_all_set(several, set_of(assignments, settings)),
+        platform=platform,
+        device=device,
+        seed=seed,
+        faults=faults,
+        topology=CROSSBAR if topology is None else topology,
+        keep_log=0 if timeline is None else MOST_RECORDS,
+    )
     if (program is None) == (nodes is None):
         raise StudyError("give one program, or one for each node (nodes=...)")
+    if nodes is None and topology is not None:
+        raise StudyError(f"topology {topology!r} is of several nodes; give the program of each")
     if nodes is not None:
         from nicscope.studies.verbs_nodes import programs_of, run_on_nodes
 
         programs = programs_of(nodes)
         with progress("running", "", always_say=True):
-            return ShownVerbs(run_on_nodes(programs, wanted))
-    assert program is not None
-    with progress("running", "", always_say=True):
-        return ShownVerbs(run_programs(Path(program), [*arguments], wanted))
+            found = run_on_nodes(programs, wanted)
+    else:
+        assert program is not None
+        with progress("running", "", always_say=True):
+            found = run_programs(Path(program), [*arguments], wanted)
+    if timeline is not None and found.seen is not None:
+        write_timeline(found.seen, Path(timeline), ("verbs", "run"))
+    return ShownVerbs(found)

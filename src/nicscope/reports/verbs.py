@@ -10,7 +10,7 @@ from nicscope.reports.wording import byte_size, in_words, significant, whole
 from nicscope.studies.verbs_programs import OUTCOMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from nicscope.reports.printing import Printed
     from nicscope.studies.verbs_outcomes import TestOutcome
@@ -29,6 +29,15 @@ COLUMNS = {
     "tests_passed": "int64",
     "tests_skipped": "int64",
     "tests_failed": "int64",
+}
+
+
+COUNTER_COLUMNS = {
+    "design": "string",
+    "node": "int64",
+    "folder": "string",
+    "counter": "string",
+    "value": "int64",
 }
 
 
@@ -65,6 +74,9 @@ class ShownVerbs(Report):
         yield Text(command, style="bold")
         yield Text()
         yield run_rows(self.found)
+        if self.found.counters():
+            yield Text()
+            yield counter_rows(self.found)
         tests = [test for run in self.found.runs[:1] for test in run.tests]
         if tests:
             yield Text()
@@ -74,7 +86,7 @@ class ShownVerbs(Report):
             yield reason_rows(tests)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
-        """Yield a row for each run, and one for each test of each."""
+        """Yield a row for each run, one for each counter of each, and one for each test."""
         yield (
             "runs",
             tidy(
@@ -88,6 +100,11 @@ class ShownVerbs(Report):
                 ),
             ),
         )
+        counted = (
+            (run.design, run.node, folder, name, value)
+            for run, folder, name, value in self.found.counted()
+        )
+        yield "counters", tidy(COUNTER_COLUMNS, counted)
         kinds = dict.fromkeys(("design", "test", "outcome", "reason"), "string")
         rows = (
             (run.design, test.test, test.outcome, test.reason)
@@ -128,6 +145,30 @@ def run_rows(found: VerbsRuns) -> Rows:
         },
         words=("design",),
         least=("unpins", "payload"),
+    )
+
+
+def counter_rows(found: VerbsRuns) -> Rows:
+    """Counters by the names of Linux, a column for each device; those that are 0 everywhere not."""
+    several, meanings = len({run.design for run in found.runs}) > 1, found.counters()
+
+    def heading(run: VerbsRun) -> str:
+        node = f"node {run.node}" if found.has_nodes else "counted"
+        return " ".join([run.design] * several + [node] * (found.has_nodes or not several))
+
+    def value(run: VerbsRun) -> Callable[[str], str]:
+        return lambda name: whole(run.counters[name])
+
+    return rows_of(
+        "Counters that are not 0",
+        meanings,
+        {
+            "counter": str,
+            **{heading(run): value(run) for run in found.runs},
+            "meaning": lambda name: meanings[name],
+        },
+        words=("counter", "meaning"),
+        least=("meaning",),
     )
 
 

@@ -8,6 +8,7 @@ from nicscope import __version__
 from nicscope.interfaces.run_timeline import MOST_RECORDS, Drawn, document, write_document
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from nicscope.interfaces.run_report import RunReport
@@ -16,24 +17,27 @@ if TYPE_CHECKING:
 __all__ = ["MOST_RECORDS", "counts", "program_timeline", "write_timeline"]
 
 
-def write_timeline(found: ProgramRuns, path: Path) -> Path:
+SIMULATE = ("simulate",)
+
+
+def write_timeline(found: ProgramRuns, path: Path, command: Sequence[str] = SIMULATE) -> Path:
     """The document of all runs as the file ``path``, as a cluster's own timeline is written.
 
     Errors: ``OutputError``, ``ReaderGone``.
     """
     what = dict.fromkeys(report.title() for report in found.runs)
-    return write_document(program_timeline(found), path, f"{found.program}: {'; '.join(what)}")
+    drawn = program_timeline(found, command)
+    return write_document(drawn, path, f"{found.program}: {'; '.join(what)}")
 
 
-def program_timeline(found: ProgramRuns) -> dict[str, Any]:
+def program_timeline(found: ProgramRuns, command: Sequence[str] = SIMULATE) -> dict[str, Any]:
     """The whole document, of runs whose logs were kept."""
     many = len(found.runs) > 1
     runs = [
         Drawn(_nodes(report, f"run {number}, " if many else ""), log)
         for number, (report, log) in enumerate(zip(found.runs, found.logs, strict=True), 1)
     ]
-    command = ["nicscope", "simulate", found.program]
-    return document(runs, command, __version__)
+    return document(runs, ["nicscope", *command, found.program], __version__)
 
 
 def counts(found: ProgramRuns) -> tuple[int, int]:

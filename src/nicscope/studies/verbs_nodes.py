@@ -15,6 +15,7 @@ import msgspec
 
 from nicscope.errors import NicscopeError, SimulationError, StudyError, printable
 from nicscope.studies.programs import ProgramError, check_source, failures_told
+from nicscope.studies.topologies import topology_named
 from nicscope.studies.verbs_modules import OwnModules, folder_of, forget_modules
 from nicscope.studies.verbs_programs import (
     BINDINGS,
@@ -23,6 +24,7 @@ from nicscope.studies.verbs_programs import (
     Wanted,
     left_with,
     run_of,
+    seen_of,
 )
 
 if TYPE_CHECKING:
@@ -78,14 +80,22 @@ def run_on_nodes(programs: Sequence[NodeProgram], wanted: Wanted) -> VerbsRuns:
 
     for program in programs:
         check_source(program.path)
+    topology = topology_named(wanted.topology, len(programs))
     faults = Faults(seed=wanted.seed, **wanted.faults)
     fabrics = [
-        Fabric(design or DESIGN, wanted.platform, faults=faults, nodes=len(programs))
+        Fabric(
+            design or DESIGN,
+            wanted.platform,
+            faults=faults,
+            topology=topology,
+            keep_log=wanted.log_of_each,
+        )
         for design in wanted.designs
     ]
     runs = [run for fabric in fabrics for run in _run(programs, fabric, wanted)]
     told = ", ".join(f"{node}: {each.told}" for node, each in enumerate(programs))
-    return VerbsRuns(program=told, arguments=[], seed=wanted.seed, runs=runs)
+    seen = seen_of(told, fabrics, wanted)
+    return VerbsRuns(program=told, arguments=[], seed=wanted.seed, runs=runs, seen=seen)
 
 
 def _run(programs: Sequence[NodeProgram], fabric: Fabric, wanted: Wanted) -> list[VerbsRun]:

@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.errors import SimulationError, printable
-from nicscope.studies.programs import beside, check_source, failures_told
+from nicscope.interfaces.run_report import report_of
+from nicscope.interfaces.verbs_device.counters import COUNTERS
+from nicscope.studies.programs import ProgramRuns, beside, check_source, failures_told
+from nicscope.studies.topologies import CROSSBAR
 from nicscope.studies.verbs_modules import folder_of, forget_modules
 from nicscope.studies.verbs_outcomes import FAILED, PASSED, SKIPPED, TestOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from nicscope.interfaces.verbs_device.fabric import Fabric
 
 BINDINGS = "pyverbs"  # what programs import
 NS_PER_US = 1000
@@ -37,6 +42,7 @@ class VerbsRun(msgspec.Struct, frozen=True, kw_only=True):
     ni_misses: int
     pins: int
     unpins: int
+    counters: dict[str, int] = {}  # by the names of Linux
     tests: list[TestOutcome]
 
     def count(self, outcome: str) -> int:
@@ -56,15 +62,33 @@ class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
     arguments: list[str]
     seed: int
     runs: list[VerbsRun]
+    # The machine's own account of each design, with logs if they were kept.
+    seen: ProgramRuns | None = None
 
     @property
     def has_nodes(self) -> bool:
         """Whether several nodes ran programs together."""
         return any(run.node for run in self.runs)
 
+    def counters(self) -> dict[str, str]:
+        """Counters that are not 0 in all runs, and what each counts."""
+        return {
+            name: counter.meaning
+            for name, counter in COUNTERS.items()
+            if any(run.counters.get(name) for run in self.runs)
+        }
+
+    def counted(self) -> Iterator[tuple[VerbsRun, str, str, int]]:
+        """Yield each run's counters: the folder, the name, the value."""
+        for run in self.runs:
+            for name, value in run.counters.items():
+                yield run, COUNTERS[name].folder, name, value
+
     def to_json(self) -> dict[str, Any]:
         """One object for ``--json`` and results.json."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
+        whole = msgspec.structs.replace(self, seen=None)
+        found: dict[str, Any] = msgspec.to_builtins(whole)
+        del found["seen"]
         return found
 
 
@@ -76,6 +100,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     device: str | None = None  # its name; None: its own
     seed: int = 0
     faults: dict[str, Any] = {}  # shares of packets, by what befalls them
+    topology: str = CROSSBAR  # of several nodes
+    keep_log: int = 0  # records of what every engine did, of all designs
+
+    @property
+    def log_of_each(self) -> int:
+        """How many of them are a design's."""
+        return self.keep_log // len(self.designs)
 
 
 def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsRuns:
@@ -94,11 +125,23 @@ def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsR
         chosen = {} if design is None else {"design": design}
         if wanted.platform is not None:
             chosen["platform"] = wanted.platform
-        devices.append(Device(faults=faults, **chosen))
+        devices.append(Device(faults=faults, keep_log=wanted.log_of_each, **chosen))
     runs = [_run(path, arguments, device, wanted) for device in devices]
+    program = printable(str(path))
     return VerbsRuns(
-        program=printable(str(path)), arguments=[*arguments], seed=wanted.seed, runs=runs
+        program=program,
+        arguments=[*arguments],
+        seed=wanted.seed,
+        runs=runs,
+        seen=seen_of(program, [device.fabric for device in devices], wanted),
     )
+
+
+def seen_of(program: str, fabrics: Sequence[Fabric], wanted: Wanted) -> ProgramRuns:
+    """What machines tell of a program that has ended on them."""
+    sources = [fabric.source() for fabric in fabrics]
+    logs = [source.log() for source in sources] if wanted.keep_log else []
+    return ProgramRuns(program=program, runs=[report_of(each) for each in sources], logs=logs)
 
 
 def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> VerbsRun:
@@ -150,6 +193,7 @@ def run_of(device: Any, status: int, tests: list[TestOutcome], node: int = 0) ->
         ni_misses=bill.misses,
         pins=bill.pins,
         unpins=bill.unpins,
+        counters=device.counters(),
         tests=tests,
     )
 

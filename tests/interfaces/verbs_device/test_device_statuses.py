@@ -266,3 +266,18 @@ def test_a_full_completion_queue_is_dead():
     two.cqs[0] = small
     assert two.device.next_async_event([], [small], []) == (codes.EVENT_CQ_ERR, small)
     assert two.device.qp_state(pair) == codes.ERR
+
+
+def test_what_is_given_by_value_stays_as_it_was_given_until_it_has_gone():
+    two = world.World(depth=2).connect()
+    for number in range(2):
+        two.receive(1, number, offset=64 * number)
+    texts = [b"first of the two", b"second of the 2!"]
+    # Between the two, numbers go to what is posted beside.
+    two.send(0, 0, pieces=(), inline=texts[0], flags=codes.SIGNALED | codes.INLINE)
+    for number in range(2):
+        two.receive(0, number)
+    two.send(0, 1, pieces=(), inline=texts[1], flags=codes.SIGNALED | codes.INLINE)
+    assert two.statuses(1, 2) == [(0, codes.SUCCESS), (1, codes.SUCCESS)]
+    got = [bytes(two.device.read(two.at[1] + 64 * number, 16)) for number in range(2)]
+    assert got == texts

@@ -133,6 +133,8 @@ PLACES = {
     "made": OWN,
     "ended": OWN,
     "told": OWN,
+    "told_by_side": OWN,
+    "tallies": OWN,
     "accounts": OWN,
     "port_made": OWN,
     "port_sent": OWN,

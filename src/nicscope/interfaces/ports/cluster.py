@@ -77,6 +77,7 @@ class PortCluster(Programs[E]):
 
     interface: str | None = None  # what its papers call it; None: ports without a library
     process_type: type[Any] = Process
+    run_type: type[PortsRun] = PortsRun
     transport: Transport = Transport()
     garbage = False  # whether what is not pinned has the garbage page in its table (UTLB 4.2)
     polling_keeps = False  # whether who polls keeps the CPU until the end of its time slice
@@ -339,7 +340,7 @@ class PortCluster(Programs[E]):
         machine = self._ran().machine
         counts = [self.counts(node) for node in range(self.topology.nodes)]
         assert self.book is not None
-        return PortsRun(machine, counts, self._names(), self.book, self.statuses)
+        return self.run_type(machine, counts, self._names(), self.book, self.statuses)
 
     def _names(self) -> Names:
         return Names(

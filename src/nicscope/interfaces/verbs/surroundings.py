@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.interfaces.verbs.device import PKEY
 from nicscope.interfaces.verbs.processes import processes_joined
 from nicscope.interfaces.verbs.world import here
+from nicscope.interfaces.verbs_device.counters import COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 NETDEV, NETDEV_INDEX = "nicscope-eth0", 1000  # the port, as the system's network would have it
 POOL = 512  # huge pages that a program is told of; simulated ones take nothing of the system's
+_COUNTER = re.compile(r"/sys/class/infiniband/([^/]+)/ports/1/((?:hw_)?counters)/(\w+)")
 _PKEY = re.compile(r"/sys/class/infiniband/([^/]+)/ports/1/pkeys/(\d+)")
 
 
@@ -40,7 +42,11 @@ def answer_to(command: Any) -> str | None:
         return json.dumps([_link(here())]) + "\n"
     if words[:1] == ["ip"] and {"-j", "addr", "show"} <= {*words} and words[-1] == NETDEV:
         return json.dumps([_interface(here())]) + "\n"
-    found = _PKEY.fullmatch(words[1]) if words[0] == "cat" and len(words) == 2 else None
+    if words[:1] != ["cat"] or len(words) != 2:
+        return None
+    counted, found = text_of(words[1]), _PKEY.fullmatch(words[1])
+    if counted is not None:
+        return counted
     if found is not None and found[1] == here().name and int(found[2]) == 0:
         return f"{PKEY:#06x}\n"
     return None
@@ -67,9 +73,20 @@ def _interface(world: World) -> dict[str, Any]:
     return {**told, "flags": flags, "operstate": "UP", "addr_info": addresses}
 
 
-def is_answered_file(file: Any) -> bool:
-    """Whether a path is that of a file which says something else of the simulated node."""
-    return file == HUGE_PAGES and here().facts.huge
+def text_of(file: Any) -> str | None:
+    """What a file says of the simulated node, if it says anything of that."""
+    if not isinstance(file, (str, os.PathLike)):
+        return None
+    path = os.fspath(file)
+    if path == HUGE_PAGES and here().facts.huge:
+        return f"{POOL}\n"
+    found = _COUNTER.fullmatch(path) if isinstance(path, str) else None
+    if found is None or found[1] != here().name:
+        return None
+    counter = COUNTERS.get(found[3])
+    if counter is None or counter.folder != found[2]:
+        return None
+    return f"{here().device.counters()[found[3]]}\n"
 
 
 @contextlib.contextmanager
@@ -84,16 +101,19 @@ def _files_answered() -> Iterator[None]:
     opened, is_file = builtins.open, os.path.isfile
 
     def open_(file: Any, *args: Any, **named: Any) -> Any:
-        if is_answered_file(file):
-            return io.StringIO(f"{POOL}\n")
-        return opened(file, *args, **named)
+        text = text_of(file)
+        if text is None:
+            return opened(file, *args, **named)
+        mode = str(args[0] if args else named.get("mode", "r"))
+        return io.BytesIO(text.encode()) if "b" in mode else io.StringIO(text)
 
-    builtins.open = open_
-    os.path.isfile = lambda path: is_answered_file(path) or is_file(path)
+    builtins.open = io.open = open_  # pathlib's is the latter
+    os.path.isfile = lambda path: text_of(path) is not None or is_file(path)
     try:
         yield
     finally:
-        builtins.open, os.path.isfile = opened, is_file
+        builtins.open = io.open = opened
+        os.path.isfile = is_file
 
 
 @contextlib.contextmanager

@@ -109,6 +109,14 @@ class Send(NamedTuple):
     flush: Flush | None = None
 
 
+class Posted(NamedTuple):
+    """A work request of a send queue, as whoever reads a log of the device knows it."""
+
+    qp_num: int
+    opcode: int
+    wr_id: int
+
+
 class Receive(NamedTuple):
     """A work request of a receive queue."""
 

@@ -48,6 +48,20 @@ OF_REQUEST = {  # what a completion calls the request that it ends
     WR_FLUSH: 8,
     WR_ATOMIC_WRITE: 9,
 }
+NAMES = {  # as programs name requests, less what all of them begin with
+    WR_WRITE: "RDMA_WRITE",
+    WR_WRITE_IMM: "RDMA_WRITE_WITH_IMM",
+    WR_SEND: "SEND",
+    WR_SEND_IMM: "SEND_WITH_IMM",
+    WR_READ: "RDMA_READ",
+    WR_CMP_SWP: "ATOMIC_CMP_AND_SWP",
+    WR_FETCH_ADD: "ATOMIC_FETCH_AND_ADD",
+    WR_LOCAL_INV: "LOCAL_INV",
+    WR_BIND: "BIND_MW",
+    WR_SEND_INV: "SEND_WITH_INV",
+    WR_FLUSH: "FLUSH",
+    WR_ATOMIC_WRITE: "ATOMIC_WRITE",
+}
 STATUSES = {
     layout.DONE: SUCCESS,
     layout.BAD_DESCRIPTOR: LOC_QP_OP_ERR,

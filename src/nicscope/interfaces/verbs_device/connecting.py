@@ -57,6 +57,8 @@ class Connecting(Sharing):
 
     def _begin_pairs(self) -> None:
         self._next_number = FIRST_NUMBER
+        # For a log that is kept: which pair has had a port since when (ps).
+        self.held: dict[int, list[tuple[int, int]]] = {}
         self._forget_completions = bound(forget_completions, self._machine)
 
     def make_qp(
@@ -121,6 +123,8 @@ class Connecting(Sharing):
             ("stopped", 0),
         ):
             record[name] = value
+        if self._fabric.keeps:
+            self.held.setdefault(pair.port, []).append((self._driven.now, pair.number))
         self._fabric.book.note(self._node, pair.port, SPACE, f"queue pair {pair.number:#x}")  # type: ignore[union-attr]
 
     def free_qp(self, number: int) -> None:

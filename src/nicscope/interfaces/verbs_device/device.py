@@ -9,6 +9,7 @@ from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.calls import Bill, Facts
 from nicscope.interfaces.verbs_device.connecting import MTU, Connecting
+from nicscope.interfaces.verbs_device.counters import NOTHING, counters_of
 from nicscope.interfaces.verbs_device.fabric import DESIGN, Fabric
 from nicscope.interfaces.verbs_device.posting import MOST_INLINE
 from nicscope.interfaces.verbs_device.regions import DM_BYTES
@@ -118,6 +119,13 @@ class Device(Connecting):
     def report(self) -> RunReport:
         """What the run has cost so far."""
         return self._fabric.report()
+
+    def counters(self) -> dict[str, int]:
+        """Counters so far, by the names that Linux has for them; zeros if nobody has used it."""
+        if not self._is_made:
+            return dict(NOTHING)
+        self._settle()
+        return counters_of(self._machine, self._node)
 
     def bill(self) -> Bill:
         """The same in a line; of a device that nobody has used all is zero."""

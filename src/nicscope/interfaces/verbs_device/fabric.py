@@ -16,6 +16,7 @@ from nicscope.interfaces.options import DesignSettings, spelt_out
 from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.verbs_device.routing import addresses
+from nicscope.interfaces.verbs_device.run import VerbsRun
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.calling import Caller
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.fabric.topology import Topology
     from nicscope.interfaces.verbs_device.device import Device
 
 DESIGN = "vmmc-interrupt"  # whose NIC asks for a page when it misses it
@@ -57,6 +59,7 @@ class Fabric(PortCluster[Process]):
     """Hosts whose NICs serve queue pairs, and the devices on them."""
 
     interface = "verbs"
+    run_type = VerbsRun
     transport = TRANSPORT
 
     @spelt_out(DesignSettings)
@@ -70,18 +73,21 @@ class Fabric(PortCluster[Process]):
         host: HostSize | None = None,
         size: PortSize | None = None,
         nodes: int = 1,
+        topology: Topology | None = None,
         pairs: int = PAIRS,
         keep_log: int = 0,
         **settings: Unpack[DesignSettings],
     ) -> None:
         """``pairs``: queue pairs of a node, at most; else as a ``PortCluster`` is given it."""
         size = SIZE if size is None else size
+        nodes = nodes if topology is None else topology.nodes
         self.pairs = pairs
         size = msgspec.structs.replace(size, channels=OWN_PORTS + pairs + WAYS + nodes - 1)
         super().__init__(
             design,
-            platform or (PLATFORMS.get(design) if isinstance(design, str) else None),
+            platform or PLATFORMS.get(str(getattr(design, "name", design))),
             nodes=nodes,
+            topology=topology,
             delivery=delivery,
             faults=faults,
             host=HOST if host is None else host,
@@ -92,6 +98,7 @@ class Fabric(PortCluster[Process]):
             **settings,
         )
 
+        self.keeps = self._keep_log  # records of the log
         self.devices: list[Device] = []  # one on each node
         # Streams whose other end is made, by node and number of the pair that has none and of that.
         self.awaited: dict[tuple[tuple[int, int], tuple[int, int]], int] = {}
@@ -112,6 +119,17 @@ class Fabric(PortCluster[Process]):
     _begun: Simulation | None = None
     retired: Retired  # streams of pairs that have left
     turns: Turns | None = None  # of the programs, where there are several
+
+    def source(self) -> VerbsRun:
+        """What reports and timelines of the run are made from."""
+        self.begun()
+        return self._source()
+
+    def _source(self) -> VerbsRun:
+        found = super()._source()
+        assert isinstance(found, VerbsRun)
+        found.devices = self.devices
+        return found
 
     def caller(self) -> Caller:
         """By which the program of a node has its process do something."""

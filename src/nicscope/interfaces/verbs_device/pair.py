@@ -20,12 +20,12 @@ class Pair:
     __slots__ = (
         "attributes",
         "caps",
-        "cookies",
         "dgid",
         "domain",
         "heard",
         "inline_at",
         "inline_key",
+        "inlined",
         "kind",
         "number",
         "peer",
@@ -66,7 +66,7 @@ class Pair:
         self.peer_node = 0
         self.heard = 0  # of the port's troubles
         self.inline_at = self.inline_key = 0
-        self.cookies = 0
+        self.inlined = 0  # requests that were given by value
         # Posted and not known to have ended: number, what the program calls it, what it is.
         self.sends: deque[tuple[int, int, int]] = deque()
         self.receives: deque[tuple[int, int, tuple[Piece, ...]]] = deque()
@@ -77,11 +77,6 @@ class Pair:
     def queues(self) -> set[int]:
         """Completion queues that it uses."""
         return {self.send_cq, self.recv_cq} - {0}
-
-    def next_cookie(self) -> int:
-        """A number for what is posted now."""
-        self.cookies += 1
-        return self.cookies
 
     def take_send(self, cookie: int) -> tuple[int, int]:
         """What the program calls that one, and what ended; those before it are over, too."""

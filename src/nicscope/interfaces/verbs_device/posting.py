@@ -13,7 +13,7 @@ from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import uninterrupted
-from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.interfaces.verbs_device.calls import Posted, Refused
 from nicscope.interfaces.verbs_device.queues import Completing
 from nicscope.nic.ports.flushes import LENGTH_BITS, WHOLE
 from nicscope.nic.ports.layout import (
@@ -75,7 +75,14 @@ class Posting(Completing):
         self._words = [driven.control_bytes, *(memoryview(each) for each in driven.inlined)]
         self._given = self._ports.table["given"][self._node].data
         self._ring = int(self._ports.rules[0]["ring"])
+        self._cookies = 0
+        self.posted: dict[int, Posted] = {}  # for a log that is kept, by cookie
         self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
+
+    def _next_cookie(self) -> int:
+        """A number for what is posted now, which nothing on this device has had."""
+        self._cookies += 1
+        return self._cookies
 
     @uninterrupted
     def post_send(self, number: int, send: Send) -> None:
@@ -94,8 +101,10 @@ class Posting(Completing):
             raise Refused(errno.EINVAL)
         if len(pair.sends) >= pair.caps.send_wr:
             raise Refused(errno.ENOMEM)
-        cookie = pair.next_cookie()
+        cookie = self._next_cookie()
         pair.sends.append((cookie, send.wr_id, codes.OF_REQUEST[send.opcode]))
+        if len(self.posted) < self._fabric.keeps:
+            self.posted[cookie] = Posted(pair.number, send.opcode, send.wr_id)
         if pair.waiting_sends or self._is_held(pair) or not self._has_place(pair):
             pair.waiting_sends.append((cookie, send))
             self._backlog.add(pair)
@@ -129,7 +138,7 @@ class Posting(Completing):
         elif operation == UNBIND:
             name, count = send.imm, 0
         elif send.inline is not None:
-            count = self._put_down([self._kept(pair, cookie, send.inline)], shifted=False)
+            count = self._put_down([self._kept(pair, send.inline)], shifted=False)
         else:
             count = self._put_down(pieces, shifted=True)
         if operation in (COMPARE_SWAP, FETCH_ADD):
@@ -160,7 +169,7 @@ class Posting(Completing):
         given: int = self._given[port]
         return given << GIVEN_BITS
 
-    def _kept(self, pair: Pair, cookie: int, inline: bytes) -> tuple[int, int, int]:
+    def _kept(self, pair: Pair, inline: bytes) -> tuple[int, int, int]:
         """Where what was given by value is kept until its request has ended."""
         room = max(pair.caps.inline, 8)
         if not pair.inline_at:
@@ -168,7 +177,8 @@ class Posting(Completing):
             pair.inline_at = self.map(places * room)
             made = self.register(pair.domain, pair.inline_at, places * room, pair.inline_at, 1)
             pair.inline_key = made.lkey
-        at = pair.inline_at + cookie % (pair.caps.send_wr + 1) * room
+        at = pair.inline_at + pair.inlined % (pair.caps.send_wr + 1) * room
+        pair.inlined += 1
         self.write(at, inline)
         return at, len(inline), pair.inline_key
 
@@ -193,7 +203,7 @@ class Posting(Completing):
             raise Refused(errno.EINVAL)
         if len(pair.receives) >= pair.caps.recv_wr:
             raise Refused(errno.ENOMEM)
-        cookie = pair.next_cookie()
+        cookie = self._next_cookie()
         pair.receives.append((cookie, receive.wr_id, receive.pieces))
         is_sure = len(pair.receives) <= self._receive_ring
         if pair.waiting_receives or not (is_sure or self._has_receive_place(pair.port)):

@@ -14,6 +14,7 @@ from nicscope.nic.ports.layout import BROKEN, CONNECTED, DONE, FLUSHED, RECEIVED
 from nicscope.nic.ports.notices import urge
 from nicscope.nic.ports.reports import announce
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to, taker_of
+from nicscope.nic.ports.tallies import tally_told
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import POSTED_BADLY
 
@@ -47,6 +48,7 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_word
     report.status = status
     ports.told[n, status] += 1
     ports.port_told[n, p, status] += 1
+    tally_told(nics, n, p, RECEIVED, status)
     if receive.queue != 0:
         announce(nics, n, p, RECEIVED, receive.queue - 1)
     if status != DONE or has_word & IS_SOLICITED:

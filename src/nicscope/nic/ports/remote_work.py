@@ -46,6 +46,7 @@ from nicscope.nic.ports.regions import permits, shift_of
 from nicscope.nic.ports.remote_memory import is_awaited, post_answer, translate_arrival
 from nicscope.nic.ports.scatter import place_over_pieces
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
+from nicscope.nic.ports.tallies import ACCESS_REFUSED
 from nicscope.nic.ports.traffic import REFUSED
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.verdicts import own_verdict
@@ -210,9 +211,12 @@ def refuse_remote_work(nics, d, slot):
         verdict = REMOTE_PROTECTION
         if ports.table[d, p].by_verbs == 1 and ports.table[d, p].rights & right_for(head) == 0:
             code, verdict = REQUEST_INVALID, REMOTE_INVALID  # whatever the memory is
+        else:
+            ports.tallies[d, ACCESS_REFUSED] += 1
         return _condemn(nics, d, slot, p, code, verdict)
     if channel.finishing != head.message:  # once for each message
         channel.finishing = head.message
+        ports.tallies[d, ACCESS_REFUSED] += 1
         note_trouble(nics, d, p, code)
     if head.filled == 1:  # it had all of its receive; else the next message has that
         hand_back_receive(nics, d, slot)

@@ -18,6 +18,7 @@ from nicscope.nic.ports.layout import (
     UNSIGNALLED,
 )
 from nicscope.nic.ports.notices import enter, notify, urge
+from nicscope.nic.ports.tallies import tally_told
 from nicscope.nic.ports.troubles import note_trouble
 from nicscope.nic.ports.work_queues import QUEUE_FULL
 
@@ -68,6 +69,7 @@ def _tell_sent(nics, n, p, slot, status):
     leave_request(nics, n, p, slot)
     port.reported += 1
     ports.told[n, status] += 1
+    tally_told(nics, n, p, SENT, status)
     ports.port_told[n, p, status] += 1
     if status != DONE:
         ports.nodes[n].rejected += 1

@@ -7,6 +7,7 @@ from nicscope.nic.ports.calls import break_connection
 from nicscope.nic.ports.layout import BROKEN, NO_RECEIVE
 from nicscope.nic.ports.pools import NO_ENTRY
 from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.tallies import RESTS
 from nicscope.nic.ports.verdicts import own_verdict
 from nicscope.nic.ports.window import set_stream_deadline, stop_resending
 from nicscope.nic.ports.work_queues import CONNECTION_LOST
@@ -25,6 +26,7 @@ def rest(nics, n, d, head, now):
     if 0 <= stream.most_rests < stream.rests:
         _give_up(nics, n, stream)
         return
+    ports.tallies[n, RESTS] += 1
     stop_resending(nics, n, d)
     stream.resting = 1
     stream.resend_at = now + head.unready

@@ -41,6 +41,7 @@ from nicscope.nic.ports.streams import (
     take_oldest,
     unmark,
 )
+from nicscope.nic.ports.tallies import TIME_OUTS
 from nicscope.nic.ports.window import (
     change_way,
     clear,
@@ -212,11 +213,13 @@ def _run_out(nics, n, d, now):
     stream.resend_at = NEVER
     if not is_outstanding(stream):
         if stream.fetching > 0:
+            ports.tallies[n, TIME_OUTS] += 1
             _probe(nics, n, d, now)
         return
     if ports.nodes[n].searching == d:
         return  # all of it goes again when a route has been found
-    if stream.resting == 1:  # as the peer has asked for: that is no retry
+    rested = stream.resting
+    if rested == 1:  # as the peer has asked for: that is no retry
         stream.resting = 0
         stream.retries -= 1
     most = stream.tries - 1 if stream.tries > 0 else ports.rules[0].most_retries
@@ -226,6 +229,7 @@ def _run_out(nics, n, d, now):
         else:
             _bury(nics, n, d)
         return
+    ports.tallies[n, TIME_OUTS] += 1 - rested
     _send_all_again(nics, n, d, now)
 
 

@@ -10,6 +10,9 @@ import numpy as np
 
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.ports.accounts import port_of_arrival
+from nicscope.nic.ports.layout import ACKNOWLEDGEMENT, OWN_PORT, PROBE, REPLY
+from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.tallies import tally_again, tally_came, tally_request
 
 # Why a packet is made.
 FIRST = 0  # something is sent for the first time
@@ -76,6 +79,10 @@ HAPPENING = np.dtype(
         ("sequence", "i8"),
         ("copied", "i8"),
         ("payload", "i8"),  # bytes
+        # of one that was made: for which descriptor
+        ("of", "i8"),  # the node of that
+        ("port", "i8"),
+        ("cookie", "i8"),  # or -1
     ],
     align=True,
 )
@@ -95,7 +102,19 @@ def count_ended(nics, d, packet, head, what):
     nics.ports.ended[d, what] += 1
     nics.ports.port_sent[packet.sender, head.from_port, what] += 1
     nics.ports.port_came[d, port_of_arrival(nics, d, head), what] += 1
+    _tally(nics, d, packet, head, what)
     _log(nics, d, 1, what, packet, head)
+
+
+@step
+def _tally(nics, d, packet, head, what):
+    if what in (LOST, CUT_OFF, OVERTAKEN):
+        return  # it has not come
+    tally_came(nics, d, packet)
+    if what == DELIVERED:
+        tally_request(nics, d, head)
+    elif what == DUPLICATE:
+        tally_again(nics, d, head)
 
 
 @step
@@ -121,3 +140,24 @@ def _write_down(nics, node, came, what, packet, head):
     record.sequence = head.sequence
     record.copied = head.copied
     record.payload = packet.payload
+    _name_descriptor(nics, node, packet, head, record)
+
+
+@step
+def _name_descriptor(nics, node, packet, head, record):
+    """Say for which descriptor a packet is made: an answer for the one that asked, over there."""
+    ports = nics.ports
+    record.of = node
+    record.port = head.from_port
+    record.cookie = -1
+    if head.kind == REPLY:
+        record.of = packet.destination
+        record.port = head.name
+    elif head.kind in (ACKNOWLEDGEMENT, PROBE):
+        record.port = stream_to(ports, node, head.own).port
+        return
+    if record.port <= OWN_PORT or record.port >= ports.table.shape[1]:
+        return
+    pending = ports.pending[record.of, record.port, head.slot]
+    if pending.busy == 1 and (head.kind == REPLY or pending.number == head.cookie):
+        record.cookie = pending.cookie

@@ -20,15 +20,15 @@ from nicscope.config.delivery import (
 from nicscope.config.platform import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, load_platform, whole_ps
 from nicscope.drivers.simulate.other_master import OtherMaster
 from nicscope.errors import DesignError, PlatformError, SimulationError, did_you_mean
-from nicscope.fabric.topology import Topology, crossbar, pair, trunk
+from nicscope.studies.topologies import topology_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from nicscope.config.platform import Platform
+    from nicscope.fabric.topology import Topology
 
-TOPOLOGIES = ("crossbar", "pair", "trunk")
 MOST_NODES = 64
 MOST_MESSAGES = 1 << 20
 LARGEST = 1 << 24  # bytes of a payload: what a record of the firmware's log holds, not included
@@ -194,17 +194,9 @@ def _delivery(
 
 
 def _topology(name: str, nodes: int) -> Topology:
-    if name not in TOPOLOGIES:
-        raise DesignError(f"no topology {name!r}{did_you_mean(name, TOPOLOGIES)}")
     if not 2 <= nodes <= MOST_NODES or nodes % 2:
         raise DesignError(f"--nodes must be even, from 2 to {MOST_NODES}, got {nodes}")
-    if name == "trunk":
-        return trunk(nodes // 2, nodes // 2)
-    if name == "crossbar":
-        return crossbar(nodes)
-    if nodes != 2:
-        raise DesignError(f"topology 'pair' has 2 nodes, got --nodes {nodes}; try 'crossbar'")
-    return pair()
+    return topology_named(name, nodes)
 
 
 def _masters(text: str, nodes: int) -> tuple[OtherMaster, ...]:

@@ -8,6 +8,7 @@ from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.arbitrate import NO_SOURCE
 from nicscope.nic.ports.calls import choose_source
 from nicscope.nic.ports.streams import is_reliable, stream_to
+from nicscope.nic.ports.tallies import tally_left
 from nicscope.nic.ports.traffic import COPIED
 from nicscope.nic.ports.transmit import packet_left
 from nicscope.nic.ports.window import push
@@ -34,6 +35,7 @@ def leave_packet(machine, n, place, now):
     ports = machine.ports
     packet = machine.sends[n, place]
     head = ports.send_heads[n, place]
+    tally_left(machine, n, packet, head)
     if ports.rules[0].faults == 1 and head.copied == 0:
         _copy(machine, n, packet, head)
     tells = False

@@ -33,6 +33,7 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.plan import PLAN
 from nicscope.nic.ports.pools import POOLS
 from nicscope.nic.ports.streams import MARKS
+from nicscope.nic.ports.tallies import TALLY_NAMES
 from nicscope.nic.ports.traffic import ENDED_NAMES, HAPPENING, MADE_NAMES
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ def port_shapes(extent: Extent) -> Shapes:
         "made": ((n, len(MADE_NAMES)), NUMBER),
         "ended": ((n, len(ENDED_NAMES)), NUMBER),
         "told": ((n, len(STATUS_NAMES)), NUMBER),
+        "told_by_side": ((n, 2, len(STATUS_NAMES)), NUMBER),
+        "tallies": ((n, len(TALLY_NAMES)), NUMBER),
         "accounts": ((n, p, len(ACCOUNT_NAMES)), NUMBER),
         "port_made": ((n, p, len(MADE_NAMES)), NUMBER),
         "port_sent": ((n, p, len(ENDED_NAMES)), NUMBER),

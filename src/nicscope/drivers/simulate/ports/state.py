@@ -284,6 +284,8 @@ class Ports(NamedTuple):
     made: NDArray[np.int64]  # shape (nodes, MADE_NAMES)
     ended: NDArray[np.int64]  # shape (nodes, ENDED_NAMES), at the node that they came to
     told: NDArray[np.int64]  # shape (nodes, STATUS_NAMES)
+    told_by_side: NDArray[np.int64]  # shape (nodes, 2, STATUS_NAMES): of sends, of receives
+    tallies: NDArray[np.int64]  # shape (nodes, TALLY_NAMES)
     # The same by port, shape (nodes, ports, ...): of packets what became of those that it sent, and
     # of those that came for it, if they were looked at.
     accounts: NDArray[np.int64]  # ACCOUNT_NAMES

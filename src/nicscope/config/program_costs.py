@@ -67,7 +67,7 @@ OF_SCHEME: dict[Scheme, tuple[str, ...]] = {
     Scheme.UTLB_SHARED: ("user_tree", "user_pin", "user_unpin", "ni_check", "ni_dma", "ni_miss"),
     Scheme.UTLB_PROCESS: ("user_tree", "user_pin", "user_unpin", "ni_table_read"),
     Scheme.HANDLE: ("ni_check", "miss_delay", "kernel_pin", "kernel_unpin"),
-    Scheme.RNIC: (),  # runs in no virtual time
+    Scheme.RNIC: ("ni_check", "icm_fetch", "user_pin"),
 }
 # What some designs of a scheme never charge: it may be unstated where it is not charged.
 OF_DESIGN = ("ni_further_way",)

@@ -60,7 +60,7 @@ def unpin_pages(machine, n, p, address, length):
 
 @HOST.function
 def deregister_pages(machine, n, p, address, length):
-    """Unpin what a static table has pinned there, unless something needs it."""
+    """Unpin what is registered there in a table, unless something needs it."""
 
 
 @HOST.function

@@ -6,14 +6,14 @@ import numpy as np
 
 from nicscope.host.calls import carry_out
 from nicscope.host.second_level import let_tables_go, take_tables
+from nicscope.host.tables import leave_table
 from nicscope.kernel.decorators import distant
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports.lookup import key_of
-from nicscope.nic.translate.codes import INTERRUPT, STATIC, UNET_MM, UTLB
+from nicscope.nic.translate.codes import INTERRUPT, RNIC, STATIC, UNET_MM, UTLB
 from nicscope.nic.translate.deeds import unpin_page
 from nicscope.nic.translate.interrupt import forget_interrupt
 from nicscope.nic.translate.nodes import translation_of
-from nicscope.nic.translate.static import give_entry_back
 from nicscope.nic.translate.unet_mm import forget_unet_mm
 from nicscope.nic.translate.user_library import forget
 
@@ -38,10 +38,8 @@ def drop_page(machine, n, space, page):
     elif scheme == INTERRUPT:
         forget_interrupt(nic, host, book, space, page, key)
         carry_out(machine, n, 0)
-    elif scheme == STATIC:
-        unpin_page(host, book, space, key)
-        carry_out(machine, n, 0)
-        give_entry_back(nic, host, key)
+    elif scheme in (STATIC, RNIC):
+        leave_table(machine, n, space, page, key)
     elif scheme >= UTLB:
         if take_tables(machine, n, space, page, page) < 0:
             return np.int64(0)

@@ -8,6 +8,7 @@ from nicscope.host import calls
 from nicscope.host.calls import carry_out, mend_page
 from nicscope.host.pages import is_mapped
 from nicscope.host.second_level import has_tables, let_tables_go, take_tables
+from nicscope.host.tables import enter_table
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.pinning import PINNED
@@ -21,17 +22,11 @@ from nicscope.nic.translate.asking import (
     page_of_key,
 )
 from nicscope.nic.translate.book import note_request
-from nicscope.nic.translate.codes import ADMITTED, MISS, PINNED_AREA, STATIC, UNKNOWN, UTLB
+from nicscope.nic.translate.codes import ADMITTED, PINNED_AREA, RNIC, STATIC, UNKNOWN, UTLB
 from nicscope.nic.translate.deeds import PIN, clear_deeds, unpin_page
 from nicscope.nic.translate.holding import keep_page, leave_page
 from nicscope.nic.translate.nodes import translation_of
-from nicscope.nic.translate.static import (
-    ask_static,
-    copy_request,
-    give_entry_back,
-    serve_again,
-    serve_static,
-)
+from nicscope.nic.translate.static import copy_request, give_entry_back
 from nicscope.nic.translate.user_library import forget
 
 
@@ -158,7 +153,7 @@ def admit_piece(machine, n, space, first, pages):
     serving.admitted = DONE
     counts = book.counts[0]
     unpin_calls = counts.unpin_calls
-    if scheme < UTLB and scheme != STATIC:
+    if scheme < UTLB and scheme not in (STATIC, RNIC):
         return np.int64(0)
     spent = ports.costs[n].check * pages
     serving.checks += pages if scheme >= UTLB else 0
@@ -175,7 +170,7 @@ def admit_piece(machine, n, space, first, pages):
         if writes:
             let_tables_go(machine, n, space)
         return spent
-    if scheme == STATIC:
+    if scheme in (STATIC, RNIC):
         return _register(machine, n, space, first, pages)
     spent += (counts.unpin_calls - unpin_calls) * ports.user_unpin[n, 1]
     spent += _calls_time(machine, n, first, pages)
@@ -274,7 +269,7 @@ def unpin_pages(machine, n, p, address, length):
 
 @step
 def _register(machine, n, space, first, pages):
-    """Registration at first use, until it is taken back: static tables."""
+    """Registration at first use, until it is taken back: static tables, and those of RDMA NICs."""
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
     serving = ports.nodes[n]
@@ -286,10 +281,8 @@ def _register(machine, n, space, first, pages):
         if key < 0:
             serving.admitted = NO_RIGHTS
             continue
-        if ask_static(nic, host, key) == MISS:
-            fresh = serve_again(nic, host, book, space, page, key)
-            if not fresh:
-                fresh = serve_static(nic, host, book, space, page, key) >= 0
+        if host.pinning.state[key] & PINNED == 0:
+            fresh = enter_table(machine, n, space, page, key)
             if not fresh:
                 serving.admitted = NO_ROOM
                 if ports.rules[0].sparse == 0:
@@ -298,7 +291,8 @@ def _register(machine, n, space, first, pages):
                 serving.admitted = _worse(machine, n, space, page, serving.admitted)
                 fresh = False
                 _not_pinned(host, book, space, key)
-                give_entry_back(nic, host, key)
+                if ports.rules[0].scheme == STATIC:
+                    give_entry_back(nic, host, key)
         else:
             mend_page(machine, n, space, page, 1)  # if it was pinned only to be read
         if fresh:

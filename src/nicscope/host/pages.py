@@ -29,10 +29,11 @@ from nicscope.nic.translate.asking import (
     serve,
 )
 from nicscope.nic.translate.book import note_lookup
-from nicscope.nic.translate.codes import MISS, PINNED_AREA, REJECTED
+from nicscope.nic.translate.codes import MISS, PINNED_AREA, REJECTED, RNIC
 from nicscope.nic.translate.deeds import FILL, PIN, UNPIN, clear_deeds, write_frame
 from nicscope.nic.translate.holding import entry_of
-from nicscope.nic.translate.nodes import translation_of
+from nicscope.nic.translate.nodes import levels_of, translation_of
+from nicscope.nic.translate.rnic_pages import ask_level_1, put_line
 from nicscope.nic.translate.utlb import place_in_table
 from nicscope.nic.victim import ABSENT, find_victim
 
@@ -55,6 +56,8 @@ def ask_page(machine, n, p, space, page, receive):
         return _area_frame(machine, n, space, page)
     before = np.int64(book.counts[0].ni_misses)
     frame = ask(scheme, nic, host, book, space, page, receive)
+    if scheme == RNIC and frame == MISS:
+        frame = _ask_level_1(machine, n, space, page, receive)
     count_looked(machine, n, p, receive, np.int64(book.counts[0].ni_misses - before))
     if frame == MISS:
         return np.int64(MISSED)
@@ -75,6 +78,20 @@ def ask_page(machine, n, p, space, page, receive):
     if frame != ports.frames[n, key_of(machine, n, space, page)]:
         ports.nodes[n].stale += 1
     return frame
+
+
+@step
+def _ask_level_1(machine, n, space, page, receive):
+    """Frame of ``page`` if an RDMA NIC's second level has its line, else ``MISS``."""
+    translations = machine.ports.translations
+    nic, host, book = translation_of(translations, n)
+    key = key_of_page(host, book, space, page)
+    if not ask_level_1(levels_of(translations, n), book, page, key, receive):
+        return np.int64(MISS)
+    if put_line(nic, host, book, space, page, key) < 0:
+        return np.int64(MISS)
+    calls.carry_out(machine, n, receive)
+    return frame_on_nic(nic, host, book, space, page, key)
 
 
 @step

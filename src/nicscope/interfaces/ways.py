@@ -40,7 +40,7 @@ HELP = ("interrupt",)  # and what that takes
 # The NIC asks for such a page when it misses it, and the host pins it then (UTLB, 2; U-Net/MM, 3;
 # miNI, IV): the others have pinned before the doorbell.
 PINNED_AT_THE_MISS = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.HANDLE)
-# Of ``rnic`` nothing but its lookups is modelled: it is counted in replay, in no virtual time.
+# ``rnic`` looks regions up that programs have registered: those of verbs alone do.
 IN_TIME = tuple(scheme for scheme in Scheme if scheme is not Scheme.RNIC)
 OF_PCI = "pci_read_per_byte"  # does not apply where there is no I/O bus
 
@@ -95,6 +95,7 @@ INTERFACES: dict[str, Interface] = {
         (Way.PCI,),
         (
             Scheme.STATIC,
+            Scheme.RNIC,
             Scheme.UTLB,
             Scheme.UTLB_SHARED,
             Scheme.UTLB_PROCESS,
@@ -148,13 +149,29 @@ def _refusal(asked: Combination) -> NicscopeError | None:
 
 def _of_schemes(asked: Combination) -> NicscopeError | None:
     schemes = INTERFACES[asked.interface].schemes
-    if asked.design is None or schemes is None or asked.design.scheme in schemes:
+    if asked.design is None or schemes is None:
         return None
+    if asked.design.scheme in schemes:
+        return _of_regions(asked.design)
     return DesignError(
         f"design {asked.design.name!r}: {asked.interface} translates by "
         f"{', '.join(schemes)}, not by {asked.design.scheme.value}; choose a design of "
         "one of these"
     )
+
+
+def _of_regions(design: Design) -> NicscopeError | None:
+    if design.registered is not None:
+        return DesignError(
+            f"design {design.name!r}: registered says what the processes of a trace had; a program "
+            "registers what it uses: leave that out"
+        )
+    if design.indirect is not None:
+        return DesignError(
+            f"design {design.name!r}: regions made of regions are looked up in replay alone so "
+            "far: leave indirect out"
+        )
+    return None
 
 
 def _of_who_serves(asked: Combination) -> NicscopeError | None:

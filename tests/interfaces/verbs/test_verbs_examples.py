@@ -9,7 +9,7 @@ import pytest
 import nicscope as ns
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-DESIGNS = ["utlb", "utlb-process", "vmmc-interrupt", "via-static", "unet-mm-pca200"]
+DESIGNS = ["rnic", "utlb", "utlb-process", "vmmc-interrupt", "via-static", "unet-mm-pca200"]
 PROGRAMS = {
     "verbs_pingpong": (["2"], "2 rounds, the last answer was pong"),
     "verbs/write_ring": (["6", "4"], "6 messages through 4 slots: "),
@@ -39,7 +39,7 @@ def test_an_example_says_the_same_on_each_design(capsys, name, design):
     assert made.lookups
 
 
-def test_one_program_under_five_designs_has_five_bills(capsys):
+def test_one_program_under_six_designs_has_six_bills(capsys):
     bills = [run(capsys, "verbs_pingpong", design)[1] for design in DESIGNS]
     assert len({bill.messages_out for bill in bills}) == 1
     assert len({(bill.elapsed_us, bill.ni_misses, bill.pins) for bill in bills}) == len(DESIGNS)

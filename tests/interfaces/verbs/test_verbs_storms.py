@@ -228,7 +228,7 @@ def test_a_storm_of_hostile_verbs_reaches_nothing(seed):
     storm.kept()
 
 
-@pytest.mark.parametrize("design", [None, "utlb"])
+@pytest.mark.parametrize("design", [None, "utlb", "rnic"])
 def test_a_gust_of_hostile_verbs_reaches_nothing(design):
     storm = Storm(world_of(**({} if design is None else {"design": design})), 10**6)
     for _ in range(30):

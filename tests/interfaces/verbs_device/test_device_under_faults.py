@@ -1,4 +1,4 @@
-"""Queue pairs over a bad network, hostile ones, and the same program under five designs."""
+"""Queue pairs over a bad network, hostile ones, and the same program under six designs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nicscope.interfaces.verbs_device.calls import QpState
 OK = codes.SUCCESS
 BAD = Faults(seed=7, loss=0.03, duplication=0.03, reordering=0.03, corruption=0.03)
 MANY, EACH = 24, 48
-DESIGNS = ("vmmc-interrupt", "via-static", "utlb", "utlb-process", "unet-mm-pca200")
+DESIGNS = ("vmmc-interrupt", "via-static", "utlb", "utlb-process", "unet-mm-pca200", "rnic")
 
 
 def talk(two, many=MANY):
@@ -78,7 +78,7 @@ def test_unreliable_messages_are_whole_or_not_there():
     assert places == sorted(set(places))
 
 
-def test_the_same_program_ends_alike_under_five_designs_and_costs_what_each_takes():
+def test_the_same_program_ends_alike_under_six_designs_and_costs_what_each_takes():
     known, bills = [], []
     for design in DESIGNS:
         two = world.World(design, depth=MANY).connect()

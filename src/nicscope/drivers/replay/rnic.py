@@ -6,23 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.config.delivery import ServedBy
 from nicscope.drivers.replay.naming import Desk, Namer
 from nicscope.drivers.replay.schemes.noting import note_lookups
 from nicscope.drivers.replay.schemes.rnic import Case, replay_rnic
 from nicscope.drivers.translation.build import CODES, counts_of_book, line_bits_of
+from nicscope.drivers.translation.rnic import rnic_bytes, rnic_caches
 from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import capacity
 from nicscope.nic.translate.book import SEEN, grown_book, new_book
-from nicscope.nic.translate.rnic import (
-    KLM_BYTES,
-    MPT_BYTES,
-    MTT_BYTES,
-    TAG_BYTES,
-    Rnic,
-    new_rnic,
-    new_rules,
-)
+from nicscope.nic.translate.rnic import KLM_BYTES, MPT_BYTES, MTT_BYTES, new_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +38,7 @@ class RnicNode:
         self._design = design
         self._line = design.line or 1
         self._requests = self._lookups = self._received = self._processes = 0
-        self._rnic = _caches(design)
+        self._rnic = rnic_caches(design)
         self._pool_pages = -(-(design.registered or 0) >> page_bits)
         self._pools = np.array([low >> page_bits for low in pools], np.int64)
         self._part_bits = (design.indirect or 0).bit_length() - 1 - page_bits
@@ -178,35 +170,3 @@ class _Bound:
     def is_of(self, desk: Desk, parts: Lookups, notes: Notes) -> bool:
         same_desk = desk is self._desk and desk.lookups is self._lookups
         return same_desk and parts is self._parts and notes is self._notes
-
-
-def _caches(design: Design) -> Rnic:
-    line = design.line or 1
-    rnic = new_rnic(
-        ((design.entries or 0) // line, design.ways or 1),
-        (design.mpt_entries or 0, design.mpt_ways or 1),
-        ((design.l1_entries or 0) // line, design.l1_ways or 1),
-        (design.mpt_l1_entries or 0, design.mpt_l1_ways or 1),
-    )
-    return rnic._replace(regions_1=rnic.pages_1) if design.l1_shared else rnic
-
-
-def rnic_bytes(design: Design) -> dict[str, int]:
-    """Bytes of NIC memory of the caches of ``design``; none where the host's kernel translates.
-
-    A level that regions share has room for the larger of a line and a region's entry.
-    """
-    if design.served_by == ServedBy.KERNEL:
-        return {}
-    line = design.line or 1
-    pages, further = (design.entries or 0) // line, (design.l1_entries or 0) // line
-    regions, own = design.mpt_entries or 0, design.mpt_l1_entries or 0
-    each = max(line * MTT_BYTES, MPT_BYTES) if design.l1_shared else line * MTT_BYTES
-    found = {
-        "mtt_l0": pages * line * MTT_BYTES,
-        "mpt_l0": regions * MPT_BYTES,
-        "mtt_l1": further * each,
-        "mpt_l1": own * MPT_BYTES,
-        "level_tags": (pages + regions + further + own) * TAG_BYTES,
-    }
-    return {name: size for name, size in found.items() if size}

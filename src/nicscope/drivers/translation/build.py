@@ -59,7 +59,14 @@ _DIFFERENCES = (  # name, the whole, what is counted of it
     ("ni_misses_send_compulsory", "ni_misses_compulsory", "ni_misses_receive_compulsory"),
     ("ni_misses_noncompulsory", "ni_misses", "ni_misses_compulsory"),
 )
-_CACHED = (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.HANDLE)
+_CACHED = (
+    Scheme.INTERRUPT,
+    Scheme.UNET_MM,
+    Scheme.UTLB,
+    Scheme.UTLB_SHARED,
+    Scheme.HANDLE,
+    Scheme.RNIC,
+)
 
 
 class Parts(NamedTuple):
@@ -81,8 +88,8 @@ def new_parts(design: Design, page_bits: int, kinds: bool, number: int) -> Parts
     policy = Replacement.LRU if design.replacement is None else design.replacement
     host = new_host(new_pinning(limit, policy, (design.seed or 0) + number))
     # Only a cache has misses to tell apart.
-    shadow = (entries + (design.victim_entries or 0)) // (design.line or 1)
-    book = new_book(kinds and design.scheme in _CACHED, shadow)
+    shadow = entries + (design.victim_entries or 0) + (design.l1_entries or 0)
+    book = new_book(kinds and design.scheme in _CACHED, shadow // (design.line or 1))
     _give_orders(book, design, page_bits)
     book.orders[0]["kinds_known"] = kinds
     return Parts(nic, host, book)
@@ -116,9 +123,9 @@ def grown_parts(parts: Parts, design: Design, numbering: Numbering, processes: i
     if scheme is Scheme.HANDLE and design.high_water is not None:
         host = host._replace(lines=grown_lines(host.lines, units))
     if scheme is Scheme.STATIC:
-        host = host._replace(
-            table_entries=longer(host.table_entries, pages), run_ends=longer(host.run_ends, room)
-        )
+        host = host._replace(table_entries=longer(host.table_entries, pages))
+    if scheme in (Scheme.STATIC, Scheme.RNIC):
+        host = host._replace(run_ends=longer(host.run_ends, room))
     parts.book.orders[0]["processes"] = processes
     return Parts(parts.nic, host, grown_book(parts.book, units))
 

@@ -5,6 +5,7 @@ Nothing grows: pages and processes are known beforehand.
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from nicscope.drivers.translation.build import (
     new_parts,
 )
 from nicscope.drivers.translation.need import deeds_needed
+from nicscope.drivers.translation.rnic import rnic_caches
 from nicscope.errors import DesignError
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.records import records
@@ -27,6 +29,7 @@ from nicscope.memory.indices import grown_indices
 from nicscope.memory.numbering import BLOCK, Numbering, capacity, grown, new_numbering, number
 from nicscope.nic.layout import VICTIM, new_table
 from nicscope.nic.translate.nodes import Translations
+from nicscope.nic.translate.rnic import new_level
 from nicscope.nic.translate.state import DEED
 from nicscope.room import zeros
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from nicscope.config.design import Design
+    from nicscope.nic.translate.rnic import Rnic
 
 
 def space_numbering(design: Design, processes: int, pages: int) -> Numbering:
@@ -106,7 +110,15 @@ def new_translations(
     nodes = (
         node(place, *each) for place, each in enumerate(zip(numberings, processes, strict=True))
     )
-    return Translations(*stacked(nodes, len(numberings)))
+    nic, host, book = stacked(nodes, len(numberings))
+    return Translations(nic, host, book, _levels(design, len(numberings)))
+
+
+def _levels(design: Design, nodes: int) -> Rnic:
+    """The caches of RDMA NICs beside the one whose entries name frames."""
+    caches = rnic_caches(design)
+    levels: Rnic = stacked(repeat(caches._replace(pages=new_level(0, 1)), nodes), nodes)
+    return levels._replace(regions_1=levels.pages_1) if design.l1_shared else levels
 
 
 def _timed(parts: Parts, design: Design, deeds: int, longest: int) -> Parts:
@@ -171,4 +183,5 @@ def counts_of(translations: Translations, n: int) -> dict[str, int | None]:
 
 def nic_memory_bytes(translations: Translations, n: int) -> dict[str, int]:
     """Bytes of NIC memory that each structure for translation takes on node ``n``."""
-    return memory_of(Parts(*(row_of(part, n) for part in translations)))
+    nic, host, book = (row_of(part, n) for part in translations[:3])
+    return memory_of(Parts(nic, host, book))

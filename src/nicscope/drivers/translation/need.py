@@ -46,5 +46,5 @@ def deeds_needed(design: Design, longest: int) -> int:
         # What the high water asks for beyond that waits for the next call.
         # Twice what a line pins, so that a backlog of held pages is caught up with.
         Scheme.HANDLE: 4 * line + 1,
-        Scheme.RNIC: 0,  # runs in no virtual time
+        Scheme.RNIC: line + 1,  # a line is filled and another drops; registered is page by page
     }[design.scheme]

@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ports.memory import Memory
 
 # Schemes under which the pages of a descriptor are pinned before it is posted.
-PINS_FIRST = (Scheme.STATIC, Scheme.UTLB, Scheme.UTLB_SHARED, Scheme.UTLB_PROCESS)
+PINS_FIRST = (
+    Scheme.STATIC,
+    Scheme.RNIC,
+    Scheme.UTLB,
+    Scheme.UTLB_SHARED,
+    Scheme.UTLB_PROCESS,
+)
 NO_REGION = 0  # where memory need not be registered for a port
 MOST_BEFORE = CHAIN - 1  # the call itself is the last of the chain
 _tuple: Any = tuple.__new__  # makes a NamedTuple in half the time of its class

@@ -18,6 +18,7 @@ from nicscope.interfaces.verbs_device.memory import PATIENCE_PS, AddressSpace
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import DONE, REMOTE_ONLY
+from nicscope.nic.ports.region_lookups import forget_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,6 +50,11 @@ def _deregister(machine: Any, n: int, p: int, address: int, length: int) -> None
     deregister_pages(machine, n, p, address, length)
 
 
+@kernel
+def _forget_region(machine: Any, n: int, row: int) -> None:
+    forget_row(machine, n, row)
+
+
 class Protection(AddressSpace):
     """What may be used by whom."""
 
@@ -66,6 +72,7 @@ class Protection(AddressSpace):
         self._dms: dict[int, tuple[int, int]] = {}  # address and length
         self._dms_made = self._dm_used = 0
         self._deregister = bound(_deregister, self._machine)
+        self._forget_region = bound(_forget_region, self._machine)
 
     # Domains.
 
@@ -225,6 +232,7 @@ class Protection(AddressSpace):
         self._regions[handle] = new
         self._enter(new)
         self._await_transfers(old)
+        self._forget_region(self._node, handle)
         if old.is_pinned:
             self._unpin(old)
 
@@ -234,6 +242,7 @@ class Protection(AddressSpace):
         self._settle()
         self._rows[handle]["key"] = 0
         self._await_transfers(region)
+        self._forget_region(self._node, handle)
         self._unpin(region)
         del self._regions[handle]
         self._unused_rows.append(handle)
@@ -364,4 +373,5 @@ class Protection(AddressSpace):
         record = self._rows[handle]
         self._tags[handle] = int(record["key"]) % TAGS or self._tags[handle]
         record["key"] = record["kind"] = 0
+        self._forget_region(self._node, handle)
         self._unused_rows.append(handle)

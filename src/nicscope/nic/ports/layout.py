@@ -125,6 +125,7 @@ NOTHING_LEFT = 0
 PAGE_MISS = 1  # a translation is to be brought; the processor waits, or a port
 HANDLE_MISS = 2  # a buffer's or process's record is: nothing here waits for it but a port
 DESCRIPTOR_AWAY = 3  # a descriptor is to be fetched from the host's memory (``SERVING.bringing``)
+REGION_MISS = 4  # entries of regions are to be read (``SERVING.region_reads``); nothing waits
 ARRIVAL = -2  # in place of a port: the packet whose place is looked for
 ABANDONED = -3  # likewise: a port that has closed meanwhile
 

@@ -42,6 +42,7 @@ from nicscope.nic.ports.layout import (
     REMOTE_PROTECTION,
     WRITE,
 )
+from nicscope.nic.ports.region_lookups import look_region_up, packets_in
 from nicscope.nic.ports.regions import permits, shift_of
 from nicscope.nic.ports.remote_memory import is_awaited, post_answer, translate_arrival
 from nicscope.nic.ports.scatter import place_over_pieces
@@ -125,12 +126,19 @@ def right_for(head):
 
 
 @step
-def _may_reach(nics, d, p, head, right):
-    """Whether the peer of port ``p`` has ``right`` to all that the message of ``head`` names."""
+def _may_reach(nics, d, p, head, right, payload):
+    """Whether the peer of port ``p`` has ``right`` to all that the message of ``head`` names.
+
+    Its region is looked up for a packet with so much ``payload``, or for all of an answer.
+    """
     if head.total == 0 and nics.ports.table[d, p].by_verbs == 1:
         return True
     begin = head.remote - head.offset
-    return permits(nics, d, p, head.remote_key, begin, head.total, right)
+    if not permits(nics, d, p, head.remote_key, begin, head.total, right):
+        return False
+    packets = packets_in(nics, head.offset, payload, head.offset == 0)
+    look_region_up(nics, d, head.remote_key, packets)
+    return True
 
 
 @distant
@@ -143,7 +151,7 @@ def place_by_key(nics, d):
         pass_by(packet, head, REFUSED_FOR_GOOD)
         return False
     p = np.int64(nics.ports.channels[d, head.name].port)
-    if not _may_reach(nics, d, p, head, MAY_WRITE):
+    if not _may_reach(nics, d, p, head, MAY_WRITE, packet.payload):
         fail_receive(nics, d, slot, np.int64(REMOTE_PROTECTION))
         return False
     if packet.payload == 0:
@@ -171,7 +179,9 @@ def complete_remote_work(nics, d, slot):
     right = right_for(head)
     if is_flush(head) and not may_flush(nics, d, p, head):
         return refuse_remote_work(nics, d, slot)
-    if head.said != DONE or (packet.payload == 0 and not _may_reach(nics, d, p, head, right)):
+    if head.said != DONE:
+        return refuse_remote_work(nics, d, slot)
+    if packet.payload == 0 and not _may_reach(nics, d, p, head, right, head.total):
         return refuse_remote_work(nics, d, slot)
     if head.kind == WRITE:
         return np.int64(TAKEN)

@@ -20,6 +20,7 @@ from nicscope.nic.ports.holding import NO_KEY, holds_entries
 from nicscope.nic.ports.layout import ARRIVAL, MISSED, NO_ROOM, NOT_THERE, ONE, PROTECTION
 from nicscope.nic.ports.lookup import generation_of, key_of, page_at, until_page_ends
 from nicscope.nic.ports.outcome import ask_for_page
+from nicscope.nic.ports.region_lookups import look_region_up, packets_in
 from nicscope.nic.ports.regions import OWN_STORE, permits
 from nicscope.nic.ports.remote_memory import is_barred
 from nicscope.nic.ports.streams import stream_to
@@ -79,7 +80,8 @@ def _lay(nics, d, slot, p, pieces, many):
     by_key = nics.ports.table[d, p].takes == ONE
     laid = laid_bytes(nics, d, slot)
     while laid < payload:
-        i, within = piece_at(pieces, many, room_of(head) + head.offset + laid)
+        begin = room_of(head) + head.offset + laid
+        i, within = piece_at(pieces, many, begin)
         piece = pieces[i]
         if by_key and not permits(nics, d, p, piece.key, piece.address, piece.length, OWN_STORE):
             return np.int64(PROTECTION)
@@ -90,6 +92,9 @@ def _lay(nics, d, slot, p, pieces, many):
         run.count = count
         run.before = within
         run.after = piece.length - within - count
+        if by_key:
+            packets = packets_in(nics, begin, count, within == 0)
+            look_region_up(nics, d, piece.key, packets)
         head.page = page_at(nics, at)
         frame = _look_up(nics, d, p, head)
         if frame < 0:

@@ -29,6 +29,7 @@ from nicscope.nic.ports.layout import (
     UNBIND,
     WRITE,
 )
+from nicscope.nic.ports.region_lookups import look_region_up, packets_in
 from nicscope.nic.ports.regions import OWN, may_be_read, permits
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 from nicscope.nic.ports.verdicts import own_verdict
@@ -63,6 +64,7 @@ def check_work(nics, n, p):
         segment = segments[i]
         if not permits(nics, n, p, segment.key, segment.address, segment.length, OWN):
             return np.int64(PROTECTION)
+        _look_up_own(nics, n, port, segment)
         port.total += segment.length
     if port.total > port.longest or (port.atomic != 0 and port.total != WORD_BYTES):
         return np.int64(TOO_LONG)
@@ -77,6 +79,14 @@ def check_work(nics, n, p):
     port.message = number_datagram(nics, n, port) if port.datagrams == 1 else channel.sent
     ports.pending[n, p, port.slot].length = port.total
     return np.int64(DONE)
+
+
+@step
+def _look_up_own(nics, n, port, segment):
+    """Look up the region of what ``port`` sends; what it asks for does so when it comes."""
+    if port.operation != FETCH:
+        packets = packets_in(nics, port.total, segment.length, True)
+        look_region_up(nics, n, segment.key, packets)
 
 
 @step

@@ -22,6 +22,7 @@ from nicscope.nic.translate.codes import (
     MISS,
     REFUSED,
     REJECTED,
+    RNIC,
     STATIC,
     UNET_MM,
     UNKNOWN,
@@ -32,6 +33,7 @@ from nicscope.nic.translate.codes import (
 from nicscope.nic.translate.handle import ask_handle, serve_handle
 from nicscope.nic.translate.holding import entry_of, tag_of
 from nicscope.nic.translate.interrupt import ask_interrupt, serve_interrupt
+from nicscope.nic.translate.rnic_pages import ask_rnic, serve_rnic
 from nicscope.nic.translate.state import Request
 from nicscope.nic.translate.static import ask_static, begin_registering, serve_static
 from nicscope.nic.translate.unet_mm import ask_unet_mm, serve_unet_mm
@@ -92,6 +94,8 @@ def ask(scheme, nic, host, book, process, page, receive):
         return ask_unet_mm(nic, book, page, key, receive)
     if scheme == STATIC:
         return ask_static(nic, host, key)
+    if scheme == RNIC:
+        return ask_rnic(nic, host, book, process, page, key)
     bits = book.orders[0].line_bits
     entry = ask_handle(nic, book, page >> bits, key >> bits, receive)
     if entry == MISS:
@@ -140,6 +144,8 @@ def serve(scheme, nic, host, book, process, page):
         return serve_unet_mm(nic, host, book, process, page, key)
     if scheme == STATIC:
         return serve_static(nic, host, book, process, page, key)
+    if scheme == RNIC:
+        return serve_rnic(nic, host, book, process, page, key)
     bits = book.orders[0].line_bits
     entry = serve_handle(nic, host, book, process, page >> bits, key >> bits)
     if entry < 0:
@@ -174,6 +180,8 @@ def count_vain_service(host, book, scheme, page, key):
     elif scheme == HANDLE:
         counts.interrupts += 1
         counts.dropped += 1
+    elif scheme == RNIC:
+        counts.entries_fetched += 1 << book.orders[0].line_bits
     elif scheme == UTLB:
         counts.entries_fetched += last_fetched(book, page) - page + 1
     elif scheme == UTLB_SHARED:
@@ -189,7 +197,7 @@ def admit_request(scheme, nic, host, book, process, first, pages):
     number; ``REFUSED`` if pages that are held would have to be unpinned: nothing has changed.
     The caller sees to it that ``pages`` does not exceed the longest request of the cluster.
     """
-    if scheme == STATIC:
+    if scheme in (STATIC, RNIC):
         begin_registering(host, process)
     if scheme < UTLB:
         return np.int64(ADMITTED)

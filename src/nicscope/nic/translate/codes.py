@@ -32,7 +32,7 @@ STATIC = 1
 INTERRUPT = 2
 UNET_MM = 3
 HANDLE = 4
-RNIC = 5  # in replay alone
+RNIC = 5
 # The three with a user library come last.
 UTLB = 6
 UTLB_SHARED = 7

@@ -64,10 +64,10 @@ def new_rnic(
 
     0 lines: there is no such cache.  ``own`` is the second level of regions alone.
     """
-    return Rnic(*(_new_level(*each) for each in (pages, regions, further, own)))
+    return Rnic(*(new_level(*each) for each in (pages, regions, further, own)))
 
 
-def _new_level(lines: int, ways: int) -> Nic:
+def new_level(lines: int, ways: int) -> Nic:
     """Tags alone: where no byte moves nobody reads an entry."""
     cache = new_cache(lines or 1, ways if lines else 1)
     cache.config[0]["entries"] = lines
@@ -84,6 +84,12 @@ def look_up(cache, further, number, tag, tag_1):
     depth, _ = renew(cache, number & (cache.config[0].sets - 1), tag, ways)
     if depth < ways:
         return np.int64(LEVEL_0)
+    return look_further(further, number, tag_1)
+
+
+@step
+def look_further(further, number, tag_1):
+    """Look ``tag_1`` up in a second level, if there is one, and fill what does not have it."""
     if further.config[0].entries == 0:
         return np.int64(FETCHED)
     ways = further.config[0].ways
@@ -98,6 +104,12 @@ def ask_line(rnic, book, key, number):
     found = look_up(rnic.pages, rnic.pages_1, number, key + 1, (key + 1) << 1)
     if found == LEVEL_0:
         return np.int64(0)
+    return count_beyond(rnic, counts, found)
+
+
+@step
+def count_beyond(rnic, counts, found):
+    """Count a line that level 0 did not have and that was ``found``; whether in the host."""
     counts.mtt_l0_misses += 1
     if rnic.pages_1.config[0].entries > 0:
         counts.mtt_l1_hits += found == LEVEL_1
@@ -138,23 +150,26 @@ def _ask_entry(rnic, book, number, tag):
 @step
 def forget_line(rnic, book, key, number):
     """Drop the line ``number`` that ``key`` names from the caches: its region is deregistered."""
-    _forget(rnic.pages, book, number, key + 1)
-    _forget(rnic.pages_1, book, number, (key + 1) << 1)
+    forget_in(rnic.pages, book, number, key + 1)
+    forget_in(rnic.pages_1, book, number, (key + 1) << 1)
 
 
 @step
 def forget_region(rnic, book, process):
     """Drop the entry of the region of ``process``, which is deregistered, from the caches."""
     tag = (process + 1) << 1
-    _forget(rnic.regions, book, process, tag)
-    _forget(rnic.regions_1, book, process, tag << 1 | 1)
+    forget_in(rnic.regions, book, process, tag)
+    forget_in(rnic.regions_1, book, process, tag << 1 | 1)
 
 
 @step
-def _forget(cache, book, number, tag):
+def forget_in(cache, book, number, tag):
+    """Drop ``tag`` from a cache, if there is one; 1 if it was there, and counted then."""
+    was_there = np.int64(0)
     if cache.config[0].entries > 0:
-        was_there = drop(cache, number & (cache.config[0].sets - 1), tag)
-        book.counts[0].entries_invalidated += np.int64(was_there)
+        was_there = np.int64(drop(cache, number & (cache.config[0].sets - 1), tag))
+        book.counts[0].entries_invalidated += was_there
+    return was_there
 
 
 @step

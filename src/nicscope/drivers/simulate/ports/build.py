@@ -59,6 +59,7 @@ _SERVICE = {
     Scheme.UTLB_PROCESS: NO_ONE,
     Scheme.UTLB: FETCHES,
     Scheme.UTLB_SHARED: FETCHES,
+    Scheme.RNIC: FETCHES,
     Scheme.INTERRUPT: KERNEL,
     Scheme.UNET_MM: KERNEL,
     Scheme.HANDLE: THREAD,
@@ -315,6 +316,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules["ack_delay"] = setup.transport.ack_delay_ps
     rules["page_bits"] = page_size.bit_length() - 1
     rules["space_bytes"] = 2**62 if setup.numberings else setup.host.pages_per_space * page_size
+    rules["region_mtu"] = setup.design.mtu or 0
     rules["longest"] = setup.size.longest
     rules["ring"] = setup.size.ring
     rules["ready"] = setup.size.ready

@@ -80,6 +80,8 @@ def service_costs(costs: ProgramCosts, design: Design) -> ServiceCosts:
     steps["further_way"] = costs.steps["ni_further_way"] if _is_searched(design) else 0
     steps["lookup_handle"] = 0
     steps["fetch"] = _at(costs.tables["ni_miss"], design.prefetch or 1)
+    if scheme is Scheme.RNIC:
+        steps["fetch"] = steps["table_dma"] = costs.steps["icm_fetch"]
     steps["thread_work"] = steps["pin_send"]
     if costs.served_by == ServedBy.KERNEL:
         steps["thread_work"] = 0  # a fault in a trap ends with the page in place
@@ -112,6 +114,8 @@ def check_searched(design: Design, unstated: Sequence[str]) -> None:
 
 
 def _is_searched(design: Design) -> bool:
+    if design.scheme is Scheme.RNIC:
+        return False  # nobody tells how, nor what it takes: it is part of a check
     return 1 < (design.ways or 1) <= SEARCHED_WAYS
 
 

@@ -28,12 +28,14 @@ from nicscope.memory.paging.layout import COPY, DISK, ZERO
 from nicscope.nic.delivery import MISSING
 from nicscope.nic.ports.calls import needed_for
 from nicscope.nic.ports.layout import (
+    ABANDONED,
     DESCRIPTOR_AWAY,
     FETCHES,
     HANDLE_MISS,
     KERNEL,
     NO_ONE,
     NOTHING_LEFT,
+    REGION_MISS,
 )
 from nicscope.nic.translate.codes import UNET_MM
 
@@ -42,6 +44,7 @@ FILL = 1  # the scheme's service takes effect
 GO_ON = 2  # and what it unpinned has been paid for
 DEFER = 3  # the page is not there: the kernel thread will bring it
 FAIL = 4
+REST = 6  # nothing: what read entries of regions has gone on
 
 
 @distant
@@ -57,19 +60,12 @@ def follow_outcome(machine, n, now):
     if outcome == DESCRIPTOR_AWAY:
         bring_descriptor(machine, n, now)
         return
+    if outcome == REGION_MISS:
+        fetch_entries(machine, n, now)
+        return
     if outcome == HANDLE_MISS:
         raise_event(machine, n, who, space, page, receive, ahead, now)
         return
-    costs = ports.costs[n]
-    # Table 1 of U-Net/MM times a whole miss, which is charged instead of the hit that the lookup
-    # was begun for.  The other papers' misses are charged on top of the check that finds them.
-    spent = np.int64(0)
-    if ports.rules[0].scheme == UNET_MM:
-        spent = costs.lookup_send
-        if ahead == 1:
-            spent = costs.lookup_free
-        elif receive == 1:
-            spent = costs.lookup_receive
     service = ports.rules[0].service
     if service == NO_ONE:
         _wait(machine, n, now, FAIL, 0)
@@ -79,32 +75,53 @@ def follow_outcome(machine, n, now):
         else:
             fetch_entries(machine, n, now)
     elif service == KERNEL:
-        _ask_kernel(machine, n, now, spent)
+        _ask_kernel(machine, n, now, _charged(machine, n))
     else:
         raise_event(machine, n, who, space, page, receive, ahead, now)
         _wait(machine, n, now, DEFER, 0)
+
+
+@step
+def _charged(machine, n):
+    """What of a miss has been charged, as the hit that the lookup was begun for.
+
+    Table 1 of U-Net/MM times a whole miss.  The other papers' misses are charged on top of the
+    check that finds them.
+    """
+    ports = machine.ports
+    costs, serving = ports.costs[n], ports.nodes[n]
+    if ports.rules[0].scheme != UNET_MM:
+        return np.int64(0)
+    if serving.miss_ahead == 1:
+        return costs.lookup_free
+    return costs.lookup_receive if serving.miss_receive == 1 else costs.lookup_send
 
 
 @distant
 def begin_fetch(machine, n, now):
     """Read entries of the host's table, as soon as the bus is free; the processor waits.
 
-    The bus is taken for the DMA's part of the miss (UTLB, Table 2).
+    The bus is taken for the DMA's part of the miss (UTLB, Table 2).  Entries of regions that the
+    same action has missed are read one after the other, and a page's after them.
     """
     node = machine.nodes[n]
+    serving = machine.ports.nodes[n]
     costs = machine.ports.costs[n]
     if node.pci != PCI_IDLE:
-        machine.ports.nodes[n].stage = AWAIT_BUS
-        machine.ports.nodes[n].missing = 1
+        serving.stage = AWAIT_BUS
+        serving.missing = 1
         node.task = MISSING
         node.task_since = now
         return
+    is_page = serving.miss_for != ABANDONED
+    reads = serving.region_reads + np.int64(is_page)
+    serving.region_reads = 0
     since = node.task_since if node.task == MISSING else now
     node.processor_busy += now - since
     node.pci = PCI_TABLE
-    begin(machine.pci_flows[n], now, costs.table_dma, 0, 1)
-    put(machine.agenda, n * KINDS + PCI, now + costs.table_dma)
-    _wait(machine, n, now, FILL, costs.fetch)
+    begin(machine.pci_flows[n], now, reads * costs.table_dma, 0, 1)
+    put(machine.agenda, n * KINDS + PCI, now + reads * costs.table_dma)
+    _wait(machine, n, now, FILL if is_page else REST, reads * costs.fetch)
     node.task_since = since
 
 

@@ -10,7 +10,14 @@ from nicscope.drivers.simulate.ports.calls import (
     scan_pins,
     thread_is_done,
 )
-from nicscope.drivers.simulate.ports.misses import DEFER, FAIL, FILL, ask_for_table, wait_on
+from nicscope.drivers.simulate.ports.misses import (
+    DEFER,
+    FAIL,
+    FILL,
+    REST,
+    ask_for_table,
+    wait_on,
+)
 from nicscope.drivers.simulate.ports.timers import fire_by, keep_time
 from nicscope.drivers.simulate.traced.misses import log_miss
 from nicscope.host.calls import carry_out, mend_page, serve_page
@@ -83,6 +90,8 @@ def _end_stage(machine, n, now):
             drop_arrival(machine, n)
     elif serving.stage == FAIL:
         resume_failed(machine, n, NO_RIGHTS)
+    elif serving.stage == REST:
+        serving.attention = 1
     else:
         _go_on(machine, n)
 

@@ -54,6 +54,7 @@ RULES = np.dtype(
         ("counts_ways", "i8"),  # 1: ways of a set that are checked after the first take time
         ("maps", "i8"),  # 1: a NIC looks for another route when retries were to no avail
         ("probe_time_out", "i8"),  # ps
+        ("region_mtu", "i8"),  # bytes of packets that look regions up; 0: each message does once
         ("key_bits", "i8"),  # of the key of a region, the lowest, that do not say where it is kept
         ("table_space", "i8"),  # the first of the spaces of second-level tables; 0: there are none
     ],
@@ -112,6 +113,7 @@ SERVING = np.dtype(
         ("miss_receive", "i8"),
         ("miss_ahead", "i8"),  # 1: a buffer of the free queue is translated ahead
         ("missing", "i8"),  # 1: the processor waits for a miss
+        ("region_reads", "i8"),  # entries of regions that are to be read before anything else
         ("outcome", "i8"),  # of the firmware's task: what its driver has to see to
         ("bringing", "i8"),  # the port whose descriptor is to come over the bus, or NOBODY
         ("wanted", "i8"),  # that descriptor's number at its port

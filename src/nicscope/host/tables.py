@@ -1,0 +1,45 @@
+"""Tables of what is registered: pages are pinned as they enter them, and unpinned as they leave.
+
+A static table is on the NIC and full some time; an RDMA NIC's is in host memory.
+"""
+
+from __future__ import annotations
+
+from nicscope.host.calls import carry_out
+from nicscope.kernel.decorators import step
+from nicscope.nic.translate.codes import RNIC
+from nicscope.nic.translate.deeds import unpin_page
+from nicscope.nic.translate.nodes import levels_of, translation_of
+from nicscope.nic.translate.rnic_pages import deregister_rnic, register_rnic
+from nicscope.nic.translate.static import give_entry_back, serve_again, serve_static
+
+
+@step
+def enter_table(machine, n, space, page, key):
+    """Have ``page`` pinned and in the table; false if there is no entry left for it.
+
+    ``carry_out`` must follow.
+    """
+    ports = machine.ports
+    nic, host, book = translation_of(ports.translations, n)
+    if ports.rules[0].scheme == RNIC:
+        register_rnic(nic, host, book, space, page, key)
+        return True
+    if serve_again(nic, host, book, space, page, key):
+        return True
+    return serve_static(nic, host, book, space, page, key) >= 0
+
+
+@step
+def leave_table(machine, n, space, page, key):
+    """Unpin a registered page that nothing needs; no cache has its translation any more."""
+    ports = machine.ports
+    nic, host, book = translation_of(ports.translations, n)
+    if ports.rules[0].scheme == RNIC:
+        levels = levels_of(ports.translations, n)
+        deregister_rnic(nic, levels, host, book, space, page, key)
+        carry_out(machine, n, 0)
+        return
+    unpin_page(host, book, space, key)
+    carry_out(machine, n, 0)
+    give_entry_back(nic, host, key)

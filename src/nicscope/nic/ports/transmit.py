@@ -227,12 +227,7 @@ def next_packet(nics, n, p):
     length = np.int64(0)
     if port.options & INLINE == 0 and port.operation != FETCH and port.total > 0:
         length = _piece(nics, n, p)
-        whose = whose_work(nics, n, p) if p == OWN_PORT else np.int64(p)
-        note_source(nics, n, p, whose, head)
-        if is_gone(nics, n, head, length):
-            if p == OWN_PORT:
-                end_without_source(nics, n, whose, head)
-            calls.end_request(nics, n, p, PEER_DEAD if p == OWN_PORT else PROTECTION)
+        if _lacks_source(nics, n, p, head, length):
             return
         offset = (ports.current[n, p, port.segment].address + port.segment_done) & (
             (1 << ports.rules[0].page_bits) - 1
@@ -259,6 +254,19 @@ def next_packet(nics, n, p):
         send_once(nics, n, d, packet, head, ports.carried[n, p])
     if moves_all:
         calls.end_request(nics, n, p, DONE)
+
+
+@step
+def _lacks_source(nics, n, p, head, length):
+    """Whether what the next packet would come from is not there any more; then its work ends."""
+    whose = whose_work(nics, n, p) if p == OWN_PORT else np.int64(p)
+    note_source(nics, n, p, whose, head)
+    if not is_gone(nics, n, head, length):
+        return False
+    if p == OWN_PORT:
+        end_without_source(nics, n, whose, head)
+    calls.end_request(nics, n, p, PEER_DEAD if p == OWN_PORT else PROTECTION)
+    return True
 
 
 @step

@@ -5,6 +5,7 @@ from __future__ import annotations
 import device_world as world
 import pytest
 
+from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.calls import Bind, Flush, Piece, QpState, Refused
 
@@ -44,6 +45,27 @@ def test_memory_of_its_own_that_a_send_may_not_use(wrong):
     two.to_other(1, opcode, pieces=(piece,))
     two.send(0, 2)
     assert two.statuses(0, 3) == [(1, codes.LOC_PROT_ERR), (2, FLUSHED), (70, FLUSHED)]
+    assert two.states() == ASKER_LOST
+
+
+@pytest.mark.parametrize(
+    "opcode", [codes.WR_SEND, codes.WR_WRITE, codes.WR_READ, codes.WR_FETCH_ADD]
+)
+@pytest.mark.parametrize("loss", [0, 0.2])
+def test_what_was_asked_before_a_bad_request_ends_as_it_would_have(opcode, loss):
+    two = world.World(faults=Faults(seed=3, loss=loss)).connect(timeout=8, retry=7)
+    two.device.write(two.at[opcode in (codes.WR_READ, codes.WR_FETCH_ADD)], b"before")
+    two.receive(0, 70)
+    two.receive(1, 7)
+    bad = two.piece(0, 16)
+    two.to_other(1, opcode, 8)
+    two.send(0, 2, pieces=(bad._replace(lkey=bad.lkey + 1),))
+    two.send(0, 3)
+    ends = [(1, OK), (2, codes.LOC_PROT_ERR), (3, FLUSHED), (70, FLUSHED)]
+    assert two.statuses(0, 4) == ends
+    assert {two.device.read(at, 6) for at in two.at} >= {b"before"}
+    if opcode != codes.WR_FETCH_ADD:
+        assert [two.device.read(at, 6) for at in two.at] == [b"before"] * 2
     assert two.states() == ASKER_LOST
 
 

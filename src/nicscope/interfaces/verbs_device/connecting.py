@@ -182,7 +182,7 @@ class Connecting(Sharing):
         self._settle()
         if pair.state >= codes.RTR and int(self._state_record(pair)["state"]) == BROKEN:
             pair.state = codes.ERR
-        elif pair.state == codes.RTS and int(self._state_record(pair)["stopped"]):
+        elif pair.state == codes.RTS and int(self._state_record(pair)["stopped"]) == 1:
             pair.state = codes.SQE
         return pair.state
 

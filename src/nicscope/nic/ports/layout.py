@@ -252,7 +252,7 @@ PORT = np.dtype(
         ("troubles", "i8"),  # errors that no descriptor tells of
         ("notices", "i8"),  # 1 more than the queue where those are announced, or 0
         ("overrun", "i8"),  # 1: a completion queue was full, and its connection is to end
-        ("stopped", "i8"),  # 1: what is posted to be sent ends as flushed, after an error
+        ("stopped", "i8"),  # not 0: what is posted to be sent ends as flushed, after an error
         ("by_verbs", "i8"),  # 1: where the rules of queue pairs and of VIs differ, the former hold
         ("unready", "i8"),  # ps that a peer is to wait which finds no receive; 0: it has failed
     ],

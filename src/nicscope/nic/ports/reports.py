@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import leave_request, tell
+from nicscope.nic.ports.calls import break_connection, leave_request, tell
 from nicscope.nic.ports.layout import (
     BROKEN,
     CONNECTED,
@@ -20,7 +20,10 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.notices import enter, notify, urge
 from nicscope.nic.ports.tallies import tally_told
 from nicscope.nic.ports.troubles import note_trouble
-from nicscope.nic.ports.work_queues import QUEUE_FULL
+from nicscope.nic.ports.verdicts import own_verdict
+from nicscope.nic.ports.work_queues import POSTED_BADLY, QUEUE_FULL
+
+CONDEMNED = 2  # of a port that is ``stopped``: its connection ends, too
 
 
 @distant
@@ -40,10 +43,36 @@ def report_sent(nics, n, p, slot, status):
     number = pending.number
     if _is_open(ports, n, p, number - 1):
         return
+    fails = False
     while _is_open(ports, n, p, number) and ports.pending[n, p, slot].over == 1:
-        _tell_sent(nics, n, p, slot, np.int64(ports.pending[n, p, slot].status))
+        told = np.int64(ports.pending[n, p, slot].status)
+        fails = fails or told != DONE
+        _tell_sent(nics, n, p, slot, told)
         number += 1
         slot = place_in(number, ports.rules[0].ring)
+    if fails and is_condemned(ports, n, p):
+        ports.table[n, p].stopped = 1
+        break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(ports.table[n, p]))
+
+
+@step
+def is_condemned(ports, n, p):
+    """Whether the connection of port ``p`` ends when what it has refused to send is told."""
+    port = ports.table[n, p]
+    return port.stopped == CONDEMNED and port.state == CONNECTED
+
+
+@step
+def condemn(nics, n, p, slot, status):
+    """The descriptor in ``slot`` ends badly behind others, which end first as they would have."""
+    nics.ports.table[n, p].stopped = CONDEMNED
+    report_sent(nics, n, p, slot, status)
+
+
+@step
+def comes_behind(ports, n, p, slot):
+    """Whether the end of a descriptor before that in ``slot`` is still to be told."""
+    return _is_open(ports, n, p, ports.pending[n, p, slot].number - 1)
 
 
 @step

@@ -31,6 +31,7 @@ from nicscope.nic.ports.layout import (
 )
 from nicscope.nic.ports.region_lookups import look_region_up, packets_in
 from nicscope.nic.ports.regions import OWN, may_be_read, permits
+from nicscope.nic.ports.reports import comes_behind, condemn
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 from nicscope.nic.ports.verdicts import own_verdict
 from nicscope.nic.ports.windows import bind, unbind
@@ -45,7 +46,7 @@ def check_work(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     port.total = 0
-    if port.state != CONNECTED or port.stopped == 1:
+    if port.state != CONNECTED or port.stopped != 0:
         return np.int64(FLUSHED)
     if not may_be_read(nics, n, p, port.slot):
         # At any level: what is posted cannot be known any more.
@@ -150,6 +151,9 @@ def end_work(nics, n, p, status):
     if is_refused and is_reliable(ports, _stream_of(nics, n, port)):
         pending = ports.pending[n, p, slot]
         pending.status = status
+        if port.by_verbs == 1 and comes_behind(ports, n, p, slot):
+            condemn(nics, n, p, slot, status)
+            return
         break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(port))
         if pending.busy == 0:
             return  # it has been reported, in its turn

@@ -40,7 +40,7 @@ OF_HOSTS = ("held", "in_trap", "undemanded", "traps", "demands", "spinner", "spu
 # how it ended; and what VMMC's looks for routes with.
 _IN_HEADS = (
     "verdict", "immediate", "remote", "remote_key", "receive", "runs", "run", "said", "back",
-    "atomic", "swap", "datagram", "unready",
+    "atomic", "swap", "datagram", "unready", "region", "source",
 )  # fmt: skip
 OF_WORK_QUEUES = {
     "requests": ("immediate", "swap", "atomic"),
@@ -58,6 +58,7 @@ OF_WORK_QUEUES = {
     "pools.streams": (
         "laid", "level", "port", "verdict", "heard", "back", "channel", "begun", "amid",
         "time_out", "tries", "unready", "resting", "rests", "first", "begins", "most_rests",
+        "answers", "sentence", "charge",
     ),
     "nodes": ("searching", "search_until", "search_asked", "search_there", "search_back"),
 }  # fmt: skip

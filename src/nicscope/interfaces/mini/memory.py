@@ -60,7 +60,9 @@ OF_WORK_QUEUES = {
         "time_out", "tries", "unready", "resting", "rests", "first", "begins", "most_rests",
         "answers", "sentence", "charge",
     ),
-    "nodes": ("searching", "search_until", "search_asked", "search_there", "search_back"),
+    "nodes": (
+        "searching", "search_until", "search_asked", "search_there", "search_back", "region_reads",
+    ),
 }  # fmt: skip
 # What an array of ``Ports`` or ``Store`` is part of.
 LOOKUP = "lookup"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -11,6 +10,7 @@ from nicscope.config.hypothesis import BYTES
 from nicscope.reports.figures.rows import NAME_SIZE, first_rows, say
 from nicscope.reports.figures.style import INK, hatched, legend, row_sheet, styled
 from nicscope.reports.palette import BLUE, VERMILION
+from nicscope.reports.printing import wrapped
 from nicscope.reports.region_sizes import setting_name
 from nicscope.reports.wording import byte_size, whole
 
@@ -50,12 +50,14 @@ def draw_hypotheses(found: RegionSizes) -> Figure:
     with styled():
         names = [setting_name(one) for one in settings]
         width = CHARACTERS // len(shown)
-        counters = [fill(f"look at: {one.counter}", width) for one in shown]
+        counters = ["\n".join(wrapped(f"look at: {one.counter}", width)) for one in shown]
         below = LINE * max(told.count("\n") + 1 for told in counters)
         figure, panels = row_sheet(title, names, len(shown), below, fontsize=NAME_SIZE)
         for axes, hypothesis, counter in zip(panels, shown, counters, strict=True):
             _draw(axes, hypothesis, settings)
-            axes.set_title(fill(f"{hypothesis.name}: {hypothesis.title}", width), **ABOVE)
+            axes.set_title(
+                "\n".join(wrapped(f"{hypothesis.name}: {hypothesis.title}", width)), **ABOVE
+            )
             axes.annotate(counter, **BELOW)
         fullest = max(panels, key=lambda axes: len(axes.get_legend_handles_labels()[0]))
         legend(figure, fullest, columns=3)

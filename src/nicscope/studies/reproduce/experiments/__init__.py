@@ -12,7 +12,7 @@ FILES: dict[str, dict[str, tuple[str, ...]]] = {  # paper: file: items
     "today": {
         "caches": ("t10",),
         "regions": ("t6", "t19"),
-        "posting": ("t16",),
+        "posting": ("t16", "t21"),
         "registering": ("t11", "t12"),
         "connections": ("t4", "t5", "t18"),
         "descriptors": ("t13", "t14", "t15", "t17"),

@@ -98,6 +98,8 @@ def programs(draw):
                 after_others=draw(some),
                 after_start_others=draw(some),
             )
+    if not any(made.count(process) for process in range(many)):
+        made.add(0, Operation.COMPUTE, duration_ns=1)  # one without operations is no trace
     return made.trace()
 
 

@@ -129,10 +129,11 @@ define resolve
 	  --group $(2) $(if $(filter %.txt,$(3)),-c $(3)) -o requirements/$(1).txt
 endef
 
-# Stamps: a lock is installed once, and again when it or pyproject.toml changes.
+# Stamps: a lock is installed once, and again when it or pyproject.toml changes.  A lock is whole, so
+# nothing is resolved: pip before 23.3 asks for the newest coverage[toml], whose hash no lock has.
 define install
 	@echo "Installing requirements/$(1).txt into $(VENV)"
-	@$(BIN)/python -m pip install -q --require-hashes $(2) -r requirements/$(1).txt
+	@$(BIN)/python -m pip install -q --no-deps --require-hashes $(2) -r requirements/$(1).txt
 	@$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	@touch $@
 endef

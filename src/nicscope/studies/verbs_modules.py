@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OURS = {"nicscope", "pyverbs", "__main__"}  # which all programs share, wherever it lies
-# Of modules that are being imported, by name: weak references (Python 3.10 to 3.13).
-_locks: dict[str, Any] = importlib._bootstrap._module_locks  # type: ignore[attr-defined]
+# Of modules that are being imported, by name: weak references (Python 3.11 to 3.13).  A Python that
+# keeps them elsewhere has programs wait for each other's imports of modules of one name.
+_locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
 
 
 def folder_of(path: Path) -> str:

@@ -22,7 +22,6 @@ from nicscope.studies.verbs_programs import (
     VerbsRun,
     VerbsRuns,
     Wanted,
-    left_with,
     run_of,
     seen_of,
 )
@@ -184,7 +183,7 @@ class Crew:
 
     def _program(self, node: int) -> Any:
         from nicscope.interfaces.verbs.base import close_left
-        from nicscope.interfaces.verbs.processes import join_children
+        from nicscope.interfaces.verbs.processes import join_children, left_with
         from nicscope.interfaces.verbs.sockets import close_all
         from nicscope.interfaces.verbs.world import run_here
 

@@ -147,7 +147,7 @@ def seen_of(program: str, fabrics: Sequence[Fabric], wanted: Wanted) -> ProgramR
 def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> VerbsRun:
     from nicscope.drivers.simulate.turns import StoppedError
     from nicscope.interfaces.verbs.alias import importable_as
-    from nicscope.interfaces.verbs.processes import join_children
+    from nicscope.interfaces.verbs.processes import join_children, left_with
     from nicscope.interfaces.verbs.surroundings import system_answered
     from nicscope.interfaces.verbs.world import World, use
     from nicscope.studies.verbs_outcomes import outcomes_noted
@@ -196,14 +196,6 @@ def run_of(device: Any, status: int, tests: list[TestOutcome], node: int = 0) ->
         counters=device.counters(),
         tests=tests,
     )
-
-
-def left_with(code: Any) -> int:
-    """What a program leaves with: text is told, as Python does."""
-    if code is None or isinstance(code, int):
-        return code or 0
-    print(code, file=sys.stderr)
-    return 1
 
 
 @contextlib.contextmanager

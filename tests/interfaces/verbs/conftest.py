@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 from verbs_worlds import begun, collected
 
@@ -22,3 +24,15 @@ def twin_world():
 def device_world():
     with collected():
         yield begun("device")
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Whoever calls it with a name and a text has that program."""
+
+    def write(name, text):
+        path = tmp_path / f"{name}.py"
+        path.write_text(dedent(text))
+        return str(path)
+
+    return write

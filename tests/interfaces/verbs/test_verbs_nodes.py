@@ -6,7 +6,6 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -138,18 +137,6 @@ CALLS = """
     with socket.create_connection((sys.argv[1], 7)) as made:
         made.recv(1)
 """
-
-
-@pytest.fixture
-def program(tmp_path):
-    """Whoever is called with a name and a text has that program."""
-
-    def written(name, text):
-        path = tmp_path / f"{name}.py"
-        path.write_text(dedent(text))
-        return str(path)
-
-    return written
 
 
 def pair_of(rounds):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from textwrap import dedent
 
 import pytest
 
@@ -111,16 +110,6 @@ BY_DATAGRAMS = (
     + "\n    if __name__"
     + BY_NAME.split("    if __name__")[1]
 )
-
-
-@pytest.fixture
-def program(tmp_path):
-    def write(name, text):
-        path = tmp_path / f"{name}.py"
-        path.write_text(dedent(text))
-        return str(path)
-
-    return write
 
 
 def said(capsys):

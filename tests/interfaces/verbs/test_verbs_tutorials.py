@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
-
 import pytest
 
 import nicscope as ns
@@ -218,16 +216,6 @@ SHARED = """
     exchange("done", None)
     print("counter", int.from_bytes(mr.read(8, 192), sys.byteorder))
 """
-
-
-@pytest.fixture
-def program(tmp_path):
-    def write(name, text):
-        path = tmp_path / f"{name}.py"
-        path.write_text(dedent(text))
-        return str(path)
-
-    return write
 
 
 def test_a_ping_pong_of_two_nodes_by_sockets_and_events(program, capsys):

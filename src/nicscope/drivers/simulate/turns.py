@@ -14,11 +14,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
+from nicscope.drivers.simulate.calling import Entrance
 from nicscope.drivers.simulate.driven import OPERATION_STRUCT
-from nicscope.drivers.simulate.growth import go_on
-from nicscope.drivers.simulate.programs import LAST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +23,6 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.driven import Record
     from nicscope.drivers.simulate.programs import Simulation
 
-_AT_ONCE = 1 << 20  # events between two chances to be interrupted
-_ALL_LOOK = -1
 _PATIENCE = 1.0  # seconds until a thread that is to stop is left alone
 NEVER = 1 << 80  # a moment that does not come
 _PROCESS = 0  # in a Record
@@ -50,17 +45,11 @@ class Parked(NamedTuple):
     until: int | None  # None: for ever; NEVER: until nobody can go on
 
 
-class Turns:
+class Turns(Entrance):
     """Whose turn it is among the programs of a simulation, one or more to each process."""
 
     def __init__(self, simulation: Simulation) -> None:
-        machine = simulation.machine
-        self._simulation, self._machine = simulation, machine
-        self._enter = simulation._go_on
-        self._outbox = machine.outbox.view(np.uint8).data
-        self._inbox = machine.inbox.view(np.uint8).data
-        self._ended = machine.tally["ended"].data
-        self._wants = machine.tally["wants"].data
+        self._simulation = simulation
         self._gates = [threading.Semaphore(0) for _ in simulation.processes]
         self._of: list[int] = [*range(len(simulation.processes))]  # the process of each program
         self.holder = 0  # the program whose turn it is
@@ -79,8 +68,7 @@ class Turns:
         self.over = threading.Event()
         self.taken: Callable[[int], None] = _pass  # when its turn begins
         self.left: Callable[[int], None] = _pass  # and when it ends
-        machine.tally["until"] = LAST
-        self.look()
+        super().__init__(simulation)
 
     def run(self, programs: list[Callable[[], None]]) -> None:
         """Run each in a thread until all have ended.  Errors: what interrupts this."""
@@ -280,24 +268,14 @@ class Turns:
         joined = b"".join(asked)
         self._outbox[: len(joined)] = joined
         self.look()
-        fired = self._enter(len(asked), _AT_ONCE)
-        while True:
-            if self._wants[0]:
-                fired += go_on(
-                    self._enter, self._machine, self._simulation.topology, _AT_ONCE - fired
-                )
-            ended = int(self._ended[0])
-            if ended:
-                self._note(ended)
-                return
-            if fired < _AT_ONCE:
-                self._give_up()
-                return
-            fired = self._enter(0, _AT_ONCE)
+        if self._go_on(len(asked)):
+            self._note()
+        else:
+            self._give_up()
 
-    def _note(self, ended: int) -> None:
-        size = OPERATION_STRUCT.size
-        for record in sorted(OPERATION_STRUCT.iter_unpack(self._inbox[: ended * size])):
+    def _note(self) -> None:
+        size = OPERATION_STRUCT.size * int(self._ended[0])
+        for record in sorted(OPERATION_STRUCT.iter_unpack(self._inbox[:size])):
             process = record[_PROCESS]
             number = self._begun.pop(process, None)
             if number is not None:  # else it is one that was given up
@@ -321,9 +299,8 @@ class Turns:
 
     def look(self) -> None:
         """Have the NICs see what was changed beside operations."""
-        self._enter(_ALL_LOOK, 0)
-        go_on(self._enter, self._machine, self._simulation.topology, 0)
-        self._note(int(self._ended[0]))
+        super().look()
+        self._note()
 
 
 class Turn:

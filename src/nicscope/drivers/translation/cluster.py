@@ -29,7 +29,6 @@ from nicscope.memory.indices import grown_indices
 from nicscope.memory.numbering import BLOCK, Numbering, capacity, grown, new_numbering, number
 from nicscope.nic.layout import VICTIM, new_table
 from nicscope.nic.translate.nodes import Translations
-from nicscope.nic.translate.rnic import new_level
 from nicscope.nic.translate.state import DEED
 from nicscope.room import zeros
 
@@ -116,8 +115,7 @@ def new_translations(
 
 def _levels(design: Design, nodes: int) -> Rnic:
     """The caches of RDMA NICs beside the one whose entries name frames."""
-    caches = rnic_caches(design)
-    levels: Rnic = stacked(repeat(caches._replace(pages=new_level(0, 1)), nodes), nodes)
+    levels: Rnic = stacked(repeat(rnic_caches(design, with_pages=False), nodes), nodes)
     return levels._replace(regions_1=levels.pages_1) if design.l1_shared else levels
 
 

@@ -11,11 +11,15 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
 
 
-def rnic_caches(design: Design) -> Rnic:
-    """Tags alone; the second level of regions is that of pages where the design shares it."""
+def rnic_caches(design: Design, *, with_pages: bool = True) -> Rnic:
+    """Tags alone; the second level of regions is that of pages where the design shares it.
+
+    ``with_pages``: the first level of pages too, which another cache is where they have frames.
+    """
     line = design.line or 1
+    pages = (design.entries or 0) // line if with_pages else 0
     rnic = new_rnic(
-        ((design.entries or 0) // line, design.ways or 1),
+        (pages, design.ways or 1),
         (design.mpt_entries or 0, design.mpt_ways or 1),
         ((design.l1_entries or 0) // line, design.l1_ways or 1),
         (design.mpt_l1_entries or 0, design.mpt_l1_ways or 1),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nicscope.interfaces.verbs.world import World
 
 ANYWHERE = ("", "0.0.0.0", "::")
+FIRST_PORT = 49152  # of those that are given to who asks for none
 UDP_QKEY = 0x01234567  # of all datagrams of connections (Linux, include/rdma/rdma_cm.h)
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

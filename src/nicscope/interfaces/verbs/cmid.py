@@ -12,6 +12,7 @@ from nicscope.interfaces.verbs.addr import PORT, AHAttr, GlobalRoute
 from nicscope.interfaces.verbs.base import error
 from nicscope.interfaces.verbs.cm_events import (
     ANYWHERE,
+    FIRST_PORT,
     UDP_QKEY,
     AddrInfo,
     CMEvent,
@@ -43,7 +44,6 @@ __all__ = [
     "UDParam",
 ]
 
-FIRST_PORT = 49152  # of those that are given to who asks for none
 PSN = (1 << 24) - 1
 STRIDE = 0x10001  # assumed: any that tells the numbers of two ends' packets apart
 TIMEOUT, RNR_TIMER = 14, 12

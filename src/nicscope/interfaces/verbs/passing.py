@@ -92,23 +92,32 @@ class JoinableQueue(Queue):
 class Connection:
     """An end of a pipe."""
 
-    def __init__(self, comes: Queue, goes: Queue) -> None:
+    def __init__(self, comes: Queue | None, goes: Queue | None) -> None:
         self._comes, self._goes = comes, goes
+        self.readable, self.writable = comes is not None, goes is not None
         self.closed = False
 
     def send(self, obj: Any) -> None:
-        """Have the other end receive it."""
+        """Have the other end receive it.  Errors: ``OSError`` at an end that only receives."""
+        if self._goes is None:
+            raise OSError("connection is read-only")
         self._goes.put(obj)
 
     def recv(self) -> Any:
-        """What the other end has sent, waited for."""
-        return self._comes.get()
+        """What the other end has sent, waited for.  Errors: ``OSError`` at one that only sends."""
+        return self._coming().get()
+
+    def _coming(self) -> Queue:
+        if self._comes is None:
+            raise OSError("connection is write-only")
+        return self._comes
 
     send_bytes, recv_bytes = send, recv
 
     def poll(self, timeout: float | None = 0.0) -> bool:
         """Whether something comes in time."""
-        return waited("a Connection", lambda: bool(self._comes.qsize()), timeout)
+        comes = self._coming()
+        return waited("a Connection", lambda: bool(comes.qsize()), timeout)
 
     def close(self) -> None:
         """Be used no more here; other processes hold it still."""
@@ -122,7 +131,6 @@ class Connection:
 
 
 def pipe(duplex: bool = True) -> tuple[Connection, Connection]:
-    """Two ends; unless ``duplex``, the second only sends."""
-    one, two = Queue(), Queue()
-    del duplex
+    """Two ends; unless ``duplex``, the first only receives and the second only sends."""
+    one, two = Queue(), Queue() if duplex else None
     return Connection(one, two), Connection(two, one)

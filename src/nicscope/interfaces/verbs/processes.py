@@ -63,7 +63,7 @@ class Forked:
             process.run()
             code = 0
         except SystemExit as leaving:
-            code = _left_with(leaving.code)
+            code = left_with(leaving.code)
         except StoppedError:
             code = -self._signal
             raise
@@ -101,7 +101,8 @@ class Forked:
         """There is nothing to give back."""
 
 
-def _left_with(code: Any) -> int:
+def left_with(code: Any) -> int:
+    """What a program leaves with: text is told, as Python does."""
     if code is None or isinstance(code, int):
         return code or 0
     print(code, file=sys.stderr)

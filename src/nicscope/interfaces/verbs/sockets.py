@@ -16,7 +16,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.interfaces.verbs.cm_events import ANYWHERE, local_names
+from nicscope.interfaces.verbs.cm_events import ANYWHERE, FIRST_PORT, local_names
 from nicscope.interfaces.verbs.world import here, whose
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.verbs.world import World
 
-FIRST_PORT = 49152  # of those that are given to who asks for none
 _SOCKET = socket.socket
 _INET = (socket.AF_INET, socket.AF_INET6)
 Place = tuple[str, int]

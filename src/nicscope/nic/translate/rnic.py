@@ -64,10 +64,10 @@ def new_rnic(
 
     0 lines: there is no such cache.  ``own`` is the second level of regions alone.
     """
-    return Rnic(*(new_level(*each) for each in (pages, regions, further, own)))
+    return Rnic(*(_new_level(*each) for each in (pages, regions, further, own)))
 
 
-def new_level(lines: int, ways: int) -> Nic:
+def _new_level(lines: int, ways: int) -> Nic:
     """Tags alone: where no byte moves nobody reads an entry."""
     cache = new_cache(lines or 1, ways if lines else 1)
     cache.config[0]["entries"] = lines

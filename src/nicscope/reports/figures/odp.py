@@ -49,8 +49,7 @@ def draw_waits(report: DemandReport) -> Figure:
         axes.axvspan(*(max(end, left) for end in spans[0]), color=ORANGE, alpha=0.2, lw=0)
         for row, span in enumerate(spans):
             ends = [max(end, left) for end in span]
-            colour, marker = (BLUE, "|") if row else (ORANGE, "|")
-            draw_range(axes, row, ends, colour, marker, _named(row))
+            draw_range(axes, row, ends, BLUE if row else ORANGE, "|", _named(row))
             say(axes, row, ends, spelt_seconds(span) if span.high else "nothing")
         logarithmic(axes.xaxis, axes.get_xlim(), tick_seconds)
         axes.set_xlabel("time, from the lowest to the highest costs")

@@ -8,14 +8,14 @@ SECONDS ?= 300
 
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage fuzz swarm lint docs reproduce mutants faults bench coverage-of-papers locks clean
+.PHONY: help demo test test-long coverage fuzz swarm lint docs reproduce mutants bench coverage-of-papers locks clean
 
 help:
 	@echo "make demo                what a recorded program does to each network interface"
-	@echo "make test                the tests: compiled, without the compiler, with bounds checks"
+	@echo "make test                the tests: without the compiler, compiled, with bounds checks"
+	@echo "make test-long           what is long by nature and seldom broken, with new seeds"
 	@echo "make coverage            which lines no test runs"
 	@echo "make fuzz                odd and damaged files for every reader, for SECONDS=300"
 	@echo "make swarm               honest and hostile programs on every interface, for SECONDS=300"
@@ -24,7 +24,6 @@ help:
 	@echo "make reproduce           the papers' numbers: does one miss that is not listed as a known miss?"
 	@echo "make mutants             breaks one place of the firmware at a time: does a test fail?"
 	@echo "make bench               speed, beside pycachesim and libcachesim; needs a C compiler"
-	@echo "make faults              every command that writes, with each call that writes failing in turn"
 	@echo "make coverage-of-papers  which requirements of the papers have a test"
 	@echo "make locks               resolve requirements/*.txt anew; needs uv"
 	@echo "make clean               remove what these targets made"
@@ -32,20 +31,16 @@ help:
 demo: $(VENV)/run.stamp
 	$(BIN)/nicscope demo --out demo-output
 
-# The three ways find different mistakes: wrong types and overflows show compiled, Python's own
-# errors, stray indices among them, without the compiler, and with bounds checks the indices that
-# only integers of a machine can take.  tests/conftest.py says what runs in which.
+# One way after another; tests/suite.py says what runs in which, and why there are three.
 test: $(VENV)/dev.stamp
-	@echo "1 of 3: compiled"
-	@$(PYTEST) -m "not once"
-	@echo "2 of 3: without the compiler"
-	@NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not compiled"
-	@echo "3 of 3: kernels with bounds checks"
-	@NUMBA_BOUNDSCHECK=1 $(PYTEST) -m kernels
+	@$(BIN)/python tests -n $(WORKERS)
+
+test-long: $(VENV)/dev.stamp
+	@$(BIN)/python tests --long -n $(WORKERS)
 
 # Which lines no test runs; watching each line takes twice as long.
 coverage: $(VENV)/dev.stamp
-	@NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not compiled" --cov --cov-report=term:skip-covered
+	@$(BIN)/python tests --way plain -n $(WORKERS) --cov --cov-report=term:skip-covered
 
 # Other files each time; SEED=N gives those of an earlier run again.
 fuzz: $(VENV)/dev.stamp
@@ -103,10 +98,6 @@ bench: $(VENV)/bench.stamp
 MUTANTS ?=
 mutants: $(VENV)/mutants.stamp
 	@$(BIN)/python tests/mutation $(MUTANTS)
-
-# Without the compiler: what is looked at is what is written, not how fast it is counted.
-faults: $(VENV)/dev.stamp
-	@NUMBA_DISABLE_JIT=1 NICSCOPE_LONG_TESTS=1 $(PYTEST) --timeout 3600 tests/outputs/test_write_faults.py
 
 coverage-of-papers: $(VENV)/run.stamp
 	@$(BIN)/nicscope coverage

@@ -1,8 +1,8 @@
 """Runs the code blocks of the pages, and compares what they print with what the page says.
 
-    python docs/blocks.py [PAGE.md]...    runs those pages' blocks, or all
-    python docs/blocks.py --list          the blocks that are not run, each with its reason
-    python docs/blocks.py --write         puts the files into the blocks that are to be the same
+    python docs/blocks.py [--slow] [PAGE.md]...  runs those pages' blocks, or all
+    python docs/blocks.py --list                 the blocks that are not run, each with its reason
+    python docs/blocks.py --write                puts files into the blocks that are to be the same
 
 The blocks of a page run in order, in one folder of the page's own, Python's in one namespace:
 
@@ -19,7 +19,7 @@ The blocks of a page run in order, in one folder of the page's own, Python's in 
     <!-- same: PATH -->       is the text of that file of the repository, and not run by itself
     <!-- setup: COMMANDS -->  are run before it, unseen; $TRACES is the folder of the bundled traces
     <!-- fails -->            its commands end with a mistake, which the output shows
-    <!-- slow: REASON -->     runs if NICSCOPE_LONG_TESTS is set
+    <!-- slow: REASON -->     runs with ``--slow``, and in ``make test-long``
     <!-- not run: REASON -->  does not run
 """
 
@@ -63,11 +63,9 @@ class Block(NamedTuple):
         """Where it is."""
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
-    @property
-    def why_not(self) -> str | None:
-        """Why it does not run."""
-        slow = None if "NICSCOPE_LONG_TESTS" in os.environ else self.remarks.get("slow")
-        return self.remarks.get("not run", slow)
+    def why_not(self, slow: bool) -> str | None:
+        """Why it does not run, where slow ones do and where they do not."""
+        return self.remarks.get("not run", None if slow else self.remarks.get("slow"))
 
 
 class BlockError(Exception):
@@ -116,14 +114,17 @@ def mistakes(page: Path) -> list[str]:
     return wrong
 
 
-def run(page: Path) -> int:
-    """Run the blocks of ``page``; how many ran.  BlockError says which one failed, and how."""
+def run(page: Path, *, slow: bool = False) -> int:
+    """Run the blocks of ``page``, ``slow`` ones too if asked, and count them.
+
+    Errors: ``BlockError`` says which one failed, and how.
+    """
     space: dict[str, Any] = {"__name__": "__main__"}
     count = 0
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("examples").symlink_to(ROOT / "examples")
         for block in blocks(page):
-            if block.why_not is not None or block.language not in RUN:
+            if block.why_not(slow) is not None or block.language not in RUN:
                 continue
             count += 1
             if "setup" in block.remarks:
@@ -217,9 +218,11 @@ def main(arguments: list[str]) -> int:
             write(page)
         return 0
     failed = 0
-    for page in [Path(name).resolve() for name in arguments] or pages():
+    slow = "--slow" in arguments
+    named = [Path(name).resolve() for name in arguments if name != "--slow"]
+    for page in named or pages():
         try:
-            count = run(page)
+            count = run(page, slow=slow)
         except Exception as wrong:  # of a program on a page anything may be raised
             print(f"{page.relative_to(ROOT)}: {type(wrong).__name__}: {wrong}")
             failed += 1

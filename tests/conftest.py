@@ -1,88 +1,107 @@
-"""Makes ``tests/oracle`` importable as ``oracle`` and sets how hard Hypothesis tries."""
+"""Makes ``tests/oracle`` importable as ``oracle`` and chooses the tests of the way that runs."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from nicscope.library import progress
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-# Compiled code is what the first of the three ways tests: it is waited for.
+import suite
+
+ROOT = Path(__file__).parent
+# What a machine may lack.  A test that is skipped in every way for another reason fails the run.
+NEEDS = ("needs root", "needs Chromium", "needs Linux", "needs data")
+
+# Compiled code is what the compiled ways test: it is waited for.
 os.environ.setdefault("NICSCOPE_COMPILE", "wait")
 
 # Tables are as wide as wherever the tests are run says, and tests are run anywhere.
 os.environ["COLUMNS"] = "100"
 
-settings.register_profile(
-    "default",
-    deadline=None,  # the first example pays for compilation
-    max_examples=100,
-    derandomize="CI" in os.environ,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-# With bounds checks an example costs some times more, without the compiler many times.
-settings.register_profile("checked", settings.get_profile("default"), max_examples=25)
-settings.register_profile("interpreted", settings.get_profile("default"), max_examples=10)
-PROFILES = {"NUMBA_DISABLE_JIT": "interpreted", "NUMBA_BOUNDSCHECK": "checked"}
-fitting = [profile for name, profile in PROFILES.items() if os.environ.get(name) == "1"]
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or [*fitting, "default"][0])
+
+def pytest_addoption(parser):
+    parser.addoption("--way", choices=suite.WAYS, help="run the tests of this way (tests/suite.py)")
+    parser.addoption("--outcomes", help="file to write each test's outcome to, a line each")
 
 
-# The three ways of ``make test``.  Folders and files whose tests enter no kernel, or only by the
-# way, run without the compiler alone.
-ONCE = {
-    "config", "docs", "drivers_simulate/test_looks.py", "fuzz", "mutation", "oracle", "outputs",
-    "pages",
-    "reports", "traces_recording",
-    "test_benches.py", "test_errors.py", "test_imports.py", "test_inputs.py", "test_structure.py",
-    "cli/test_bad_input.py", "cli/test_curve_command.py", "cli/test_curve_figures.py",
-    "cli/test_folders_cluster.py", "cli/test_folders_shared_out.py", "studies/test_workers.py",
-    "cli/test_help.py", "cli/test_numbers_recomputed.py", "cli/test_progress.py",
-    "cli/test_reading_anything.py", "cli/test_settings_are_named.py",
-    "cli/test_size_command.py", "cli/test_sweep_cluster.py",
-    "cli/test_sweep_numbers_recomputed.py",
-    "interfaces/ownership", "interfaces/test_examples_over_the_bus.py",
-    "nic/test_the_firmware_alone.py",
-    "traces/test_checksums.py", "traces/test_round_trips.py",
-    "traces/test_strace_descriptors.py",
-    "traces/test_strace_importer.py", "traces/test_strace_room.py",
-    "traces/test_trace_commands.py", "traces/test_trace_folders.py",
-    "traces/test_trace_splitting.py", "traces/test_traces_from_tables.py",
-}  # fmt: skip
-# What takes a million steps of the interpreter and shows nothing of them.
-COMPILED = {
-    "cli/test_flow_command.py", "cli/test_latency_command.py", "traces/test_room_for_traces.py",
-}  # fmt: skip
-# Kernels by themselves, and against their slow twins: with bounds checks as well.  Whatever index
-# of an array is wrong elsewhere, the interpreter refuses.
-KERNELS = {
-    "drivers", "drivers_traced", "fabric", "memory", "nic", "swarm", "test_indexing.py",
-    "drivers_bus/test_a_long_program.py", "drivers_bus/test_transactions.py",
-    "drivers_simulate/test_connections_agree_with_the_oracle.py",
-    "drivers_simulate/test_delivery_agrees_with_the_oracle.py", "drivers_simulate/test_flow.py",
-    "ports/test_ports_agree_with_the_oracle.py", "ports/test_random_traffic.py",
-}  # fmt: skip
+def _places(path):
+    parts = path.relative_to(ROOT).parts
+    return {"/".join(parts[: 1 + depth]) for depth in range(len(parts))}
 
 
-def pytest_collection_modifyitems(items):
-    """Mark the tests that not every way of ``make test`` runs."""
-    root = Path(__file__).parent
-    assert all((root / place).exists() for place in ONCE | COMPILED | KERNELS)
+def _way(config):
+    return config.getoption("--way") or suite.present()
+
+
+def pytest_ignore_collect(collection_path, config):
+    if config.getoption("--way") and collection_path.name.startswith("test_"):
+        places = _places(collection_path)
+        if not suite.may_hold(config.getoption("--way"), places, collection_path.read_text()):
+            return True
+    return None
+
+
+def pytest_collectstart(collector):
+    if isinstance(collector, pytest.Module) and collector.path.is_relative_to(ROOT):
+        suite.load_examples(_way(collector.config), _places(collector.path))
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave the tests of the present way, and refuse one that runs in none."""
+    assert all((ROOT / place).exists() for place in suite.KERNELS | suite.COMPILED_TOO)
+    way = _way(config)
+    chosen, others = [], []
     for item in items:
-        parts = item.path.relative_to(root).parts
-        places = {"/".join(parts[: 1 + depth]) for depth in range(len(parts))}
-        if places & ONCE and not item.get_closest_marker("compiled"):
-            item.add_marker(pytest.mark.once)
-        if places & COMPILED:
-            item.add_marker(pytest.mark.compiled)
-        if places & KERNELS:
-            item.add_marker(pytest.mark.kernels)
+        marks = {mark.name for mark in item.iter_markers()}
+        its = suite.ways_of(_places(item.path), marks)
+        if config.getoption("--way"):
+            runs = way in its
+        else:  # by hand: what was named, unless it cannot run like this
+            runs = not ("long" in marks or (way == "plain" and "compiled" in marks))
+        (chosen if runs else others).append(item)
+        for each in its:  # a mark from elsewhere would have the file passed over
+            assert suite.may_hold(each, _places(item.path), item.path.read_text()), item.nodeid
+        if its == {way} and (reason := _skipped(item)):
+            raise pytest.UsageError(
+                f"{item.nodeid} is skipped ({reason}) in {way}, the only way that it runs: "
+                "mark it compiled or long instead, or let the reason be one of NEEDS (conftest.py)"
+            )
+    items[:] = chosen
+    config.hook.pytest_deselected(items=others)
+
+
+def _skipped(item):
+    """Why a mark of ``item`` skips it, if that is not for want of something on this machine."""
+    for mark in item.iter_markers():
+        if mark.name == "skip" or (mark.name == "skipif" and any(map(bool, mark.args))):
+            reason = mark.kwargs.get("reason", "no reason given")
+            if not reason.startswith(NEEDS):
+                return reason
+    return None
+
+
+def pytest_configure(config):
+    if config.getoption("--outcomes") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Outcomes(Path(config.getoption("--outcomes"))))
+
+
+class Outcomes:
+    """Writes what became of each test, for the check over all ways (tests/__main__.py)."""
+
+    def __init__(self, path):
+        self._file = path.open("w", buffering=1)
+
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call" or report.outcome != "passed":
+            reason = report.longrepr[2] if report.skipped and report.longrepr else ""
+            self._file.write(json.dumps([report.nodeid, report.outcome, str(reason)]) + "\n")
 
 
 @pytest.fixture(autouse=True)

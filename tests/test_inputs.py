@@ -178,7 +178,7 @@ def devices(tmp_path):
         yield tmp_path / name
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: nobody else makes devices")
 def test_devices_are_refused_unopened_by_link_and_as_standard_input(tmp_path, stdin):
     for path in devices(tmp_path):
         link = tmp_path / f"{path.name}.toml"

@@ -247,7 +247,7 @@ def pages_in_memory(array):
     return sum(each & 1 for each in bytes(found))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 def test_large_zeros_take_memory_only_where_they_are_written():
     array = room.zeros((8, 1 << 22), np.dtype(np.uint8))
     assert array.flags.writeable

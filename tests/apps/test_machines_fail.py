@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
 
@@ -17,6 +17,7 @@ from nicscope.apps.svm.machines.wires import LetterWire, RemoteWire
 from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
 from nicscope.interfaces import Faults
+from suite import share
 
 ON = pytest.mark.parametrize("on", INTERFACES)
 PS_PER_MS = 1_000_000_000
@@ -124,7 +125,7 @@ def test_a_result_without_it_is_not_right(what, on, monkeypatch):
 
 
 @pytest.mark.compiled
-@settings(max_examples=25, deadline=None)
+@share(2.5)
 @given(st.data())
 def test_random_programs_without_races_read_what_was_written_last(data):
     """Under faults: owners of words change by barriers, and counts are guarded by locks."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -13,6 +13,7 @@ from nicscope.apps.svm.layout import Layout
 from nicscope.apps.svm.records import SHARED_BASE, WRITE
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
+from suite import share
 
 PAGE = 512  # bytes: small, so that processes meet on pages
 ELEMENTS = 400
@@ -24,7 +25,7 @@ def placements():
     )
 
 
-@settings(max_examples=60, deadline=None)
+@share(6)
 @given(st.data(), placements(), st.integers(1, 5))
 def test_phases_between_barriers_read_what_earlier_ones_wrote(data, placement, phases):
     many = placement.nodes * placement.processes
@@ -62,7 +63,7 @@ def test_phases_between_barriers_read_what_earlier_ones_wrote(data, placement, p
         assert all(states[phase][i] == value for phase, i, value in seen)
 
 
-@settings(max_examples=40, deadline=None)
+@share(4)
 @given(st.data(), placements())
 def test_what_a_lock_guards_is_never_lost(data, placement):
     many = placement.nodes * placement.processes

@@ -6,13 +6,13 @@ import itertools
 import re
 
 import pytest
-from numba.core import config
 
 from nicscope.drivers.replay import replay
 from nicscope.reports.wording import significant
 from recomputed import recomputed
+from suite import INTERPRETED
 
-ROWS = 40 if config.DISABLE_JIT else 150
+ROWS = 40 if INTERPRETED else 150
 
 
 PLATFORMS = ["utlb-prototype", "mini-cluster", "pca200-linux", "linux-host"]

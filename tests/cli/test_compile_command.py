@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from numba.core import config
 
 from nicscope.cli import compiling
 from nicscope.cli.app import main
 from nicscope.kernel import queue, store
-
-needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +41,7 @@ def test_where_nothing_can_be_kept_that_is_said(capsys, home, monkeypatch):
     assert "nothing can be kept in the cache folder; name another" in capsys.readouterr().err
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_a_command_compiles_all_that_it_asked_for(capsys):
     command = ["flow", "--platform", "p6-natoma", "--policy", "adaptive"]
 

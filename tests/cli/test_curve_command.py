@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
-from numba.core import config
 from trace_files import write
 
 from nicscope.cli.app import main
@@ -238,7 +237,7 @@ def test_a_figure_of_more_curves_than_fit_shows_those_with_most_lookups(trace):
     assert np.all(drawn(figure)[:, -1, :3] == 1.0)
 
 
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too many lookups for the interpreter")
+@pytest.mark.compiled
 def test_a_sample_of_many_pages_has_its_interval_everywhere(capsys, tmp_path):
     count = 60_000
     page = np.random.default_rng(2).integers(0, 20_000, count)

@@ -14,6 +14,7 @@ from nicscope.studies.workers import cluster
 
 # Dask leaves loops and sockets to the garbage collector when a worker is killed.
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore:.*distributed.*"),
     pytest.mark.timeout(180),

@@ -11,16 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
-from numba.core import config
 
 from nicscope.cli.app import main
 from nicscope.studies.sizing import counting
 from nicscope.studies.workers import processes
 from nicscope.traces.writer import write_trace
+from suite import INTERPRETED, share
 
-SLOW = bool(config.DISABLE_JIT)
 COMMANDS = {
     "replay": ["--design", "utlb", "--design", "mini"],
     "curve": ["--entries", "4..64", "--line", "1,4"],
@@ -74,7 +73,7 @@ def without_names(text):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_workers_print_and_write_the_same_bytes(command, tmp_path, capsys):
-    rows = columns(60 if SLOW else 4000, 5)
+    rows = columns(60 if INTERPRETED else 4000, 5)
     folder = divided(rows, rows["node"] // 2, tmp_path / "t")
 
     alone = ran(command, folder, tmp_path / "a", capsys)
@@ -84,7 +83,7 @@ def test_workers_print_and_write_the_same_bytes(command, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@settings(max_examples=3, phases=[Phase.generate])
+@share(0.3, phases=[Phase.generate])
 @given(data=st.data())
 def test_any_division_gives_the_bytes_of_the_whole(command, data, tmp_path_factory, request):
     capsys = request.getfixturevalue("capsys")
@@ -131,8 +130,9 @@ def test_size_takes_the_same_sample_however_rows_are_divided(tmp_path, capsys, m
     assert told[0]["sizings"] == told[1]["sizings"]
 
 
+@pytest.mark.compiled_too
 def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, capsys, monkeypatch):
-    rows = columns(400 if SLOW else 200_000, 8)
+    rows = columns(400 if INTERPRETED else 200_000, 8)
     folder = divided(rows, rows["node"], tmp_path / "t")
     words = ["replay", str(folder), *COMMANDS["replay"], "--json"]
     assert main([*words, "--workers", "1"]) == 0

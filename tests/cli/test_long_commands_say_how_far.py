@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import typer.main
-from numba.core import config
 from trace_files import write
 
 from nicscope.cli.app import app, main
@@ -113,7 +112,7 @@ def test_a_long_command_tells_how_much_is_done_of_how_much(
     assert "so far" not in capsys.readouterr().err  # over before anything had to be said
 
 
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
+@pytest.mark.compiled
 def test_the_demo_tells_it_too(watched, tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path / "o")]) == 0
 

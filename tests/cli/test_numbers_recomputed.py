@@ -8,7 +8,6 @@ import re
 import numpy as np
 import pytest
 from counted_anew import PLATFORMS, ROWS, Counted, assert_same, same
-from numba.core import config
 from trace_files import write
 
 from nicscope.config.design import load_design, with_settings
@@ -20,12 +19,18 @@ from nicscope.studies.sizing.sizings import report
 from nicscope.traces.reader import open_trace
 from recomputed import recomputed
 
+QUICK = ("utlb-prototype", "linux-host")  # without the compiler
 
-@pytest.fixture(scope="module", params=[*PLATFORMS, None])
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(one, marks=() if one in QUICK else pytest.mark.compiled)
+        for one in (*PLATFORMS, None)
+    ],
+)
 def sized(request, tmp_path_factory):
     """(platform, trace, sizing, report) of a small trace."""
-    if config.DISABLE_JIT and request.param not in ("utlb-prototype", "linux-host"):
-        pytest.skip("too much for the interpreter")
     file = write(tmp_path_factory.mktemp("sized") / "t.parquet", count=ROWS // 2)
     question = ask(
         "512B",

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
-from numba.core import config
 from trace_files import write
 
 from nicscope.cli.app import main
@@ -30,7 +29,6 @@ FILES = ["results.json", "size.png", "size.svg", "sizes.parquet"]
 # With prices that do not have what RDMA NICs fetch.
 FAMILIES = [scheme.value for scheme in Scheme if scheme is not Scheme.RNIC]
 BUDGET = ["--nic-memory", "1KiB"]
-compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
 PRICED = [*BUDGET, "--platform", "utlb-prototype"]
 
 
@@ -89,7 +87,7 @@ def test_each_printed_command_counts_what_was_told(trace, capsys, tmp_path):
         assert cache["cost_us"]["total"] == one["cache"]["us"]
 
 
-@compiled
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "options",
     [
@@ -112,7 +110,7 @@ def test_the_text_fits_a_hundred_columns(trace, options, capsys, monkeypatch):
         assert any(line.startswith(family) for line in tables)
 
 
-@compiled
+@pytest.mark.compiled
 def test_the_text_tells_what_the_answer_rests_on(trace, capsys):
     text = run(capsys, "size", trace, *PRICED)
 
@@ -123,7 +121,7 @@ def test_the_text_tells_what_the_answer_rests_on(trace, capsys):
     assert "cheapest of those that carry out everything" in text
 
 
-@compiled
+@pytest.mark.compiled
 def test_what_does_not_fit_or_is_turned_away_is_told(trace, capsys):
     text = run(capsys, "size", trace, "--nic-memory", "150B", "--pin-memory", "256KiB")
 
@@ -132,7 +130,7 @@ def test_what_does_not_fit_or_is_turned_away_is_told(trace, capsys):
     assert "lookups turned away of" in text
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_target_is_met_or_the_floor_is_told(trace, capsys):
     text = run(capsys, "size", trace, *PRICED, "--target-us", "10")
     start = text.index("Least NIC memory for at most 10 us per lookup")
@@ -142,7 +140,7 @@ def test_a_target_is_met_or_the_floor_is_told(trace, capsys):
     assert rows
 
 
-@compiled
+@pytest.mark.compiled
 def test_out_holds_json_table_and_figure_and_again_the_same(trace, capsys, tmp_path):
     for name in ("a", "b"):
         printed = json.loads(
@@ -167,7 +165,7 @@ def test_out_holds_json_table_and_figure_and_again_the_same(trace, capsys, tmp_p
     assert printed["platform"] == "utlb-prototype"
 
 
-@compiled
+@pytest.mark.compiled
 def test_what_repeats_the_result_does_repeat_it(trace, capsys):
     options = [*PRICED, "--pin-memory", "1MiB", "--target-us", "9", "--page-size", "8KiB"]
     first = json.loads(run(capsys, "size", trace, *options, "--json"))
@@ -177,7 +175,7 @@ def test_what_repeats_the_result_does_repeat_it(trace, capsys):
     assert again == first
 
 
-@compiled
+@pytest.mark.compiled
 def test_several_traces_are_sized_one_by_one(trace, capsys, tmp_path):
     other = write(tmp_path / "a.parquet", count=20)
 
@@ -275,7 +273,7 @@ def test_a_cache_that_the_kernel_keeps_takes_no_nic_memory_and_stands_at_the_edg
     assert line.get_xdata()[0] == axes.get_xlim()[0] > 0
 
 
-@compiled
+@pytest.mark.compiled
 @pytest.mark.parametrize("platform", [None, "mini-cluster", "linux-host"])
 def test_a_figure_without_known_costs_is_drawn_too(platform, trace):
     found = report([("t.parquet", open_trace(trace))], ask("256B", platform=platform))
@@ -316,7 +314,7 @@ def test_a_trace_that_is_not_there_leaves_no_folder(trace, capsys, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_budget_below_every_design_tells_the_smallest_that_would_do(trace, capsys, tmp_path):
     line = refused(capsys, trace, "--nic-memory", "8", "--out", tmp_path / "o")
 

@@ -8,16 +8,15 @@ import time
 
 import pytest
 from dask_processes import START_S, Processes
-from numba.core import config
 from trace_files import write
 
 from nicscope.cli.app import main
 from nicscope.studies.workers import cluster
 
-SLOW = bool(config.DISABLE_JIT)
-
 # Dask leaves loops and sockets to the garbage collector when a worker is killed.
 pytestmark = [
+    pytest.mark.compiled,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore:.*distributed.*"),
 ]
@@ -34,11 +33,11 @@ def processes(tmp_path):
 
 @pytest.fixture
 def trace(tmp_path):
-    return write(tmp_path / "t.parquet", count=40 if SLOW else 40_000)
+    return write(tmp_path / "t.parquet", count=40_000)
 
 
 def command(trace, out, *more):
-    seeds = ",".join(map(str, range(24 if SLOW else 200)))
+    seeds = ",".join(map(str, range(200)))
     grid = ["--grid", f"seed={seeds}", "--grid", "replacement=random", "--grid", "pin_limit=4,8"]
     return ["sweep", str(trace), "--design", "utlb", *grid, "--out", str(out), *more]
 
@@ -53,7 +52,7 @@ def test_a_worker_killed_half_way_changes_nothing(processes, trace, tmp_path, ca
     out = tmp_path / "cluster.parquet"
     journal = tmp_path / "cluster.parquet.journal"
     victim, _ = processes.worker(), processes.worker()
-    half = 24 if SLOW else 200
+    half = 200
     killed_at = []
 
     def kill_half_way():

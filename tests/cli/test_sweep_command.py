@@ -9,7 +9,6 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
-from numba.core import config
 from trace_files import write
 
 from nicscope.cli.app import main
@@ -189,7 +188,7 @@ def test_dask_is_not_imported_without_a_scheduler(trace, out):
     assert done.stderr == "[]\n"
 
 
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too many lookups for the interpreter")
+@pytest.mark.compiled
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(out, capsys, tmp_path):
     trace = write(tmp_path / "t.parquet", count=40_000)
     seeds = ",".join(map(str, range(400)))

@@ -9,15 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from numba.core import config
 from trace_files import write
 
 MOMENTS = 10
 DESIGNS = 144
 
-pytestmark = pytest.mark.skipif(
-    bool(config.DISABLE_JIT or config.BOUNDSCHECK), reason="tells nothing new, and takes longer"
-)
+pytestmark = [pytest.mark.compiled, pytest.mark.long]
 
 # Imports take a second, so they are made once.  Each line on stdin asks for a sweep in a forked
 # child, which is killed some seconds after its journal has some lines; its status comes on stdout.

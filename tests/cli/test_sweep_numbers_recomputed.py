@@ -7,9 +7,8 @@ import re
 import numpy as np
 import pytest
 from counted_anew import PLATFORMS, ROWS, Counted, assert_same, tables
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numba.core import config
 from trace_files import write
 
 from nicscope.cli.app import main
@@ -19,6 +18,7 @@ from nicscope.studies.sweep.sweeping import Sweep, sweep
 from nicscope.studies.sweep.table import Table
 from nicscope.traces.reader import open_trace
 from recomputed import recomputed
+from suite import share
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +106,7 @@ def shown(text, axis):
     return byte_size(int(text)) if axis.key == "page_size" else text
 
 
-@settings(max_examples=3 if config.DISABLE_JIT else 15)
+@share(0.3)
 @given(
     seed=st.integers(0, 2**16),
     sizes=st.lists(

@@ -15,27 +15,23 @@ from blocks import BlockError, blocks, mistakes, pages, run  # noqa: E402
 
 PAGES = pages()
 MOST_THAT_DO_NOT_RUN = 25
-# Whose commands take a million steps of the interpreter.
-COMPILED = {
-    "docs/collectives.md",
-    "docs/connections.md",
-    "docs/fit.md",
-    "docs/rdma-questions.md",
-}
+FIRST_READ = {"README.md", "docs/tour.md"}  # the gate runs them, but for their slow blocks
 
 
 def name(page):
     return str(page.relative_to(ROOT))
 
 
-def once(page):
-    """A page that is run once: by the interpreter, but for the few that take it minutes."""
-    return pytest.param(page, marks=pytest.mark.compiled if name(page) in COMPILED else ())
-
-
-@pytest.mark.parametrize("page", [once(page) for page in PAGES], ids=map(name, PAGES))
-def test_the_blocks_of_a_page_run_and_print_what_it_says(page):
+@pytest.mark.parametrize("page", [page for page in PAGES if name(page) in FIRST_READ], ids=name)
+def test_the_first_pages_run_and_print_what_they_say(page):
     run(page)
+
+
+@pytest.mark.long
+@pytest.mark.compiled
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_all_blocks_of_a_page_run_and_print_what_it_says(page):
+    run(page, slow=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

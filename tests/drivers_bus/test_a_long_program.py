@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from numba.core import config
 
 from nicscope.drivers.simulate.bus.alone import BusAlone
 from nicscope.memory.coherence.layout import (
@@ -28,8 +27,9 @@ from nicscope.memory.coherence.layout import (
 )
 from nicscope.nic.coherent.mechanism import Mechanism
 from oracle.coherence import PlainMemory
+from suite import INTERPRETED
 
-STEPS = 400 if config.DISABLE_JIT else 100_000
+STEPS = 400 if INTERPRETED else 100_000
 PAGE, BLOCK, LINE = 4096, 64, 32
 FIRST = PAGE - 1024  # half of what is used is of a page that is registered, now and then
 BYTES, WIDEST = 2048, 150

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from message_pair import LONGEST, RECEIVE, SEND, WAYS, Pair, warm
-from numba.core import config
 
 from nicscope.drivers.simulate.bus.alone import BusAlone
 from nicscope.errors import SimulationError
@@ -25,6 +24,7 @@ from nicscope.memory.coherence.layout import (
 )
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.ways.state import DELIVER
+from suite import INTERPRETED, share
 
 EACH_WAY = [pytest.param(way, id=name) for way, name in WAYS]
 EDT, INTERVENING, RETRYING = Mechanism.EDT, Mechanism.DMA_INTERVENTION, Mechanism.DMA_RETRY
@@ -32,7 +32,7 @@ EDT, INTERVENING, RETRYING = Mechanism.EDT, Mechanism.DMA_INTERVENTION, Mechanis
 
 @pytest.mark.requirement("ED-72", "ED-64")
 @pytest.mark.parametrize("way", EACH_WAY)
-@settings(max_examples=4 if config.DISABLE_JIT else 15)
+@share(0.4)
 @given(
     sizes=st.lists(st.integers(1, 300) | st.integers(1, 9000), min_size=1, max_size=3),
     offset=st.integers(0, 200),
@@ -47,7 +47,7 @@ def test_messages_arrive_unchanged_wherever_they_lie(way, sizes, offset, seed):
 
 
 @pytest.mark.parametrize("way", EACH_WAY)
-@pytest.mark.parametrize("size", [1, 5000 if config.DISABLE_JIT else LONGEST])
+@pytest.mark.parametrize("size", [1, 5000 if INTERPRETED else LONGEST])
 def test_the_shortest_and_the_longest_message_arrive(way, size):
     raw = np.random.default_rng(size).bytes(size)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from bus_world import BusWorld
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.bus.parameters import unfitted
@@ -16,6 +16,7 @@ from nicscope.memory.paging.layout import READ, WRITE, new_memory
 from nicscope.memory.paging.spaces import fork_space, map_pages
 from nicscope.memory.paging.swapper import evict_page
 from nicscope.nic.coherent.mechanism import Mechanism
+from suite import share
 
 PAGE, PAGES, FRAMES = 512, 6, 6
 HOST = {"l1_bytes": 256, "l2_bytes": 2048, "l2_line": 128}
@@ -104,7 +105,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=20)
+@share(2)
 @given(steps=steps, seed=st.integers(0, 3))
 def test_pages_that_swap_and_fork_under_caches_keep_the_last_write(steps, seed):
     paged = Paged()

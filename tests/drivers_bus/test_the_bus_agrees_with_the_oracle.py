@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from bus_world import BusWorld
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.bus.alone import asked
@@ -24,6 +24,7 @@ from nicscope.nic.ways.state import DELIVER, FETCH
 from nicscope.nic.ways.state import REPORT as TO_REPORT
 from oracle import bus as oracle
 from oracle import bus_masters as masters
+from suite import share
 
 BYTES, WATCHED, WIDEST, BLOCK = 1024, 512, 150, 64
 HOME = 1536 // BLOCK  # where the NIC's buffers begin
@@ -273,7 +274,7 @@ def drive(machine, steps, engines, raws):
     return seen
 
 
-@settings(max_examples=40)
+@share(4)
 @given(
     steps=cpu_steps,
     out=moves,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba.core import config
 
 from nicscope.drivers.simulate.bus.alone import BusAlone, asked
 from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
@@ -12,8 +11,9 @@ from nicscope.memory.coherence.access import STORE
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE
 from nicscope.nic.coherent.layout import SEND
 from nicscope.nic.coherent.mechanism import Mechanism
+from suite import INTERPRETED
 
-SOME = (1, 2, 17) if config.DISABLE_JIT else (1, 2, 3, 17, 64)
+SOME = (1, 2, 17) if INTERPRETED else (1, 2, 3, 17, 64)
 BLOCK, WORD = 128, 4
 BUFFER = 1 << 13
 LONG = 1_000_000  # ps; longer than a block takes to reach the NIC
@@ -64,7 +64,7 @@ def warm(host=None, **nic):
 def grid():
     """(blocks, words) of every message."""
     for blocks in SOME:
-        for words in SOME[:-1] if config.DISABLE_JIT else range(1, 33, 5):
+        for words in SOME[:-1] if INTERPRETED else range(1, 33, 5):
             yield blocks, words
 
 

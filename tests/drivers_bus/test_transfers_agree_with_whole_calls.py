@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bus_world import BusWorld
-from numba.core import config
 
 from nicscope.nic.coherent.mechanism import Mechanism
 from oracle.coherent_calls.calls import Calls
 from oracle.coherent_calls.node import new_nodes
+from suite import INTERPRETED
 
 SEND, RECEIVE = 0, 1 << 17
 LONGEST = 4096 + 512
-SIZES = (64, 100, 128, 1000, 4096) if config.DISABLE_JIT else tuple(range(64, 4097, 64))
+SIZES = (64, 100, 128, 1000, 4096) if INTERPRETED else tuple(range(64, 4097, 64))
 ROOM = {"memory_bytes": 1 << 18, "l1_bytes": 4 << 10, "l2_bytes": 32 << 10}
 NIC = {"memory_bytes": 1 << 18, "staging_bytes": 1 << 13}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from bus_world import BusWorld
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from test_the_bus_agrees_with_the_oracle import (
     BLOCK,
@@ -30,6 +30,7 @@ from nicscope.memory.coherence.device import INTERVENED
 from nicscope.memory.coherence.layout import EMPTY, INVALID, MODIFIED, READ, SHARED
 from nicscope.nic.coherent.mechanism import Mechanism
 from nicscope.nic.ways.state import DELIVER, FETCH
+from suite import share
 
 ROOM = {"memory_bytes": 1 << 16, "l1_bytes": 4 << 10, "l2_bytes": 32 << 10}
 NIC = {"memory_bytes": 1 << 17, "staging_bytes": 1 << 13}
@@ -131,7 +132,7 @@ class Watching(Events):
 
 
 @pytest.mark.requirement("SH-8", "ED-10", "ED-17", "ED-20")
-@settings(max_examples=15)
+@share(1.5)
 @given(
     steps=cpu_steps,
     out=moves,

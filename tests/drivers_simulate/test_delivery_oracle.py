@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from oracle.delivery import rows_of, simulate
 from oracle.delivery_checks import check_all
@@ -25,6 +25,7 @@ from oracle.delivery_records import (
     moment_of,
 )
 from oracle.delivery_strategies import AGES, crossbar, pair, scenarios, trunk, unhurried_scenarios
+from suite import share
 
 COSTS = {
     "send_call": 50_000,
@@ -314,13 +315,13 @@ def test_the_twin_keeps_the_rules_of_conservation(scenario):
         ]
 
 
-@settings(max_examples=30)
+@share(3)
 @given(unhurried_scenarios())
 def test_without_a_watchdog_nothing_is_lost(scenario):
     assert all(m.read >= 0 for m in simulated(scenario).messages)
 
 
-@settings(max_examples=30)
+@share(3)
 @given(unhurried_scenarios())
 def test_logging_moves_the_same_bytes(scenario):
     """It may change when, and so how they are cut, but not what arrives."""

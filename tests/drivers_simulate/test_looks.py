@@ -6,17 +6,15 @@ Steps are replaced as the interpreter calls them, so this is run without the com
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from drivers_simulate.test_delivery_agrees_with_the_oracle import driven
 from interfaces import small_programs
 from nicscope.drivers.simulate import advance
 from nicscope.drivers.simulate.firmware import look
-from nicscope.kernel.mode import INTERPRETED
 from oracle.delivery_strategies import scenarios
 from ports.apart import keep_runs
-
-pytestmark = pytest.mark.skipif(not INTERPRETED, reason="replaces steps")
+from suite import share
 
 
 def look_at_everything(monkeypatch):
@@ -40,7 +38,7 @@ def left_by_script(scenario):
     return done.end_ps, done.events, [part.tobytes() for part in parts]
 
 
-@settings(max_examples=60)
+@share(6)
 @given(scenario=scenarios())
 def test_traffic_is_the_same_where_every_event_looks_at_everything(scenario):
     named = left_by_script(scenario)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.config.delivery import Way, transfer_costs
@@ -23,6 +23,7 @@ from nicscope.nic.coherent.mechanism import NAMES
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from oracle.strategies import cases
+from suite import share
 from trace_columns import columns_of, design_of
 
 # A platform that prices every step of a scheme.
@@ -32,7 +33,6 @@ PLATFORMS = {
     Scheme.HANDLE: "mini-cluster",
 }
 ROWS = 60  # of each bundled trace
-EXAMPLES = settings.default.max_examples // 5  # each is a cluster
 
 
 def simulated(columns, design, **options):
@@ -58,7 +58,7 @@ def require_equal(outcomes, columns, design):
 
 @pytest.mark.parametrize("scheme", [scheme.value for scheme in IN_TIME])
 @given(data=st.data())
-@settings(max_examples=EXAMPLES)
+@share(0.2)
 def test_a_trace_without_contention_counts_what_its_replay_counts(scheme, data):
     rows, flat = data.draw(cases([scheme], max_bursts=5))
     design = design_of(flat)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from drivers_traced.programs_of_rows import (
     BASE,
@@ -18,6 +18,7 @@ from drivers_traced.programs_of_rows import (
 )
 from nicscope.drivers.simulate.traced import setting_up, timing
 from oracle.programs import wrongs
+from suite import share
 
 DESIGNS = ["vmmc-static", "utlb", "mini", "vmmc-interrupt", "unet-mm-pca200"]
 
@@ -38,13 +39,13 @@ def test_any_program_keeps_its_order(program):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@settings(max_examples=8)
+@share(0.32)
 @given(program=programs())
 def test_under_any_design(design, program):
     checked(*program, design)
 
 
-@settings(max_examples=20)
+@share(0.8)
 @given(program=programs())
 def test_the_same_however_often_it_is_left_and_entered(program):
     once, _ = timed(*program)

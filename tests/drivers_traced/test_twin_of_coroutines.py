@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers_traced.programs_of_rows import PAGE, compute, deposit, fetch, program, row, subject
@@ -18,6 +18,7 @@ from nicscope.drivers.simulate.traced.setting_up import set_up
 from nicscope.drivers.simulate.traced.timing import Timing
 from nicscope.fabric.topology import crossbar
 from nicscope.nic.ports.layout import FETCH, SENT, WRITE
+from suite import share
 
 KINDS = {"FETCH": FETCH, "DEPOSIT": WRITE, "SEND": WRITE}
 
@@ -98,7 +99,7 @@ def moving(draw):
 @pytest.mark.parametrize(
     "design", ["vmmc-static", "utlb", "utlb-process", "vmmc-interrupt", "mini", "unet-mm-pca200"]
 )
-@settings(max_examples=15)
+@share(0.6)
 @given(given=moving())
 def test_both_end_every_row_at_the_same_picosecond(design, given):
     assert by_rows(*given, subject(design)) == by_coroutines(*given, subject(design))

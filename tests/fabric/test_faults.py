@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba.core import config
 
 from nicscope.clock import NEVER
 from nicscope.fabric.faults import (
@@ -26,8 +25,9 @@ from nicscope.fabric.faults import (
     philox,
 )
 from nicscope.kernel.decorators import kernel
+from suite import INTERPRETED
 
-PACKETS = 20_000 if config.DISABLE_JIT else 400_000
+PACKETS = 20_000 if INTERPRETED else 400_000
 WORD = st.integers(0, 2**32 - 1)
 
 # Of Random123's kat_vectors for philox4x32 10: counter, key, result.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nicscope.fabric.mapping import Fabric
 from nicscope.fabric.topology import crossbar, pair, redundant, routed, trunk
+from suite import share
 
 NODES, SWITCHES = 3, 4
 
@@ -32,7 +33,7 @@ networks = st.lists(
 
 
 @pytest.mark.requirement("UT-54")
-@settings(max_examples=200)
+@share(8)
 @given(networks, st.sets(st.integers(0, 11)))
 @example([(0, 3), (0, 4), (4, 5), (5, 1), (3, 1)], set())  # two ways, the shorter first
 @example([(0, 3), (0, 4), (4, 5), (5, 1), (3, 1)], {0})

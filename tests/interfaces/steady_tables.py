@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
 from nicscope.nic.ports.layout import NOBODY
+from suite import SLOW
 
-SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 TIMES = 100 if SLOW else 1000  # more than any table has rows
 SETTLED = 3  # by then everything has been used once
 PAGE = 4096

@@ -36,6 +36,7 @@ times
 )
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_a_cluster_runs_in_a_cell_and_its_report_shows_itself(tmp_path, monkeypatch):
     nbformat = pytest.importorskip("nbformat")

@@ -27,7 +27,7 @@ def path(tmp_path_factory):
     return small.on_via("pci", keep_log=20_000).timeline(tmp_path_factory.mktemp("page") / "t.html")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_the_page_draws_itself_at_any_width_and_answers_keys_and_pointer(path, width, scheme):
     sync_api = pytest.importorskip("playwright.sync_api")

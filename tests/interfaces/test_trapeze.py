@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trapeze_sizes import PLATFORM, SMALL
 
@@ -16,6 +16,7 @@ from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import OPERATION
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import NO_TAG, Cluster
+from suite import share
 
 
 def numbers(seed, count):
@@ -61,7 +62,7 @@ def receiver_of(sizes, seed=0, pause=0.0):
     pause=st.sampled_from([0.0, 300.0]),
     buffers=st.integers(1, 3),
 )
-@settings(max_examples=25)
+@share(2.5)
 def test_every_byte_arrives_once_in_order_and_unchanged(sizes, policy, pause, buffers):
     delivery = msgspec.structs.replace(
         POLICIES[policy],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trapeze_sizes import PLATFORM, SMALL
 
 from nicscope.config.delivery import POLICIES
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
+from suite import share
 
 WORD = 4  # bytes of the 32-bit bus
 ROOM = 2000
@@ -47,7 +48,7 @@ def carried(source, place, count):
 
 @pytest.mark.requirement("TR-2")
 @given(source=offsets, place=offsets, count=st.integers(1, SMALL.max_payload))
-@settings(max_examples=30)
+@share(3)
 def test_dma_begins_at_any_word_of_a_hosts_memory_and_nowhere_else(source, place, count):
     wrong = "a payload" if source % WORD else "a mapped buffer"
     if source % WORD or place % WORD:

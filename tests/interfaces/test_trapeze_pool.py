@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
 from nicscope.interfaces.trapeze_pool import PageMap, PagePool
+from suite import share
 
 PAGE = 1024
 RING = 64  # buffers attached to the ring
@@ -52,7 +53,7 @@ def sends(pieces):
 
 @pytest.mark.requirement("TR-13", "TR-14")
 @given(puts)
-@settings(max_examples=15)
+@share(1.5)
 def test_whole_pages_are_mapped_and_all_else_is_copied_to_the_same_bytes(pieces):
     async def reader(endpoint):
         pool = PagePool(endpoint, PAGES + 2, PAGE)

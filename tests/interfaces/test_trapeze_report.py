@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.log import Engine
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
+from suite import share
 
 NODES = 3
 PLATFORM = "p6-natoma"
@@ -59,7 +60,7 @@ def run(plan, takes, policy="adaptive", **how):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@settings(max_examples=8, suppress_health_check=list(HealthCheck))
+@share(0.8, suppress_health_check=list(HealthCheck))
 @given(plan=plans, share=st.sampled_from([0.0, 0.5, 1.0]))
 def test_every_number_is_what_programs_and_engines_did(policy, plan, share):
     due = Counter((at + step) % NODES for at, step, _ in plan)

@@ -10,7 +10,6 @@ import ast
 
 import numpy as np
 import pytest
-from numba.core import config
 
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.records import longer, records
@@ -48,8 +47,6 @@ WORN = {"kernel", "distant", "step", "routine"} | {
     for kind in ("function", "question")
 }
 
-needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
-
 
 class Tiny:
     """The package on disk, and what a fresh process makes of it."""
@@ -75,13 +72,13 @@ def tiny(tmp_path):
     return Tiny(tmp_path)
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_the_second_process_compiles_nothing(tiny):
     assert tiny.run() == (12, ["caller"])
     assert tiny.run() == (12, [])
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_an_edited_callee_is_compiled_into_its_unedited_caller(tiny):
     tiny.run()
     tiny.write(callee="x * 3")
@@ -89,7 +86,7 @@ def test_an_edited_callee_is_compiled_into_its_unedited_caller(tiny):
     assert tiny.run() == (13, ["caller"])
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_an_edited_constant_is_compiled_into_the_kernels_that_import_it(tiny):
     tiny.run()
     tiny.write(step=20)
@@ -97,7 +94,7 @@ def test_an_edited_constant_is_compiled_into_the_kernels_that_import_it(tiny):
     assert tiny.run()[0] == 22
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_bounds_checks_have_a_cache_of_their_own(tiny):
     tiny.run()
 
@@ -106,7 +103,7 @@ def test_bounds_checks_have_a_cache_of_their_own(tiny):
     assert tiny.run() == (12, [])
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_a_copy_of_the_package_elsewhere_is_not_confused_with_it(tiny, tmp_path):
     tiny.run()
     other = Tiny(tmp_path / "other")
@@ -117,7 +114,7 @@ def test_a_copy_of_the_package_elsewhere_is_not_confused_with_it(tiny, tmp_path)
     assert tiny.run() == (12, [])
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_kernels_run_where_no_cache_can_be_written(tiny):
     tiny.cache.write_text("a file where the folder would be")
 
@@ -135,7 +132,7 @@ def test_where_nothing_is_to_be_compiled_a_kernel_is_the_plain_function(tiny):
     assert not tiny.cache.exists()
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_an_edit_of_what_no_kernel_calls_compiles_nothing(tiny):
     tiny.run()
     (tiny.package / "other.py").write_text("SENTENCE = 'another'\n")
@@ -145,7 +142,7 @@ def test_an_edit_of_what_no_kernel_calls_compiles_nothing(tiny):
     assert tiny.run() == (12, [])
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_an_edit_of_the_room_that_makes_code_compiles_everything(tiny):
     tiny.run()
     path = tiny.package / "kernel" / "compiler" / "passes.py"

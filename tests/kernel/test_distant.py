@@ -8,13 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numba.core import config
 
 from nicscope.kernel.decorators import distant, kernel
 from nicscope.kernel.distant import Declarations, call, link, new_calls
 from nicscope.kernel.entering import Version, bound
-
-needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 
 
 class State(NamedTuple):
@@ -149,7 +146,7 @@ def test_a_declaration_that_fits_no_function_is_refused():
         DECLARED.found_in(module_of(halve=with_more))
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_what_is_never_called_is_never_compiled(monkeypatch):
     tried = []
     monkeypatch.setattr("nicscope.kernel.entering._listeners", [tried.append])
@@ -162,7 +159,7 @@ def test_what_is_never_called_is_never_compiled(monkeypatch):
     assert "never_called" not in tried
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_a_function_that_returns_no_number_ends_the_call_that_led_to_it():
     with pytest.raises(TypeError, match="half returns no int64"):
         bound(go_half, new_state())()
@@ -186,7 +183,7 @@ def go_and_fail(handed, number):
     return found
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 @pytest.mark.parametrize("error", [ValueError("in the middle"), KeyboardInterrupt()])
 def test_an_error_of_interpreted_code_ends_every_call_that_led_to_it(monkeypatch, error):
     def interpreted(_version, _arguments):
@@ -249,7 +246,7 @@ def alarm():
 LONG = 4_000_000_000  # turns: about a second
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_call_in_whose_way_a_signal_comes_is_no_success(monkeypatch, alarm):
     state = new_state()
@@ -271,7 +268,7 @@ def test_a_call_in_whose_way_a_signal_comes_is_no_success(monkeypatch, alarm):
     assert entry(1) == state.total[0]
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_error_in_whose_way_a_signal_comes_is_an_error_still(alarm):
     entry = bound(fail_after_long, new_state())

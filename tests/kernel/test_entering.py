@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numba.core import config
 
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
@@ -25,8 +24,6 @@ from nicscope.kernel.layout import (
 )
 from nicscope.kernel.records import records
 from tiny_package import make_tiny, run_tiny
-
-needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 
 PAIR = np.dtype([("left", "i8"), ("right", "f4"), ("row", "i2", (3,))], align=True)
 
@@ -164,7 +161,7 @@ def test_a_kind_is_the_same_when_it_has_been_text():
         kind_of_plain(["state", "Outer"])
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_what_is_not_an_array_is_refused_by_name():
     with pytest.raises(TypeError, match="only arrays can be handed over; empty is 3"):
         bound(read_and_write, outer()._replace(empty=3))
@@ -204,7 +201,7 @@ print(call(10) + call(100), *compiled)
 """
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_the_second_process_finds_a_bound_kernel_in_the_cache(tmp_path):
     (make_tiny(tmp_path) / "whole.py").write_text(MODULE)
 
@@ -238,7 +235,7 @@ print(*sums, *compiled, len(loading._loaded))
 """
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 @pytest.mark.parametrize("round_", ["compiled", "loaded"])
 def test_threads_that_enter_a_kernel_at_once_have_it_made_once(tmp_path, round_):
     (make_tiny(tmp_path) / "whole.py").write_text(MODULE)

@@ -13,12 +13,11 @@ import sys
 import time
 
 import pytest
-from numba.core import config
 
 from pressing import heeding
 from tiny_package import make_tiny
 
-pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+pytestmark = pytest.mark.compiled
 
 PATIENCE_S = 120  # for a compiler on a busy machine
 MODULE = """

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from numba.core import config
 
 from tiny_package import make_tiny, run_tiny
 
-pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+pytestmark = pytest.mark.compiled
 
 PARTS = """
 from tiny.kernel.decorators import kernel, routine, step

@@ -15,8 +15,6 @@ from numba.core import config
 from nicscope.kernel import store
 from tiny_package import make_tiny, run_tiny
 
-needs_the_compiler = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
-
 
 def made_for(key):
     return store.Made(f"enter_{key}", "call", ("memcpy",), b"\x7fELF code\nwith a line")
@@ -159,7 +157,7 @@ def test_what_a_killed_process_left_half_written_goes_after_an_hour(home):
     assert [path.name for path in home.iterdir()] == [".new.part"]
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     "damage", ["cut", "empty", "header", "digest", "names", "code", "foreign", "link", "folder"]
 )
@@ -186,7 +184,7 @@ def test_a_run_over_a_damaged_cache_ends_as_before_and_mends_it(left, damage, tm
     assert run() == ["42"]
 
 
-@needs_the_compiler
+@pytest.mark.compiled
 def test_no_flipped_bit_of_any_region_reaches_the_processor(left):
     run, path = left
     whole = path.read_bytes()

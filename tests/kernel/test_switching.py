@@ -14,11 +14,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from numba.core import config
 
 from nicscope.config.scheme import Scheme
 
-pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="there is one tier only")
+pytestmark = pytest.mark.compiled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SWITCHING = ("switch:0.5:1", "switch:0.9:2")

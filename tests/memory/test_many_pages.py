@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.onepass import curve, distance
@@ -13,6 +13,7 @@ from nicscope.drivers.onepass.distance import FAN, NEVER, StackDistances
 from nicscope.memory import numbering as numbers
 from nicscope.memory.numbering import BLOCK, NONE, capacity, find, number, regions_of
 from nicscope.room import outgrown
+from suite import share
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2**40)), max_size=30)
 
@@ -45,7 +46,7 @@ def test_what_is_outgrown_has_moved_and_left_nothing_behind(kind, length):
     second[-1:] = second[:1]  # and that of the second is its own
 
 
-@settings(max_examples=30)
+@share(1.2)
 @given(pairs=PAIRS)
 def test_outgrown_numbers_are_what_they_were(pairs):
     for least in (4, 1 << 20):
@@ -63,7 +64,7 @@ def test_outgrown_numbers_are_what_they_were(pairs):
                 assert find(table, process, unit) == name
 
 
-@settings(max_examples=30)
+@share(1.2)
 @given(pairs=PAIRS, chosen=st.lists(st.booleans(), min_size=80, max_size=80))
 def test_regions_are_counted_once_however_many_blocks_are_looked_at_together(pairs, chosen):
     table = numbers.new_numbering(128)
@@ -83,7 +84,7 @@ def test_regions_are_counted_once_however_many_blocks_are_looked_at_together(pai
                 assert regions_of(table, units, is_chosen) == len(expected)
 
 
-@settings(max_examples=30)
+@share(1.2)
 @given(keys=st.lists(st.integers(0, 40), max_size=120), cut=st.integers(0, 120))
 def test_curves_of_many_keys_are_those_of_few(keys, cut):
     column = np.array(keys, np.uint32)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from fresh_links import new_links
-from numba.core import config
 
 from nicscope.fabric.faults import (
     CORRUPTED,
@@ -48,6 +47,7 @@ from nicscope.nic.transport import (
     time_out,
     window_open,
 )
+from suite import INTERPRETED
 
 DELAY = 7
 INSIDE = 5
@@ -56,7 +56,7 @@ ACK_AFTER = 3
 PATIENCE = 40
 BYTES = 16  # number, filling, CRC
 SLOTS = 512
-MESSAGES = 1_500 if config.DISABLE_JIT else 100_000
+MESSAGES = 1_500 if INTERPRETED else 100_000
 
 WIRE = np.dtype([("at", "i8"), ("sequence", "i8"), ("late", "i8")], align=True)
 QUEUE = np.dtype([("head", "i8"), ("tail", "i8")], align=True)

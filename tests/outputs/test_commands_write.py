@@ -18,7 +18,7 @@ from targets import OLD, TARGETS, a_null_device, tree
 
 from nicscope.outputs import OutputFolder
 
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: nobody else makes devices")
 
 
 # How files begin, by ending: their formats', and those of what they are compressed with.

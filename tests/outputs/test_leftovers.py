@@ -189,7 +189,9 @@ def test_what_is_not_nicscopes_is_left_alone(tmp_path):
     assert {name: after[name] for name in before} == before
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files for somebody else")
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="needs root: nobody else can make files for somebody else"
+)
 def test_what_is_somebody_elses_is_left_alone(tmp_path):
     left = temporary_path(tmp_path / "result")
     left.write_text("theirs")

@@ -71,7 +71,7 @@ PRINTING = {
     "trace split": ["trace", "split", "--help"],  # its folder is new each time
 }
 WRONG = ["replay", a_trace, "--design", "utl"]
-NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: nobody else makes devices")
 
 
 @pytest.fixture(scope="module")

@@ -166,7 +166,7 @@ def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path):
     assert stat.S_IMODE((tmp_path / "result").stat().st_mode) == 0o640
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: nobody else gives files away")
 def test_an_old_file_keeps_its_owners_and_its_permissions(tmp_path):
     target = tmp_path / "result"
     target.write_bytes(b"old")
@@ -289,7 +289,7 @@ def test_any_name_that_a_file_can_have_will_do(tmp_path, name):
         assert len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: nobody else can become somebody else")
 def test_a_file_that_may_not_be_written_is_not_replaced_either(tmp_path):
     target = tmp_path / "result"
     target.write_bytes(b"old")

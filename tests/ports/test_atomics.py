@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 import work_world as work
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
@@ -22,6 +22,7 @@ from nicscope.nic.ports.layout import (
     WRITE,
 )
 from oracle.atomics import WORDS, Exchange, can_follow
+from suite import share
 
 QUICK = Transport(time_out_ps=200_000_000, most_retries=40)
 WRONG = Faults(seed=7, loss=0.15, duplication=0.15, reordering=0.1, corruption=0.1)
@@ -127,7 +128,7 @@ one = st.one_of(st.tuples(st.just("add"), words), st.tuples(st.just("swap"), wor
 plans_of = st.lists(st.lists(one, min_size=1, max_size=4), min_size=1, max_size=3)
 
 
-@settings(max_examples=15, deadline=None)
+@share(1.5)
 @given(plans=plans_of, first=words, wrong=st.booleans(), seed=st.integers(0, 99))
 def test_what_they_found_is_what_some_order_of_them_leaves(plans, first, wrong, seed):
     faults = msgspec.structs.replace(WRONG, seed=seed) if wrong else Faults()

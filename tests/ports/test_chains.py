@@ -6,7 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interfaces import small_programs
@@ -17,6 +17,7 @@ from nicscope.interfaces.ports.asking import MOST_BEFORE
 from nicscope.nic.ports.layout import SEND
 from ports.apart import keep_runs, take_apart
 from ports.port_world import cluster_of, content, join
+from suite import share
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PAGE = 4096
@@ -95,7 +96,7 @@ async def _chatter(process, peer, plan, told):
         told.append((process.node, await process.arrival(), process.now_us))
 
 
-@settings(max_examples=20)
+@share(2)
 @given(
     plans=st.lists(rounds, min_size=2, max_size=4),
     design=st.sampled_from(["utlb", "vmmc-interrupt", "unet-mm-pca200"]),

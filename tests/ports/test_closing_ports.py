@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
 import port_world as world
 import pytest
 
 from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
+from suite import SLOW
 
-SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 MOMENTS = (700, 1500) if SLOW else (1, 30, 120, 300, 700, 1500, 4000)  # us after the posts
 DESIGNS = [*world.DESIGNS, "utlb-shared", "utlb-process", "unet-mm-dc21140"]
 KEEPS = ("vmmc-static", "utlb", "utlb-shared", "utlb-process", "mini")

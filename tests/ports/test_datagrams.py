@@ -9,7 +9,7 @@ import msgspec
 import port_world as world
 import pytest
 import work_world as work
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
@@ -19,6 +19,7 @@ from nicscope.errors import SimulationError
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import FETCH, SEND, STATUS_NAMES, WRITE
 from oracle.datagrams import HEADER, Datagram, Had, is_part, wished
+from suite import share
 
 QUICK = Transport(time_out_ps=200_000_000, most_retries=10)
 SIZE = msgspec.structs.replace(work.SIZE, connections=12)
@@ -167,7 +168,7 @@ def to_any(nodes):
     )
 
 
-@settings(max_examples=4, deadline=None)
+@share(0.4)
 @given(data=st.data(), nodes=st.sampled_from([1, 2, 3]))
 def test_where_nothing_goes_wrong_each_comes_once_to_the_port_whose_key_it_shows(data, nodes):
     # Three of each port: no port gets more than there are receives.
@@ -184,7 +185,7 @@ def test_where_nothing_goes_wrong_each_comes_once_to_the_port_whose_key_it_shows
         assert is_part(mine, all_of_them)
 
 
-@settings(max_examples=3, deadline=None)
+@share(0.3)
 @given(data=st.data(), seed=st.integers(0, 99))
 def test_over_a_bad_network_what_comes_was_sent_comes_once_and_in_order(data, seed):
     plan = st.lists(to_any(2), max_size=3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import port_world as world
 import pytest
@@ -11,9 +9,8 @@ import pytest
 from nicscope.drivers.simulate.machine import POST, REGISTER
 from nicscope.drivers.simulate.ports.posting import PREPARED
 from nicscope.nic.ports.layout import BUFFERS, RECEIVED, SEND, WRITE
+from suite import SLOW
 
-SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
-LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"
 HOSTILE = 150 if SLOW else 10_000
 WORDS = np.array(
     [
@@ -246,7 +243,8 @@ def test_a_report_that_its_reader_forged_is_read_within_its_bounds():
     assert len(buffers) == BUFFERS
 
 
-@pytest.mark.skipif(not LONG, reason="takes minutes; NICSCOPE_LONG_TESTS=1 runs it")
+@pytest.mark.compiled
+@pytest.mark.long
 def test_a_million_forged_descriptors_harm_nobody():
     for design in world.DESIGNS:
         battle(design, 200_000, seed=1, rounds=50)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import port_world as world
 import pytest
@@ -15,9 +13,8 @@ from nicscope.memory.paging.layout import READ
 from nicscope.memory.paging.layout import WRITE as MAY_STORE
 from nicscope.memory.paging.pins import unpin_frame
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
+from suite import INTERPRETED, SLOW
 
-INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
-SLOW = INTERPRETED or os.environ.get("NUMBA_BOUNDSCHECK") == "1"
 ROUNDS = 8 if SLOW else 20
 PAGES = 24
 PATIENCE = Transport(time_out_ps=3_000_000_000)

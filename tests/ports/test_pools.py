@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import port_world as world
 import pytest
 import report_world as made
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
@@ -21,8 +20,8 @@ from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 from nicscope.nic.ports.pools import BLANK, NO_ENTRY, POOLS, STREAM
 from nicscope.nic.ports.streams import stream_to
 from nicscope.room import bytes_left
+from suite import share
 
-SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 MANY = 1000  # nodes
 # Of a stream: where its packets and stores lie in the pools, which depends on what was free.
 PLACES = {"oldest_kept", "newest_kept", "stores"}
@@ -120,9 +119,7 @@ def test_two_of_a_thousand_nodes_that_talk_cost_the_pairs_that_do_not_one_number
 
 
 @pytest.mark.parametrize("design", ["vmmc-static", "unet-mm-pca200", "mini", "utlb"])
-@settings(
-    max_examples=4 if SLOW else 15, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@share(0.4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     plans=made.moves((SEND, WRITE, FETCH)),
     faults=made.networks,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import port_world as world
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.config.delivery import Delivery, Policy
@@ -29,9 +28,9 @@ from oracle.ports_records import NO_FRAME, REFUSED
 from oracle.ports_reports import COUNTED, SCHEMES, SWAPPING, told
 from oracle.ports_sizes import PAGE, PAGES
 from oracle.ports_worlds import Channel, Import, World, content, worlds
+from suite import share
 
 KEEP_LOG = 1 << 15
-LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"  # 2,000 worlds
 FATES = {LOST: "lost", DUPLICATED: "doubled", REORDERED: "late", CORRUPTED: "corrupted"}
 LOSSY = {"losses": (0.0, 0.03, 0.1), "others": (0.0, 0.05, 0.1)}
 COMPETING = ("mini", "mini", "vmmc-interrupt", "unet-mm-pca200", "vmmc-static")
@@ -335,37 +334,37 @@ def compare(drawn: World) -> None:
 
 
 @pytest.mark.parametrize("design", SCHEMES)
-@settings(max_examples=250 if LONG else 10)
+@share(0.4)
 @given(data=st.data())
 def test_every_report_action_and_byte_is_what_the_twin_says(design, data):
     compare(data.draw(worlds(designs=(design,))))
 
 
-@settings(max_examples=250 if LONG else 5)
+@share(0.2)
 @given(worlds(designs=COMPETING, reliable=(True,), others=(0.0, 0.1), tight=True))
 def test_so_it_is_where_many_packets_want_the_same_few_entries(drawn):
     compare(drawn)
 
 
-@settings(max_examples=250 if LONG else 10)
+@share(0.4)
 @given(worlds(closes=True))
 def test_so_it_is_where_ports_close_with_work_under_way(drawn):
     compare(drawn)
 
 
-@settings(max_examples=250 if LONG else 10)
+@share(0.4)
 @given(worlds(deaths=True))
 def test_so_it_is_where_nodes_and_links_die(drawn):
     compare(drawn)
 
 
-@settings(max_examples=250 if LONG else 10)
+@share(0.4)
 @given(worlds(**LOSSY))
 def test_so_it_is_where_packets_are_lost_doubled_late_or_corrupted(drawn):
     compare(drawn)
 
 
-@settings(max_examples=250 if LONG else 10)
+@share(0.4)
 @given(data=st.data())
 def test_so_it_is_where_connections_have_streams_of_their_own(data):
     trouble = st.sampled_from(({}, {"tight": True}, {"closes": True}, {"deaths": True}, LOSSY))
@@ -373,7 +372,7 @@ def test_so_it_is_where_connections_have_streams_of_their_own(data):
     compare(data.draw(worlds(by_connection=True, **how)))
 
 
-@settings(max_examples=250 if LONG else 10)
+@share(0.4)
 @given(data=st.data())
 def test_so_it_is_where_a_node_sends_to_itself(data):
     trouble = st.sampled_from(({}, {"tight": True}, {"closes": True}, {"deaths": True}, LOSSY))
@@ -381,7 +380,7 @@ def test_so_it_is_where_a_node_sends_to_itself(data):
     compare(data.draw(worlds(by_connection=True, loops=True, **how)))
 
 
-@settings(max_examples=600 if LONG else 30)
+@share(1.2)
 @given(data=st.data())
 def test_so_it_is_where_messages_wait_for_their_last_packets(data):
     """Also with losses, deaths, ports that close and entries that are few."""
@@ -389,7 +388,7 @@ def test_so_it_is_where_messages_wait_for_their_last_packets(data):
     compare(data.draw(worlds(by_message=True, **how)))
 
 
-@settings(max_examples=250 if LONG else 15)
+@share(0.6)
 @given(data=st.data())
 def test_so_it_is_where_hosts_run_short_of_frames_and_pages_go_to_the_disk(data):
     trouble = st.sampled_from(({}, {"tight": True}, {"closes": True}, {"deaths": True}, LOSSY))

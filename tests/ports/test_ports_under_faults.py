@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
 import port_world as world
 import pytest
 from fault_world import held, hold, word
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
+from suite import SLOW
 
-SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
-LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"
 MESSAGES = 100 if SLOW else 20_000
 AHEAD = 32  # messages on their way
 QUICK = Transport(time_out_ps=200_000_000, most_retries=40)
@@ -102,7 +99,8 @@ def test_what_comes_twice_or_late_is_what_was_sent_and_not_what_was_written_ther
     assert [sent.index(message) for message in came] == sorted({*map(sent.index, came)})
 
 
-@pytest.mark.skipif(not LONG, reason="takes minutes; NICSCOPE_LONG_TESTS=1 runs it")
+@pytest.mark.compiled
+@pytest.mark.long
 def test_a_million_small_messages_arrive_once_in_order_and_unchanged():
     wrong = Faults(seed=1, loss=0.01, duplication=0.01, reordering=0.01, corruption=0.01)
     stream(world.cluster_of("vmmc-static", faults=wrong, transport=QUICK), 1_000_000)

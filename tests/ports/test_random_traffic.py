@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
 import port_world as world
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.drivers.simulate.ports.connecting import connect
 from nicscope.nic.ports.layout import FETCH, INLINE_BYTES, SEND, WRITE
+from suite import share
 
-SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 HOSTS = (0, 0, 1, 2)  # of each process
 MANY = len(HOSTS)
 SLICE = 3 * world.PAGE + 500  # of an export, for each who may store there
@@ -186,14 +185,14 @@ EXPORT_PAGES = -(-EXPORT // world.PAGE)
 
 
 @pytest.mark.parametrize("design", [*world.DESIGNS, "utlb-shared", "utlb-process"])
-@settings(max_examples=1 if SLOW else 12, suppress_health_check=list(HealthCheck))
+@share(0.04, suppress_health_check=list(HealthCheck))
 @given(plans=st.tuples(*(moves(process) for process in range(MANY))), apart=st.booleans())
 def test_every_byte_arrives_in_order_and_no_other_changes(design, plans, apart):
     play(design, list(plans), apart)
 
 
 @pytest.mark.parametrize("design", world.DESIGNS)
-@settings(max_examples=1 if SLOW else 8, suppress_health_check=list(HealthCheck))
+@share(0.04, suppress_health_check=list(HealthCheck))
 @given(
     plans=st.tuples(*(moves(process) for process in range(MANY))),
     apart=st.booleans(),

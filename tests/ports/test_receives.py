@@ -5,7 +5,7 @@ from __future__ import annotations
 import port_world as world
 import pytest
 import work_world
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from work_world import (
     PAGE,
@@ -25,6 +25,7 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.nic.ports.layout import SEND
 from nicscope.nic.ports.traffic import NO_TRANSLATION
+from suite import share
 
 PAGES = 8
 SENT = [(100, 3000), (5000, 1), (8000, 4500)]
@@ -136,7 +137,7 @@ def test_a_reliable_connection_brings_each_message_once_and_in_order(wrong):
 stretches = st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 5000)), max_size=SEGMENTS)
 
 
-@settings(max_examples=25, deadline=None)
+@share(2.5)
 @given(sent=stretches, cuts=st.lists(st.integers(0, 40_000), max_size=SEGMENTS - 1), unit=...)
 def test_any_gather_fits_any_receive_that_is_long_enough(sent: list, cuts: list, unit: bool):
     total = sum(length for _, length in sent)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 import accounts_made
 import msgspec
 import numpy as np
 import port_world as world
 import pytest
 import report_world as made
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from nicscope.config.design import load_design, with_settings
@@ -21,10 +19,10 @@ from nicscope.interfaces.ports.asking import PINS_FIRST
 from nicscope.nic.ports.layout import FETCH, OWN_PORT, SEND, WRITE
 from nicscope.nic.ports.streams import stream_to
 from nicscope.traces.schema import Requests
+from suite import share
 
 PAGE = world.PAGE
 
-SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 DESIGNS = ["vmmc-static", "vmmc-interrupt", "unet-mm-pca200", "mini", "utlb", "utlb-shared"]
 
 
@@ -113,7 +111,7 @@ def _check_conservation(report):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@settings(max_examples=3 if SLOW else 25, suppress_health_check=list(HealthCheck))
+@share(0.3, suppress_health_check=list(HealthCheck))
 @given(
     plans=made.moves(made.EVERY),
     faults=made.networks,
@@ -126,7 +124,7 @@ def test_every_number_of_a_reliable_run_is_that_of_its_log(design, plans, faults
 
 
 @pytest.mark.parametrize("design", [*DESIGNS, "unet-mm-dc21140"])
-@settings(max_examples=3 if SLOW else 25, suppress_health_check=list(HealthCheck))
+@share(0.3, suppress_health_check=list(HealthCheck))
 @given(plans=made.moves((SEND, SEND, WRITE)), faults=made.networks, buffers=st.integers(0, 9))
 def test_so_it_is_over_an_unreliable_transport(design, plans, faults, buffers):
     if design == "unet-mm-dc21140":  # it has no remote memory
@@ -138,7 +136,7 @@ def test_so_it_is_over_an_unreliable_transport(design, plans, faults, buffers):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@settings(max_examples=2 if SLOW else 15, suppress_health_check=list(HealthCheck))
+@share(0.2, suppress_health_check=list(HealthCheck))
 @given(plans=made.moves(made.EVERY))
 def test_on_a_perfect_network_nothing_is_lost_and_bytes_out_are_bytes_in(design, plans):
     cluster, seen = made.run(design, plans, 60, 64, transport=Transport(time_out_ps=15 * 10**9))
@@ -180,7 +178,7 @@ SMALL = {
 
 
 @pytest.mark.parametrize("design", SMALL)
-@settings(max_examples=3 if SLOW else 25, suppress_health_check=list(HealthCheck))
+@share(0.3, suppress_health_check=list(HealthCheck))
 @given(
     stores=st.lists(
         st.tuples(st.integers(0, 30 * PAGE), st.integers(1, 3 * PAGE)), min_size=1, max_size=25
@@ -242,7 +240,7 @@ def _trace(stores, begin, path):
 
 @example(loss=0.1)
 @given(loss=st.sampled_from([0.1, 0.5]))
-@settings(max_examples=2, suppress_health_check=list(HealthCheck))
+@share(0.2, suppress_health_check=list(HealthCheck))
 def test_a_network_that_loses_a_tenth_is_reported_to(loss):
     plans = [[made.Move(FETCH, 2, 0, 9000)] * 4, [], [made.Move(WRITE, 3, 0, 9000)] * 4, []]
     cluster, seen = made.run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 import work_world as work
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
@@ -13,6 +13,7 @@ from nicscope.drivers.simulate.ports.connecting import connect_ports
 from nicscope.nic.ports.layout import DELIVERY, NAMED, RECEPTION, SEND, UNRELIABLE
 from nicscope.nic.ports.work_queues import RECEIVES_LOW
 from oracle.shared_receives import first_low, is_fair
+from suite import share
 
 QUICK = Transport(time_out_ps=200_000_000, most_retries=40)
 WRONG = Faults(seed=7, loss=0.1, duplication=0.1, reordering=0.1, corruption=0.1)
@@ -102,7 +103,7 @@ def exchange(plans, level=RECEPTION, posted=16, limit=0, design="vmmc-static", *
 plans_of = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
-@settings(max_examples=5, deadline=None)
+@share(0.5)
 @given(
     plans=plans_of,
     level=st.sampled_from([DELIVERY, RECEPTION]),

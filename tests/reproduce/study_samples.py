@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 
 from nicscope.studies.reproduce.experiments.utlb.invariants import PAGE, shared_memory_traffic
 from nicscope.studies.reproduce.harness import load_papers
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 # Large pages, so that few requests reach the limits of 4 and 16 MB: 64 and 256 pages.
 PAGE_SIZE = 65536
 # Laying out the NICs of 83 designs takes minutes for each trace without the compiler.
-TAKES_MINUTES = pytest.mark.skipif(
-    bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="takes minutes"
-)
 ALL = [
     ("mini", "figure5"),
     ("utlb", "table3"),

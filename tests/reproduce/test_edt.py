@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from numba.core import config
 
 from nicscope.studies.reproduce.harness import reproduce
 
 # Thousands of counted messages, and latencies at seven sizes: for the compiler.
-pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="takes minutes without the compiler")
+pytestmark = pytest.mark.compiled
 
 
 @pytest.mark.requirement("ED-82", "ED-83", "ED-84", "ED-85", "ED-81", "ED-80")

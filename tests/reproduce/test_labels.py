@@ -15,7 +15,6 @@ from fitted_constants import (
     platforms_of,
     shift,
 )
-from numba.core import config
 
 import nicscope
 from nicscope.studies.reproduce.baselines import BASELINES, by_hand
@@ -116,11 +115,14 @@ def test_only_what_is_fitted_names_constants(basis: Basis) -> None:
 QUICK = {"trapeze/figure4", "mini/figure3"}  # without the compiler
 
 
-@pytest.mark.parametrize("name", sorted("/".join(pair) for pair in BASELINES))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.compiled)
+        for name in sorted("/".join(pair) for pair in BASELINES)
+    ],
+)
 def test_no_prediction_is_its_baseline_to_the_last_digit(name: str) -> None:
-    if config.DISABLE_JIT and name not in QUICK:
-        pytest.skip("takes minutes without the compiler")
-
     found = reproduce([name])
 
     # What printed constants give to the last digit is an identity, whatever it is called.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from mini_program_samples import timed
-from numba.core import config
 
 from nicscope.errors import SimulationError, StudyError
 from nicscope.studies.application_programs import write_application_program
@@ -49,9 +48,6 @@ if TYPE_CHECKING:
 
 MINI = WORKLOADS["mini"]
 PLACEMENT = placed(MINI.nodes, MINI.processes)
-NEEDS_COMPILER = pytest.mark.skipif(
-    bool(config.DISABLE_JIT), reason="takes minutes without the compiler"
-)
 TINY = Workload(
     (Program("FFT", "fft", "4K", "16K"), Program("Radix", "radix", "16K", "32K")),
     nodes=4,
@@ -225,7 +221,7 @@ def test_a_process_that_ends_is_told_of(tmp_path: Path) -> None:
         list(timed_apart(tmp_path / "none.program.parquet", [STATIC], 1))
 
 
-@NEEDS_COMPILER
+@pytest.mark.compiled
 @pytest.mark.requirement("MI-56", "MI-57", "MI-58")
 def test_the_more_a_real_program_misses_the_slower_it_is_and_static_tables_are_fastest(
     tmp_path: Path,

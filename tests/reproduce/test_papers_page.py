@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from numba.core import config
 
 from nicscope.studies.reproduce.baselines import by_hand
 from nicscope.studies.reproduce.harness import load_papers, reproduce
@@ -28,7 +27,7 @@ SLOW = {
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="takes minutes without the compiler")
+@pytest.mark.compiled
 @pytest.mark.parametrize("key", PAPERS)
 def test_the_page_has_what_reproduce_finds(key: str) -> None:
     slow = SLOW.get(key, [])

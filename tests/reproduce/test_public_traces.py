@@ -130,7 +130,7 @@ POOLS = {
 def test_pools_of_several_sizes_have_what_is_known_of_the_public_traces(name):
     folder = os.environ.get("NICSCOPE_PUBLIC_TRACES")
     if folder is None:
-        pytest.skip("NICSCOPE_PUBLIC_TRACES names no folder of public traces")
+        pytest.skip("needs data: NICSCOPE_PUBLIC_TRACES names no folder of public traces")
     with Input(Path(folder) / f"mooncake_{name}.jsonl", TraceError) as source:
         every = read_mooncake(source, None, partial=True)
 
@@ -143,7 +143,7 @@ def test_pools_of_several_sizes_have_what_is_known_of_the_public_traces(name):
 def test_all_that_is_expected_of_the_public_traces_holds():
     folder = os.environ.get("NICSCOPE_PUBLIC_TRACES")
     if folder is None:
-        pytest.skip("NICSCOPE_PUBLIC_TRACES names no folder of public traces")
+        pytest.skip("needs data: NICSCOPE_PUBLIC_TRACES names no folder of public traces")
     _, others, public = check("today", traces=folder)
 
     found = reproduce(["today/t1", "today/t2", "today/t3"], traced=True, public=public)

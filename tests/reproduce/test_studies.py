@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from study_samples import ALL, TAKES_MINUTES, tables_of, write_sample
+from study_samples import ALL, tables_of, write_sample
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.replay import replay
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nicscope.studies.reproduce.traced.measuring import Row
     from nicscope.studies.reproduce.traced.running import StudyTable
 
-pytestmark = TAKES_MINUTES
+pytestmark = pytest.mark.compiled
 SIZES = [1024, 2048, 4096, 8192, 16384]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from study_samples import ALL, TAKES_MINUTES, tables_of, write_sample
+from study_samples import ALL, tables_of, write_sample
 
 from nicscope.studies.reproduce.harness import (
     load_papers,
@@ -20,7 +20,7 @@ from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, WORKLOADS
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = TAKES_MINUTES
+pytestmark = pytest.mark.compiled
 
 
 @pytest.mark.requirement("UT-85")

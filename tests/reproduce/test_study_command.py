@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from nicscope.studies.reproduce.traced.running import StudyTable
 
 # Laying out the NICs of 83 designs takes minutes for each trace without the compiler.
-pytestmark = pytest.mark.skipif(bool(os.environ.get("NUMBA_DISABLE_JIT")), reason="takes minutes")
+pytestmark = pytest.mark.compiled
 NAMES = ["alpha", "a_name_that_is_far_too_long_for_a_column", "c", "d", "e", "f", "g", "h", "i"]
 
 

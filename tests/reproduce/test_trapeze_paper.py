@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from numba.core import config
 
 from nicscope.drivers.simulate.log import Engine
 from nicscope.studies.calibrate.anchors import cold_start
@@ -18,7 +17,7 @@ from nicscope.studies.delivery_measures import (
 )
 from nicscope.studies.reproduce.harness import reproduce
 
-pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
+pytestmark = pytest.mark.compiled
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """U-Net/MM's Table 1 and pinned memory, as running systems show them."""
 
-import os
-
 import pytest
 
 from nicscope.studies.reproduce.experiments.unet_mm import pinning, running
@@ -14,9 +12,9 @@ from nicscope.studies.reproduce.experiments.unet_mm.steps import (
     sends,
 )
 from nicscope.studies.reproduce.harness import find_experiment, reproduce
+from suite import SLOW
 
 # Without the compiler, or with its bounds checks, a message costs many times more.
-SLOW = any(os.environ.get(name) == "1" for name in ("NUMBA_DISABLE_JIT", "NUMBA_BOUNDSCHECK"))
 
 
 @pytest.mark.requirement("UM-80", "UM-81", "UM-82", "UM-79a", "UM-79b", "UM-87")

@@ -6,7 +6,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from numba import config
 
 from nicscope.interfaces.ports import cluster
 from nicscope.studies.reproduce.experiments.utlb.running import (
@@ -20,7 +19,7 @@ from nicscope.studies.reproduce.harness import reproduce
 
 
 @pytest.mark.requirement("UT-70", "UT-71", "UT-72", "UT-4")
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="thousands of packets")
+@pytest.mark.compiled
 def test_the_running_system_takes_what_the_tables_say() -> None:
     found = reproduce([f"utlb/simulated_{name}" for name in ("fast_path", "table1", "table2")])
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 import pytest
 import typer
-from numba.core import config
 from typer.testing import CliRunner
 
 from nicscope.cli.calibrate import calibrate_platform
@@ -33,8 +31,6 @@ from nicscope.studies.calibrate.fit import (
 )
 from nicscope.studies.delivery_measures import PLATFORMS, pair_costs, platform_costs
 
-compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
-
 
 def test_what_follows_from_the_constants_stands_so_in_the_catalog() -> None:
     assert build_costs(committed(), platform_costs()) == platform_costs()
@@ -55,13 +51,13 @@ def test_every_constant_that_is_fitted_says_so(name: str) -> None:
     assert fitted == free | {"firmware_log"}
 
 
-@compiled
+@pytest.mark.compiled
 def test_no_single_step_betters_the_catalog() -> None:
     assert fitting.polish(committed(), "4k") == committed()
     assert fitting.polish(together(), "all") == together()
 
 
-@compiled
+@pytest.mark.compiled
 @pytest.mark.requirement("TR-72", "TR-78")
 def test_the_half_that_was_not_fitted_is_predicted() -> None:
     found = residuals(platform_costs(), "4k")
@@ -72,7 +68,7 @@ def test_the_half_that_was_not_fitted_is_predicted() -> None:
     assert max(predicted) <= 0.10
 
 
-@compiled
+@pytest.mark.compiled
 def test_fitted_together_all_of_table_1_is_met_within_two_and_a_half_per_cent() -> None:
     found = residuals(all_together(), "all")
 
@@ -81,7 +77,7 @@ def test_fitted_together_all_of_table_1_is_met_within_two_and_a_half_per_cent() 
     assert sum(table) / 32 <= 0.025
 
 
-@compiled
+@pytest.mark.compiled
 def test_logging_costs_what_loses_15_per_cent_of_the_bus() -> None:
     ends = pair_costs(platform_costs(), "p6-natoma")
 
@@ -89,8 +85,8 @@ def test_logging_costs_what_loses_15_per_cent_of_the_bus() -> None:
     assert lost_to_gaps(ends) == pytest.approx(0.15, abs=0.005)
 
 
-@compiled
-@pytest.mark.skipif("NICSCOPE_LONG_TESTS" not in os.environ, reason="takes a minute or more")
+@pytest.mark.compiled
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("half", ["4k", "all"])
 def test_the_catalog_holds_what_the_calibration_yields(half: str) -> None:
@@ -100,7 +96,7 @@ def test_the_catalog_holds_what_the_calibration_yields(half: str) -> None:
     assert fitting.fit(half) == held
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_calibration_is_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("scipy")
     monkeypatch.setattr(fitting, "ROUNDS", 3)
@@ -156,7 +152,7 @@ def test_means_tell_fitted_from_predicted(capsys: pytest.CaptureFixture[str]) ->
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
-@compiled
+@pytest.mark.compiled
 def test_the_command_reports_on_the_platform_that_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

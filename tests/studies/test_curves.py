@@ -7,9 +7,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numba.core import config
 
 from nicscope import room
 from nicscope.config.design import Design
@@ -25,10 +24,10 @@ from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from oracle.replay import PATHS
 from oracle.strategies import PAGE_SIZES, traces
+from suite import share
 
 SMALL = Question(ways=(1, 2, 4, 16), entries=(1, 32))
 KINDS = ("ni_misses", "ni_misses_compulsory", "ni_misses_capacity", "ni_misses_conflict")
-compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
 
 
 class Columns(NamedTuple):
@@ -150,7 +149,7 @@ def test_what_is_skipped_fills_the_caches_and_is_not_counted(rows, data):
         assert curve.skipped == skip
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_sample_after_a_warm_up_brackets_the_exact_curve():
     rows = workload(40_000, 300_000)
     [exact] = curves_of("t", lambda: [rows], Question(skip=120_000), 4096)
@@ -170,7 +169,7 @@ def test_a_sample_after_a_warm_up_brackets_the_exact_curve():
     assert np.mean(inside) > 0.9
 
 
-@compiled
+@pytest.mark.compiled
 def test_entries_reach_as_far_as_those_of_a_design():
     rows = workload(40_000, 60_000)
     question = Question(ways=(1, 4), entries=(1 << 10, 1 << 26))
@@ -207,7 +206,7 @@ def test_by_process_each_has_the_curve_as_if_it_had_the_nic_alone(rows):
 
 
 @given(rows=traces())
-@settings(max_examples=50)
+@share(5)
 def test_lines_are_those_of_a_design_with_lines(rows):
     rows = columns_of(rows)
     question = Question(ways=(1, 4), lines=(2, 8), entries=(8, 64), offset=False)
@@ -220,7 +219,7 @@ def test_lines_are_those_of_a_design_with_lines(rows):
         agrees(curve, [rows], line=curve.line)
 
 
-@compiled
+@pytest.mark.compiled
 @pytest.mark.parametrize("by", ["trace", "process"])
 def test_a_bundled_trace_has_the_misses_that_replays_count(by):
     rows = open_trace(bundled_traces()["redis_server"]).read()
@@ -258,7 +257,7 @@ def workload(pages, lookups, seed=1):
     )
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_sample_of_two_nics_brackets_the_exact_curve():
     rows = workload(40_000, 300_000)
     [exact] = curves_of("t", lambda: [rows], Question(), 4096)
@@ -275,7 +274,7 @@ def test_a_sample_of_two_nics_brackets_the_exact_curve():
     assert sampled.sizes.high.max() > sampled.sizes.low.min()
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_sample_of_few_pages_is_refused_and_the_exact_curves_come_instead():
     rows = workload(500, 5_000)
     [exact] = curves_of("t", lambda: [rows], Question(), 4096)
@@ -288,7 +287,7 @@ def test_a_sample_of_few_pages_is_refused_and_the_exact_curves_come_instead():
     assert found.sizes.misses.tolist() == exact.sizes.misses.tolist()
 
 
-@compiled
+@pytest.mark.compiled
 def test_where_only_some_nics_have_few_pages_these_are_counted_and_the_others_sampled():
     large, small = workload(40_000, 100_000), workload(50, 400)
     rows = Columns(*(np.concatenate(pair) for pair in zip(large, small, strict=True)))

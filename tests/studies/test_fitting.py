@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
@@ -17,6 +17,7 @@ from nicscope.drivers.replay.lookups import Lookups, Nic
 from nicscope.errors import NicscopeError
 from nicscope.studies.fitting import read_counters
 from nicscope.traces.writer import write_trace
+from suite import share
 
 PAGE = 4096
 
@@ -69,7 +70,7 @@ def shape(found, ways, replacement="lru", line=1):
 
 
 @given(entries=st.integers(2, 60), seed=st.integers(0, 99))
-@settings(max_examples=3, deadline=None)
+@share(0.3)
 def test_a_hidden_cache_lies_within_what_comes_out(tmp_path_factory, entries, seed):
     pages = skewed(seed)
     path = traffic(tmp_path_factory.mktemp("fit"), pages)
@@ -141,7 +142,7 @@ def drawn(pages, entries, ways, seed):
     skip=st.integers(0, 50),
     seed=st.integers(0, 9),
 )
-@settings(max_examples=40, deadline=None)
+@share(4)
 def test_a_random_cache_counts_as_lists_of_what_is_held_do(numbers, lines, ways, skip, seed):
     ways = min(ways, lines)
     sets, room = (lines // ways, ways) if ways else (1, lines)

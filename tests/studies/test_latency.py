@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from numba.core import config
 
 from nicscope.config.delivery import Way
 from nicscope.config.platform import load_platform
@@ -18,12 +17,12 @@ from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.studies.latency.ping_pong import Setting, ping_pong
 from nicscope.studies.latency.question import ask
 from nicscope.studies.latency.report import measure
+from suite import INTERPRETED, share
 
-FEW = 3 if config.DISABLE_JIT else 15
-MOST = 256 if config.DISABLE_JIT else 8192
+MOST = 256 if INTERPRETED else 8192
 THREE = ("edt", "cc-dma-intervention", "cc-dma-retry")
 WAYS = [way.value for way in Way]
-PACKETS = 3 if config.DISABLE_JIT else 4  # before the first that counts
+PACKETS = 3 if INTERPRETED else 4  # before the first that counts
 
 
 @pytest.fixture(autouse=True)
@@ -75,8 +74,9 @@ def parts_of(mechanism, size, **changed):
     return {part: found.parts[part] for part in Part}
 
 
+@pytest.mark.compiled_too
 @pytest.mark.requirement("ED-82")
-@settings(max_examples=FEW, deadline=None, suppress_health_check=list(HealthCheck))
+@share(0.3, suppress_health_check=list(HealthCheck))
 @given(
     way=st.sampled_from(WAYS),
     size=st.integers(1, MOST),

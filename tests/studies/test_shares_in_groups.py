@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from nicscope.drivers.replay import Replayer
@@ -17,6 +17,7 @@ from nicscope.traces.folders.reading import open_folder
 from nicscope.traces.writer import write_trace
 from oracle import replay as oracle
 from oracle.runs import traces_of_runs
+from suite import share
 
 PAGE = 4096
 FLAT = {"scheme": "utlb", "entries": 64, "ways": 4, "index_offset": False}
@@ -71,7 +72,7 @@ def grains(monkeypatch):
     return found
 
 
-@settings(max_examples=20, phases=[Phase.generate])
+@share(2, phases=[Phase.generate])
 @given(rows=traces_of_runs(PAGE, 6))
 def test_shares_count_what_the_oracle_counts_page_by_page(rows, tmp_path_factory):
     trace = folder_of(rows, tmp_path_factory.mktemp("t") / "t")
@@ -88,7 +89,7 @@ def test_shares_count_what_the_oracle_counts_page_by_page(rows, tmp_path_factory
         assert {name: got[name] for name in want} == want
 
 
-@settings(max_examples=20, phases=[Phase.generate])
+@share(2, phases=[Phase.generate])
 @given(rows=traces_of_runs(PAGE, 6), by=st.sampled_from(["trace", "node", "process"]))
 def test_curves_of_shares_are_those_of_the_whole(rows, by, tmp_path_factory):
     trace = folder_of(rows, tmp_path_factory.mktemp("t") / "t")

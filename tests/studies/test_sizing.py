@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from numba.core import config
 from sizing_samples import trace_of
 
 from nicscope.config.design import load_design, with_settings
@@ -25,8 +24,8 @@ from nicscope.studies.sizing.sizings import report, size
 from nicscope.studies.sizing.survey import extent, grids
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
+from suite import INTERPRETED
 
-compiled = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too much for the interpreter")
 TARGET_US = 9.2  # of some families, not of all
 BY_PATH = (
     "ni_misses_send",
@@ -97,7 +96,7 @@ def test_more_memory_never_costs_more(sized):
             assert answer.larger.burden < answer.best.burden
 
 
-@compiled
+@pytest.mark.compiled
 @pytest.mark.parametrize("scheme", CACHED)
 def test_no_shape_that_was_left_out_is_cheaper(scheme, trace, sized):
     """Every shape of entries that may be of use, replayed; the search has one at least as good.
@@ -144,7 +143,7 @@ def test_the_smallest_that_meets_a_target_does_and_no_smaller_step_does(sized):
     assert any(answer.target.smallest is None for answer in priced)
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_limit_on_pinned_memory_is_kept_on_every_host(trace):
     sizing = size("t", trace, ask("2KiB", pin_memory="160KiB", platform="utlb-prototype"))
 
@@ -178,7 +177,7 @@ def test_of_shapes_that_were_not_replayed_a_replay_counts_the_same(trace, monkey
     ]
     schemes = {family.subject.design.scheme for family, *_ in known}
     assert schemes == {Scheme.UTLB, Scheme.INTERRUPT, Scheme.HANDLE}
-    chosen = known if not config.DISABLE_JIT else known[::9]
+    chosen = known[::9] if INTERPRETED else known
     designs = [family.design(settings) for family, settings, _ in chosen]
     for (_, settings, told), found in zip(chosen, replay(trace.batches(), designs), strict=True):
         counted = {key: n for key, n in told.result.total.items() if n is not None}
@@ -189,7 +188,7 @@ def test_of_shapes_that_were_not_replayed_a_replay_counts_the_same(trace, monkey
         assert [node["peak_pinned_pages"] for node in told.result.nodes] == peaks
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_long_trace_is_searched_on_a_sample_and_told_as_replay_counts_it(tmp_path, monkeypatch):
     monkeypatch.setattr(counting, "SAMPLED", 1 << 10)
     monkeypatch.setattr(counting, "LONG", 1 << 12)
@@ -208,7 +207,7 @@ def test_a_long_trace_is_searched_on_a_sample_and_told_as_replay_counts_it(tmp_p
         assert answer.best.value <= 1.02 * thorough.best.value  # chosen by a sample, so not least
 
 
-@compiled
+@pytest.mark.compiled
 def test_without_a_platform_the_fewest_misses_win(trace):
     sizing = size("t", trace, ask("1KiB"))
 
@@ -219,7 +218,7 @@ def test_without_a_platform_the_fewest_misses_win(trace):
         assert answer.platform == load_design(answer.design).platform
 
 
-@compiled
+@pytest.mark.compiled
 @pytest.mark.parametrize("platform", ["mini-cluster", "linux-host", "utlb-prototype"])
 def test_a_family_that_is_not_priced_whole_competes_on_misses_and_says_why(platform, trace):
     sizing = size("t", trace, ask("1KiB", platform=platform, target_us=5.0))
@@ -322,7 +321,7 @@ def test_one_pass_tells_what_replay_counts(trace):
     assert found.offset.misses_of(1 << 20, 1) is None
 
 
-@compiled
+@pytest.mark.compiled
 def test_the_number_of_threads_changes_nothing(trace, sized, monkeypatch):
     for processors in (1, 5):
         monkeypatch.setattr("os.cpu_count", lambda found=processors: found)
@@ -361,7 +360,7 @@ def test_shapes_are_sizes_that_the_scheme_has(trace):
     assert sum(region_bytes(new_table(table)).values()) > 4 * table
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_recorded_trace_costs_most_where_memory_is_least():
     [(name, path)] = [one for one in bundled_traces().items() if one[0] == "rsync_transfer"]
     found = report([(f"bundled:{name}", open_trace(path))], ask("1KiB", platform="utlb-prototype"))
@@ -375,7 +374,7 @@ def test_a_recorded_trace_costs_most_where_memory_is_least():
     assert staircase(interrupt.steps) == interrupt.steps
 
 
-@compiled
+@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("nic", "pin", "told"),
     [

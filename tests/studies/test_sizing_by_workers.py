@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numba.core import config
 
 from nicscope.cli.app import main
 from nicscope.studies.sizing import counting
@@ -14,7 +13,6 @@ from nicscope.studies.sizing.whole import Whole
 from nicscope.traces.folders.reading import open_folder
 from nicscope.traces.writer import write_trace
 
-SLOW = bool(config.DISABLE_JIT)
 PAGE = 4096
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from numba.core import config
 
 from nicscope.errors import OutputError, StudyError, TraceError
 from nicscope.studies.replaying import Subject, compare
@@ -32,7 +31,7 @@ GRIDS = {
 }
 
 
-ROWS = 40 if config.DISABLE_JIT else 300
+ROWS = 40
 
 
 def write(path, rows=ROWS, nodes=3, seed=1, **replaced):

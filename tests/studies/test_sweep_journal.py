@@ -263,7 +263,7 @@ def test_what_is_no_regular_file_is_refused_at_once_as_journal_and_as_table(kind
         "device": lambda: os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 5)),
     }
     if kind == "device" and os.geteuid() != 0:
-        pytest.skip("only root makes devices")
+        pytest.skip("needs root: nobody else makes devices")
     make[kind]()
 
     with pytest.raises(OutputError, match="is no regular file"), open_journal(path, identity()):

@@ -210,7 +210,7 @@ COUNTED = {
 def test_the_public_traces_have_the_counts_that_are_known(tmp_path, name):
     folder = os.environ.get("NICSCOPE_PUBLIC_TRACES")
     if folder is None:
-        pytest.skip("NICSCOPE_PUBLIC_TRACES names no folder of public traces")
+        pytest.skip("needs data: NICSCOPE_PUBLIC_TRACES names no folder of public traces")
     source = Path(folder) / f"mooncake_{name}.jsonl"
 
     done = convert(

@@ -19,6 +19,7 @@ from nicscope.traces.imported import Choices
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OPTIONAL_COLUMNS, TraceMetadata
 from nicscope.traces.writer import write_trace
+from suite import share
 
 FORMATS = {"parquet": ".parquet", "csv": ".csv", "oracle-general": ".oracleGeneral"}
 PACKED = {"parquet": "", "csv": ".zst", "oracle-general": ".gz"}
@@ -191,7 +192,7 @@ def lookups(trace, page_size):
 
 
 @given(table=tables({}))
-@settings(deadline=None, max_examples=20)
+@share(2)
 @pytest.mark.parametrize(("one", "other"), list(itertools.permutations(FORMATS, 2)))
 def test_what_a_format_has_carried_once_it_carries_again(tmp_path_factory, one, other, table):
     """After a first trip has lost what it has to, further ones through the same lose nothing."""

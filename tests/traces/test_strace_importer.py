@@ -366,7 +366,9 @@ EXTRA = Path(os.environ.get("NICSCOPE_EXTRA_DATA", "nowhere")) / "fixtures"
 SCALAR = ("read", "write", "recvfrom", "sendto")
 
 
-@pytest.mark.skipif(not EXTRA.is_dir(), reason="NICSCOPE_EXTRA_DATA names no folder with fixtures")
+@pytest.mark.skipif(
+    not EXTRA.is_dir(), reason="needs data: NICSCOPE_EXTRA_DATA names no folder with fixtures"
+)
 @pytest.mark.parametrize("name", ["redis", "pgbench"])
 def test_every_scalar_call_of_a_recorded_run_is_found_and_none_else(name):
     found = defaultdict(list)

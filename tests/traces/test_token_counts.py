@@ -167,7 +167,7 @@ COUNTED = {
 def test_the_public_traces_have_the_counts_that_are_known(name):
     folder = os.environ.get("NICSCOPE_PUBLIC_TRACES")
     if folder is None:
-        pytest.skip("NICSCOPE_PUBLIC_TRACES names no folder of public traces")
+        pytest.skip("needs data: NICSCOPE_PUBLIC_TRACES names no folder of public traces")
     source = Input(Path(folder) / f"azure_llm_2023_{name}.csv", TraceError)
     assert input_format(source).name == "azure-llm"
 

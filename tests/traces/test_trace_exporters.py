@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows  # noqa: F401
 
 from nicscope.errors import OutputError, TraceError
@@ -17,10 +17,11 @@ from nicscope.traces.formats import convert
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
+from suite import share
 
 
 @given(columns=request_lists(with_peer=True))
-@settings(deadline=None, max_examples=50)
+@share(5)
 def test_csv_there_and_back_keeps_every_column(tmp_path_factory, columns):
     folder = tmp_path_factory.mktemp("trip")
     write_trace(folder / "a.parquet", columns)
@@ -58,7 +59,7 @@ def oracle_records(data):
 
 
 @given(columns=request_lists(max_length=5000))
-@settings(deadline=None, max_examples=50)
+@share(5)
 def test_oracle_general_holds_every_lookup_and_its_future(tmp_path_factory, columns):
     folder = tmp_path_factory.mktemp("trip")
     for key, span in (("time_ns", 10**15), ("address", 2**47)):

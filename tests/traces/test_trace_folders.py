@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trace_samples import parquet, request_lists, rows
 
@@ -19,6 +19,7 @@ from nicscope.traces.folders.reading import open_folder
 from nicscope.traces.folders.stretches import Order
 from nicscope.traces.schema import METADATA_KEY, TraceMetadata
 from nicscope.traces.writer import write_trace
+from suite import share
 
 NAMES = ("time_ns", "node", "pid", "op", "address", "length")
 
@@ -57,7 +58,7 @@ def read_by_node(batches):
     return found
 
 
-@settings(max_examples=6)
+@share(0.6)
 @given(data=st.data())
 def test_rows_come_in_the_order_of_time_then_file_then_place(data, tmp_path_factory):
     columns = data.draw(request_lists())
@@ -199,7 +200,7 @@ def test_metadata_that_all_files_share_is_the_folders(tmp_path):
     assert found.observed == {"lost": 1}
 
 
-@settings(max_examples=4)
+@share(0.4)
 @given(data=st.data())
 def test_a_folder_becomes_one_file_with_all_columns(data, tmp_path_factory):
     from nicscope.cli.app import main

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows  # noqa: F401
 
@@ -17,6 +17,7 @@ from nicscope.traces.folders.stretches import Order
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
+from suite import share
 
 
 def by_node(trace):
@@ -28,7 +29,7 @@ def by_node(trace):
     return found
 
 
-@settings(max_examples=5)
+@share(0.5)
 @given(columns=request_lists(with_peer=True), files=st.integers(1, 5))
 def test_a_trace_split_by_node_has_each_node_in_one_file(columns, files, tmp_path_factory):
     work = tmp_path_factory.mktemp("x")
@@ -49,7 +50,7 @@ def test_a_trace_split_by_node_has_each_node_in_one_file(columns, files, tmp_pat
     assert len(found.stretches) == len(done.files)
 
 
-@settings(max_examples=5)
+@share(0.5)
 @given(data=st.data(), files=st.integers(1, 5))
 def test_a_trace_split_by_time_comes_back_as_it_was(data, files, tmp_path_factory):
     columns = data.draw(request_lists())

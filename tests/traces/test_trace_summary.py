@@ -14,6 +14,7 @@ from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.summary import summarize
 from nicscope.traces.writer import write_trace
+from suite import share
 
 
 def pages_of(address, length, page_size):
@@ -25,7 +26,7 @@ def pages_of(address, length, page_size):
     page_size=st.sampled_from([64, 4096, 2**21]),
     piece=st.sampled_from([1, 3, 1 << 16]),
 )
-@settings(deadline=None, max_examples=60)
+@share(6)
 def test_lookups_are_the_pages_of_each_request_in_order(
     tmp_path_factory, columns, page_size, piece
 ):
@@ -74,7 +75,7 @@ def test_numbers_survive_the_growth_of_the_table():
 
 
 @given(columns=request_lists())
-@settings(deadline=None, max_examples=60)
+@share(6)
 def test_a_summary_counts_what_is_there(tmp_path_factory, columns):
     path = tmp_path_factory.mktemp("t") / "t.parquet"
     write_trace(path, columns)

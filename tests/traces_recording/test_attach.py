@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from traces_recording.running import Target
 
+pytestmark = pytest.mark.long  # real processes, which take their time to join
+
 # Says its port and, of each connection's thread, the address of the buffer that it echoes.
 ECHO = """
 import ctypes, socket, threading

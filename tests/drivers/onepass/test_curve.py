@@ -4,14 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from lookups import chunks, cuts, lookups
-from numba.core import config
 
 from nicscope.drivers.onepass import distance
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.distance import NEVER, StackDistances
 from oracle.onepass import fully_associative_misses, stack_distances
-
-SLOW = bool(config.DISABLE_JIT)
 
 
 def distances_of(numbers, shortest=distance.SHORTEST):
@@ -59,7 +56,7 @@ def test_the_curve_is_what_single_caches_miss_however_the_lookups_are_cut(column
     assert result.misses_at([footprint + 1, 10**9]).tolist() == [footprint] * 2
 
 
-@pytest.mark.skipif(SLOW, reason="too many lookups for the interpreter")
+@pytest.mark.compiled
 @pytest.mark.parametrize("keys", [3, 900, 1100, 5000])
 def test_distances_stay_right_while_the_time_line_fills_up_and_grows(keys):
     rng = np.random.default_rng(keys)
@@ -69,7 +66,7 @@ def test_distances_stay_right_while_the_time_line_fills_up_and_grows(keys):
     assert np.array_equal(distances_of(numbers, shortest=4096), reference(numbers))
 
 
-@pytest.mark.skipif(SLOW, reason="too many lookups for the interpreter")
+@pytest.mark.compiled
 def test_a_loop_over_more_keys_than_a_region_has_slots_always_misses_in_smaller_caches():
     keys = 1 << 19
     curve = LruCurve()

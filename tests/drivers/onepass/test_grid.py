@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lookups import chunks, cuts, lookups
-from numba.core import config
 
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.grid import NO_NUMBER, SetAssociativeGrid
@@ -139,7 +138,7 @@ def test_one_set_misses_what_a_fully_associative_cache_does(columns):
     assert counts.kinds.conflict.tolist() == [[0] * 16]
 
 
-@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="too many lookups for the interpreter")
+@pytest.mark.compiled
 def test_chunks_larger_than_a_piece_and_a_full_time_line_change_nothing():
     rng = np.random.default_rng(5)
     numbers = (rng.zipf(1.2, 150_000) % 30_000).astype(np.uint32)

@@ -7,16 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lookups import chunks, cuts, lookups
-from numba.core import config
 
 from nicscope.drivers.onepass import burst
 from nicscope.drivers.onepass.bucket import BUCKETS, at_or_beyond, bucket_of, bucket_starts
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.sample import SampledCurve
 from oracle.onepass import fully_associative_misses
-
-SLOW = bool(config.DISABLE_JIT)
-many_lookups = pytest.mark.skipif(SLOW, reason="too many lookups for the interpreter")
 
 MILLION = 1_000_000
 SIZES = np.array([256, 1024, 4096, 8192, 16384, 32768, 65536, 1 << 18, 1 << 19, MILLION])
@@ -68,7 +64,7 @@ def trials(request):
     return Trials(exact, estimates, request.param == "phases")
 
 
-@many_lookups
+@pytest.mark.compiled
 def test_the_interval_holds_the_exact_value_in_nine_of_ten_trials_at_each_size(trials):
     exact, estimates, _ = trials
 
@@ -77,7 +73,7 @@ def test_the_interval_holds_the_exact_value_in_nine_of_ten_trials_at_each_size(t
     assert np.mean(held, axis=0).min() >= 0.9
 
 
-@many_lookups
+@pytest.mark.compiled
 def test_a_hundredth_of_a_million_pages_is_off_by_less_than_a_hundredth_on_average(trials):
     exact, estimates, has_phases = trials
 
@@ -89,7 +85,7 @@ def test_a_hundredth_of_a_million_pages_is_off_by_less_than_a_hundredth_on_avera
     assert errors[:, first:].mean(axis=0).max() < 0.01  # over the trials, at every size
 
 
-@many_lookups
+@pytest.mark.compiled
 def test_the_interval_is_of_use(trials):
     _, estimates, has_phases = trials
 
@@ -99,7 +95,7 @@ def test_the_interval_is_of_use(trials):
     assert has_phases or widths.max() < 0.06
 
 
-@many_lookups
+@pytest.mark.compiled
 def test_a_cache_for_all_keys_misses_only_first_lookups():
     numbers = np.tile(np.arange(30_000, dtype=np.uint32), 4)
 
@@ -123,7 +119,7 @@ def test_how_the_lookups_are_cut_changes_nothing(columns, where, keys, seed):
         assert np.array_equal(got, want)
 
 
-@many_lookups
+@pytest.mark.compiled
 @pytest.mark.parametrize("most", [100, 5000])
 def test_a_sample_of_fixed_size_stays_within_it_however_the_lookups_are_cut(most):
     rng = np.random.default_rng(3)
@@ -156,7 +152,7 @@ def test_a_sample_of_everything_is_exact(columns):
     assert found.miss_ratio * len(numbers) == pytest.approx(exact)
 
 
-@many_lookups
+@pytest.mark.compiled
 def test_the_seed_and_nothing_else_chooses_the_keys():
     numbers = np.arange(50_000, dtype=np.uint32)
     first, again, other = (
@@ -169,7 +165,7 @@ def test_the_seed_and_nothing_else_chooses_the_keys():
     assert SampledCurve(0.01, seed=1).feed(order).result([100]).sampled_keys == first.sampled_keys
 
 
-@many_lookups
+@pytest.mark.compiled
 def test_a_small_footprint_makes_a_sample_pointless():
     some, many = (np.arange(keys, dtype=np.uint32) for keys in (50_000, 200_000))
 
@@ -184,7 +180,7 @@ def test_a_sample_of_nothing_knows_nothing():
     assert (found.low.tolist(), found.high.tolist()) == ([0, 0], [1, 1])
 
 
-@many_lookups
+@pytest.mark.compiled
 def test_bursts_tell_small_capacities_however_the_lookups_are_cut():
     rng = np.random.default_rng(8)
     numbers = zipf(0.8, 8 * burst.PERIOD, 100_000, rng)

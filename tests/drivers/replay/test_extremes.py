@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 from test_against_oracle import Columns, agree, columns_of, design_of
@@ -22,11 +21,6 @@ ONE_OF_EACH = [
     {"scheme": "utlb-process", "entries": 8, "prepin": 2},
     {"scheme": "handle", "entries": 64, "line": 4, "ways": 2, "high_water": 90},
 ]
-
-
-compiled_only = pytest.mark.skipif(
-    bool(numba.config.DISABLE_JIT), reason="this long only in reasonable time if compiled"
-)
 
 
 def named(flat):
@@ -73,7 +67,7 @@ def test_unet_mm_pins_as_much_for_three_hundred_processes_as_for_one():
 
 @pytest.mark.parametrize("kinds", [True, False])
 @pytest.mark.parametrize(
-    ("pages", "units"), [(3_000, 512), pytest.param(70_000, 65_536, marks=compiled_only)]
+    ("pages", "units"), [(3_000, 512), pytest.param(70_000, 65_536, marks=pytest.mark.compiled)]
 )
 def test_one_request_may_be_longer_than_any_stretch(pages, units, kinds, monkeypatch):
     monkeypatch.setattr(parting, "UNITS", units)
@@ -114,7 +108,7 @@ def many(rows):
 
 
 @pytest.mark.parametrize(
-    ("rows", "stretch"), [(500, 64), pytest.param(100_000, 1 << 15, marks=compiled_only)]
+    ("rows", "stretch"), [(500, 64), pytest.param(100_000, 1 << 15, marks=pytest.mark.compiled)]
 )
 def test_a_trace_longer_than_a_stretch_counts_as_its_parts_do(rows, stretch, monkeypatch):
     columns = many(rows)

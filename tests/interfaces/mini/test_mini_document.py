@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import runpy
 from pathlib import Path
 
@@ -10,10 +9,8 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
-WITHOUT_COMPILER = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
-
-@pytest.mark.skipif(WITHOUT_COMPILER, reason="moves megabytes, byte by byte without the compiler")
+@pytest.mark.compiled
 @pytest.mark.requirement("MI-47")
 @pytest.mark.requirement("MI-52")
 @pytest.mark.parametrize("name", ["mini_miss_ratio", "mini_many_buffers"])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from every_interface import FACES, place
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.via.names import Reliability, Return, VipError
+from suite import share
 
 EVERY = pytest.mark.parametrize("name", FACES)
 
@@ -245,7 +246,7 @@ async def all_in_time(receive, patiences):
     return found
 
 
-@settings(max_examples=8, deadline=None)
+@share(0.8)
 @given(PATIENCES, PAUSES, st.integers(0, 50))
 def test_waits_that_end_in_time_lose_and_double_nothing_on_vmmc(patiences, pauses, seed):
     async def keeps(endpoint):
@@ -267,7 +268,7 @@ def test_waits_that_end_in_time_lose_and_double_nothing_on_vmmc(patiences, pause
     assert run(cluster, keeps, stores)[0] == list(range(COUNT))
 
 
-@settings(max_examples=8, deadline=None)
+@share(0.8)
 @given(PATIENCES, PAUSES)
 def test_waits_that_end_in_time_lose_and_double_nothing_on_trapeze(patiences, pauses):
     async def takes(endpoint):
@@ -289,7 +290,7 @@ def test_waits_that_end_in_time_lose_and_double_nothing_on_trapeze(patiences, pa
     assert run(trapeze.Cluster("p6-natoma"), takes, sends)[0] == list(range(COUNT))
 
 
-@settings(max_examples=8, deadline=None)
+@share(0.8)
 @given(PATIENCES, PAUSES, st.integers(0, 50))
 def test_waits_that_end_in_time_lose_and_double_nothing_on_via(patiences, pauses, seed):
     async def end_of(host):
@@ -327,7 +328,7 @@ def test_waits_that_end_in_time_lose_and_double_nothing_on_via(patiences, pauses
     assert run(cluster, takes, sends)[0] == list(range(1, COUNT + 1))
 
 
-@settings(max_examples=8, deadline=None)
+@share(0.8)
 @given(PATIENCES, PAUSES)
 def test_waits_that_end_in_time_lose_and_double_nothing_on_mini_and_unet(patiences, pauses):
     async def owns(endpoint):

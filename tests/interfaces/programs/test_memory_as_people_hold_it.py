@@ -6,13 +6,14 @@ from array import array
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from memories import MEMORIES, run
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, unet, via, vmmc
 from nicscope.interfaces.ways import Way
+from suite import share
 
 EVERY = pytest.mark.parametrize("name", MEMORIES)
 CONTENTS = {
@@ -288,7 +289,7 @@ def test_a_small_message_takes_whatever_has_bytes(piece):
     assert cluster.run()[1] == memoryview(piece).tobytes() + b"!"
 
 
-@settings(max_examples=25, deadline=None)
+@share(2.5)
 @given(
     st.lists(
         st.one_of(

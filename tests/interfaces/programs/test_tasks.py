@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from every_interface import FACES
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError
 from nicscope.interfaces import Cluster, Faults, trapeze, unet, via, vmmc
+from suite import share
 
 EVERY = pytest.mark.parametrize("name", FACES)
 
@@ -189,7 +190,7 @@ def senders_and_poller(names, sizes, receive):
     return cluster.run()[0]
 
 
-@settings(max_examples=15, deadline=None)
+@share(1.5)
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(5, 300))
 @example(pauses=[0, 0], patience=5)  # what one polls for has come, and the other's turn is over
 def test_waiting_for_any_of_several_endpoints_loses_and_doubles_nothing(pauses, patience):

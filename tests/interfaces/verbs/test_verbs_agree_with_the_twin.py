@@ -5,9 +5,8 @@ What may differ is when something comes: both ends are asked until nothing more 
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numba.core import config
 from verbs_ends import End
 from verbs_worlds import begun, collected
 
@@ -16,6 +15,7 @@ from nicscope.interfaces.verbs.mr import MR
 from nicscope.interfaces.verbs.pd import PD
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
 from nicscope.interfaces.verbs.qp import QPAttr
+from suite import share
 
 SIZE = 8192
 QUIET = 25  # empty polls after which nothing more comes: patience of a pair is 13 ms
@@ -131,7 +131,7 @@ def outcome(kind, program):
             del both
 
 
-@settings(max_examples=2 if config.DISABLE_JIT else 5, deadline=None, derandomize=True)
+@share(0.2)
 @given(st.lists(steps, min_size=1, max_size=8))
 def test_a_random_program_sees_the_same_on_both(program):
     ours, theirs = outcome("device", program), outcome("twin", program)

@@ -149,7 +149,9 @@ def test_questions_about_the_device_are_answered_and_others_asked():
     assert subprocess.check_output is asked
 
 
-@pytest.mark.skipif(FOLDER is None, reason="NICSCOPE_RDMA_TESTS names no folder of rdma-core")
+@pytest.mark.skipif(
+    FOLDER is None, reason="needs data: NICSCOPE_RDMA_TESTS names no folder of rdma-core"
+)
 def test_the_tests_of_rdma_core_do_not_fail():
     program = Path(str(FOLDER)) / "run_tests.py"
     found = subprocess.run(

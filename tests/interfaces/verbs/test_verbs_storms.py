@@ -1,11 +1,7 @@
-"""Programs that mean no good, and networks that do not: no foreign byte, each status as documented.
-
-``NICSCOPE_LONG_TESTS=1`` makes them ten times as many.
-"""
+"""Hostile programs and bad networks: no foreign byte, each status as documented."""
 
 from __future__ import annotations
 
-import os
 import random
 
 import msgspec
@@ -25,8 +21,8 @@ from nicscope.interfaces.verbs.world import World, use
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.interfaces.verbs_device.device import Device
 from nicscope.interfaces.verbs_device.fabric import SIZE as SIZE_OF_NIC
+from suite import seeds
 
-TIMES = 10 if os.environ.get("NICSCOPE_LONG_TESTS") == "1" else 1
 SIZE = 4096
 SECRET = b"secret bytes of somebody else. " * 132
 PATIENT = {"timeout": 6, "retry_cnt": 7, "rnr_retry": 7}
@@ -67,7 +63,7 @@ def drained(end):
         found += some
 
 
-@pytest.mark.parametrize("seed", range(2 * TIMES))
+@pytest.mark.parametrize("seed", seeds(2, 20))
 def test_reliable_messages_come_once_in_order_and_whole_over_a_bad_network(seed):
     """One packet in a hundred is lost, one doubled, one late; sends and writes in turn."""
     faults = Faults(seed=seed, loss=0.01, duplication=0.01, reordering=0.01)
@@ -216,11 +212,11 @@ class Storm:
         assert b"secret" not in self.victim.mr.read(SIZE, 0)
 
 
-PIECES, EACH = 25, 400  # 10^4 verbs in all
+PIECES, EACH = 25, 400  # 10^4 verbs in the gate
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("seed", range(PIECES * TIMES))
+@pytest.mark.parametrize("seed", seeds(PIECES, 10 * PIECES))
 def test_a_storm_of_hostile_verbs_reaches_nothing(seed):
     storm = Storm(world_of(), seed)
     for _ in range(EACH):

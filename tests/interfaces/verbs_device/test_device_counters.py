@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from device_world import World
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numba import config
 
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs_device import codes
@@ -17,6 +16,7 @@ from nicscope.interfaces.verbs_device.counters import COUNTERS
 from nicscope.interfaces.verbs_device.device import Device
 from nicscope.nic.ports.traffic import ENDED_NAMES, MADE_NAMES
 from oracle.verbs_counters import of_completions, of_packets
+from suite import share
 
 LOG = 1 << 14
 MTU = 1024
@@ -241,7 +241,7 @@ OPERATIONS = st.lists(
 SHARES = st.sampled_from([0.0, 0.1, 0.3])
 
 
-@settings(max_examples=4 if config.DISABLE_JIT else 20, deadline=None, derandomize=True)
+@share(0.4)
 @given(
     kind=st.sampled_from([codes.RC, codes.RC, codes.UC]),
     asked=OPERATIONS,

@@ -6,7 +6,7 @@ import errno
 
 import device_world as world
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.config.design import load_design, with_values
@@ -16,6 +16,7 @@ from nicscope.interfaces.verbs_device.calls import Piece, Refused
 from nicscope.interfaces.verbs_device.device import Device
 from oracle.replay import replay
 from oracle.verbs_rnic import TwinNic
+from suite import share
 
 PAGE = world.PAGE
 BYTES = 16
@@ -112,7 +113,7 @@ STEPS = st.one_of(
 
 
 @pytest.mark.parametrize("levels", SECOND)
-@settings(max_examples=8)
+@share(0.8)
 @given(steps=st.lists(STEPS, max_size=12))
 def test_what_the_nic_looks_up_is_what_its_twin_does(levels, steps):
     twins = Twins(**SECOND[levels])
@@ -126,7 +127,7 @@ def test_what_the_nic_looks_up_is_what_its_twin_does(levels, steps):
     assert twins.counts() == {name: twins.nic.counts[name] for name in COUNTED}
 
 
-@settings(max_examples=5)
+@share(0.5)
 @given(
     pairs=st.lists(st.tuples(PLACES, PLACES), max_size=20),
     levels=st.sampled_from(list(SECOND)),

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pairs import Cluster, idle, make_end, run_pair
 
 from nicscope.drivers.simulate.machine import CHAIN
+from suite import share
 
 SIZE = 24
 
 
 @pytest.mark.parametrize("mechanism", ["pci", "edt", "pio", "cc-dma-retry"])
-@settings(max_examples=6, deadline=None)
+@share(0.6)
 @given(
     lengths=st.lists(st.integers(0, SIZE), min_size=1, max_size=2 * CHAIN),
     words=st.data(),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numba.core import config
 from pairs import DELIVERY, RECEPTION, UNRELIABLE, Cluster, ended, make_end, run_pair
 
 from nicscope.interfaces.via import State
+from suite import share
 
 LEVELS = (UNRELIABLE, DELIVERY, RECEPTION)
-FEW = 5 if config.DISABLE_JIT else 40
 SENDS = 3
 LENGTH = 250  # bytes: three frames
 CONNECTED = State.VIP_STATE_CONNECTED
@@ -47,7 +46,7 @@ async def left_over(end):
     return [await ended(take(end.vi)) for take in takes]
 
 
-@settings(max_examples=FEW, deadline=None)
+@share(0.5)
 @given(
     level=st.sampled_from(LEVELS),
     mechanism=st.sampled_from(["edt", "dma", "pio"]),

@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pairs import run_pair
 
+from suite import share
+
 
 @pytest.mark.requirement("ED-47", "ED-47a", "ED-24")
-@settings(max_examples=10)
+@share(1)
 @given(seed=st.integers(0, 999), size=st.integers(1, 900))
 def test_a_message_written_in_any_order_in_its_registered_place_is_sent_from_there(seed, size):
     places = list(range(0, size, 8))

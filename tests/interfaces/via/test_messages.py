@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 import test_descriptors_over_the_bus as over_the_bus
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numba.core import config
 from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, Cluster, make_end, run_pair
 
 from nicscope.drivers.simulate.log import Engine
 from nicscope.interfaces.via import Status
+from suite import INTERPRETED, share
 
 PAGE = 4096
 # Without the compiler a kilobyte takes long.
-MOST = 300 if config.DISABLE_JIT else 65536
-FEW = 3 if config.DISABLE_JIT else 12
+MOST = 300 if INTERPRETED else 65536
 
 
 def pattern(size, seed=1):
@@ -100,7 +99,7 @@ def test_a_message_goes_from_and_to_pages_that_are_apart_in_host_memory(mechanis
     assert cluster.run()[1] == whole
 
 
-@settings(max_examples=FEW)
+@share(0.3)
 @given(
     mechanism=st.sampled_from(MECHANISMS),
     size=st.integers(0, MOST),
@@ -123,7 +122,7 @@ def test_a_message_goes_in_frames_of_an_mtu_and_is_told_of_once(mechanism):
     assert len(over_the_bus.of(log, Engine.REPORT, node=1)) == 1
 
 
-@settings(max_examples=FEW)
+@share(0.3)
 @given(
     mechanism=st.sampled_from(MECHANISMS),
     size=st.integers(0, min(MOST, 6000)),
@@ -170,7 +169,7 @@ def test_segments_are_gathered_and_scattered(mechanism):
 @pytest.mark.parametrize("mechanism", ["cni", "pio"])
 def test_messages_wait_on_the_nic_until_the_processor_takes_them(mechanism):
     count = 12
-    size = 100 if config.DISABLE_JIT else 3000
+    size = 100 if INTERPRETED else 3000
 
     async def first(end):
         for number in range(count):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numba.core import config
 from pairs import MECHANISMS, Cluster, make_end
 
-FEW = 2 if config.DISABLE_JIT else 8
-MOST = 200 if config.DISABLE_JIT else 9000
+from suite import INTERPRETED, share
+
+MOST = 200 if INTERPRETED else 9000
 
 
 def filled(size, number):
@@ -17,7 +17,7 @@ def filled(size, number):
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-@settings(max_examples=FEW)
+@share(0.2)
 @given(
     sizes=st.lists(st.integers(0, MOST), min_size=1, max_size=6),
     order=st.permutations([0, 1]),

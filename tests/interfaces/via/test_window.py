@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numba.core import config
 from pairs import COHERENT, DELIVERY, RECEPTION, run_pair
 
-FEW = 4 if config.DISABLE_JIT else 15
+from suite import share
+
 MTU = 100
 
 
-@settings(max_examples=FEW)
+@share(0.4)
 @given(
     mechanism=st.sampled_from(COHERENT),
     level=st.sampled_from([DELIVERY, RECEPTION]),

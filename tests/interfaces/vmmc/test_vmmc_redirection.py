@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.vmmc import Cluster
+from suite import share
 
 PAGE = 4096
 DESIGNS = ["utlb", "utlb-shared", "utlb-process", "vmmc-static", "vmmc-interrupt"]
@@ -86,7 +87,7 @@ def redirections(draw):
 
 
 @pytest.mark.requirement("UT-53")
-@settings(max_examples=8, deadline=None)
+@share(0.8)
 @example((3 * PAGE, 0, 1, [(0, noise(0, 3 * PAGE))]), "utlb")
 @example((PAGE, 0, PAGE - 1, [(0, noise(0, PAGE))]), "vmmc-interrupt")
 @example((2 * PAGE, 700, 300, [(5, noise(0, PAGE + 9)), (0, b"x")]), "utlb-process")
@@ -104,7 +105,7 @@ def test_bytes_go_to_a_chosen_buffer_of_any_alignment_and_nowhere_else(redirecti
 
 
 @pytest.mark.requirement("UT-53")
-@settings(max_examples=4, deadline=None)
+@share(0.4)
 @given(redirections(), st.integers(0, 2**32), st.sampled_from(DESIGNS))
 def test_bytes_are_right_over_a_network_that_loses_and_inverts_bits(redirection, seed, design):
     length, exported_at, chosen_at, stores = redirection

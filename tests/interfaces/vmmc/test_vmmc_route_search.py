@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.fabric.paths import links_of, path_to
 from nicscope.fabric.topology import routed
 from nicscope.interfaces.vmmc import Cluster
+from suite import share
 
 PAGE = 4096
 COUNT = 6
@@ -91,7 +92,7 @@ def test_a_route_is_found_that_nobody_had_prepared():
 
 
 @pytest.mark.requirement("UT-54")
-@settings(max_examples=12, deadline=None, phases=[Phase.generate, Phase.explicit])
+@share(1.2, phases=[Phase.generate, Phase.explicit])
 @given(st.dictionaries(st.integers(0, len(WIRES) - 1), st.integers(300, 700), max_size=8))
 def test_whatever_links_die_all_arrives_while_there_is_a_route_and_else_the_peer_is_given_up(dies):
     deaths = {link: when * 1_000_000 for link, when in dies.items()}

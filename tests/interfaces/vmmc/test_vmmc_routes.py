@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
@@ -11,6 +11,7 @@ from nicscope.errors import SimulationError
 from nicscope.fabric.paths import links_of, path_to
 from nicscope.fabric.topology import crossbar, redundant
 from nicscope.interfaces.vmmc import Cluster
+from suite import share
 
 PAGE = 4096
 COUNT = 10
@@ -120,7 +121,7 @@ def test_one_switch_has_no_other_way():
 
 
 @pytest.mark.requirement("UT-54")
-@settings(max_examples=4, deadline=None)
+@share(0.4)
 @given(
     st.integers(0, 3),
     st.integers(100, 700),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.errors import DesignError, SimulationError
 from nicscope.interfaces.vmmc import Cluster
+from suite import share
 
 PAGE = 4096
 DESIGNS = ["utlb", "utlb-shared", "utlb-process", "vmmc-static", "vmmc-interrupt"]
@@ -201,7 +202,7 @@ def test_each_process_has_a_command_buffer_of_its_own_and_all_are_served():
 
 
 @pytest.mark.requirement("UT-51", "UT-52")
-@settings(max_examples=8, deadline=None)
+@share(0.8)
 @given(st.data())
 def test_bytes_arrive_wherever_they_begin_and_end(data):
     length = data.draw(st.integers(1, 3 * PAGE))

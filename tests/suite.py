@@ -1,0 +1,113 @@
+"""The ways in which the tests run: which tests and how many Hypothesis examples each way has.
+
+``python tests`` (``make test``) runs GATE, one way after the other; ``python tests --long`` runs
+LONG.  Test modules ask ``INTERPRETED`` and ``SLOW`` for their sizes,
+``share`` and ``seeds`` for their examples, and nothing else about the present way.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+
+class Way(NamedTuple):
+    """How pytest is started, and how hard Hypothesis tries."""
+
+    title: str
+    environment: dict[str, str]  # of Numba, besides what is set already
+    kernels: int  # examples for each property of a kernel
+    others: int  # and of everything else
+    random: bool = False  # other examples each time; otherwise the same for ever
+
+
+_PLAIN = {"NUMBA_DISABLE_JIT": "1"}
+_BOUNDS = {"NUMBA_BOUNDSCHECK": "1"}
+WAYS = {
+    "plain": Way("without the compiler", _PLAIN, 25, 10),
+    "compiled": Way("compiled", {}, 100, 60),
+    "bounds": Way("kernels with bounds checks", _BOUNDS, 10, 10),
+    "long-plain": Way("long, without the compiler", _PLAIN, 25, 25, random=True),
+    "long-compiled": Way("long, compiled", {}, 400, 200, random=True),
+}
+GATE = ("plain", "compiled", "bounds")
+LONG = ("long-plain", "long-compiled")
+
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+SLOW = INTERPRETED or os.environ.get("NUMBA_BOUNDSCHECK") == "1"  # a kernel costs many times more
+
+# Kernels by themselves, and against their slow twins.  Wrong types and overflows show compiled,
+# Python's own errors without the compiler, and with bounds checks the indices that only a machine's
+# integers can take.
+KERNELS = {
+    "drivers", "drivers_traced", "fabric", "memory", "nic", "swarm", "test_indexing.py",
+    "drivers_bus/test_a_long_program.py", "drivers_bus/test_transactions.py",
+    "drivers_simulate/test_connections_agree_with_the_oracle.py",
+    "drivers_simulate/test_delivery_agrees_with_the_oracle.py", "drivers_simulate/test_flow.py",
+    "ports/test_ports_agree_with_the_oracle.py", "ports/test_random_traffic.py",
+}  # fmt: skip
+# What else would be too small without the compiler, or tests compiling itself; besides, one program
+# of each interface is marked compiled_too.
+COMPILED_TOO = {
+    "kernel", "ports/test_closing_ports.py", "ports/test_hostile_descriptors.py",
+    "ports/test_no_stale_dma.py", "ports/test_ports_under_faults.py",
+    "ports/test_report_recomputed.py",
+}  # fmt: skip
+
+
+def ways_of(places: set[str], marks: set[str]) -> set[str]:
+    """The ways in which a test runs, from the folders and file that it is in and from its marks."""
+    twin = bool(places & KERNELS)
+    if "long" in marks:
+        return {"long-compiled" if twin or "compiled" in marks else "long-plain"}
+    ways = set() if "compiled" in marks else {"plain"}
+    if twin or "compiled" in marks or "compiled_too" in marks or places & COMPILED_TOO:
+        ways.add("compiled")
+    if twin:
+        ways |= {"bounds", "long-compiled"}
+    return ways
+
+
+def may_hold(way: str, places: set[str], text: str) -> bool:
+    """Whether a test file can have tests of ``way``: reading it costs less than importing it."""
+    if way == "plain":
+        return True
+    if way.startswith("long") and ("mark.long" in text or "seeds(" in text):
+        return True
+    if way == "compiled":
+        return bool(places & (KERNELS | COMPILED_TOO)) or "mark.compiled" in text
+    return bool(places & KERNELS) and way in ("bounds", "long-compiled")
+
+
+def present() -> str:
+    """The way that the environment asks for, where pytest is started by hand."""
+    if INTERPRETED:
+        return "plain"
+    return "bounds" if os.environ.get("NUMBA_BOUNDSCHECK") == "1" else "compiled"
+
+
+def load_examples(way: str, places: set[str]) -> None:
+    """Set how many examples the properties of a test module get that is about to be imported."""
+    chosen = WAYS[way]
+    settings.register_profile(
+        way,
+        deadline=None,  # the first example pays for compilation
+        max_examples=chosen.kernels if places & KERNELS else chosen.others,
+        derandomize=not chosen.random,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    settings.load_profile(way)
+
+
+def seeds(count: int, long: int) -> list[Any]:
+    """The first ``count`` seeds for the gate, and more, up to ``long``, for the long ways."""
+    return [*range(count), *(pytest.param(n, marks=pytest.mark.long) for n in range(count, long))]
+
+
+def share(part: float, **more: Any) -> settings:
+    """That part of the examples which the way gives: for properties whose examples take long."""
+    return settings(max_examples=max(1, round(part * settings.default.max_examples)), **more)

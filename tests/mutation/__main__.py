@@ -26,7 +26,7 @@ from places import Mutant, places_of
 from trial import ARGUMENTS, CAUGHT, NO_TEST, SETTING, SURVIVED, TESTS, UNDECIDED, Trials
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("nic", "memory", "host", "drivers/translation")
+ROOMS = ("nic", "memory", "host", "drivers")
 JUDGED = "changes nothing that can be seen"
 _COLUMNS = (
     TextColumn("{task.description}"),

@@ -40,7 +40,7 @@ test-long: $(VENV)/dev.stamp
 
 # Which lines no test runs; watching each line takes twice as long.
 coverage: $(VENV)/dev.stamp
-	@$(BIN)/python tests --way plain -n $(WORKERS) --cov --cov-report=term:skip-covered
+	@$(BIN)/python tests --way plain -n $(WORKERS) -- --cov --cov-report=term:skip-covered
 
 # Other files each time; SEED=N gives those of an earlier run again.
 fuzz: $(VENV)/dev.stamp

@@ -32,8 +32,8 @@ def main() -> int:
     )
     parser.add_argument("--way", action="append", choices=WAYS, help="only this way")
     parser.add_argument("-n", "--workers", default="2", help="processes of pytest (2)")
-    parser.add_argument("places", nargs="*", help="folders, files or tests (all)")
-    options, rest = parser.parse_known_args()
+    parser.add_argument("pytest", nargs="*", help="tests (all), and behind -- pytest's options")
+    options = parser.parse_args()
     chosen = options.way or (LONG if options.long else GATE)
 
     outcomes: dict[str, dict[str, tuple[str, str]]] = {}
@@ -47,8 +47,7 @@ def main() -> int:
                 [
                     *(sys.executable, "-m", "pytest", "-q", "-n", options.workers),
                     *("--dist", "loadfile", "--way", way, "--outcomes", str(log)),
-                    *rest,
-                    *options.places,
+                    *options.pytest,
                 ],
                 cwd=ROOT,
                 env={**os.environ, **WAYS[way].environment},

@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("-n", "--workers", default="2", help="processes of pytest (2)")
     parser.add_argument("pytest", nargs="*", help="tests (all), and behind -- pytest's options")
     options = parser.parse_args()
+    whole = not any(not one.startswith("-") for one in options.pytest)
     chosen = options.way or (LONG if options.long else GATE)
 
     outcomes: dict[str, dict[str, tuple[str, str]]] = {}
@@ -46,14 +47,15 @@ def main() -> int:
             status = subprocess.run(
                 [
                     *(sys.executable, "-m", "pytest", "-q", "-n", options.workers),
-                    *("--dist", "loadfile", "--way", way, "--outcomes", str(log)),
+                    *("--dist", "loadfile", f"--way={way}", f"--outcomes={log}"),
+                    *(["tests"] if whole else []),
                     *options.pytest,
                 ],
                 cwd=ROOT,
                 env={**os.environ, **WAYS[way].environment},
                 check=False,
             ).returncode
-            failed |= status not in (0, NO_TESTS)
+            failed |= status != 0 and (whole or status != NO_TESTS)
             outcomes[way] = _read(log)
             counts = Counter(outcome for outcome, _ in outcomes[way].values())
             took = f"{(time.monotonic() - began) / 60:.1f} min"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, stu
 from nicscope.studies.reproduce.traced import programs
 from nicscope.studies.reproduce.traced.measuring import as_run, reduced
 from nicscope.studies.reproduce.traced.programs import KEPT_S, run_programs
-from nicscope.studies.reproduce.traced.workloads import PAPER, SMALL
+from nicscope.studies.reproduce.traced.workloads import PAPER, SMALL, WORKLOADS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +54,17 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         programs, "run_application", lambda name, *a, **b: names.append(name) or real(name, *a, **b)
     )
     return names
+
+
+@pytest.mark.requirement("UT-84", weak="how many pages they use and how often")
+def test_utlbs_programs_at_the_papers_sizes_are_those_of_table_3() -> None:
+    printed = load_papers()["utlb"].items["table3"].printed
+    sizes = [re.split(r"[ ^]", problem)[0] for problem in printed["problem"]]
+    programs = WORKLOADS["utlb"].programs
+
+    assert [(one.label, one.size(PAPER)) for one in programs] == list(
+        zip(printed["app"], sizes, strict=True)
+    )
 
 
 def test_a_program_that_was_run_is_not_run_again_and_its_trace_is_the_same(

@@ -40,7 +40,7 @@ def test_a_node_uses_as_many_pages_as_table_3_prints(label: str, folder: Path) -
     assert row["footprint_pages"] <= row["footprint_by_process_pages"]
 
 
-@pytest.mark.requirement("UT-84", "UT-85")
+@pytest.mark.requirement("UT-85")
 @pytest.mark.parametrize("label", ["FFT", "LU", "Radix"])
 def test_pages_by_process_are_the_check_misses_without_a_limit(label: str, folder: Path) -> None:
     [used] = reduced_rows(folder, label, "table3")

@@ -163,7 +163,7 @@ def test_a_page_is_pinned_at_its_first_use_and_stays_pinned():
     assert counted(rows, names, scheme="utlb", entries=4) == (1, 1, 0, 1, 1)
 
 
-@pytest.mark.requirement("UT-13", "UT-57", "UT-60")
+@pytest.mark.requirement("UT-57", "UT-60")
 @pytest.mark.parametrize("scheme", ["utlb", "utlb-shared", "utlb-process"])
 def test_each_run_of_unpinned_pages_of_a_request_is_pinned_by_one_call(scheme):
     rows = [touch(3), touch(0, 8)]  # 0-2 and 4-7 are missing

@@ -62,7 +62,10 @@ def test_static_tables_are_on_the_nic_and_dynamic_ones_are_not():
     assert dynamic["translations.frames"] == 16384 * 4
 
 
-@pytest.mark.requirement("MI-51")
+@pytest.mark.requirement(
+    "MI-51",
+    weak="800 to 400 KB in all, as theirs of queues, buffers and code is not printed; 64 GB",
+)
 def test_lookups_shrink_to_a_quarter_and_the_rest_stays_as_it_is():
     static, dynamic = (total_by_group(run(each).simulation.machine, 0) for each in DESIGNS)
     before, after = static.pop("lookup"), dynamic.pop("lookup")
@@ -74,7 +77,6 @@ def test_lookups_shrink_to_a_quarter_and_the_rest_stays_as_it_is():
     assert 1 - after / before == pytest.approx(0.75, abs=0.02)
 
 
-@pytest.mark.requirement("MI-51")
 def test_what_firmware_keeps_of_each_line_is_on_its_nic():
     memory = run().nic_memory(0)
 

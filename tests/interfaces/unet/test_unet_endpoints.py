@@ -16,9 +16,9 @@ def run(ping, pong, design="unet-mm-pca200", **settings):
     return cluster.run(), cluster
 
 
-async def send_one(process, *lengths, small=b""):
+async def send_one(process, *lengths, small=b"", name=None):
     """Send one message of as many pieces as there are lengths; its bytes, and its end."""
-    endpoint = await process.open()
+    endpoint = await process.open(name)
     tag = await endpoint.connect(1, "pong")
     room = endpoint.allocate(4096 * 4)
     await room.write(bytes(i * 7 % 251 for i in range(4096 * 4)))
@@ -39,15 +39,35 @@ async def receive_one(process, buffers=8):
 @pytest.mark.requirement("UM-2", "UM-3", "UM-4", "UM-5", "UM-20", "UM-31")
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("lengths", [(56,), (4096,), (1000, 2000, 3000), (90, 1, 3000, 17)])
-def test_a_gathered_message_arrives_whole(design, lengths):
-    async def ping(process):
-        return await send_one(process, *lengths)
+def test_a_gathered_message_arrives_whole_and_its_report_says_whence_and_how_much_is_where(
+    design, lengths
+):
+    async def other(process):
+        await process.open("other")
 
-    ((content, done), (arrived, message)), _ = run(ping, receive_one, design)
+    async def pong(process):
+        endpoint = await process.open("pong")
+        tags = [await endpoint.connect(node, name) for node, name in ((0, "other"), (2, "ping"))]
+        buffers = [endpoint.allocate(4096) for _ in range(3)]
+        await endpoint.provide(*buffers)
+        message = await endpoint.receive()
+        return tags, [each.address for each in buffers], message, await message.read()
+
+    async def ping(process):
+        await process.sleep(1000)  # then the tag for "other" is the first that pong has
+        return await send_one(process, *lengths, name="ping")
+
+    cluster = Cluster(design, "pca200-linux", nodes=3)
+    for node, program in enumerate((other, pong, ping)):
+        cluster.start(node, program)
+    _, (tags, given, message, arrived), (content, done) = cluster.run()
     assert done.ok
     assert arrived == content
-    assert message.length == sum(lengths)
-    assert len(message.buffers) == -(-sum(lengths) // 4096)
+    assert (message.tag, message.node, message.length) == (tags[1], 2, sum(lengths))
+    full, rest = divmod(sum(lengths), 4096)
+    filled = [4096] * full + [rest] * (rest > 0)
+    told = [(buffer.address, len(buffer)) for buffer in message.buffers]
+    assert told == list(zip(given, filled, strict=False))
 
 
 @pytest.mark.requirement("UM-6")

@@ -205,7 +205,7 @@ def test_a_buffer_that_crosses_a_page_comes_back_and_nothing_else_is_written(off
     assert content == bytes([9]) * 2 * PAGE
 
 
-@pytest.mark.requirement("UM-49", "UM-52")
+@pytest.mark.requirement("UM-52")
 @pytest.mark.parametrize("sends_first", [False, True])
 def test_a_forked_page_is_copied_before_the_ni_writes_to_it(sends_first):
     async def ping(process):

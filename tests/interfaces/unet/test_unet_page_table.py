@@ -195,3 +195,54 @@ def test_a_host_without_frames_tells_who_asked_for_them():
 
     (ok, _), _ = run((0, ping), (1, pong), design=small_table(4, 2), host=HostSize(frames=12))
     assert ok
+
+
+@pytest.mark.requirement("UM-49")
+def test_what_the_paper_leaves_open_of_an_entry_is_chosen_as_it_is_written_down():
+    """Its place is by the page alone, it is its last user's, and a write asks for it again."""
+
+    async def send(endpoint, page):
+        await endpoint.send(await endpoint.connect(1, "pong"), page.part(0, 100))
+        assert (await endpoint.sent()).ok
+
+    async def ping(process):
+        def interrupts_and_pinned():
+            ports = process.cluster.simulation.machine.ports
+            return int(ports.nodes["interrupts"][0]), int(ports.memory.hosts["pinned"][0])
+
+        one, other = await process.open(), await process.open()
+        page = await written(process, 1)
+        await process.sleep(1000)  # the twin has sent from its second page
+        await send(one, page)
+        await send(other, page)
+        seen = [interrupts_and_pinned()]
+        await one.close()
+        seen.append(interrupts_and_pinned())
+        await process.sleep(2000)  # the twin has sent from its first page
+        seen.append(interrupts_and_pinned())
+        await send(other, page)
+        seen.append(interrupts_and_pinned())
+        await other.provide(page)
+        await process.sleep(1000)
+        seen.append(interrupts_and_pinned())
+        await other.close()
+        return page.address, [*seen, interrupts_and_pinned()]
+
+    async def twin(process):
+        endpoint = await process.open()
+        first, second = [await written(process, 2) for _ in range(2)]
+        await send(endpoint, second)
+        await process.sleep(2000 - process.now_us)
+        await send(endpoint, first)
+        return first.address
+
+    async def pong(process):
+        await process.open("pong")
+
+    programs = (0, ping), (0, twin), (1, pong)
+    ((address, seen), its, _), _ = run(*programs, design=small_table(64, 0), endpoints=3)
+    assert address == its
+    shared, left, displaced, sent_again, to_be_written, closed = seen
+    assert shared == left == (2, 2)
+    assert (displaced, sent_again) == ((3, 2), (4, 2))
+    assert (to_be_written, closed) == ((5, 2), (5, 1))

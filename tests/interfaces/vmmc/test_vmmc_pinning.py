@@ -7,6 +7,7 @@ import pytest
 from nicscope.errors import SimulationError
 from nicscope.interfaces.vmmc import Cluster
 from nicscope.memory.pinning import PINNED
+from nicscope.nic.layout import FRAME_BITS
 from nicscope.nic.ports.layout import WRITE
 
 PAGE = 4096
@@ -54,6 +55,36 @@ def test_pages_are_pinned_at_first_use_and_later_sends_make_no_further_call():
     assert before["ni_misses"] == after["ni_misses"] == 1
     assert after["lookups"] == 31
     assert cluster.served(1)["interrupts"] == 0
+
+
+@pytest.mark.requirement("UT-13")
+def test_one_call_pins_a_run_and_puts_its_frames_at_the_indices_that_the_library_chose():
+    """The lowest free ones of its process's table; the frames are those of the page table."""
+
+    async def program(endpoint):
+        remote = await endpoint.import_buffer(0, "b")
+        buffer = endpoint.allocate(6 * PAGE)
+        machine = endpoint.cluster.simulation.machine
+        frames = machine.ports.memory.entries[1, 0, :6]["frame"]
+
+        def seen():
+            at = [int(frame) & FRAME_BITS for frame in machine.ports.translations.nic.frames[1, :6]]
+            pages = [[*frames].index(frame) if frame in frames else None for frame in at]
+            return endpoint.cluster.counts(1)["pin_calls"], pages_of(endpoint), pages
+
+        await send_pages(endpoint, remote, buffer, [3])
+        found = [seen()]
+        await endpoint.wait(await endpoint.store(remote, buffer.part(0, 4 * PAGE)))
+        found.append(seen())
+        await endpoint.unpin(buffer.part(PAGE, 2 * PAGE))
+        await send_pages(endpoint, remote, buffer, [5])
+        return [*found, seen()]
+
+    _, found = run(program, "utlb-process", kept=4, entries=8)
+    assert found[0] == (1, [3], [3, *[None] * 5])
+    assert found[1] == (2, [0, 1, 2, 3], [3, 0, 1, 2, None, None])
+    assert found[2][:2] == (3, [0, 3, 5])
+    assert found[2][2][:3] == [3, 0, 5]
 
 
 # The last page that was used is 0; 1 was used once, all others twice; a fifth does not fit.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import pytest
+
 from pairwise import pairs_among, pairs_of
 
 SIZES = [(2, 2, 2), (7, 3, 20), (1, 4, 1, 4), (3, 3, 3, 3), (2, 5, 3, 4, 2), (9, 1, 2)]

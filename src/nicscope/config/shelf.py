@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from decimal import Decimal
 from pathlib import Path
@@ -89,7 +90,7 @@ def _parsed(content: bytes, called: str, error: type[NicscopeError]) -> dict[str
         for number, line in enumerate(text.split("\n"), 1):
             if line.count(".") > MOST_DOTS:
                 raise error(f"{called}: line {number}: more than {MOST_DOTS} dots; is it TOML?")
-        return tomllib.loads(text, parse_float=Decimal)
+        return dict(_content_of(text))
     except UnicodeDecodeError as problem:
         raise error(f"{called}: is not a text file in UTF-8") from problem
     except RecursionError as problem:
@@ -98,6 +99,16 @@ def _parsed(content: bytes, called: str, error: type[NicscopeError]) -> dict[str
         raise error(f"{called}: is not TOML: a number is too large to read") from problem
     except ValueError as problem:  # a syntax error, or an integer of thousands of digits
         raise error(f"{called}: is not TOML: {problem}") from problem
+
+
+@functools.lru_cache(maxsize=64)
+def _content_of(text: str) -> dict[str, Any]:
+    """What a TOML file says, for those who change nothing below its first level.
+
+    A platform that combines others is six files to read, a quarter of the time in which a cluster
+    is made.
+    """
+    return tomllib.loads(text, parse_float=Decimal)
 
 
 def _check_numbers(content: Any, called: str, error: type[NicscopeError]) -> None:

@@ -8,6 +8,7 @@ A test holds the page against it.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from pathlib import Path
@@ -78,8 +79,7 @@ def _of(interface: str) -> list[Subject]:
         platforms = [load_platform(name) for name in (SONIC_VIA, VIA)]
         return [Subject(interface, design, one) for one in platforms for design in designs]
     if interface == "Trapeze":
-        every = [load_platform(name) for name in platform_names()]
-        told = [Subject(interface, None, platform) for platform in every]
+        told = [Subject(interface, None, platform) for platform in _platforms()]
         return [one for one in told if why_not(one.over(Way.PCI)) is None]
     return [
         Subject(interface, design, platform)
@@ -91,8 +91,12 @@ def _of(interface: str) -> list[Subject]:
 
 def _combined_with(name: str) -> list[Platform]:
     """The platforms that put the NIC of the one of that name at another host's bus."""
-    every = [load_platform(each) for each in platform_names()]
-    return [platform for platform in every if name in platform.combines]
+    return [platform for platform in _platforms() if name in platform.combines]
+
+
+@functools.cache
+def _platforms() -> list[Platform]:
+    return [load_platform(name) for name in platform_names()]
 
 
 def _is_of_another_scheme(subject: Subject) -> bool:

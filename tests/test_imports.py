@@ -6,6 +6,7 @@ An import for types alone counts: a room that needs another's types knows that o
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -86,16 +87,15 @@ def imported(tree):
         yield from (name for name in names if name.startswith("nicscope."))
 
 
+@functools.cache
 def arrows():
     """(file, room, imported name, its room) of every import within the package."""
-    for path in modules():
-        for name in imported(ast.parse(path.read_text())):
-            target = target_of(name)
-            if target != "__version__":
-                yield str(path.relative_to(PACKAGE)), room_of(path), name, target
-
-
-ARROWS = list(arrows())
+    return [
+        (str(path.relative_to(PACKAGE)), room_of(path), name, target_of(name))
+        for path in modules()
+        for name in imported(ast.parse(path.read_text()))
+        if target_of(name) != "__version__"
+    ]
 
 
 def test_every_room_has_its_floor():
@@ -107,13 +107,13 @@ def test_every_room_has_its_floor():
 def test_arrows_point_down():
     up = [
         (file, name)
-        for file, room, name, target in ARROWS
+        for file, room, name, target in arrows()
         if room not in ("__main__", "__init__")
         and target != room
         and target not in MAY_IMPORT[room]
     ]
 
-    assert len(ARROWS) > 100
+    assert len(arrows()) > 100
     assert up == []
 
 
@@ -126,17 +126,18 @@ def test_no_two_rooms_import_each_other():
 
 
 def test_settings_know_of_the_host_side_only_the_replacement_policies():
-    known = {name for _, room, name, target in ARROWS if (room, target) == ("config", "memory")}
+    known = {name for _, room, name, target in arrows() if (room, target) == ("config", "memory")}
 
     assert {name.rpartition(".")[0] for name in known} == {"nicscope.memory.replacement"}
 
 
 def test_the_catalog_is_opened_by_settings_and_studies_alone():
-    shelves = {room for _, room, name, _ in ARROWS if name.startswith("nicscope.config.shelf")}
+    shelves = {room for _, room, name, _ in arrows() if name.startswith("nicscope.config.shelf")}
     named = {
         room_of(path)
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text()))
+        if "catalog" in (text := path.read_text())
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Constant) and node.value == "catalog"
     }
 
@@ -170,7 +171,7 @@ def test_the_hosts_memory_knows_no_interface():
     caches = ("nicscope.memory.coherence.frames.", "nicscope.memory.coherence.layout.")
     outside = {
         name
-        for file, _, name, _ in ARROWS
+        for file, _, name, _ in arrows()
         if file.startswith("memory/paging/")
         and not name.startswith(("nicscope.memory.paging.", "nicscope.kernel.", "nicscope.room."))
         and not name.startswith(caches)
@@ -184,7 +185,7 @@ def test_no_interface_walks_page_tables():
     """What the NIC does with a translation is written without a host's tables in sight."""
     walking = {
         file
-        for file, _, name, _ in ARROWS
+        for file, _, name, _ in arrows()
         if file.startswith("nic/")
         and name.startswith("nicscope.memory.paging")
         and not name.endswith(".GARBAGE_FRAME")  # a frame's number, in no page table

@@ -64,8 +64,8 @@ def test_who_waits_for_a_lock_that_is_lost_with_its_node_says_which(on):
         )  # fmt: skip
 
 
-def shared_by_turns(on, **options):
-    """Each adds to all words of two pages, first by barriers and then under a lock."""
+def is_right_by_turns(on, **options):
+    """Whether words are, to all of which each process adds by barriers and then under a lock."""
     layout = Layout(512)
     words = layout.array("words", 256, np.uint32)
 
@@ -84,13 +84,13 @@ def shared_by_turns(on, **options):
 
     run = run_on_machines(program, layout, Placement(3, 1), on=on, **options)
     by_turns = [int(i // 3 % 5 < 3) for i in range(256)]
-    assert run.results == [by_turns] * 3
-    assert run.array(words).tolist() == [each + 30 for each in by_turns]
+    last = [each + 30 for each in by_turns]
+    return run.results == [by_turns] * 3 and run.array(words).tolist() == last
 
 
 @ON
 def test_words_shared_by_turns_are_right(on):
-    shared_by_turns(on)
+    assert is_right_by_turns(on)
 
 
 def nothing(*_, **__):
@@ -120,8 +120,12 @@ def test_a_result_without_it_is_not_right(what, on, monkeypatch):
     for owner, name, instead in TAKEN_AWAY[what]:
         monkeypatch.setattr(owner, name, instead)
 
-    with pytest.raises((AssertionError, SimulationError)):
-        shared_by_turns(on)
+    try:
+        is_right = is_right_by_turns(on)
+    except SimulationError:
+        is_right = False
+
+    assert not is_right
 
 
 @pytest.mark.compiled

@@ -153,8 +153,8 @@ def _at_clocks_of(own: Platform, part: Platform) -> Platform:
 
 def _read_parts(content: Mapping[str, Any], called: str) -> list[Platform]:
     """The platforms that the file combines, if any."""
-    names = content.get("combines", [])
-    if not isinstance(names, list) or not all(name in platform_names() for name in names):
+    names, known = content.get("combines", []), platform_names()
+    if not isinstance(names, list) or not all(name in known for name in names):
         raise PlatformError(f"{called}: combines must be a list of platforms of the catalog")
     for name in names:
         if "combines" in open_shelf("platforms", name, PlatformError)[2]:

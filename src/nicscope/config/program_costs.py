@@ -6,6 +6,7 @@ stands in for one that a platform does not state; replay's prices borrow less (`
 
 from __future__ import annotations
 
+import functools
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.platform import Platform
+    from nicscope.config.unit_cost import UnitCost
 
 # Whatever translates: queues, the kernel, processes, the disk.
 EVERYWHERE = (
@@ -199,12 +201,16 @@ def _table(platform: Platform, name: str, longest: int, place: Fraction) -> list
     if name in platform.not_applicable:
         return [0] * (longest + 1)
     if name in platform.costs:
-        # the lines between printed sizes may pass between picoseconds: rounded down
-        cost = platform.costs[name]
-        return [0, *(int(cost.each(Fraction(size))[0]) for size in range(1, longest + 1))]
+        return [0, *_by_size(platform.costs[name], longest)]
     if name not in _CALLS:
         return None
     call, page = (_step(platform, part, place) for part in ("system_call", _CALLS[name]))
     if call is None or page is None:
         return None
     return [0, *(call + size * page for size in range(1, longest + 1))]
+
+
+@functools.lru_cache(maxsize=64)
+def _by_size(cost: UnitCost, longest: int) -> tuple[int, ...]:
+    """Picoseconds of sizes 1 to ``longest``; a line between printed sizes is rounded down."""
+    return tuple(int(cost.each(Fraction(size))[0]) for size in range(1, longest + 1))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from conforming import DONE, FLUSHED, LEVELS, RECEIVE
-from pairs import DELIVERY, MECHANISMS, RECEPTION, ended, idle, run_pair
+from pairs import MECHANISMS, RECEPTION, ended, idle, run_pair
 
 from nicscope.interfaces.via import Control, Error, Return, State, Status, VipError
+from pairwise import pairs_of
 
 PROTECTION = Status.VIP_STATUS_PROTECTION_ERROR
 CONNECTED, BROKEN = State.VIP_STATE_CONNECTED, State.VIP_STATE_ERROR
@@ -89,18 +90,12 @@ async def by_no_handle(end):
 WRONG = [with_another_tag, by_another_handle, by_no_handle]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("wrong", WRONG)
-def test_a_send_whose_descriptor_is_not_in_the_vis_memory_ends_its_connection(wrong, mechanism):
-    check_send(wrong, mechanism, DELIVERY)
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_it_does_at_every_level(level):
-    check_send(with_another_tag, "edt", level)
-
-
-def check_send(wrong, mechanism, level):
+@pytest.mark.parametrize(
+    ("wrong", "mechanism", "level"), pairs_of(wrong=WRONG, mechanism=MECHANISMS, level=LEVELS)
+)
+def test_a_send_whose_descriptor_is_not_in_the_vis_memory_ends_its_connection(
+    wrong, mechanism, level
+):
     """It is not read, what is behind it does not go, and the error is told beside it."""
 
     async def first(end):

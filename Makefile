@@ -11,11 +11,12 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage fuzz swarm lint docs reproduce mutants faults bench coverage-of-papers locks clean
+.PHONY: help demo test speed coverage fuzz swarm lint docs reproduce mutants faults bench coverage-of-papers locks clean
 
 help:
 	@echo "make demo                what a recorded program does to each network interface"
 	@echo "make test                the tests: compiled, without the compiler, with bounds checks"
+	@echo "make speed               did it get slower, beside what stays as it is? needs a C compiler"
 	@echo "make coverage            which lines no test runs"
 	@echo "make fuzz                odd and damaged files for every reader, for SECONDS=300"
 	@echo "make swarm               honest and hostile programs on every interface, for SECONDS=300"
@@ -42,6 +43,10 @@ test: $(VENV)/dev.stamp
 	@NUMBA_DISABLE_JIT=1 $(PYTEST) -m "not compiled"
 	@echo "3 of 3: kernels with bounds checks"
 	@NUMBA_BOUNDSCHECK=1 $(PYTEST) -m kernels
+
+# Two minutes; compiled code is that of the tests.  ONLY=verbs measures the rows of that name alone.
+speed: $(VENV)/bench.stamp
+	@$(BIN)/python bench/speed.py $(if $(ONLY),--only $(ONLY))
 
 # Which lines no test runs; watching each line takes twice as long.
 coverage: $(VENV)/dev.stamp
@@ -149,9 +154,9 @@ $(VENV)/mutants.stamp: requirements/mutants.txt pyproject.toml | $(VENV)/dev.sta
 
 # pycachesim comes as C source only and is built by the setuptools that the dev lock brings.
 $(VENV)/bench.stamp: requirements/bench.txt pyproject.toml | $(VENV)/dev.stamp
-	@command -v "$${CC:-cc}" >/dev/null || { echo "make bench needs a C compiler to build pycachesim: install gcc, or name one with CC=..." >&2; exit 2; }
+	@command -v "$${CC:-cc}" >/dev/null || { echo "make speed and make bench need a C compiler to build pycachesim: install gcc, or name one with CC=..." >&2; exit 2; }
 	@$(BIN)/python -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file())' \
-	  || { echo "make bench needs Python's headers to build pycachesim: on Debian or Ubuntu, apt install python3-dev" >&2; exit 2; }
+	  || { echo "make speed and make bench need Python's headers to build pycachesim: on Debian or Ubuntu, apt install python3-dev" >&2; exit 2; }
 	$(call install,bench,--use-pep517 --no-build-isolation)
 
 $(VENV)/made.stamp:

@@ -111,8 +111,8 @@ def misses_with_victims(numbers, index, entries, most):
 @numba.njit(cache=True)
 def distances(numbers, keys):
     """Lookups by LRU stack distance, by a binary indexed tree over the times of the latest ones."""
-    room = 4 * keys
-    tree, latest = np.zeros(room + 1, np.int32), np.zeros(keys, np.int64)
+    room = 2 * keys
+    tree, latest = np.zeros(room + 1, np.int32), np.zeros(keys, np.int32)
     at, found = np.full(room + 1, NOBODY), np.zeros(keys, np.int64)
     now, known = 0, 0
     for i in range(numbers.size):
@@ -126,7 +126,7 @@ def distances(numbers, keys):
             for slot in range(1, room + 1):
                 tree[slot] = min(slot, now) - min(slot - (slot & -slot), now)
         key = numbers[i]
-        slot = latest[key]
+        slot = np.int64(latest[key])
         if slot:
             at[slot] = NOBODY
             distance, place = known, slot

@@ -5,8 +5,9 @@
 A ratio is CPU seconds of what stands beside nicscope over those of nicscope, run in turns: the
 median of some rounds, and half their range.  A row that is off by more than a fifth is measured
 again, twice at most.  If it is slower by that each time, it is lost (exit status 1); if it is
-faster by that each time, the figure is to be raised.  ``--write`` puts what it measures into
-speed.toml.
+faster by that each time, the figure is to be raised.  Figures are those of one kind of processor
+and one Python: on another, what is measured is only printed.  ``--write`` puts what it measures
+into speed.toml.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
-import platform
 import statistics
 import sys
 import time
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 COMMITTED = Path(__file__).with_suffix(".toml")
 HEAD = """\
 # How often nicscope does its work while what stands beside it does its own, in CPU time: what
-# `make speed` holds its ratios against.  Written by `python bench/speed.py --write`.
+# `make speed` holds its ratios against.  Written by `python bench/speed.py --write`, where nothing
+# else runs.
 """
-ROUNDS = 5
+ROUNDS = 7
 REPETITIONS = 3
 OFF = 0.2
 LINE = "{:33}{:13}{:>7}{:>8}{:>11}{:>7}"
 
 
 def here() -> str:
-    """What this runs on, as far as figures depend on it."""
-    model = platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        model = names[0].partition(": ")[2] if names else model
-    return f"{model}, Python {sys.version_info.major}.{sys.version_info.minor}"
+    """What figures depend on: the compiler's name of the processor, and Python."""
+    from llvmlite import binding
+
+    return (
+        f"{binding.get_host_cpu_name()}, Python {sys.version_info.major}.{sys.version_info.minor}"
+    )
 
 
 def judged(ratios: Sequence[float], committed: float) -> str:
@@ -78,10 +78,15 @@ def check(rows: Sequence[Row], committed: Mapping[str, float]) -> int:
         for row in left:
             ratio, spread = measure(row)
             found[row.name].append(ratio)
-            aim = committed[row.name]
-            numbers = (f"{number:.3g}" for number in (ratio, spread, aim))
-            print(LINE.format(row.name, row.beside, *numbers, f"{ratio / aim:.2f}"), flush=True)
-        left = [row for row in left if judged(found[row.name], committed[row.name])]
+            aim = committed.get(row.name)
+            beside = ("", "") if aim is None else (f"{aim:.3g}", f"{ratio / aim:.2f}")
+            numbers = (f"{ratio:.3g}", f"{spread:.2g}", *beside)
+            print(LINE.format(row.name, row.beside, *numbers).rstrip(), flush=True)
+        left = [
+            row
+            for row in left
+            if row.name in committed and judged(found[row.name], committed[row.name])
+        ]
     for row in left:
         ratio, aim = statistics.median(found[row.name]), committed[row.name]
         if ratio < aim:
@@ -91,16 +96,20 @@ def check(rows: Sequence[Row], committed: Mapping[str, float]) -> int:
     return int(any(statistics.median(found[row.name]) < committed[row.name] for row in left))
 
 
-def propose(rows: Sequence[Row], figures: dict[str, dict[str, Any]]) -> None:
-    """Write the figures with those of ``rows`` measured anew."""
+def propose(rows: Sequence[Row], figures: dict[str, dict[str, dict[str, Any]]]) -> None:
+    """Write ``figures`` with those of ``rows`` measured anew, here."""
     today = datetime.datetime.now(datetime.UTC).date()
     for row in rows:
         ratio = statistics.median(measure(row)[0] for _ in range(REPETITIONS))
         print(f"{row.name:33}{ratio:7.3g}", flush=True)
-        figures[row.name] = {"ratio": float(f"{ratio:.3g}"), "date": today, "on": here()}
-    line = '"{}" = {{ ratio = {ratio}, date = {date}, on = "{on}" }}'
-    lines = [line.format(name, **figure) for name, figure in figures.items()]
-    COMMITTED.write_text(HEAD + "\n".join(lines) + "\n")
+        new = {"ratio": float(f"{ratio:.3g}"), "date": today}
+        figures.setdefault(here(), {})[row.name] = new
+    text = HEAD
+    for place, ratios in figures.items():
+        text += f'\n["{place}"]\n'
+        for name, figure in ratios.items():
+            text += '"{}" = {{ ratio = {ratio}, date = {date} }}\n'.format(name, **figure)
+    COMMITTED.write_text(text)
 
 
 def main() -> None:
@@ -114,16 +123,17 @@ def main() -> None:
     every = speed_rows.rows()
     ready = time.perf_counter()
     rows = [row for row in every if arguments.only in row.name]
-    figures = tomllib.loads(COMMITTED.read_text()) if COMMITTED.exists() else {}
+    figures = tomllib.loads(COMMITTED.read_text())
     if arguments.write:
-        propose(rows, {row.name: figures[row.name] for row in every if row.name in figures})
+        propose(rows, figures)
         return
-    names = {row.name for row in every}
-    if odd := names ^ figures.keys():
-        sys.exit(f"speed: speed.toml and speed_rows.py do not both have {sorted(odd)}: --write")
-    status = check(rows, {name: figure["ratio"] for name, figure in figures.items()})
-    if others := {figures[row.name]["on"] for row in rows} - {here()}:
-        print(f"committed figures are of {', '.join(sorted(others))}; this is {here()}")
+    committed = {name: figure["ratio"] for name, figure in figures.get(here(), {}).items()}
+    if committed and committed.keys() != {row.name for row in every}:
+        odd = sorted(committed.keys() ^ {row.name for row in every})
+        sys.exit(f"speed: not in both speed.toml and speed_rows.py: {', '.join(odd)}")
+    status = check(rows, committed)
+    if not committed:
+        print(f"nothing judged: no figures for {here()}, python bench/speed.py --write adds them")
     load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
     print(
         f"CPU time, medians of {ROUNDS} rounds; {ready - began:.0f} s to get ready and "

@@ -120,22 +120,30 @@ def test_one_row_that_lost_is_enough_and_a_gain_makes_up_for_nothing(speed, caps
     )
 
 
-def test_a_ratio_is_the_median_of_the_rounds_and_its_spread_half_of_their_range(speed):
+def test_a_ratio_is_the_median_of_the_rounds_and_its_spread_half_of_their_range(speed, monkeypatch):
+    monkeypatch.setattr(speed, "ROUNDS", 5)
     own = iter([4.0, 2.0, 1.0, 2.5, 5.0])  # ratios 0.25, 0.5, 1, 0.4, 0.2
     found = speed.measure(SimpleNamespace(own=lambda: next(own), other=lambda: 1.0))
 
     assert found == pytest.approx((0.4, 0.4))
 
 
-def test_what_is_proposed_is_read_again_and_other_rows_are_left(speed, tmp_path, monkeypatch):
-    monkeypatch.setattr(speed, "COMMITTED", tmp_path / "speed.toml")
-    date = datetime.date(2026, 1, 2)
-    kept = {"ratio": 7.5, "date": date, "on": "another, Python 3.12"}
+def test_where_nothing_is_committed_nothing_is_measured_again_or_judged(speed, capsys):
+    assert speed.check([row(speed, "replay", 0.1)], {}) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
 
-    speed.propose([row(speed, "a, b", 0.4, 0.8, 0.5)], {"a, b": kept, "c": kept})
+
+def test_what_is_proposed_is_read_again_and_what_was_not_measured_is_left(
+    speed, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(speed, "COMMITTED", tmp_path / "speed.toml")
+    monkeypatch.setattr(speed, "here", lambda: "znver9, Python 3.12")
+    old = {"ratio": 7.5, "date": datetime.date(2026, 1, 2)}
+    figures = {"znver9, Python 3.12": {"a, b": old, "c": old}, "other": {"a, b": old}}
+
+    speed.propose([row(speed, "a, b", 0.4, 0.8, 0.5)], figures)
 
     written = tomllib.loads((tmp_path / "speed.toml").read_text())
-    assert written["c"] == kept
-    assert written["a, b"]["ratio"] == 0.25  # half of the median share
-    assert written["a, b"]["on"] == speed.here()
-    assert list(written) == ["a, b", "c"]
+    assert written["other"] == {"a, b": old}
+    assert written["znver9, Python 3.12"]["c"] == old
+    assert written["znver9, Python 3.12"]["a, b"]["ratio"] == 0.25  # half of the median share

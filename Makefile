@@ -10,12 +10,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long coverage fuzz swarm lint docs reproduce mutants bench coverage-of-papers locks clean
+.PHONY: help demo test test-long speed coverage fuzz swarm lint docs reproduce mutants bench coverage-of-papers locks clean
 
 help:
 	@echo "make demo                what a recorded program does to each network interface"
 	@echo "make test                the tests: without the compiler, compiled, with bounds checks"
 	@echo "make test-long           what is long by nature and seldom broken, with new seeds"
+	@echo "make speed               did it get slower, beside what stays as it is? needs a C compiler"
 	@echo "make coverage            which lines no test runs"
 	@echo "make fuzz                odd and damaged files for every reader, for SECONDS=300"
 	@echo "make swarm               honest and hostile programs on every interface, for SECONDS=300"
@@ -37,6 +38,10 @@ test: $(VENV)/dev.stamp
 
 test-long: $(VENV)/dev.stamp
 	@$(BIN)/python tests --long -n $(WORKERS)
+
+# Two minutes; compiled code is that of the tests.  ONLY=verbs measures the rows of that name alone.
+speed: $(VENV)/bench.stamp
+	@$(BIN)/python bench/speed.py $(if $(ONLY),--only $(ONLY))
 
 # Which lines no test runs; watching each line takes twice as long.
 coverage: $(VENV)/dev.stamp
@@ -140,9 +145,9 @@ $(VENV)/mutants.stamp: requirements/mutants.txt pyproject.toml | $(VENV)/dev.sta
 
 # pycachesim comes as C source only and is built by the setuptools that the dev lock brings.
 $(VENV)/bench.stamp: requirements/bench.txt pyproject.toml | $(VENV)/dev.stamp
-	@command -v "$${CC:-cc}" >/dev/null || { echo "make bench needs a C compiler to build pycachesim: install gcc, or name one with CC=..." >&2; exit 2; }
+	@command -v "$${CC:-cc}" >/dev/null || { echo "make speed and make bench need a C compiler to build pycachesim: install gcc, or name one with CC=..." >&2; exit 2; }
 	@$(BIN)/python -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file())' \
-	  || { echo "make bench needs Python's headers to build pycachesim: on Debian or Ubuntu, apt install python3-dev" >&2; exit 2; }
+	  || { echo "make speed and make bench need Python's headers to build pycachesim: on Debian or Ubuntu, apt install python3-dev" >&2; exit 2; }
 	$(call install,bench,--use-pep517 --no-build-isolation)
 
 $(VENV)/made.stamp:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from test_against_oracle import columns_of, design_of, pieces
 
@@ -112,3 +113,36 @@ def test_every_unit_of_a_request_has_the_number_under_which_it_is_found(requests
             assert at == named.lookups
             seen += named.end - named.begin
         assert seen == len(first)
+
+
+@given(
+    pieces=st.lists(
+        st.lists(
+            st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(1, 2)),
+            min_size=1,
+            max_size=3,
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+@example(pieces=[[(0, 5, 1), (0, 5, 1)], [(0, 6, 1)], [(0, 5, 1), (0, 5, 1)]])
+def test_joining_leaves_out_no_unit_but_those_that_were_looked_up_last(pieces):
+    # Pieces in which most requests share a unit are joined, and the others between them are not.
+    requests = [request for piece in pieces for request in piece]
+    process, first, pages = (np.array(column) for column in zip(*requests, strict=True))
+    zeros = np.zeros(len(first), np.uint8)
+    stream = Stream(
+        process.astype(np.int32), first, pages.astype(np.int32), zeros, zeros.astype(np.uint32)
+    )
+    every = [(p, u) for p, first, pages in requests for u in range(first, first + pages)]
+    desk, namer, laid, repeats, begin = Desk(stream), Namer(0, joins=True), [], 0, 0
+    for piece in pieces:
+        for named in namer.named(desk, begin, begin + len(piece)):
+            laid += desk.lookups.number[: named.lookups].tolist()
+            repeats += named.repeats
+        begin += len(piece)
+
+    numbers = [find(namer.numbering, *each) for each in every]
+    assert [key for key, _ in itertools.groupby(laid)] == [k for k, _ in itertools.groupby(numbers)]
+    assert len(laid) + repeats == len(every)

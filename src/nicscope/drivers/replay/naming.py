@@ -4,7 +4,8 @@ In passes over a piece, each of which does one thing: lay out one unit after the
 up once in the table of numbers, and search for the few that were not in their first place.
 
 Where runs of requests are *joined*, a unit that two requests of a run share is laid out once, and
-units may be groups of pages as large as the grain of the runs (``grain.py``).
+units may be groups of pages as large as the grain of the runs (``grain.py``).  Units that are no
+groups are joined in pieces of which most requests share one: in others it costs more than it saves.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 # Measured: its number and what one design or curve keeps of it (bench/bench_pool.py).  Of further
 # pages, at most as many as there are: what is kept moves piece by piece when it grows.
 BYTES_OF_A_PAGE = 16
+
+SAMPLED = 61  # requests of which one is asked; odd, as patterns repeat by powers of two
 
 # Places in ``Naming.found``.
 LOOKUPS, PAGES, RECEIVED, REPEATS, DOUBTFUL, NEEDED = range(6)
@@ -86,12 +89,9 @@ def lay_out(naming, begin, end, unit_bits, step):
     received = np.int64(0)
     for request in range(begin, end):
         pages += stream.pages[request]
+    naming.last[0].process = -1
     if pages == end - begin and pages <= naming.unit.size:
-        for request in range(begin, end):
-            _put(naming, request - begin, request, stream.first[request] >> unit_bits, step)
-            naming.laid[request] = 1
-            naming.opened[request] = 0
-            received += stream.receive[request]
+        received = _lay_out_single(naming, begin, end, unit_bits, step)
         found[LOOKUPS], found[PAGES], found[RECEIVED], found[REPEATS] = pages, pages, received, 0
         return np.int64(end)
     pages = np.int64(0)
@@ -112,6 +112,34 @@ def lay_out(naming, begin, end, unit_bits, step):
         row += 1
     found[LOOKUPS], found[PAGES], found[RECEIVED], found[REPEATS] = at, pages, received, 0
     return row
+
+
+@step
+def _lay_out_single(naming, begin, end, unit_bits, step):
+    """Write the one unit of each request; how many are on the receive path."""
+    received = np.int64(0)
+    for row in range(begin, end):
+        _put(naming, row - begin, row, naming.stream.first[row] >> unit_bits, step)
+        received += naming.stream.receive[row]
+    for row in range(begin, end):
+        naming.laid[row] = 1
+    for row in range(begin, end):
+        naming.opened[row] = 0
+    return received
+
+
+@kernel
+def share_units(naming, begin, end, unit_bits):
+    """Whether most of the requests ``begin..end``, by a sample, share a unit with one before."""
+    stream = naming.stream
+    asked, shared = np.int64(0), np.int64(0)
+    for row in range(begin + 1, end, SAMPLED):
+        page = stream.first[row - 1] + np.int64(stream.pages[row - 1]) - 1
+        process, receive = np.int64(stream.process[row - 1]), np.int64(stream.receive[row - 1])
+        joins = goes_on(process, page, receive, stream, row)
+        shared += np.int64(joins and stream.first[row] >> unit_bits == page >> unit_bits)
+        asked += 1
+    return 2 * shared > asked
 
 
 @kernel
@@ -270,7 +298,7 @@ class Namer:
 
         Processes begin ``step`` units apart where sets are spread.  What is named are groups of
         2**grain_bits units, which needs runs that are aligned to them.  Those are joined if it
-        ``joins``.
+        ``joins``, and other runs where it pays.
         """
         self.numbering: Numbering = new_numbering()
         self._unit_bits = unit_bits + grain_bits
@@ -288,7 +316,10 @@ class Namer:
         """
         while begin < end:
             known = self._on(desk)
-            lay = known.lay_out_joined if self._joins else known.lay_out
+            joins = self._joins and (
+                self._is_grained or known.share_units(begin, end, self._unit_bits)
+            )
+            lay = known.lay_out_joined if joins else known.lay_out
             row = lay(begin, end, self._unit_bits, self._step)
             if row == begin:  # one request that is longer than the budget
                 desk.make_room(int(desk.found[NEEDED]))
@@ -344,6 +375,10 @@ class _Bound:
     @functools.cached_property
     def lay_out(self) -> Callable[..., int]:
         return bound(lay_out, self._naming)
+
+    @functools.cached_property
+    def share_units(self) -> Callable[..., bool]:
+        return bound(share_units, self._naming)
 
     @functools.cached_property
     def lay_out_joined(self) -> Callable[..., int]:

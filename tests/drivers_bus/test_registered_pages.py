@@ -23,7 +23,7 @@ def copies_of(bus, page):
     return [] if homes[0] == EMPTY else agents.copies[0][homes]["state"].tolist()
 
 
-@pytest.mark.requirement("ED-11", "ED-12", "ED-13")
+@pytest.mark.requirement("ED-12", "ED-13")
 def test_a_tag_maps_its_host_range_to_its_nic_range():
     bus = BusAlone()
 

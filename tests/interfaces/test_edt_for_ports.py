@@ -11,6 +11,7 @@ from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import vmmc
+from nicscope.memory.coherence.asks import ENGINE_OUT
 from nicscope.memory.coherence.layout import (
     INTERVENTION,
     INVALID,
@@ -69,8 +70,8 @@ def test_a_frame_is_registered_exactly_while_it_is_pinned(design, loss):
     assert (cluster.simulation.machine.bus.ways.nics.registers["fallbacks"] == 0).all()
 
 
-@pytest.mark.requirement("ED-15")
-def test_a_packet_goes_to_the_buffer_on_the_nic_of_the_frame_that_it_belongs_to():
+@pytest.mark.requirement("ED-11", "ED-15")
+def test_a_packet_goes_from_the_buffer_on_the_nic_of_its_frame_to_that_of_the_frame_it_belongs_to():
     design = with_settings(load_design("utlb"), ["way=edt", "transport=reliable"])
     cluster = vmmc.Cluster(design, "utlb-edt")
     begin, content = 3 * BLOCK + 10, programs.pattern(3, PAGE)
@@ -87,13 +88,22 @@ def test_a_packet_goes_to_the_buffer_on_the_nic_of_the_frame_that_it_belongs_to(
         await room.write(content)
         remote = await endpoint.import_buffer(0, "table")
         await endpoint.store(remote, room, begin, length=PAGE, notify=True)
+        return room.address // PAGE
 
     cluster.start(0, owner)
     cluster.start(1, user)
-    page, _ = cluster.run()
+    page, own = cluster.run()
 
     machine = cluster.simulation.machine
-    agents = machine.bus.ways.agents
+    agents, nics = machine.bus.ways.agents, machine.bus.ways.nics
+    # The sender's doorbell was rung once; its tag says where NIC memory has the page, and the
+    # controller has read its blocks there, of which the engine has moved none.
+    frame = int(machine.ports.memory.entries[1, 0, own]["frame"])
+    [tag] = [each for each in nics.tags[1] if each["valid"] and each["host_start"] == frame * PAGE]
+    assert nics.registers[1, 0]["doorbells"] == 1
+    assert agents.memory[1, tag["nic_start"] : tag["nic_end"]].tobytes() == content
+    assert agents.watch[1]["reads"] == PAGE // BLOCK
+    assert machine.bus.timing[1, ENGINE_OUT]["transfers"] == 0
     whole = range(-(-begin // BLOCK), (begin + PAGE) // BLOCK)  # blocks that hold nothing else
     for block in whole:
         frame = machine.ports.memory.entries[0, 0, page + block * BLOCK // PAGE]["frame"]

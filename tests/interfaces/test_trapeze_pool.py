@@ -51,7 +51,7 @@ def sends(pieces):
     return program
 
 
-@pytest.mark.requirement("TR-13", "TR-14")
+@pytest.mark.requirement("TR-14")
 @given(puts)
 @share(1.5)
 def test_whole_pages_are_mapped_and_all_else_is_copied_to_the_same_bytes(pieces):
@@ -87,28 +87,42 @@ def test_whole_pages_are_mapped_and_all_else_is_copied_to_the_same_bytes(pieces)
     assert all((took == 0) == mapped for mapped, took in times)
 
 
-@pytest.mark.requirement("TR-14")
-def test_a_page_that_was_asked_for_comes_into_its_frame_through_the_table():
-    async def asks(endpoint):
+@pytest.mark.requirement("TR-13", "TR-14")
+def test_a_page_asked_for_comes_through_the_table_into_a_frame_that_the_streams_reader_gave_back():
+    async def kernel(endpoint):
         pool = PagePool(endpoint, 3, PAGE)
+        reader = PageMap(pool, 2)
+        first = reader._frames[0]
+        assert await reader.put(await endpoint.receive(), 0)
         frame = pool.take()
         endpoint.map_payload(7, frame)
         await endpoint.send(1)
-        answer = await endpoint.receive()
+        answer, block = await endpoint.receive(), await endpoint.receive()
+        found = answer.own, answer.address == frame.address, bytes(frame.bytes)
+        with pytest.raises(SimulationError, match="no free frame"):
+            await reader.put(block, PAGE)  # the third is the asked page's
+        endpoint.unmap_payload(7)
+        pool.give_back(frame)
         with pytest.raises(SimulationError, match="a buffer of the program's own"):
             pool.keep(answer)
-        assert len(pool) == 2
-        return answer.own, answer.address == frame.address, bytes(frame.bytes)
+        assert len(pool) == 1
+        assert await reader.put(block, PAGE)
+        return found, frame is first, reader.content()
 
     async def answers(endpoint):
-        page = endpoint.allocate(PAGE)
-        await page.write(content_of(1, PAGE))
+        pages = [endpoint.allocate(PAGE) for _ in range(3)]
+        for number, page in enumerate(pages):
+            await page.write(content_of(number, PAGE))
+        await endpoint.send(0, pages[0])
         await endpoint.receive()
-        await endpoint.send(0, page, tag=7)
+        await endpoint.send(0, pages[1], tag=7)
+        await endpoint.send(0, pages[2])
 
-    (found, _), cluster = run(asks, answers)
+    ((found, shared, content), _), cluster = run(kernel, answers)
 
     assert found == (False, True, content_of(1, PAGE))
+    assert shared
+    assert content == content_of(0, PAGE) + content_of(2, PAGE)
     assert cluster.simulation.machine.endpoints["attached"].tolist() == [RING, RING]
 
 

@@ -30,7 +30,15 @@ pytestmark = pytest.mark.compiled
         pytest.param("figure4", marks=pytest.mark.requirement("TR-27", "TR-40", "TR-73")),
         pytest.param("figure5", marks=pytest.mark.requirement("TR-60", "TR-62", "TR-73")),
         pytest.param("figure6", marks=pytest.mark.requirement("TR-40", "TR-74")),
-        pytest.param("figure7", marks=pytest.mark.requirement("TR-53", "TR-77")),
+        pytest.param(
+            "figure7",
+            marks=[
+                pytest.mark.requirement("TR-53"),
+                pytest.mark.requirement(
+                    "TR-77", weak="its bars, which are lost; what the text says, its rates say too"
+                ),
+            ],
+        ),
         pytest.param("trunk", marks=pytest.mark.requirement("TR-50", "TR-51", "TR-52")),
     ],
 )

@@ -8,12 +8,13 @@ import msgspec
 import numpy as np
 
 from nicscope.config.scheme import Scheme
-from nicscope.drivers.replay.schemes import passes_of
+from nicscope.drivers.replay.schemes import is_lone_set, passes_of
 from nicscope.drivers.replay.state import Case, whole
 from nicscope.drivers.translation.build import counts_of_book, grown_parts, memory_of, new_parts
 from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import capacity
 from nicscope.nic.layout import EMPTY, SEARCHED_WAYS, new_cache
+from nicscope.nic.recency import grown_recency, new_recency
 from nicscope.nic.translate.counts import COUNT_NAMES
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.translation.build import Parts
     from nicscope.memory.numbering import Numbering
     from nicscope.nic.layout import Nic
+    from nicscope.nic.recency import Recency
 
 
 class Notes:
@@ -105,6 +107,8 @@ class Node:
         tells = kinds and not _is_its_own_shadow(design)
         self._parts = new_parts(design, page_bits, tells, number)
         self._parts.book.orders[0]["kinds_known"] = kinds
+        lone = is_lone_set(design)
+        self._held = new_recency(design.ways or 1) if lone else None
         self._bound: dict[int, _Bound] = {}
 
     def replay(
@@ -114,12 +118,14 @@ class Node:
         if numbering is not self._numbering or processes > len(self._parts.host.pinning.processes):
             self._parts = grown_parts(self._parts, self._design, numbering, processes)
             self._numbering = numbering
+            if self._held is not None:
+                self._held = grown_recency(self._held, capacity(numbering))
             self._bound.clear()
         self._parts.book.orders[0]["processes"] = processes
         known = self._bound.get(id(desk))
         if known is None or not known.is_of(desk, notes):
             known = self._bound[id(desk)] = _Bound(
-                self._design, self._parts, desk, notes, self._fresh
+                self._design, self._parts, desk, notes, self._fresh, self._held
             )
         self._requests += named.end - named.begin
         self._lookups += named.pages
@@ -154,7 +160,13 @@ class _Bound:
     """The kernels of a design, for one node and one desk as they are."""
 
     def __init__(
-        self, design: Design, parts: Parts, desk: Desk, notes: Notes, fresh: NDArray[np.int64]
+        self,
+        design: Design,
+        parts: Parts,
+        desk: Desk,
+        notes: Notes,
+        fresh: NDArray[np.int64],
+        held: Recency | None,
     ) -> None:
         self._lookups, self._desk, self._notes = desk.lookups, desk, notes
         nic, host, book = parts
@@ -177,6 +189,7 @@ class _Bound:
             missed=notes.missed,
             evicted=notes.evicted,
             found=notes.found,
+            held=held,
         )
         self.passes = [bound(each, case) for each in passes_of(design)]
 

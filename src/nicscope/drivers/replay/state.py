@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import Stream
+    from nicscope.nic.recency import Recency
     from nicscope.nic.translate.book import Book
 
 
@@ -42,6 +43,7 @@ class Case(NamedTuple):
     missed: NDArray[np.uint32]  # one more: lookups with which a later pass has to do
     evicted: NDArray[np.uint32]  # one more: which tag left for each of them
     found: NDArray[np.int64]  # shape (1,): how many these are
+    held: Recency | None  # what a cache of one wide set holds
 
 
 # By its type, kernels are compiled without what would ask for more.

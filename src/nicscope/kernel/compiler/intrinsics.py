@@ -119,3 +119,13 @@ def look_up(_context: Any, sets: Any, _first: Any, _key: Any, lanes: Any) -> Any
         return builder.zext(builder.cttz(found, ir.IntType(1)(0)), ir.IntType(64))
 
     return types.uint64(sets, types.uint64, types.uint32, lanes), generate
+
+
+@intrinsic
+def lowest_bit(_context: Any, _word: Any) -> Any:
+    """The place of the lowest bit that is set in a word that is not 0."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(1))
+
+    return types.int64(types.uint64), generate

@@ -12,6 +12,14 @@ import numpy as np
 
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
+from nicscope.nic.recency import (
+    Recency,
+    grown_recency,
+    keep_uses,
+    new_recency,
+    renew_held,
+    uses_of,
+)
 from nicscope.nic.translate.counts import COUNTS
 from nicscope.room import outgrown
 
@@ -29,8 +37,6 @@ ORDERS = np.dtype(
     [
         ("kinds", "b1"),  # tell capacity from conflict misses
         ("kinds_known", "b1"),  # that was asked for, or there is no cache to tell it of
-        ("shadow_capacity", "i8"),  # keys
-        ("shadow_count", "i8"),
         ("offset_step", "i8"),  # index offset between processes; 0: none
         ("prefetch", "i8"),  # entries fetched per miss
         ("prepin", "i8"),  # pages pinned per run, at least
@@ -48,7 +54,6 @@ ORDERS = np.dtype(
     ],
     align=True,
 )
-SHADOW = np.dtype([("older", "i4"), ("newer", "i4"), ("key", "u4")], align=True)
 
 
 class Book(NamedTuple):
@@ -57,19 +62,15 @@ class Book(NamedTuple):
     orders: NDArray[Any]  # ORDERS, shape (1,)
     counts: NDArray[Any]  # COUNTS, shape (1,)
     past: NDArray[np.uint8]  # shape (keys,): SEEN, INVALIDATED
-    where: NDArray[np.uint32]  # shape (keys,): its place in the shadow cache; 0: it is not there
-    # SHADOW, shape (places + 1,): the shadow cache as a ring in order of use, which begins and ends
-    # at 0.
-    shadow: NDArray[Any]
+    shadow: Recency  # a fully associative LRU cache of the same size
 
 
 def new_book(kinds: bool, shadow_capacity: int) -> Book:
     """An empty book; its caller fills in the rest of the orders."""
     orders = records(1, ORDERS)
     orders[0]["kinds"] = kinds
-    orders[0]["shadow_capacity"] = shadow_capacity
-    none = np.zeros(0, np.uint32)
-    return Book(orders, records(1, COUNTS), np.zeros(0, np.uint8), none, records(1, SHADOW))
+    shadow = new_recency(shadow_capacity)
+    return Book(orders, records(1, COUNTS), np.zeros(0, np.uint8), shadow)
 
 
 def grown_book(book: Book, keys: int) -> Book:
@@ -79,59 +80,17 @@ def grown_book(book: Book, keys: int) -> Book:
     past = outgrown(book.past, keys)
     if not book.orders[0]["kinds"]:
         return book._replace(past=past)
-    places = min(keys, int(book.orders[0]["shadow_capacity"]))
-    return book._replace(
-        past=past,
-        where=outgrown(book.where, keys),
-        shadow=outgrown(book.shadow, places + 1),
-    )
+    return book._replace(past=past, shadow=grown_recency(book.shadow, keys))
 
 
 @step
 def shadow_lookup(book, key):
     """1 if a fully associative LRU cache of the same size has ``key``; notes the lookup."""
-    ends, orders = book.shadow[0], book.orders[0]
-    oldest, newest = np.int64(ends.newer), np.int64(ends.older)
-    left = orders.shadow_capacity - orders.shadow_count
-    present, oldest, newest = renew_shadow(book, key, oldest, newest, left)
-    orders.shadow_count += np.int64(left > 0) & (1 - present)
-    ends.newer = oldest
-    ends.older = newest
+    shadow = book.shadow
+    now, oldest, word, left = uses_of(shadow)
+    present, _, now, oldest, word, left = renew_held(shadow, key, now, oldest, word, left)
+    keep_uses(shadow, now, oldest, left)
     return present
-
-
-@step
-def renew_shadow(book, key, oldest, newest, left):
-    """Put ``key`` after ``newest`` in the shadow cache, which has ``left`` places that are free.
-
-    If there is none, in the place of ``oldest``.  Returns 1 if it was in it, and the places of the
-    oldest and the newest now.  The caller holds the ends of the ring, so that a lookup need not
-    wait until the one before it has written them to memory.
-    """
-    shadow, where = book.shadow, book.where
-    place = np.int64(where[key])
-    if place == newest and place != 0:
-        return np.int64(1), oldest, newest
-    present = np.int64(place != 0)
-    if present:
-        older, newer = np.int64(shadow[place].older), np.int64(shadow[place].newer)
-        shadow[older].newer = newer
-        shadow[newer].older = older
-        oldest = newer if place == oldest else oldest
-    else:
-        place = book.orders[0].shadow_capacity - left + 1
-        if left == 0:
-            place = oldest
-            newer = np.int64(shadow[place].newer)
-            where[shadow[place].key] = 0
-            shadow[newer].older = 0
-            oldest = newer
-        shadow[place].key = key
-        where[key] = place
-    shadow[newest].newer = place
-    shadow[place].older = newest
-    shadow[place].newer = 0
-    return present, place if oldest == 0 else oldest, place
 
 
 @step

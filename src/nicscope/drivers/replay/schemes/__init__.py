@@ -5,19 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.config.scheme import Scheme
+from nicscope.nic.layout import SEARCHED_WAYS
 
 if TYPE_CHECKING:
     from nicscope.config.design import Design
 
 
+def takes_turns(design: Design) -> bool:
+    """Whether a host that unpins for a limit, or a NIC that fetches ahead, makes both take turns.
+
+    Then one pass goes from request to request; nothing else takes an entry from the NIC unasked.
+    """
+    limits = (design.pin_limit, design.most_valid)
+    return limits != (None, None) or (design.prefetch or 1) > 1
+
+
+def is_lone_set(design: Design) -> bool:
+    """Whether the cache is one set, too wide to search, that holds what was looked up last."""
+    lines = (design.entries or 0) // (design.line or 1)
+    return not takes_turns(design) and SEARCHED_WAYS < (design.ways or 1) == lines
+
+
 def passes_of(design: Design) -> tuple[Any, ...]:
     """The kernels that replay a piece under ``design``, one pass after the other.
 
-    Only those are imported.  Under some schemes a host that unpins for a limit, or a NIC that
-    fetches ahead, has to take turns with the other side, request by request: then that is one pass.
+    Only those are imported.
     """
-    limits = (design.pin_limit, design.most_valid)
-    takes_turns = limits != (None, None) or (design.prefetch or 1) > 1
     if design.scheme in (Scheme.PINNED, Scheme.STATIC):
         from nicscope.drivers.replay.schemes import tables
 
@@ -27,9 +40,13 @@ def passes_of(design: Design) -> tuple[Any, ...]:
         from nicscope.drivers.replay.schemes.utlb import replay_utlb_process
 
         return (replay_utlb_process,)
-    from nicscope.drivers.replay.schemes.noting import note_lookups
+    from nicscope.drivers.replay.schemes.noting import note_lookups, note_missed
 
-    return (*(_in_turns(design) if takes_turns else _apart(design)), note_lookups)
+    return (
+        (*_in_turns(design), note_lookups)
+        if takes_turns(design)
+        else (*_apart(design), note_missed)
+    )
 
 
 def _in_turns(design: Design) -> tuple[Any, ...]:
@@ -48,22 +65,28 @@ def _in_turns(design: Design) -> tuple[Any, ...]:
 
 
 def _apart(design: Design) -> tuple[Any, ...]:
-    from nicscope.drivers.replay.schemes.renewing import renew_lookups
+    from nicscope.drivers.replay.schemes import renewing
 
+    renew = renewing.renew_lone_set if is_lone_set(design) else renewing.renew_lookups
     if design.scheme is Scheme.INTERRUPT:
         from nicscope.drivers.replay.schemes.interrupt import interrupt_missed
 
-        return renew_lookups, interrupt_missed
+        return renew, interrupt_missed
     if design.scheme is Scheme.UNET_MM:
         from nicscope.drivers.replay.schemes.unet_mm import ask_victims
 
-        return renew_lookups, ask_victims
+        return renew, ask_victims
     if design.scheme is Scheme.HANDLE:
         from nicscope.drivers.replay.schemes.handle import bring_missed
 
-        return renew_lookups, bring_missed
-    from nicscope.drivers.replay.schemes.utlb import admit_new, fetch_missed, find_indices
+        return renew, bring_missed
+    from nicscope.drivers.replay.schemes.utlb import (
+        admit_missed,
+        admit_new,
+        fetch_missed,
+        find_indices,
+    )
 
     if design.scheme is Scheme.UTLB:
-        return admit_new, renew_lookups, fetch_missed
-    return admit_new, find_indices, renew_lookups, fetch_missed
+        return renew, admit_missed, fetch_missed
+    return admit_new, find_indices, renew, fetch_missed

@@ -8,12 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import kernel, step
+from nicscope.nic.recency import keep_uses, renew_held, uses_of
 from nicscope.nic.translate.book import (
     MISSED,
     NOT_DONE,
     SEEN,
     add_misses,
-    renew_shadow,
 )
 
 
@@ -59,19 +59,55 @@ def _note_in_shadow(case, count):
 
     A key's first lookup is not among them, nor are those whose entry was invalidated.
     """
-    book, orders = case.book, case.book.orders[0]
-    left = orders.shadow_capacity - orders.shadow_count
+    shadow = case.book.shadow
+    now, oldest, word, left = uses_of(shadow)
     conflict = np.int64(0)
-    oldest, newest = np.int64(book.shadow[0].newer), np.int64(book.shadow[0].older)
     for i in range(count):
         outcome = np.int64(case.outcome[i])
         if outcome == NOT_DONE:
             continue
         key = np.int64(case.key[i])
-        present, oldest, newest = renew_shadow(book, key, oldest, newest, left)
-        left -= np.int64(left > 0) & (1 - present)
+        present, _, now, oldest, word, left = renew_held(shadow, key, now, oldest, word, left)
         conflict += present & outcome & (1 - (outcome >> 1))
-    orders.shadow_count = orders.shadow_capacity - left
-    book.shadow[0].newer = oldest
-    book.shadow[0].older = newest
+    keep_uses(shadow, now, oldest, left)
     return conflict
+
+
+@kernel
+def note_missed(case, _begin, _end, count):
+    """Note ``count`` lookups of which those that missed are listed, where nothing is invalidated.
+
+    A key's first lookup is among them, as nothing is fetched ahead.
+    """
+    book, past = case.book, case.book.past
+    tells = book.orders[0].kinds
+    if tells:
+        _find_in_shadow(case, count)
+    misses = np.int64(case.found[0])
+    received, compulsory, conflict = np.int64(0), np.int64(0), np.int64(0)
+    compulsory_received = np.int64(0)
+    for place in range(misses):
+        i = case.missed[place]
+        key = case.key[i]
+        first = np.int64(past[key] & SEEN == 0)
+        past[key] |= SEEN
+        receive = np.int64(case.receive[i])
+        received += receive
+        compulsory += first
+        compulsory_received += first & receive
+    if tells:
+        for place in range(misses):
+            conflict += np.int64(case.outcome[case.missed[place]])
+    add_misses(book, misses, received, compulsory, compulsory_received, 0, conflict)
+
+
+@step
+def _find_in_shadow(case, count):
+    """Look all up in the shadow cache too; the outcome of each is 1 if it was there."""
+    shadow = case.book.shadow
+    now, oldest, word, left = uses_of(shadow)
+    for i in range(count):
+        key = np.int64(case.key[i])
+        present, _, now, oldest, word, left = renew_held(shadow, key, now, oldest, word, left)
+        case.outcome[i] = present
+    keep_uses(shadow, now, oldest, left)

@@ -11,13 +11,14 @@ from nicscope.drivers.replay.state import timeless
 from nicscope.kernel.decorators import kernel, step
 from nicscope.nic.cache import FOUR, renew
 from nicscope.nic.layout import SEARCHED_WAYS
+from nicscope.nic.recency import keep_uses, renew_held, uses_of
 
 MORE = SEARCHED_WAYS + 1  # how many more makes no difference to the loop
 
 
 @kernel
 def renew_lookups(case, _begin, _end, count):
-    """Look up ``count`` units: notes how each ended, and which of them missed, for later passes."""
+    """Look up ``count`` units: lists which missed, and what left for each, for later passes."""
     nic, _, book = timeless(case)
     ways = nic.config[0].ways
     if ways == 1:
@@ -39,10 +40,25 @@ def _renew_all(case, nic, book, count, ways):
         tag = np.int64(case.key[i]) + 1
         depth, evicted = renew(nic, np.int64(case.set_index[i]) & last_set, tag, ways)
         missed = np.int64(depth == ways)
-        case.outcome[i] = missed
         case.missed[found] = i
         case.evicted[found] = evicted
         found += missed
         further += depth - missed
     case.found[0] = found
     book.counts[0].further_ways += further * np.int64(ways <= SEARCHED_WAYS)
+
+
+@kernel
+def renew_lone_set(case, _begin, _end, count):
+    """As ``renew_lookups``, of a cache that is one set, which holds what was looked up last."""
+    held = case.held
+    now, oldest, word, left = uses_of(held)
+    found = np.int64(0)
+    for i in range(count):
+        key = np.int64(case.key[i])
+        present, evicted, now, oldest, word, left = renew_held(held, key, now, oldest, word, left)
+        case.missed[found] = i
+        case.evicted[found] = evicted
+        found += 1 - present
+    keep_uses(held, now, oldest, left)
+    case.found[0] = found

@@ -21,25 +21,31 @@ from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, 
 
 @kernel
 def ask_victims(case, _begin, _end, _count):
-    """Ask the victim cache for what missed in the primary, and the host for what misses there."""
+    """Ask the victim cache for what missed in the primary, and the host for what misses there.
+
+    That alone is left in the list.
+    """
     nic, host, book = timeless(case)
+    missed = np.int64(0)
     for at in range(case.found[0]):
         i = case.missed[at]
         key = np.int64(case.number[i])
         displaced = np.int64(case.evicted[at])
         place = find_victim(nic, key + 1)
         if place != ABSENT:
-            case.outcome[i] = 0
             book.counts[0].victim_hits += 1
             remove_victim(nic, place)
             append_victim(nic, displaced, 0)
             continue
+        case.missed[missed] = i
+        missed += 1
         note_interrupts(book, 1)
         if displaced != EMPTY:
             leaving = add_victim(nic, displaced, 0)
             if leaving != EMPTY:
                 give_back(host, book, leaving - 1)
         pin_page(host, book, process_of(host.numbering, key), key, 1)
+    case.found[0] = missed
 
 
 @kernel

@@ -1,8 +1,9 @@
 """Replaying the three UTLBs: the user library admits a request, then the NIC looks up its pages.
 
 Without a limit nothing is ever unpinned, and without prefetching nobody asks for a page that is not
-pinned yet: then it makes no difference to the NIC when a page is pinned, and the user library is
-done with a piece before the NIC begins (``admit_new``).  Else they take turns, request by request.
+pinned yet: then it makes no difference to the NIC when a page is pinned, and the user library comes
+after the NIC, for what missed (``admit_missed``), or before it where the NIC knows pages by indices
+that the library gives (``admit_new``).  Else they take turns, request by request.
 """
 
 from __future__ import annotations
@@ -26,24 +27,46 @@ from nicscope.nic.translate.utlb import prefetch_indices, prefetch_pages
 def admit_new(case, begin, end, count):
     """Admit the requests of which a page is not pinned; all others need nothing of the library.
 
-    They are ``begin..end`` and have ``count`` lookups.  A request that has further pages of a unit
-    that was looked up, and pinned, for the one before it has them pinned by a call of its own.
+    They are ``begin..end`` and have ``count`` lookups.
     """
-    nic, host, book = timeless(case)
-    state = host.pinning.state
+    state = case.host.pinning.state
     found = np.int64(0)
     for lookup in range(count):
-        case.missed[found] = lookup
+        case.evicted[found] = lookup
         found += np.int64(state[case.number[lookup]] & PINNED == 0)
+    _admit_listed(case, begin, end, found)
+
+
+@kernel
+def admit_missed(case, begin, end, _count):
+    """The same after the lookups: a page that was never pinned was never looked up, and missed."""
+    state = case.host.pinning.state
+    found = np.int64(0)
+    for place in range(case.found[0]):
+        lookup = case.missed[place]
+        case.evicted[found] = lookup
+        found += np.int64(state[case.number[lookup]] & PINNED == 0)
+    _admit_listed(case, begin, end, found)
+
+
+@step
+def _admit_listed(case, begin, end, found):
+    """Admit the requests of the lookups that the first ``found`` places of ``evicted`` name.
+
+    A request that has further pages of a unit that was looked up, and pinned, for the one before it
+    has them pinned by a call of its own.
+    """
     if found == 0 and case.fresh[0] == 0:
         return
+    nic, host, book = timeless(case)
+    state = host.pinning.state
     fresh, calls = case.fresh[0], np.int64(0)
     at, place = np.int64(0), np.int64(0)
     for row in range(begin, end):
         shared = fresh & np.int64(case.opened[row])
         after = at + np.int64(case.laid[row])
-        if place < found and np.int64(case.missed[place]) < after:
-            while place < found and np.int64(case.missed[place]) < after:
+        if place < found and np.int64(case.evicted[place]) < after:
+            while place < found and np.int64(case.evicted[place]) < after:
                 place += 1
             shared &= np.int64(state[case.number[at]] & PINNED != 0)  # else one call has both
             fresh = np.int64(state[case.number[after - 1]] & PINNED == 0)

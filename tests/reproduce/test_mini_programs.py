@@ -17,7 +17,7 @@ from nicscope.studies.reproduce.keeping import Kept
 from nicscope.studies.reproduce.mini_programs.grid import time_programs
 from nicscope.studies.reproduce.mini_programs.misses import EIGHT
 from nicscope.studies.reproduce.mini_programs.runs import STATIC_ENTRIES
-from nicscope.studies.reproduce.mini_programs.times import rank_correlation
+from nicscope.studies.reproduce.mini_programs.times import CLOSE, rank_correlation
 from nicscope.studies.reproduce.mini_programs.timing import STATIC, specs
 from nicscope.studies.reproduce.mini_programs.traffic import both_ends
 from nicscope.studies.reproduce.mini_programs.worker import timed_apart
@@ -68,7 +68,7 @@ def test_the_programs_are_the_papers_eight_on_its_four_nodes_of_two_processors()
     assert MINI.served
 
 
-@pytest.mark.requirement("MI-55", "MI-53")
+@pytest.mark.requirement("MI-53", weak="which lookups there are, not the sweep")
 def test_both_ends_of_a_real_programs_transfers_are_looked_up(radix: ApplicationRun) -> None:
     columns = {name: column[~radix.columns["initial"]] for name, column in radix.columns.items()}
 
@@ -88,7 +88,6 @@ def test_both_ends_of_a_real_programs_transfers_are_looked_up(radix: Application
     assert set(served["pid"].tolist()) == {2}
 
 
-@pytest.mark.requirement("MI-55")
 def test_programs_are_kept_with_what_is_served_and_with_what_they_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +196,7 @@ def test_another_programs_runs_and_smaller_caches_are_others(application: Applic
     assert len(other.asked) == 37
 
 
-@pytest.mark.requirement("MI-56")
+@pytest.mark.requirement("MI-56", weak="what a speed-up is, of a run that takes no time")
 def test_one_processor_takes_what_all_processes_compute(application: Application) -> None:
     found = time_programs([application], Ran(PAPER, 1), None, None, Pretended())["FFT"]
 
@@ -222,41 +221,47 @@ def test_a_process_that_ends_is_told_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.compiled
-@pytest.mark.requirement("MI-56", "MI-57", "MI-58")
+@pytest.mark.requirement(
+    "MI-55",
+    weak="that caches of more ways miss less, of three programs much smaller than the paper's; the "
+    "other shapes are judged by nicscope reproduce mini/figure5 --programs paper",
+)
+@pytest.mark.requirement(
+    "MI-56",
+    weak="three of the eight programs, much smaller than the paper's, and not that they vary by "
+    "100 percent, which LU and Radix miss at the paper's sizes",
+)
+@pytest.mark.requirement("MI-58", weak="that a miss has both parts, and the least processing")
+@pytest.mark.parametrize(("name", "size"), [("fft", "64K"), ("lu", "256"), ("radix", "64K")])
 def test_the_more_a_real_program_misses_the_slower_it_is_and_static_tables_are_fastest(
-    tmp_path: Path,
+    name: str, size: str, tmp_path: Path
 ) -> None:
-    applications = [
-        Application(one, None, None, tmp_path / f"{one}.program.parquet")  # type: ignore[arg-type]
-        for one in ("fft", "radix")
-    ]
-    for one, size in zip(applications, ("64K", "64K"), strict=True):
-        assert one.program is not None
-        write_application_program(run_application(one.name, size, PLACEMENT), one.program)
+    path = tmp_path / f"{name}.program.parquet"
+    write_application_program(run_application(name, size, PLACEMENT), path)
+    application = Application(name, None, None, path)  # type: ignore[arg-type]
 
-    found = time_programs(applications, Ran(SMALL, 8))
+    [runs] = time_programs([application], Ran(SMALL, 8)).values()
 
-    for runs in found.values():
-        times = runs.grid(lambda run: run.seconds)
-        assert runs.static.misses == 0
-        assert {run.lookups for run in runs.caches} == {runs.static.lookups}
-        assert times.min() > runs.static.seconds > runs.alone_seconds / 8
-        assert rank_correlation(runs.grid(lambda run: run.missing), runs.speed_ups) < -0.7
-        for run in runs.caches:
-            # Every miss was served, but for one of a node that the program's end came before; so
-            # was what came again and missed again, which counts as a repeated lookup.
-            assert run.processings.many == run.delays.many
-            assert run.misses - run.delays.many <= MINI.nodes
-            least = run.processings.percentiles[0]
-            assert least is not None
-            assert least >= 5.0 - 1e-6
+    times, missing = (runs.grid(of) for of in (lambda run: run.seconds, lambda run: run.missing))
+    assert runs.static.misses == 0
+    assert {run.lookups for run in runs.caches} == {runs.static.lookups}
+    assert times.min() > runs.static.seconds > runs.alone_seconds / 8
+    assert rank_correlation(missing, runs.speed_ups) <= CLOSE
+    assert (np.diff(missing.mean(axis=(0, 1))) < 0).all()
+    for run in runs.caches:
+        # Every miss was served, but for one of a node that the program's end came before; so
+        # was what came again and missed again, which counts as a repeated lookup.
+        assert run.processings.many == run.delays.many
+        assert run.misses - run.delays.many <= MINI.nodes
+        least = run.processings.percentiles[0]
+        assert least is not None
+        assert least >= 5.0 - 1e-6
 
 
 # --- in reproduce ---------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("MI-56", "MI-57")
-def test_figures_6_and_7_run_by_name_and_hold_their_statements_at_the_papers_sizes(
+def test_figures_6_and_7_run_by_name_and_judge_their_statements_at_the_papers_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(WORKLOADS, "mini", TINY._replace(programs=_all_as_fft()))

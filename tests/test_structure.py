@@ -8,7 +8,7 @@ from pathlib import Path
 import nicscope
 
 PACKAGE = Path(nicscope.__file__).parent
-LINES_OF_A_FILE = 400
+LINES_OF_A_FILE = 900
 LINES_OF_A_KERNEL = 40
 KERNELS = {"kernel", "step", "routine", "distant"}
 SAY_NOTHING = ("utils", "helpers", "common", "manager", "misc")

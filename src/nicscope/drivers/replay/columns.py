@@ -85,17 +85,17 @@ class Stream(NamedTuple):
     first: NDArray[np.int64]  # page number of the first page
     pages: NDArray[np.int32]
     receive: NDArray[np.uint8]
-    length: NDArray[np.uint32]  # bytes
+    length: NDArray[np.uint32]  # bytes; of no request where nobody asks
 
 
-def new_stream(rows: int) -> Stream:
-    """Room for ``rows`` requests."""
+def new_stream(rows: int, *, lengths: bool = True) -> Stream:
+    """Room for ``rows`` requests; without ``lengths`` nothing is kept of how long they are."""
     return Stream(
         np.empty(rows, np.int32),
         np.empty(rows, np.int64),
         np.empty(rows, np.int32),
         np.empty(rows, np.uint8),
-        np.empty(rows, np.uint32),
+        np.empty(rows if lengths else 0, np.uint32),
     )
 
 
@@ -258,7 +258,7 @@ def _settle_all(intake, begin, count, page_bits):
         out.pages[row] = pages
     for row in range(count):
         out.receive[row] = columns.receive[begin + row]
-    for row in range(count):
+    for row in range(out.length.size and count):
         out.length[row] = columns.length[begin + row]
 
 
@@ -268,7 +268,8 @@ def _settle(intake, begin, row, page_bits, to):
     out.process[to] = intake.directory.slots[intake.owner[row]].ordinal
     out.first[to], out.pages[to] = _pages_of(columns, begin + row, page_bits)
     out.receive[to] = columns.receive[begin + row]
-    out.length[to] = columns.length[begin + row]
+    if out.length.size > 0:
+        out.length[to] = columns.length[begin + row]
 
 
 @step

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.scheme import Scheme
 from nicscope.drivers.replay import parting
-from nicscope.drivers.replay.columns import requests_among
+from nicscope.drivers.replay.columns import new_stream, requests_among
 from nicscope.drivers.replay.grain import NO_GRAIN, grains_of
 from nicscope.drivers.replay.naming import Desk, Namer
 from nicscope.drivers.replay.node import Node, Notes, group_bits, joins
@@ -160,7 +160,8 @@ class _View:
         lowest: Lowest | None,
     ) -> None:
         self.page_bits = page_bits
-        self.desk = Desk()
+        told = any(design.scheme in (Scheme.PINNED, Scheme.RNIC) for design in designs)
+        self.desk = Desk(new_stream(parting.ROWS, lengths=told))
         self._notes = Notes(parting.UNITS)
         self._kinds = kinds
         self._lowest = lowest

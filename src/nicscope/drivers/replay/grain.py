@@ -126,7 +126,7 @@ class Grains:
         self._bits = {size: size.bit_length() - 1 for size in page_sizes}
         self._hopeful = list(self._bits)
         self._parter = Parter(by_process)
-        self._stream = new_stream(parting.ROWS)
+        self._stream = new_stream(parting.ROWS, lengths=False)
         self._lasts: dict[tuple[int, int], tuple[NDArray[Any], Callable[..., None]]] = {}
 
     def feed(self, batch: RequestColumns) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.replay import parting
-from nicscope.drivers.replay.columns import FREE
+from nicscope.drivers.replay.columns import FREE, new_stream
 from nicscope.drivers.replay.naming import Desk, Namer
 from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.translation.build import OFFSET_STEP
@@ -69,7 +69,7 @@ class LookupStreams:
         self._by_process = by_process
         self._step = OFFSET_STEP if offset and not by_process else 0
         self._parter = Parter(by_process)
-        self._desk = Desk()
+        self._desk = Desk(new_stream(parting.ROWS, lengths=False))
         self._namers: dict[tuple[int, int], tuple[Nic, Namer]] = {}
 
     def feed(self, batch: RequestColumns) -> Iterator[Lookups]:

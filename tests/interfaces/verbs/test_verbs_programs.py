@@ -122,10 +122,26 @@ def test_what_a_program_raises_is_told_from_its_own_lines(tmp_path):
         ns.run_verbs(tmp_path / "nothing.py")
 
 
-def test_a_design_that_cannot_be_is_refused_before_the_program_runs(tests, capsys):
-    with pytest.raises(NicscopeError):
-        ns.run_verbs(tests, design=["utlb", "no-such-design"])
-    assert capsys.readouterr().out == ""
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"design": ["utlb", "no-such-design"]}, "no design 'no-such-design'"),
+        ({"design": ["utlb", "utlb"], "entries": 3}, "entries"),
+        ({"design": ["utlb", "vmmc-interrupt"], "prepin": 4}, "'vmmc-interrupt'"),
+        ({"design": "utlb", "platform": "no-such-platform"}, "no platform 'no-such-platform'"),
+        ({"design": "utlb", "loss": 2.0}, "loss"),
+    ],
+)
+def test_a_design_that_cannot_be_is_refused_before_the_program_runs(how, words, tmp_path):
+    program = tmp_path / "leaves_a_mark.py"
+    program.write_text(f"open({str(tmp_path / 'ran')!r}, 'x').close()\n")
+
+    with pytest.raises(NicscopeError, match=words):
+        ns.run_verbs(program, **how)
+
+    assert not (tmp_path / "ran").exists()
+    ns.run_verbs(program)
+    assert (tmp_path / "ran").exists()
 
 
 @pytest.mark.usefixtures("device_world")

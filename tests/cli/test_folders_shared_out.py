@@ -19,6 +19,7 @@ from nicscope.studies.sizing import counting
 from nicscope.studies.workers import processes
 from nicscope.traces.writer import write_trace
 from suite import INTERPRETED, share
+from tasks_given import rows_by_worker
 
 COMMANDS = {
     "replay": ["--design", "utlb", "--design", "mini"],
@@ -26,14 +27,14 @@ COMMANDS = {
 }
 
 
-def columns(count, nodes, seed=1):
+def columns(count, nodes, seed=1, pages=300):
     rng = np.random.default_rng(seed)
     return {
         "time_ns": np.arange(count) * 10,
         "node": rng.integers(0, nodes, count),
         "pid": rng.integers(0, 2, count),
         "op": rng.integers(0, 6, count).astype(np.uint8),
-        "address": rng.integers(0, 300, count).astype(np.uint64) * np.uint64(4096),
+        "address": rng.integers(0, pages, count).astype(np.uint64) * np.uint64(4096),
         "length": rng.integers(1, 9000, count),
     }
 
@@ -72,14 +73,18 @@ def without_names(text):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_workers_print_and_write_the_same_bytes(command, tmp_path, capsys):
-    rows = columns(60 if INTERPRETED else 4000, 5)
+def test_workers_print_and_write_the_same_bytes(command, tmp_path, capsys, monkeypatch):
+    rows = columns(200 if INTERPRETED else 4000, 5, pages=20)  # which are used again
     folder = divided(rows, rows["node"] // 2, tmp_path / "t")
+    given_rows = rows_by_worker(monkeypatch)
 
     alone = ran(command, folder, tmp_path / "a", capsys)
+    assert not given_rows
     shared = ran(command, folder, tmp_path / "b", capsys, "--workers", "2")
 
     assert shared == alone
+    assert len(given_rows) == 4  # two processes, of the run that prints and of the one that writes
+    assert all(any(each) for each in given_rows.values())
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -22,13 +22,14 @@ from recomputed import recomputed
 QUICK = ("utlb-prototype", "linux-host")  # without the compiler
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(one, marks=() if one in QUICK else pytest.mark.compiled)
-        for one in (*PLATFORMS, None)
-    ],
-)
+def cases(*platforms):
+    """One for each, without the compiler if it is soon over."""
+    return [
+        pytest.param(one, marks=() if one in QUICK else pytest.mark.compiled) for one in platforms
+    ]
+
+
+@pytest.fixture(scope="module", params=cases(*PLATFORMS, None))
 def sized(request, tmp_path_factory):
     """(platform, trace, sizing, report) of a small trace."""
     file = write(tmp_path_factory.mktemp("sized") / "t.parquet", count=ROWS // 2)
@@ -139,10 +140,9 @@ def test_every_part_of_a_cost_follows_from_counts_and_prices(sized):
         assert sum(part[-1] == "?" for part in parts) >= bool(one.cost.missing)
 
 
+@pytest.mark.parametrize("sized", cases(*PLATFORMS), indirect=True)  # a target needs costs
 def test_every_target_follows_from_counts_and_prices(sized):
     platform, trace, sizing, found = sized
-    if platform is None:
-        pytest.skip("a target needs costs")
     for answer, cells in zip(sizing.answers, target_rows(sizing, found).cells, strict=True):
         if not answer.by_cost:
             assert cells[1] == "unknown"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,9 +20,43 @@ from drivers_traced.programs_of_rows import (
 )
 from nicscope.drivers.simulate.traced import setting_up, timing
 from oracle.programs import wrongs
-from suite import share
+from suite import INTERPRETED, share
 
 DESIGNS = ["vmmc-static", "utlb", "mini", "vmmc-interrupt", "unet-mm-pca200"]
+
+
+def everything():
+    """A program with rows of every kind, within a node and across: all its kernels are entered."""
+    nodes, rows = [0, 0, 1, 2], [[] for _ in range(4)]
+    for length in (0, 1, 300, 6000):
+        for p, q in ((0, 1), (0, 2), (3, 0), (2, 3)):
+            at = BASE if length else 0
+            rows[p].append(row("SEND", q, address=at, length=length))
+            rows[q].append(row("RECEIVE", p, address=at, length=length))
+    for p, own in enumerate(rows):
+        home = (nodes[p] + 1) % 3
+        for page in range(6):
+            own += [fetch(home, page), deposit(home, page, ns=500), compute(20_000)]
+        for name in range(3):
+            own += [row("LOCK", name=name), compute(20_000), row("UNLOCK", name=name)]
+        loose = {"after": [len(own) - 1]}
+        own += [fetch(home, 1, **loose), deposit(home, 2, **loose), fetch(home, 3, ns=500)]
+        own[-1]["after"] = [len(own) - 2, len(own) - 3]
+        own.append(row("BARRIER"))
+    return nodes, rows
+
+
+@functools.cache
+def compile_all_for(design):
+    """An example that compiles on its way takes minutes the first time, and moments the next."""
+    timed(*everything(), design)
+
+
+@pytest.fixture(autouse=True)
+def compiled_before_the_examples(request):
+    callspec = getattr(request.node, "callspec", None)
+    if not INTERPRETED:
+        compile_all_for(callspec.params.get("design", DESIGNS[0]) if callspec else DESIGNS[0])
 
 
 def checked(nodes, rows, on="vmmc-static"):

@@ -232,13 +232,18 @@ class Rung(Exception):  # noqa: N818 - nobody's error
 
 @pytest.fixture
 def alarm():
-    """A signal in the middle of compiled code, whose handler raises at the next line of Python."""
+    """Calls with a signal in the middle, whose handler raises at the next line of Python."""
 
     def ring(_number, _frame):
         raise Rung
 
     before = signal.signal(signal.SIGALRM, ring)
-    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.02)
+
+    def called(entry, *numbers):
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        return entry(*numbers)
+
+    yield called
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
 
@@ -261,22 +266,27 @@ def test_a_call_in_whose_way_a_signal_comes_is_no_success(monkeypatch, alarm):
     )
     assert entry(1) == 1
 
-    alarm()
     with pytest.raises((Rung, RuntimeError)):
-        entry(LONG)
+        alarm(entry, LONG)
 
     assert entry(1) == state.total[0]
 
 
 @pytest.mark.compiled
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_error_in_whose_way_a_signal_comes_is_an_error_still(alarm):
+@pytest.mark.parametrize("heeded", [True, False], ids=["", "in the background"])
+def test_an_error_in_whose_way_a_signal_comes_is_an_error_still(alarm, heeded):
+    """Also where interrupts are ignored, as of a command that a script starts with ``&``."""
     entry = bound(fail_after_long, new_state())
     assert entry(1, 1) == 0
+    before = signal.getsignal(signal.SIGINT)
+    if not heeded:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    alarm()
-    with pytest.raises((Rung, KeyboardInterrupt)):
-        entry(LONG, 0)
+    try:
+        with pytest.raises(Rung):
+            alarm(entry, LONG, 0)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
     assert entry(1, 1) == 0
     with pytest.raises(ZeroDivisionError):

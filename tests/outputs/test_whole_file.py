@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from targets import FILES, STREAMS, TARGETS, a_null_device, a_pipes_descriptor, tree
+from targets import FILES, OLD, STREAMS, TARGETS, a_null_device, a_pipes_descriptor, tree
 
 from nicscope.errors import OutputError
 from nicscope.outputs import ReaderGone, scratch_file, whole_file
@@ -83,16 +83,25 @@ def test_a_failed_block_leaves_what_was_there_and_nothing_else(tmp_path, make, f
     assert tree(tmp_path) == before
 
 
-@pytest.mark.parametrize("make", FILES)
-@pytest.mark.parametrize("function", ["write", "fsync", "link", "rename"])
-def test_a_full_disk_is_one_line_whenever_it_is_found(
-    tmp_path, make, function, monkeypatch, growing
-):
+def calls_of(growing, make):
+    """What an output asks the system for: a nameless file is linked, a named or old one renamed."""
+    links = ["link"] if growing == "nameless" else []
+    renames = ["rename"] if growing == "named" or make in OLD else []
+    return ["write", "fsync", *links, *renames]
+
+
+@pytest.mark.parametrize(
+    ("growing", "make", "function"),
+    [
+        (growing, make, function)
+        for growing in ("nameless", "named")
+        for make in FILES
+        for function in calls_of(growing, make)
+    ],
+    indirect=["growing"],
+)
+def test_a_full_disk_is_one_line_whenever_it_is_found(tmp_path, make, function, monkeypatch):
     target, _ = make(tmp_path, "result")
-    if (function, growing) == ("link", "named"):
-        pytest.skip("a file with a name needs no link")
-    if function == "rename" and growing == "nameless" and not target.exists():
-        pytest.skip("a file without a name gets a new one at once")
     before = tree(tmp_path)
     monkeypatch.setattr(os, function, full)
 

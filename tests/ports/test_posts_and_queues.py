@@ -6,10 +6,12 @@ import port_world as world
 import pytest
 from posting_world import HUGE, nothing, register, run
 
+from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
-from nicscope.memory.paging.layout import READ
-from nicscope.nic.ports.layout import FETCH, SEND, WRITE
+from nicscope.memory.paging.layout import GARBAGE_FRAME, READ
+from nicscope.memory.pinning import PINNED
+from nicscope.nic.ports.layout import DONE, FETCH, NO_RIGHTS, SEND, WRITE
 
 ROUNDS = 12
 
@@ -70,24 +72,38 @@ def test_lengths_and_addresses_that_wrap_around_are_refused(design):
     assert statuses == {"bad descriptor", "no rights"}
 
 
-def test_memory_that_is_not_there_is_not_registered_and_not_kept():
+def pinned_at(process):
+    """On the process's node: pins of requests that go on, pages that translate, pins of frames."""
+    node, ports = process.node, process._ports
+    pinning = ports.translations.host.pinning
+    return (
+        int(pinning.held[node].sum()),
+        int((pinning.state[node] & PINNED != 0).sum()),
+        int(ports.memory.frames["pins"][node, GARBAGE_FRAME + 1 :].sum()),
+    )
+
+
+@pytest.mark.parametrize("design", ["utlb", "utlb-shared", "utlb-process", "vmmc-static"])
+def test_memory_that_is_not_there_is_not_registered_and_not_kept(design):
     async def sender(process):
         good = process.allocate(world.PAGE)
+        missing = good.address + 10 * world.PAGE
         found = []
-        for address, length in (
-            (good.address, world.PAGE),
-            (good.address, 3 * world.PAGE),
-            (-1, 5),
-            (HUGE, HUGE),
-            (good.address, HUGE),
-        ):
-            found.append(await register(process, address, length))
+        for address, length in ((missing, 1), (-1, 5), (HUGE, HUGE), (good.address, HUGE)):
+            found.append((await register(process, address, length), pinned_at(process)))
+        # What is there of the rest may stay pinned, as after use, but for no request.
+        found.append((await register(process, good.address, 3 * world.PAGE), pinned_at(process)))
+        whole = await process._driven.ask(
+            REGISTER, peer=process.port, address=good.address, payload=world.PAGE
+        )
+        found.append((whole.address, pinned_at(process)))
+        await process._driven.ask(
+            GIVE_UP, peer=process.port, address=good.address, payload=world.PAGE
+        )
         return found
 
-    for design in ("utlb", "vmmc-static"):
-        found, _ = run(design, sender, nothing)
-        assert found[0] == 0
-        assert 0 not in found[1:]
+    found, _ = run(design, sender, nothing)
+    assert found == [(NO_RIGHTS, (0, 0, 0))] * 4 + [(NO_RIGHTS, (0, 1, 1)), (DONE, (1, 1, 1))]
 
 
 def test_memory_that_is_mapped_after_a_refused_post_is_sent_as_it_is():

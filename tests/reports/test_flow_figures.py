@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
@@ -50,6 +51,16 @@ def painted(figure):
     save(figure, file, "png")
     file.seek(0)
     return imread(file, format="png")
+
+
+SEEN = 200  # pixels of a small picture that a band takes at least
+
+
+def small(figure):
+    """The picture as an array of pixels, for comparison with another."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.array(canvas.buffer_rgba())
 
 
 @pytest.mark.requirement("TR-61")
@@ -137,11 +148,29 @@ def test_the_bandwidth_graph_draws_every_step(policy):
     ],
     ids=["stream", "control", "aborted", "apart"],
 )
-def test_figures_render_and_are_not_empty(draw, case):
-    picture = painted(draw(answered(**case)))
+def test_in_pictures_every_band_that_has_transfers_is_to_be_seen(draw, case):
+    found = answered(**case)
+    figure = draw(found)
+    [axes] = figure.axes
+    picture, whole = painted(figure), small(figure)
+    bands = {
+        name: [
+            one
+            for one in (*axes.collections, *axes.patches)
+            if (one.get_gid() or one.get_label()).startswith(name)
+        ]
+        for name in np.array(BANDS)[np.unique(drawn_transfers(found)["band"])]
+    }
 
     assert picture.shape[1] >= 1900
-    assert picture[:, :, :3].min() < 0.5
+    assert bands
+    for name, drawn in bands.items():
+        for one in drawn:
+            one.set_visible(False)
+        hidden = small(figure)
+        for one in drawn:
+            one.set_visible(True)
+        assert (whole != hidden).any(axis=-1).sum() > SEEN, name
 
 
 def test_shades_of_a_band_differ_in_lightness_for_every_kind_of_colour_vision():

@@ -27,8 +27,8 @@ pytestmark = pytest.mark.compiled
         pytest.param("figure1", marks=pytest.mark.requirement("TR-25", "TR-70")),
         pytest.param("figure3", marks=pytest.mark.requirement("TR-24", "TR-38")),
         pytest.param("table1", marks=pytest.mark.requirement("TR-30", "TR-37", "TR-72")),
-        pytest.param("figure4", marks=pytest.mark.requirement("TR-27", "TR-40", "TR-73")),
-        pytest.param("figure5", marks=pytest.mark.requirement("TR-60", "TR-62", "TR-73")),
+        pytest.param("figure4", marks=pytest.mark.requirement("TR-27", "TR-40")),
+        pytest.param("figure5", marks=pytest.mark.requirement("TR-60", "TR-62")),
         pytest.param("figure6", marks=pytest.mark.requirement("TR-40", "TR-74")),
         pytest.param(
             "figure7",
@@ -48,6 +48,36 @@ def test_an_item_of_the_paper_comes_out_but_for_the_misses_that_the_catalog_list
     found = reproduce([f"trapeze/{item}"])
 
     assert found.as_known(), [*found.misses(), *found.met]
+
+
+# Numbers of figure 4 and statements of figures 4 and 5 that miss: how far off they are, as a share
+# of the printed number, and to which side.
+OFF = {
+    "net_tx[transfer=1] bytes": -0.621,
+    "net_tx[transfer=2] bytes": -0.812,
+    "net_tx[transfer=3] bytes": -0.782,
+    "net_tx_rate[transfer=1] MB/s": 0.330,
+    "host_rcv_first bytes": 1.666,
+}
+UNTRUE = {"net-tx-grows", "log-keeps-cut-through"}
+
+
+@pytest.mark.requirement(
+    "TR-73",
+    weak="of figure 4's seven predicted numbers five, off by 33 to 167 %: sizes and rate of the "
+    "second payload's first netTx transfers, which do not grow, and the size of its first hostRcv; "
+    "of figure 5, that hostRcv takes whole payloads without the log and parts with it",
+)
+def test_a_cold_start_is_no_further_off_than_it_is_known_to_be() -> None:
+    found = reproduce(["trapeze/figure4", "trapeze/figure5"])
+
+    off = {one.quantity: one.relative_error or 0.0 for one in found.points if not one.ok}
+    assert off.keys() == OFF.keys()
+    for name, share in off.items():
+        low, high = sorted((0.0, OFF[name]))
+        assert low < share < high, name
+    assert {one.name for one in found.shapes if not one.ok} == UNTRUE
+    assert (len(found.points), len(found.shapes)) == (13, 9)
 
 
 @pytest.mark.requirement("TR-35", "TR-36")

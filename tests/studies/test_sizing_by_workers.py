@@ -12,6 +12,7 @@ from nicscope.studies.sizing.survey import extent, grids
 from nicscope.studies.sizing.whole import Whole
 from nicscope.traces.folders.reading import open_folder
 from nicscope.traces.writer import write_trace
+from tasks_given import rows_by_worker
 
 PAGE = 4096
 
@@ -28,14 +29,14 @@ class Here:
         return found
 
 
-def a_folder(folder, count=60, nodes=3):
+def a_folder(folder, count=60, nodes=3, pages=300):
     rng = np.random.default_rng(1)
     rows = {
         "time_ns": np.arange(count) * 10,
         "node": rng.integers(0, nodes, count),
         "pid": rng.integers(0, 2, count),
         "op": rng.integers(0, 6, count).astype(np.uint8),
-        "address": rng.integers(0, 300, count).astype(np.uint64) * np.uint64(PAGE),
+        "address": rng.integers(0, pages, count).astype(np.uint64) * np.uint64(PAGE),
         "length": rng.integers(1, 9000, count),
     }
     folder.mkdir()
@@ -62,10 +63,12 @@ def a_folder(folder, count=60, nodes=3):
     ],
     ids=["target", "memory"],
 )
-def test_workers_print_and_write_the_same_bytes(words, tmp_path, capsys):
-    folder = a_folder(tmp_path / "t")
+def test_workers_print_and_write_the_same_bytes(words, tmp_path, capsys, monkeypatch):
+    folder = a_folder(tmp_path / "t", 150, pages=20)  # which are used again
+    given_rows = rows_by_worker(monkeypatch)
     told = []
     for number in ("1", "2"):
+        assert not given_rows
         out = tmp_path / number
         command = ["size", str(folder), *words, "--workers", number]
         assert main([*command, "--json"]) == 0
@@ -76,6 +79,8 @@ def test_workers_print_and_write_the_same_bytes(words, tmp_path, capsys):
         told.append((printed, {path.name: path.read_bytes() for path in sorted(out.iterdir())}))
 
     assert told[0] == told[1]
+    assert len(given_rows) == 4  # two processes, of the run that prints and of the one that writes
+    assert all(any(each) for each in given_rows.values())
 
 
 def test_what_is_surveyed_by_shares_is_what_one_pass_finds(tmp_path):

@@ -144,23 +144,28 @@ class _Writer:
         tell = self._declared(FAILURE, ir.VoidType(), STATUS, OBJECT, OBJECT.as_pointer())
         slot = builder.alloca(OBJECT)
         builder.store(OBJECT(None), slot)
+        self._return_if_rung(builder)  # by a signal that came meanwhile: it would keep tell from it
         builder.call(tell, [code, excinfo, slot])
-        error = builder.load(slot)
-        lost = builder.icmp_unsigned("==", error, OBJECT(None))
-        with builder.if_else(lost, likely=False) as (is_lost, is_told):
-            with is_lost:
-                self._raise_interrupt(builder)
-            with is_told:
-                self._set(builder, error)
+        with self._if_empty(builder, slot):
+            # What the handler of a signal raised as it was told is lost: an interrupt, as a rule.
+            builder.call(self._declared("PyErr_SetInterrupt", ir.VoidType()), [])
+            self._return_if_rung(builder)
+            builder.call(tell, [code, excinfo, slot])  # whoever is not to be interrupted is told
+            with self._if_empty(builder, slot):
+                builder.call(self._declared("PyErr_BadInternalCall", ir.VoidType()), [])
+                builder.ret(OBJECT(None))
+        self._set(builder, builder.load(slot))
         builder.ret(OBJECT(None))
 
-    def _raise_interrupt(self, builder: Any) -> None:
-        """What a signal's handler raised where it could not be told: have it raised once more."""
-        builder.call(self._declared("PyErr_SetInterrupt", ir.VoidType()), [])
-        builder.call(self._declared("PyErr_CheckSignals", STATUS), [])
-        error = builder.call(self._declared("PyErr_Occurred", OBJECT), [])
-        with builder.if_then(builder.icmp_unsigned("==", error, OBJECT(None))):
-            builder.call(self._declared("PyErr_BadInternalCall", ir.VoidType()), [])
+    def _return_if_rung(self, builder: Any) -> None:
+        """Have signals handled, and end with what a handler raises."""
+        found = builder.call(self._declared("PyErr_CheckSignals", STATUS), [])
+        with builder.if_then(builder.icmp_signed("!=", found, STATUS(0)), likely=False):
+            builder.ret(OBJECT(None))
+
+    def _if_empty(self, builder: Any, slot: Any) -> Any:
+        empty = builder.icmp_unsigned("==", builder.load(slot), OBJECT(None))
+        return builder.if_then(empty, likely=False)
 
     def _set(self, builder: Any, error: Any) -> None:
         kind = builder.call(self._declared("PyObject_Type", OBJECT, OBJECT), [error])

@@ -175,7 +175,7 @@ FOLDERS = [
         ("rcache", a_trace, "--entries", "4..16"),
         ("odp", a_trace, "--prefetch", "async"),
         ("path", a_trace, "--iommu", "strict"),
-        ("apps collective", "barrier", "--nodes", "2", "--on", "vmmc", "--repeat", "1"),
+        ("apps collective", "barrier", "--nodes", "2", "--on", "trapeze", "--repeat", "1"),
         ("calibrate-host", "--memory", "4MiB", "--seconds", "0.1"),
         ("fit", a_count, "--trace", a_trace),
         ("explain", "--mr", "24GiB"),

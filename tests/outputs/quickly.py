@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commands import a_trace
 
+from command_line import build_once
 from nicscope.cli.app import main
 from nicscope.reports.figures import style
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 # What counts for long without the compiler, and users who take their time.
 SLOW = {
+    "nicscope.studies.collectives.report": "measure",
     "nicscope.studies.sizing.sizings": "report",
     "nicscope.studies.latency.report": "measure",
     "nicscope.studies.flow.report": "report",
@@ -48,6 +50,7 @@ class Commands:
         self._case: Any = None
         self._turn = 0
         traces = {"tiny": a_trace(inputs)}
+        build_once(patch)
         patch.setattr("nicscope.traces.bundled.bundled_traces", lambda: traces)
         patch.setattr(style, "save", functools.partial(self._save, style.save))
         for module, name in SLOW.items():
@@ -55,14 +58,14 @@ class Commands:
 
     def run(self, captured: Any, case: Case, out: Path | str, *options: str) -> Ended:
         """Run the command of ``case`` so that it writes ``out``."""
-        self.name(case.label)
+        self.name(" ".join(case.words(self._inputs, "OUT")))
         captured.readouterr()
         status = main([*case.words(self._inputs, out), *options])
         return Ended(status, *captured.readouterr())
 
-    def name(self, label: str) -> None:
-        """Say which command line is run next."""
-        self._case, self._turn = label, 0
+    def name(self, words: str) -> None:
+        """Say which command line is run next: what is remembered is its own."""
+        self._case, self._turn = words, 0
 
     def _save(self, save: Callable[..., None], figure: Any, target: Any, ending: str) -> None:
         import io

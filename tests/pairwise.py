@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -49,3 +51,17 @@ def pairs_among(
         left -= held[best]
         chosen.append(best)
     return [cases[number] for number in sorted(chosen)]
+
+
+def others_marked(mark: Any, cases: Iterable[Any], chosen: Iterable[Any]) -> list[Any]:
+    """All of ``cases`` for pytest; ``mark``, such as ``pytest.mark.long``, on what is not chosen.
+
+    A test file names the mark itself: tests/suite.py looks for it there.
+    """
+    chosen = list(chosen)
+    return [
+        pytest.param(
+            *(case if type(case) is tuple else (case,)), marks=() if case in chosen else mark
+        )
+        for case in cases
+    ]

@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import pytest
 
-from pairwise import pairs_among, pairs_of
+from pairwise import others_marked, pairs_among, pairs_of
 
 SIZES = [(2, 2, 2), (7, 3, 20), (1, 4, 1, 4), (3, 3, 3, 3), (2, 5, 3, 4, 2), (9, 1, 2)]
 
@@ -65,3 +65,11 @@ def test_among_cases_that_are_no_product_each_pair_of_aspects_is_kept():
     assert pairs(map(digits, chosen)) == pairs(map(digits, numbers))
     assert len(chosen) < len(numbers)
     assert {*chosen} <= {*numbers}
+
+
+def test_what_is_not_chosen_is_there_with_its_mark():
+    found = others_marked(pytest.mark.skip, [(1, "a"), (2, "b")], [(2, "b")])
+
+    assert [case.values for case in found] == [(1, "a"), (2, "b")]
+    assert [[mark.name for mark in case.marks] for case in found] == [["skip"], []]
+    assert [case.values for case in others_marked(pytest.mark.skip, "xy", "x")] == [("x",), ("y",)]

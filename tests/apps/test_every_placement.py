@@ -19,6 +19,7 @@ from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm import running
 from nicscope.apps.svm.coherence import Coherence
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from pairwise import others_marked
 
 PLACEMENTS = (
     *((1, 1), (1, 2), (2, 1), (3, 1), (2, 2), (5, 1), (3, 2), (1, 7), (4, 2), (3, 4), (4, 4)),
@@ -38,13 +39,25 @@ MAKERS = {
 }
 
 
+EVERY = [(name, placement) for name in MAKERS for placement in PLACEMENTS]
+# A third of the placements for each program, and of the programs for each placement.
+THIRD = [
+    (name, placement)
+    for first, name in enumerate(MAKERS)
+    for placement in PLACEMENTS[first % 3 :: 3]
+]
+
+
 def run_of(name, placement):
     program = MAKERS[name](placement.nodes * placement.processes)
     return program, run_on_shared_memory(program.body, program.layout, placement, program.set_up)
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda p: f"{p[0]}x{p[1]}")
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(
+    ("name", "placement"),
+    others_marked(pytest.mark.long, EVERY, THIRD),
+    ids=lambda one: one if isinstance(one, str) else f"{one[0]}x{one[1]}",
+)
 def test_the_result_is_right(name, placement):
     program, run = run_of(name, Placement(*placement))
 

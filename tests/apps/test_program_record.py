@@ -18,6 +18,8 @@ from nicscope.traces.programs.schema import Operation, ProgramMetadata
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import Op
 from oracle.program_execution import Execution
+from pairwise import pairs_of
+from suite import seeds
 
 PLACEMENTS = [
     {"nodes": 4, "processes": 1},
@@ -27,24 +29,28 @@ PLACEMENTS = [
 PROGRAMS = [("fft", "1K"), ("radix", "4K"), ("water-nsquared", "27"), ("raytrace", "16")]
 
 
-@pytest.fixture(params=PLACEMENTS, ids=str)
-def placement(request):
-    return request.param
-
-
-@pytest.fixture(params=[False, True], ids=["", "initial"])
-def with_initial(request):
-    return request.param
-
-
 def recorded(tmp_path, name, size, **options):
     outs = [tmp_path / "t.parquet", tmp_path / "t.program.parquet"]
     ns.run_app(name, size, out=outs, **options)
     return open_trace(outs[0]).read(), read_program(outs[1])
 
 
-@pytest.mark.parametrize(("name", "size"), PROGRAMS)
-def test_a_program_moves_what_its_requests_do(tmp_path, name, size, placement, with_initial):
+@pytest.fixture(scope="module", params=PLACEMENTS, ids=str)
+def with_locks(request, tmp_path_factory):
+    """A program that has locks, at each placement."""
+    _, program = recorded(tmp_path_factory.mktemp("locks"), "water-nsquared", "8", **request.param)
+    assert {Operation.LOCK, Operation.DEPOSIT} <= {*program.operation.tolist()}
+    assert program.after_others is not None or request.param["processes"] == 1
+    return program
+
+
+@pytest.mark.parametrize(
+    ("program", "placement", "with_initial"),
+    pairs_of(program=PROGRAMS, placement=PLACEMENTS, with_initial=[False, True]),
+    ids=str,
+)
+def test_a_program_moves_what_its_requests_do(tmp_path, program, placement, with_initial):
+    name, size = program
     requests, program = recorded(tmp_path, name, size, **placement, with_initial=with_initial)
 
     node = np.array(program.metadata.nodes_of_processes)[program.process_of_rows()]
@@ -74,15 +80,11 @@ def test_a_program_moves_what_its_requests_do(tmp_path, name, size, placement, w
     assert any("--with-initial" in each for each in program.metadata.left_out) != with_initial
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_no_order_that_its_waits_allow_comes_to_a_stop(tmp_path, placement, seed):
-    _, program = recorded(tmp_path, "water-nsquared", "8", **placement)
-    assert {Operation.LOCK, Operation.DEPOSIT} <= {*program.operation.tolist()}
-    assert program.after_others is not None or placement["processes"] == 1
+@pytest.mark.parametrize("seed", seeds(1, long=3))
+def test_no_order_that_its_waits_allow_comes_to_a_stop(with_locks, seed):
+    order = Execution(with_locks, random.Random(seed).choice).run()
 
-    order = Execution(program, random.Random(seed).choice).run()
-
-    assert len(order) == program.rows
+    assert len(order) == with_locks.rows
 
 
 def run(body, layout, nodes, processes=1):

@@ -25,7 +25,9 @@ STRACE = b"1 1.0 recvfrom(0x3, 0x1000, 0x10, 0, 0, 0) = 0x10\n"
 PROGRAM = b"x = 1\n"
 COUNTERS = b'{"hits": 3, "misses": 3}\n'
 SMALL_VERBS = ["--size", "64", "--iters", "4"]
-SIZED = ["--nic-memory", "64KiB", "--platform", "utlb-prototype"]
+# Of what else each of these would do too, it does one.
+SIZED = ["--nic-memory", "64KiB", "--platform", "utlb-prototype", "--only", "utlb"]
+ASYNC = ["--prefetch", "async"]
 GRID = ["--design", "utlb", "--grid", "entries=64,128"]
 
 # Every command that opens a file of the user's, by what it reads; FILE is the file, OUT a folder.
@@ -60,9 +62,9 @@ COMMANDS = {
     "simulate": ("trace", ["simulate", "FILE", "--design", "utlb", "--json"]),
     "simulate --design": ("design", ["simulate", "TRACE", "--design", "FILE", "--json"]),
     "curve": ("trace", ["curve", "FILE", "--json"]),
-    "odp": ("trace", ["odp", "FILE", "--json"]),
-    "odp --costs": ("costs", ["odp", "TRACE", "--costs", "FILE", "--json"]),
-    "odp --faults": ("faults", ["odp", "TRACE", "--faults", "FILE", "--json"]),
+    "odp": ("trace", ["odp", "FILE", *ASYNC, "--json"]),
+    "odp --costs": ("costs", ["odp", "TRACE", *ASYNC, "--costs", "FILE", "--json"]),
+    "odp --faults": ("faults", ["odp", "TRACE", *ASYNC, "--faults", "FILE", "--json"]),
     "path": ("trace", ["path", "FILE", "--json"]),
     "path --costs": ("path costs", ["path", "TRACE", "--costs", "FILE", "--json"]),
     "rcache": ("trace", ["rcache", "FILE", "--json"]),

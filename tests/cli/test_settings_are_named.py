@@ -14,8 +14,10 @@ from nicscope.config.delivery import DELIVERY_COSTS
 from nicscope.config.design import design_names, load_design
 from nicscope.config.scheme import SETTINGS, USES
 from nicscope.reports.comparison import ReplayReport
+from nicscope.reports.figures import style
 from nicscope.studies.replaying import choose_subjects, compare
 from nicscope.traces.reader import open_trace
+from pairwise import others_marked
 
 # Of each setting a value that no design of the catalog has, as it is set and as JSON says it.
 OTHER = {
@@ -60,6 +62,27 @@ SET = [
 ] + [(design, "page_size") for design in ("utlb-shared", "utlb-process", "unet-mm-dc21140")]
 
 
+def each_once(pairs):
+    """Every setting with one design, and every design with one setting or more: the rest is long.
+
+    A setting is told by one function, whatever has it.
+    """
+    used = dict.fromkeys((design for design, _ in pairs), 0)
+    chosen = []
+    for key in dict.fromkeys(key for _, key in pairs):
+        design = min((design for design, its in pairs if its == key), key=used.get)
+        used[design] += 1
+        chosen.append((design, key))
+    chosen += [(design, "page_size") for design, times in used.items() if not times]
+    return others_marked(pytest.mark.long, pairs, chosen)
+
+
+@pytest.fixture
+def no_pixels(monkeypatch):
+    """Figures are made and not drawn, which takes longest."""
+    monkeypatch.setattr(style, "save", lambda _figure, target, _ending: target.write(b"drawn"))
+
+
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
     return write(tmp_path_factory.mktemp("named") / "t.parquet", count=30)
@@ -94,7 +117,8 @@ def test_every_setting_is_tried():
         assert all(plain.get(key, ...) != value for key, (_, value) in OTHER.items())
 
 
-@pytest.mark.parametrize(("design", "key"), SET)
+@pytest.mark.usefixtures("no_pixels")
+@pytest.mark.parametrize(("design", "key"), each_once(SET))
 def test_a_replay_names_what_was_set(design, key, trace, tmp_path, capsys):
     text, value = OTHER[key]
     words = ["replay", trace, "--design", design, "--set", f"{key}={text}"]
@@ -112,7 +136,9 @@ def test_a_replay_names_what_was_set(design, key, trace, tmp_path, capsys):
     assert report.comparison.to_json()["design"] == plain["design"]
 
 
-@pytest.mark.parametrize(("design", "key"), [pair for pair in SET if pair[0] in ("utlb", "mini")])
+@pytest.mark.parametrize(
+    ("design", "key"), each_once([pair for pair in SET if pair[0] in ("utlb", "mini")])
+)
 def test_a_simulation_names_what_was_set(design, key, trace, capsys):
     text, value = OTHER[key]
     words = ["simulate", trace, "--design", design, "--set", f"{key}={text}", "--requests", 5]
@@ -124,7 +150,7 @@ def test_a_simulation_names_what_was_set(design, key, trace, capsys):
     assert page_sizes(shown) == ({"2 KiB"} if key == "page_size" else {"4 KiB"})
 
 
-@pytest.mark.parametrize(("design", "key"), SET)
+@pytest.mark.parametrize(("design", "key"), each_once(SET))
 def test_a_sweep_names_what_was_set(design, key, trace, tmp_path, capsys):
     text, value = OTHER[key]
     out = tmp_path / "o.parquet"
@@ -149,7 +175,7 @@ def test_a_platform_that_was_named_is_the_one_that_is_told(command, trace, tmp_p
         "replay": ["--design", "utlb"],
         "simulate": ["--design", "utlb", "--requests", 5],
         "sweep": ["--design", "utlb", "--grid", "entries=64", "--out", tmp_path / "o.parquet"],
-        "size": ["--nic-memory", "256B"],
+        "size": ["--nic-memory", "256B", "--only", "utlb"],
     }[command]
     given = ["--platform", "pca200-linux"]
     if command == "simulate":  # which needs what a lookup's steps cost as well
@@ -192,6 +218,7 @@ def test_designs_of_several_page_sizes_side_by_side_are_each_told(trace, tmp_pat
     assert [float(row[1]) for row in rows[:2]] == pytest.approx(rates, abs=0.005)
 
 
+@pytest.mark.usefixtures("no_pixels")
 def test_a_curve_names_the_page_size_that_was_set(trace, tmp_path, capsys):
     words = ["curve", trace, "--page-size", "2KiB"]
 

@@ -14,9 +14,9 @@ from nicscope.errors import StudyError
 from nicscope.studies.sizing.question import PAGE_SIZES, ask
 
 
-@pytest.fixture
-def trace(tmp_path):
-    return write(tmp_path / "t.parquet", count=120)
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("size") / "t.parquet", count=80)
 
 
 def run(capsys, *arguments):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import pairwise
 
 import pytest
@@ -13,6 +14,7 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import mini, unet, vmmc
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.memory.coherence.layout import INTERVENTION, RETRY
+from pairwise import others_marked, pairs_of
 
 WAYS = ("pci", "dma", "cc-dma-retry", "cc-dma-intervention")
 EVERY_WAY = tuple(way.value for way in Way if way != Way.PCI)
@@ -122,41 +124,53 @@ def _run(cluster, first, second):
     return cluster.run(), cluster
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("way", OVER_BUS)
-@pytest.mark.parametrize("conversation", [on_unet, on_vmmc, on_mini])
-def test_the_same_bytes_arrive_over_the_bus_as_over_pci(conversation, way, loss):
-    over_pci, _ = conversation("pci", 0.0)
+CONVERSATIONS = [on_unet, on_vmmc, on_mini]
 
+
+@functools.cache
+def over_pci(conversation, *design_and_platform, **how):
+    """What is heard in a conversation over PCI, which every other way is held against."""
+    return conversation("pci", 0.0, *design_and_platform, **how)[0]
+
+
+@pytest.mark.parametrize(
+    ("conversation", "way", "loss"),
+    pairs_of(conversation=CONVERSATIONS, way=OVER_BUS, loss=LOSSES),
+)
+def test_the_same_bytes_arrive_over_the_bus_as_over_pci(conversation, way, loss):
     heard, cluster = conversation(way, loss)
 
-    assert heard == over_pci
+    assert heard == over_pci(conversation)
     assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
     assert ((cluster.report().total.received.lost or 0) > 0) == (loss > 0)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("way", EVERY_WAY)
+ON_DESIGNS = {
+    "U-Net, UTLB": (on_unet, "utlb", "utlb-edt"),
+    "U-Net, pinned area": (on_unet, "unet"),
+    "VMMC, UTLB": (on_vmmc, "utlb"),
+    "VMMC, static tables": (on_vmmc, "vmmc-static"),
+    "miNI, static tables": (on_mini, "vmmc-static", "utlb-edt"),
+}
+
+
+PAIRS = pairs_of(program=ON_DESIGNS, way=EVERY_WAY, loss=LOSSES)
+
+
+# A long test each; half of them, as on a chessboard, have every way and program several times.
 @pytest.mark.parametrize(
-    ("conversation", "design", "where"),
-    [
-        pytest.param(on_unet, "utlb", ("utlb-edt",), id="U-Net, UTLB"),
-        pytest.param(on_unet, "unet", (), id="U-Net, pinned area"),
-        pytest.param(on_vmmc, "utlb", (), id="VMMC, UTLB"),
-        pytest.param(on_vmmc, "vmmc-static", (), id="VMMC, static tables"),
-        pytest.param(on_mini, "vmmc-static", ("utlb-edt",), id="miNI, static tables"),
-    ],
+    ("program", "way", "loss"), others_marked(pytest.mark.long, PAIRS, PAIRS[::2])
 )
-def test_a_program_has_the_same_bytes_over_every_way(conversation, design, where, way, loss):
-    over_pci, _ = conversation("pci", 0.0, design, *where)
+def test_a_program_has_the_same_bytes_over_every_way(program, way, loss):
+    conversation, *design_and_platform = ON_DESIGNS[program]
 
-    heard, cluster = conversation(way, loss, design, *where)
+    heard, cluster = conversation(way, loss, *design_and_platform)
 
-    assert heard == over_pci
+    assert heard == over_pci(conversation, *design_and_platform)
     assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
 
 
-@pytest.mark.parametrize("conversation", [on_unet, on_vmmc, on_mini])
+@pytest.mark.parametrize("conversation", CONVERSATIONS)
 def test_reports_count_the_same_over_the_bus_as_over_pci(conversation):
     counts = []
     for way in WAYS:
@@ -178,18 +192,14 @@ def test_reports_count_the_same_over_the_bus_as_over_pci(conversation):
     ],
 )
 def test_every_delivery_carries_the_same_bytes_over_the_bus(delivery, design):
-    over_pci, _ = on_vmmc("pci", 0.0, design, delivery=delivery)
-
     heard, _ = on_vmmc("cc-dma-intervention", 0.05, design, delivery=delivery)
 
-    assert heard == over_pci
+    assert heard == over_pci(on_vmmc, design, delivery=delivery)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_pinned_area_is_fetched_and_filled_over_the_bus(loss):
-    over_pci, _ = on_unet("pci", 0.0, "unet")
-
-    assert on_unet("cc-dma-intervention", loss, "unet")[0] == over_pci
+    assert on_unet("cc-dma-intervention", loss, "unet")[0] == over_pci(on_unet, "unet")
 
 
 def one_page(delivery, platform="utlb-edt"):

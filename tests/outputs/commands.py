@@ -14,7 +14,7 @@ from nicscope.traces.programs.writer import write_program
 from nicscope.traces.writer import write_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import typer
 
@@ -175,7 +175,7 @@ FOLDERS = [
         ("rcache", a_trace, "--entries", "4..16"),
         ("odp", a_trace, "--prefetch", "async"),
         ("path", a_trace, "--iommu", "strict"),
-        ("apps collective", "barrier", "--nodes", "2", "--on", "vmmc", "--repeat", "1"),
+        ("apps collective", "barrier", "--nodes", "2", "--on", "trapeze", "--repeat", "1"),
         ("calibrate-host", "--memory", "4MiB", "--seconds", "0.1"),
         ("fit", a_count, "--trace", a_trace),
         ("explain", "--mr", "24GiB"),
@@ -186,7 +186,7 @@ FOLDERS = [
         ("connections", "--qps", "2", "--threads", "2", "--outstanding", "2"),
         ("descriptors", a_trace),
         ("flow", "--count", "1", "--payload", "64"),
-        ("size", a_trace, "--nic-memory", "4KiB"),
+        ("size", a_trace, "--nic-memory", "4KiB", "--only", "utlb"),
         ("size", a_trace, "--target-miss", "5%"),
         ("latency", "--mechanism", "dma", "--bytes", "64"),
         ("simulate", a_trace, "--design", "utlb", "--requests", "3"),
@@ -201,6 +201,28 @@ FOLDERS.append(Case("verbs run", "out", "results", ("--out", OUT, a_verbs_progra
 # Whose files are in a folder of their own, or a new one.
 NEW_FOLDERS = [Case("trace split", "folder", "parts", (a_trace, OUT))]
 CASES = FILES + FOLDERS + NEW_FOLDERS
+# Of each way to write and each ending one that takes little else: it is tried with everything.
+QUICK = [
+    *(case for case in FILES if case.command in ("trace make", "trace convert", "record")),
+    *(case for case in FILES if case.name in ("g.csv", "s.parquet", "t.json")),
+    *(case for case in FOLDERS if case.command in ("descriptors", "plan", "reproduce")),
+    *(case for case in FOLDERS if case.label.startswith("simulate-program-results")),
+]
+
+
+def spread(pairs: Iterable[tuple[Case, Any]]) -> list[tuple[Case, Any]]:
+    """Those of pairs of a case and another value that the gate takes, and not the long tests.
+
+    All of the quick cases, and one of each other case, with the values in turn.
+    """
+    slow: dict[Case, list[tuple[Case, Any]]] = {}
+    chosen = []
+    for case, value in pairs:
+        if case in QUICK:
+            chosen.append((case, value))
+        else:
+            slow.setdefault(case, []).append((case, value))
+    return chosen + [its[number % len(its)] for number, its in enumerate(slow.values())]
 
 
 def commands() -> Iterator[tuple[str, Callable[..., Any]]]:

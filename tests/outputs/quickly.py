@@ -1,17 +1,18 @@
 """Commands run one after the other in this process, as fast as what is looked at allows.
 
-What a command counts, and the pixels of its figures, are made once and then again and again taken
-from there: the files that it writes, and the calls that write them, stay what they are.
+What a command counts is counted once and then again and again taken from there, and instead of its
+figures' pixels there are a few bytes: which files it writes, and the calls that write them, stay
+what they are.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commands import a_trace
 
+from command_line import build_once
 from nicscope.cli.app import main
 from nicscope.reports.figures import style
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 # What counts for long without the compiler, and users who take their time.
 SLOW = {
+    "nicscope.studies.collectives.report": "measure",
     "nicscope.studies.sizing.sizings": "report",
     "nicscope.studies.latency.report": "measure",
     "nicscope.studies.flow.report": "report",
@@ -44,36 +46,24 @@ class Commands:
 
     def __init__(self, inputs: Path, patch: pytest.MonkeyPatch) -> None:
         self._inputs = inputs
-        self._figures: dict[Any, bytes] = {}
         self._case: Any = None
-        self._turn = 0
         traces = {"tiny": a_trace(inputs)}
+        build_once(patch)
         patch.setattr("nicscope.traces.bundled.bundled_traces", lambda: traces)
-        patch.setattr(style, "save", functools.partial(self._save, style.save))
+        patch.setattr(style, "save", _save)
         for module, name in SLOW.items():
             patch.setattr(f"{module}.{name}", self._once(module, name))
 
     def run(self, captured: Any, case: Case, out: Path | str, *options: str) -> Ended:
         """Run the command of ``case`` so that it writes ``out``."""
-        self.name(case.label)
+        self.name(" ".join(case.words(self._inputs, "OUT")))
         captured.readouterr()
         status = main([*case.words(self._inputs, out), *options])
         return Ended(status, *captured.readouterr())
 
-    def name(self, label: str) -> None:
-        """Say which command line is run next."""
-        self._case, self._turn = label, 0
-
-    def _save(self, save: Callable[..., None], figure: Any, target: Any, ending: str) -> None:
-        import io
-
-        self._turn += 1
-        key = (self._case, self._turn)
-        if key not in self._figures:
-            drawn = io.BytesIO()
-            save(figure, drawn, ending)
-            self._figures[key] = drawn.getvalue()
-        target.write(self._figures[key])
+    def name(self, words: str) -> None:
+        """Say which command line is run next: what is remembered is its own."""
+        self._case = words
 
     def _once(self, module: str, name: str) -> Callable[..., Any]:
         real, found = getattr(importlib.import_module(module), name), {}
@@ -84,3 +74,7 @@ class Commands:
             return found[self._case]
 
         return once
+
+
+def _save(_figure: Any, target: Any, ending: str) -> None:
+    target.write(f"drawn as {ending}\n".encode())

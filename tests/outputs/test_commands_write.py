@@ -8,15 +8,27 @@ import os
 import shutil
 import signal
 import stat
+from itertools import product
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from commands import BY_NAME, CASES, FILES, FOLDERS, a_program, commands, written_paths
+from commands import (
+    BY_NAME,
+    CASES,
+    FILES,
+    FOLDERS,
+    QUICK,
+    a_program,
+    commands,
+    spread,
+    written_paths,
+)
 from quickly import Commands
 from targets import OLD, TARGETS, a_null_device, tree
 
 from nicscope.outputs import OutputFolder
+from pairwise import others_marked
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: nobody else makes devices")
 
@@ -31,6 +43,16 @@ BEGINNINGS = {
     "bin.gz": b"\x1f\x8b",
     "json": b'{"traceEvents": [',
 }
+
+
+def long_but_spread(pairs):
+    """All pairs of a case and something else for it; what takes long and is as others are, long."""
+    pairs = [*pairs]
+    return others_marked(pytest.mark.long, pairs, spread(pairs))
+
+
+def long_but_quick(cases):
+    return others_marked(pytest.mark.long, cases, QUICK)
 
 
 def label(value):
@@ -90,7 +112,7 @@ REPLACED = [
 KEPT = [(case, make) for case in FILES for make in OLD if case.command == "sweep"]
 
 
-@pytest.mark.parametrize(("case", "make"), REPLACED, ids=label)
+@pytest.mark.parametrize(("case", "make"), long_but_spread(REPLACED), ids=label)
 def test_a_file_goes_where_its_name_leads_and_nothing_else_changes(
     case, make, run, expected, capfd, tmp_path
 ):
@@ -107,7 +129,7 @@ def test_a_file_goes_where_its_name_leads_and_nothing_else_changes(
     assert after - before <= {case.name, f"elsewhere/real-{case.name}"}
 
 
-@pytest.mark.parametrize(("case", "make"), KEPT, ids=label)
+@pytest.mark.parametrize(("case", "make"), long_but_spread(KEPT), ids=label)
 def test_a_table_that_is_there_is_not_replaced_by_a_sweeps(case, make, run, tmp_path):
     target, _ = make(tmp_path, case.name)
     before = tree(tmp_path)
@@ -121,7 +143,7 @@ def test_a_table_that_is_there_is_not_replaced_by_a_sweeps(case, make, run, tmp_
 
 
 @NEEDS_ROOT
-@pytest.mark.parametrize("case", FILES, ids=label)
+@pytest.mark.parametrize("case", long_but_quick(FILES), ids=label)
 def test_a_device_stays_a_device(case, run, tmp_path):
     target, _ = a_null_device(tmp_path, case.name)
     before = tree(tmp_path)
@@ -144,7 +166,7 @@ def test_a_device_that_takes_no_more_is_one_line(case, run, tmp_path):
     assert list(tree(tmp_path)) == [case.name]
 
 
-@pytest.mark.parametrize("case", FILES, ids=label)
+@pytest.mark.parametrize("case", long_but_quick(FILES), ids=label)
 def test_a_reader_that_goes_away_ends_the_command_without_a_word(case, run, tmp_path):
     read, write = os.pipe()
     os.close(read)
@@ -182,10 +204,10 @@ def test_json_is_not_mixed_with_a_result(case, run):
     assert "is where --json prints; name a file for the result" in ended.err
 
 
-@pytest.mark.parametrize("case", BY_NAME, ids=label)
-@pytest.mark.parametrize(
-    "name", ["t", "t.txt", "t.csv.bak", "t.parquet.gz", "folder.csv/t", "t.strace"]
-)
+NAMELESS = ["t", "t.txt", "t.csv.bak", "t.parquet.gz", "folder.csv/t", "t.strace"]
+
+
+@pytest.mark.parametrize(("case", "name"), long_but_spread(product(BY_NAME, NAMELESS)), ids=label)
 def test_a_name_that_says_no_format_is_refused_before_anything_is_done(case, name, run, tmp_path):
     (tmp_path / name).parent.mkdir(exist_ok=True)
     before = tree(tmp_path)
@@ -213,8 +235,11 @@ def a_link_to_a_folder(path):
     path.symlink_to("real")
 
 
-@pytest.mark.parametrize("case", FOLDERS, ids=label)
-@pytest.mark.parametrize("make", [nothing, somebodys, a_link_to_a_folder])
+@pytest.mark.parametrize(
+    ("case", "make"),
+    long_but_spread(product(FOLDERS, [nothing, somebodys, a_link_to_a_folder])),
+    ids=label,
+)
 def test_a_set_of_results_joins_whatever_is_in_its_folder(case, make, run, tmp_path):
     make(tmp_path / case.name)
     before = tree(tmp_path)
@@ -229,7 +254,7 @@ def test_a_set_of_results_joins_whatever_is_in_its_folder(case, make, run, tmp_p
     assert not [name for name in after if "nicscope-" in name]
 
 
-@pytest.mark.parametrize("case", FOLDERS, ids=label)
+@pytest.mark.parametrize("case", long_but_quick(FOLDERS), ids=label)
 def test_an_error_after_most_of_a_set_is_written_leaves_the_folder_as_it_was(
     case, run, tmp_path, monkeypatch
 ):
@@ -275,8 +300,11 @@ def a_link_to_no_folder(path):
     path.symlink_to("nowhere")
 
 
-@pytest.mark.parametrize("case", FOLDERS, ids=label)
-@pytest.mark.parametrize("make", [a_file, os.mkfifo, a_link_to_no_folder])
+@pytest.mark.parametrize(
+    ("case", "make"),
+    long_but_spread(product(FOLDERS, [a_file, os.mkfifo, a_link_to_no_folder])),
+    ids=label,
+)
 def test_what_is_no_folder_is_refused_and_kept(case, make, run, tmp_path):
     make(tmp_path / case.name)
     before = tree(tmp_path)

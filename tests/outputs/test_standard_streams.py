@@ -6,10 +6,12 @@ import ast
 import codecs
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
 import sys
+from itertools import cycle, product
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from commands import a_count, a_trace, a_verbs_program, commands
 
 import nicscope
 from nicscope.cli.streams import LOOKALIKE, lookalike
+from pairwise import others_marked
 
 
 def a_folder_of_tests(inputs):
@@ -63,13 +66,27 @@ PRINTING = {
     "replay": ["replay", a_trace, "--design", "utlb"],
     "reproduce": ["reproduce", "utlb/table4", "--trace", a_trace],
     "simulate": ["simulate", a_trace, "--design", "utlb", "--requests", "3"],
-    "size": ["size", a_trace, "--nic-memory", "4KiB"],
+    "size": ["size", a_trace, "--nic-memory", "4KiB", "--only", "utlb"],
     "sweep": ["sweep", a_trace, "--design", "utlb", "--grid", "entries=4", "--out", "-"],
     "trace convert": ["trace", "convert", a_trace, "-", "--to", "csv"],
     "trace info": ["trace", "info", a_trace],
     "trace make": ["trace", "make", "-", "--to", "csv", "--requests", "9"],
     "trace split": ["trace", "split", "--help"],  # its folder is new each time
 }
+# Of each way to print a quick one, which meets every stream; of the others one in three does.
+QUICK = [
+    *("apps list", "compile", "coverage", "designs", "designs show", "plan", "replay"),
+    *("simulate", "sweep", "trace convert", "trace make", "verbs run"),
+]
+
+
+def in_turn(number):
+    """All commands by name; the quick ones and every third other are not long."""
+    others = [name for name in PRINTING if name not in QUICK]
+    return others_marked(pytest.mark.long, PRINTING, QUICK + others[number::3])
+
+
+ENCODINGS = ["ascii", "latin-1", "cp437"]
 WRONG = ["replay", a_trace, "--design", "utl"]
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: nobody else makes devices")
 
@@ -87,6 +104,7 @@ def server(inputs):
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # it imports what tests do
     )
     yield running
     running.stdin.close()
@@ -113,6 +131,24 @@ def run(server, inputs, tmp_path):
 
 
 @pytest.fixture
+def plain(run, plainly):
+    """Call it with words: what the command does with all streams, which it does once."""
+
+    def call(words):
+        key = str(words)
+        if key not in plainly:
+            plainly[key] = run(words)
+        return plainly[key]
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def plainly():
+    return {}
+
+
+@pytest.fixture
 def full(tmp_path):
     """A device of the test's own that takes nothing."""
     os.mknod(tmp_path / "full", 0o666 | stat.S_IFCHR, os.makedev(1, 7))
@@ -124,7 +160,7 @@ def test_every_command_has_its_run_here():
 
 
 @NEEDS_ROOT
-@pytest.mark.parametrize("name", PRINTING)
+@pytest.mark.parametrize("name", in_turn(0))
 def test_full_standard_output_is_one_line_and_status_2(name, run, full):
     status, _, err = run(PRINTING[name], out=full)
 
@@ -133,7 +169,7 @@ def test_full_standard_output_is_one_line_and_status_2(name, run, full):
     assert err.endswith(b"cannot be written: No space left on device\n")
 
 
-@pytest.mark.parametrize("name", PRINTING)
+@pytest.mark.parametrize("name", in_turn(1))
 def test_closed_standard_output_is_one_line_and_status_2(name, run):
     status, _, err = run(PRINTING[name], out="closed")
 
@@ -141,7 +177,7 @@ def test_closed_standard_output_is_one_line_and_status_2(name, run):
     assert err.endswith(b"cannot be written: Bad file descriptor\n")
 
 
-@pytest.mark.parametrize("name", PRINTING)
+@pytest.mark.parametrize("name", in_turn(2))
 def test_when_the_reader_has_gone_a_command_ends_as_others_do(name, run):
     status, _, err = run(PRINTING[name], out="gone")
 
@@ -149,20 +185,18 @@ def test_when_the_reader_has_gone_a_command_ends_as_others_do(name, run):
 
 
 @NEEDS_ROOT
-@pytest.mark.parametrize("name", PRINTING)
-def test_a_full_error_stream_stops_nothing(name, run, full):
-    plain = run(PRINTING[name])
-    assert plain[0] in (0, 1), plain[2].decode()
+@pytest.mark.parametrize("name", in_turn(1))
+def test_a_full_error_stream_stops_nothing(name, run, plain, full):
+    status, out, err = plain(PRINTING[name])
+    assert status in (0, 1), err.decode()
 
-    assert run(PRINTING[name], err=full) == (*plain[:2], b"")
+    assert run(PRINTING[name], err=full) == (status, out, b"")
 
 
 @pytest.mark.parametrize("err", ["closed", "gone"])
 @pytest.mark.parametrize("words", [PRINTING["designs"], WRONG, ["designs", "--nonsense"]])
-def test_an_error_stream_that_takes_nothing_leaves_the_status(words, err, run):
-    plain = run(words)
-
-    assert run(words, err=err) == (*plain[:2], b"")
+def test_an_error_stream_that_takes_nothing_leaves_the_status(words, err, run, plain):
+    assert run(words, err=err) == (*plain(words)[:2], b"")
 
 
 @pytest.mark.parametrize("out", ["closed", "gone"])
@@ -173,17 +207,23 @@ def test_with_neither_stream_the_status_says_it_all(out, err, run):
     assert run(PRINTING["designs"], out=out, err=err) == (expected, b"", b"")
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp437"])
-@pytest.mark.parametrize("name", PRINTING)
-def test_an_encoding_that_lacks_characters_gets_others(name, encoding, run):
-    plain = run(PRINTING[name])
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    others_marked(
+        pytest.mark.long,
+        product(PRINTING, ENCODINGS),
+        zip(PRINTING, cycle(ENCODINGS), strict=False),
+    ),
+)
+def test_an_encoding_that_lacks_characters_gets_others(name, encoding, run, plain):
+    expected, shown, _ = plain(PRINTING[name])
 
     status, out, err = run(PRINTING[name], encoding=encoding)
 
-    assert (status, b"Traceback" in err) == (plain[0], False), err.decode(encoding)
+    assert (status, b"Traceback" in err) == (expected, False), err.decode(encoding)
     text = out.decode(encoding)
-    assert "?" not in set(text) - set(plain[1].decode())
-    assert text.count("\n") >= plain[1].decode().count("\n")
+    assert "?" not in set(text) - set(shown.decode())
+    assert text.count("\n") >= shown.decode().count("\n")
 
 
 def test_json_keeps_every_character_in_any_encoding(run, tmp_path):
@@ -212,8 +252,9 @@ def drawn():
     """Characters beyond ASCII in what the package may print, without the stand-ins themselves."""
     found = set()
     for path in Path(nicscope.__file__).parent.rglob("*.py"):
-        if path.name != "streams.py":
-            for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        if path.name != "streams.py" and re.search(r"[^\x00-\x7f]|\\[NuUx]", text):
+            for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     found |= {character for character in node.value if not character.isascii()}
     return sorted(found)

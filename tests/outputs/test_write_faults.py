@@ -3,8 +3,9 @@
 Whatever fails, the exit status is 2 (or 0, if it did not matter), there is one line, and what was
 there before is there, or the whole new result is; the same command then does what it should.
 What fails while a user's program runs ends it with 1 and its traceback, and nothing is written.
-``make faults`` lets each call fail in turn, and allocations drawn anew; the suite one of each
-kind.  What fails a test says which call it was, whatever was drawn.
+
+Of each sort of command one has a call of each kind fail.  Every command has several of each drawn
+anew each time in the long tests: what fails one says which call it was.
 """
 
 from __future__ import annotations
@@ -25,9 +26,6 @@ from faults import CALLS, Fault
 from quickly import Commands
 from targets import tree
 
-LONG = os.environ.get("NICSCOPE_LONG_TESTS") == "1"
-SEED = random.randrange(10**6) if LONG else 1
-MOST = {"allocation": 100}  # of thousands, for each command and state of its output
 NUMBERS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES)
 OUTSIDE = (0, 1)  # 1: reproduce has found a number outside its tolerance
 
@@ -100,30 +98,68 @@ def error_for(kind, draw):
     return OSError(number, os.strerror(number))
 
 
-def faults(counts, draw):
-    """All that may fail, or one of each kind."""
-    return [
-        Fault(kind, 1 + turn, error_for(kind, draw))
-        for kind, calls in counts.items()
-        for turn in draw.sample(range(calls), min(calls, MOST.get(kind, calls) if LONG else 1))
-    ]
+def label(value):
+    return getattr(value, "label", None) or getattr(value, "__name__", None) or "-".join(value)
 
 
-@pytest.mark.parametrize(
-    ("case", "state"),
-    [(case, state) for case in FILES + FOLDERS for state in (none, old)]
-    + [(case, none) for case in NEW_FOLDERS],
-    ids=lambda one: one.label if hasattr(one, "label") else one.__name__,
-)
-def test_whatever_fails_the_old_result_or_the_new_one_is_there(case, state, run, tmp_path):
+EVERY = [(case, state) for case in FILES + FOLDERS for state in (none, old)] + [
+    (case, none) for case in NEW_FOLDERS
+]
+# Which write in a way of their own: with a journal, beside a program that runs, into a new folder.
+PECULIAR = ("sweep", "reproduce", "record", "trace split")
+# Which of several folders with figures: of those that do not replay first.
+QUICKEST = ("plan",)
+
+
+def sort_of(case):
+    """Commands of a sort write alike: in the same way, and things of the same ending."""
+    way = case.command if case.command in PECULIAR else "program" in case.label
+    return way, case.name.partition(".")[2]
+
+
+def chosen():
+    """One command of each sort: over something old each kind of call, into nothing some of them.
+
+    What replaces makes every call that is made where nothing is, and more.
+    """
+    sorts = {}
+    for case, state in sorted(EVERY, key=lambda one: one[0].command not in QUICKEST):
+        sorts.setdefault(sort_of(case), {}).setdefault(case, []).append(state)
+    for number, cases in enumerate(sorts.values()):
+        case, states = next(iter(cases.items()))
+        for state in states:
+            shift = number % 3
+            yield case, state, [*CALLS] if state is states[-1] else [*CALLS][shift::3]
+
+
+@pytest.mark.parametrize(("case", "state", "kinds"), [*chosen()], ids=label)
+def test_whatever_fails_the_old_result_or_the_new_one_is_there(case, state, kinds, run, tmp_path):
+    draw = random.Random(f"{case.label} {state.__name__}")
+
+    let_fail(case, state, run, tmp_path, draw, dict.fromkeys(kinds, 1))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("case", "state"), EVERY, ids=label)
+def test_so_it_is_of_every_command_whichever_calls_fail(case, state, run, tmp_path):
+    let_fail(case, state, run, tmp_path, random.Random(), dict.fromkeys(CALLS, 3))
+
+
+def let_fail(case, state, run, tmp_path, draw, most):
+    """Have calls fail, each in a run of its own: up to ``most[kind]`` of each kind."""
     before = tmp_path / "before"
     before.mkdir()
     state(case, before / case.name, run)
     for place in ("warm", "after"):  # at first use more is imported, and drawn
         shutil.copytree(before, tmp_path / place)
         counts, new = calls_of(case, run, tmp_path / place)
-    draw = random.Random(f"{SEED} {case.label} {state.__name__}")
-    for number, fault in enumerate(faults(counts, draw)):
+    assert sum(counts.values()) > 5
+    faults = [
+        Fault(kind, 1 + turn, error_for(kind, draw))
+        for kind, several in most.items()
+        for turn in draw.sample(range(counts[kind]), min(counts[kind], several))
+    ]
+    for number, fault in enumerate(faults):
         place = tmp_path / str(number)
         shutil.copytree(before, place)
 
@@ -147,4 +183,3 @@ def test_whatever_fails_the_old_result_or_the_new_one_is_there(case, state, run,
             assert case.command in ("sweep", "reproduce")
             assert ends_well(case, run(case, place / case.name)), f"after {fault}"
             assert content(place) == new, f"after {fault}"
-    assert sum(counts.values()) > 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle, product
+
 import pytest
 import test_descriptors_over_the_bus as over_the_bus
 from hypothesis import given
@@ -10,11 +12,19 @@ from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, Cluster, make_end
 
 from nicscope.drivers.simulate.log import Engine
 from nicscope.interfaces.via import Status
+from pairwise import others_marked
 from suite import INTERPRETED, share
 
 PAGE = 4096
 # Without the compiler a kilobyte takes long.
 MOST = 300 if INTERPRETED else 65536
+
+
+def some_sizes(*sizes):
+    """Every mechanism with the last size, and with one of the others in turn; the rest is long."""
+    *others, last = sizes
+    chosen = [*product(MECHANISMS, [last]), *zip(MECHANISMS, cycle(others))]
+    return others_marked(pytest.mark.long, product(MECHANISMS, sizes), chosen)
 
 
 def pattern(size, seed=1):
@@ -50,8 +60,7 @@ def pass_on(size, mechanism, messages=1, **how):
 
 
 @pytest.mark.requirement("ED-64")
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("size", [0, 1, 63, 129, MOST])
+@pytest.mark.parametrize(("mechanism", "size"), some_sizes(0, 1, 63, 129, MOST))
 def test_a_message_arrives_unchanged_under_every_mechanism(mechanism, size):
     assert pass_on(size, mechanism) == [True]
 
@@ -188,8 +197,7 @@ def test_messages_wait_on_the_nic_until_the_processor_takes_them(mechanism):
     assert run_pair(first, second, mechanism, posted=count)[1] == [True] * count
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("size", [0, 5, min(MOST, 4000)])
+@pytest.mark.parametrize(("mechanism", "size"), some_sizes(0, 5, min(MOST, 4000)))
 def test_rdma_writes_and_reads_memory_of_the_other_side(mechanism, size):
     rights = {"enable_rdma_write": True, "enable_rdma_read": True}
     mailbox = {}

@@ -55,7 +55,9 @@ def pytest_collectstart(collector):
 
 def pytest_collection_modifyitems(config, items):
     """Leave the tests of the present way, and refuse one that runs in none."""
-    assert all((ROOT / place).exists() for place in suite.KERNELS | suite.COMPILED_TOO)
+    assert all(
+        (ROOT / place).exists() for place in suite.KERNELS | suite.UNCHECKED | suite.COMPILED_TOO
+    )
     way = _way(config)
     chosen, others = [], []
     for item in items:

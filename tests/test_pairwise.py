@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import pytest
 
-from pairwise import others_marked, pairs_among, pairs_of
+from pairwise import in_turn, others_marked, pairs_among, pairs_of
 
 SIZES = [(2, 2, 2), (7, 3, 20), (1, 4, 1, 4), (3, 3, 3, 3), (2, 5, 3, 4, 2), (9, 1, 2)]
 
@@ -73,3 +73,11 @@ def test_what_is_not_chosen_is_there_with_its_mark():
     assert [case.values for case in found] == [(1, "a"), (2, "b")]
     assert [[mark.name for mark in case.marks] for case in found] == [["skip"], []]
     assert [case.values for case in others_marked(pytest.mark.skip, "xy", "x")] == [("x",), ("y",)]
+
+
+def test_in_turn_leaves_every_value_in_a_case_that_is_not_marked():
+    cases = in_turn(pytest.mark.long, "abcde", [1, 2, 3])
+
+    left = [case.values for case in cases if not case.marks]
+    assert len(cases) == 15
+    assert left == [("a", 1), ("b", 2), ("c", 3), ("d", 1), ("e", 2)]

@@ -19,6 +19,7 @@ from nicscope.studies.collectives.expected import exchanged, ring_reduced, tree_
 from nicscope.studies.collectives.lower_bounds import alpha_beta, bound_us
 from nicscope.studies.collectives.measuring import Inputs, time_collective
 from nicscope.studies.collectives.question import ALGORITHMS, SIZED
+from pairwise import in_turn
 
 WAYS = [(name, one) for name in SIZED for one in ALGORITHMS[name]]
 KINDS = ["u1", "<i8", "<f4", "<f8"]
@@ -56,14 +57,14 @@ def test_results_are_numpys_for_any_size(interface, ranks, way, count, kind, ope
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
-@pytest.mark.parametrize("interface", INTERFACES)
+@pytest.mark.parametrize(("way", "interface"), in_turn(pytest.mark.long, WAYS, INTERFACES))
 def test_results_are_right_on_many_nodes(interface, way):
     for ranks, count in ((7, 5000), (8, 4096), (16, 1001)):
         run(interface, ranks, way, count)
 
 
 @pytest.mark.compiled
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
 def test_a_megabyte_gets_through_where_sixteen_nodes_of_via_send_at_once(way):
     run("via", 16, way, 1 << 17, repeat=1)

@@ -17,6 +17,7 @@ from nicscope.apps.svm.machines.wires import LetterWire, RemoteWire
 from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
 from nicscope.interfaces import Faults
+from pairwise import pairs_of
 from suite import share
 
 ON = pytest.mark.parametrize("on", INTERFACES)
@@ -24,10 +25,10 @@ PS_PER_MS = 1_000_000_000
 
 
 @pytest.mark.compiled
-@ON
-@pytest.mark.parametrize("dies", ["link_deaths", "node_deaths"])
-@pytest.mark.parametrize("which", [0, 2])
-@pytest.mark.parametrize("at_ms", [3, 5])
+@pytest.mark.parametrize(
+    ("on", "dies", "which", "at_ms"),
+    pairs_of(on=INTERFACES, dies=["link_deaths", "node_deaths"], which=[0, 2], at_ms=[3, 5]),
+)
 def test_what_dies_in_the_middle_of_a_run_ends_it_in_one_line(on, dies, which, at_ms):
     program = PROGRAMS["radix"](3)
 

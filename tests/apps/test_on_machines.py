@@ -10,13 +10,14 @@ from nicscope.apps.svm.layout import Layout
 from nicscope.apps.svm.machines.running import MOST_PAGES, run_on_machines
 from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
+from pairwise import in_turn, pairs_of
 
 ON = pytest.mark.parametrize("on", INTERFACES)
 
 
+# Every program, and every interface, in the gate; each with each in the long tests.
 @pytest.mark.compiled
-@ON
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "on"), in_turn(pytest.mark.long, PROGRAMS, INTERFACES))
 def test_results_are_right(name, on):
     program = PROGRAMS[name](4)
 
@@ -28,9 +29,13 @@ def test_results_are_right(name, on):
 
 
 @pytest.mark.compiled
-@ON
 @pytest.mark.parametrize(
-    "placement", [Placement(4, 1), Placement(2, 2, True), Placement(3, 1), Placement(1, 3)]
+    ("placement", "on"),
+    in_turn(
+        pytest.mark.long,
+        [Placement(4, 1), Placement(2, 2, True), Placement(3, 1), Placement(1, 3)],
+        INTERFACES,
+    ),
 )
 def test_results_are_right_wherever_processes_run(placement, on):
     program = PROGRAMS["radix"](placement.nodes * placement.processes)
@@ -50,9 +55,10 @@ def test_results_are_right_on_other_designs(on, design):
 
 
 @pytest.mark.compiled
-@ON
-@pytest.mark.parametrize("name", ["radix", "water-nsquared"])
-@pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.parametrize(
+    ("name", "on", "seed"),
+    pairs_of(name=["radix", "water-nsquared"], on=INTERFACES, seed=[5, 6]),
+)
 def test_results_are_right_when_packets_are_lost_doubled_overtaken_and_damaged(name, on, seed):
     program = PROGRAMS[name](4)
     placement = Placement(2, 2, are_copies_private=seed == 6)

@@ -1,8 +1,7 @@
-"""A little of ``make fuzz`` each time, other files than the last time, and all that was kept."""
+"""A little of ``make fuzz``, other files each time in the long tests, and all that was kept."""
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from pathlib import Path
@@ -18,19 +17,24 @@ from readers import READERS, new_file, read_file  # noqa: E402
 
 from mutation import changed_tree, mutated, odd_tree  # noqa: E402
 
-FILES = 12  # of each reader
-SEED = 0 if "CI" in os.environ else random.SystemRandom().randrange(1 << 30)
 KEPT = sorted((HERE / "kept").glob("*/*"))
 
 
+@pytest.mark.parametrize(
+    ("seed", "files"),
+    [(0, 3), pytest.param(random.SystemRandom().randrange(1 << 30), 50, marks=pytest.mark.long)],
+    ids=["the same", "others"],
+)
 @pytest.mark.parametrize("name", READERS)
-def test_odd_and_damaged_files_are_read_or_refused_in_one_line(name, tmp_path, monkeypatch):
+def test_odd_and_damaged_files_are_read_or_refused_in_one_line(
+    name, seed, files, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)  # where a file that fails would be kept
 
-    kept, said = run_fuzz.fuzz(name, SEED, 0, FILES)
+    kept, said = run_fuzz.fuzz(name, seed, 0, files)
 
-    assert kept is None, f"seed {SEED}: {said}"
-    assert f"{FILES} files" in said, f"seed {SEED}: {said}"
+    assert kept is None, f"seed {seed}: {said}"
+    assert f"{files} files" in said, f"seed {seed}: {said}"
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}-{path.name}")

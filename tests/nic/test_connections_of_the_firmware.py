@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from bare_driver import PAGE, Bare
 
@@ -259,11 +261,19 @@ def test_a_peer_that_was_taken_for_dead_hears_of_it_when_it_sends():
     assert state_of(bare, 1) == (BROKEN, [FLUSHED] * 2, 1)
 
 
-@pytest.mark.parametrize("design", ["vmmc-static", "vmmc-interrupt"])
-@pytest.mark.parametrize("level", [UNRELIABLE, DELIVERY, RECEPTION])
-def test_a_break_while_packets_fly_ends_everything_once_and_leaves_nothing(level, design):
+CONNECTIONS = [*product([UNRELIABLE, DELIVERY, RECEPTION], ["vmmc-static", "vmmc-interrupt"])]
+
+
+@pytest.mark.parametrize(
+    ("level", "design", "moments"),
+    [
+        *((*each, range(turn, 60, len(CONNECTIONS))) for turn, each in enumerate(CONNECTIONS)),
+        *(pytest.param(*each, range(60), marks=pytest.mark.long) for each in CONNECTIONS),
+    ],
+)
+def test_a_break_while_packets_fly_ends_everything_once_and_leaves_nothing(level, design, moments):
     """Whatever the NICs are at: a message half there, half sent, on its way to memory."""
-    for after in range(60):
+    for after in moments:
         for node in (0, 1):
             _break_in_flight(connected(level, design), node, after)
 

@@ -28,6 +28,7 @@ SLOW = {
 
 @pytest.mark.timeout(1800)
 @pytest.mark.compiled
+@pytest.mark.long
 @pytest.mark.parametrize("key", PAPERS)
 def test_the_page_has_what_reproduce_finds(key: str) -> None:
     slow = SLOW.get(key, [])

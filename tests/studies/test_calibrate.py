@@ -52,6 +52,7 @@ def test_every_constant_that_is_fitted_says_so(name: str) -> None:
 
 
 @pytest.mark.compiled
+@pytest.mark.long
 def test_no_single_step_betters_the_catalog() -> None:
     assert fitting.polish(committed(), "4k") == committed()
     assert fitting.polish(together(), "all") == together()
@@ -97,6 +98,7 @@ def test_the_catalog_holds_what_the_calibration_yields(half: str) -> None:
 
 
 @pytest.mark.compiled
+@pytest.mark.long
 def test_a_calibration_is_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("scipy")
     monkeypatch.setattr(fitting, "ROUNDS", 3)

@@ -1,8 +1,7 @@
-"""A few swarms of ``make swarm`` on every interface, others each time."""
+"""A swarm of ``make swarm`` on every interface, and others each time in the long tests."""
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from pathlib import Path
@@ -15,19 +14,24 @@ import run_swarm
 import swarm_unet
 from swarm_rules import RuleError
 
-SEED = 0 if "CI" in os.environ else random.SystemRandom().randrange(1 << 30)
 SECONDS = 180  # of one swarm; the first compiles all that it enters, with bounds checked
 
 
-@pytest.mark.parametrize("number", range(3))
+OTHERS = [random.SystemRandom().randrange(1 << 30) for _ in range(5)]
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in OTHERS)],
+    ids=["the same", *(f"other {number}" for number in range(len(OTHERS)))],
+)
 @pytest.mark.parametrize("interface", run_swarm.MAKERS)
-def test_random_programs_keep_the_rules_and_a_seed_does_the_same_again(interface, number):
-    seed = SEED + number
+def test_random_programs_keep_the_rules_and_a_seed_does_the_same_again(interface, seed):
     said = run_swarm.again(interface, seed)
 
     found = run_swarm.bounded(interface, seed, SECONDS)
 
-    assert number or run_swarm.bounded(interface, seed, SECONDS) == found, said
+    assert run_swarm.bounded(interface, seed, SECONDS) == found, said
 
 
 def test_a_rule_that_is_broken_is_told_with_the_command_that_repeats_it(monkeypatch, capsys):

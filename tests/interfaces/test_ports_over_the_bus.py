@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from itertools import pairwise
+from itertools import cycle, pairwise, product
 
 import pytest
 
@@ -154,12 +154,16 @@ ON_DESIGNS = {
 }
 
 
-PAIRS = pairs_of(program=ON_DESIGNS, way=EVERY_WAY, loss=LOSSES)
+EVERY = [*product(ON_DESIGNS, EVERY_WAY, LOSSES)]
+# Every way with and without losses, with one program each, in turn.
+IN_TURN = [
+    (program, way, loss)
+    for program, (way, loss) in zip(cycle(ON_DESIGNS), product(EVERY_WAY, LOSSES))
+]
 
 
-# A long test each; half of them, as on a chessboard, have every way and program several times.
 @pytest.mark.parametrize(
-    ("program", "way", "loss"), others_marked(pytest.mark.long, PAIRS, PAIRS[::2])
+    ("program", "way", "loss"), others_marked(pytest.mark.long, EVERY, IN_TURN)
 )
 def test_a_program_has_the_same_bytes_over_every_way(program, way, loss):
     conversation, *design_and_platform = ON_DESIGNS[program]

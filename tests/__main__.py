@@ -37,6 +37,8 @@ def main() -> int:
     whole = not any(not one.startswith("-") for one in options.pytest)
     chosen = options.way or (LONG if options.long else GATE)
 
+    # Hundreds of tests start nicscope, and each start would compile all that it imports once more.
+    kept = {name: set_to for name, set_to in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     outcomes: dict[str, dict[str, tuple[str, str]]] = {}
     summary, failed = [], False
     with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +54,7 @@ def main() -> int:
                     *options.pytest,
                 ],
                 cwd=ROOT,
-                env={**os.environ, **WAYS[way].environment},
+                env={**kept, **WAYS[way].environment},
                 check=False,
             ).returncode
             failed |= status != 0 and (whole or status != NO_TESTS)
@@ -91,6 +93,8 @@ def _read(log: Path) -> dict[str, tuple[str, str]]:
 
 
 def _skipped_everywhere(
+    # Hundreds of tests start nicscope, and each start would compile all that it imports once more.
+    kept = {name: set_to for name, set_to in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     outcomes: dict[str, dict[str, tuple[str, str]]],
 ) -> dict[str, list[str]]:
     """The tests that were chosen by some way and skipped by all that chose them, by reason."""

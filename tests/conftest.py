@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from nicscope.library import progress
 
@@ -104,6 +106,14 @@ class Outcomes:
         if report.when == "call" or report.outcome != "passed":
             reason = report.longrepr[2] if report.skipped and report.longrepr else ""
             self._file.write(json.dumps([report.nodeid, report.outcome, str(reason)]) + "\n")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def command_line():
+    """Have Typer build the commands once: it does so for each call, in more time than most take."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture(autouse=True)

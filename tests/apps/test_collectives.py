@@ -70,7 +70,13 @@ def test_a_megabyte_gets_through_where_sixteen_nodes_of_via_send_at_once(way):
     run("via", 16, way, 1 << 17, repeat=1)
 
 
-@pytest.mark.parametrize("way", ["pci", "edt", "cni", "dma", "cc-dma-retry", "pio"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        *("pci", "edt", "dma", "cc-dma-retry"),
+        *(pytest.param(way, marks=pytest.mark.long) for way in ("cni", "pio")),  # word by word
+    ],
+)
 def test_results_are_right_over_every_way_of_via(way):
     run("via", 3, ("allreduce", "ring"), 200, way=way)
 

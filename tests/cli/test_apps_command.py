@@ -72,6 +72,8 @@ def test_every_program_is_listed(capsys):
         assert (each["paper_size"] or "") in text
 
 
+@pytest.mark.long
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", [*APPLICATIONS])
 def test_every_program_runs_at_its_usual_size(name, capsys):
     told = json.loads(said(["apps", "run", name, "--json"], capsys).out)

@@ -17,6 +17,7 @@ from oracle.delivery_strategies import (
     trunk,
     unhurried_scenarios,
 )
+from suite import share
 
 MESSAGE_FIELDS = ("sender", "packet", "destination", "payload", "posted", "read")
 
@@ -100,6 +101,7 @@ def test_the_driver_agrees_with_the_twin(scenario):
     compare(scenario)
 
 
+@share(0.3)  # they take ten times as long as others
 @given(unhurried_scenarios())
 def test_the_driver_agrees_with_the_twin_when_nothing_is_dropped(scenario):
     compare(scenario)

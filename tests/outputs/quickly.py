@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from commands import a_trace
 
-from command_line import build_once
 from nicscope.cli.app import main
 from nicscope.reports.figures import style
 
@@ -48,7 +47,6 @@ class Commands:
         self._inputs = inputs
         self._case: Any = None
         traces = {"tiny": a_trace(inputs)}
-        build_once(patch)
         patch.setattr("nicscope.traces.bundled.bundled_traces", lambda: traces)
         patch.setattr(style, "save", _save)
         for module, name in SLOW.items():

@@ -182,7 +182,13 @@ def test_every_value_that_a_platform_calls_fitted_is_named_by_the_numbers_it_was
 
 
 @pytest.mark.usefixtures("afresh")
-@pytest.mark.parametrize(("key", "name"), FITTED)
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [  # EDT's are simulated message by message, again for every constant
+        pytest.param(*item, marks=pytest.mark.compiled if item[0] == "edt" else ())
+        for item in FITTED
+    ],
+)
 def test_a_fitted_constant_moves_what_it_was_fitted_to(key: str, name: str, tmp_path: Path) -> None:
     before = numbers_of(key, name)
     constants = constants_of(PAPERS[key].items[name])

@@ -37,8 +37,8 @@ def main() -> int:
     whole = not any(not one.startswith("-") for one in options.pytest)
     chosen = options.way or (LONG if options.long else GATE)
 
-    # Hundreds of tests start nicscope, and each start would compile all that it imports once more.
-    kept = {name: set_to for name, set_to in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    # Hundreds of tests start nicscope, and each start would compile all that it imports anew.
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     outcomes: dict[str, dict[str, tuple[str, str]]] = {}
     summary, failed = [], False
     with tempfile.TemporaryDirectory() as folder:
@@ -93,8 +93,6 @@ def _read(log: Path) -> dict[str, tuple[str, str]]:
 
 
 def _skipped_everywhere(
-    # Hundreds of tests start nicscope, and each start would compile all that it imports once more.
-    kept = {name: set_to for name, set_to in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     outcomes: dict[str, dict[str, tuple[str, str]]],
 ) -> dict[str, list[str]]:
     """The tests that were chosen by some way and skipped by all that chose them, by reason."""

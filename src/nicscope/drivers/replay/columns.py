@@ -99,22 +99,23 @@ def new_stream(rows: int, *, lengths: bool = True) -> Stream:
     )
 
 
-PROCESS_SLOT = np.dtype(
+PROCESS = np.dtype(
     [
         ("key", "i8"),  # node << 32 | pid
-        ("node", "i4"),  # the place of the node plus 1
-        ("ordinal", "i4"),  # on its node
-        ("place", "i4"),  # among all processes
+        ("node", "i4"),  # its place among the nodes
+        ("ordinal", "i4"),  # among the processes of its node
     ],
     align=True,
 )
-FREE = 0  # in ``node``
+FREE = 0
 
 
 class Directory(NamedTuple):
     """Which processes and nodes have appeared, in which order."""
 
-    slots: NDArray[Any]  # PROCESS_SLOT, shape (2**k,): an open-addressing table of (node, pid)
+    # Shape (2**k,): an open-addressing table of places among the processes plus 1, or ``FREE``.
+    slots: NDArray[np.int32]
+    members: NDArray[Any]  # PROCESS, shape (processes + room,)
     counts: NDArray[np.int64]  # shape (2,): nodes, processes
     nodes: NDArray[np.int64]  # shape (nodes + room,): their numbers in order of appearance
     processes: NDArray[np.int64]  # shape (nodes + room,): processes of each node
@@ -123,7 +124,8 @@ class Directory(NamedTuple):
 def new_directory(room: int = 256) -> Directory:
     """Nobody yet, with room for ``room`` (a power of two) nodes and processes."""
     return Directory(
-        records(4 * room, PROCESS_SLOT),
+        np.zeros(4 * room, np.int32),
+        records(room, PROCESS),
         np.zeros(2, np.int64),
         np.zeros(room, np.int64),
         np.zeros(room, np.int64),
@@ -133,42 +135,42 @@ def new_directory(room: int = 256) -> Directory:
 def grown_directory(old: Directory) -> Directory:
     """The same nodes and processes with four times the room."""
     bigger = new_directory(len(old.slots))
-    for slot in old.slots[old.slots["node"] != FREE]:
-        bigger.slots[_slot_of(bigger.slots, int(slot["key"]))] = slot
-    bigger.counts[:] = old.counts
-    bigger.nodes[: len(old.nodes)] = old.nodes
-    bigger.processes[: len(old.processes)] = old.processes
+    for array, grown in zip(old[1:], bigger[1:], strict=True):
+        grown[: len(array)] = array
+    for place in range(int(old.counts[1])):
+        bigger.slots[_slot_of(bigger, int(old.members["key"][place]))] = place + 1
     return bigger
 
 
 @step
-def _slot_of(slots, key):
+def _slot_of(directory, key):
+    slots = directory.slots
     mask = slots.size - 1
-    place = np.int64(place_of(key, 0, slots.size))
-    while slots[place].node != FREE and slots[place].key != key:
-        place = (place + 1) & mask
-    return place
+    at = np.int64(place_of(key, 0, slots.size))
+    while slots[at] != FREE and directory.members[slots[at] - 1].key != key:
+        at = (at + 1) & mask
+    return at
 
 
 @step
-def _enter(directory, key):
-    """The slot of ``key`` = node << 32 | pid, taken now if it is new."""
-    place = _slot_of(directory.slots, key)
-    slot = directory.slots[place]
-    if slot.node == FREE:
+def _place_of(directory, key):
+    """The place among the processes of ``key`` = node << 32 | pid, taken now if it is new."""
+    at = _slot_of(directory, key)
+    if directory.slots[at] == FREE:
         where = 0
         while where < directory.counts[0] and directory.nodes[where] != key >> 32:
             where += 1
         if where == directory.counts[0]:
             directory.nodes[where] = key >> 32
             directory.counts[0] += 1
-        slot.key = key
-        slot.node = where + 1
-        slot.ordinal = directory.processes[where]
-        slot.place = directory.counts[1]
+        member = directory.members[directory.counts[1]]
+        member.key = key
+        member.node = where
+        member.ordinal = directory.processes[where]
         directory.processes[where] += 1
         directory.counts[1] += 1
-    return place
+        directory.slots[at] = directory.counts[1]
+    return np.int64(directory.slots[at]) - 1
 
 
 class Rows(NamedTuple):
@@ -186,16 +188,16 @@ class Intake(NamedTuple):
 
     directory: Directory
     rows: Rows
-    owner: NDArray[np.int32]  # shape (rows of a piece,): each row's slot in the directory
+    owner: NDArray[np.int32]  # shape (rows of a piece,): each row's place among the processes
     ends: NDArray[np.int64]  # shape (nodes + room,): where each share of the stream ends
     stream: Stream
 
 
 @kernel
 def enter_processes(intake, begin, done, count):
-    """Note the slots of the piece of ``count`` rows from ``begin``, of which ``done`` have theirs.
+    """Note whose the ``count`` rows from ``begin`` are, of which ``done`` are noted already.
 
-    Returns how many have theirs now: fewer where the directory ran out of room.
+    Returns how many are noted now: fewer where the directory ran out of room.
     """
     directory = intake.directory
     last = np.int64(-1)
@@ -206,7 +208,7 @@ def enter_processes(intake, begin, done, count):
         if key != last:
             if directory.counts[1] == directory.nodes.size:
                 return np.int64(row)
-            place = _enter(directory, key)
+            place = _place_of(directory, key)
             last = key
         intake.owner[row] = place
     return np.int64(count)
@@ -242,16 +244,19 @@ def part_rows(intake, begin, count, page_bits, by_process):
 
 @step
 def _share_of(intake, row, by_process):
-    slot = intake.directory.slots[intake.owner[row]]
-    return np.int64(slot.place if by_process else slot.node - 1)
+    owner = intake.owner[row]
+    return np.int64(owner if by_process else intake.directory.members[owner].node)
 
 
 @step
 def _settle_all(intake, begin, count, page_bits):
-    """As ``_settle`` for all rows in their order, column by column."""
+    """As ``_settle`` for all rows in their order, column by column.
+
+    All are of the only node, or of the only process: ordinals are places among all processes.
+    """
     columns, out = intake.rows, intake.stream
     for row in range(count):
-        out.process[row] = intake.directory.slots[intake.owner[row]].ordinal
+        out.process[row] = intake.owner[row]
     for row in range(count):
         first, pages = _pages_of(columns, begin + row, page_bits)
         out.first[row] = first
@@ -265,7 +270,7 @@ def _settle_all(intake, begin, count, page_bits):
 @step
 def _settle(intake, begin, row, page_bits, to):
     columns, out = intake.rows, intake.stream
-    out.process[to] = intake.directory.slots[intake.owner[row]].ordinal
+    out.process[to] = intake.directory.members[intake.owner[row]].ordinal
     out.first[to], out.pages[to] = _pages_of(columns, begin + row, page_bits)
     out.receive[to] = columns.receive[begin + row]
     if out.length.size > 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.replay import parting
-from nicscope.drivers.replay.columns import FREE, new_stream
+from nicscope.drivers.replay.columns import new_stream
 from nicscope.drivers.replay.naming import Desk, Namer
 from nicscope.drivers.replay.parting import Parter
 from nicscope.drivers.translation.build import OFFSET_STEP
@@ -106,6 +106,5 @@ class LookupStreams:
         directory = self._parter.directory
         if not self._by_process:
             return int(directory.nodes[place]), None
-        slots = directory.slots[directory.slots["node"] != FREE]
-        [found] = slots["key"][slots["place"] == place]
-        return int(found) >> 32, int(found) & 0xFFFFFFFF
+        key = int(directory.members["key"][place])
+        return key >> 32, key & 0xFFFFFFFF

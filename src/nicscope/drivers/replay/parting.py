@@ -67,7 +67,7 @@ class Parter:
         self._parting: dict[int, tuple[Callable[..., int], NDArray[np.int64], Stream]] = {}
 
     def owners(self, batch: RequestColumns, piece: range) -> NDArray[np.int32]:
-        """Slots in the directory of the rows ``piece`` of ``batch``, at most ``ROWS`` of them.
+        """Places among the processes of the rows ``piece`` of ``batch``, at most ``ROWS`` of them.
 
         Overwritten by the next call.
         """
@@ -78,7 +78,6 @@ class Parter:
         while (done := self._enter(piece.start, done, count)) < count:
             self.directory = grown_directory(self.directory)
             self._forget()
-            done = 0  # slots have moved
         return self._owner[:count]
 
     def shares(self, page_bits: int, stream: Stream) -> list[Share]:

@@ -106,19 +106,19 @@ def part_trace(batches: Iterable[RequestColumns], timed: bool = False) -> list[N
         for piece in parting.pieces(len(batch.node)):
             rows = slice(piece.start, piece.stop)
             owner = parter.owners(batch, piece)
-            slots = parter.directory.slots[owner]
+            members = parter.directory.members[owner]
             times = np.zeros(len(owner), np.int64)
             if timed:
                 beginning = int(_times_of(batch)[0]) if beginning is None else beginning
                 times = _since(batch, rows, beginning)
             columns = (
-                slots["ordinal"].astype(np.int64),
+                members["ordinal"].astype(np.int64),
                 batch.address[rows].view(np.int64),
                 batch.length[rows].astype(np.int64),
                 batch.receive[rows].astype(np.int64),
                 times,
             )
-            places = slots["node"] - 1
+            places = members["node"]
             for place in np.unique(places).tolist():
                 while place >= len(kept):
                     kept.append([])

@@ -70,9 +70,10 @@ def others_marked(mark: Any, cases: Iterable[Any], chosen: Iterable[Any]) -> lis
 def in_turn(mark: Any, *axes: Iterable[Any]) -> list[Any]:
     """All combinations for pytest; unmarked are those of the longest axis with the others in turn.
 
-    So every value of every axis is in an unmarked one, in no more than the longest axis has.
+    So every value of every axis is in an unmarked one, in no more than the longest axis has.  An
+    axis may name a value twice, which then has two turns.
     """
     values = [list(axis) for axis in axes]
     longest = max(len(axis) for axis in values)
     turns = [tuple(axis[turn % len(axis)] for axis in values) for turn in range(longest)]
-    return others_marked(mark, product(*values), turns)
+    return others_marked(mark, product(*map(dict.fromkeys, values)), turns)

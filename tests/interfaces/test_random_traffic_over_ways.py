@@ -11,6 +11,7 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import vmmc
 from nicscope.interfaces.ways import BY_PROCESSOR
+from pairwise import in_turn
 
 PROCESSES = 4
 # Of a table each process has a stretch of its own; none begins or ends with a block or a page.
@@ -56,9 +57,10 @@ def side(me, cluster_seed, endpoint_of):
     return program
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("loss", [0.0, 0.05])
-@pytest.mark.parametrize("way", list(Way))
+# Every way, with and without losses in turn; of all three each with each in the long tests.
+@pytest.mark.parametrize(
+    ("way", "loss", "seed"), in_turn(pytest.mark.long, Way, [0.05, 0.0], [0, 0, 1, 1])
+)
 def test_random_stores_and_fetches_leave_the_bytes_that_they_should(way, loss, seed):
     whole = ["delivery=store-and-forward"] if way in BY_PROCESSOR else []
     name = ("utlb", "vmmc-static")[seed % 2]

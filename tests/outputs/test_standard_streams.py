@@ -212,7 +212,7 @@ def test_with_neither_stream_the_status_says_it_all(out, err, run):
     others_marked(
         pytest.mark.long,
         product(PRINTING, ENCODINGS),
-        zip(PRINTING, cycle(ENCODINGS), strict=False),
+        zip(QUICK, cycle(ENCODINGS), strict=False),
     ),
 )
 def test_an_encoding_that_lacks_characters_gets_others(name, encoding, run, plain):

@@ -80,7 +80,9 @@ def test_every_way_brings_the_same_bytes(way):
     check(cluster_of("utlb", way), [*messages, ([], [])])
 
 
-@pytest.mark.parametrize("way", ["pio", "dma", "cni", "edt"])
+@pytest.mark.parametrize(
+    "way", ["dma", "edt", *(pytest.param(way, marks=pytest.mark.long) for way in ("pio", "cni"))]
+)
 def test_every_way_brings_what_comes_again(way):
     messages = [
         ([(number * 1700 + 1, 1300 + 711 * number)], [(number * 4200 + 3, 1000), (28_000, 3400)])

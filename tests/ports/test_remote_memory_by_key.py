@@ -20,6 +20,7 @@ from work_world import PAGE, at, digest, read, state_of
 
 from nicscope.config.delivery import Way
 from nicscope.drivers.simulate.ports.build import Faults
+from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.nic.ports.layout import (
     DELIVERY,
     FETCH,
@@ -75,7 +76,14 @@ def test_writes_and_fetches_have_their_effect_once_and_in_order(level, faults, d
         check_random(seed, level, faults=faults, design=design)
 
 
-@pytest.mark.parametrize("way", [way.value for way in Way if way != Way.PCI])
+@pytest.mark.parametrize(
+    "way",
+    [  # by the processor, word by word: long; tests/ports/test_receives.py has messages go so
+        pytest.param(way.value, marks=pytest.mark.long if way in BY_PROCESSOR else ())
+        for way in Way
+        if way != Way.PCI
+    ],
+)
 def test_remote_memory_is_reached_over_every_way(way):
     check_random(5, RECEPTION, design="utlb", way=way)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -92,6 +93,8 @@ def _skipped(item):
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as for what a shell runs behind it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--outcomes") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Outcomes(Path(config.getoption("--outcomes"))))
 

@@ -113,6 +113,7 @@ def test_a_report_says_what_vis_sent_and_how_their_descriptors_ended():
     assert report.total.open_requests == 0
 
 
+@pytest.mark.compiled
 def test_the_example_prints_what_is_kept_beside_it(capsys):
     runpy.run_path(str(ROOT / "examples" / "via_switch.py"), run_name="__main__")
 

@@ -18,6 +18,9 @@ SIZES = [1024, 2048, 4096, 8192, 16384]
 NEAR = 0.10  # events per lookup, of the printed ones
 UNPIN_US = 25  # of one page; UTLB, Table 1
 
+# The programs take minutes without the compiler.
+pytestmark = pytest.mark.compiled
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -142,6 +142,7 @@ def test_a_mistake_is_one_line(words, message):
     assert "\n" not in str(done.exception)
 
 
+@pytest.mark.compiled
 def test_the_command_that_is_told_gives_the_same():
     shown = ns.entries_for("bundled:redis_server", "5%", page_size="4KiB,2MiB", skip=1000)
     command = shown.as_json()["repeat"]["command"]

@@ -18,7 +18,7 @@ OPTIONS = [
 def browser():
     """A browser without a window."""
     if not CHROMIUM.exists():
-        pytest.skip(f"{CHROMIUM} is not installed, so no page can be looked at")
+        pytest.skip(f"needs Chromium: {CHROMIUM} is not installed")
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     with playwright.sync_playwright() as engine:
         found = engine.chromium.launch(executable_path=str(CHROMIUM), args=OPTIONS)

@@ -119,6 +119,14 @@ def command_line():
         yield
 
 
+@pytest.fixture
+def no_pixels(monkeypatch):
+    """Have figures made and not drawn, which takes longest."""
+    from nicscope.reports.figures import style
+
+    monkeypatch.setattr(style, "save", lambda _figure, target, _ending: target.write(b"drawn"))
+
+
 @pytest.fixture(autouse=True)
 def no_progress_lines(monkeypatch):
     """Commands say nothing of how far they are: what tests compare must not depend on the time."""

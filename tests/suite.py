@@ -49,8 +49,8 @@ KERNELS = {
     "drivers_simulate/test_delivery_agrees_with_the_oracle.py", "drivers_simulate/test_flow.py",
     "ports/test_ports_agree_with_the_oracle.py", "ports/test_random_traffic.py",
 }  # fmt: skip
-# With bounds checks everything is compiled once more: what needs the whole machine for that, which
-# other kernels' tests have it compile anyway, does without.
+# Not run with bounds checks: each of these compiles nearly the whole simulated machine, which the
+# twins of ports compile and check already.
 UNCHECKED = {
     "drivers_bus/test_a_long_program.py", "drivers_traced",
     "nic/test_connections_of_the_firmware.py", "swarm",

@@ -127,8 +127,8 @@ def test_one_line_gives_no_map(trace):
     assert not has_lines(found(trace, by="node"))
 
 
-def test_the_folder_has_the_figures_that_make_sense(trace, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(style, "save", lambda _figure, target, _ending: target.write(b"drawn"))
+@pytest.mark.usefixtures("no_pixels")
+def test_the_folder_has_the_figures_that_make_sense(trace, capsys, tmp_path):
     for name, options in (("one", []), ("lines", ["--line", "1,2"])):
         assert main(["curve", str(trace), *options, "--out", str(tmp_path / name)]) == 0
     capsys.readouterr()

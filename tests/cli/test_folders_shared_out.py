@@ -15,7 +15,6 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from nicscope.cli.app import main
-from nicscope.reports.figures import style
 from nicscope.studies.sizing import counting
 from nicscope.studies.workers import processes
 from nicscope.traces.writer import write_trace
@@ -73,10 +72,10 @@ def without_names(text):
     return plain(json.loads(text))
 
 
+# Pixels follow from what is counted, and the workers, which count, are not in this process.
+@pytest.mark.usefixtures("no_pixels")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_workers_print_and_write_the_same_bytes(command, tmp_path, capsys, monkeypatch):
-    # Pixels follow from what is counted, and the workers, which count, are not in this process.
-    monkeypatch.setattr(style, "save", lambda _figure, target, _ending: target.write(b"drawn"))
     rows = columns(200 if INTERPRETED else 4000, 5, pages=20)  # which are used again
     folder = divided(rows, rows["node"] // 2, tmp_path / "t")
     given_rows = rows_by_worker(monkeypatch)

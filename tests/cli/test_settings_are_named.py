@@ -14,7 +14,6 @@ from nicscope.config.delivery import DELIVERY_COSTS
 from nicscope.config.design import design_names, load_design
 from nicscope.config.scheme import SETTINGS, USES
 from nicscope.reports.comparison import ReplayReport
-from nicscope.reports.figures import style
 from nicscope.studies.replaying import choose_subjects, compare
 from nicscope.traces.reader import open_trace
 from pairwise import others_marked
@@ -75,12 +74,6 @@ def each_once(pairs):
         chosen.append((design, key))
     chosen += [(design, "page_size") for design, times in used.items() if not times]
     return others_marked(pytest.mark.long, pairs, chosen)
-
-
-@pytest.fixture
-def no_pixels(monkeypatch):
-    """Figures are made and not drawn, which takes longest."""
-    monkeypatch.setattr(style, "save", lambda _figure, target, _ending: target.write(b"drawn"))
 
 
 @pytest.fixture(scope="module")

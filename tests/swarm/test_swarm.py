@@ -14,7 +14,7 @@ import run_swarm
 import swarm_unet
 from swarm_rules import RuleError
 
-SECONDS = 180  # of one swarm; the first compiles all that it enters, with bounds checked
+SECONDS = 180  # of one swarm; the first compiles all that it enters
 
 
 OTHERS = [random.SystemRandom().randrange(1 << 30) for _ in range(5)]

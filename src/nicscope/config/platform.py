@@ -123,7 +123,7 @@ def _load(name_or_path: str | Path) -> Platform:
 def _of_catalog(name: str, _catalog: Path) -> Platform:
     """A platform of the catalog in that folder, where files stay; nobody may change what it holds.
 
-    One that combines others takes 20 ms to read, and every cluster and many a refusal asks for it.
+    One that combines others is several files, and every cluster and many a refusal asks for it.
     """
     return _read(name)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 BLOCK_BITS = 4
 BLOCK = 1 << BLOCK_BITS
 NONE = -1
+FEW = 1 << 12  # blocks: up to here the table stays near the processor with twice the places
 MANY = 1 << 20  # blocks: from here on memory counts for more than an odd place more to look at
 
 FREE = -1
@@ -43,7 +44,7 @@ OWNER = np.dtype([("unit", "i8"), ("process", "i8")], align=True)
 class Numbering(NamedTuple):
     """An open-addressing table from (process, block of units) to numbers, and the way back."""
 
-    # SLOT, shape (2**k,): at most half full, or five eighths where there are ``MANY`` blocks
+    # SLOT, shape (2**k,): at most half full, a quarter of ``FEW`` blocks, five eighths of ``MANY``
     slots: NDArray[Any]
     owners: NDArray[Any]  # OWNER, shape (blocks,): the first unit of each block of numbers
     used: NDArray[np.int64]  # shape (1,): blocks handed out
@@ -51,9 +52,17 @@ class Numbering(NamedTuple):
 
 def new_numbering(blocks: int = 1024) -> Numbering:
     """An empty numbering with room for ``blocks`` (a power of two) blocks of units."""
-    slots = records(2 * blocks, SLOT)
+    slots = records(_slots_for(blocks, 1), SLOT)
     slots["process"] = FREE
     return Numbering(slots, records(blocks, OWNER), np.zeros(1, np.int64))
+
+
+def _slots_for(blocks: int, slots: int) -> int:
+    """``slots``, a power of two, doubled until ``blocks`` blocks fill as much of them as may be."""
+    fifths = 20 if blocks <= FEW else 10 if blocks <= MANY else 8
+    while 5 * slots < fifths * blocks:
+        slots *= 2
+    return slots
 
 
 def capacity(numbering: Numbering) -> int:
@@ -77,9 +86,7 @@ def outgrown(numbering: Numbering) -> Numbering:
     blocks = len(numbering.owners)
     size = 2 * blocks if blocks < MANY else blocks + max(blocks // 4, 1)
     owners = longer(numbering.owners, size)
-    slots, most = len(numbering.slots), 8 * size if size > MANY else 10 * size
-    while 5 * slots < most:
-        slots *= 2
+    slots = _slots_for(size, len(numbering.slots))
     if slots == len(numbering.slots):
         return numbering._replace(owners=owners)
     give_back(numbering.slots)

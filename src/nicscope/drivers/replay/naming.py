@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 # pages, at most as many as there are: what is kept moves piece by piece when it grows.
 BYTES_OF_A_PAGE = 16
 
-SAMPLED = 61  # requests of which one is asked; odd, as patterns repeat by powers of two
+SAMPLED = 253  # requests of which one is asked; odd, as patterns repeat by powers of two
 
 # Places in ``Naming.found``.
-LOOKUPS, PAGES, RECEIVED, REPEATS, DOUBTFUL, NEEDED = range(6)
+LOOKUPS, PAGES, RECEIVED, REPEATS, DOUBTFUL, NEEDED, SINGLE = range(7)
 
 
 class Lookups(NamedTuple):
@@ -73,15 +73,15 @@ class Naming(NamedTuple):
     process: NDArray[np.int32]
     place: NDArray[np.uint32]  # in the table of numbers
     doubtful: NDArray[np.uint32]  # one more: lookups whose units are to be searched for
-    found: NDArray[np.int64]  # shape (6,): see above
+    found: NDArray[np.int64]  # shape (7,): see above
 
 
 @kernel
-def lay_out(naming, begin, end, unit_bits, step):
+def lay_out(naming, begin, end, unit_bits):
     """Write the units of the requests from ``begin`` on, while there is room, but not from ``end``.
 
-    A unit is 2**unit_bits pages; the processes of a node begin ``step`` units apart.  Returns the
-    first request that is left.
+    A unit is 2**unit_bits pages.  Where each request has one page, its unit is left where it is.
+    Returns the first request that is left.
     """
     stream, found = naming.stream, naming.found
     at = np.int64(0)
@@ -90,9 +90,15 @@ def lay_out(naming, begin, end, unit_bits, step):
     for request in range(begin, end):
         pages += stream.pages[request]
     naming.last[0].process = -1
+    found[REPEATS] = 0
     if pages == end - begin and pages <= naming.unit.size:
-        received = _lay_out_single(naming, begin, end, unit_bits, step)
-        found[LOOKUPS], found[PAGES], found[RECEIVED], found[REPEATS] = pages, pages, received, 0
+        for row in range(begin, end):
+            received += stream.receive[row]
+            naming.lookups.receive[row - begin] = stream.receive[row]
+        for row in range(begin, end):
+            naming.laid[row] = 1
+            naming.opened[row] = 0
+        found[LOOKUPS], found[PAGES], found[RECEIVED], found[SINGLE] = pages, pages, received, 1
         return np.int64(end)
     pages = np.int64(0)
     row = np.int64(begin)
@@ -103,29 +109,15 @@ def lay_out(naming, begin, end, unit_bits, step):
         if at + found[NEEDED] > naming.unit.size:
             break
         for unit in range(first, last + 1):
-            _put(naming, at, row, unit, step)
+            _put(naming, at, row, unit)
             at += 1
         naming.laid[row] = found[NEEDED]
         naming.opened[row] = 0
         pages += stream.pages[row]
         received += stream.pages[row] * np.int64(stream.receive[row])
         row += 1
-    found[LOOKUPS], found[PAGES], found[RECEIVED], found[REPEATS] = at, pages, received, 0
+    found[LOOKUPS], found[PAGES], found[RECEIVED], found[SINGLE] = at, pages, received, 0
     return row
-
-
-@step
-def _lay_out_single(naming, begin, end, unit_bits, step):
-    """Write the one unit of each request; how many are on the receive path."""
-    received = np.int64(0)
-    for row in range(begin, end):
-        _put(naming, row - begin, row, naming.stream.first[row] >> unit_bits, step)
-        received += naming.stream.receive[row]
-    for row in range(begin, end):
-        naming.laid[row] = 1
-    for row in range(begin, end):
-        naming.opened[row] = 0
-    return received
 
 
 @kernel
@@ -143,7 +135,7 @@ def share_units(naming, begin, end, unit_bits):
 
 
 @kernel
-def lay_out_joined(naming, begin, end, unit_bits, step):
+def lay_out_joined(naming, begin, end, unit_bits):
     """As ``lay_out``, but for a unit that a request shares with the one before it in its run."""
     stream, found, last = naming.stream, naming.found, naming.last[0]
     process, page, receive = last.process, last.page, last.receive
@@ -169,7 +161,7 @@ def lay_out_joined(naming, begin, end, unit_bits, step):
             edges |= np.uint64(stream.first[row]) | np.uint64(page + 1)
         page = final
         for each in range(unit, final_unit + 1):
-            _put(naming, at, row, each, step)
+            _put(naming, at, row, each)
             at += 1
         naming.laid[row] = found[NEEDED]
         naming.opened[row] = opened
@@ -179,42 +171,65 @@ def lay_out_joined(naming, begin, end, unit_bits, step):
     last.process, last.page, last.receive = process, page, receive
     last.edges |= edges & mask
     found[LOOKUPS], found[PAGES], found[RECEIVED], found[REPEATS] = at, pages, received, repeats
+    found[SINGLE] = 0
     return row
 
 
 @step
-def _put(naming, at, row, unit, step):
-    lookups = naming.lookups
-    process = np.int64(naming.stream.process[row])
+def _put(naming, at, row, unit):
     naming.unit[at] = unit
-    naming.process[at] = process
-    lookups.set_index[at] = unit & LOW
-    lookups.spread_index[at] = (unit + process * step) & LOW
-    lookups.receive[at] = naming.stream.receive[row]
+    naming.process[at] = naming.stream.process[row]
+    naming.lookups.receive[at] = naming.stream.receive[row]
 
 
 @kernel
-def name(naming):
-    """Write the numbers of the units that were laid out, and which of them are doubtful."""
-    numbering, count = naming.numbering, naming.found[LOOKUPS]
+def name(naming, begin, unit_bits, step):
+    """Write the numbers and sets of the units of requests from ``begin`` on, and what is doubtful.
+
+    The processes of a node begin ``step`` units apart.
+    """
+    stream = naming.stream
+    if naming.found[SINGLE]:
+        _name_all(naming, stream.first[begin:], stream.process[begin:], unit_bits, step)
+    else:
+        _name_all(naming, naming.unit, naming.process, 0, step)
+
+
+@step
+def _name_all(naming, units, processes, unit_bits, step):
+    numbering, lookups, count = naming.numbering, naming.lookups, naming.found[LOOKUPS]
     for i in range(count):
-        naming.place[i] = place_in(numbering, np.int64(naming.process[i]), naming.unit[i])
+        process, unit = np.int64(processes[i]), units[i] >> unit_bits
+        naming.place[i] = place_in(numbering, process, unit)
+        lookups.set_index[i] = unit & LOW
+        lookups.spread_index[i] = (unit + process * step) & LOW
     doubtful = np.int64(0)
     for i in range(count):
-        process, unit = np.int64(naming.process[i]), naming.unit[i]
+        process, unit = np.int64(processes[i]), units[i] >> unit_bits
         known, is_certain = probe(numbering, naming.place[i], process, unit)
-        naming.lookups.number[i] = known
+        lookups.number[i] = known
         naming.doubtful[doubtful] = i
         doubtful += np.int64(not is_certain)
     naming.found[DOUBTFUL] = doubtful
 
 
+@step
+def _named_by(naming, begin, i, unit_bits):
+    """The process and the unit of lookup ``i`` of requests from ``begin`` on."""
+    if naming.found[SINGLE]:
+        return np.int64(naming.stream.process[begin + i]), naming.stream.first[
+            begin + i
+        ] >> unit_bits
+    return np.int64(naming.process[i]), naming.unit[i]
+
+
 @kernel
-def settle(naming, begin):
-    """Number the doubtful lookups from the ``begin``-th on; the first that found no room."""
-    for place in range(begin, naming.found[DOUBTFUL]):
+def settle(naming, begin, unit_bits, done):
+    """Number the doubtful lookups from the ``done``-th on; the first that found no room."""
+    for place in range(done, naming.found[DOUBTFUL]):
         i = naming.doubtful[place]
-        known = number(naming.numbering, np.int64(naming.process[i]), naming.unit[i])
+        process, unit = _named_by(naming, begin, i, unit_bits)
+        known = number(naming.numbering, process, unit)
         if known == NONE:
             return np.int64(place)
         naming.lookups.number[i] = known
@@ -222,10 +237,10 @@ def settle(naming, begin):
 
 
 @kernel
-def name_ahead(naming, begin, reach):
-    """Number the ``reach`` units after each lookup from the ``begin``-th on; where room ran out."""
-    for i in range(begin, naming.found[LOOKUPS]):
-        process, unit = np.int64(naming.process[i]), naming.unit[i]
+def name_ahead(naming, begin, unit_bits, reach, done):
+    """Number the ``reach`` units after each lookup from the ``done``-th on; where room ran out."""
+    for i in range(done, naming.found[LOOKUPS]):
+        process, unit = _named_by(naming, begin, i, unit_bits)
         for further in range(min(BLOCK, reach), reach + BLOCK, BLOCK):
             if number(naming.numbering, process, unit + min(further, reach)) == NONE:
                 return np.int64(i)
@@ -238,7 +253,7 @@ class Desk:
     def __init__(self, stream: Stream | None = None) -> None:
         """For ``stream``, or for one that is to be written."""
         self.stream = new_stream(parting.ROWS) if stream is None else stream
-        self.found = np.zeros(6, np.int64)
+        self.found = np.zeros(7, np.int64)
         self.laid = np.empty(len(self.stream.first), np.int32)
         self.opened = np.empty(len(self.stream.first), np.uint8)
         self.make_room(parting.UNITS)
@@ -320,11 +335,11 @@ class Namer:
                 self._is_grained or known.share_units(begin, end, self._unit_bits)
             )
             lay = known.lay_out_joined if joins else known.lay_out
-            row = lay(begin, end, self._unit_bits, self._step)
+            row = lay(begin, end, self._unit_bits)
             if row == begin:  # one request that is longer than the budget
                 desk.make_room(int(desk.found[NEEDED]))
                 continue
-            self._name(desk)
+            self._name(desk, begin)
             yield Named(begin, row, *desk.found[:DOUBTFUL].tolist())
             begin = row
         if self._is_grained and self._last[0]["edges"]:
@@ -334,15 +349,16 @@ class Namer:
         """Begin a run with the next request, whatever it is."""
         forget(self._last)
 
-    def _name(self, desk: Desk) -> None:
-        self._on(desk).name()
-        done = 0
-        while (done := self._on(desk).settle(done)) < desk.found[DOUBTFUL]:
+    def _name(self, desk: Desk, begin: int) -> None:
+        bits, done = self._unit_bits, 0
+        self._on(desk).name(begin, bits, self._step)
+        while (done := self._on(desk).settle(begin, bits, done)) < desk.found[DOUBTFUL]:
             self._grow()
         done = 0
         while (
             self._reach
-            and (done := self._on(desk).name_ahead(done, self._reach)) < desk.found[LOOKUPS]
+            and (done := self._on(desk).name_ahead(begin, bits, self._reach, done))
+            < desk.found[LOOKUPS]
         ):
             self._grow()
 

@@ -40,13 +40,9 @@ def passes_of(design: Design) -> tuple[Any, ...]:
         from nicscope.drivers.replay.schemes.utlb import replay_utlb_process
 
         return (replay_utlb_process,)
-    from nicscope.drivers.replay.schemes.noting import note_lookups, note_missed
+    from nicscope.drivers.replay.schemes.noting import note_lookups
 
-    return (
-        (*_in_turns(design), note_lookups)
-        if takes_turns(design)
-        else (*_apart(design), note_missed)
-    )
+    return (*_in_turns(design), note_lookups) if takes_turns(design) else _apart(design)
 
 
 def _in_turns(design: Design) -> tuple[Any, ...]:
@@ -66,27 +62,30 @@ def _in_turns(design: Design) -> tuple[Any, ...]:
 
 def _apart(design: Design) -> tuple[Any, ...]:
     from nicscope.drivers.replay.schemes import renewing
+    from nicscope.drivers.replay.schemes.noting import note_missed
 
     renew = renewing.renew_lone_set if is_lone_set(design) else renewing.renew_lookups
     if design.scheme is Scheme.INTERRUPT:
         from nicscope.drivers.replay.schemes.interrupt import interrupt_missed
 
-        return renew, interrupt_missed
+        return renew, interrupt_missed, note_missed
     if design.scheme is Scheme.UNET_MM:
         from nicscope.drivers.replay.schemes.unet_mm import ask_victims
 
-        return renew, ask_victims
+        return renew, ask_victims, note_missed
     if design.scheme is Scheme.HANDLE:
         from nicscope.drivers.replay.schemes.handle import bring_missed
 
-        return renew, bring_missed
+        return renew, bring_missed, note_missed
     from nicscope.drivers.replay.schemes.utlb import (
-        admit_missed,
+        admit_first,
         admit_new,
         fetch_missed,
         find_indices,
     )
 
+    if not is_lone_set(design):
+        renew = renewing.renew_unheeded
     if design.scheme is Scheme.UTLB:
-        return renew, admit_missed, fetch_missed
-    return admit_new, find_indices, renew, fetch_missed
+        return renew, fetch_missed, note_missed, admit_first
+    return admit_new, find_indices, renew, fetch_missed, note_missed

@@ -77,7 +77,7 @@ def _note_in_shadow(case, count):
 def note_missed(case, _begin, _end, count):
     """Note ``count`` lookups of which those that missed are listed, where nothing is invalidated.
 
-    A key's first lookup is among them, as nothing is fetched ahead.
+    A key's first lookup is among them, as nothing is fetched ahead.  Only these stay in the list.
     """
     book, past = case.book, case.book.past
     tells = book.orders[0].kinds
@@ -86,6 +86,9 @@ def note_missed(case, _begin, _end, count):
     misses = np.int64(case.found[0])
     received, compulsory, conflict = np.int64(0), np.int64(0), np.int64(0)
     compulsory_received = np.int64(0)
+    if tells:
+        for place in range(misses):
+            conflict += np.int64(case.outcome[case.missed[place]])
     for place in range(misses):
         i = case.missed[place]
         key = case.key[i]
@@ -93,11 +96,10 @@ def note_missed(case, _begin, _end, count):
         past[key] |= SEEN
         receive = np.int64(case.receive[i])
         received += receive
+        case.missed[compulsory] = i
         compulsory += first
         compulsory_received += first & receive
-    if tells:
-        for place in range(misses):
-            conflict += np.int64(case.outcome[case.missed[place]])
+    case.found[0] = compulsory
     add_misses(book, misses, received, compulsory, compulsory_received, 0, conflict)
 
 

@@ -19,20 +19,32 @@ MORE = SEARCHED_WAYS + 1  # how many more makes no difference to the loop
 @kernel
 def renew_lookups(case, _begin, _end, count):
     """Look up ``count`` units: lists which missed, and what left for each, for later passes."""
-    nic, _, book = timeless(case)
-    ways = nic.config[0].ways
-    if ways == 1:
-        _renew_all(case, nic, book, count, 1)
-    elif ways == FOUR:
-        _renew_all(case, nic, book, count, FOUR)
-    elif ways > SEARCHED_WAYS:
-        _renew_all(case, nic, book, count, MORE)
-    else:
-        _renew_all(case, nic, book, count, ways)
+    _renew_by_ways(case, count, True)
+
+
+@kernel
+def renew_unheeded(case, _begin, _end, count):
+    """The same where nobody asks what left."""
+    _renew_by_ways(case, count, False)
 
 
 @step
-def _renew_all(case, nic, book, count, ways):
+def _renew_by_ways(case, count, is_heeded):
+    """A loop of its own for each number of ways that is known to be common."""
+    nic, _, book = timeless(case)
+    ways = nic.config[0].ways
+    if ways == 1:
+        _renew_all(case, nic, book, count, 1, is_heeded)
+    elif ways == FOUR:
+        _renew_all(case, nic, book, count, FOUR, is_heeded)
+    elif ways > SEARCHED_WAYS:
+        _renew_all(case, nic, book, count, MORE, is_heeded)
+    else:
+        _renew_all(case, nic, book, count, ways, is_heeded)
+
+
+@step
+def _renew_all(case, nic, book, count, ways, is_heeded):
     last_set = nic.config[0].sets - 1
     found = np.int64(0)
     further = np.int64(0)
@@ -41,7 +53,8 @@ def _renew_all(case, nic, book, count, ways):
         depth, evicted = renew(nic, np.int64(case.set_index[i]) & last_set, tag, ways)
         missed = np.int64(depth == ways)
         case.missed[found] = i
-        case.evicted[found] = evicted
+        if is_heeded:
+            case.evicted[found] = evicted
         found += missed
         further += depth - missed
     case.found[0] = found

@@ -2,8 +2,8 @@
 
 Without a limit nothing is ever unpinned, and without prefetching nobody asks for a page that is not
 pinned yet: then it makes no difference to the NIC when a page is pinned, and the user library comes
-after the NIC, for what missed (``admit_missed``), or before it where the NIC knows pages by indices
-that the library gives (``admit_new``).  Else they take turns, request by request.
+after the NIC, for what that never saw before (``admit_first``), or before it where the NIC knows
+pages by indices that the library gives (``admit_new``).  Else they take turns, request by request.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def admit_new(case, begin, end, count):
 
 
 @kernel
-def admit_missed(case, begin, end, _count):
-    """The same after the lookups: a page that was never pinned was never looked up, and missed."""
+def admit_first(case, begin, end, _count):
+    """The same after the lookups: a page that was never pinned is among those never seen before."""
     state = case.host.pinning.state
     found = np.int64(0)
     for place in range(case.found[0]):

@@ -84,23 +84,22 @@ def lay_out(naming, begin, end, unit_bits):
     Returns the first request that is left.
     """
     stream, found = naming.stream, naming.found
-    at = np.int64(0)
-    pages = np.int64(0)
-    received = np.int64(0)
+    received, asked = np.int64(0), np.int64(0)
     for request in range(begin, end):
-        pages += stream.pages[request]
+        asked += stream.pages[request]
     naming.last[0].process = -1
-    found[REPEATS] = 0
-    if pages == end - begin and pages <= naming.unit.size:
-        for row in range(begin, end):
-            received += stream.receive[row]
-            naming.lookups.receive[row - begin] = stream.receive[row]
-        for row in range(begin, end):
-            naming.laid[row] = 1
-            naming.opened[row] = 0
-        found[LOOKUPS], found[PAGES], found[RECEIVED], found[SINGLE] = pages, pages, received, 1
+    found[REPEATS], found[SINGLE] = 0, 0
+    if asked == end - begin and asked <= naming.unit.size:
+        for request in range(begin, end):
+            received += stream.receive[request]
+            naming.lookups.receive[request - begin] = stream.receive[request]
+        for request in range(begin, end):
+            naming.laid[request] = 1
+            naming.opened[request] = 0
+        found[LOOKUPS], found[PAGES], found[RECEIVED] = asked, asked, received
+        found[SINGLE] = 1
         return np.int64(end)
-    pages = np.int64(0)
+    at, pages = np.int64(0), np.int64(0)
     row = np.int64(begin)
     while row < end:
         first = stream.first[row] >> unit_bits
@@ -116,7 +115,7 @@ def lay_out(naming, begin, end, unit_bits):
         pages += stream.pages[row]
         received += stream.pages[row] * np.int64(stream.receive[row])
         row += 1
-    found[LOOKUPS], found[PAGES], found[RECEIVED], found[SINGLE] = at, pages, received, 0
+    found[LOOKUPS], found[PAGES], found[RECEIVED] = at, pages, received
     return row
 
 

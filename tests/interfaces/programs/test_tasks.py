@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError
-from nicscope.interfaces import Cluster, Faults, trapeze, unet, via, vmmc
+from nicscope.interfaces import Cluster, Faults, trapeze, unet, via
 from suite import share
 
 EVERY = pytest.mark.parametrize("name", FACES)
@@ -157,15 +157,6 @@ def test_more_tasks_than_there_is_room_for_are_refused(name):
         run(face.cluster(), program, tasks=2)
 
 
-@pytest.mark.parametrize("given", [print, 5])
-def test_what_is_no_task_is_refused(given):
-    async def program(endpoint):
-        endpoint.spawn(given)
-
-    with pytest.raises(SimulationError, match="a call without its 'await' is needed"):
-        run(vmmc.Cluster(), program)
-
-
 def senders_and_poller(names, sizes, receive):
     """Two processes that send to one endpoint each, of one process that waits for any."""
 
@@ -265,14 +256,6 @@ def test_waiting_for_any_ends_in_time(name):
         return me(end).now_us - begun
 
     assert list(run(face.cluster(), program)) == [pytest.approx(40, abs=2)]
-
-
-def test_waiting_for_any_of_nothing_is_refused():
-    async def program(endpoint):
-        await endpoint.wait_any()
-
-    with pytest.raises(SimulationError, match="waits for one call or more; none was given"):
-        run(vmmc.Cluster(), program)
 
 
 def test_a_wait_or_a_task_that_was_refused_and_handled_is_no_forgotten_call():

@@ -10,7 +10,6 @@ import pytest
 import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.config.nic_costs import load_nic_costs
-from nicscope.errors import NicscopeError
 from nicscope.studies.descriptors import BOUNDS, Moved, Through, bounds_of
 
 KIB = 1024
@@ -100,21 +99,6 @@ def test_what_is_not_known_of_a_nic_is_left_out_and_said():
     assert "Not known of this NIC, and left out: NIC, work requests, PCIe" in " ".join(
         str(report).split()
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"engine": "nixxl"}, "--engine: no 'nixxl'; did you mean 'nixl'"),
-        ({"threads": "0"}, "--threads must be numbers from 1 to 1024 or LOW..HIGH, got '0'"),
-        ({"qps": "4..2"}, "--qps: 4 is more than 2"),
-        ({"nic": "efa"}, "no nic 'efa'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_before_the_trace_is_read(options, said):
-    with pytest.raises(NicscopeError) as caught:
-        ns.descriptors("no-such-file.parquet", **options)
-    assert said in str(caught.value)
 
 
 def test_the_command_prints_json_and_keeps_its_table(tmp_path, capsys):

@@ -24,6 +24,7 @@ from nicscope.reports.wording import per_hundred
 from nicscope.studies.sizing.question import ask
 from nicscope.studies.sizing.sizings import report
 from nicscope.traces.reader import open_trace
+from refusals import refused_command
 
 FILES = ["results.json", "size.png", "size.svg", "sizes.parquet"]
 # With prices that do not have what RDMA NICs fetch.
@@ -46,16 +47,6 @@ def found(trace):
 def run(capsys, *arguments):
     assert main([*map(str, arguments)]) == 0
     return capsys.readouterr().out
-
-
-def refused(capsys, *arguments):
-    """The one line that a command is refused with."""
-    assert main(["size", *map(str, arguments)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("nicscope: ")
-    assert err.count("\n") == 1
-    return err
 
 
 def test_each_printed_command_counts_what_was_told(trace, capsys, tmp_path):
@@ -286,38 +277,9 @@ def test_a_figure_without_known_costs_is_drawn_too(platform, trace):
         assert figure.axes[0].get_ylabel() == "misses per 100 lookups"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "give --nic-memory BYTES, or --target-miss SHARE such as 1%"),
-        (["--nic-memory", "0"], "--nic-memory"),
-        (["--nic-memory", "much"], "such as 128KiB; got 'much'"),
-        ([*BUDGET, "--pin-memory", "-1"], "--pin-memory"),
-        ([*BUDGET, "--platform", "utlb-prototyp"], "did you mean 'utlb-prototype'?"),
-        ([*BUDGET, "--target-us", "2"], "name a platform with --platform"),
-        ([*PRICED, "--target-us", "-2"], "above 0"),
-        ([*BUDGET, "--page-size", "4096,12345"], "power of two"),
-    ],
-)
-def test_a_bad_option_is_told_before_the_trace_is_looked_at(arguments, words, capsys, tmp_path):
-    line = refused(capsys, tmp_path / "none", *arguments, "--out", tmp_path / "o")
-
-    assert words in line
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_trace_that_is_not_there_leaves_no_folder(trace, capsys, tmp_path):
-    missing = tmp_path / "none"
-
-    assert str(missing) in refused(capsys, trace, missing, *BUDGET, "--out", tmp_path / "o" / "p")
-
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.compiled
 def test_a_budget_below_every_design_tells_the_smallest_that_would_do(trace, capsys, tmp_path):
-    line = refused(capsys, trace, "--nic-memory", "8", "--out", tmp_path / "o")
-
-    assert "of scheme 'pinned' and takes 48" in line
+    words = ["size", trace, "--nic-memory", "8", "--out", tmp_path / "o"]
+    refused_command(capsys, words, "scheme 'pinned'", 48)
     assert list(tmp_path.iterdir()) == []
     assert main(["size", str(trace), "--nic-memory", "48"]) == 0

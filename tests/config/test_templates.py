@@ -19,7 +19,6 @@ from nicscope.config.evidence import Evidence
 from nicscope.config.machine import MACHINE
 from nicscope.config.platform import load_platform, platform_names
 from nicscope.config.scheme import USES
-from nicscope.errors import DesignError
 from nicscope.reports.template import design_file, platform_file
 from nicscope.studies.cost_uses import cost_uses, use_in_words
 from nicscope.traces.schema import TraceMetadata
@@ -213,12 +212,3 @@ def test_every_cost_is_charged_by_somebody():
 
 def test_the_page_of_costs_is_what_charges_them():
     assert (DOCS / "costs.md").read_text() == costs_page.page(), "run python docs/costs.py --write"
-
-
-def test_a_design_that_there_is_not_is_one_line(capsys):
-    assert main(["designs", "new", "--from", "utbl"]) == 2
-    assert "did you mean 'utlb'" in capsys.readouterr().err
-    assert main(["platforms", "new", "--from", "alcro"]) == 2
-    assert "did you mean 'alcor'" in capsys.readouterr().err
-    with pytest.raises(DesignError):
-        load_design("utbl")

@@ -192,12 +192,6 @@ def test_without_locks_bodies_are_lost(monkeypatch):
         program.check(run_of(program, Placement(4, 1)))
 
 
-def test_bodies_without_two_or_a_step_are_refused():
-    for bodies, steps in ((1, 1), (100, 0)):
-        with pytest.raises(SimulationError, match=f"barnes: {bodies} bodies and {steps} steps"):
-            barnes(bodies, 1, steps=steps)
-
-
 def test_hilberts_curve_goes_from_each_eighth_to_the_next_across_a_side():
     def places(way, depth):
         """The corners of the cells of ``depth`` levels, in the curve's order."""

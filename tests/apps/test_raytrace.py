@@ -140,8 +140,3 @@ def test_distances_are_those_to_the_surface():
     assert far.tolist() == [4, np.inf, 2, np.inf]
     inside = distances_to(primitives[:1], np.array([0.0, 0.0, 5.0]), np.array([0.0, 0.0, 1.0]))
     assert inside.tolist() == [1]
-
-
-def test_an_image_of_nothing_is_refused():
-    with pytest.raises(SimulationError, match="raytrace: 0 pixels"):
-        raytrace(0, 1)

@@ -61,18 +61,6 @@ def test_radix_goes_wrong_when_diffs_do_not_arrive(monkeypatch):
         program.check(run_of(program, Placement(2, 2)))
 
 
-def test_sizes_that_cannot_be_shared_are_refused():
-    for make, said in (
-        (lambda: fft(1000, 2), "no square whose side 2 processes can share; 1,024 are"),
-        (lambda: fft(64, 3), "3 processes can share; 81 are"),
-        (lambda: fft(1, 16), "16 processes can share; 256 are"),
-        (lambda: lu(0, 2), "0 rows"),
-        (lambda: radix(3, 4), "fewer than 4 processes"),
-    ):
-        with pytest.raises(SimulationError, match=said):
-            make()
-
-
 def test_ffts_transposes_fetch_each_row_of_others_in_three_pages():
     """Of rows of 8 KB for one node, padded by a line, three pages: three times, from every row."""
     side = 512  # 128 columns of a node are 2 KB

@@ -16,6 +16,7 @@ from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import OPERATION
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import NO_TAG, Cluster
+from refusals import refused
 from suite import share
 
 
@@ -138,10 +139,7 @@ def test_a_payload_buffer_that_is_not_given_back_is_not_used_again():
     cluster.start(0, program)
     cluster.start(1, hoarder)
 
-    with pytest.raises(
-        SimulationError,
-        match=r"waits in endpoint.receive\(\).* its receive ring has no buffer left: release",
-    ):
+    with refused(SimulationError, "endpoint.receive()", "receive ring", "release"):
         cluster.run()
 
 
@@ -160,7 +158,7 @@ def test_buffers_released_one_after_the_other_all_serve_again():
             kept = [await endpoint.receive() for _ in range(3)]
             for message in kept:
                 endpoint.release(message)
-                with pytest.raises(SimulationError, match="a message that is released already"):
+                with refused(SimulationError, "released already"):
                     endpoint.release(message)
         return len({message.address for message in kept})
 

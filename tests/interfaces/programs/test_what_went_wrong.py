@@ -11,6 +11,7 @@ from failures import failure, frames_of_ours, told
 from nicscope.errors import NicscopeError, SimulationError, StuckError
 from nicscope.interfaces import trapeze, unet, vmmc
 from nicscope.interfaces.via.names import VipError
+from refusals import refused
 
 EVERY = pytest.mark.parametrize("name", FACES)
 
@@ -207,7 +208,7 @@ def test_a_call_after_the_run_is_refused(name):
     cluster.start(0, gives)
     cluster.run()
 
-    with pytest.raises(SimulationError, match="process 0 of node 0 is not running: its run is"):
+    with refused(SimulationError, "process 0 of node 0", "not running"):
         kept[0].allocate(8)
 
 

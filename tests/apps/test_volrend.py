@@ -9,10 +9,8 @@ from nicscope.apps.splash import volrend as volrend_module
 from nicscope.apps.splash.ray_casting import view_from
 from nicscope.apps.splash.volrend import SharedVoxels, shades_of, volrend
 from nicscope.apps.splash.volume import NORMALS, make_volume, normal_vectors
-from nicscope.apps.svm.diffs import Diff
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
-from refusals import refused
 
 PLACEMENTS = [Placement(2, 1), Placement(1, 3), Placement(2, 2), Placement(3, 5)]
 
@@ -53,23 +51,6 @@ def test_one_run_is_like_another():
     first, second = (run_of(made(4), Placement(2, 2)).records.columns() for _ in range(2))
 
     assert all((first[name] == second[name]).all() for name in first)
-
-
-def test_a_result_that_is_wrong_is_told():
-    program = made(1)
-    run = run_of(program, Placement(1, 1))
-    run.results[0][1][:] += 1
-
-    with refused(SimulationError, "volrend: the result is wrong", "image 1"):
-        program.check(run)
-
-
-def test_it_goes_wrong_when_diffs_do_not_arrive(monkeypatch):
-    monkeypatch.setattr(Diff, "apply", lambda *_: None)
-    program = made(4)
-
-    with pytest.raises(SimulationError, match="volrend: the result is wrong"):
-        program.check(run_of(program, Placement(2, 2)))
 
 
 def test_it_goes_wrong_when_too_much_is_skipped(monkeypatch):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.image import imread
 from trace_files import write
 
+from drawn_figures import drawn
 from nicscope.cli.app import main
 from nicscope.reports.figures.curves import FULL, LOOKS, MOST_PANELS, draw_curves
-from nicscope.reports.figures.style import save
 from nicscope.studies.curve_question import ask
 from nicscope.studies.curves import report
 from nicscope.traces.reader import open_trace
@@ -199,13 +197,6 @@ def test_the_figure_is_a_slide_whose_lines_are_the_numbers_of_the_table(trace):
     assert 0.002 < coloured.mean() < 0.8
     for edge in (pixels[[0, -1]], pixels[:, [0, -1]]):
         assert np.all(edge[..., :3] == 1.0)  # nothing runs over the edge
-
-
-def drawn(figure):
-    picture = io.BytesIO()
-    save(figure, picture, "png")
-    picture.seek(0)
-    return imread(picture)
 
 
 def test_a_figure_of_more_curves_than_fit_shows_those_with_most_lookups(trace):

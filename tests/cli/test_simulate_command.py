@@ -42,16 +42,6 @@ PROGRAM = """
 """
 
 
-@pytest.fixture
-def program(tmp_path):
-    def write(text):
-        path = tmp_path / "program.py"
-        path.write_text(dedent(text))
-        return str(path)
-
-    return write
-
-
 def test_a_trace_makes_tables_of_at_most_100_columns(capsys):
     assert main([*TRACE, "--design", "mini"]) == 0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 import numpy as np
 import pytest
@@ -22,32 +20,13 @@ from nicscope.studies.curve_result import knee
 from nicscope.studies.curves import curves_of, report
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
-from oracle.replay import PATHS
 from oracle.strategies import PAGE_SIZES, traces
 from refusals import refused
 from suite import share
+from trace_columns import Columns, columns_of
 
 SMALL = Question(ways=(1, 2, 4, 16), entries=(1, 32))
 KINDS = ("ni_misses", "ni_misses_compulsory", "ni_misses_capacity", "ni_misses_conflict")
-
-
-class Columns(NamedTuple):
-    node: np.ndarray
-    pid: np.ndarray
-    receive: np.ndarray
-    address: np.ndarray
-    length: np.ndarray
-
-
-def columns_of(rows):
-    _, node, pid, op, address, length = zip(*rows, strict=True)
-    return Columns(
-        np.array(node, np.int32),
-        np.array(pid, np.int32),
-        np.array([PATHS[name] == "receive" for name in op], np.uint8),
-        np.array(address, np.uint64),
-        np.array(length, np.uint32),
-    )
 
 
 def halves(columns):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pyarrow as pa
 import pytest
+from request_tables import table
 
 import nicscope as ns
 from nicscope.cli.app import main
@@ -13,20 +13,6 @@ from nicscope.config.nic_costs import load_nic_costs
 from nicscope.studies.descriptors import BOUNDS, Moved, Through, bounds_of
 
 KIB = 1024
-
-
-def table(ranges, op="read"):
-    count = len(ranges)
-    return pa.table(
-        {
-            "time_ns": pa.array(range(count), pa.int64()),
-            "node": pa.array([0] * count, pa.int32()),
-            "pid": pa.array([7] * count, pa.int32()),
-            "op": pa.array([op] * count, pa.string()),
-            "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
-            "length": pa.array([size for _, size in ranges], pa.uint32()),
-        }
-    )
 
 
 def pages(count, size=16 * KIB, gap=0):
@@ -74,7 +60,7 @@ def test_small_descriptors_are_bound_by_posting_and_large_ones_by_the_link():
 
 def test_one_queue_pair_of_reads_is_bound_by_its_window_and_writes_are_not():
     def bound(op, qps):
-        trace = table([(1 << 30 | place << 22, 1 << 22) for place in range(4)], op)
+        trace = table([(1 << 30 | place << 22, 1 << 22) for place in range(4)], op=op)
         return ns.descriptors(trace, engine="joined", qps=qps).found.found[0].bound_by(1)
 
     assert bound("read", 1) == "read window"

@@ -168,22 +168,20 @@ def test_each_state_has_one_spelling_without_what_the_catalog_says_anyway(explor
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said"),
+    ("pairs", "facts"),
     [
-        ([("design", "utbl")], "no design 'utbl'; did you mean 'utlb'"),
-        ([("design", "/etc/passwd.toml")], "no design"),
-        ([("entires", "64")], "no such control; did you mean 'entries'"),
-        ([("ways", "2"), ("ways", "4")], "twice"),
-        ([("ways", "3")], "power of two"),
-        ([("entries", "16"), ("ways", "32")], "must not exceed entries"),
-        ([("line", "8")], "does not use 'line'"),
+        ([("design", "utbl")], ["'utbl'", "'utlb'"]),
+        ([("design", "/etc/passwd.toml")], ["no design"]),
+        ([("entires", "64")], ["'entries'"]),
+        ([("ways", "2"), ("ways", "4")], ["twice"]),
+        ([("ways", "3")], ["power of two"]),
+        ([("entries", "16"), ("ways", "32")], ["entries"]),
+        ([("line", "8")], ["'line'"]),
     ],
 )
-def test_a_wrong_address_is_told_in_one_line(pairs, said):
-    with pytest.raises((StudyError, DesignError), match=said) as found:
+def test_a_wrong_address_is_told_in_one_line(pairs, facts):
+    with refused((StudyError, DesignError), *facts):
         read_state(pairs, offer())
-
-    assert "\n" not in str(found.value)
 
 
 def test_controls_say_what_the_scheme_has_and_what_may_be_chosen():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from request_tables import table
 
 import nicscope as ns
 from nicscope.cli.app import main
@@ -16,20 +16,6 @@ from nicscope.config.registration import load_registration_costs
 from oracle.on_demand import Twin
 
 PAGE = 4096
-
-
-def table(ranges, pids=None, nodes=None):
-    count = len(ranges)
-    return pa.table(
-        {
-            "time_ns": pa.array(range(count), pa.int64()),
-            "node": pa.array(nodes or [0] * count, pa.int32()),
-            "pid": pa.array(pids or [7] * count, pa.int32()),
-            "op": pa.array(["send"] * count, pa.string()),
-            "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
-            "length": pa.array([size for _, size in ranges], pa.uint32()),
-        }
-    )
 
 
 def paged(trace, **options):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from request_tables import table
 
 import nicscope as ns
 from nicscope.cli.app import main
@@ -14,20 +14,6 @@ from nicscope.config.path_costs import load_path_costs, path_names
 from oracle.iommu import Twin
 
 PAGE = 4096
-
-
-def table(ranges):
-    count = len(ranges)
-    return pa.table(
-        {
-            "time_ns": pa.array(range(count), pa.int64()),
-            "node": pa.array([0] * count, pa.int32()),
-            "pid": pa.array([7] * count, pa.int32()),
-            "op": ["send"] * count,
-            "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
-            "length": pa.array([size for _, size in ranges], pa.uint32()),
-        }
-    )
 
 
 def found(trace, **options):

@@ -5,27 +5,13 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from request_tables import table
 
 import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.config.registration import load_registration_costs, registration_names
 from oracle.registration_cache import Cache
-
-
-def table(ranges, pids=None):
-    count = len(ranges)
-    return pa.table(
-        {
-            "time_ns": pa.array(range(count), pa.int64()),
-            "node": pa.array([0] * count, pa.int32()),
-            "pid": pa.array(pids or [7] * count, pa.int32()),
-            "op": ["send"] * count,
-            "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
-            "length": pa.array([size for _, size in ranges], pa.uint32()),
-        }
-    )
 
 
 def counted(trace, **options):

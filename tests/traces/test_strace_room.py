@@ -156,11 +156,8 @@ def test_a_log_that_makes_its_reader_remember_more_and_more_is_refused_in_one_li
     monkeypatch.setattr(strace_lines, "MOST_DESCRIPTORS", 1000)
     monkeypatch.setattr(strace_lines, "MOST_CHARACTERS", 400 * strace_lines.A_CALL)
 
-    with pytest.raises(TraceError, match=r"log: line \d+: .*over .*; if this is") as caught:
+    with refused(TraceError, "log: line ", "over ", ENDLESS[lines]):
         read(itertools.islice(lines(), 5000), tmp_path)
-
-    assert ENDLESS[lines] in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_what_has_ended_takes_no_room(tmp_path, monkeypatch):

@@ -84,11 +84,9 @@ def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
 def test_a_full_disk_is_one_error_and_no_file(tmp_path):
     address = np.random.default_rng(1).integers(0, 2**60, 20_000)
 
-    with pytest.raises(OutputError) as caught:
+    with refused(OutputError, tmp_path / "t.parquet", "cannot be written"):
         write_trace(tmp_path / "t.parquet", rows(20_000, address=address))
 
-    assert str(caught.value).startswith(f"{tmp_path / 't.parquet'}: cannot be written: ")
-    assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 

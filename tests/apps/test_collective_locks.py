@@ -15,6 +15,7 @@ from nicscope.interfaces import Faults
 from nicscope.studies.collectives.locking import TURNS, time_lock
 from nicscope.studies.collectives.measuring import time_barrier
 from nicscope.studies.collectives.question import ONE_SIDED
+from refusals import refused
 
 LATE_US = 700.0
 
@@ -134,7 +135,7 @@ def test_who_has_no_lock_releases_none():
     async def body(party):
         await ManagedLock(party.messages).release()
 
-    with pytest.raises(SimulationError, match=r"rank . releases a lock that it has not"):
+    with refused(SimulationError, "rank"):
         run_parties(Machine("mini"), 2, 0, body)
 
 

@@ -7,9 +7,8 @@ import pytest
 from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
 
 from nicscope.apps.svm.layout import Layout
-from nicscope.apps.svm.machines.running import MOST_PAGES, run_on_machines
-from nicscope.apps.svm.running import Placement
-from nicscope.errors import SimulationError
+from nicscope.apps.svm.machines.running import run_on_machines
+from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from pairwise import in_turn, pairs_of
 
 ON = pytest.mark.parametrize("on", INTERFACES)
@@ -72,31 +71,46 @@ def test_results_are_right_when_packets_are_lost_doubled_overtaken_and_damaged(n
     assert received.corrupted > 0
 
 
-@ON
-def test_two_who_write_one_page_keep_each_others_words(on):
+def run_anywhere(program, layout, placement, on):
+    """On simulated machines, or in logical time, which has no machines."""
+    if on == "logical time":
+        return run_on_shared_memory(program, layout, placement)
+    return run_on_machines(program, layout, placement, on=on)
+
+
+@pytest.mark.parametrize(
+    ("on", "placement", "words"),
+    [
+        ("logical time", Placement(3, 2, are_copies_private=False), 1024),
+        ("logical time", Placement(3, 2, are_copies_private=True), 1024),
+        *[(on, Placement(3, 1), 64) for on in INTERFACES],
+    ],
+)
+def test_two_who_write_one_page_keep_each_others_words(on, placement, words):
     layout = Layout()
-    page = layout.array("page", 64, np.uint32)
+    page = layout.array("page", words, np.uint32)
 
     async def program(me):
         if me.number == 0:
             await me.read(page)
         await me.barrier()
-        for i in range(me.number, 64, me.processes):
+        for i in range(me.number, words, me.processes):
             (await me.write(page, i, i + 1))[0] = i
         await me.barrier()
         return int((await me.read(page)).sum())
 
-    run = run_on_machines(program, layout, Placement(3, 1), on=on)
+    run = run_anywhere(program, layout, placement, on)
 
-    assert run.results == [63 * 32] * 3
-    assert run.array(page).tolist() == list(range(64))
+    assert run.results == [sum(range(words))] * placement.nodes * placement.processes
+    assert run.array(page).tolist() == list(range(words))
 
 
-@ON
+@pytest.mark.parametrize("on", ["logical time", *INTERFACES])
 def test_who_has_a_second_lock_knows_what_was_known_under_the_first(on):
     """What is known passes on: 0 writes, 1 has 0's lock and lets go of another, 2 has that."""
     layout = Layout()
     data = layout.array("data", 1, np.uint32)
+    steps = layout.array("steps", 2048, np.uint32)
 
     async def program(me):
         await me.read(data)  # a copy that will be out of date
@@ -112,10 +126,12 @@ def test_who_has_a_second_lock_knows_what_was_known_under_the_first(on):
         await me.release("first" if me.number == 1 else "second")
         if me.number == 1:
             await me.acquire("second")
+            if on == "logical time":
+                (await me.write(steps, 0, 1))[0] = 1
             await me.release("second")
         return seen
 
-    assert run_on_machines(program, layout, Placement(3, 1), on=on).results == [None, 99, 99]
+    assert run_anywhere(program, layout, Placement(3, 1), on).results == [None, 99, 99]
 
 
 @ON
@@ -156,36 +172,3 @@ def test_a_lock_that_nobody_else_asks_for_sends_nothing_again():
         return run_on_machines(program, layout, Placement(2, 1)).report.total.messages_out
 
     assert sent(9) == sent(1) > sent(0)
-
-
-def test_what_cannot_run_is_refused_at_once():
-    layout = Layout()
-    layout.array("much", (MOST_PAGES + 1) * 512)
-
-    for placement, on, told in (
-        (Placement(2, 2), "vmcc", "does not run on 'vmcc'; did you mean 'vmmc'"),
-        (Placement(0, 1), "vmmc", "at least one process"),
-        (Placement(2, 1), "vmmc", "4,097 pages of shared memory on each node are too many"),
-        (Placement(2, 2, True), "mini", "8,194 pages of shared memory on each node"),
-    ):
-        with pytest.raises(SimulationError, match=told):
-            run_on_machines(lambda _: None, layout, placement, on=on)
-
-
-def test_locks_are_their_holders():
-    layout = Layout()
-    layout.array("a", 8, np.uint32)
-
-    async def takes_twice(me):
-        await me.acquire("lock")
-        await me.acquire("lock")
-
-    async def lets_go(me):
-        await me.release("lock")
-
-    for program, told in (
-        (takes_twice, "acquires lock 'lock', which it holds"),
-        (lets_go, "releases lock 'lock', not its own"),
-    ):
-        with pytest.raises(SimulationError, match=told):
-            run_on_machines(program, layout, Placement(1, 1))

@@ -9,7 +9,6 @@ from nicscope.apps.splash import volrend as volrend_module
 from nicscope.apps.splash.ray_casting import view_from
 from nicscope.apps.splash.volrend import SharedVoxels, shades_of, volrend
 from nicscope.apps.splash.volume import NORMALS, make_volume, normal_vectors
-from nicscope.apps.svm.diffs import Diff
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
 
@@ -52,23 +51,6 @@ def test_one_run_is_like_another():
     first, second = (run_of(made(4), Placement(2, 2)).records.columns() for _ in range(2))
 
     assert all((first[name] == second[name]).all() for name in first)
-
-
-def test_a_result_that_is_wrong_is_told():
-    program = made(1)
-    run = run_of(program, Placement(1, 1))
-    run.results[0][1][:] += 1
-
-    with pytest.raises(SimulationError, match=r"volrend: the result is wrong: .* of image 1 are"):
-        program.check(run)
-
-
-def test_it_goes_wrong_when_diffs_do_not_arrive(monkeypatch):
-    monkeypatch.setattr(Diff, "apply", lambda *_: None)
-    program = made(4)
-
-    with pytest.raises(SimulationError, match="volrend: the result is wrong"):
-        program.check(run_of(program, Placement(2, 2)))
 
 
 def test_it_goes_wrong_when_too_much_is_skipped(monkeypatch):
@@ -144,18 +126,3 @@ def test_fewer_slices_show_nearly_the_same(alone):
         assert np.abs((image > 0).mean() - (fine > 0).mean()) < 0.03
         assert np.corrcoef(image, fine)[0, 1] > 0.8
     assert program.layout.pages < 0.7 * made(4).layout.pages
-
-
-@pytest.mark.parametrize(
-    ("side", "slices", "rotations", "said"),
-    [
-        (4, None, 1, "4 voxels a side and 4 slices: powers of two from 8"),
-        (48, None, 1, "48 voxels a side"),
-        (32, 24, 1, "24 slices: powers of two"),
-        (16, 32, 1, "32 slices and 1 rotations: at most 16"),
-        (16, None, 0, "0 rotations"),
-    ],
-)
-def test_sizes_without_a_pyramid_or_an_image_are_refused(side, slices, rotations, said):
-    with pytest.raises(SimulationError, match=said):
-        volrend(side, 1, rotations=rotations, slices=slices)

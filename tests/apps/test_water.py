@@ -10,10 +10,10 @@ import pytest
 from nicscope.apps.splash.process_grid import cube, edges, plane
 from nicscope.apps.splash.water_nsquared import water_nsquared
 from nicscope.apps.splash.water_spatial import water_spatial
-from nicscope.apps.svm.diffs import Diff
 from nicscope.apps.svm.process import Process
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
+from refusals import refused
 
 PLACEMENTS = [
     Placement(1, 1),
@@ -65,29 +65,6 @@ def test_other_sizes_are_right(program):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_result_that_is_wrong_is_told(name):
-    program = MAKERS[name](2)
-    run = run_of(program, Placement(2, 1))
-    array = program.layout.arrays["molecules" if name == "water-nsquared" else "links"]
-    sums = program.layout.arrays["sums"]
-    run.array(sums)[1] += 1e-3
-
-    with pytest.raises(SimulationError, match=f"{name}: the result is wrong: the potential"):
-        program.check(run)
-    run.array(array)["terms"][3, 0, 1, 1] += 1e-6
-    with pytest.raises(SimulationError, match=f"{name}: the result is wrong: a molecule is off"):
-        program.check(run)
-
-
-def test_nsquared_goes_wrong_when_diffs_do_not_arrive(monkeypatch):
-    monkeypatch.setattr(Diff, "apply", lambda *_: None)
-    program = MAKERS["water-nsquared"](2)
-
-    with pytest.raises(SimulationError, match="water-nsquared: the result is wrong"):
-        program.check(run_of(program, Placement(2, 1)))
-
-
-@pytest.mark.parametrize("name", MAKERS)
 def test_a_seed_decides_everything(name):
     def once(seed):
         program = MAKERS[name](4, seed)
@@ -131,7 +108,7 @@ def test_a_molecule_in_no_list_is_told():
     run = run_of(program, Placement(2, 1))
     run.array(program.layout.arrays["cells"])[5] = 0
 
-    with pytest.raises(SimulationError, match="a molecule is not in the list of its cell"):
+    with refused(SimulationError, "its cell"):
         program.check(run)
 
 
@@ -156,15 +133,3 @@ def test_processes_share_a_box_as_evenly_as_can_be():
     assert [plane(many) for many in (1, 2, 6, 16)] == [(1, 1), (2, 1), (3, 2), (4, 4)]
     assert edges(7, 4) == [0, 2, 4, 6, 7]
     assert edges(10, 4) == [0, 3, 6, 8, 10]
-
-
-def test_sizes_that_cannot_be_shared_are_refused():
-    for make, said in (
-        (lambda: water_nsquared(27, 28), "27 molecules and 3 steps for 28 processes"),
-        (lambda: water_nsquared(27, 2, steps=0), "0 steps"),
-        (lambda: water_nsquared(30, 2), "water-nsquared: 30 molecules fill no cube; 27 do"),
-        (lambda: water_spatial(27, 2, steps=0), "water-spatial: 0 steps"),
-        (lambda: water_spatial(27, 2, cutoff=99.0), "a cutoff of 99.0 A is none"),
-    ):
-        with pytest.raises(SimulationError, match=said):
-            make()

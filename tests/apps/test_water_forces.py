@@ -18,7 +18,6 @@ from nicscope.apps.splash.water_motion import (
     motion_alone,
     wrap,
 )
-from nicscope.errors import SimulationError
 
 MOLECULES = 27
 BOX = box_of("water", MOLECULES, 0)
@@ -115,10 +114,3 @@ def test_what_is_near_is_near_across_the_boxs_sides():
         (1, 1),
         (2, 2),
     ]
-
-
-def test_boxes_and_numbers_that_cannot_be_are_refused():
-    with pytest.raises(SimulationError, match=r"water: a cutoff of 9 A is none in a box of 9\.3 A"):
-        box_of("water", MOLECULES, 9)
-    with pytest.raises(SimulationError, match="water: 28 molecules fill no cube"):
-        lattice("water", 28, BOX, 0)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.image import imread
 from trace_files import write
 
+from drawn_figures import drawn
 from nicscope.cli.app import main
 from nicscope.reports.figures.curves import FULL, LOOKS, MOST_PANELS, draw_curves
-from nicscope.reports.figures.style import save
 from nicscope.studies.curve_question import ask
 from nicscope.studies.curves import report
 from nicscope.traces.reader import open_trace
@@ -34,16 +32,6 @@ def run(capsys, *arguments):
 
 def run_json(capsys, *arguments):
     return json.loads(run(capsys, *arguments, "--json"))
-
-
-def refused(capsys, *arguments):
-    """The one line that a command is refused with."""
-    assert main(["curve", *map(str, arguments)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("nicscope: ")
-    assert err.count("\n") == 1
-    return err
 
 
 def test_the_json_adds_up_and_names_what_was_asked(trace, capsys):
@@ -86,13 +74,6 @@ def test_requests_that_are_skipped_are_those_of_the_whole_trace_less_the_rest(tr
     assert rest["footprint_lines"] == whole["footprint_lines"] > rest["ni_misses_compulsory"]
     text = run(capsys, *options, "--skip", "120")
     assert f"{rest['lookups']:,} lookups after 120 requests that fill the caches" in text
-
-
-def test_more_requests_to_skip_than_there_are_is_one_line(trace, capsys):
-    assert refused(capsys, trace, "--skip", "300") == (
-        "nicscope: --skip 300 leaves nothing of t, which has 300 requests; skip fewer\n"
-    )
-    assert "--skip must be a number of requests, 0 or more" in refused(capsys, trace, "--skip=-1")
 
 
 def test_the_table_has_the_totals_of_the_json(trace, capsys, monkeypatch):
@@ -218,13 +199,6 @@ def test_the_figure_is_a_slide_whose_lines_are_the_numbers_of_the_table(trace):
         assert np.all(edge[..., :3] == 1.0)  # nothing runs over the edge
 
 
-def drawn(figure):
-    picture = io.BytesIO()
-    save(figure, picture, "png")
-    picture.seek(0)
-    return imread(picture)
-
-
 def test_a_figure_of_more_curves_than_fit_shows_those_with_most_lookups(trace):
     found = report([("t", open_trace(trace))], ask(by="process", line="1,2"))
     assert len(found.curves) > MOST_PANELS
@@ -269,48 +243,3 @@ def test_a_sample_of_many_pages_has_its_interval_everywhere(capsys, tmp_path):
     heights = band.get_paths()[0].vertices[:, 1]
     assert heights.max() == pytest.approx(max(full["ni_misses_high"]) / one["lookups"], abs=1e-6)
     assert heights.min() == pytest.approx(min(full["ni_misses_low"]) / one["lookups"], abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--by", "proces"], "did you mean 'process'?"),
-        (["--ways", "3"], "got '3'"),
-        (["--ways", "32"], "powers of two from 1 to 16"),
-        (["--ways", "1,,2"], "got ''"),
-        (["--line", "256"], "powers of two from 1 to 128"),
-        (["--entries", "256-1024"], "such as 256..65536; got '256-1024'"),
-        (["--entries", "100..1024"], "two powers of two"),
-        (["--entries", "256..134217728"], "two powers of two from 1 to 67108864"),
-        (["--entries", "1024..256"], "must ascend, such as 256..1024"),
-        (["--entries", "4..16", "--line", "64"], "a line of 64 pages does not fit in 16 entries"),
-        (["--sample", "0"], "above 0 and at most 1, got 0.0"),
-        (["--sample", "1.5"], "above 0 and at most 1, got 1.5"),
-        (["--sample", "nan"], "above 0 and at most 1, got nan"),
-        (["--sample", "0.1", "--ways", "2"], "cannot be sampled"),
-        (["--page-size", "5000"], "--page-size"),
-        (["--page-size", "big"], "--page-size"),
-    ],
-)
-def test_a_bad_option_is_told_before_the_trace_is_looked_at(arguments, words, capsys, tmp_path):
-    line = refused(capsys, tmp_path / "none", *arguments, "--out", tmp_path / "o")
-
-    assert words in line
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_trace_that_is_not_there_leaves_no_folder(trace, capsys, tmp_path):
-    missing = tmp_path / "none"
-
-    assert str(missing) in refused(capsys, trace, missing, "--out", tmp_path / "o" / "p")
-
-    assert list(tmp_path.iterdir()) == [trace]
-
-
-def test_out_that_is_a_file_is_refused_and_kept(trace, capsys, tmp_path):
-    file = tmp_path / "results"
-    file.write_text("mine")
-
-    assert str(file) in refused(capsys, trace, "--out", file)
-
-    assert file.read_text() == "mine"

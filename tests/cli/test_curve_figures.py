@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
-from matplotlib.image import imread
 from trace_files import write
 
+from drawn_figures import is_a_slide
 from nicscope.cli.app import main
-from nicscope.reports.figures import style
 from nicscope.reports.figures.heat import draw_heat, has_lines, maps_of
 from nicscope.reports.figures.kinds import KINDS, draw_kinds, panels_of
 from nicscope.reports.palette import KIND_COLOURS
@@ -29,20 +27,6 @@ def trace(tmp_path_factory):
 
 def found(trace, **words):
     return report([("t", open_trace(trace))], ask(**words))
-
-
-def is_a_slide(figure):
-    picture = io.BytesIO()
-    style.save(figure, picture, "png")
-    picture.seek(0)
-    pixels = imread(picture)
-    coloured = np.ptp(pixels[..., :3], axis=2) > 0.3
-    edges = (pixels[[0, -1]], pixels[:, [0, -1]])
-    return (
-        pixels.shape[:2] == (1080, 1920)
-        and 0.002 < coloured.mean() < 0.9
-        and all(np.all(edge[..., :3] == 1.0) for edge in edges)  # nothing runs over the edge
-    )
 
 
 def shown_in(figure):

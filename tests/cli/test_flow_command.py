@@ -48,16 +48,6 @@ def run_json(capsys, *arguments):
     return json.loads(run(capsys, *arguments, "--json"))
 
 
-def refused(capsys, *arguments):
-    """The one line that a command is refused with."""
-    assert main(["flow", *map(str, arguments)]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("nicscope: ")
-    assert err.count("\n") == 1
-    return err
-
-
 def ps(cell):
     """A cell of microseconds in picoseconds; every digit is there."""
     whole, _, fraction = cell.replace(",", "").partition(".")
@@ -218,43 +208,6 @@ def test_without_plotly_one_line_says_what_to_install(monkeypatch, capsys, tmp_p
     ]
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--payload", "9000"], "payload of 9000 bytes is above the largest, 8192"),
-        (["--count", "0"], "--count must be from 1"),
-        (["--gap", "-5us"], "--gap must be from 0"),
-        (["--minpulse", "0"], "minpulse must be from 1"),
-        (["--minpulse-send", "9000"], "minpulse must be from 1 to the payload"),
-        (["--policy", "adaptiv"], "did you mean 'adaptive'?"),
-        (["--platform", "utlb-prototyp"], "did you mean 'utlb-prototype'?"),
-        (["--platform", "utlb-prototype"], "delivery cannot be simulated on it"),
-        (["--set", "nic_memory_per_byte=20ns/B"], "the PCI would take all of NIC memory"),
-        (["--set", "link_per_byte=0ns/B"], "link_per_byte must be more"),
-        (["--set", "pio_read=40s", "--count", "200000"], "longer than the clock can count"),
-        (["--count", "many"], "count"),
-    ],
-)
-def test_a_mistake_is_one_line_and_leaves_nothing(options, told, capsys, tmp_path):
-    platform = [] if "--platform" in options else ["--platform", "lab"]
-
-    assert told in refused(capsys, *platform, *options, "--out", tmp_path / "results")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_in_a_missing_folder_is_refused(capsys, tmp_path):
-    told = refused(capsys, "--platform", "lab", "--out", tmp_path / "missing" / "results")
-
-    assert "there is no folder" in told
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_file_is_no_folder(capsys, tmp_path):
-    (tmp_path / "taken").write_text("here first")
-
-    assert "is not a folder" in refused(capsys, "--platform", "lab", "--out", tmp_path / "taken")
-
-
 LABORATORY = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
@@ -299,15 +252,3 @@ def test_another_master_on_the_bus_lengthens_what_crosses_it(capsys):
         for each in (alone, beside)
     ]
     assert busy[0] < busy[1] <= 2 * busy[0] + 2 * PS_PER_US
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("8us", "write it as HOLD/PERIOD, such as 8us/20us"),
-        ("20us/8us", "less than its period"),
-        ("x/8us", "must be a number and a unit"),
-    ],
-)
-def test_another_master_that_cannot_be_is_refused(capsys, text, message):
-    assert message in refused(capsys, "--platform", "lab", "--bus-master", text)

@@ -6,7 +6,6 @@ import signal
 
 import numpy as np
 import pytest
-from dask_processes import Processes
 from test_folders_shared_out import columns, divided
 
 from nicscope.cli.app import main
@@ -19,15 +18,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*distributed.*"),
     pytest.mark.timeout(180),
 ]
-
-
-@pytest.fixture
-def processes(tmp_path):
-    folder = tmp_path / "dask"
-    folder.mkdir()
-    started = Processes(folder)
-    yield started
-    started.end()
 
 
 def test_a_clusters_worker_killed_on_the_way_changes_nothing(

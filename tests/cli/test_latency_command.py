@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pyarrow.parquet as pq
-import pytest
 
 from nicscope.cli.app import main
 from nicscope.interfaces.ways import INTERFACES
@@ -81,32 +80,6 @@ def test_a_folder_of_results(tmp_path, capsys):
         parts = [row["part_ps"] for row in table if (row["mechanism"], row["payload_bytes"]) == key]
         assert sum(parts) == total
     assert "written:" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--mechanism", "edd"], "no mechanism 'edd'; did you mean 'edt'"),
-        (["--bytes", "many"], "--bytes must list sizes"),
-        (["--translation", "utbl"], "no design 'utbl'; did you mean 'utlb'"),
-        (["--translation", "utlb", "--entries", "3"], "entries"),
-        (["--translation", "unet"], "VIA translates by static"),
-        (["--translation", "via-static"], "names no platform"),
-        (["--mechanism", "pci"], "platform 'sonic-via' has no I/O bus"),
-        (["--platform", "sonic"], "no platform 'sonic'; did you mean 'sonic-via'"),
-        (["--platform", "utlb-prototype"], "states no retry_timeout"),
-        (["--set", "mtuu=3"], "no setting 'mtuu'; did you mean 'mtu'"),
-        (["--set", "l2_line=100"], "l2_line must be a power of two"),
-    ],
-)
-def test_what_makes_no_sense_is_one_line_and_status_2(words, said, tmp_path, capsys):
-    assert main(["latency", "--bytes", "8", *words, "--out", str(tmp_path / "none")]) == 2
-
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert said in err
-    assert err.count("\n") <= 2  # and perhaps that kernels compile
-    assert not (tmp_path / "none").exists()
 
 
 def test_help_has_examples(capsys):

@@ -82,33 +82,6 @@ def test_the_summary_says_that_each_byte_arrived(recorded: tuple[Path, Any]) -> 
     assert f"each of the {moved:,} bytes that were sent arrived" in " ".join(report.summary())
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--users", "0"], "0"),
-        (["--seconds", "0"], "0"),
-        (["--seconds", "nan"], "nan"),
-        (["--out", "sockets.csv"], "sockets.csv: a trace in Parquet is written"),
-        (["--out", "nowhere/sockets.parquet"], "nowhere"),
-    ],
-)
-def test_what_cannot_be_recorded_is_refused_before_anything_runs(
-    words: list[str],
-    told: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nicscope.studies.interactive._record", None)
-    command = [*COMMAND, "--out", "sockets.parquet", *words]
-
-    assert main(command) == 2
-
-    assert told in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("status", [1, 2])
 def test_a_session_that_fails_says_why_in_one_line(
     status: int,

@@ -9,6 +9,7 @@ import pytest
 
 from nicscope.cli.app import main
 from nicscope.traces.writer import write_trace
+from refusals import refused_command
 
 PAGE = 4096
 NAMES = ("node", "op", "address", "length", "page_size", "rights")
@@ -92,8 +93,8 @@ def test_sweep_counts_what_replay_counts(design, trace, tmp_path, capsys):
 
 
 def test_what_is_registered_is_not_said_twice(trace, capsys):
-    assert main(["replay", trace, "--design", "rnic", "--registered", "1GiB"]) == 2
-    assert "the trace says itself what is registered" in capsys.readouterr().err
+    words = ["replay", trace, "--design", "rnic", "--registered", "1GiB"]
+    refused_command(capsys, words, "the trace", "registered")
 
 
 BAD = 31  # a row that gives back what the one before it gave back, at the same time
@@ -114,30 +115,11 @@ def twice(tmp_path):
     return path
 
 
-def refused(capsys, *words):
-    assert main([*map(str, words)]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    [line] = said.err.splitlines()
-    return line
-
-
 def test_what_is_given_back_twice_is_told_by_file_and_row(twice, tmp_path, capsys):
-    told = f"{twice}: row {BAD} (the first is 0): process 1 of node 0 deregisters 4,096 bytes"
-    for words in (
-        ["replay", twice, "--design", "rnic"],
-        [
-            "sweep",
-            twice,
-            "--design",
-            "rnic",
-            "--grid",
-            "entries=64,128",
-            "--out",
-            tmp_path / "s.csv",
-        ],
-    ):
-        assert told in refused(capsys, *words)
+    grid = ["--grid", "entries=64,128", "--out", tmp_path / "s.csv"]
+    for command, more in (("replay", []), ("sweep", grid)):
+        words = [command, twice, "--design", "rnic", *more]
+        refused_command(capsys, words, f"{twice}: row {BAD} (", "process 1 of node 0", "4,096")
     assert not (tmp_path / "s.csv").exists()
 
 
@@ -154,9 +136,9 @@ def test_of_a_folder_the_file_is_told_that_holds_the_row(by, twice, tmp_path, ca
     ]
     path, place = holding[1]
 
-    for words in ([], ["--workers", "1"]):
-        said = refused(capsys, "replay", folder, "--design", "rnic", *words)
-        assert f"{path}: row {place} (the first is 0): process 1 of node 0" in said
+    for more in ([], ["--workers", "1"]):
+        words = ["replay", folder, "--design", "rnic", *more]
+        refused_command(capsys, words, f"{path}: row {place} (", "process 1 of node 0")
 
 
 def test_info_counts_regions_and_conversions_keep_them(trace, tmp_path, capsys):

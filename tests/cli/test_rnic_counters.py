@@ -70,23 +70,6 @@ def test_counters_are_shown_and_what_the_tool_has_none_for_is_said(trace, capsys
     assert "Counters by the names" not in text
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--design", "utlb", "--counters", "neohost"], "add --design rnic"),
-        (["--design", "rnic", "--counters", "neohots"], "neohost"),
-        (["--design", "utlb", "--registered", "1MiB"], "does not use 'registered'"),
-        (["--design", "rnic", "--registered", "1MB"], "registered"),
-        (["--design", "rnic", "--page-size", "5000"], "power of two"),
-    ],
-)
-def test_what_makes_no_sense_is_one_line(words, told, trace, capsys):
-    assert main(["replay", trace, *words]) == 2
-    error = capsys.readouterr().err
-    assert told in error
-    assert error.count("\n") == 1
-
-
 def test_a_sweep_over_pools_counts_what_a_replay_of_each_does(trace, capsys, tmp_path):
     out = tmp_path / "pools.parquet"
     pools = ["256KiB", "512KiB", "2MiB"]

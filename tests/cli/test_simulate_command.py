@@ -42,16 +42,6 @@ PROGRAM = """
 """
 
 
-@pytest.fixture
-def program(tmp_path):
-    def write(text):
-        path = tmp_path / "program.py"
-        path.write_text(dedent(text))
-        return str(path)
-
-    return write
-
-
 def test_a_trace_makes_tables_of_at_most_100_columns(capsys):
     assert main([*TRACE, "--design", "mini"]) == 0
 
@@ -351,30 +341,6 @@ def test_a_forgotten_await_is_named_by_its_line(program, capsys):
         f"nicscope: {path}:12: process.sleep() without 'await' does nothing; write 'await "
         "process.sleep(...)' (process 0 of node 0, client(), at 0 us)"
     ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["absent.py"], "absent.py: no such program; name a .py file or a trace"),
-        (["absent.parquet"], "absent.parquet"),
-        (["bundled:redis_serve"], "no bundled trace 'redis_serve'; did you mean 'redis_server'?"),
-        (["bundled:redis_server", "--design", "utbl"], "did you mean 'utlb'?"),
-        (["bundled:redis_server", "--design", "via-static"], "names no platform; give one with"),
-        (["bundled:redis_server", "--timeline", "t.json"], "--timeline is for programs; name a"),
-        ([__file__, "--timeline", "/nowhere/t.json"], "there is no folder /nowhere; make it, or"),
-        ([__file__, "--json", "--timeline", "-"], "is where --json prints; name a file"),
-        (["x.py", "--design", "utlb"], "x.py makes its own clusters; --design is for traces"),
-        (["bundled:redis_server", "--window", "65"], "--window must be at most 64, got 65"),
-    ],
-)
-def test_wrong_use_takes_one_line(capsys, arguments, message):
-    assert main(["simulate", *arguments]) == 2
-
-    err = capsys.readouterr().err
-    assert message in err
-    assert err.startswith("nicscope: ")
-    assert len(err.splitlines()) == 1
 
 
 def test_help_has_an_example(capsys):

@@ -3,21 +3,8 @@
 from __future__ import annotations
 
 import json
-from textwrap import dedent
-
-import pytest
 
 from nicscope.cli.app import main
-
-
-@pytest.fixture
-def program(tmp_path):
-    def write(text):
-        path = tmp_path / "program.py"
-        path.write_text(dedent(text))
-        return str(path)
-
-    return write
 
 
 def test_runs_that_go_on_in_turns_are_told_once_each(program, capsys):

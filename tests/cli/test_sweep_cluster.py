@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from dask_processes import START_S, Processes
+from dask_processes import START_S
 from trace_files import write
 
 from nicscope.cli.app import main
@@ -20,15 +20,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore:.*distributed.*"),
 ]
-
-
-@pytest.fixture
-def processes(tmp_path):
-    folder = tmp_path / "dask"
-    folder.mkdir()
-    started = Processes(folder)
-    yield started
-    started.end()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from trace_files import write
 from nicscope.cli.app import main
 from nicscope.studies.workers import cluster
 from pressing import interrupted
+from refusals import refused_command
 
 GRID = ["--grid", "entries=4,16,64", "--grid", "pin_limit=8,none", "--grid", "replacement=lru,mru"]
 
@@ -31,16 +32,6 @@ def out(tmp_path):
 def run(capsys, *arguments):
     assert main(["sweep", *map(str, arguments)]) == 0
     return capsys.readouterr()
-
-
-def refused(capsys, *arguments):
-    """The one line that a command is refused with."""
-    assert main(["sweep", *map(str, arguments)]) == 2
-    printed, err = capsys.readouterr()
-    assert printed == ""
-    assert err.startswith("nicscope: ")
-    assert err.count("\n") == 1
-    return err
 
 
 def test_the_best_points_are_shown_within_a_hundred_columns(trace, out, capsys):
@@ -102,52 +93,11 @@ def test_what_is_done_is_not_done_again(trace, out, capsys):
     assert again.err == f"nicscope: {out}: this sweep is there already, complete\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ([], "empty grid"),
-        (["--grid", "entires=4"], "did you mean 'entries'?"),
-        (["--grid", "entries="], "no values"),
-        (["--grid", "entries=4,4"], "twice"),
-        (["--grid", "entries=3"], "power of two"),
-        (["--grid", "entries=4", "--workers", "0"], "--workers must be from 1"),
-        (["--grid", "entries=4", "--platform", "pca"], "no platform 'pca'"),
-        (["--grid", "entries=4", "--design", "utl"], "did you mean 'utlb'?"),
-        (["--grid", "entries=4", "--scheduler", "somewhere"], "tcp://HOST:PORT"),
-        (["--grid", "entries=4", "--scheduler", "tcp://h:1", "--workers", "2"], "--workers"),
-        (
-            [
-                *("--grid", "seed=" + ",".join(map(str, range(1000)))),
-                *("--grid", "prepin=" + ",".join(map(str, range(1, 1001)))),
-            ],
-            "--yes",
-        ),
-    ],
-)
-def test_a_bad_option_is_told_and_leaves_nothing(arguments, words, trace, out, capsys, tmp_path):
-    design = [] if "--design" in arguments else ["--design", "utlb"]
-
-    assert words in refused(capsys, trace, *design, *arguments, "--out", out)
-
-    assert list(tmp_path.iterdir()) == [trace]
-
-
-def test_a_bad_output_is_told(trace, out, capsys, tmp_path):
-    command = [trace, "--design", "utlb", *GRID]
-    assert "there is no folder" in refused(capsys, *command, "--out", tmp_path / "no" / "o.parquet")
-    assert "is a folder" in refused(capsys, *command, "--out", tmp_path)
-    assert "no sweep's table" in refused(capsys, *command, "--out", trace)
-    run(capsys, *command, "--out", out)
-    other = refused(capsys, *command, "--grid", "ways=1,2", "--out", out)
-    assert "its grid does not vary ways, this one does" in other
+def test_the_output_of_another_grid_is_told_and_kept(trace, out, capsys, tmp_path):
+    command = [trace, "--design", "utlb", *GRID, "--out", out]
+    run(capsys, *command)
+    refused_command(capsys, ["sweep", *command, "--grid", "ways=1,2"], "ways")
     assert sorted(tmp_path.iterdir()) == [out, trace]
-
-
-def test_a_missing_trace_is_told_and_leaves_nothing(out, capsys, tmp_path):
-    line = refused(capsys, tmp_path / "none", "--design", "utlb", *GRID, "--out", out)
-
-    assert "no such file" in line
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_scheduler_that_does_not_answer_is_told_in_five_seconds(trace, out, capsys, monkeypatch):
@@ -158,20 +108,16 @@ def test_a_scheduler_that_does_not_answer_is_told_in_five_seconds(trace, out, ca
         silent.listen()
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
 
-        line = refused(
-            capsys, trace, "--design", "utlb", *GRID, "--out", out, "--scheduler", address
-        )
-
-    assert f"no Dask scheduler answers at '{address}'" in line
+        words = ["sweep", trace, "--design", "utlb", *GRID, "--out", out, "--scheduler", address]
+        refused_command(capsys, words, f"'{address}'")
 
 
 def test_without_dask_one_line_says_what_to_install(trace, out, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     address = "tcp://127.0.0.1:8786"
 
-    line = refused(capsys, trace, "--design", "utlb", *GRID, "--out", out, "--scheduler", address)
-
-    assert "nicscope[cluster]" in line
+    words = ["sweep", trace, "--design", "utlb", *GRID, "--out", out, "--scheduler", address]
+    refused_command(capsys, words, "nicscope[cluster]")
 
 
 def test_dask_is_not_imported_without_a_scheduler(trace, out):

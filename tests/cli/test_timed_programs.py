@@ -16,6 +16,7 @@ from nicscope.library import progress
 from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.schema import Operation, ProgramMetadata
 from nicscope.traces.programs.writer import write_program
+from refusals import refused, refused_command
 
 PAGE = 4096
 
@@ -121,11 +122,7 @@ def test_what_a_trace_leaves_out_is_told(tmp_path, capsys):
 
 @pytest.mark.parametrize("words", [["--requests", "3"], ["--timed"], ["--window", "4"]])
 def test_options_of_request_traces_are_refused(path, words, capsys):
-    assert main(["simulate", path, "--design", "utlb", *words]) == 2
-
-    said = capsys.readouterr().err
-    assert f"{words[0]} is for request traces" in said
-    assert said.count("\n") == 1
+    refused_command(capsys, ["simulate", path, "--design", "utlb", *words], words[0], "request")
 
 
 def test_a_program_that_does_not_end_is_one_line(tmp_path, capsys):
@@ -135,17 +132,14 @@ def test_a_program_that_does_not_end_is_one_line(tmp_path, capsys):
     where = tmp_path / "t.program.parquet"
     write_program(where, trace.trace())
 
-    assert main(["simulate", str(where), "--design", "utlb"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "process 0, row 0 (RECEIVE of tag 5 from process 1)" in said
+    facts = ("process 0, row 0", "RECEIVE of tag 5", "process 1")
+    refused_command(capsys, ["simulate", where, "--design", "utlb"], *facts)
 
 
 def test_a_way_that_programs_are_not_timed_over_is_one_line(path, capsys):
     words = ["simulate", path, "--design", "vmmc-static", "--set", "way=edt"]
 
-    assert main([*words, "--platform", "mini-cluster"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    refused_command(capsys, [*words, "--platform", "mini-cluster"])
 
 
 def test_another_name_holds_a_program_as_well(path, tmp_path, capsys):
@@ -165,7 +159,7 @@ def test_the_library_takes_a_path_and_a_trace(path):
     [found] = by_path.found.found
     assert sum(by_path.table("times")["part_ps"].to_pylist()) == 2 * found.elapsed_ps
     assert "<table" in by_path._repr_html_()
-    with pytest.raises(SimulationError, match="--window is for request traces"):
+    with refused(SimulationError, "--window"):
         ns.simulate(path, "utlb", window=2)
 
 

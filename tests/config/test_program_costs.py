@@ -21,6 +21,7 @@ from nicscope.config.program_costs import (
 )
 from nicscope.config.scheme import Scheme
 from nicscope.errors import PlatformError
+from refusals import refused
 
 US = 10**6
 RUNNING = ["pca200-linux", "dc21140-linux", "dc21140-nt", "utlb-prototype", "mini-cluster"]
@@ -85,7 +86,7 @@ def test_firmware_is_not_paid_for_twice(platform):
     stated = load_platform(platform)
     assert stated.costs["send_queue"].high_ps > 0
     assert transfer_costs(stated)["firmware_start"] == 0
-    with pytest.raises(PlatformError, match="firmware_start, firmware_finish as part of other"):
+    with refused(PlatformError, "firmware_start, firmware_finish"):
         delivery_costs(stated)
 
 
@@ -140,7 +141,7 @@ def test_the_middle_is_what_a_run_takes_unless_told():
 
 @pytest.mark.parametrize("options", [{"longest": 32}, {"place": Fraction(3, 2)}])
 def test_options_out_of_range_are_a_mistake_in_the_program(options):
-    with pytest.raises(ValueError, match="longest must be 33 or more and place from 0 to 1"):
+    with refused(ValueError, "longest", "33", "place", "from 0 to 1"):
         steps("mini-cluster", Scheme.HANDLE, **options)
 
 
@@ -161,7 +162,7 @@ def test_a_call_that_was_not_timed_is_a_crossing_and_the_kernels_pages(tmp_path)
 def test_a_lookup_that_does_not_apply_stands_in_for_no_other(tmp_path):
     costs = dict.fromkeys(EVERYWHERE, 1) | {"interrupt": 1, "kernel_pin": 1, "kernel_unpin": 1}
     del costs["ni_handle"]
-    with pytest.raises(PlatformError, match="states no ni_check: "):
+    with refused(PlatformError, "ni_check"):
         program_costs(
             platform_of(tmp_path, costs, 'ni_handle = "in the queue"\n'), Scheme.INTERRUPT
         )
@@ -173,5 +174,5 @@ def test_a_miss_thread_that_was_not_timed_takes_what_its_pins_take(tmp_path):
     assert (found["miss_delay"], found["miss_processing"]) == (9 * US, 0)
     assert found["kernel_pin"] == 17 * US
     del costs["kernel_pin"]
-    with pytest.raises(PlatformError, match="states no kernel_pin: "):
+    with refused(PlatformError, "kernel_pin"):
         program_costs(platform_of(tmp_path, costs), Scheme.HANDLE)

@@ -19,7 +19,6 @@ from nicscope.config.evidence import Evidence
 from nicscope.config.machine import MACHINE
 from nicscope.config.platform import load_platform, platform_names
 from nicscope.config.scheme import USES
-from nicscope.errors import DesignError, PlatformError
 from nicscope.reports.template import design_file, platform_file
 from nicscope.studies.cost_uses import cost_uses, use_in_words
 from nicscope.traces.schema import TraceMetadata
@@ -190,24 +189,6 @@ def test_a_table_of_one_row_is_a_scalar_and_a_bare_number_is_assumed(tmp_path):
     assert msgspec.structs.replace(again, name="mine") == found
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('[costs]\nuser_pin = "27"', "costs.user_pin: costs.user_pin must be a time in"),
-        ('[costs]\nuser_pin = "27ns/B"', "must be a time in ps, ns, us, ms, s"),
-        ('[costs]\npost = "1us"\n[machine]\nni_mhz = "fast"', "machine.ni_mhz: must be a number"),
-        ('[costs]\npost = "1us"\n[machine]\nnic_memory_bytes = "1MB"', "must be a number of bytes"),
-        ('[costs]\npost = "1us"\n[machine]\nni_mhz = true', "must be a table of value"),
-    ],
-)
-def test_a_bare_number_that_is_none_is_one_line(text, said, tmp_path):
-    with pytest.raises(PlatformError) as caught:
-        load_platform(written(tmp_path, text))
-
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_what_a_file_names_lies_beside_it_wherever_one_is(tmp_path, monkeypatch):
     folder = tmp_path / "mine"
     folder.mkdir()
@@ -231,12 +212,3 @@ def test_every_cost_is_charged_by_somebody():
 
 def test_the_page_of_costs_is_what_charges_them():
     assert (DOCS / "costs.md").read_text() == costs_page.page(), "run python docs/costs.py --write"
-
-
-def test_a_design_that_there_is_not_is_one_line(capsys):
-    assert main(["designs", "new", "--from", "utbl"]) == 2
-    assert "did you mean 'utlb'" in capsys.readouterr().err
-    assert main(["platforms", "new", "--from", "alcro"]) == 2
-    assert "did you mean 'alcor'" in capsys.readouterr().err
-    with pytest.raises(DesignError):
-        load_design("utbl")

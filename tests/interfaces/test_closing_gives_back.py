@@ -8,6 +8,7 @@ from steady_tables import PAGE, TIMES, is_steady, tables
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, vmmc
+from refusals import refused
 
 # --- U-Net ---------------------------------------------------------------------------------------
 
@@ -197,7 +198,7 @@ def test_what_closed_with_its_port_is_not_what_is_exported_there_next():
         mine = endpoint.allocate(PAGE)
         await mine.write(b"evil")
         await endpoint.sleep(600)
-        with pytest.raises(SimulationError, match="has not exported 'old'"):
+        with refused(SimulationError, "'old'"):
             await endpoint.import_buffer(0, "old", patience_us=100)
         await endpoint.sleep(1000)
         return (await endpoint.wait(await endpoint.store(old, mine, length=4))).status
@@ -225,7 +226,7 @@ def test_a_descriptor_that_names_a_released_import_never_goes_to_the_next():
         await endpoint.store(one, mine)
         transfer = await endpoint.store(one, mine, length=4)
         endpoint.release(one)
-        with pytest.raises(SimulationError, match="all its 1 imports in use"):
+        with refused(SimulationError, "1 imports"):
             await endpoint.import_buffer(0, "second")  # the only place is still named
         status = (await endpoint.wait(transfer)).status
         await endpoint.import_buffer(0, "second")
@@ -288,7 +289,7 @@ def test_a_handle_of_a_buffer_that_is_gone_does_not_name_the_next_one():
     async def guest(end):
         old = await end.find("old")
         new = await end.find("new")
-        with pytest.raises(SimulationError, match="has no buffer 0 registered"):
+        with refused(SimulationError, "buffer 0"):
             await end.open(old)
         return (await end.open(new)).handle
 

@@ -20,6 +20,7 @@ from nicscope.memory.coherence.layout import (
     SHARED,
     UPGRADE,
 )
+from refusals import refused
 
 NS = 1_000
 PAGE, BLOCK = 4096, 128
@@ -247,10 +248,8 @@ def test_what_finds_no_room_on_the_nic_is_moved_by_its_engine(sizes, loss, tmp_p
 def test_a_method_of_edt_that_ports_do_not_take_is_refused_in_one_line(name, value, tmp_path):
     platform = small_platform(tmp_path, {name: (value, "1 or 2")})
 
-    with pytest.raises(SimulationError, match=f"edt for ports takes no {name} {value}: ") as error:
+    with refused(SimulationError, f"{name} {value}"):
         many_buffers("edt", 0.0, platform)
-
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.requirement("ED-22", "ED-31", "ED-26")

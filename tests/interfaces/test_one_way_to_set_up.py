@@ -15,11 +15,12 @@ from nicscope import interfaces
 from nicscope.config.delivery import PARTS, Transport
 from nicscope.config.design import design_names, load_design
 from nicscope.config.scheme import USES
-from nicscope.errors import DesignError, NicscopeError, SimulationError
+from nicscope.errors import DesignError
 from nicscope.interfaces import Cluster, Faults, crossbar, mini, trapeze, unet, via, vmmc
 from nicscope.interfaces import setting_up as setting
 from nicscope.interfaces.options import AnyOptions, DesignSettings, RunOptions, TrapezeOptions
 from nicscope.interfaces.ways import IN_TIME
+from refusals import refused
 
 KINDS = {"unet": unet, "vmmc": vmmc, "mini": mini, "via": via, "trapeze": trapeze}
 LITERALS = {
@@ -103,42 +104,8 @@ def test_a_file_says_which_interface_it_serves(tmp_path):
 
     assert type(Cluster(path)) is type(Cluster(str(path))) is via.Cluster
     path.write_text('scheme = "static"\nentries = 64\ninterface = "vai"\n')
-    with pytest.raises(DesignError, match=r"own\.toml: no interface 'vai'; did you mean 'via'\?"):
+    with refused(DesignError, "own.toml", "'vai'", "'via'"):
         Cluster(path)
-
-
-@pytest.mark.parametrize(
-    ("design", "given", "said"),
-    [
-        ("utlb", {"pinlimit": 3}, "no setting 'pinlimit'; did you mean 'pin_limit'?"),
-        ("utlb", {"fault": 3}, "no setting 'fault'; did you mean 'faults'?"),
-        ("utlb", {"loss": 0.1}, "no setting 'loss'; give faults=Faults(loss=...)"),
-        ("utlb", {"frames": 64}, "no setting 'frames'; give host=HostSize(frames=...)"),
-        ("utlbb", {}, "no design 'utlbb' (a file of your own ends in .toml); did you mean 'utlb'?"),
-        ("utlb", {"interface": "vai"}, "no interface 'vai'; did you mean 'via'?"),
-        ("utlb", {"transport": "reliabel"}, "no transport 'reliabel'; did you mean 'reliable'?"),
-        ("utlb", {"interface": "mini"}, "miNI translates by handle, static, not by utlb"),
-        ("utlb", {"line": 4}, "line=4: scheme 'utlb' does not use 'line'"),
-        ("utlb", {"entries": 2.5}, "entries=2.5: entries must be a whole number, got 2.5"),
-        ("utlb", {"vis": 3}, "a cluster of VMMC has no 'vis'"),
-        ("trapeze", {"transport": Transport()}, "no 'transport': it sends each message once"),
-        ("trapeze", {"pin_limit": 3}, "no 'pin_limit': it translates nothing on its NIC"),
-        ("utlb", {"interface": "trapeze"}, "Trapeze has no design such as 'utlb'"),
-    ],
-)
-def test_what_cannot_be_is_answered_with_what_could(design, given, said):
-    with pytest.raises(NicscopeError) as told:
-        Cluster(design, **given)
-
-    assert said in str(told.value)
-    assert "--set" not in str(told.value)
-
-
-@pytest.mark.parametrize("interface", KINDS)
-def test_each_class_answers_an_unknown_keyword_so(interface):
-    platform = ["p6-natoma"] if interface == "trapeze" else []
-    with pytest.raises(SimulationError, match=r"no setting 'topologie'; did you mean 'topology'\?"):
-        KINDS[interface].Cluster(*platform, topologie=None)
 
 
 def test_keywords_that_editors_complete_are_those_that_are_taken():

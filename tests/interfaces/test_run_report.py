@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.run_report import on_run
 from nicscope.nic.ports.layout import SEND
@@ -76,8 +73,3 @@ def test_whoever_listens_hears_of_each_run_until_forgotten():
     started().run()
 
     assert [source.names.design for source in heard] == ["utlb"]
-
-
-def test_a_cluster_that_has_not_run_has_nothing_to_report():
-    with pytest.raises(SimulationError, match=r"nothing has run yet; call run\(\) first"):
-        started().report()

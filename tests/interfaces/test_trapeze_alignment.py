@@ -11,6 +11,7 @@ from trapeze_sizes import PLATFORM, SMALL
 from nicscope.config.delivery import POLICIES
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
+from refusals import refused
 from suite import share
 
 WORD = 4  # bytes of the 32-bit bus
@@ -53,7 +54,7 @@ def test_dma_begins_at_any_word_of_a_hosts_memory_and_nowhere_else(source, place
     wrong = "a payload" if source % WORD else "a mapped buffer"
     if source % WORD or place % WORD:
         # The receiver runs first into its error if both are wrong: either is a line of its own.
-        with pytest.raises(SimulationError, match=r"must begin at a multiple of 4 bytes") as told:
+        with refused(SimulationError, "multiple of 4 bytes") as told:
             carried(source, place, count)
         assert "\n" not in str(told.value)
         if place % WORD == 0:
@@ -86,18 +87,6 @@ def test_what_is_allocated_is_aligned_as_asked_and_no_two_pieces_overlap(counts,
         ends = buffer.address + len(buffer)
 
 
-@pytest.mark.parametrize("align", [0, -4, 3, 12, "4", 2**40])
-def test_an_alignment_that_is_none_is_refused_in_a_line(align):
-    async def program(endpoint):
-        endpoint.allocate(10, align=align)
-
-    cluster = Cluster(PLATFORM, policy=SMALL)
-    cluster.start(0, program)
-
-    with pytest.raises(SimulationError, match="an alignment must be a"):
-        cluster.run()
-
-
 @pytest.mark.requirement("TR-2")
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 @pytest.mark.parametrize("largest", [61, 4096, 8192])
@@ -107,7 +96,7 @@ def test_the_largest_payload_is_the_networks_own_and_one_byte_more_is_refused(po
         await room.write(numbers(largest))
         for _ in range(2):
             await endpoint.send(1, room.part(0, largest))
-        with pytest.raises(SimulationError, match=f"at most {largest} bytes, got {largest + 1}"):
+        with refused(SimulationError, f"at most {largest} bytes", f"got {largest + 1}"):
             await endpoint.send(1, room.part(0, largest + 1))
 
     async def receiver(endpoint):
@@ -123,9 +112,3 @@ def test_the_largest_payload_is_the_networks_own_and_one_byte_more_is_refused(po
     assert cluster.delivery.max_payload == largest
     assert address % (WORD if largest % 2 else largest) == 0  # pages off the ring lie as pages do
     assert np.array_equal(came, numbers(largest))
-
-
-@pytest.mark.parametrize("largest", [0, -1, 2.5, 1 << 31])
-def test_a_largest_payload_that_is_none_is_refused_in_a_line(largest):
-    with pytest.raises(SimulationError, match="max_payload must be a whole number"):
-        Cluster(PLATFORM, max_payload=largest)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from nicscope.drivers.simulate.ports.build import Faults
-from nicscope.errors import SimulationError
 from nicscope.fabric.faults import CORRUPTED, LOST, fate, new_faults
 from nicscope.interfaces.trapeze import Cluster
 
@@ -57,12 +56,6 @@ def test_what_is_not_lost_or_damaged_comes_whole_and_in_order(policy):
     assert received.corrupted == COUNT - len(WHOLE) - lost
     assert received.broken_off == received.cut_off == 0
     assert received.delivered == len(WHOLE)
-
-
-@pytest.mark.parametrize("fault", ["duplication", "reordering"])
-def test_what_cannot_befall_a_packet_that_holds_its_path_is_refused(fault):
-    with pytest.raises(SimulationError, match="holds its path to its last byte"):
-        Cluster("pentium2-440lx", faults=Faults(**{fault: 0.1}))
 
 
 def test_a_dead_node_says_and_hears_nothing_more():

@@ -6,7 +6,6 @@ import pytest
 
 from nicscope.config.delivery import POLICIES
 from nicscope.config.platform import load_platform
-from nicscope.errors import SimulationError
 from nicscope.interfaces import trapeze
 
 PLATFORM = "p6-natoma-edt"
@@ -75,30 +74,3 @@ def test_its_report_and_log_are_as_over_pci():
 
     for one, other in zip(over_pci.nodes, over_the_bus.nodes, strict=True):
         assert (one.messages_out, one.bytes_out) == (other.messages_out, other.bytes_out) != (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("way", "why"),
-    [
-        ("pio", "payloads go by DMA alone"),
-        ("cni", "payloads go by DMA alone"),
-        ("edt", "not registered before"),
-        ("dma", "so far, not over dma"),
-        ("bus", "no way 'bus'"),
-    ],
-)
-def test_what_does_not_run_is_refused_in_one_line(way, why):
-    with pytest.raises(SimulationError, match=why) as refused:
-        trapeze.Cluster(PLATFORM, way=way)
-    assert "\n" not in str(refused.value)
-
-
-def test_memory_is_whole_blocks():
-    cluster = trapeze.Cluster(PLATFORM, way="cc-dma-retry", host_bytes=(1 << 20) + 1)
-
-    async def program(endpoint):
-        await endpoint.sleep(1)
-
-    cluster.start(0, program)
-    with pytest.raises(SimulationError, match="whole blocks of 128 bytes"):
-        cluster.run()

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.log import Engine
-from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
 from suite import share
 
@@ -159,8 +158,3 @@ def test_what_trapeze_has_not_is_none():
         "Packets received, by what became of them",
         "Busy, of the run's time",
     ]
-
-
-def test_a_cluster_that_has_not_run_has_nothing_to_report():
-    with pytest.raises(SimulationError, match=r"nothing has run yet; call run\(\) first"):
-        Cluster(PLATFORM).report()

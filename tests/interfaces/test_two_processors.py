@@ -11,10 +11,7 @@ from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import INTERRUPTED
 from nicscope.drivers.simulate.ports.build import HostSize
-from nicscope.errors import SimulationError
 from nicscope.interfaces.mini import Cluster
-from nicscope.interfaces.unet import Cluster as UNet
-from nicscope.interfaces.via import Cluster as Via
 
 US = 1_000_000
 
@@ -125,18 +122,3 @@ def test_the_thread_works_on_the_processor_that_is_free_and_takes_no_time_from_a
     assert (beside["sender"] == -1).all()
     assert sum(beside["end"] - beside["start"]) > 0
     assert sum(amid["end"] - amid["start"]) == sum(beside["end"] - beside["start"])
-
-
-@pytest.mark.parametrize("asked", [0, 3, True, "2"])
-def test_another_number_of_processors_is_refused(asked):
-    with pytest.raises(SimulationError, match=r"processors.*, got"):
-        Cluster(host=HostSize(processors=asked))
-
-
-@pytest.mark.parametrize(
-    ("cluster", "options"),
-    [(Via, {}), (UNet, {"design": "unet-mm-dc21140"})],
-)
-def test_two_are_refused_where_a_bus_or_a_kernel_is_in_between(cluster, options):
-    with pytest.raises(SimulationError, match="two processors where its NIC is behind the PCI"):
-        cluster(host=HostSize(processors=2), **options)

@@ -24,6 +24,7 @@ from nicscope.interfaces.verbs_device.fabric import Fabric
 from nicscope.interfaces.ways import INTERFACES, PORTS, TRACE, Combination, why_not
 from nicscope.nic.coherent.mechanism import NAMES
 from pairwise import pairs_among
+from refusals import refused
 
 DOCS = Path(__file__).parents[2] / "docs"
 _spec = importlib.util.spec_from_file_location("ways_of_the_page", DOCS / "ways.py")
@@ -108,11 +109,11 @@ def asked_of_a_cluster(subject, way):
     ("subject", "way", "why"), named(one for one in REFUSED if one[0].interface != "Trapeze")
 )
 def test_a_cluster_is_refused_by_the_line_of_the_page(subject, way, why):
-    with pytest.raises(NicscopeError) as refused:
+    with pytest.raises(NicscopeError) as told:
         asked_of_a_cluster(subject, way)
 
-    assert str(refused.value) == why
-    assert "\n" not in str(refused.value)
+    assert str(told.value) == why
+    assert "\n" not in str(told.value)
 
 
 def test_no_platform_has_a_bus_and_a_pci_but_those_that_are_combined():
@@ -189,10 +190,8 @@ def test_a_kernel_that_serves_needs_the_price_of_its_trap(monkeypatch):
     platform = stated(load_platform("dc21140-nt"), "trap", None)
     monkeypatch.setattr(ports, "load_platform", lambda _: platform)
 
-    with pytest.raises(PlatformError, match="platform 'dc21140-nt' states no trap: ") as refused:
+    with refused(PlatformError, "'dc21140-nt'", "trap"):
         unet.Cluster("unet-mm-dc21140")
-
-    assert "\n" not in str(refused.value)
 
 
 def test_who_serves_is_what_a_design_says_or_else_what_its_platform_can():
@@ -241,15 +240,15 @@ def test_ways_that_are_searched_need_a_price(monkeypatch):
     silent = stated(load_platform("utlb-prototype"), "ni_further_way", None)
     monkeypatch.setattr(ports, "load_platform", lambda _: silent)
 
-    with pytest.raises(PlatformError, match="states no ni_further_way") as refused:
+    with refused(PlatformError, "ni_further_way") as told:
         vmmc.Cluster(design)
 
-    assert why_not(Combination("VMMC", silent, Way.PCI, design)) == str(refused.value)
+    assert why_not(Combination("VMMC", silent, Way.PCI, design)) == str(told.value)
     assert why_not(Combination("VMMC", silent, Way.PCI, load_design("utlb"))) is None
 
 
 def test_trapeze_runs_where_delivery_has_a_price():
-    with pytest.raises(PlatformError, match="prices firmware_start, firmware_finish as part"):
+    with refused(PlatformError, "firmware_start, firmware_finish"):
         trapeze.Cluster("pca200-linux")
 
 

@@ -364,20 +364,13 @@ def test_so_it_is_where_packets_are_lost_doubled_late_or_corrupted(drawn):
     compare(drawn)
 
 
+@pytest.mark.parametrize("loops", [False, True])
 @share(0.4)
 @given(data=st.data())
-def test_so_it_is_where_connections_have_streams_of_their_own(data):
+def test_so_it_is_where_connections_have_streams_of_their_own_also_to_their_own_node(data, loops):
     trouble = st.sampled_from(({}, {"tight": True}, {"closes": True}, {"deaths": True}, LOSSY))
     how = data.draw(trouble, label="trouble")
-    compare(data.draw(worlds(by_connection=True, **how)))
-
-
-@share(0.4)
-@given(data=st.data())
-def test_so_it_is_where_a_node_sends_to_itself(data):
-    trouble = st.sampled_from(({}, {"tight": True}, {"closes": True}, {"deaths": True}, LOSSY))
-    how = data.draw(trouble, label="trouble")
-    compare(data.draw(worlds(by_connection=True, loops=True, **how)))
+    compare(data.draw(worlds(by_connection=True, loops=loops, **how)))
 
 
 @share(1.2)

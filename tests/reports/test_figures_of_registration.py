@@ -8,9 +8,9 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
-from matplotlib.image import imread
 
 import nicscope as ns
+from drawn_figures import drawn
 from nicscope.cli.app import main
 from nicscope.reports.figures.lines import LOOKS
 from nicscope.reports.figures.rows import MOST_ROWS
@@ -87,13 +87,6 @@ def test_each_figure_is_a_slide_with_something_on_it(names, found):
 @pytest.mark.parametrize("names", NAMES)
 def test_the_same_result_is_the_same_figure(names, found):
     assert svg(found[names].figure()) == svg(found[names].figure())
-
-
-def drawn(figure):
-    picture = io.BytesIO()
-    save(figure, picture, "png")
-    picture.seek(0)
-    return imread(picture)
 
 
 def svg(figure):

@@ -16,6 +16,7 @@ from nicscope.errors import StudyError
 from nicscope.reports.coverage import ShownCoverage
 from nicscope.reports.printing import lines_of
 from nicscope.studies.coverage import Requirements, cover, load_requirements
+from refusals import refused
 
 ROOT = Path(__file__).parents[2]
 TOY = [
@@ -169,7 +170,7 @@ def test_a_wrong_marker_is_named_with_its_line(tmp_path: Path, text: str, messag
 
 
 def test_a_missing_folder_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="no such folder of tests; name one with --tests"):
+    with refused(StudyError, "folder", "--tests"):
         cover(TOY, tmp_path / "nowhere")
 
 

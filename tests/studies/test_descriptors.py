@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import json
 
-import pyarrow as pa
 import pytest
+from request_tables import table
 
 import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.config.nic_costs import load_nic_costs
-from nicscope.errors import NicscopeError
 from nicscope.studies.descriptors import BOUNDS, Moved, Through, bounds_of
 
 KIB = 1024
-
-
-def table(ranges, op="read"):
-    count = len(ranges)
-    return pa.table(
-        {
-            "time_ns": pa.array(range(count), pa.int64()),
-            "node": pa.array([0] * count, pa.int32()),
-            "pid": pa.array([7] * count, pa.int32()),
-            "op": pa.array([op] * count, pa.string()),
-            "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
-            "length": pa.array([size for _, size in ranges], pa.uint32()),
-        }
-    )
 
 
 def pages(count, size=16 * KIB, gap=0):
@@ -75,7 +60,7 @@ def test_small_descriptors_are_bound_by_posting_and_large_ones_by_the_link():
 
 def test_one_queue_pair_of_reads_is_bound_by_its_window_and_writes_are_not():
     def bound(op, qps):
-        trace = table([(1 << 30 | place << 22, 1 << 22) for place in range(4)], op)
+        trace = table([(1 << 30 | place << 22, 1 << 22) for place in range(4)], op=op)
         return ns.descriptors(trace, engine="joined", qps=qps).found.found[0].bound_by(1)
 
     assert bound("read", 1) == "read window"
@@ -100,21 +85,6 @@ def test_what_is_not_known_of_a_nic_is_left_out_and_said():
     assert "Not known of this NIC, and left out: NIC, work requests, PCIe" in " ".join(
         str(report).split()
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"engine": "nixxl"}, "--engine: no 'nixxl'; did you mean 'nixl'"),
-        ({"threads": "0"}, "--threads must be numbers from 1 to 1024 or LOW..HIGH, got '0'"),
-        ({"qps": "4..2"}, "--qps: 4 is more than 2"),
-        ({"nic": "efa"}, "no nic 'efa'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_before_the_trace_is_read(options, said):
-    with pytest.raises(NicscopeError) as caught:
-        ns.descriptors("no-such-file.parquet", **options)
-    assert said in str(caught.value)
 
 
 def test_the_command_prints_json_and_keeps_its_table(tmp_path, capsys):

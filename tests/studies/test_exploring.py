@@ -15,6 +15,7 @@ from nicscope.reports.template import design_file
 from nicscope.studies.exploring import exploring
 from nicscope.studies.exploring.state import EXPLORED, controls, offer, read_state
 from nicscope.studies.replaying import choose_subjects, compare
+from refusals import refused
 
 PATIENT = 300
 
@@ -167,22 +168,20 @@ def test_each_state_has_one_spelling_without_what_the_catalog_says_anyway(explor
 
 
 @pytest.mark.parametrize(
-    ("pairs", "said"),
+    ("pairs", "facts"),
     [
-        ([("design", "utbl")], "no design 'utbl'; did you mean 'utlb'"),
-        ([("design", "/etc/passwd.toml")], "no design"),
-        ([("entires", "64")], "no such control; did you mean 'entries'"),
-        ([("ways", "2"), ("ways", "4")], "twice"),
-        ([("ways", "3")], "power of two"),
-        ([("entries", "16"), ("ways", "32")], "must not exceed entries"),
-        ([("line", "8")], "does not use 'line'"),
+        ([("design", "utbl")], ["'utbl'", "'utlb'"]),
+        ([("design", "/etc/passwd.toml")], ["no design"]),
+        ([("entires", "64")], ["'entries'"]),
+        ([("ways", "2"), ("ways", "4")], ["twice"]),
+        ([("ways", "3")], ["power of two"]),
+        ([("entries", "16"), ("ways", "32")], ["entries"]),
+        ([("line", "8")], ["'line'"]),
     ],
 )
-def test_a_wrong_address_is_told_in_one_line(pairs, said):
-    with pytest.raises((StudyError, DesignError), match=said) as found:
+def test_a_wrong_address_is_told_in_one_line(pairs, facts):
+    with refused((StudyError, DesignError), *facts):
         read_state(pairs, offer())
-
-    assert "\n" not in str(found.value)
 
 
 def test_controls_say_what_the_scheme_has_and_what_may_be_chosen():
@@ -220,7 +219,7 @@ def test_a_design_file_is_offered_beside_the_catalog_and_answered_as_replay_coun
 def test_a_design_file_that_was_not_given_is_not_read(tmp_path):
     given, other = own_design(tmp_path), own_design(tmp_path, "other.toml")
 
-    with pytest.raises(StudyError, match=r"no design .*other\.toml.*--design"):
+    with refused(StudyError, "design", "other.toml", "--design"):
         read_state([("design", str(other))], offer([str(given)]))
 
 
@@ -265,7 +264,7 @@ def test_a_design_that_cannot_be_replayed_is_told_and_ends_no_other(tmp_path, mo
     with explorer(small_trace(tmp_path)) as found:
         large = found.read([("design", "utlb-process"), ("entries", "32")])
         found.answer(large, PATIENT)
-        with pytest.raises(StudyError, match="replaying utlb-process: there is not enough memory"):
+        with refused(StudyError, "utlb-process", "memory"):
             found.answer(large, PATIENT)
 
         assert_same(answered(found, ("design", "utlb")), replayed(found, "utlb"))

@@ -9,6 +9,7 @@ from nicscope.config.delivery import POLICIES
 from nicscope.errors import NicscopeError
 from nicscope.studies.flow import question
 from nicscope.studies.flow.question import ask
+from refusals import refused
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -64,50 +65,8 @@ def test_small_buffers_lower_a_minpulse_that_nobody_asked_for():
     assert asked(payload="64", max_payload="64").delivery.minpulse_send == 64
 
 
-REFUSED = {
-    "payload of 8193 bytes is above the largest, 8192": {"payload": "8193"},
-    "--max-payload 8193": {"payload": "8193"},
-    "--payload must be from 0": {"payload": "-1"},
-    "--payload must be a whole number of bytes": {"payload": "much"},
-    "got '1.5'": {"payload": "1.5"},
-    "--max-payload must be from 1": {"max_payload": "0", "payload": "0"},
-    "--count must be from 1": {"count": 0},
-    "--count must be from 1 to 1048576, got -3": {"count": -3},
-    "of each of 32 senders are more than": {"count": 1 << 20, "nodes": 64},
-    "--gap must be from 0 to 1 s, got -1us": {"gap": "-1us"},
-    "--gap: must be a number and a unit (ps, ns, us, ms, s), such as 130us": {"gap": "130"},
-    "--gap: 0.1ps is not a whole number": {"gap": "0.1ps"},
-    "minpulse must be from 1 to the payload, 8192 bytes, got 0": {"minpulse": (0, None)},
-    "minpulse must be from 1 to the payload, 100 bytes, got 128": {
-        "minpulse": (None, 128),
-        "payload": "100",
-    },
-    "has no minpulse": {"minpulse": (128, 128), "policy": "store-and-forward"},
-    "--buffers must be from 1": {"buffers": 0},
-    "--ring must be from 1": {"ring": -1},
-    "no policy 'adptive'; did you mean 'adaptive'?": {"policy": "adptive"},
-    "no topology 'ring'; choose from crossbar, pair, trunk": {"topology": "ring"},
-    "topology 'pair' has 2 nodes": {"topology": "pair", "nodes": 4},
-    "--nodes must be even": {"nodes": 3},
-    "write it as COST=VALUE": {"assignments": ["pio_read"]},
-    "no cost of delivery 'pio_reed'; did you mean 'pio_read'?": {"assignments": ["pio_reed=1us"]},
-    "such as 6.25ns/B": {"assignments": ["link_per_byte=6us"]},
-    "such as 2us": {"assignments": ["pio_read=fast"]},
-    "must be from 0 to 4611686018427387904 ps": {"assignments": ["pio_read=-1us"]},
-}
-
-
-@pytest.mark.parametrize(("told", "wrong"), REFUSED.items(), ids=REFUSED)
-def test_what_makes_no_sense_is_refused_in_one_line(told, wrong):
-    with pytest.raises(NicscopeError) as refusal:
-        asked(**wrong)
-
-    assert told in str(refusal.value)
-    assert "\n" not in str(refusal.value)
-
-
 def test_a_platform_that_does_not_exist_is_refused():
-    with pytest.raises(NicscopeError, match="no platform 'p7'"):
+    with refused(NicscopeError, "'p7'"):
         ask(platform="p7")
 
 
@@ -115,5 +74,5 @@ def test_a_platform_that_states_no_costs_of_delivery_is_refused(monkeypatch):
     partial = made_up("partial", absent=("pio_write", "link_start"))
     monkeypatch.setattr(question, "load_platform", lambda _: partial)
 
-    with pytest.raises(NicscopeError, match="'partial' states no pio_write, link_start: "):
+    with refused(NicscopeError, "'partial'", "pio_write, link_start: "):
         ask(platform="partial")

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from nicscope.config.delivery import Way
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.log import Engine
-from nicscope.errors import NicscopeError, PlatformError, StudyError
+from nicscope.errors import NicscopeError, StudyError
 from nicscope.interfaces.via import Cluster, Nic, Reliability
 from nicscope.studies.latency import ping_pong as game
 from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.studies.latency.ping_pong import Setting, ping_pong
 from nicscope.studies.latency.question import ask
 from nicscope.studies.latency.report import measure
+from refusals import refused
 from suite import INTERPRETED, share
 
 MOST = 256 if INTERPRETED else 8192
@@ -271,10 +272,8 @@ def test_misses_are_served_at_the_costs_of_the_designs_platform():
 
 @pytest.mark.parametrize("scheme", ["unet-mm", "handle", "interrupt"])
 def test_what_pins_a_page_when_it_is_missed_is_refused_in_a_line(scheme):
-    with pytest.raises(NicscopeError, match="VIA translates by static, utlb, ") as refused:
+    with refused(NicscopeError, "VIA", "static, utlb, "):
         measure(ask(mechanisms="dma", sizes="8", translation=scheme))
-
-    assert "\n" not in str(refused.value)
 
 
 def test_only_mechanisms_that_make_sense_are_asked_for_by_default():
@@ -298,40 +297,9 @@ def test_sizes_are_lists_and_ranges_by_powers_of_two(text, sizes):
     assert ask(sizes=text).sizes == sizes
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ({"sizes": "0"}, "--bytes must list sizes from 1 to 65536"),
-        ({"sizes": "64..x"}, "got '64..x'"),
-        ({"sizes": "65537"}, "from 1 to 65536"),
-        ({"sizes": "128..64"}, r"must ascend, such as 64\.\.128"),
-        ({"mechanisms": "edt,dna"}, "no mechanism 'dna'; did you mean 'dma'"),
-        ({"mtu": 0}, "--mtu must be at least 1"),
-        ({"dma_rate": -3}, "--dma-rate must be at least 1"),
-        ({"mechanisms": "cni", "delivery": "cut-through"}, "cni cannot cut through: the processor"),
-        ({"delivery": "cut-throu"}, "no delivery 'cut-throu'; did you mean 'cut-through'"),
-        ({"entries": 4}, "--entries is of a translation cache; add --translation utlb"),
-        ({"pages": 4}, "--pages is of a translation cache"),
-        ({"translation": "utlb", "pages": 0}, "--pages must be from 1 to 256, got 0"),
-        ({"overrides": ["mtu"]}, "--set must be NAME=NUMBER"),
-        ({"overrides": ["mtu=1.5"]}, "--set must be NAME=NUMBER"),
-        ({"overrides": ["mtu=-1"]}, "a whole number that is not negative"),
-        ({"overrides": ["mtu=9"], "mtu": 9}, "said twice, by --set mtu=9 and by --mtu"),
-        ({"overrides": ["word=4", "word=8"]}, "by --set word=8 and by another --set"),
-        ({"overrides": ["max_transfer=500"]}, "asks for 4096 bytes, more than max_transfer, 500"),
-        ({"mechanisms": ""}, "--mechanism must list names"),
-        ({"mechanisms": "edt,,dma"}, "got 'edt,,dma', where one is empty"),
-        ({"mechanisms": "EDT"}, "no mechanism 'EDT'; did you mean 'edt'"),
-    ],
-)
-def test_questions_that_make_no_sense_are_answered_in_one_line(words, said):
-    with pytest.raises(StudyError, match=said):
-        ask(**words)
-
-
 def test_entries_that_a_cache_cannot_have_are_named_as_they_were_given():
     question = ask(mechanisms="dma", sizes="64", translation="utlb", entries=3)
-    with pytest.raises(StudyError, match=r"^--entries: entries must be a power of two, got 3"):
+    with refused(StudyError, "--entries", "power of two", "got 3"):
         measure(question, [])
 
 
@@ -340,5 +308,3 @@ def test_a_time_is_set_in_picoseconds_or_with_its_unit():
         ask(overrides=[f"cache_supply={text}"]).settings for text in ("60000", "60ns", "0.06us")
     ]
     assert spelt == [(("cache_supply", 60_000),)] * 3
-    with pytest.raises(PlatformError, match="cache_supply must be a time in ps, ns, us, ms, s"):
-        ask(overrides=["cache_supply=60 apples"])

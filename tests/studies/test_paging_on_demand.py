@@ -5,32 +5,17 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from request_tables import table
 
 import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.config.fault_costs import fault_names, load_fault_costs
 from nicscope.config.registration import load_registration_costs
-from nicscope.errors import NicscopeError
 from oracle.on_demand import Twin
 
 PAGE = 4096
-
-
-def table(ranges, pids=None, nodes=None):
-    count = len(ranges)
-    return pa.table(
-        {
-            "time_ns": pa.array(range(count), pa.int64()),
-            "node": pa.array(nodes or [0] * count, pa.int32()),
-            "pid": pa.array(pids or [7] * count, pa.int32()),
-            "op": pa.array(["send"] * count, pa.string()),
-            "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
-            "length": pa.array([size for _, size in ranges], pa.uint32()),
-        }
-    )
 
 
 def paged(trace, **options):
@@ -199,25 +184,6 @@ def test_the_answer_says_that_what_does_not_fit_cannot_be_pinned():
     told = " ".join(ns.odp(table(ring), prefetch="none", resident="16KiB").summary())
 
     assert "32 KiB would be pinned, more than may be resident: it would fail" in told
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"prefetch": "asink"}, "--prefetch: no 'asink'; did you mean 'async'"),
-        ({"fault_bytes": "3KiB"}, "--fault-bytes must be request, or powers of two"),
-        ({"fault_bytes": "1KiB"}, "from the page size of 4096 on"),
-        ({"resident": "some"}, "--resident must be none, or bytes"),
-        ({"resident": "1KiB"}, "--resident must be none, or bytes from the page size of 4096"),
-        ({"ahead": 0}, "--ahead must be from 1"),
-        ({"page_size": "5KiB"}, "--page-size must be a power of two"),
-        ({"faults": "connecty"}, "no fault 'connecty'; did you mean 'connectx'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_before_the_trace_is_read(options, said):
-    with pytest.raises(NicscopeError) as caught:
-        ns.odp("no-such-file.parquet", **options)
-    assert said in str(caught.value)
 
 
 def test_the_command_prints_json_and_keeps_its_table(tmp_path, capsys):

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import json
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from request_tables import table
 
 import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.config.path_costs import load_path_costs, path_names
-from nicscope.errors import NicscopeError
 from oracle.iommu import Twin
 
 PAGE = 4096
-
-
-def table(ranges):
-    count = len(ranges)
-    return pa.table(
-        {
-            "time_ns": pa.array(range(count), pa.int64()),
-            "node": pa.array([0] * count, pa.int32()),
-            "pid": pa.array([7] * count, pa.int32()),
-            "op": ["send"] * count,
-            "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
-            "length": pa.array([size for _, size in ranges], pa.uint32()),
-        }
-    )
 
 
 def found(trace, **options):
@@ -89,26 +74,6 @@ def test_the_answer_says_what_bounds_and_where_that_shows():
     assert "it is the IOMMU: 12" in told
     assert "outbound_pci_stalled_wr" in told
     assert "IOTLB misses (pcm-iio)" in told
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"iommu": "of"}, "--iommu: no 'of'; did you mean 'off'"),
-        ({"page_size": "64KiB"}, "--page-size must be 4KiB, 2MiB or 1GiB, got '64KiB'"),
-        ({"iotlb": "60"}, "--iotlb must be powers of two"),
-        ({"walk_cache": 0}, "--walk-cache must be powers of two"),
-        ({"walks": "none"}, "--walks must be whole numbers from 1"),
-        ({"pcie": "gen6"}, "--pcie: no 'gen6'"),
-        ({"reads": 0}, "--reads must be whole numbers from 1"),
-        ({"read_bytes": "8KiB"}, "--read-bytes must be up to 4096"),
-        ({"costs": "connecty"}, "no path 'connecty'; did you mean 'connectx'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_before_the_trace_is_read(options, said):
-    with pytest.raises(NicscopeError) as caught:
-        ns.path("no-such-file.parquet", **options)
-    assert said in str(caught.value)
 
 
 def test_the_command_prints_json_and_keeps_its_table(tmp_path, capsys):

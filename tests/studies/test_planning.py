@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
 from nicscope.config.evidence import Evidence, Origin
 from nicscope.config.region_limits import Limit, limit_names, load_limits
-from nicscope.errors import NicscopeError
 from nicscope.studies.planning import Wanted, plan_pool
 from oracle import pool_plan
 
@@ -122,40 +120,6 @@ def test_every_limit_of_the_catalog_has_a_source():
         assert all(limit.origin.source for limit in limits.limits.values())
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"max_mr": "2MB"}, "--max-mr must be bytes, such as 65536"),
-        ({"max_entries": "many"}, "--max-entries must be a number, such as 24000000 or 24M"),
-        ({"max_entries": 0}, "--max-entries must be a number"),
-        ({"page_size": "3K"}, "--page-size must be powers of two from 4096"),
-        ({"kv_block": "2GiB"}, "--kv-block must be from 1 to the pool's 1,073,741,824 bytes"),
-        ({"limits": "elf"}, "no limit 'elf'; did you mean 'efa'"),
-        ({"max_mr": 4096, "kv_block": 512, "page_size": 4096}, None),
-        ({"max_mr": 512, "kv_block": 512, "page_size": 4096}, "would be 2,097,152; allow larger"),
-    ],
-)
-def test_what_cannot_be_is_told(options, said):
-    if said is None:
-        assert ns.plan("1GiB", **options).found.plans[0].regions == 1 << 18
-        return
-    with pytest.raises(NicscopeError) as caught:
-        ns.plan("1GiB", **options)
-    assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "has no [limits]; state region_bytes or entries"),
-        ("[limits]\nbytes = 1", "unknown key 'bytes'"),
-        ("[limits]\nentries = 3", "limits.entries: value must be a whole number of 1 or more"),
-        ("[limits]\nentries = { value = 3 }", "limits.entries has no evidence"),
-    ],
-)
-def test_limits_of_ones_own_are_checked(tmp_path, text, said):
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    with pytest.raises(NicscopeError) as caught:
-        ns.plan("1GiB", limits=str(path))
-    assert said in str(caught.value)
+def test_entries_of_a_block_each_are_as_many_as_there_are_blocks():
+    plan = ns.plan("1GiB", max_mr=4096, kv_block=512, page_size=4096)
+    assert plan.found.plans[0].regions == 1 << 18

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 import nicscope as ns
 from nicscope.config.hypothesis import hypothesis_names, load_hypothesis
-from nicscope.errors import NicscopeError
 
 GIB = 1 << 30
 
@@ -104,40 +103,3 @@ def test_every_hypothesis_says_what_to_look_at_and_what_ends_it():
     for name in hypothesis_names():
         one = load_hypothesis(name)
         assert all((one.says, one.counter, one.cure, one.origin.source))
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"slices": "0"}, "--slices: must be from 1 to 25769803776 regions, got 0"),
-        ({"slices": "half"}, "--slices must be bytes"),
-        ({"stack": "ucx:new"}, "--stack must be a library and its version"),
-        ({"slices": "1B"}, "regions are too many"),
-        ({"stack": ":1"}, "--stack must be a library and its version"),
-        ({"hypothesis": "kms"}, "did you mean 'ksm'"),
-        ({"page_size": "3K"}, "--page-size must be a power of two"),
-        ({"fast": 3.0}, "--fast and --slow: give both, or neither"),
-        ({"fast": 3.0, "slow": 4.0}, "--fast must be at least --slow"),
-    ],
-)
-def test_what_cannot_be_is_told(options, said):
-    with pytest.raises(NicscopeError) as caught:
-        ns.explain("24GiB", **options)
-    assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "threshold must be a table of of, from, evidence, source"),
-        ("[threshold]\nof = 3", "of must be bytes or entries"),
-        ('[threshold]\nof = "bytes"\nfrom = 3', "threshold has no evidence"),
-        ("why = 3", "unknown key 'why'"),
-    ],
-)
-def test_hypotheses_of_ones_own_are_checked(tmp_path, text, said):
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    with pytest.raises(NicscopeError) as caught:
-        ns.explain("1GiB", hypothesis=str(path))
-    assert said in str(caught.value)

@@ -5,28 +5,13 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from request_tables import table
 
 import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.config.registration import load_registration_costs, registration_names
-from nicscope.errors import NicscopeError, PlatformError
 from oracle.registration_cache import Cache
-
-
-def table(ranges, pids=None):
-    count = len(ranges)
-    return pa.table(
-        {
-            "time_ns": pa.array(range(count), pa.int64()),
-            "node": pa.array([0] * count, pa.int32()),
-            "pid": pa.array(pids or [7] * count, pa.int32()),
-            "op": ["send"] * count,
-            "address": pa.array([begin for begin, _ in ranges], pa.uint64()),
-            "length": pa.array([size for _, size in ranges], pa.uint32()),
-        }
-    )
 
 
 def counted(trace, **options):
@@ -94,23 +79,6 @@ def test_the_answer_names_what_costs_least_and_what_thrashes():
     assert "at most 4 regions thrashes: it registers 400 times and deregisters 396" in told
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"policy": "pages"}, "--policy: no 'pages'; did you mean 'page'"),
-        ({"entries": "0"}, "--entries must be none, numbers from 1"),
-        ({"entries": "8..4"}, "--entries: 8 is more than 4"),
-        ({"align": "3"}, "--align must be a power of two, got 3"),
-        ({"most_bytes": "much"}, "--bytes must be bytes"),
-        ({"costs": "connecty"}, "no registration 'connecty'; did you mean 'connectx'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_before_the_trace_is_read(options, said):
-    with pytest.raises(NicscopeError) as caught:
-        ns.rcache("no-such-file.parquet", **options)
-    assert said in str(caught.value)
-
-
 def test_the_command_prints_json_and_keeps_its_table(tmp_path, capsys):
     words = ["rcache", "bundled:redis_server", "--policy", "page", "--entries", "64"]
 
@@ -127,26 +95,3 @@ def test_every_cost_is_stated_or_says_why_it_is_not():
         costs = load_registration_costs(name)
         assert all(why for why in costs.not_applicable.values())
         assert set(costs.costs) == set(costs.origins)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "has no [costs]"),
-        ("[costs]\npins = 1", "unknown key 'pins'; did you mean 'pin'"),
-        ("[costs]\nregion = 3", "costs.region must be a table"),
-        ('[costs]\nregion = { value = 3, unit = "h" }', "unit must be us or ms, got 'h'"),
-        ('[costs]\nregion = { value = [3, 1], unit = "us" }', "the least and the most of it"),
-        ('[costs]\nregion = { value = 3, unit = "us" }', "has no evidence"),
-        (
-            '[costs]\nregion = { value = 3, unit = "us", evidence = "assumed", source = "a" }',
-            "fault is not stated; give it a cost, or say why it has none",
-        ),
-    ],
-)
-def test_costs_of_ones_own_are_checked(tmp_path, text, said):
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    with pytest.raises(PlatformError) as caught:
-        load_registration_costs(path)
-    assert said in str(caught.value)

@@ -18,6 +18,7 @@ from nicscope.studies.sweep.tally import load
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import Op
 from nicscope.traces.writer import TraceWriter
+from refusals import refused
 
 GRIDS = {
     "utlb": ["entries=8,64", "pin_limit=16,none", "replacement=lru,mru,random", "prefetch=1,4"],
@@ -242,10 +243,10 @@ def test_the_output_of_another_grid_is_refused_with_the_difference(trace, tmp_pa
     sweep(ready(out, ["entries=8,64"], trace), workers=1)
     before = out.read_bytes()
 
-    with pytest.raises(StudyError, match="its entries is 8,64, here 8,32"):
+    with refused(StudyError, "entries", "8,64", "8,32"):
         sweep(ready(out, ["entries=8,32"], trace), workers=1)
     write(trace, seed=9)
-    with pytest.raises(StudyError, match="its trace t had other content"):
+    with refused(StudyError, "trace t"):
         sweep(ready(out, ["entries=8,64"], trace), workers=1)
 
     assert out.read_bytes() == before
@@ -253,7 +254,7 @@ def test_the_output_of_another_grid_is_refused_with_the_difference(trace, tmp_pa
 
 
 def test_an_output_that_is_no_sweeps_is_refused(trace, tmp_path):
-    with pytest.raises(StudyError, match="no sweep's table"):
+    with refused(StudyError, "sweep's table"):
         sweep(ready(trace, ["entries=8"], trace), workers=1)
     for wrong in (tmp_path / "none" / "o.parquet", tmp_path):
         with pytest.raises(OutputError, match="folder"):
@@ -264,7 +265,7 @@ def test_two_traces_of_one_name_are_refused(trace, tmp_path):
     (tmp_path / "other").mkdir()
     other = write(tmp_path / "other" / "t.parquet")
 
-    with pytest.raises(TraceError, match="two traces are called 't'"):
+    with refused(TraceError, "'t'"):
         sweep(ready(tmp_path / "o.parquet", ["entries=8"], trace, other), workers=1)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nicscope.errors import NicscopeError, StudyError
+from nicscope.errors import StudyError
 from nicscope.memory.replacement import Replacement
 from nicscope.studies.sweep.grid import ask, worker_count
+from refusals import refused
 
 
 def grid_of(*assignments, design="utlb", platform=None, many=False):
@@ -92,63 +93,23 @@ def test_platforms_can_be_swept_and_their_costs_with_them():
     assert {platform.costs["ni_check"].low_ps for platform in found} == {3_000_000}
 
 
-BAD = {
-    "nothing": ([], "an empty grid"),
-    "no sign": (["entries"], "KEY=V1,V2"),
-    "no key": (["=4"], "KEY=V1,V2"),
-    "no values": (["entries="], "no values"),
-    "a gap": (["entries=64,,128"], "missing"),
-    "an unknown key": (["entires=64"], "did you mean 'entries'?"),
-    "nothing like a key": (["zzzz=64"], "or costs.NAME"),
-    "an unknown cost": (["costs.ni_chek=1us"], "did you mean 'costs.ni_check'?"),
-    "a key twice": (["ways=1", "ways=2"], "twice"),
-    "a value twice": (["page_size=4096,4KiB"], "'4KiB' is there twice"),
-    "a platform twice": (["platform=linux-host,linux-host"], "twice"),
-    "no power of two": (["entries=64,65"], "--grid entries=65: entries must be a power of two"),
-    "no policy": (["replacement=lur"], "did you mean 'lru'?"),
-    "another scheme's key": (["victim_entries=4"], "does not use 'victim_entries'"),
-    "a key that one scheme lacks": (
-        ["scheme=utlb,interrupt", "prefetch=2"],
-        "scheme 'interrupt' does not use 'prefetch'",
-    ),
-    "a scheme that needs more": (["scheme=pinned"], "needs area_bytes"),
-    "an unknown scheme": (["scheme=utl"], "did you mean 'utlb'?"),
-    "an unknown platform": (["platform=utlb-prototyp"], "did you mean 'utlb-prototype'?"),
-    "no time": (["costs.ni_check=3"], "must be a time"),
-    "a contradiction": (["entries=2,4", "ways=4"], "no design has entries=2 ways=4"),
-}
-
-
-@pytest.mark.parametrize("what", BAD)
-def test_a_bad_grid_is_one_line_that_names_the_place(what):
-    assignments, words = BAD[what]
-
-    with pytest.raises(NicscopeError) as refused:
-        grid_of(*assignments)
-
-    assert words in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
 def million():
     listed = ",".join(str(count) for count in range(1, 1001))
     return [f"prepin={listed}", "costs.ni_check=" + ",".join(f"{n}us" for n in range(1000))]
 
 
 def test_a_million_points_are_asked_about():
-    with pytest.raises(StudyError, match="1,000,000 points; add --yes"):
+    with refused(StudyError, "1,000,000 points", "--yes"):
         grid_of(*million())
 
     assert grid_of(*million(), many=True).size == 1_000_000
     seeds = ",".join(str(seed) for seed in range(101))
-    with pytest.raises(StudyError, match="at most 10,000,000"):
+    with refused(StudyError, "10,000,000"):
         grid_of(*million(), f"seed={seeds}", many=True)
 
 
 def test_costs_need_a_platform():
     assert grid_of("costs.copy_start=1us", design="unet", platform="linux-host").size == 1
-    with pytest.raises(StudyError, match="--platform"):
-        grid_of("costs.ni_table_read=1us", design="via-static")
     with pytest.raises(StudyError, match="one of them"):
         grid_of("platform=linux-host", platform="linux-host")
 

@@ -14,6 +14,7 @@ from nicscope.traces.files import _BLOCK_BYTES, _MARK
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
+from refusals import refused
 
 FLIPS = 1500
 
@@ -75,7 +76,7 @@ def test_every_flipped_bit_of_the_footer_and_its_checksum_is_refused_or_unread(w
             open_trace(path)
     for bit in range(8 * (begin - 8), 8 * begin):
         path.write_bytes(flipped(good, bit))
-        with pytest.raises(TraceError, match="its footer is not what was written"):
+        with refused(TraceError, "its footer"):
             open_trace(path)
 
 
@@ -90,7 +91,7 @@ def test_the_checksum_is_the_footers_and_pages_have_theirs(written):
     written.write_bytes(flipped(good, 8 * place))
     with pytest.raises(OSError, match="CRC checksum"):
         pq.ParquetFile(written, page_checksum_verification=True).read()
-    with pytest.raises(TraceError, match=r"damaged from here on: .*CRC checksum"):
+    with refused(TraceError, "damaged", "CRC checksum"):
         content(written)
 
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.cli.app import main
-from nicscope.errors import TraceError
 from nicscope.library.made_sizes import sizes_of
 from nicscope.traces.kv_layout import ALIGNED, BASE
 from nicscope.traces.making.popularity import Scattered, Zipf
@@ -325,5 +324,3 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(tmp_path, cap
 
 def test_shares_are_of_the_whole():
     assert sizes_of("1K:3,2K") == ((1024, 0.75), (2048, 0.25))
-    with pytest.raises(TraceError, match="unknown --op"):
-        ops_of("x")

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.config.language_model import language_model_names, load_language_model
-from nicscope.errors import TraceError
 from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
@@ -53,14 +52,6 @@ def imported(folder, lines, kv=TINY):
     source.write_text("\n".join(lines) + "\n")
     done = convert(source, folder / "out.parquet", choices=Choices(kv=kv))
     return pq.read_table(folder / "out.parquet").to_pylist(), done
-
-
-def refusal(folder, lines, kv=TINY):
-    with pytest.raises(TraceError) as caught:
-        imported(folder, lines, kv)
-    assert not (folder / "out.parquet").exists()
-    assert "\n" not in str(caught.value)
-    return str(caught.value).replace(str(folder), "")
 
 
 @st.composite
@@ -154,40 +145,6 @@ def test_a_pool_that_is_full_gives_the_place_of_what_was_used_least_lately(tmp_p
 
     assert [(row["address"] - BASE) // (512 * 256) for row in rows] == [0, 1, 0, 1, 0]
     assert done.metadata.observed["blocks_evicted"] == 2
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (["{}"], "line 1: no request of Mooncake's"),
-        ([line(0, 512, [0]), '{"timestamp": "x", "hash_ids": []}'], "line 2: no request"),
-        ([line(5, 512, [0]), line(4, 512, [0])], "line 2: timestamp 4 after 5; sort"),
-        ([line(0, 513, [0])], "line 1: 513 tokens are 2 blocks of 512, and hash_ids has 1"),
-        ([line(0, 1024, [3, 3])], "line 1: names a block twice"),
-        ([line(0, -1, [])], "line 1: input_length must be tokens, got -1"),
-        ([line(-1, 512, [0])], "line 1: timestamp must be milliseconds"),
-        ([line(0, 512, [1 << 63])], "line 1"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_its_line(tmp_path, lines, said):
-    first = line(0, 0, [])
-    shifted = said.replace("line 2", "line 3").replace("line 1", "line 2")
-    assert shifted in refusal(tmp_path, [first, *lines])
-
-
-def test_a_model_is_needed_and_has_to_fit(tmp_path):
-    lines = [line(0, 512, [0])]
-
-    assert "--model llama-3-70b" in refusal(tmp_path, lines, None)
-    assert "no room for a block of tiny" in refusal(tmp_path, lines, TINY._replace(pool_bytes=1000))
-    with pytest.raises(TraceError, match="did you mean 'llama-3-70b'"):
-        kv_choices("llama-3-70")
-    with pytest.raises(TraceError, match="8 heads of keys and values, which 3 ranks"):
-        kv_choices("llama-3-70b", 3)
-    with pytest.raises(TraceError, match="--layout 'layers'; did you mean 'layer'"):
-        kv_choices("llama-3-70b", layout="layers")
-    with pytest.raises(TraceError, match="--slice must be"):
-        kv_choices("llama-3-70b", slice_bytes="some")
 
 
 def test_models_have_the_bytes_that_their_users_print():

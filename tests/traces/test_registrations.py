@@ -16,6 +16,7 @@ from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import ROW_CODES
 from nicscope.traces.summary import summarize
 from nicscope.traces.writer import write_trace
+from refusals import refused
 
 LARGE = 3 << 34
 ROWS = {
@@ -64,35 +65,33 @@ def test_a_trace_without_such_rows_is_read_as_ever_whatever_its_further_columns_
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"page_size": [3000, *[None] * 5]}, "row 0 (the first is 0): page_size is 3000"),
-        ({"rights": ["local_wirte", *[None] * 5]}, "unknown right 'local_wirte'; did you mean"),
-        ({"rights": ["remote_write", *[None] * 5]}, "remote_write needs local_write too"),
-        ({"rights": ["", *[None] * 5]}, "rights are empty"),
-        ({"rights": [1, *[None] * 5]}, "rights are int64"),
-        ({"length": [0, *ROWS["length"][1:]]}, "row 0 (the first is 0): length is 0"),
-        ({"length": [LARGE, 4096, 2**32, 1, 1, LARGE]}, "row 2 (the first is 0): length is"),
+        ({"page_size": [3000, *[None] * 5]}, ["row 0 (", "page_size is 3000"]),
+        ({"rights": ["local_wirte", *[None] * 5]}, ["'local_wirte'", "'local_write'"]),
+        ({"rights": ["remote_write", *[None] * 5]}, ["remote_write", "local_write"]),
+        ({"rights": ["", *[None] * 5]}, ["rights are empty"]),
+        ({"rights": [1, *[None] * 5]}, ["rights are int64"]),
+        ({"length": [0, *ROWS["length"][1:]]}, ["row 0 (", "length is 0"]),
+        ({"length": [LARGE, 4096, 2**32, 1, 1, LARGE]}, ["row 2 (", "length is"]),
         (
             {"address": pa.array([2**64 - 8192, 0, 0, 0, 0, 0], pa.uint64())},
-            "row 0 (the first is 0): address 0xffffffffffffe000 with length",
+            ["row 0 (", "0xffffffffffffe000"],
         ),
     ],
 )
 def test_what_cannot_be_believed_is_refused_with_its_row(changes, told):
-    with pytest.raises(TraceError) as caught:
+    with refused(TraceError, *told):
         list(open_trace(table(**changes)).batches())
-    assert told in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_rows_that_register_need_the_column_that_says_how():
     plain = {name: column for name, column in ROWS.items() if name not in ("page_size", "rights")}
     plain["length"] = [1] * 6
-    with pytest.raises(TraceError, match="there is no column 'page_size'"):
+    with refused(TraceError, "'page_size'"):
         list(open_trace(pa.table(plain)).batches())
 
 
 def test_a_trace_that_only_registers_is_refused():
-    with pytest.raises(TraceError, match="only registers memory"):
+    with refused(TraceError, "only registers"):
         open_trace(table().slice(0, 2))
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from nicscope.errors import TraceError
 from nicscope.traces.files import open_bytes
 from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
@@ -318,22 +317,6 @@ def test_a_process_that_was_there_before_the_log_began_has_its_own_descriptors(t
     assert brief(text, tmp_path) == [(1, 1, 0x1000), (9, 9, 0x9000)]
 
 
-def refusal(text, tmp_path):
-    with pytest.raises(TraceError) as caught:
-        rows_of(text, tmp_path)
-    assert "\n" not in str(caught.value)
-    return str(caught.value).removeprefix(f"{tmp_path / 'log.strace'}: ")
-
-
-def test_buffers_shown_as_text_are_refused_with_the_right_command(tmp_path):
-    text = log("1 socket(AF_INET, SOCK_STREAM, 0) = 3", '1 read(3, "GET /, x"..., 10) = 10')
-
-    assert refusal(text, tmp_path) == (
-        "line 2: read shows its buffer as text, not as an address; record with 'strace -f -ttt "
-        "-e raw=read,write,recvfrom,sendto -o LOG COMMAND' or with 'nicscope record'"
-    )
-
-
 def test_text_of_files_and_failed_calls_does_not_matter(tmp_path):
     text = log(
         '1 read(3, "\\177ELF) = 5"..., 832) = 832',
@@ -342,24 +325,6 @@ def test_text_of_files_and_failed_calls_does_not_matter(tmp_path):
     )
 
     assert [r[4:] for r in rows_of(text, tmp_path)[0]] == [(0x1000, 4)]
-
-
-def test_arguments_that_make_no_sense_name_the_line(tmp_path):
-    text = log("1 socket(AF_INET, SOCK_STREAM, 0) = 3", "1 read(0x3, 0x1000) = 0x1")
-
-    assert refusal(text, tmp_path).startswith("line 2: read(0x3, 0x1000) has no address and length")
-
-
-def test_a_log_with_only_vector_calls_is_refused(tmp_path):
-    text = log("1 socket(AF_INET, SOCK_STREAM, 0) = 3", "1 writev(0x3, 0x1000, 0x2) = 0x1")
-
-    assert refusal(text, tmp_path).startswith(
-        "no socket call whose buffer is shown as an address (1 vector calls, which strace cannot"
-    )
-
-
-def test_a_file_that_is_no_log_is_refused(tmp_path):
-    assert refusal("hello\nworld\n", tmp_path).startswith("no line of a strace log found")
 
 
 EXTRA = Path(os.environ.get("NICSCOPE_EXTRA_DATA", "nowhere")) / "fixtures"

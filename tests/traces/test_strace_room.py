@@ -16,6 +16,7 @@ from nicscope.traces.imported import Choices
 from nicscope.traces.importers import strace_lines
 from nicscope.traces.importers.strace import read_strace
 from nicscope.traces.schema import TraceMetadata
+from refusals import refused
 
 MIB = 1 << 20
 LONG = "A" * 1_000_000
@@ -138,7 +139,7 @@ def read(lines, tmp_path):
 def test_long_calls_that_have_not_ended_are_not_kept_whole(lines, tmp_path):
     tracemalloc.start()
     try:
-        with pytest.raises(TraceError, match="no socket call whose buffer is shown"):
+        with refused(TraceError, "no socket call"):
             read(itertools.islice(lines(), 60), tmp_path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -155,11 +156,8 @@ def test_a_log_that_makes_its_reader_remember_more_and_more_is_refused_in_one_li
     monkeypatch.setattr(strace_lines, "MOST_DESCRIPTORS", 1000)
     monkeypatch.setattr(strace_lines, "MOST_CHARACTERS", 400 * strace_lines.A_CALL)
 
-    with pytest.raises(TraceError, match=r"log: line \d+: .*over .*; if this is") as caught:
+    with refused(TraceError, "log: line ", "over ", ENDLESS[lines]):
         read(itertools.islice(lines(), 5000), tmp_path)
-
-    assert ENDLESS[lines] in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_what_has_ended_takes_no_room(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from nicscope.errors import TraceError
 from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
+from refusals import refused
 
 LINES = [
     {"timestamp": 0, "input_length": 1_100, "output_length": 3, "hash_ids": [0, 1, 2]},
@@ -111,7 +112,7 @@ def test_without_a_model_one_line_says_what_to_do(service, capsys, words):
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("\n") == 1
-    assert "--model llama-3-70b, here or for 'nicscope trace convert'" in said.err
+    assert "--model llama-3-70b" in said.err
 
 
 def test_a_sweep_takes_it_and_goes_on_with_it(service, converted, tmp_path, capsys):
@@ -157,7 +158,7 @@ def test_what_is_no_service_is_told_what_it_is(tmp_path, capsys):
     lackey = tmp_path / "run.log"
     lackey.write_text(" L 1000,8\n S 2000,8\n")
 
-    with pytest.raises(TraceError, match="is not Parquet but lackey; 'nicscope trace convert"):
+    with refused(TraceError, "lackey", "'nicscope trace convert"):
         ns.open_trace(lackey)
     for words in (
         ["curve", "bundled:redis_server", "--model", "kimi-k2"],
@@ -174,7 +175,7 @@ def test_a_service_without_a_full_block_holds_no_requests(tmp_path):
     path = tmp_path / "short.jsonl"
     path.write_text(json.dumps(LINES[0] | {"input_length": 5, "hash_ids": [0]}))
 
-    with pytest.raises(TraceError, match=r"holds no requests \(mooncake\)"):
+    with refused(TraceError, "no requests", "mooncake"):
         ns.open_trace(path, model="kimi-k2")
 
 
@@ -182,7 +183,7 @@ def test_a_pool_may_be_spelt_as_sizes_are(service):
     trace = ns.open_trace(service, model="kimi-k2", pool_bytes="100MiB", slice_bytes="whole")
 
     assert trace.metadata.observed["blocks_evicted"] == 1
-    with pytest.raises(TraceError, match="--pool must be bytes"):
+    with refused(TraceError, "--pool"):
         ns.open_trace(service, model="kimi-k2", pool_bytes="much")
-    with pytest.raises(TraceError, match="no room for a block"):
+    with refused(TraceError, "no room"):
         ns.open_trace(service, model="kimi-k2", pool_bytes=1)

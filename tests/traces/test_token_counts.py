@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from trace_kinds import AZURE, BURST
 
 from nicscope.errors import TraceError
 from nicscope.inputs import Input
-from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert, input_format
 from nicscope.traces.imported import Choices
 from nicscope.traces.importers.token_counts import read_azure, read_burstgpt
@@ -22,8 +22,6 @@ from nicscope.traces.kv_layout import BASE, KvChoices
 from oracle import kv_pool as oracle
 
 TINY = KvChoices("tiny", token_bytes=8, ranks=1, regions=4, slice_bytes=None, block_tokens=16)
-AZURE = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
-BURST = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
 SESSIONS = "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens\n"
 BLOCK = 8 * 16
 
@@ -112,48 +110,6 @@ def test_blocks_are_shared_as_is_assumed_and_no_further(
     assert [len(one) for one in found] == [len(one) for one in named]
     flat = [*zip(chain(*found), chain(*named), strict=True)]
     assert len(set(flat)) == len({one for one, _ in flat}) == len({other for _, other in flat})
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (AZURE, "has no line of a request"),
-        (AZURE + "2023-11-16 18:15:46,1,1\nnoon,2,2\n", "line 3: TIMESTAMP is no time such"),
-        (
-            AZURE + "2023-11-16 18:15:46,1,1\n\n2023-11-16 18:15:45,2,2\n",
-            "line 4: TIMESTAMP is before that of the line before; sort",
-        ),
-        (AZURE + "2023-11-16 18:15:46,-1,1\n", "line 2: ContextTokens must be tokens, got -1"),
-        (AZURE + "2023-11-16 18:15:46,,1\n", "line 2: ContextTokens must be tokens, got None"),
-        (AZURE + "2023-11-16 18:15:46,1\n", "line 2:"),
-        (AZURE + ",1,1\n", "line 2: TIMESTAMP is no time"),
-        (AZURE + "2023-11-16 18:15:46,2.5,1\n", "line 2: ContextTokens is no"),
-        (BURST + "x,a,1,1,2,b\n", "line 2: Timestamp is no time such as 45: 'x'"),
-        (BURST + "99999999999,a,1,1,2,b\n", "line 2: Timestamp is no time"),
-        (BURST.replace("Model", "Timestamp") + "1,1,1,1,2,b\n", "there 2 times in the header"),
-        (BURST + "1,a,32,0,32,b\n", "holds no requests"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_refused_in_one_line(tmp_path, text, said):
-    with pytest.raises(TraceError) as caught:
-        imported(tmp_path, text)
-
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert not (tmp_path / "out.parquet").exists()
-
-
-def test_what_is_assumed_has_to_make_sense(tmp_path):
-    with pytest.raises(TraceError, match="--block-tokens must be a multiple of 16"):
-        kv_choices("kimi-k2", block_tokens=24)
-    with pytest.raises(TraceError, match="--prefix must be tokens"):
-        kv_choices("kimi-k2", prefix_tokens=-1)
-    line = '{"timestamp": 0, "input_length": 512, "output_length": 2, "hash_ids": [7]}\n'
-    for more in ({"block_tokens": 16}, {"prefix_tokens": 16}, {"generated": True}):
-        kv = TINY._replace(**{"block_tokens": 512, **more})
-        source = written(tmp_path, line, "m.jsonl")
-        with pytest.raises(TraceError, match="names its blocks of 512 tokens; leave"):
-            convert(source, tmp_path / "out.parquet", choices=Choices(kv=kv))
 
 
 # Counted on the public files themselves: github.com/Azure/AzurePublicDataset, 2023.

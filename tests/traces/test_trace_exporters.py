@@ -17,6 +17,7 @@ from nicscope.traces.formats import convert
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
+from refusals import refused
 from suite import share
 
 
@@ -144,7 +145,7 @@ def test_what_oracle_general_cannot_hold_is_refused(tmp_path, columns, complaint
 def test_a_bad_row_leaves_no_output(tmp_path, name):
     parquet(tmp_path / "t.parquet", rows(4, length=[1, 1, 1, 0]))
 
-    with pytest.raises(TraceError, match=r"t.parquet: row 3 \(the first is 0\): length is 0"):
+    with refused(TraceError, "t.parquet", "row 3 (", "length is 0"):
         convert(tmp_path / "t.parquet", tmp_path / name)
     assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
 
@@ -153,7 +154,7 @@ def test_a_bad_row_leaves_no_output(tmp_path, name):
 def test_a_folder_that_is_not_there_is_an_output_error(tmp_path, name):
     parquet(tmp_path / "t.parquet", rows())
 
-    with pytest.raises(OutputError, match="cannot be written"):
+    with refused(OutputError, "nowhere", "No such file"):
         convert(tmp_path / "t.parquet", tmp_path / "nowhere" / name)
 
 
@@ -167,20 +168,16 @@ def large_trace(tmp_path):
 @pytest.mark.parametrize("name", ["out.csv", "out.csv.zst", "out.bin", "out.bin.zst"])
 @pytest.mark.usefixtures("large_trace", "disk_of_4_kib")
 def test_a_full_disk_is_one_error_and_no_output(tmp_path, name):
-    with pytest.raises(OutputError) as caught:
+    with refused(OutputError, tmp_path / name, "cannot be written"):
         convert(tmp_path / "t.parquet", tmp_path / name)
 
-    assert str(caught.value).startswith(f"{tmp_path / name}: cannot be written: ")
-    assert "\n" not in str(caught.value)
     assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
 
 
 def test_a_column_without_a_form_in_csv_is_refused(tmp_path):
     path = parquet(tmp_path / "t.parquet", rows(1, nested=[[1, 2]]))
 
-    with pytest.raises(
-        TraceError, match="column 'nested' is list<element: int64>, which has no form in CSV"
-    ):
+    with refused(TraceError, "column 'nested'", "list<element: int64>", "CSV"):
         convert(path, tmp_path / "t.csv")
     assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
 
@@ -188,31 +185,28 @@ def test_a_column_without_a_form_in_csv_is_refused(tmp_path):
 def test_input_and_output_must_differ(tmp_path):
     path = parquet(tmp_path / "t.parquet", rows())
 
-    with pytest.raises(TraceError, match="is input and output at once"):
+    with refused(TraceError, "input and output"):
         convert(path, tmp_path / "." / "t.parquet")
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "options", "complaint"),
+    ("source", "target", "options", "facts"),
     [
-        ("t.parquet", "t.xyz", {}, "cannot tell which format to write"),
-        ("t.parquet", "t.strace", {}, "strace can only be read; write parquet, csv, oracle-gen"),
-        ("t.parquet", "t.parquet.zst", {}, "Parquet is compressed within"),
-        ("t.parquet", "t.csv", {"to_format": "cvs"}, "unknown trace format 'cvs'; did you mean 'c"),
-        ("t.parquet", "t.csv", {"from_format": "tar"}, "unknown trace format 'tar'"),
-        ("t.parquet", "u.csv", {"from_format": "csv"}, "column 'time_ns' is missing in the header"),
-        ("what.ever", "t.csv", {}, "cannot tell its format; say --from parquet or --from csv"),
-        ("missing", "t.csv", {}, "missing: no such file; check the name"),
+        ("t.parquet", "t.xyz", {}, ["which format to write"]),
+        ("t.parquet", "t.strace", {}, ["strace", "parquet, csv, oracle-gen"]),
+        ("t.parquet", "t.parquet.zst", {}, ["Parquet is compressed"]),
+        ("t.parquet", "t.csv", {"to_format": "cvs"}, ["'cvs'", "'csv'"]),
+        ("t.parquet", "t.csv", {"from_format": "tar"}, ["'tar'"]),
+        ("t.parquet", "u.csv", {"from_format": "csv"}, ["'time_ns'", "header"]),
+        ("what.ever", "t.csv", {}, ["--from parquet or --from csv"]),
+        ("missing", "t.csv", {}, ["missing", "no such file"]),
     ],
 )
-def test_formats_that_cannot_be_told_or_used_are_refused(
-    tmp_path, source, target, options, complaint
-):
+def test_formats_that_cannot_be_told_or_used_are_refused(tmp_path, source, target, options, facts):
     parquet(tmp_path / "t.parquet", rows())
     (tmp_path / "what.ever").write_text("nobody knows\n")
 
-    with pytest.raises((TraceError, OutputError)) as caught:
+    with refused((TraceError, OutputError), *facts):
         convert(tmp_path / source, tmp_path / target, **options)
 
-    assert complaint in str(caught.value)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["t.parquet", "what.ever"]

@@ -12,10 +12,11 @@ from nicscope.errors import OutputError, TraceError
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OP_NAMES
 from nicscope.traces.writer import TraceWriter, write_trace
+from refusals import refused
 
 
 def test_the_writer_refuses_what_the_reader_would(tmp_path):
-    with pytest.raises(TraceError, match=r"row 5 \(the first is 0\): length is 0"):
+    with refused(TraceError, "row 5 (", "length is 0"):
         write_in_parts(tmp_path / "t.parquet", rows(4), rows(2, length=[1, 0], time_ns=[90, 90]))
     assert list(tmp_path.iterdir()) == []
 
@@ -27,7 +28,7 @@ def write_in_parts(path, *parts, **how):
 
 
 def test_the_writer_refuses_a_trace_without_requests(tmp_path):
-    with pytest.raises(TraceError, match="no request to write"):
+    with refused(TraceError, "no request"):
         write_trace(tmp_path / "t.parquet", rows(0))
     assert list(tmp_path.iterdir()) == []
 
@@ -83,14 +84,12 @@ def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
 def test_a_full_disk_is_one_error_and_no_file(tmp_path):
     address = np.random.default_rng(1).integers(0, 2**60, 20_000)
 
-    with pytest.raises(OutputError) as caught:
+    with refused(OutputError, tmp_path / "t.parquet", "cannot be written"):
         write_trace(tmp_path / "t.parquet", rows(20_000, address=address))
 
-    assert str(caught.value).startswith(f"{tmp_path / 't.parquet'}: cannot be written: ")
-    assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there_is_an_output_error(tmp_path):
-    with pytest.raises(OutputError, match="cannot be written: No such file or directory"):
+    with refused(OutputError, "No such file or directory"):
         write_trace(tmp_path / "nowhere" / "t.parquet", rows())

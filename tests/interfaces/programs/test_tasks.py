@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError
-from nicscope.interfaces import Cluster, Faults, trapeze, unet, via, vmmc
+from nicscope.interfaces import Cluster, Faults, trapeze, unet, via
+from refusals import refused
 from suite import share
 
 EVERY = pytest.mark.parametrize("name", FACES)
@@ -84,7 +85,7 @@ def test_a_join_ends_in_time_and_the_task_goes_on(name):
             return 7
 
         task = me(end).spawn(works())
-        with pytest.raises(WaitTimeoutError, match=r"task.join\(\), .*has waited long enough"):
+        with refused(WaitTimeoutError, "task.join()"):
             await task.join(timeout_us=20)
         return await task.join(timeout_us=200), await task.join()
 
@@ -153,17 +154,8 @@ def test_more_tasks_than_there_is_room_for_are_refused(name):
             me(end).spawn(face.wait(end))
         await end.compute(5)
 
-    with pytest.raises(SimulationError, match=r"room for no further task: start\(..., tasks=N\)"):
+    with refused(SimulationError, "start(..., tasks=N)"):
         run(face.cluster(), program, tasks=2)
-
-
-@pytest.mark.parametrize("given", [print, 5])
-def test_what_is_no_task_is_refused(given):
-    async def program(endpoint):
-        endpoint.spawn(given)
-
-    with pytest.raises(SimulationError, match="a call without its 'await' is needed"):
-        run(vmmc.Cluster(), program)
 
 
 def senders_and_poller(names, sizes, receive):
@@ -260,19 +252,11 @@ def test_waiting_for_any_ends_in_time(name):
     async def program(given):
         end = await face.open(given)
         begun = me(end).now_us
-        with pytest.raises(WaitTimeoutError, match=r"\.wait_any\(\), .*has waited long enough"):
+        with refused(WaitTimeoutError, ".wait_any()"):
             await me(end).wait_any(face.wait(end), timeout_us=40)
         return me(end).now_us - begun
 
     assert list(run(face.cluster(), program)) == [pytest.approx(40, abs=2)]
-
-
-def test_waiting_for_any_of_nothing_is_refused():
-    async def program(endpoint):
-        await endpoint.wait_any()
-
-    with pytest.raises(SimulationError, match="waits for one call or more; none was given"):
-        run(vmmc.Cluster(), program)
 
 
 def test_a_wait_or_a_task_that_was_refused_and_handled_is_no_forgotten_call():

@@ -11,6 +11,7 @@ from failures import failure, frames_of_ours, told
 from nicscope.errors import NicscopeError, SimulationError, StuckError
 from nicscope.interfaces import trapeze, unet, vmmc
 from nicscope.interfaces.via.names import VipError
+from refusals import assert_named, refused
 
 EVERY = pytest.mark.parametrize("name", FACES)
 
@@ -26,7 +27,6 @@ def test_a_run_that_cannot_go_on_names_process_call_line_and_time(name):
 
     error = failure(face.cluster(), waits, kind=StuckError)
 
-    assert str(error).startswith("nothing more will happen after ")
     said = f"process 0 of node 0, waits(): waits in {face.call}, {place(waits, 'in vain')}, since "
     assert said in str(error)
     assert frames_of_ours(error) == []
@@ -76,7 +76,7 @@ def test_a_misuse_names_process_line_and_time_and_no_frame_of_ours(name):
 
     error = failure(face.cluster(), misuses, kind=NicscopeError)
 
-    assert "must not be negative, got -1 us" in str(error)
+    assert "got -1 us" in str(error)
     assert f"misuses(), {place(misuses, '# here')}, at " in told(error)
     assert frames_of_ours(error) == []
 
@@ -92,10 +92,8 @@ def test_a_call_without_await_is_an_error_that_names_its_line(name):
 
     error = failure(face.cluster(), forgets)
 
-    assert str(error).startswith(
-        f"{place(forgets, '# here')}: end.compute() without 'await' does nothing; "
-        "write 'await end.compute(...)' (process 0 of node 0, forgets(), at "
-    )
+    facts = (place(forgets, "# here"), "'await end.compute(...)'", "process 0 of node 0, forgets()")
+    assert_named(str(error), facts)
 
 
 @EVERY
@@ -108,9 +106,7 @@ def test_a_wait_without_await_is_heard_of_too_and_at_the_end_at_the_latest(name)
         await end.compute(1)
         return kept is None
 
-    error = failure(face.cluster(), forgets)
-
-    assert "() without 'await' does nothing; write 'await " in str(error)
+    assert "'await " in str(failure(face.cluster(), forgets))
 
 
 def test_what_lacks_its_await_is_named_when_it_is_used_for_its_result():
@@ -120,10 +116,7 @@ def test_what_lacks_its_await_is_named_when_it_is_used_for_its_result():
 
     error = failure(trapeze.Cluster("p6-natoma"), forgets, kind=AttributeError)
 
-    assert error.__notes__[-1] == (
-        "message holds endpoint.receive(), which was called without 'await': write 'await' "
-        "before it"
-    )
+    assert_named(error.__notes__[-1], ("message", "endpoint.receive()", "'await'"))
 
 
 def test_a_program_that_waits_is_told_of_a_call_that_it_made_without_await():
@@ -134,7 +127,7 @@ def test_a_program_that_waits_is_told_of_a_call_that_it_made_without_await():
 
     error = failure(trapeze.Cluster("p6-natoma"), forgets)
 
-    assert "sent holds endpoint.send(), which was called without 'await'" in str(error)
+    assert_named(str(error), ("sent", "endpoint.send()", "'await'"))
 
 
 def test_await_before_what_does_not_wait_says_to_leave_it_away():
@@ -143,7 +136,7 @@ def test_await_before_what_does_not_wait_says_to_leave_it_away():
 
     error = failure(vmmc.Cluster(), awaits, kind=TypeError)
 
-    assert error.__notes__[-1] == "this call does not wait: leave 'await' away"
+    assert_named(error.__notes__[-1], ("leave 'await' away",))
 
 
 @EVERY
@@ -153,7 +146,7 @@ def test_a_program_that_calls_run_is_told_that_it_only_awaits(name):
     async def runs(_):
         cluster.run()
 
-    assert "a program called run(), which runs it" in str(failure(cluster, runs))
+    assert "a program called run()" in str(failure(cluster, runs))
 
 
 @EVERY
@@ -165,10 +158,8 @@ def test_an_await_of_what_is_not_the_simulations_names_it_and_its_line(name):
 
     error = failure(face.cluster(), sleeps)
 
-    assert str(error).startswith(
-        f"process 0 of node 0, sleeps(), awaits asyncio.sleep(), {place(sleeps, '# here')}, at 0 us"
-    )
-    assert "a program awaits the calls of what it was given, and nothing else" in str(error)
+    facts = ("process 0 of node 0, sleeps()", "asyncio.sleep()", place(sleeps, "# here"), "at 0 us")
+    assert_named(str(error), facts)
 
 
 def test_asyncio_without_a_loop_of_its_own_is_told_of_alike():
@@ -177,7 +168,7 @@ def test_asyncio_without_a_loop_of_its_own_is_told_of_alike():
 
     error = failure(vmmc.Cluster(), sleeps, kind=RuntimeError)
 
-    assert any("asyncio's and others' wait for nothing" in note for note in error.__notes__)
+    assert any("asyncio" in note for note in error.__notes__)
     assert frames_of_ours(error) == []
 
 
@@ -193,7 +184,7 @@ def test_a_call_of_another_process_is_refused_by_name(name):
         await kept[0].compute(1)
 
     error = failure(face.cluster(), gives, takes)
-    assert "process 0 of node 1 called what is process 0 of node 0's" in str(error)
+    assert_named(str(error), ("process 0 of node 1", "process 0 of node 0's"))
 
 
 @EVERY
@@ -207,7 +198,7 @@ def test_a_call_after_the_run_is_refused(name):
     cluster.start(0, gives)
     cluster.run()
 
-    with pytest.raises(SimulationError, match="process 0 of node 0 is not running: its run is"):
+    with refused(SimulationError, "process 0 of node 0", "not running"):
         kept[0].allocate(8)
 
 
@@ -222,16 +213,14 @@ def test_a_message_that_was_dropped_for_want_of_a_buffer_is_told_to_who_waits_fo
 
     error = failure(unet.Cluster(), sends, waits)
 
-    assert str(error).endswith("1 message for this endpoint was dropped: no receive buffer")
+    assert_named(str(error), ("1 message", "dropped", "no receive buffer"))
 
 
 def test_a_wait_for_the_end_of_nothing_is_told():
     async def waits(endpoint):
         await endpoint.done()
 
-    assert str(failure(vmmc.Cluster(), waits)).endswith(
-        "nothing is posted there whose end could be reported"
-    )
+    assert "nothing is posted" in str(failure(vmmc.Cluster(), waits))
 
 
 def test_a_vip_error_keeps_its_code_and_says_where():

@@ -8,6 +8,7 @@ from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
+from refusals import refused
 
 RAM = 256 * 1024
 
@@ -68,16 +69,16 @@ def test_where_the_kernel_serves_all_of_it_and_the_controllers_rings_are_the_hos
 def test_what_does_not_fit_into_256_kb_is_refused_and_said():
     stated = load_platform("pca200-linux").machine["nic_memory_bytes"]
     assert (stated.value, stated.origin.evidence.value) == (RAM, "published")
-    with pytest.raises(SimulationError) as refused:
+    with pytest.raises(SimulationError) as told:
         placed("unet-mm-pca200", 32)
-    said = str(refused.value)
-    assert re.match(r"the NIC would have to hold [\d,]+ bytes \(send queues ", said)
+    said = str(told.value)
+    assert re.search(r"[\d,]+ bytes \(send queues ", said)
     assert "platform 'pca200-linux' has 262,144 (U-Net/MM, section 5.1)" in said
     assert "\n" not in said
     assert "pca200-linux@nic_memory_bytes=" in said
     fits = int(re.search(r"; (\d+) of 32 endpoints fit:", said)[1])
     assert sum(placed("unet-mm-pca200", fits).nic.values()) <= RAM
-    with pytest.raises(SimulationError, match=f" too many; {fits} of {fits + 1} endpoints fit:"):
+    with refused(SimulationError, f"{fits} of {fits + 1} endpoints fit"):
         placed("unet-mm-pca200", fits + 1)
 
 

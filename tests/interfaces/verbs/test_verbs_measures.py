@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
-from nicscope.errors import NicscopeError
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs_device.fabric import TRANSPORT
 from nicscope.studies.verbs_measures.bandwidth import shortest
@@ -116,25 +115,3 @@ def test_it_is_said_that_one_node_does_the_work_of_both_ends():
     assert shown.found.nodes == 1
     assert shown.found.evidence["utlb-prototype"]["published"] > 0
     assert shown.table().column("payload_bytes").to_pylist() == [64]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"op": "push"}, "--op is one of"),
-        ({"op": "atomic", "size": 64}, "of 8 bytes"),
-        ({"op": "read", "inline": 8}, "--inline"),
-        ({"size": "0"}, "--size must be"),
-        ({"size": 64, "iters": 1}, "--iters must be"),
-        ({"size": 64, "design": "no-such"}, "no design"),
-    ],
-)
-def test_questions_that_make_no_sense_are_refused(wrong, said):
-    with pytest.raises(NicscopeError, match=said):
-        ns.verbs_latency(**wrong)
-
-
-@pytest.mark.parametrize("wrong", [{"qps": 0}, {"qps": 999}, {"tx_depth": 0}])
-def test_numbers_of_pairs_and_requests_have_limits(wrong):
-    with pytest.raises(NicscopeError, match="must be from 1"):
-        ns.verbs_bandwidth(**wrong)

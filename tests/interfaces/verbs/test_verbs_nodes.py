@@ -306,20 +306,3 @@ def test_an_interruption_ends_all_of_them(program):
             thread.join(5)
             assert not thread.is_alive()
     assert socket.socket.__name__ == "socket"
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ([], "FILE.py"),
-        (["--node", "0", "a.py", "b.py"], "quote the arguments of each"),
-        (["--node", "a.py"], "no node and its program"),
-        (["--node", "0", "a.py"], "from node 0 on"),
-        (["--node", "0", "a.py", "--node", "2", "b.py"], "got nodes 0, 2"),
-        (["--node", "0", "a.py", "--node", "0", "b.py"], "two programs"),
-        (["--node", "0", "'a.py", "--node", "1", "b.py"], "no closing quotation"),
-    ],
-)
-def test_what_runs_on_no_nodes_is_refused_in_one_line(capsys, words, why):
-    assert main(["verbs", "run", *words]) == 2
-    assert why in capsys.readouterr().err.splitlines()[-1]

@@ -78,16 +78,6 @@ def test_a_timeline_on_standard_output_has_the_program_speak_beside_it(capfd):
     assert "the last answer was pong" in err
 
 
-def test_a_file_that_cannot_be_is_told_before_the_program_runs(tmp_path, capsys):
-    gone = tmp_path / "none" / "t.json"
-
-    assert main(["verbs", "run", "--timeline", str(gone), *PINGPONG]) == 2
-
-    told = capsys.readouterr()
-    assert "there is no folder" in told.err
-    assert "pong" not in told.out
-
-
 def test_a_device_that_nobody_opened_has_an_empty_timeline(tmp_path):
     program = tmp_path / "nothing.py"
     program.write_text("pass\n")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import nicscope as ns
-from nicscope.cli.app import main
 from nicscope.errors import DesignError
 from nicscope.studies.topologies import TOPOLOGIES, topology_named
 
@@ -32,23 +31,3 @@ def test_a_trunk_joins_any_number_of_nodes(nodes):
     assert nodes == 2 or made.hops[0, 1] == 1
     with pytest.raises(DesignError, match="no topology 'ring'"):
         topology_named("ring", nodes)
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--topology", "trunk", str(ENDS / "lock.py")], "is of several nodes"),
-        (
-            [
-                "--topology",
-                "pair",
-                *(w for n in "012" for w in ("--node", n, str(ENDS / "lock.py"))),
-            ],
-            "topology 'pair' has 2 nodes, got 3; try 'crossbar'",
-        ),
-    ],
-)
-def test_a_network_that_cannot_be_is_refused_in_one_line(words, why, capsys):
-    assert main(["verbs", "run", *words]) == 2
-    [line] = capsys.readouterr().err.splitlines()[-1:]
-    assert why in line

@@ -7,7 +7,6 @@ from conforming import code_of
 from pairs import MECHANISMS, Cluster, ended, idle, make_end, run_pair
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.errors import SimulationError
 from nicscope.interfaces.via import Return, Status, VipError
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK
@@ -334,8 +333,3 @@ def test_registration_waits_until_the_nic_has_room_where_that_is_asked_for():
     (now, is_held), fallbacks = run(1)
     assert 500 < now < 600
     assert (is_held, fallbacks) == (False, 1)
-
-
-def test_registration_is_not_postponed_where_no_page_is_given_back():
-    with pytest.raises(SimulationError, match="when_full 2 waits until memory is deregistered"):
-        Cluster(design="utlb", settings={"when_full": 2})

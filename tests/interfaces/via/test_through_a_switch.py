@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.fabric.topology import crossbar, trunk
 from nicscope.interfaces.via import Cluster, Reliability, Return, VipError
 from pairwise import pairs_of
+from refusals import refused
 
 ROOT = Path(__file__).parents[3]
 WAYS = [way.value for way in Way]
@@ -125,9 +126,9 @@ def test_no_connection_is_asked_of_a_node_to_which_no_link_leads(way):
     async def asks(host):
         nic = await host.open_nic()
         vi = await nic.create_vi(await nic.create_ptag())
-        with pytest.raises(VipError, match="no path from node 0 to node 0") as refused:
+        with refused(VipError, "node 0 to node 0") as told:
             await nic.connect_request(vi, 0, "myself", 100)
-        return refused.value.code, vi.state.name
+        return told.value.code, vi.state.name
 
     async def waits(host):
         nic = await host.open_nic()

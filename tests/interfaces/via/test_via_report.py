@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, ended, make_end, run_pair
 
-from nicscope.errors import SimulationError
 from nicscope.interfaces.run_report import on_run, report_of
 from nicscope.interfaces.via import Cluster, Status
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK
@@ -126,11 +125,6 @@ def test_a_second_run_is_reported_by_itself():
 
     assert reports[0] == reports[1]
     assert reports[0]["nodes"][0]["programs"] == 1
-
-
-def test_a_cluster_that_has_not_run_has_nothing_to_report():
-    with pytest.raises(SimulationError, match=r"nothing has run yet; call run\(\) first"):
-        Cluster().report()
 
 
 def test_a_log_changes_no_number():

@@ -8,7 +8,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
-from nicscope.errors import SimulationError
 from nicscope.interfaces.vmmc import Cluster
 from suite import share
 
@@ -178,14 +177,3 @@ def test_a_table_that_is_away_between_two_pages_comes_back_for_the_second():
 
     assert cluster.run() == [content, "done"]
     assert cluster.served(0)["table_ins"] == 1
-
-
-def test_a_redirection_to_too_little_memory_is_refused_in_one_line():
-    async def keeper(endpoint):
-        exported = await endpoint.export(endpoint.allocate(PAGE), "b")
-        await endpoint.redirect(exported, endpoint.allocate(PAGE - 1))
-
-    cluster = Cluster("utlb")
-    cluster.start(0, keeper)
-    with pytest.raises(SimulationError, match="'b' cannot be redirected to 4095 bytes; it takes"):
-        cluster.run()

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.errors import DesignError, SimulationError
 from nicscope.interfaces.vmmc import Cluster
 from suite import share
 
@@ -236,40 +235,6 @@ def test_bytes_arrive_wherever_they_begin_and_end(data):
     expected[offset : offset + length] = content[at : at + length]
     assert there == expected
     assert back == bytes(at) + content[at : at + length] + bytes(4 * PAGE - at - length)
-
-
-def test_what_never_comes_is_not_waited_for_for_ever():
-    async def user(endpoint):
-        await endpoint.import_buffer(0, "nothing", patience_us=500)
-
-    cluster = Cluster("utlb")
-    cluster.start(1, user)
-    with pytest.raises(SimulationError, match="node 0 has not exported 'nothing' in 500 us"):
-        cluster.run()
-
-
-def test_mistakes_are_told_in_one_line():
-    async def twice(endpoint):
-        await endpoint.export(endpoint.allocate(1), "b")
-        await endpoint.export(endpoint.allocate(1), "b")
-
-    cluster = Cluster("utlb")
-    cluster.start(0, twice)
-    with pytest.raises(SimulationError, match="exports 'b' already"):
-        cluster.run()
-
-    async def idle(endpoint):
-        await endpoint.wait()
-
-    cluster = Cluster("utlb")
-    cluster.start(0, idle)
-    with pytest.raises(SimulationError, match="no transfer to wait for"):
-        cluster.run()
-
-    with pytest.raises(DesignError, match="VMMC translates by"):
-        Cluster("unet-mm-pca200")
-    with pytest.raises(SimulationError, match="no setting 'pinlimit'; did you mean 'pin_limit'"):
-        Cluster("utlb", pinlimit=3)
 
 
 @pytest.mark.requirement("UT-2", "UT-35")

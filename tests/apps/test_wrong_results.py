@@ -1,0 +1,102 @@
+"""A result that is wrong is told, whoever spoilt it; and what would spoil it does."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicscope.apps.splash.barnes import barnes
+from nicscope.apps.splash.fft import fft
+from nicscope.apps.splash.lu import lu
+from nicscope.apps.splash.ocean import ocean
+from nicscope.apps.splash.radix import radix
+from nicscope.apps.splash.raytrace import raytrace
+from nicscope.apps.splash.volrend import volrend
+from nicscope.apps.splash.water_nsquared import water_nsquared
+from nicscope.apps.splash.water_spatial import water_spatial
+from nicscope.apps.svm.diffs import Diff
+from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.errors import SimulationError
+from refusals import refused
+
+MAKERS = {
+    "barnes": (barnes, 100, 4),
+    "fft": (fft, 256, 4),
+    "lu": (lu, 80, 4),
+    "ocean": (ocean, 10, 2),
+    "radix": (radix, 3001, 4),
+    "raytrace": (raytrace, 40, 4),
+    "volrend": (volrend, 32, 1),
+    "water-nsquared": (water_nsquared, 27, 2),
+    "water-spatial": (water_spatial, 125, 2),
+}
+OPTIONS = {
+    "ocean": {"seed": 3, "steps": 1, "tolerance": 1e-7},
+    "raytrace": {"primitives": 150, "lot": 16},
+    "volrend": {"rotations": 2, "slices": None},
+    "water-nsquared": {"steps": 1},
+    "water-spatial": {"steps": 1, "cutoff": 4.0},
+}
+NODES = {1: Placement(1, 1), 2: Placement(2, 1), 4: Placement(2, 2)}
+
+
+def made_and_run(name, processes=None):
+    make, size, usual = MAKERS[name]
+    program = make(size, processes or usual, **{"seed": 3, **OPTIONS.get(name, {})})
+    placement = NODES[processes or usual]
+    return program, run_on_shared_memory(program.body, program.layout, placement, program.set_up)
+
+
+def more(array, place, by=1, field=None):
+    """What adds to an element of a shared array of a run, or to a field of it."""
+
+    def spoil(program, run):
+        elements = run.array(program.layout.arrays[array])
+        (elements if field is None else elements[field])[place] += by
+
+    return spoil
+
+
+def other_bits(_, run):
+    run.memory.view("uint32")[:, 5] ^= 1 << 18
+
+
+def other_image(_, run):
+    run.results[0][1][:] += 1
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil", "fact"),
+    [
+        ("barnes", more("bodies", 7, field="acc"), ""),
+        ("barnes", more("bodies", 7, field="pos"), ""),
+        ("barnes", more("bodies", 7, field="vel"), ""),
+        ("barnes", more("bodies", 7, field="parent"), "another"),
+        ("fft", other_bits, ""),
+        ("lu", other_bits, ""),
+        ("radix", other_bits, ""),
+        ("ocean", more("fields", 13), "layer 0"),
+        ("raytrace", more("image", slice(None)), "colour"),
+        ("raytrace", more("rays", slice(None)), "numbers"),
+        ("volrend", other_image, "image 1"),
+        ("water-nsquared", more("sums", 1, 1e-3), "potential"),
+        ("water-nsquared", more("molecules", (3, 0, 1, 1), 1e-6, "terms"), "a molecule"),
+        ("water-spatial", more("sums", 1, 1e-3), "potential"),
+        ("water-spatial", more("links", (3, 0, 1, 1), 1e-6, "terms"), "a molecule"),
+    ],
+)
+def test_a_result_that_is_wrong_is_told(name, spoil, fact):
+    program, run = made_and_run(name)
+    program.check(run)
+    spoil(program, run)
+    with refused(SimulationError, f"{name}: the result is wrong", fact):
+        program.check(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "processes"), [("radix", 4), ("volrend", 4), ("water-nsquared", 2)]
+)
+def test_it_goes_wrong_when_diffs_do_not_arrive(name, processes, monkeypatch):
+    monkeypatch.setattr(Diff, "apply", lambda *_: None)
+    program, run = made_and_run(name, processes)
+    with refused(SimulationError, f"{name}: the result is wrong"):
+        program.check(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -105,7 +105,9 @@ _C = {
 
 
 class _Record(ctypes.Structure):
-    """A record in memory, whose fields NumPy's way of naming them finds too."""
+    """A record in memory, which answers to what its readers ask of NumPy's, too."""
+
+    dtype: ClassVar[np.dtype[Any]]
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)
@@ -130,7 +132,7 @@ def _structure(dtype: np.dtype[Any]) -> type[ctypes.Structure] | None:
     fields = [(name, _C.get(dtype[name])) for name in dtype.names or ()]
     if not all(kind for _, kind in fields):
         return None
-    made = type("Record", (_Record,), {"__slots__": (), "_fields_": fields})
+    made = type("Record", (_Record,), {"__slots__": (), "_fields_": fields, "dtype": dtype})
     places = [getattr(made, name).offset for name, _ in fields]
     lies_alike = places == [dtype.fields[name][1] for name, _ in fields]  # type: ignore[index]
     return made if lies_alike and ctypes.sizeof(made) == dtype.itemsize else None

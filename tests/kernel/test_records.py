@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 import nicscope
-from nicscope.kernel.records import Records, as_records
-from nicscope.kernel.records import records as new_records
+from nicscope.kernel.records import Records, as_records, records
 
 ROOMS = ("nicscope.drivers", "nicscope.fabric", "nicscope.memory", "nicscope.nic")
 
 
-def records():
+def kinds():
     """Every structured type of the rooms of kernels, by name."""
     found = {}
     for module in pkgutil.walk_packages(nicscope.__path__, "nicscope."):
@@ -26,16 +25,17 @@ def records():
             for name, value in vars(importlib.import_module(module.name)).items():
                 if isinstance(value, np.dtype) and value.names:
                     found.setdefault(value, f"{module.name}.{name}")
-    return {name: list(kind.fields.items()) for kind, name in found.items()}
+    return {name: kind for kind, name in found.items()}
 
 
-RECORDS = records()
+KINDS = kinds()
+RECORDS = {name: list(kind.fields.items()) for name, kind in KINDS.items()}
 
 
 def test_no_record_begins_with_all_of_another():
     begins = [
         (whole, part)
-        for whole, part in itertools.permutations(records(), 2)
+        for whole, part in itertools.permutations(RECORDS, 2)
         if RECORDS[whole][: len(RECORDS[part])] == RECORDS[part]
     ]
 
@@ -54,6 +54,12 @@ def test_no_field_of_a_record_is_a_record():
     assert within == []  # interpreted code would find no attributes there
 
 
+def test_plain_python_gets_every_record_as_a_structure():
+    array_of = {name: records(1, np.dtype(kind)) for name, kind in KINDS.items()}
+
+    assert [name for name, array in array_of.items() if isinstance(array[0], np.void)] == []
+
+
 KIND = np.dtype(
     [("wide", "i8"), ("small", "u1"), ("told", "b1"), ("signed", "i4"), ("real", "f8")], align=True
 )
@@ -64,7 +70,7 @@ VALUES = (-(1 << 62), 200, True, -7, 2.5)
     ("shape", "at"), [((5,), (3,)), ((5,), (-1,)), ((3, 4), (1, -2)), ((2, 3, 4), (1, 0, 3))]
 )
 def test_a_record_in_plain_python_is_the_memory_of_the_array(shape, at):
-    array = new_records(shape, KIND)
+    array = records(shape, KIND)
     record = array
     for index in at:
         record = record[np.int64(index)]
@@ -80,7 +86,7 @@ def test_a_record_in_plain_python_is_the_memory_of_the_array(shape, at):
 
 
 def test_records_are_copied_by_value():
-    array = new_records(3, KIND)
+    array = records(3, KIND)
     array[0] = VALUES
     array[2] = array[0]
     array[0].wide = 1
@@ -102,7 +108,7 @@ def test_records_are_copied_by_value():
     ],
 )
 def test_whatever_part_of_the_records_an_array_has_its_records_are_those(view):
-    array = new_records(6, KIND)
+    array = records(6, KIND)
     array["wide"] = range(6)
     part = view(array)
 
@@ -113,7 +119,7 @@ def test_whatever_part_of_the_records_an_array_has_its_records_are_those(view):
 
 
 def test_what_is_read_only_stays_so_and_what_is_not_there_is_an_error():
-    array = new_records(2, KIND)
+    array = records(2, KIND)
     array.flags.writeable = False
 
     assert array[1].wide == 0
@@ -121,15 +127,15 @@ def test_what_is_read_only_stays_so_and_what_is_not_there_is_an_error():
         array[1].wide = 3
     for place in (2, -3):
         with pytest.raises(IndexError):
-            new_records(2, KIND)[place]
+            records(2, KIND)[place]
         with pytest.raises(IndexError):
-            new_records((3, 0), KIND)[0][place]
+            records((3, 0), KIND)[0][place]
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 3)])
 @pytest.mark.parametrize("make", [lambda array: array, lambda array: as_records(array.copy())])
 def test_records_outlive_their_array_and_memory_goes_with_the_last_of_them(shape, make):
-    array = make(new_records(shape, KIND))
+    array = make(records(shape, KIND))
     record = array[0] if len(shape) == 1 else array[0, 0]
     root = array
     while isinstance(root.base, np.ndarray):
@@ -147,7 +153,7 @@ def test_records_outlive_their_array_and_memory_goes_with_the_last_of_them(shape
 
 
 def test_one_fields_numbers_are_a_plain_array():
-    array = new_records(3, KIND)
+    array = records(3, KIND)
 
     assert type(array) is Records
     assert type(array["wide"]) is np.ndarray

@@ -89,6 +89,7 @@ def a_trace(path: Path, count: int = 40) -> None:
 def a_program_trace(path: Path) -> None:
     made = ProgramBuilder(ProgramMetadata(nodes_of_processes=[0, 1], memory_bytes=4096))
     for process in (0, 1):
+        made.add(process, Operation.COMPUTE, duration_ns=100_000)
         made.add(process, Operation.FETCH, peer=1 - process, length=4096)
         made.add(process, Operation.BARRIER)
     write_program(path, made.trace())

@@ -10,8 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from commands import a_trace
-
+from every_command import made
 from nicscope.cli.app import main
 from nicscope.reports.figures import style
 
@@ -46,7 +45,7 @@ class Commands:
     def __init__(self, inputs: Path, patch: pytest.MonkeyPatch) -> None:
         self._inputs = inputs
         self._case: Any = None
-        traces = {"tiny": a_trace(inputs)}
+        traces = {"tiny": made("trace", inputs)}
         patch.setattr("nicscope.traces.bundled.bundled_traces", lambda: traces)
         patch.setattr(style, "save", _save)
         for module, name in SLOW.items():
@@ -54,9 +53,9 @@ class Commands:
 
     def run(self, captured: Any, case: Case, out: Path | str, *options: str) -> Ended:
         """Run the command of ``case`` so that it writes ``out``."""
-        self.name(" ".join(case.words(self._inputs, "OUT")))
+        self.name(" ".join(case.run.words(self._inputs, out="OUT")))
         captured.readouterr()
-        status = main([*case.words(self._inputs, out), *options])
+        status = main(case.run.words(self._inputs, *options, out=out))
         return Ended(status, *captured.readouterr())
 
     def name(self, words: str) -> None:

@@ -15,64 +15,19 @@ from itertools import cycle, product
 from pathlib import Path
 
 import pytest
-from commands import a_count, a_trace, a_verbs_program, commands
 
 import nicscope
+from every_command import RUNS, Run, made
 from nicscope.cli.streams import LOOKALIKE, lookalike
 from pairwise import others_marked
 
-
-def a_folder_of_tests(inputs):
-    folder = inputs / "tests"
-    folder.mkdir(exist_ok=True)
-    (folder / "test_one.py").write_text('@pytest.mark.requirement("UT-1")\ndef test_one(): ...\n')
-    return folder
-
-
-# Of each command a quick run that prints on standard output.
-PRINTING = {
-    "apps collective": ["apps", "collective", "--help"],  # itself it takes seconds
-    "apps list": ["apps", "list"],
-    "apps record-sockets": ["apps", "record-sockets", "--help"],  # itself it takes seconds
-    "apps run": ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "1"],
-    "calibrate-platform": ["calibrate-platform", "--help"],  # itself it takes minutes
-    "compile": ["compile", "--status"],
-    "coverage": ["coverage", "--tests", a_folder_of_tests],
-    "curve": ["curve", a_trace, "--entries", "4..16"],
-    "odp": ["odp", a_trace, "--prefetch", "async"],
-    "path": ["path", a_trace, "--iommu", "off,strict"],
-    "verbs run": ["verbs", "run", a_verbs_program],
-    "verbs bw": ["verbs", "bw", "--size", "64", "--iters", "4"],
-    "verbs lat": ["verbs", "lat", "--size", "64", "--iters", "4"],
-    "rcache": ["rcache", a_trace, "--entries", "4..16"],
-    "calibrate-host": ["calibrate-host", "--help"],  # itself it finds other numbers each time
-    "fit": ["fit", a_count, "--trace", a_trace],
-    "explain": ["explain", "--mr", "24GiB"],
-    "plan": ["plan", "--pool", "1GiB"],
-    "register": ["register", "1GiB"],
-    "connections": ["connections", "--qps", "2", "--threads", "2", "--outstanding", "2"],
-    "descriptors": ["descriptors", a_trace],
-    "demo": ["demo", "--help"],  # itself it makes files
-    "designs": ["designs"],
-    "designs new": ["designs", "new", "--from", "utlb"],
-    "designs show": ["designs", "show", "utlb"],
-    "explore": ["explore", "--help"],  # itself it serves until it is interrupted
-    "flow": ["flow", "--count", "1", "--payload", "64"],
-    "latency": ["latency", "--mechanism", "dma", "--bytes", "64"],
-    "platforms": ["platforms"],
-    "platforms new": ["platforms", "new", "--from", "utlb-prototype"],
-    "platforms show": ["platforms", "show", "utlb-prototype"],
-    "record": ["record", "--help"],  # itself it prints nothing
-    "replay": ["replay", a_trace, "--design", "utlb"],
-    "reproduce": ["reproduce", "utlb/table4", "--trace", a_trace],
-    "simulate": ["simulate", a_trace, "--design", "utlb", "--requests", "3"],
-    "size": ["size", a_trace, "--nic-memory", "4KiB", "--only", "utlb"],
-    "sweep": ["sweep", a_trace, "--design", "utlb", "--grid", "entries=4", "--out", "-"],
-    "trace convert": ["trace", "convert", a_trace, "-", "--to", "csv"],
-    "trace info": ["trace", "info", a_trace],
-    "trace make": ["trace", "make", "-", "--to", "csv", "--requests", "9"],
-    "trace split": ["trace", "split", "--help"],  # its folder is new each time
+# Of these only the help is printed: they take long, or find, make or print other things each time.
+HELP = {run.command for run in RUNS if run.heavy} | {
+    *("apps collective", "apps record-sockets", "calibrate-host", "record", "trace split"),
 }
+# Of each command the first of its runs, or its help.
+PRINTING = {run.command: run.plain for run in reversed(RUNS)}
+PRINTING |= {command: Run(f"{command} --help") for command in HELP}
 # Of each way to print a quick one, which meets every stream; of the others one in three does.
 QUICK = [
     *("apps list", "compile", "coverage", "designs", "designs show", "plan", "replay"),
@@ -87,7 +42,7 @@ def in_turn(number):
 
 
 ENCODINGS = ["ascii", "latin-1", "cp437"]
-WRONG = ["replay", a_trace, "--design", "utl"]
+WRONG = Run("replay {trace} --design utl")
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: nobody else makes devices")
 
 
@@ -114,10 +69,12 @@ def server(inputs):
 
 @pytest.fixture
 def run(server, inputs, tmp_path):
-    """Call it with words, and what the streams are: status, output and errors, as bytes."""
+    """Call it with a run or words, and what the streams are: status, output, errors, as bytes."""
 
     def call(words, out=None, err=None, encoding="utf-8"):
-        words = [str(word(inputs)) if callable(word) else word for word in words]
+        if isinstance(words, Run):
+            to_csv = ["--to", "csv"] if words.command in ("trace convert", "trace make") else []
+            words = words.words(inputs, *to_csv, out="-")
         files = {"out": tmp_path / "out", "err": tmp_path / "err"}
         for file in files.values():
             file.write_bytes(b"")
@@ -132,7 +89,7 @@ def run(server, inputs, tmp_path):
 
 @pytest.fixture
 def plain(run, plainly):
-    """Call it with words: what the command does with all streams, which it does once."""
+    """Call it with a run or words: what the command does with all streams, which it does once."""
 
     def call(words):
         key = str(words)
@@ -153,10 +110,6 @@ def full(tmp_path):
     """A device of the test's own that takes nothing."""
     os.mknod(tmp_path / "full", 0o666 | stat.S_IFCHR, os.makedev(1, 7))
     return str(tmp_path / "full")
-
-
-def test_every_command_has_its_run_here():
-    assert {name for name, _ in commands()} == set(PRINTING)
 
 
 @NEEDS_ROOT
@@ -194,7 +147,7 @@ def test_a_full_error_stream_stops_nothing(name, run, plain, full):
 
 
 @pytest.mark.parametrize("err", ["closed", "gone"])
-@pytest.mark.parametrize("words", [PRINTING["designs"], WRONG, ["designs", "--nonsense"]])
+@pytest.mark.parametrize("words", [PRINTING["designs"], WRONG, Run("designs --nonsense")])
 def test_an_error_stream_that_takes_nothing_leaves_the_status(words, err, run, plain):
     assert run(words, err=err) == (*plain(words)[:2], b"")
 
@@ -228,7 +181,7 @@ def test_an_encoding_that_lacks_characters_gets_others(name, encoding, run, plai
 
 def test_json_keeps_every_character_in_any_encoding(run, tmp_path):
     path = tmp_path / "\N{SNOWMAN} \N{GRINNING FACE}.parquet"
-    a_trace(tmp_path).rename(path)
+    made("trace", tmp_path).rename(path)
     for encoding in ("ascii", "latin-1", "utf-8"):
         _, out, _ = run(["trace", "info", str(path), "--json"], encoding=encoding)
 
@@ -236,9 +189,9 @@ def test_json_keeps_every_character_in_any_encoding(run, tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
-def test_a_name_that_is_no_text_is_printed_with_escapes(run, tmp_path, encoding):
+def test_a_name_that_is_no_text_is_printed_with_escapes(run, inputs, tmp_path, encoding):
     path = tmp_path / os.fsdecode(b"caf\xe9.csv")
-    words = ["trace", "convert", a_trace, str(path)]
+    words = Run("trace convert {trace} {out:t.csv}").words(inputs, out=path)
     shown = f"{tmp_path}/caf\\xe9.csv"
 
     _, out, err = run(words, encoding=encoding)

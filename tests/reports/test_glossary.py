@@ -22,29 +22,22 @@ DOCS = Path(__file__).parents[2] / "docs"
 NAMES = {"Barnes", "FFT", "LU", "Radix", "Raytrace", "Volrend", "Water", every.LONG}
 
 
-@pytest.fixture(scope="module")
-def shown():
-    """Every report of every command, as the commands make them."""
-    with every.every_report() as found:
-        yield found
-
-
-def test_every_heading_of_every_table_is_explained(shown):
+def test_every_heading_of_every_table_is_explained(reports):
     unknown = {
         (report.topic, heading)
-        for report in shown
+        for report in reports
         for heading in set(headings_of(report.parts())) - NAMES
         if meaning_of(heading, report.topic) is None
     }
 
-    assert len(shown) > 20
+    assert len(reports) > 20
     assert unknown == set()
 
 
-def test_every_column_of_every_table_for_programs_has_a_unit_and_a_meaning(shown):
+def test_every_column_of_every_table_for_programs_has_a_unit_and_a_meaning(reports):
     unknown = {
         (report.topic, name, column)
-        for report in shown
+        for report in reports
         for name, table in report.tables()
         for column in table.column_names
         if column_of(column) is None
@@ -53,9 +46,9 @@ def test_every_column_of_every_table_for_programs_has_a_unit_and_a_meaning(shown
     assert unknown == set()
 
 
-def test_a_column_holds_one_type_wherever_it_is_and_numbers_are_numbers(shown):
+def test_a_column_holds_one_type_wherever_it_is_and_numbers_are_numbers(reports):
     kinds: dict[str, set[str]] = {}
-    for report in shown:
+    for report in reports:
         for _, table in report.tables():
             for field in table.schema:
                 kind = "number" if pa.types.is_integer(field.type) else str(field.type)
@@ -108,8 +101,8 @@ def test_texts_are_sentences_and_sources_name_a_place():
         assert not term.source or any(char.isdigit() for char in term.source), name
 
 
-def test_each_term_is_explained_once_and_below_the_tables(shown):
-    for report in shown:
+def test_each_term_is_explained_once_and_below_the_tables(reports):
+    for report in reports:
         lines = [str(part) for part in report.parts()]
         told = list(report.printed(explain=True))
         notes = [part for part in told if isinstance(part, Note)]

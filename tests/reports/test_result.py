@@ -7,11 +7,10 @@ import json
 import pkgutil
 from html.parser import HTMLParser
 
-import every_table as every
 import pytest
 from rich.text import Text
 
-from nicscope import reports
+import nicscope.reports
 from nicscope.library.command import command_line
 from nicscope.outputs import whole_folder
 from nicscope.reports.page import html_of, markdown_of
@@ -40,15 +39,14 @@ class Cells(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def shown():
-    """A report of each kind, by its class's name, as the commands make them."""
-    with every.every_report() as found:
-        yield {type(report).__name__: report for report in reversed(found)}  # the first of each
+def shown(reports):
+    """A report of each kind, by its class's name."""
+    return {type(report).__name__: report for report in reversed(reports)}  # the first of each
 
 
 def kinds(base=Report):
-    for each in pkgutil.iter_modules(reports.__path__):
-        importlib.import_module(f"{reports.__name__}.{each.name}")
+    for each in pkgutil.iter_modules(nicscope.reports.__path__):
+        importlib.import_module(f"nicscope.reports.{each.name}")
     return {each.__name__ for each in base.__subclasses__()}
 
 

@@ -6,13 +6,11 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-import every_table as every
 import pyarrow as pa
 import pytest
 
 import nicscope as ns
 from nicscope.reports import size_summary, summaries
-from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
 
 NUMBER = re.compile(r"(?<![\w.-])<?[0-9]+(?:,[0-9]{3})*(?:\.[0-9]+)?(?![\w])")
@@ -25,23 +23,9 @@ ANSWERING = {
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory):
+def shown(printed):
     """(command, report, its text) of every command."""
-    found, show = [], Report.show
-    folder = tmp_path_factory.mktemp("summaries")
-
-    def noting(report, explain=False):
-        found.append(report)
-        show(report, explain=explain)
-
-    Report.show = noting
-    try:
-        return [
-            (" ".join(command), every.run(command, 100).text, found[-1])
-            for command in every.commands(folder)
-        ]
-    finally:
-        Report.show = show
+    return [(one.command, one.text, report) for one in printed for report in one.reports]
 
 
 def below(report):
@@ -96,8 +80,8 @@ def test_each_number_of_a_summary_is_one_of_what_stands_below(shown):
 
 
 def test_of_several_runs_each_sentence_says_which_it_is_of(shown):
-    [found] = [report for _, _, report in shown if type(report).__name__ == "ShownProgram"]
-    first, second = found.summary()
+    found = [report for _, _, report in shown if type(report).__name__ == "ShownProgram"]
+    first, second = found[0].summary()
     assert first.startswith("In the first run, on pca200-linux, ")
     assert second.startswith("In the second run, on utlb-prototype, ")
 

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import nicscope as ns
-from nicscope.cli.app import app, main
+from every_command import COMMANDS
+from nicscope.cli.app import main
 from nicscope.cli.services import Service
 from nicscope.errors import TraceError
 from nicscope.library.kv_cache import kv_choices
@@ -128,30 +129,21 @@ def test_a_sweep_takes_it_and_goes_on_with_it(service, converted, tmp_path, caps
 
 
 def test_each_option_of_a_service_is_declared_once_for_every_command(capsys):
-    commands = dict(every_command())
-    takes = {name for name, run in commands.items() if set(Service._fields) & set(run_of(run))}
+    takes = {name for name in COMMANDS if set(Service._fields) & set(parameters(name))}
 
     assert takes == {
         *("replay", "curve", "size", "descriptors", "rcache", "odp", "path", "sweep"),
         *("trace info", "trace convert"),
     }
     for name in takes:
-        assert set(Service._fields) < set(run_of(commands[name]))
-        assert "service" not in run_of(commands[name])
+        assert set(Service._fields) < set(parameters(name))
+        assert "service" not in parameters(name)
     assert main(["rcache", "--help"]) == 0
     assert "--tp" in capsys.readouterr().out
 
 
-def run_of(command):
-    return inspect.signature(command).parameters
-
-
-def every_command(group=app, words=()):
-    for one in group.registered_commands:
-        yield " ".join((*words, one.name or one.callback.__name__)), one.callback
-    for inner in group.registered_groups:
-        found = inner.typer_instance
-        yield from every_command(found, (*words, inner.name or found.info.name))
+def parameters(name):
+    return inspect.signature(COMMANDS[name].callback).parameters
 
 
 def test_what_is_no_service_is_told_what_it_is(tmp_path, capsys):

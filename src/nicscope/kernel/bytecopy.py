@@ -8,7 +8,7 @@ from nicscope.kernel.decorators import coded
 
 
 @coded("nicscope.kernel.compiler.intrinsics:copy_bytes")
-def copy_bytes(target: Any, to: int, source: Any, begin: int, count: int) -> None:
+def copy_bytes(target: Any, to: Any, source: Any, begin: Any, count: Any) -> None:
     """Copy ``source[begin : begin + count]`` to ``target[to : to + count]``.
 
     Both are one-dimensional, contiguous arrays of bytes that do not overlap.  A loop over elements

@@ -18,8 +18,9 @@ from nicscope.memory.coherence.layout import (
     WRITE,
     WRITE_BACK,
 )
-from nicscope.memory.coherence.lines import clean, copy_bytes, discard, find_l2
+from nicscope.memory.coherence.lines import clean, discard, find_l2
 from nicscope.memory.coherence.watcher import FAR, NEVER, WINDOW, ask_for
+from oracle.bytecopy import copy_bytes
 
 
 def written_back(node, block, asks):

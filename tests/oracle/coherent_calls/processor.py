@@ -20,7 +20,6 @@ from nicscope.memory.coherence.layout import (
     WRITE_BACK,
 )
 from nicscope.memory.coherence.lines import (
-    copy_bytes,
     discard,
     find_l1,
     find_l2,
@@ -31,6 +30,7 @@ from nicscope.memory.coherence.lines import (
     victim,
 )
 from nicscope.memory.coherence.watcher import lose
+from oracle.bytecopy import copy_bytes
 from oracle.coherent_calls.devices import catch_up, give_way, next_order
 
 WIDEST = 8  # bytes of an uncached access

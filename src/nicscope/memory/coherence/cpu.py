@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.bus import data_phase
 from nicscope.memory.coherence.layout import (
@@ -14,15 +15,7 @@ from nicscope.memory.coherence.layout import (
     MODIFIED,
     SHARED,
 )
-from nicscope.memory.coherence.lines import (
-    copy_bytes,
-    find_l1,
-    find_l2,
-    gather,
-    l1_to_l2,
-    l2_to_memory,
-    victim,
-)
+from nicscope.memory.coherence.lines import find_l1, find_l2, gather, l1_to_l2, l2_to_memory, victim
 from nicscope.memory.coherence.watcher import lose
 
 

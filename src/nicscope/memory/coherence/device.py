@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.bus import data_phase
 from nicscope.memory.coherence.layout import (
@@ -12,7 +13,7 @@ from nicscope.memory.coherence.layout import (
     INTERVENTION,
     MODIFIED,
 )
-from nicscope.memory.coherence.lines import clean, copy_bytes, discard, find_l2
+from nicscope.memory.coherence.lines import clean, discard, find_l2
 
 # What happens when a device wants a block that the host's cache has modified.
 UNSNOOPED = 0  # nothing: the device deals with memory alone

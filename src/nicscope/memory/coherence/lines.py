@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.layout import EMPTY, INVALID, MODIFIED, SHARED
 
@@ -52,13 +53,6 @@ def note_use(host, lines, line):
     """``line`` is now the most recently used."""
     host.registers[0].clock += 1
     lines[line].used = host.registers[0].clock
-
-
-@step
-def copy_bytes(target, to, source, start, count):
-    """Copy ``count`` bytes from ``source[start:]`` to ``target[to:]``."""
-    for i in range(count):
-        target[to + i] = source[start + i]
 
 
 @step

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.access import (
     ASKED,
@@ -20,7 +21,7 @@ from nicscope.memory.coherence.access import (
 )
 from nicscope.memory.coherence.cpu import fill_l1, run_of_words
 from nicscope.memory.coherence.layout import EMPTY, MODIFIED, SHARED
-from nicscope.memory.coherence.lines import copy_bytes, discard, find_l1, find_l2, note_use
+from nicscope.memory.coherence.lines import discard, find_l1, find_l2, note_use
 from nicscope.memory.coherence.uncached import (
     buffer_over,
     combine,

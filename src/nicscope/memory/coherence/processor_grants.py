@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.access import (
     FETCHING,
@@ -29,7 +30,7 @@ from nicscope.memory.coherence.layout import (
     UPGRADE,
     WRITE_BACK,
 )
-from nicscope.memory.coherence.lines import copy_bytes, discard, find_l1, find_l2, victim
+from nicscope.memory.coherence.lines import discard, find_l1, find_l2, victim
 from nicscope.memory.coherence.processor import give_line, move_words
 from nicscope.memory.coherence.uncached import kind_of_piece, next_piece, send_piece
 from nicscope.memory.coherence.watcher import lose

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import step
 from nicscope.memory.coherence.bus import data_phase
 from nicscope.memory.coherence.layout import (
@@ -16,7 +17,6 @@ from nicscope.memory.coherence.layout import (
     EMPTY,
     UNCACHED_WRITE,
 )
-from nicscope.memory.coherence.lines import copy_bytes
 
 WIDEST = 8  # bytes of one uncached access
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.frames import forget, settle
 from nicscope.memory.paging.faults import bring, need
@@ -33,8 +34,7 @@ def read_bytes(memory, h, space, address, out, count):
         size = min(page_size - offset, count - done)
         start = frame * page_size + offset
         settle(memory.caches, h, start, size)
-        for i in range(size):
-            out[done + i] = memory.bytes[h, start + i]
+        copy_bytes(out, done, memory.bytes[h], start, size)
         done += size
     return done
 
@@ -58,8 +58,7 @@ def write_bytes(memory, h, space, address, data, count):
         size = min(page_size - offset, count - done)
         start = frame * page_size + offset
         forget(memory.caches, h, start, size)
-        for i in range(size):
-            memory.bytes[h, start + i] = data[done + i]
+        copy_bytes(memory.bytes[h], start, data, done, size)
         done += size
     return done
 

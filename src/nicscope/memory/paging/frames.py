@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.frames import forget, settle
 from nicscope.memory.paging.layout import NOBODY
@@ -16,8 +17,7 @@ def copy_page(memory, h, target, to, source, start):
     Both are ``memory.bytes`` or ``memory.block_bytes``, of host ``h``.
     """
     page_size = memory.config[0].page_size
-    for i in range(page_size):
-        target[h, to * page_size + i] = source[h, start * page_size + i]
+    copy_bytes(target[h], to * page_size, source[h], start * page_size, page_size)
 
 
 @step
@@ -39,8 +39,7 @@ def zero_frame(memory, h, frame):
     """Set the bytes of ``frame`` to zero; counted."""
     forget_frame(memory, h, frame)
     page_size = memory.config[0].page_size
-    for i in range(page_size):
-        memory.bytes[h, frame * page_size + i] = 0
+    memory.bytes[h, frame * page_size : (frame + 1) * page_size] = 0
     memory.hosts[h].zeroed += 1
 
 

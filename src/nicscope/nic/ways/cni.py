@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.access import COPY, LOAD, SCRATCH, STORE, begin_access
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT
-from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.nic.coherent.layout import RECEIVE, SEND
 from nicscope.nic.coherent.queue import (
     WORD,

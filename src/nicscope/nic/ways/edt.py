@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.asks import ENGINE_IN
 from nicscope.memory.coherence.device import INTERVENED
 from nicscope.memory.coherence.layout import EMPTY, WRITE, WRITE_BACK
-from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.nic.coherent.layout import COHERENT_METHOD, VALID
 from nicscope.nic.ways import dma
 from nicscope.nic.ways.owning import own_block

@@ -23,6 +23,7 @@ from nicscope.drivers.simulate.bus.state import (
 )
 from nicscope.drivers.simulate.machine import ACCESSING, CPU, IDLE, INTERRUPTED, KINDS
 from nicscope.drivers.simulate.observe import log_work
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import routine, step
 from nicscope.memory.coherence.access import (
     LOAD,
@@ -32,7 +33,6 @@ from nicscope.memory.coherence.access import (
     begin_access,
 )
 from nicscope.memory.coherence.asks import ENGINE_IN, PROCESSOR
-from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.nic.ways.state import CNI, COLLECT, DMA, PUBLISH, begin_move
 
 NO_PROCESS = -1

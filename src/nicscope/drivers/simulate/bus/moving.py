@@ -19,11 +19,11 @@ from nicscope.drivers.simulate.bus.state import (
     TURNED_AWAY,
 )
 from nicscope.drivers.simulate.machine import PCI_QUEUE, PCI_READS
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, MASTERS, REPORT
 from nicscope.memory.coherence.bus import burst_left
 from nicscope.memory.coherence.layout import INVALID
-from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.coherence.nodes import host_of, watcher_of
 from nicscope.memory.coherence.watcher import FAR, WINDOW, ask_for
 from nicscope.nic.ways.state import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.kernel.bytecopy import copy_bytes
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.frames import forget
-from nicscope.memory.coherence.lines import copy_bytes
 from nicscope.memory.paging.pins import unpin_frame
 from nicscope.nic.coherent.layout import NOWHERE
 from nicscope.nic.coherent.tags import clear_tag, free_tag, room_for, set_tag, tag_over, use_tag

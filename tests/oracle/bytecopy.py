@@ -1,0 +1,9 @@
+"""Bytes copied one by one."""
+
+from __future__ import annotations
+
+
+def copy_bytes(target, to, source, start, count):
+    """Copy ``count`` bytes from ``source[start:]`` to ``target[to:]``, the first one first."""
+    for i in range(count):
+        target[to + i] = source[start + i]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,10 +97,10 @@ class MachineRun:
 
 def _begin_when_bytes_come(records: NDArray[Any]) -> None:
     """Let receives begin with what they receive: they are posted long before, for any packet."""
+    packet = itemgetter("sender", "packet", "control")
     first: dict[tuple[int, ...], int] = {}
-    names = ["sender", "packet", "control"]
     for record in records[records["engine"] == Engine.NET_TX]:
-        first.setdefault(record[names].item(), int(record["start"]))
+        first.setdefault(packet(record), record["start"])
     for place in np.flatnonzero(records["engine"] == Engine.NET_RCV):
-        begun = first.get(records[place][names].item(), 0)
+        begun = first.get(packet(records[place]), 0)
         records["start"][place] = max(int(records["start"][place]), begun)

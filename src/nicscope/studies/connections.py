@@ -172,9 +172,11 @@ def measure(
     everything = asked.threads * asked.outstanding
     begin = max(WARM_ROUNDS * everything, 2 * asked.queue_pairs)
     run_traffic(traffic, begin)
-    before = traffic.counts[0].copy()
+    before = traffic.counts.copy()
     run_traffic(traffic, begin + max(ROUNDS * everything, 2 * asked.queue_pairs, LEAST))
-    counts = {name: int(traffic.counts[0][name]) - int(before[name]) for name in before.dtype.names}
+    counts = {
+        name: int((traffic.counts[name] - before[name])[0]) for name in before.dtype.names or ()
+    }
     many, took = counts["operations"], counts["now_ps"]
     return Rate(
         millions=many / took * 1e6,

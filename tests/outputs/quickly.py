@@ -10,9 +10,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from matplotlib.figure import Figure
+
 from every_command import made
 from nicscope.cli.app import main
-from nicscope.reports.figures import style
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +48,7 @@ class Commands:
         self._case: Any = None
         traces = {"tiny": made("trace", inputs)}
         patch.setattr("nicscope.traces.bundled.bundled_traces", lambda: traces)
-        patch.setattr(style, "save", _save)
+        patch.setattr(Figure, "savefig", _save)
         for module, name in SLOW.items():
             patch.setattr(f"{module}.{name}", self._once(module, name))
 
@@ -73,5 +74,5 @@ class Commands:
         return once
 
 
-def _save(_figure: Any, target: Any, ending: str) -> None:
-    target.write(f"drawn as {ending}\n".encode())
+def _save(_figure: Any, target: Any, **look: Any) -> None:
+    target.write(f"drawn as {look['format']}\n".encode())

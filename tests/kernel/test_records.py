@@ -91,7 +91,10 @@ def test_records_are_copied_by_value():
     array[2] = array[0]
     array[0].wide = 1
 
-    assert array[2].item() == VALUES
+    assert array[2].item() == tuple(array[2]) == VALUES
+    assert str(array[2]) == str(VALUES)
+    assert array[2] != array[0]
+    assert array[1] == records(1, KIND)[0]
     assert array[0].item() == (1, *VALUES[1:])
 
 

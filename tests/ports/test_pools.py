@@ -52,9 +52,8 @@ def told(machine: Any) -> dict[str, bytes]:
     for n in range(len(machine.nodes)):
         for d in range(len(machine.nodes)):
             stream = stream_to(ports, n, d)
-            found[f"stream {n} {d}"] = b"".join(
-                stream[name].tobytes() for name in STREAM.names if name not in PLACES
-            )
+            own = [int(stream[name]) for name in STREAM.names if name not in PLACES]
+            found[f"stream {n} {d}"] = np.array(own).tobytes()
             found[f"stores {n} {d}"] = ports.pools.storing[stream["stores"]].tobytes()
             found[f"kept {n} {d}"] = b"".join(
                 ports.pools.packets[entry].tobytes() + ports.pools.inline[entry].tobytes()

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 
@@ -114,6 +116,17 @@ class _Record(ctypes.Structure):
 
     def __setitem__(self, name: str, value: Any) -> None:
         setattr(self, name, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.item())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Record) and self.item() == other.item()
+
+    __hash__ = None  # type: ignore[assignment]  # what can be written to has none
+
+    def __repr__(self) -> str:
+        return repr(self.item())
 
     def item(self) -> tuple[Any, ...]:
         """The fields' values."""

@@ -32,14 +32,17 @@ def _gathers(nics, n, fetching):
     endpoint = nics.endpoints[n]
     if endpoint.sent == endpoint.taken or endpoint.control_sent == 1:
         return False
-    heads = nics.ports.send_heads
-    oldest = heads[n, place_in(endpoint.sent, endpoint.send_ring)]
+    heads, sends = nics.ports.send_heads, nics.sends
+    first = place_in(endpoint.sent, endpoint.send_ring)
+    oldest, destination = heads[n, first], sends[n, first].destination
     if oldest.kind not in (SEND, WRITE, REPLY):
         return False
     is_full = endpoint.send_used == endpoint.send_buffers
     for i in range(endpoint.sent, endpoint.written):
-        head = heads[n, place_in(i, endpoint.send_ring)]
-        if head.last == 1 and _is_of_one(head, oldest):
+        place = place_in(i, endpoint.send_ring)
+        head = heads[n, place]
+        goes_there = sends[n, place].destination == destination
+        if head.last == 1 and goes_there and _is_of_one(head, oldest):
             return i == fetching or (i >= endpoint.taken and not is_full)
     return endpoint.to_serve != 0 and not is_full
 
@@ -68,5 +71,12 @@ def _collects(nics, n):
 
 @step
 def _is_of_one(head, other):
-    """Whether two packets, of one sender, are of one message."""
-    return head.from_port == other.from_port and head.cookie == other.cookie
+    """Whether two packets between the same two nodes are of one message.
+
+    An answer has the cookie of what it answers, which a message the other way may have as well.
+    """
+    return (
+        head.from_port == other.from_port
+        and head.cookie == other.cookie
+        and head.kind == other.kind
+    )

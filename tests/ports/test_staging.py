@@ -1,0 +1,67 @@
+"""Which packets are of one message, and wait for its last: packets that look alike are not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from nicscope.kernel.records import records
+from nicscope.nic.delivery import ENDPOINT, PACKET
+from nicscope.nic.ports.arrivals import TAKEN
+from nicscope.nic.ports.layout import HEAD, REPLY, SEND
+from nicscope.nic.ports.staging import hold_messages
+
+
+def staged(side, *packets):
+    """A node's NIC with ``packets`` on one side: kind, cookie, whether it is the last, and peer."""
+    nics = SimpleNamespace(
+        endpoints=records(1, ENDPOINT),
+        arrivals=records((1, 4), PACKET),
+        sends=records((1, 4), PACKET),
+        ports=SimpleNamespace(
+            arrival_heads=records((1, 4), HEAD),
+            send_heads=records((1, 4), HEAD),
+            rules=[SimpleNamespace(window=8)],
+        ),
+    )
+    endpoint = nics.endpoints[0]
+    for name in ("send_ring", "receive_ring", "send_buffers", "receive_buffers"):
+        setattr(endpoint, name, 4)
+    for place, (kind, cookie, last, peer) in enumerate(packets):
+        head = getattr(nics.ports, f"{side}_heads")[0, place]
+        head.kind, head.cookie, head.last, head.status = kind, cookie, last, TAKEN
+        packet = (nics.sends if side == "send" else nics.arrivals)[0, place]
+        packet.sender, packet.destination = (0, peer) if side == "send" else (peer, 0)
+    if side == "send":
+        endpoint.taken = 1
+        endpoint.written = len(packets)
+    else:
+        endpoint.accepted = len(packets)
+    hold_messages(nics, 0, -1)
+    return endpoint
+
+
+@pytest.mark.parametrize(
+    ("second", "waits"),
+    [
+        ((REPLY, 5, 0, 1), 1),  # the last is still to come
+        ((SEND, 5, 0, 1), 0),  # of the same port and cookie, and a message of its own
+        ((REPLY, 5, 0, 2), 0),
+        ((REPLY, 6, 0, 1), 0),
+    ],
+)
+def test_a_packet_goes_in_once_something_else_has_come_behind_it(second, waits):
+    endpoint = staged("arrival", (REPLY, 5, 0, 1), second)
+
+    assert endpoint.holds_drained == waits
+
+
+@pytest.mark.parametrize(
+    ("second", "waits"),
+    [((REPLY, 5, 1, 1), 1), ((SEND, 5, 1, 1), 0), ((REPLY, 5, 1, 2), 0), ((REPLY, 6, 1, 1), 0)],
+)
+def test_a_packet_waits_to_leave_for_the_last_of_its_own_message(second, waits):
+    endpoint = staged("send", (REPLY, 5, 0, 1), second)
+
+    assert endpoint.holds_sent == waits

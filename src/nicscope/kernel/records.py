@@ -31,8 +31,8 @@ def as_records(array: NDArray[Any]) -> NDArray[Any]:
 class Records(np.ndarray):
     """An array of records, of which plain Python gets each as a structure of C's.
 
-    Reading or writing a field of NumPy's own records takes ten times as long, which is most of
-    what interpreted kernels do.
+    Reading or writing a field of NumPy's own records takes some ten times as long
+    (docs/performance.md), and is most of what interpreted kernels do.
     """
 
     _rows: Any = None  # by their place: structures, or arrays of them where there are more axes
@@ -60,14 +60,18 @@ class Records(np.ndarray):
             return super().__getitem__(index)
         if self.ndim > 1:
             parts = memory.reshape(len(self), self.nbytes // len(self))
-            self._rows = [_records_in(part, self.dtype, self.shape[1:]) for part in parts]
+            rows = (part.view(self.dtype).view(Records) for part in parts)
+            self._rows = [row.reshape(self.shape[1:]) for row in rows]
         else:
             structure: Any = _structure(self.dtype)
             self._rows = (structure * len(self)).from_buffer(memory)
         return self._rows[index]
 
     def _memory(self) -> NDArray[np.uint8] | None:
-        """The bytes of all records in a row, if others own them: else this would keep itself."""
+        """The array's bytes, if they are contiguous, can be written and are another's, else None.
+
+        An array that owned them, and knew structures in them, would keep itself alive.
+        """
         if self.size == 0 < len(self):
             return np.empty(0, np.uint8)
         owner: Any = self.base
@@ -87,10 +91,6 @@ class Records(np.ndarray):
         return memory[begin - first : begin - first + self.nbytes]
 
 
-def _records_in(memory: NDArray[np.uint8], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    return memory.view(dtype).view(Records).reshape(shape)
-
-
 _WHOLE = frozenset(
     {int, *(np.dtype(f"{sign}{size}").type for sign in "iu" for size in (1, 2, 4, 8))}
 )
@@ -107,7 +107,7 @@ _C = {
 
 
 class _Record(ctypes.Structure):
-    """A record in memory, which answers to what its readers ask of NumPy's, too."""
+    """A record of an array, with those methods of NumPy's records that are called on it."""
 
     dtype: ClassVar[np.dtype[Any]]
 

@@ -47,7 +47,7 @@ BYTES_OF_A_PAGE = 16
 
 SAMPLED = 253  # requests of which one is asked; odd, as patterns repeat by powers of two
 
-# Places in ``Naming.found``.
+# Places in ``Naming.found``; at ``SINGLE`` 1 if each request has one page, which was not copied.
 LOOKUPS, PAGES, RECEIVED, REPEATS, DOUBTFUL, NEEDED, SINGLE = range(7)
 
 

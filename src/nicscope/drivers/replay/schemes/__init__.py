@@ -85,7 +85,7 @@ def _apart(design: Design) -> tuple[Any, ...]:
     )
 
     if not is_lone_set(design):
-        renew = renewing.renew_unheeded
+        renew = renewing.renew_listing_misses
     if design.scheme is Scheme.UTLB:
         return renew, fetch_missed, note_missed, admit_first
     return admit_new, find_indices, renew, fetch_missed, note_missed

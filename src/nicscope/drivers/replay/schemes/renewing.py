@@ -23,28 +23,28 @@ def renew_lookups(case, _begin, _end, count):
 
 
 @kernel
-def renew_unheeded(case, _begin, _end, count):
-    """The same where nobody asks what left."""
+def renew_listing_misses(case, _begin, _end, count):
+    """Look up ``count`` units: lists which missed; what they evicted, no later pass asks."""
     _renew_by_ways(case, count, False)
 
 
 @step
-def _renew_by_ways(case, count, is_heeded):
-    """A loop of its own for each number of ways that is known to be common."""
+def _renew_by_ways(case, count, lists_evicted):
+    """Look up ``count`` units by a loop that is compiled for the cache's number of ways."""
     nic, _, book = timeless(case)
     ways = nic.config[0].ways
     if ways == 1:
-        _renew_all(case, nic, book, count, 1, is_heeded)
+        _renew_all(case, nic, book, count, 1, lists_evicted)
     elif ways == FOUR:
-        _renew_all(case, nic, book, count, FOUR, is_heeded)
+        _renew_all(case, nic, book, count, FOUR, lists_evicted)
     elif ways > SEARCHED_WAYS:
-        _renew_all(case, nic, book, count, MORE, is_heeded)
+        _renew_all(case, nic, book, count, MORE, lists_evicted)
     else:
-        _renew_all(case, nic, book, count, ways, is_heeded)
+        _renew_all(case, nic, book, count, ways, lists_evicted)
 
 
 @step
-def _renew_all(case, nic, book, count, ways, is_heeded):
+def _renew_all(case, nic, book, count, ways, lists_evicted):
     last_set = nic.config[0].sets - 1
     found = np.int64(0)
     further = np.int64(0)
@@ -53,7 +53,7 @@ def _renew_all(case, nic, book, count, ways, is_heeded):
         depth, evicted = renew(nic, np.int64(case.set_index[i]) & last_set, tag, ways)
         missed = np.int64(depth == ways)
         case.missed[found] = i
-        if is_heeded:
+        if lists_evicted:
             case.evicted[found] = evicted
         found += missed
         further += depth - missed

@@ -54,6 +54,7 @@ class Mortal(Faulty):
                 self.let_packet_go(node, packet.holds)
                 packet.holds = None
         stream.packets.clear()
+        stream.to_send.clear()
         stream.awaited.clear()
         for tag, channel in node.channels.items():
             if channel.peer == peer:

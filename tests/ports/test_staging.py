@@ -9,7 +9,7 @@ import pytest
 from nicscope.kernel.records import records
 from nicscope.nic.delivery import ENDPOINT, PACKET
 from nicscope.nic.ports.arrivals import TAKEN
-from nicscope.nic.ports.layout import HEAD, REPLY, SEND
+from nicscope.nic.ports.layout import BARRED, HEAD, REPLY, SEND
 from nicscope.nic.ports.staging import hold_messages
 
 
@@ -46,6 +46,7 @@ def staged(side, *packets):
     ("second", "waits"),
     [
         ((REPLY, 5, 0, 1), 1),  # the last is still to come
+        ((REPLY | BARRED, 5, 0, 1), 1),  # lost, and so is its place here
         ((SEND, 5, 0, 1), 0),  # of the same port and cookie, and a message of its own
         ((REPLY, 5, 0, 2), 0),
         ((REPLY, 6, 0, 1), 0),

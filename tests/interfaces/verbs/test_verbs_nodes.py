@@ -299,10 +299,10 @@ def test_an_interruption_ends_all_of_them(program):
         while True:
             cq.poll()
     """
+    before = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
         ns.run_verbs(nodes={0: [program("polls", text)], 1: [program("waits", WAITS)]})
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and thread.daemon:
-            thread.join(5)
-            assert not thread.is_alive()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+        assert not thread.is_alive(), thread
     assert socket.socket.__name__ == "socket"

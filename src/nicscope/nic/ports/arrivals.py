@@ -65,7 +65,7 @@ def note_header(nics, d, sender, place):
     head.filled = -1
     head.status = UNJUDGED
     head.fate = 0
-    head.why = VOID if head.kind == BARRED else DELIVERED
+    head.why = VOID if head.kind & BARRED else DELIVERED
     return slot
 
 

@@ -86,7 +86,7 @@ def complete_arrival(nics, d, slot, now):
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if head.kind == BARRED:
+    if head.kind & BARRED:
         count_ended(nics, d, packet, head, head.why)
         return
     stream = stream_to(ports, d, head.peer)

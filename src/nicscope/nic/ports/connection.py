@@ -148,7 +148,7 @@ def _end_datagrams(nics, n, p):
     for i in range(endpoint.finished, endpoint.written):
         head = ports.send_heads[n, place_in(i, endpoint.send_ring)]
         if head.datagram == 1 and head.from_port == p:
-            head.kind = BARRED
+            head.kind |= BARRED
             if i == endpoint.sent:
                 break_off(nics, n, node_of(ports, n, np.int64(head.own)))
     for i in range(endpoint.completed, endpoint.accepted):
@@ -199,7 +199,7 @@ def void_packets(nics, n, d, first):
     for i in range(first, endpoint.written):
         head = nics.ports.send_heads[n, place_in(i, endpoint.send_ring)]
         if head.own == d:
-            head.kind = BARRED
+            head.kind |= BARRED
             if i == endpoint.sent:
                 break_off(nics, n, node_of(nics.ports, n, d))
 
@@ -212,7 +212,7 @@ def _give_up_arrivals(nics, n, p, d):
     for i in range(endpoint.completed, endpoint.accepted):
         slot = place_in(i, endpoint.receive_ring)
         head = nics.ports.arrival_heads[n, slot]
-        if head.peer == d and head.kind != BARRED:
+        if head.peer == d and not head.kind & BARRED:
             nics.arrivals[n, slot].broken = 1
     port = nics.ports.table[n, p]
     give_up_message(nics, n, port.channel)

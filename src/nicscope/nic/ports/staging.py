@@ -12,7 +12,7 @@ from __future__ import annotations
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import has_ring_entry, place_in
 from nicscope.nic.ports.arrivals import TAKEN
-from nicscope.nic.ports.layout import REPLY, SEND, WRITE
+from nicscope.nic.ports.layout import BARRED, REPLY, SEND, WRITE
 
 
 @distant
@@ -74,9 +74,10 @@ def _is_of_one(head, other):
     """Whether two packets between the same two nodes are of one message.
 
     An answer has the cookie of what it answers, which a message the other way may have as well.
+    A packet that was lost is of its message still.
     """
     return (
         head.from_port == other.from_port
         and head.cookie == other.cookie
-        and head.kind == other.kind
+        and head.kind | BARRED == other.kind | BARRED
     )

@@ -40,7 +40,7 @@ def is_moving(
             return True
     places = _places(endpoint["finished"], endpoint["written"], endpoint["send_ring"])
     leaving = ports.send_heads[node, places]
-    return bool(np.isin(leaving["frame"][leaving["kind"] != BARRED], frames).any())
+    return bool(np.isin(leaving["frame"][leaving["kind"] & BARRED == 0], frames).any())
 
 
 def _places(begin: int, end: int, size: int) -> Any:

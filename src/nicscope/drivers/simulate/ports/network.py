@@ -22,7 +22,7 @@ def meet_packet(machine, d, sender, place, now):
     head = machine.ports.arrival_heads[d, slot]
     if machine.ports.rules[0].faults == 1:
         _suffer(machine, d, machine.arrivals[d, slot], head, now)
-    if head.kind != BARRED:
+    if head.kind & BARRED == 0:
         judge_header(machine, d, head)
 
 
@@ -30,10 +30,10 @@ def meet_packet(machine, d, sender, place, now):
 def _suffer(machine, d, packet, head, now):
     """What the network does to the packet."""
     ports = machine.ports
-    if head.kind == BARRED:
+    if head.kind & BARRED:
         return
     if is_cut_off(machine, packet.sender, d, now):
-        head.kind = BARRED
+        head.kind |= BARRED
         head.why = traffic.CUT_OFF
         return
     if head.copied == 1:
@@ -46,7 +46,7 @@ def _suffer(machine, d, packet, head, now):
     elif head.fate & CORRUPTED and packet.payload == 0:
         head.why = traffic.CORRUPTED
     if head.why != DELIVERED:
-        head.kind = BARRED
+        head.kind |= BARRED
 
 
 @distant

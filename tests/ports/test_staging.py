@@ -14,7 +14,10 @@ from nicscope.nic.ports.staging import hold_messages
 
 
 def staged(side, *packets):
-    """A node's NIC with ``packets`` on one side: kind, cookie, whether it is the last, and peer."""
+    """A node's NIC with ``packets`` on one side: kind, number, whether it is the last, and peer.
+
+    The number is an answer's of the question, and another message's its own.
+    """
     nics = SimpleNamespace(
         endpoints=records(1, ENDPOINT),
         arrivals=records((1, 4), PACKET),
@@ -28,9 +31,13 @@ def staged(side, *packets):
     endpoint = nics.endpoints[0]
     for name in ("send_ring", "receive_ring", "send_buffers", "receive_buffers"):
         setattr(endpoint, name, 4)
-    for place, (kind, cookie, last, peer) in enumerate(packets):
+    for place, (kind, number, last, peer) in enumerate(packets):
         head = getattr(nics.ports, f"{side}_heads")[0, place]
-        head.kind, head.cookie, head.last, head.status = kind, cookie, last, TAKEN
+        head.kind, head.last, head.status = kind, last, TAKEN
+        if kind | BARRED == REPLY | BARRED:
+            head.slot, head.cookie = number, place
+        else:
+            head.cookie = number
         packet = (nics.sends if side == "send" else nics.arrivals)[0, place]
         packet.sender, packet.destination = (0, peer) if side == "send" else (peer, 0)
     if side == "send":

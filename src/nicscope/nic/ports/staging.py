@@ -73,11 +73,11 @@ def _collects(nics, n):
 def _is_of_one(head, other):
     """Whether two packets between the same two nodes are of one message.
 
-    An answer has the cookie of what it answers, which a message the other way may have as well.
-    A packet that was lost is of its message still.
+    A packet that was lost is of its message still.  An answer that is refused half-way ends with a
+    descriptor of its own: it is known by what it answers.
     """
-    return (
-        head.from_port == other.from_port
-        and head.cookie == other.cookie
-        and head.kind | BARRED == other.kind | BARRED
-    )
+    if head.from_port != other.from_port or head.kind | BARRED != other.kind | BARRED:
+        return False
+    if other.kind | BARRED == REPLY | BARRED:
+        return head.name == other.name and head.slot == other.slot
+    return head.cookie == other.cookie

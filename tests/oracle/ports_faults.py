@@ -70,10 +70,8 @@ class Faulty(Reliable):
         if half.verdict != LOST:
             self.hear(node, packet)
         if half.verdict == WANTED and half.corrupted:
-            space, address = half.where
-            piece = self.network.flip(packet.sender, packet.packet, packet.content)
-            if not self.world.reliable or self.stream(node, packet.by).may_confirm(packet.number):
-                self.write(node, space, address, piece)
+            if half.where is not None:  # else the link's watchdog ended it before it had a place
+                self.write_flipped(node, half)
             if self.world.reliable:
                 self.take_acknowledgement(node, packet)
                 self.refuse_corrupted(node, half)
@@ -81,6 +79,14 @@ class Faulty(Reliable):
             half.verdict = CORRUPTED
             self.give_up_piece(node, half)
         super().complete(node, half)
+
+    def write_flipped(self, node, half):
+        packet = half.message
+        if self.world.reliable and not self.stream(node, packet.by).may_confirm(packet.number):
+            return
+        space, address = half.where
+        piece = self.network.flip(packet.sender, packet.packet, packet.content)
+        self.write(node, space, address, piece)
 
     def refuse_corrupted(self, node, half):
         """It comes again, and what its sender sent after it is as if it had never come."""

@@ -68,7 +68,7 @@ class Receiving(Hosts):
         if control:
             receiver = self.nodes[message.destination]
             half = receiver.incoming[-1]
-            half.verdict, half.placed = WANTED, None
+            half.verdict, half.placed, half.where = WANTED, None, None
             self.header_is_in(receiver, half)
 
     def header_is_in(self, node, half):

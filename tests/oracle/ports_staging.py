@@ -6,7 +6,7 @@ Both say whether the oldest packet waits for the rest of its message: to leave, 
 from __future__ import annotations
 
 from oracle.ports_receiving import WANTED
-from oracle.ports_records import REPLY, SEND, WRITE
+from oracle.ports_records import CUT, REPLY, SEND, WRITE
 
 WHOLE = (SEND, WRITE, REPLY)  # what has messages of several packets
 
@@ -34,7 +34,7 @@ def waits_to_go_in(twin, node):
         return False
     behind = node.incoming[node.incoming.index(half) :]
     for other in behind:
-        if not is_of_one(other.message, half.message):
+        if other.message.operation == CUT or not is_of_one(other.message, half.message):
             return False
         if other.message.last:
             flows = node.rx is not None and node.rx.half is other

@@ -55,7 +55,7 @@ def _is_told_later(machine, n, head):
     endpoint = machine.endpoints[n]
     for i in range(endpoint.written - 1, endpoint.finished, -1):
         other = machine.ports.send_heads[n, place_in(i, endpoint.send_ring)]
-        same = other.from_port == head.from_port and other.slot == head.slot
+        same = other.from_port == head.from_port and other.cookie == head.cookie
         if other.copied == 1 and same:
             other.tells = 1
             return True

@@ -45,7 +45,8 @@ speed: $(VENV)/bench.stamp
 
 # Which lines no test runs; watching each line takes twice as long.
 coverage: $(VENV)/dev.stamp
-	@$(BIN)/python tests --way plain -n $(WORKERS) -- --cov --cov-report=term:skip-covered
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests -q -n $(WORKERS) --dist loadfile \
+		--cov --cov-report=term:skip-covered
 
 # Other files each time; SEED=N gives those of an earlier run again.
 fuzz: $(VENV)/dev.stamp

@@ -59,7 +59,8 @@ def pytest_collectstart(collector):
 def pytest_collection_modifyitems(config, items):
     """Leave the tests of the present way, and refuse one that runs in none."""
     assert all(
-        (ROOT / place).exists() for place in suite.KERNELS | suite.UNCHECKED | suite.COMPILED_TOO
+        (ROOT / place).exists()
+        for place in suite.KERNELS | suite.UNCHECKED | suite.COMPILED_TOO | suite.MESSAGES
     )
     way = _way(config)
     chosen, others = [], []

@@ -29,7 +29,7 @@ _PLAIN = {"NUMBA_DISABLE_JIT": "1"}
 _BOUNDS = {"NUMBA_BOUNDSCHECK": "1"}
 WAYS = {
     "plain": Way("without the compiler", _PLAIN, 25, 10),
-    "compiled": Way("compiled", {}, 100, 60),
+    "compiled": Way("compiled", {}, 50, 20),
     "bounds": Way("kernels with bounds checks", _BOUNDS, 10, 10),
     "long-plain": Way("long, without the compiler", _PLAIN, 25, 25, random=True),
     "long-compiled": Way("long, compiled", {}, 400, 200, random=True),
@@ -59,9 +59,28 @@ UNCHECKED = {
 # What else would be too small without the compiler, or tests compiling itself; besides, one program
 # of each interface is marked compiled_too.
 COMPILED_TOO = {
-    "kernel", "ports/test_closing_ports.py", "ports/test_hostile_descriptors.py",
-    "ports/test_no_stale_dma.py", "ports/test_ports_under_faults.py",
-    "ports/test_report_recomputed.py",
+    "kernel", "ports/test_hostile_descriptors.py",
+}  # fmt: skip
+# Run compiled alone: programs that send so much that interpreting it takes five seconds more, and
+# shows nothing that the twins of the same kernels do not show.
+MESSAGES = {
+    "apps/test_barnes.py", "apps/test_collective_locks.py", "apps/test_collectives.py",
+    "apps/test_every_placement.py", "apps/test_machines_fail.py", "apps/test_ocean.py",
+    "apps/test_shared_memory.py", "apps/test_splash_kernels.py", "apps/test_water.py",
+    "interfaces/mini/test_mini_lookups.py", "interfaces/ownership/test_foreign_objects.py",
+    "interfaces/test_closing_gives_back.py", "interfaces/test_edt_for_ports.py",
+    "interfaces/test_examples_over_the_bus.py", "interfaces/test_ports_over_the_bus.py",
+    "interfaces/test_the_hosts_part_of_a_way.py", "interfaces/unet/test_unet_endpoints.py",
+    "interfaces/unet/test_unet_in_kernel.py", "interfaces/verbs/test_verbs_examples.py",
+    "interfaces/verbs/test_verbs_nodes.py", "interfaces/verbs/test_verbs_programs.py",
+    "interfaces/via/test_descriptors_over_the_bus.py", "interfaces/via/test_handlers.py",
+    "interfaces/via/test_messages.py", "interfaces/via/test_runs.py",
+    "interfaces/via/test_through_a_switch.py", "library/test_library.py",
+    "ports/test_chains.py", "ports/test_closing_ports.py", "ports/test_connections_that_end.py",
+    "ports/test_no_stale_dma.py", "ports/test_nothing_waits_for_ever.py", "ports/test_pools.py",
+    "ports/test_ports_under_faults.py", "ports/test_posts_and_queues.py",
+    "ports/test_receives.py", "ports/test_remote_memory_by_key.py",
+    "ports/test_remote_memory_refused.py", "ports/test_report_recomputed.py",
 }  # fmt: skip
 
 
@@ -70,8 +89,9 @@ def ways_of(places: set[str], marks: set[str]) -> set[str]:
     twin = bool(places & KERNELS)
     if "long" in marks:
         return {"long-compiled" if twin or "compiled" in marks else "long-plain"}
-    ways = set() if "compiled" in marks else {"plain"}
-    if twin or "compiled" in marks or "compiled_too" in marks or places & COMPILED_TOO:
+    compiled = "compiled" in marks or bool(places & MESSAGES)
+    ways = set() if compiled else {"plain"}
+    if twin or compiled or "compiled_too" in marks or places & COMPILED_TOO:
         ways.add("compiled")
     if twin:
         ways |= {"long-compiled"} if places & UNCHECKED else {"bounds", "long-compiled"}
@@ -81,11 +101,11 @@ def ways_of(places: set[str], marks: set[str]) -> set[str]:
 def may_hold(way: str, places: set[str], text: str) -> bool:
     """Whether a test file can have tests of ``way``: reading it costs less than importing it."""
     if way == "plain":
-        return True
+        return not places & MESSAGES
     if way.startswith("long") and ("mark.long" in text or "seeds(" in text):
         return True
     if way == "compiled":
-        return bool(places & (KERNELS | COMPILED_TOO)) or "mark.compiled" in text
+        return bool(places & (KERNELS | COMPILED_TOO | MESSAGES)) or "mark.compiled" in text
     if not places & KERNELS:
         return False
     return way == "long-compiled" or (way == "bounds" and not places & UNCHECKED)

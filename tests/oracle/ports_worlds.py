@@ -13,6 +13,10 @@ from oracle.ports_connections import Streams, connected
 from oracle.ports_plans import plans
 from oracle.ports_sizes import EXPORTED, PAGE, PAGES, PLACES
 
+# ps: longer than any run that goes on.  One that hangs has time-outs until then, of which the twin
+# does ten thousand in a second.
+AGES = 10**9
+
 STEPS = (
     "post", "poll", "wake", "signal", "serve_request", "receive_message", "handshake",
     "interrupt", "pin_send", "pin_receive", "pin_shared", "zero", "unpin", "page_in", "page_out",
@@ -276,7 +280,7 @@ def worlds(
     loss = draw(st.sampled_from(losses))
     return World(
         network,
-        draw(costs((10**12,))),
+        draw(costs((AGES,))),
         draw(services(design, tight)),
         draw(tables()),
         draw(tables()),

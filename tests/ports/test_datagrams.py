@@ -196,7 +196,10 @@ def test_over_a_bad_network_what_comes_was_sent_comes_once_and_in_order(data, se
 
     assert ended == [["done"] * len(plan) for plan in plans]
     for place, mine in zip(places_of(2), had, strict=True):
-        assert is_part(mine, wished(sent, keys, place, BLANK))
+        # Behind its end a receive may have what came of one that was lost half-way.
+        come = [one._replace(content=one.content[: one.length]) for one in mine]
+        whole = wished(sent, keys, place, BLANK)
+        assert is_part(come, [one._replace(content=one.content[: one.length]) for one in whole])
 
 
 def busy(many=3, length=MTU):

@@ -60,7 +60,9 @@ def pytest_collection_modifyitems(config, items):
     """Leave the tests of the present way, and refuse one that runs in none."""
     assert all(
         (ROOT / place).exists()
-        for place in suite.KERNELS | suite.UNCHECKED | suite.COMPILED_TOO | suite.MESSAGES
+        for place in (
+            suite.KERNELS | suite.UNCHECKED | suite.SHAPES | suite.COMPILED_TOO | suite.MESSAGES
+        )
     )
     way = _way(config)
     chosen, others = [], []

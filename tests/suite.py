@@ -56,6 +56,8 @@ UNCHECKED = {
     "drivers_bus/test_a_long_program.py", "drivers_traced",
     "nic/test_connections_of_the_firmware.py", "swarm",
 }  # fmt: skip
+# Compiled in the long way only: these compile the machine in a shape of their own, for a minute.
+SHAPES = {"nic/test_connections_of_the_firmware.py"}
 # What else would be too small without the compiler, or tests compiling itself; besides, one program
 # of each interface is marked compiled_too.
 COMPILED_TOO = {
@@ -91,7 +93,7 @@ def ways_of(places: set[str], marks: set[str]) -> set[str]:
         return {"long-compiled" if twin or "compiled" in marks else "long-plain"}
     compiled = "compiled" in marks or bool(places & MESSAGES)
     ways = set() if compiled else {"plain"}
-    if twin or compiled or "compiled_too" in marks or places & COMPILED_TOO:
+    if (twin and not places & SHAPES) or compiled or "compiled_too" in marks or places & COMPILED_TOO:
         ways.add("compiled")
     if twin:
         ways |= {"long-compiled"} if places & UNCHECKED else {"bounds", "long-compiled"}

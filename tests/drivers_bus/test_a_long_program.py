@@ -29,7 +29,7 @@ from nicscope.nic.coherent.mechanism import Mechanism
 from oracle.coherence import PlainMemory
 from suite import INTERPRETED
 
-STEPS = 400 if INTERPRETED else 100_000
+STEPS = [400 if INTERPRETED else 20_000, pytest.param(100_000, marks=pytest.mark.long)]
 PAGE, BLOCK, LINE = 4096, 64, 32
 FIRST = PAGE - 1024  # half of what is used is of a page that is registered, now and then
 BYTES, WIDEST = 2048, 150
@@ -170,11 +170,12 @@ def test_every_read_of_a_random_program_returns_the_last_write(program, nic, fil
 
 @pytest.mark.requirement("SH-8")
 @pytest.mark.parametrize(("fill", "method"), [(0, 1), (0, 2), (1, 1), (1, 2)])
-def test_a_long_program_keeps_every_copy_coherent(fill, method):
+@pytest.mark.parametrize("steps", STEPS)
+def test_a_long_program_keeps_every_copy_coherent(fill, method, steps):
     rng = np.random.default_rng(7 + 2 * fill + method)
     machine = Program({"receive_method": method, "reaction": 400_000}, fill)
     often = [STORE] * 8 + [LOAD] * 6 + [EAGER_OUT] * 3 + [EAGER_IN] * 2 + list(KINDS)
-    for number in range(STEPS):
+    for number in range(steps):
         offset = int(rng.integers(0, BYTES - WIDEST) >> rng.integers(0, 2))
         raw = rng.bytes(int(rng.integers(1, 17)))
         machine.step(int(rng.choice(often)), offset, raw, int(rng.integers(0, 3)))
@@ -184,11 +185,11 @@ def test_a_long_program_keeps_every_copy_coherent(fill, method):
     bus = machine.bus
     counts = bus.counts().sum(0)
     kinds = [READ, UPGRADE, WRITE_BACK, WRITE, RETRY, INTERVENTION]
-    assert (counts[kinds] > STEPS // 1000).all(), "every kind of traffic took part"
-    assert bus.counts()[DEVICE, READ] > STEPS // 10
-    assert bus.bus.hosts.registers[0, 0]["evictions"] > STEPS // 20
+    assert (counts[kinds] > steps // 1000).all(), "every kind of traffic took part"
+    assert bus.counts()[DEVICE, READ] > steps // 10
+    assert bus.bus.hosts.registers[0, 0]["evictions"] > steps // 20
     if method == 2:
-        assert bus.bus.ways.nics.registers[0, 0]["releases"] > STEPS // 100
+        assert bus.bus.ways.nics.registers[0, 0]["releases"] > steps // 100
 
 
 @pytest.mark.parametrize(

@@ -68,21 +68,35 @@ COMPILED_TOO = {
 MESSAGES = {
     "apps/test_barnes.py", "apps/test_collective_locks.py", "apps/test_collectives.py",
     "apps/test_every_placement.py", "apps/test_machines_fail.py", "apps/test_ocean.py",
-    "apps/test_shared_memory.py", "apps/test_splash_kernels.py", "apps/test_water.py",
-    "interfaces/mini/test_mini_lookups.py", "interfaces/ownership/test_foreign_objects.py",
-    "interfaces/test_closing_gives_back.py", "interfaces/test_edt_for_ports.py",
-    "interfaces/test_examples_over_the_bus.py", "interfaces/test_ports_over_the_bus.py",
-    "interfaces/test_the_hosts_part_of_a_way.py", "interfaces/unet/test_unet_endpoints.py",
-    "interfaces/unet/test_unet_in_kernel.py", "interfaces/verbs/test_verbs_examples.py",
+    "apps/test_program_record.py", "apps/test_raytrace.py", "apps/test_shared_memory.py",
+    "apps/test_splash_kernels.py", "apps/test_volrend.py", "apps/test_water.py",
+    "apps/test_wrong_results.py", "interfaces/mini/test_mini_lookups.py",
+    "interfaces/mini/test_mini_memory.py", "interfaces/ownership/test_foreign_objects.py",
+    "interfaces/test_closing_gives_back.py", "interfaces/test_closing_vis_gives_back.py",
+    "interfaces/test_edt_for_ports.py", "interfaces/test_examples_over_the_bus.py",
+    "interfaces/test_ports_over_the_bus.py", "interfaces/test_random_traffic_over_ways.py",
+    "interfaces/test_the_hosts_part_of_a_way.py", "interfaces/test_trapeze_messages.py",
+    "interfaces/test_trapeze_over_the_bus.py", "interfaces/test_what_is_refused.py",
+    "interfaces/unet/test_active_messages.py",
+    "interfaces/unet/test_active_messages_get_through.py", "interfaces/unet/test_unet_endpoints.py",
+    "interfaces/unet/test_unet_in_kernel.py", "interfaces/verbs/test_verbs_errors.py",
+    "interfaces/verbs/test_verbs_examples.py", "interfaces/verbs/test_verbs_measures.py",
     "interfaces/verbs/test_verbs_nodes.py", "interfaces/verbs/test_verbs_programs.py",
+    "interfaces/verbs_device/test_device_counters.py",
+    "interfaces/verbs_device/test_device_events.py",
+    "interfaces/verbs_device/test_device_pipelined.py",
+    "interfaces/verbs_device/test_device_under_faults.py",
     "interfaces/via/test_descriptors_over_the_bus.py", "interfaces/via/test_handlers.py",
     "interfaces/via/test_messages.py", "interfaces/via/test_runs.py",
-    "interfaces/via/test_through_a_switch.py", "library/test_library.py",
-    "ports/test_chains.py", "ports/test_closing_ports.py", "ports/test_connections_that_end.py",
-    "ports/test_no_stale_dma.py", "ports/test_nothing_waits_for_ever.py", "ports/test_pools.py",
-    "ports/test_ports_under_faults.py", "ports/test_posts_and_queues.py",
-    "ports/test_receives.py", "ports/test_remote_memory_by_key.py",
-    "ports/test_remote_memory_refused.py", "ports/test_report_recomputed.py",
+    "interfaces/via/test_through_a_switch.py", "interfaces/vmmc/test_vmmc_pinning.py",
+    "library/test_library.py", "ports/test_atomics.py", "ports/test_chains.py",
+    "ports/test_closing_ports.py", "ports/test_connections_that_end.py",
+    "ports/test_levels_of_connections.py", "ports/test_no_stale_dma.py",
+    "ports/test_nothing_waits_for_ever.py", "ports/test_pools.py",
+    "ports/test_ports_of_the_dead.py", "ports/test_ports_under_faults.py",
+    "ports/test_posts_and_queues.py", "ports/test_receives.py",
+    "ports/test_remote_memory_by_key.py", "ports/test_remote_memory_refused.py",
+    "ports/test_report_recomputed.py",
 }  # fmt: skip
 
 
@@ -93,7 +107,8 @@ def ways_of(places: set[str], marks: set[str]) -> set[str]:
         return {"long-compiled" if twin or "compiled" in marks else "long-plain"}
     compiled = "compiled" in marks or bool(places & MESSAGES)
     ways = set() if compiled else {"plain"}
-    if (twin and not places & SHAPES) or compiled or "compiled_too" in marks or places & COMPILED_TOO:
+    compiled_too = "compiled_too" in marks or places & COMPILED_TOO
+    if compiled or compiled_too or (twin and not places & SHAPES):
         ways.add("compiled")
     if twin:
         ways |= {"long-compiled"} if places & UNCHECKED else {"bounds", "long-compiled"}

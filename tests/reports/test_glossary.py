@@ -5,59 +5,13 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-import every_table as every
-import pyarrow as pa
 import pytest
 
 from nicscope.cli.app import main
-from nicscope.config.glossary import column_of, columns, meaning_of, terms
-from nicscope.reports.explaining import headings_of
-from nicscope.reports.printing import Note
-from nicscope.reports.table import Rows
+from nicscope.config.glossary import column_of, columns, terms
 from nicscope.studies.reproduce.harness import find_study, study_names
 
 DOCS = Path(__file__).parents[2] / "docs"
-
-# Headings that are data: names of programs whose numbers stand below.
-NAMES = {"Barnes", "FFT", "LU", "Radix", "Raytrace", "Volrend", "Water", every.LONG}
-
-
-def test_every_heading_of_every_table_is_explained(reports):
-    unknown = {
-        (report.topic, heading)
-        for report in reports
-        for heading in set(headings_of(report.parts())) - NAMES
-        if meaning_of(heading, report.topic) is None
-    }
-
-    assert len(reports) > 20
-    assert unknown == set()
-
-
-def test_every_column_of_every_table_for_programs_has_a_unit_and_a_meaning(reports):
-    unknown = {
-        (report.topic, name, column)
-        for report in reports
-        for name, table in report.tables()
-        for column in table.column_names
-        if column_of(column) is None
-    }
-
-    assert unknown == set()
-
-
-def test_a_column_holds_one_type_wherever_it_is_and_numbers_are_numbers(reports):
-    kinds: dict[str, set[str]] = {}
-    for report in reports:
-        for _, table in report.tables():
-            for field in table.schema:
-                kind = "number" if pa.types.is_integer(field.type) else str(field.type)
-                kinds.setdefault(field.name, set()).add("number" if kind == "double" else kind)
-
-    assert {name: kind for name, kind in kinds.items() if len(kind) > 1} == {}
-    for name, [kind] in kinds.items():
-        assert (kind == "number") >= bool(column_of(name).unit), name
-
 
 ENDINGS = {"_bytes": "bytes", "_ps": "ps", "_us": "us", "_pages": "pages"}
 
@@ -99,24 +53,6 @@ def test_texts_are_sentences_and_sources_name_a_place():
         assert term.means[0].isupper(), name
         assert term.means.endswith("."), name
         assert not term.source or any(char.isdigit() for char in term.source), name
-
-
-def test_each_term_is_explained_once_and_below_the_tables(reports):
-    for report in reports:
-        lines = [str(part) for part in report.parts()]
-        told = list(report.printed(explain=True))
-        notes = [part for part in told if isinstance(part, Note)]
-        mine = [note for note in notes if any(term.means in note.text for term in terms().values())]
-        names = [note.text.partition(":")[0] for note in mine]
-        assert len(names) == len(set(names)), type(report).__name__
-        headings = headings_of(report.parts())
-        assert bool(names) == bool(headings), type(report).__name__
-        for heading in {*headings} - NAMES:  # each is found as the table has it
-            assert any(heading in name for name in names), (type(report).__name__, heading)
-        if mine:
-            tables = [place for place, part in enumerate(told) if isinstance(part, Rows)]
-            assert told.index(mine[0]) > max(tables)
-        assert lines
 
 
 @pytest.mark.parametrize("command", ["replay", "curve", "size", "sweep", "simulate"])

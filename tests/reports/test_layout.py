@@ -1,4 +1,4 @@
-"""Tables on terminals of every width: names and numbers whole, whose row it is, lines that fit."""
+"""Tables of every command: names and numbers whole at every width, each heading explained."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import every_table as every
+import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -13,11 +14,14 @@ from hypothesis import strategies as st
 import nicscope
 from nicscope.cli.app import main
 from nicscope.config.design import design_names
+from nicscope.config.glossary import column_of, meaning_of, terms
 from nicscope.reports.drawing import GAP, fit
+from nicscope.reports.explaining import headings_of
 from nicscope.reports.printing import (
     ELSEWHERE,
     PARAGRAPH,
     PIPED,
+    Note,
     lines_of,
     output_width,
     pieces,
@@ -151,8 +155,9 @@ def test_what_a_command_prints_fits_but_for_commands_to_be_copied(printed):
 
 def test_a_wider_line_never_shows_less(tables):
     for rows in tables:
-        left_out = [len(fit(rows, width).left_out) for width in range(60, 200, 7)]
-        stacked = [not fit(rows, width).blocks for width in range(60, 200, 7)]
+        fitted = [fit(rows, width) for width in range(60, 200, 10)]
+        left_out = [len(each.left_out) for each in fitted]
+        stacked = [not each.blocks for each in fitted]
         shown = [
             0 if is_stacked else left for left, is_stacked in zip(left_out, stacked, strict=True)
         ]
@@ -327,3 +332,62 @@ def test_paragraphs_stay_readable_on_wide_terminals(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     description = lines[: lines.index("")]
     assert max(map(len, description)) <= PARAGRAPH
+
+
+# Headings that are data: names of programs whose numbers stand below.
+NAMES = {"Barnes", "FFT", "LU", "Radix", "Raytrace", "Volrend", "Water", every.LONG}
+
+
+def test_every_heading_of_every_table_is_explained(reports):
+    unknown = {
+        (report.topic, heading)
+        for report in reports
+        for heading in set(headings_of(report.parts())) - NAMES
+        if meaning_of(heading, report.topic) is None
+    }
+
+    assert len(reports) > 20
+    assert unknown == set()
+
+
+def test_every_column_of_every_table_for_programs_has_a_unit_and_a_meaning(reports):
+    unknown = {
+        (report.topic, name, column)
+        for report in reports
+        for name, table in report.tables()
+        for column in table.column_names
+        if column_of(column) is None
+    }
+
+    assert unknown == set()
+
+
+def test_a_column_holds_one_type_wherever_it_is_and_numbers_are_numbers(reports):
+    kinds: dict[str, set[str]] = {}
+    for report in reports:
+        for _, table in report.tables():
+            for field in table.schema:
+                kind = "number" if pa.types.is_integer(field.type) else str(field.type)
+                kinds.setdefault(field.name, set()).add("number" if kind == "double" else kind)
+
+    assert {name: kind for name, kind in kinds.items() if len(kind) > 1} == {}
+    for name, [kind] in kinds.items():
+        assert (kind == "number") >= bool(column_of(name).unit), name
+
+
+def test_each_term_is_explained_once_and_below_the_tables(reports):
+    for report in reports:
+        lines = [str(part) for part in report.parts()]
+        told = list(report.printed(explain=True))
+        notes = [part for part in told if isinstance(part, Note)]
+        mine = [note for note in notes if any(term.means in note.text for term in terms().values())]
+        names = [note.text.partition(":")[0] for note in mine]
+        assert len(names) == len(set(names)), type(report).__name__
+        headings = headings_of(report.parts())
+        assert bool(names) == bool(headings), type(report).__name__
+        for heading in {*headings} - NAMES:  # each is found as the table has it
+            assert any(heading in name for name in names), (type(report).__name__, heading)
+        if mine:
+            tables = [place for place, part in enumerate(told) if isinstance(part, Rows)]
+            assert told.index(mine[0]) > max(tables)
+        assert lines

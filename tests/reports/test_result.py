@@ -91,6 +91,7 @@ def test_what_is_in_no_table_is_in_text_and_page_alike(shown):
                 assert word.isalnum() <= (word in page), name
 
 
+@pytest.mark.usefixtures("no_pixels")
 def test_a_folder_holds_the_json_and_each_file_that_the_report_names(shown, tmp_path):
     for name, report in shown.items():
         with whole_folder(tmp_path / name) as folder:

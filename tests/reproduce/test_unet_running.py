@@ -28,18 +28,14 @@ def test_every_step_of_table_1_comes_out_of_running_systems(monkeypatch):
     assert [shape.evidence for shape in found.shapes if not shape.ok] == []
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("UM-59c", "UM-55")
 def test_pinned_memory_depends_on_the_table_and_not_on_who_uses_it(monkeypatch):
-    pages = PAGES
-    if SLOW:
-        pages = 8
-        for name, value in (("PAGES", pages), ("ENTRIES", 32), ("VICTIMS", 4)):
-            monkeypatch.setattr(pinning, name, value)
     monkeypatch.setattr(pinning, "PROCESSES", [1, 4, 8, 10])
     outcome = find_experiment("unet_mm", "pinned_memory")(None)
     assert [evidence for holds, evidence in outcome.shapes.values() if not holds] == []
     counts = [int(count) for count in outcome.values.values()]
-    assert counts == [pages * count for count in pinning.PROCESSES]
+    assert counts == [PAGES * count for count in pinning.PROCESSES]
 
 
 @pytest.mark.requirement("UM-71")

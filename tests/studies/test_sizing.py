@@ -60,6 +60,7 @@ def counted(trace, answer):
     return found
 
 
+@pytest.mark.compiled
 def test_every_family_has_its_best_within_the_budget(sized):
     sizing, question = sized
 
@@ -159,6 +160,7 @@ def test_a_limit_on_pinned_memory_is_kept_on_every_host(trace):
     assert utlb.priced.total("unpins") > 0
 
 
+@pytest.mark.compiled
 def test_of_shapes_that_were_not_replayed_a_replay_counts_the_same(trace, monkeypatch):
     """What follows from the one-pass grids is what a replay says, of every design told."""
     families_found = []
@@ -239,6 +241,7 @@ def test_a_family_that_is_not_priced_whole_competes_on_misses_and_says_why(platf
         assert all(cost in " ".join(step.priced.cost.reason for step in bound) for cost in costs)
 
 
+@pytest.mark.compiled
 def test_copying_does_not_win_by_being_all_that_has_a_price(trace):
     """On a host without a NIC's costs only copies are priced whole: that is no recommendation."""
     sizing = size("t", trace, ask("1KiB", platform="linux-host"))

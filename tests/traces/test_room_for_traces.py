@@ -18,6 +18,7 @@ def long_request(tmp_path):
     return tmp_path / "t.parquet"
 
 
+@pytest.mark.compiled  # a million pages are told apart
 @pytest.mark.parametrize(
     ("command", "needs"),
     [

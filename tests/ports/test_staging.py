@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from nicscope.drivers.simulate.ports import leaving
 from nicscope.kernel.records import records
 from nicscope.nic.delivery import ENDPOINT, PACKET
 from nicscope.nic.ports.arrivals import TAKEN
@@ -73,3 +74,19 @@ def test_a_packet_waits_to_leave_for_the_last_of_its_own_message(second, waits):
     endpoint = staged("send", (REPLY, 5, 0, 1), second)
 
     assert endpoint.holds_sent == waits
+
+
+@pytest.mark.parametrize(("number", "later"), [(7, True), (3, False)])
+def test_a_request_ends_later_for_copies_of_its_own_packets_alone(number, later):
+    """And not for those of an older one, whose place in the ring it has."""
+    machine = SimpleNamespace(
+        endpoints=records(1, ENDPOINT),
+        ports=SimpleNamespace(send_heads=records((1, 4), HEAD), rules=[SimpleNamespace(faults=1)]),
+    )
+    machine.endpoints[0].send_ring = 4
+    machine.endpoints[0].written = 2
+    last, copy = machine.ports.send_heads[0, 0], machine.ports.send_heads[0, 1]
+    last.cookie, copy.cookie, copy.copied = 7, number, 1
+
+    assert leaving._is_told_later(machine, 0, last) == later
+    assert copy.tells == later

@@ -242,6 +242,8 @@ class Receiving(Hosts):
                 self.turn_away(node, half, LATER if later else why, why)
         if not self.confirm(node, half) or not packet.payload:
             return
+        if packet.operation == SEND and half.placed is None:
+            return  # the link's watchdog ended it before it had a place
         if packet.operation == SEND:
             half.placed.arrived += packet.payload
         if packet.operation == SEND and packet.last and half.placed.arrived != packet.whole:

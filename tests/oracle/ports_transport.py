@@ -186,7 +186,6 @@ class Reliable(Firmware):
         before = stream.acknowledged
         if not stream.take_acknowledgement(packet.ack):
             return
-        self.set_deadline(node, packet.by)
         for number in range(before, stream.acknowledged):
             gone = stream.packets.pop(number)
             descriptor = gone.descriptor
@@ -200,6 +199,7 @@ class Reliable(Firmware):
             elif gone.last and descriptor.operation != REPLY:
                 status = REJECTED if descriptor.refused else DONE
                 self.end_descriptor(node.ports[gone.port], descriptor, status)
+        self.set_deadline(node, packet.by)  # unless what was awaited has just been refused
 
     # --- receiver -------------------------------------------------------------------------------
 

@@ -42,9 +42,11 @@ def test_every_parameter_of_every_call_is_known():
     assert sum(1 for call in CALLS for name in call.parameters if known.kind_of(call, name)) > 60
 
 
-def refused(world, receiver, call, given, own):
-    """What an attempt is answered with, or what is wrong with the answer."""
-    before = worlds.state_of(world.cluster)
+def refused(world, receiver, call, given, own, before):
+    """What an attempt is answered with, or what is wrong with the answer.
+
+    ``before``: the state of the cluster, as it was before the first attempt.
+    """
     places, names = known.arguments(call, own, **given)
     try:
         known.step(receiver, call, places, names)
@@ -60,7 +62,7 @@ def refused(world, receiver, call, given, own):
 @pytest.mark.parametrize("name", worlds.INTERFACES)
 def test_what_is_not_ones_own_is_refused_and_nothing_changes(name, scenario):
     def tries(world):
-        wrong, tried = [], 0
+        wrong, tried, before = [], 0, worlds.state_of(world.cluster)
         for call in (each for each in CALLS if each.world == name and each.name not in known.FREE):
             receiver = known.receivers(world, call.kind)
             for parameter in call.parameters:
@@ -78,7 +80,9 @@ def test_what_is_not_ones_own_is_refused_and_nothing_changes(name, scenario):
                     if kind == "tag" and type(things[single]) is int and scenario == "none at all":
                         continue
                     given = [things[single]] if kind == "segments" else things[single]
-                    fault, line = refused(world, receiver, call, {parameter: given}, world.own)
+                    fault, line = refused(
+                        world, receiver, call, {parameter: given}, world.own, before
+                    )
                     tried += 1
                     if fault or not matches(line, scenario):
                         wrong.append(f"{call}({parameter}={given!r:.50}): {fault or line}")
@@ -107,12 +111,12 @@ def test_a_process_calls_nothing_of_anothers(name, scenario):
     """It would act in the other's name, or see what is the other's."""
 
     def tries(world):
-        wrong, tried = [], 0
+        wrong, tried, before = [], 0, worlds.state_of(world.cluster)
         for call in (each for each in CALLS if each.world == name and each.name not in known.FREE):
             for things in world.others[scenario]:
                 theirs = {**world.own, **things}
                 receiver = things["endpoint"].area if call.kind == "area" else things[call.kind]
-                fault, line = refused(world, receiver, call, {}, theirs)
+                fault, line = refused(world, receiver, call, {}, theirs, before)
                 tried += 1
                 if fault or "acts only for itself" not in line:
                     wrong.append(f"{call}: {fault or line}")

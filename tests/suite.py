@@ -57,14 +57,12 @@ UNCHECKED = {
     "nic/test_connections_of_the_firmware.py", "swarm",
 }  # fmt: skip
 # Compiled in the long way only: these compile the machine in a shape of their own, for a minute.
-SHAPES = {"nic/test_connections_of_the_firmware.py"}
+SELDOM_COMPILED = {"nic/test_connections_of_the_firmware.py"}
 # What else would be too small without the compiler, or tests compiling itself; besides, one program
 # of each interface is marked compiled_too.
-COMPILED_TOO = {
-    "kernel", "ports/test_hostile_descriptors.py",
-}  # fmt: skip
-# Run compiled alone: programs that send so much that interpreting it takes five seconds more, and
-# shows nothing that the twins of the same kernels do not show.
+COMPILED_TOO = {"kernel", "ports/test_hostile_descriptors.py"}
+# Run compiled alone: programs that send so many messages that each file takes seconds more without
+# the compiler.  What differs between the two, the twins of the same kernels show in both ways.
 MESSAGES = {
     "apps/test_barnes.py", "apps/test_collective_locks.py", "apps/test_collectives.py",
     "apps/test_every_placement.py", "apps/test_machines_fail.py", "apps/test_ocean.py",
@@ -103,12 +101,12 @@ MESSAGES = {
 def ways_of(places: set[str], marks: set[str]) -> set[str]:
     """The ways in which a test runs, from the folders and file that it is in and from its marks."""
     twin = bool(places & KERNELS)
-    if "long" in marks:
-        return {"long-compiled" if twin or "compiled" in marks else "long-plain"}
     compiled = "compiled" in marks or bool(places & MESSAGES)
+    if "long" in marks:
+        return {"long-compiled" if twin or compiled else "long-plain"}
     ways = set() if compiled else {"plain"}
     compiled_too = "compiled_too" in marks or places & COMPILED_TOO
-    if compiled or compiled_too or (twin and not places & SHAPES):
+    if compiled or compiled_too or (twin and not places & SELDOM_COMPILED):
         ways.add("compiled")
     if twin:
         ways |= {"long-compiled"} if places & UNCHECKED else {"bounds", "long-compiled"}
@@ -141,7 +139,8 @@ def load_examples(way: str, places: set[str]) -> None:
     if not chosen.random:
         # Hypothesis tries the numbers and words of all modules that happen to be imported: each
         # edit, and each other order of the tests, would change every example of the gate.
-        providers._get_local_constants = lambda: providers._local_constants
+        none = providers.Constants()
+        pytest.MonkeyPatch().setattr(providers, "_get_local_constants", lambda: none)
     settings.register_profile(
         way,
         deadline=None,  # the first example pays for compilation

@@ -70,8 +70,13 @@ class Faulty(Reliable):
         if half.verdict != LOST:
             self.hear(node, packet)
         if half.verdict == WANTED and half.corrupted:
-            if half.where is not None:  # else the link's watchdog ended it before it had a place
-                self.write_flipped(node, half)
+            stream = self.stream(node, packet.by)
+            counts = not self.world.reliable or stream.may_confirm(packet.number)
+            if (
+                counts and half.where is not None
+            ):  # the link's watchdog may end it before it has one
+                piece = self.network.flip(packet.sender, packet.packet, packet.content)
+                self.write(node, *half.where, piece)
             if self.world.reliable:
                 self.take_acknowledgement(node, packet)
                 self.refuse_corrupted(node, half)
@@ -79,14 +84,6 @@ class Faulty(Reliable):
             half.verdict = CORRUPTED
             self.give_up_piece(node, half)
         super().complete(node, half)
-
-    def write_flipped(self, node, half):
-        packet = half.message
-        if self.world.reliable and not self.stream(node, packet.by).may_confirm(packet.number):
-            return
-        space, address = half.where
-        piece = self.network.flip(packet.sender, packet.packet, packet.content)
-        self.write(node, space, address, piece)
 
     def refuse_corrupted(self, node, half):
         """It comes again, and what its sender sent after it is as if it had never come."""

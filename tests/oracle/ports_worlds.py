@@ -13,9 +13,7 @@ from oracle.ports_connections import Streams, connected
 from oracle.ports_plans import plans
 from oracle.ports_sizes import EXPORTED, PAGE, PAGES, PLACES
 
-# ps: longer than any run that goes on.  One that hangs has time-outs until then, of which the twin
-# does ten thousand in a second.
-AGES = 10**9
+WATCHDOG = 10**9  # ps: longer than any run that goes on; a link that hangs has time-outs until then
 
 STEPS = (
     "post", "poll", "wake", "signal", "serve_request", "receive_message", "handshake",
@@ -280,7 +278,7 @@ def worlds(
     loss = draw(st.sampled_from(losses))
     return World(
         network,
-        draw(costs((AGES,))),
+        draw(costs((WATCHDOG,))),
         draw(services(design, tight)),
         draw(tables()),
         draw(tables()),

@@ -155,7 +155,7 @@ def test_what_a_command_prints_fits_but_for_commands_to_be_copied(printed):
 
 def test_a_wider_line_never_shows_less(tables):
     for rows in tables:
-        fitted = [fit(rows, width) for width in range(60, 200, 10)]
+        fitted = [fit(rows, width) for width in range(60, 200, 7)]
         left_out = [len(each.left_out) for each in fitted]
         stacked = [not each.blocks for each in fitted]
         shown = [

@@ -23,7 +23,7 @@ REPLY = 4  # and this the answer, posted by the firmware of the other side
 ACKNOWLEDGEMENT = 5  # of the transport alone
 PROBE = 6  # asks for a sign of life
 RETURNED = 7  # no packet: a buffer comes back unfilled
-BARRED = 16  # beside its kind: a packet that must not be looked at, as it was lost on the way
+BARRED = 16  # a bit beside the kind: the packet was lost on the way and is not looked at
 CUT = 9  # the rest of a message will not come
 # Of a descriptor alone: a word of the peer's memory is read and changed at one stroke.  On its way
 # it is a FETCH.

@@ -71,13 +71,13 @@ def _collects(nics, n):
 
 @step
 def _is_of_one(head, other):
-    """Whether two packets between the same two nodes are of one message.
+    """Whether a packet, lost or not, is of the same message as ``other``, which was not lost.
 
-    A packet that was lost is of its message still.  An answer that is refused half-way ends with a
-    descriptor of its own: it is known by what it answers.
+    Both go between the same two nodes.  An answer that is refused half-way ends with a descriptor
+    of its own: it is known by what it answers.
     """
-    if head.from_port != other.from_port or head.kind | BARRED != other.kind | BARRED:
+    if head.from_port != other.from_port or head.kind & ~BARRED != other.kind:
         return False
-    if other.kind | BARRED == REPLY | BARRED:
+    if other.kind == REPLY:
         return head.name == other.name and head.slot == other.slot
     return head.cookie == other.cookie

@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 
 help:
 	@echo "make demo                what a recorded program does to each network interface"
-	@echo "make test                the tests: without the compiler, compiled, with bounds checks"
+	@echo "make test                the tests: without the compiler, and compiled with bounds checks"
 	@echo "make test-long           what is long by nature and seldom broken, with new seeds"
 	@echo "make speed               did it get slower, beside what stays as it is? needs a C compiler"
 	@echo "make coverage            which lines no test runs"

@@ -61,11 +61,7 @@ def pytest_collection_modifyitems(config, items):
     assert all(
         (ROOT / place).exists()
         for place in (
-            suite.KERNELS
-            | suite.UNCHECKED
-            | suite.SELDOM_COMPILED
-            | suite.COMPILED_TOO
-            | suite.MESSAGES
+            suite.KERNELS | suite.SELDOM_COMPILED | suite.COMPILED_TOO | suite.MESSAGES
         )
     )
     way = _way(config)

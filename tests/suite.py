@@ -1,8 +1,8 @@
 """The ways in which the tests run: which tests and how many Hypothesis examples each way has.
 
 ``python tests`` (``make test``) runs GATE, one way after the other; ``python tests --long`` runs
-LONG.  Test modules ask ``INTERPRETED`` and ``SLOW`` for their sizes,
-``share`` and ``seeds`` for their examples, and nothing else about the present way.
+LONG.  Test modules ask ``INTERPRETED`` for their sizes, ``share`` and ``seeds`` for their examples,
+and nothing else about the present way.
 """
 
 from __future__ import annotations
@@ -25,36 +25,29 @@ class Way(NamedTuple):
     random: bool = False  # other examples each time; otherwise the same for ever
 
 
+# Indices are checked where kernels are compiled: it costs a tenth more, and a way of its own would
+# compile everything twice.  Without the checks run make test-long, make speed and make docs.
 _PLAIN = {"NUMBA_DISABLE_JIT": "1"}
-_BOUNDS = {"NUMBA_BOUNDSCHECK": "1"}
+_CHECKED = {"NUMBA_BOUNDSCHECK": "1"}
 WAYS = {
     "plain": Way("without the compiler", _PLAIN, 25, 10),
-    "compiled": Way("compiled", {}, 50, 20),
-    "bounds": Way("kernels with bounds checks", _BOUNDS, 10, 10),
+    "compiled": Way("compiled, with bounds checks", _CHECKED, 50, 20),
     "long-plain": Way("long, without the compiler", _PLAIN, 25, 25, random=True),
     "long-compiled": Way("long, compiled", {}, 400, 200, random=True),
 }
-GATE = ("plain", "compiled", "bounds")
+GATE = ("plain", "compiled")
 LONG = ("long-plain", "long-compiled")
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
-SLOW = INTERPRETED or os.environ.get("NUMBA_BOUNDSCHECK") == "1"  # a kernel costs many times more
 
-# Kernels by themselves, and against their slow twins.  Wrong types and overflows show compiled,
-# Python's own errors without the compiler, and with bounds checks the indices that only a machine's
-# integers can take.
+# Kernels by themselves, and against their slow twins.  Wrong types, overflows and the indices
+# that only a machine's integers can take show compiled, Python's own errors without the compiler.
 KERNELS = {
     "drivers", "drivers_traced", "fabric", "memory", "nic", "swarm", "test_indexing.py",
     "drivers_bus/test_a_long_program.py", "drivers_bus/test_transactions.py",
     "drivers_simulate/test_connections_agree_with_the_oracle.py",
     "drivers_simulate/test_delivery_agrees_with_the_oracle.py", "drivers_simulate/test_flow.py",
     "ports/test_ports_agree_with_the_oracle.py", "ports/test_random_traffic.py",
-}  # fmt: skip
-# Not run with bounds checks: each of these compiles nearly the whole simulated machine, which the
-# twins of ports compile and check already.
-UNCHECKED = {
-    "drivers_bus/test_a_long_program.py", "drivers_traced",
-    "nic/test_connections_of_the_firmware.py", "swarm",
 }  # fmt: skip
 # Compiled in the long way only: these compile the machine in a shape of their own, for a minute.
 SELDOM_COMPILED = {"nic/test_connections_of_the_firmware.py"}
@@ -108,9 +101,7 @@ def ways_of(places: set[str], marks: set[str]) -> set[str]:
     compiled_too = "compiled_too" in marks or places & COMPILED_TOO
     if compiled or compiled_too or (twin and not places & SELDOM_COMPILED):
         ways.add("compiled")
-    if twin:
-        ways |= {"long-compiled"} if places & UNCHECKED else {"bounds", "long-compiled"}
-    return ways
+    return ways | {"long-compiled"} if twin else ways
 
 
 def may_hold(way: str, places: set[str], text: str) -> bool:
@@ -121,16 +112,12 @@ def may_hold(way: str, places: set[str], text: str) -> bool:
         return True
     if way == "compiled":
         return bool(places & (KERNELS | COMPILED_TOO | MESSAGES)) or "mark.compiled" in text
-    if not places & KERNELS:
-        return False
-    return way == "long-compiled" or (way == "bounds" and not places & UNCHECKED)
+    return way == "long-compiled" and bool(places & KERNELS)
 
 
 def present() -> str:
     """The way that the environment asks for, where pytest is started by hand."""
-    if INTERPRETED:
-        return "plain"
-    return "bounds" if os.environ.get("NUMBA_BOUNDSCHECK") == "1" else "compiled"
+    return "plain" if INTERPRETED else "compiled"
 
 
 def load_examples(way: str, places: set[str]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.nic.ports.layout import NOBODY
-from suite import SLOW
+from suite import INTERPRETED
 
-TIMES = 100 if SLOW else 1000  # more than any table has rows
+TIMES = 100 if INTERPRETED else 1000  # more than any table has rows
 SETTLED = 3  # by then everything has been used once
 PAGE = 4096
 

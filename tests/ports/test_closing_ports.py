@@ -10,9 +10,9 @@ import pytest
 from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
-from suite import SLOW
+from suite import INTERPRETED
 
-MOMENTS = (700, 1500) if SLOW else (1, 30, 120, 300, 700, 1500, 4000)  # us after the posts
+MOMENTS = (700, 1500) if INTERPRETED else (1, 30, 120, 300, 700, 1500, 4000)  # us after the posts
 DESIGNS = [*world.DESIGNS, "utlb-shared", "utlb-process", "unet-mm-dc21140"]
 KEEPS = ("vmmc-static", "utlb", "utlb-shared", "utlb-process", "mini")
 PATIENCE = Transport(time_out_ps=5_000_000_000, most_retries=12)
@@ -95,7 +95,7 @@ async def stays(process, tag: int, rounds: int) -> list[str]:
 def close_in_the_middle(design: str, moment: float, **how) -> None:
     """One port of node 0 closes, and its neighbour's goes on."""
     cluster = world.cluster_of(design, transport=PATIENCE, **how)
-    rounds = 1 if SLOW else 3
+    rounds = 1 if INTERPRETED else 3
     cluster.start(0, lambda process: closes(process, 3, moment))
     cluster.start(0, lambda process: stays(process, 4, rounds))
     cluster.start(1, lambda process: stays(process, 3, rounds))
@@ -116,7 +116,7 @@ def close_in_the_middle(design: str, moment: float, **how) -> None:
 
 def at_moments(designs, moments):
     """Each design at each moment, or without the compiler at one of them, in turn."""
-    if SLOW:
+    if INTERPRETED:
         return [*zip(designs, cycle(moments))]
     return [*product(designs, moments)]
 
@@ -127,7 +127,7 @@ def test_a_port_closes_with_work_under_way(design, moment):
 
 
 @pytest.mark.parametrize(
-    ("design", "moment"), at_moments(DESIGNS[1::2] if SLOW else DESIGNS, MOMENTS[-2:])
+    ("design", "moment"), at_moments(DESIGNS[1::2] if INTERPRETED else DESIGNS, MOMENTS[-2:])
 )
 def test_so_it_does_on_a_network_that_fails(design, moment):
     wrong = Faults(seed=3, loss=0.05, duplication=0.05, reordering=0.05, corruption=0.05)

@@ -13,9 +13,9 @@ from nicscope.memory.paging.layout import READ
 from nicscope.memory.paging.layout import WRITE as MAY_STORE
 from nicscope.memory.paging.pins import unpin_frame
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
-from suite import INTERPRETED, SLOW
+from suite import INTERPRETED
 
-ROUNDS = 8 if SLOW else 20
+ROUNDS = 8 if INTERPRETED else 20
 PAGES = 24
 PATIENCE = Transport(time_out_ps=3_000_000_000)
 

@@ -8,9 +8,9 @@ from fault_world import held, hold, word
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
-from suite import SLOW
+from suite import INTERPRETED
 
-MESSAGES = 100 if SLOW else 20_000
+MESSAGES = 100 if INTERPRETED else 20_000
 AHEAD = 32  # messages on their way
 QUICK = Transport(time_out_ps=200_000_000, most_retries=40)
 
@@ -42,7 +42,8 @@ def stream(cluster, count: int) -> None:
 
 @pytest.mark.requirement("MI-6")
 @pytest.mark.requirement("SH-5")
-@pytest.mark.parametrize("rate", [0.1, 0.2] if SLOW else [0.01, 0.1])  # each fault must occur
+# Each fault must occur.
+@pytest.mark.parametrize("rate", [0.1, 0.2] if INTERPRETED else [0.01, 0.1])
 def test_small_messages_arrive_once_in_order_and_unchanged(rate):
     wrong = Faults(seed=7, loss=rate, duplication=rate, reordering=rate, corruption=rate)
     cluster = world.cluster_of("vmmc-static", faults=wrong, transport=QUICK)
@@ -108,7 +109,7 @@ def test_a_million_small_messages_arrive_once_in_order_and_unchanged():
 
 @pytest.mark.requirement("MI-6")
 @pytest.mark.requirement("SH-5")
-@pytest.mark.parametrize("seed", range(2 if SLOW else 4))
+@pytest.mark.parametrize("seed", range(2 if INTERPRETED else 4))
 @pytest.mark.parametrize("design", world.DESIGNS)
 def test_long_messages_stores_and_fetches_survive_a_bad_network(design, seed):
     rate = (0.01, 0.05, 0.1, 0.2)[seed]
@@ -173,7 +174,7 @@ def test_an_unreliable_port_loses_messages_but_never_doubles_or_breaks_one():
     wrong = Faults(seed=3, loss=0.05, duplication=0.1, reordering=0.05, corruption=0.05)
     loose = Transport(reliable=False)
     cluster = world.cluster_of("unet-mm-pca200", faults=wrong, transport=loose)
-    count = 30 if SLOW else 100
+    count = 30 if INTERPRETED else 100
 
     async def sender(process):
         world.join(process, 3, 1, 4)

@@ -12,14 +12,12 @@ from nicscope.studies.reproduce.experiments.unet_mm.steps import (
     sends,
 )
 from nicscope.studies.reproduce.harness import find_experiment, reproduce
-from suite import SLOW
-
-# Without the compiler, or with its bounds checks, a message costs many times more.
+from suite import INTERPRETED
 
 
 @pytest.mark.requirement("UM-80", "UM-81", "UM-82", "UM-79a", "UM-79b", "UM-87")
 def test_every_step_of_table_1_comes_out_of_running_systems(monkeypatch):
-    if SLOW:
+    if INTERPRETED:
         monkeypatch.setattr(running, "ROUNDS", 10)
     found = reproduce(["unet_mm/simulated_table1"])
     assert len(found.points) == 41

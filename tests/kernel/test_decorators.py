@@ -6,14 +6,12 @@ what that needs, each run in a process of its own.
 
 from __future__ import annotations
 
-import ast
-
 import numpy as np
 import pytest
 
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.records import longer, records
-from tiny_package import PACKAGE, make_tiny, run_tiny
+from tiny_package import make_tiny, run_tiny
 
 PART = """
 from tiny.kernel.decorators import kernel
@@ -40,12 +38,6 @@ on_compilation(compiled.append)
 from tiny.whole import caller
 print(caller(1), *compiled)
 """
-
-WORN = {"kernel", "distant", "step", "routine"} | {
-    f"{declared}.{kind}"
-    for declared in ("FIRMWARE", "HOST", "DRIVER")
-    for kind in ("function", "question")
-}
 
 
 class Tiny:
@@ -188,15 +180,3 @@ def test_a_step_can_be_called_from_python_too():
     pairs["left"] = 21
 
     assert doubled(pairs) == 42
-
-
-def test_only_kernels_go_without_types():
-    untyped = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef) and node.returns is None:
-                worn = {ast.unparse(each) for each in node.decorator_list}
-                if not worn & WORN:
-                    untyped.append(f"{path.relative_to(PACKAGE)}: {node.name}")
-
-    assert untyped == []

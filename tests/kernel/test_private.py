@@ -44,22 +44,6 @@ def resolved(path):
     raise ModuleNotFoundError(path)
 
 
-def test_only_this_room_imports_what_compiles():
-    elsewhere = {
-        f"{path.relative_to(PACKAGE)}: {name}"
-        for path in PACKAGE.rglob("*.py")
-        if ROOM not in path.parents
-        for _, name in imported(ast.parse(path.read_text()))
-        if of_a_compiler(name)
-    }
-
-    assert elsewhere == {
-        "kernel/fingerprint.py: llvmlite",
-        "kernel/fingerprint.py: llvmlite.binding",
-        "kernel/loading.py: llvmlite.binding",
-    }
-
-
 def test_every_private_name_that_is_imported_is_in_the_table():
     used = {
         name

@@ -11,6 +11,8 @@ import json
 import random as randoms
 import struct
 import tempfile
+import tomllib
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -252,8 +254,6 @@ def _toml(value):
 
 
 def _made_toml(shelf):
-    import tomllib
-
     samples = [path.read_bytes() for path in sorted((CATALOG / shelf).glob("*.toml"))]
     trees = [tomllib.loads(sample.decode()) for sample in samples]
 
@@ -289,12 +289,10 @@ def _priced(path):
     from nicscope.config.scheme import Scheme
 
     platform = load_platform(path)
-    for use in (
-        transfer_costs,
-        delivery_costs,
-        *(lambda p, s=scheme: program_costs(p, s) for scheme in Scheme),
-    ):
+    for use in (transfer_costs, delivery_costs):
         called(lambda use=use: use(platform))
+    for scheme in Scheme:
+        called(lambda scheme=scheme: program_costs(platform, scheme))
 
 
 IDENTITY = Identity(
@@ -321,8 +319,6 @@ def _journal_samples():
 
 
 def _made_journal(samples):
-    import zlib
-
     def make(random):
         data = mutated(random, samples)
         if random.random() < 0.5:  # lines that are whole all the same

@@ -56,37 +56,39 @@ def _bound():
     signal.signal(signal.SIGALRM, _stop)
 
 
-def child(name, seed, first, count, folder):
-    """Read files of the reader ``name``, from number ``first`` on; each is written down before."""
+def child(names, seed, first, count, folder):
+    """Read files of each reader, from number ``first`` on; each is written down before."""
     from readers import READERS, new_file, read_file
 
     _bound()
-    begin, slowest = _most(), 0.0
-    for number in range(first, first + count):
-        path = folder / f"{name}-{seed}-{number}{READERS[name].ending}"
-        path.write_bytes(new_file(name, seed, number))
-        began = time.monotonic()
-        signal.alarm(MOST_S)
-        try:
-            read_file(name, path)
-            if _most() - begin > MOST_TOUCHED:
-                raise TooLarge(f"{(_most() - begin) >> 20} MB")
-        except BaseException:
-            print(traceback.format_exc(limit=-6), file=sys.stderr)
-            return 1
-        finally:
-            signal.alarm(0)
-        slowest = max(slowest, time.monotonic() - began)
-        path.unlink()
-    print(f"{name}: {count} files, the slowest {slowest:.1f} s, at most {_most() >> 20} MB")
+    begin = _most()
+    for name in names:
+        slowest = 0.0
+        for number in range(first, first + count):
+            path = folder / f"{name}-{seed}-{number}{READERS[name].ending}"
+            path.write_bytes(new_file(name, seed, number))
+            began = time.monotonic()
+            signal.alarm(MOST_S)
+            try:
+                read_file(name, path)
+                if _most() - begin > MOST_TOUCHED:
+                    raise TooLarge(f"{(_most() - begin) >> 20} MB")
+            except BaseException:
+                print(traceback.format_exc(limit=-6), file=sys.stderr)
+                return 1
+            finally:
+                signal.alarm(0)
+            slowest = max(slowest, time.monotonic() - began)
+            path.unlink()
+        print(f"{name}: {count} files, the slowest {slowest:.1f} s, at most {_most() >> 20} MB")
     return 0
 
 
-def fuzz(name, seed, first, count):
-    """What is wrong with one of ``count`` files of the reader ``name``, and the file; or None."""
+def fuzz(names, seed, first, count):
+    """What is wrong with one of ``count`` files of each reader, and the file; or None."""
     with tempfile.TemporaryDirectory(prefix="nicscope-fuzz-") as made:
         folder = Path(made)
-        arguments = [__file__, "--child", name, seed, first, count, folder]
+        arguments = [__file__, "--child", ",".join(names), seed, first, count, folder]
         done = subprocess.run(
             [sys.executable, *map(str, arguments)], capture_output=True, text=True, check=False
         )
@@ -98,7 +100,8 @@ def fuzz(name, seed, first, count):
             FOUND.mkdir(exist_ok=True)
             kept = FOUND / left[0].name
             shutil.copyfile(left[0], kept)
-        return kept, f"{name}: exit status {done.returncode}\n{done.stderr[-3000:]}"
+        where = left[0].name if left else ", ".join(names)
+        return kept, f"{where}: exit status {done.returncode}\n{done.stderr[-3000:]}"
 
 
 def main():
@@ -110,8 +113,8 @@ def main():
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.child:
-        name, seed, first, count, folder = chosen.child
-        return child(name, int(seed), int(first), int(count), Path(folder))
+        names, seed, first, count, folder = chosen.child
+        return child(names.split(","), int(seed), int(first), int(count), Path(folder))
     from readers import READERS, read_file
 
     if chosen.once:
@@ -125,7 +128,7 @@ def main():
         for name in chosen.reader or READERS:
             if time.monotonic() > until:
                 break
-            kept, said = fuzz(name, seed, first, AT_ONCE)
+            kept, said = fuzz([name], seed, first, AT_ONCE)
             print(said, flush=True)
             if kept is not None or said.count("\n"):
                 failures += 1
@@ -140,5 +143,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(HERE))
     raise SystemExit(main())

@@ -27,16 +27,7 @@ from nicscope.studies.sweep import grid
 
 SPELT = {  # each group is one size
     4096: (
-        "4096",
-        "4_096",
-        "4096B",
-        "4096 bytes",
-        "4K",
-        "4k",
-        "4KiB",
-        "4 KiB",
-        "4kib",
-        " 4 K ",
+        *("4096", "4_096", "4096B", "4096 bytes", "4K", "4k", "4KiB", "4 KiB", "4kib", " 4 K "),
         "0.00390625M",
     ),
     65536: ("65536", "64K", "64KiB", "64 kib", "0.0625MiB"),
@@ -144,84 +135,55 @@ READERS = {
 OPTIONS = {
     ("replay", "--registered"): "--set registered",
     ("replay", "--page-size"): "--set",
-    ("size", "--nic-memory"): "size --nic-memory",
-    ("size", "--pin-memory"): "size --pin-memory",
-    ("size", "--page-size"): "size --page-size",
-    ("curve", "--page-size"): "curve --page-size",
     ("flow", "--payload"): "flow --payload",
     ("flow", "--max-payload"): "flow --payload",
-    ("flow", "--minpulse"): "an argument",
-    ("flow", "--minpulse-send"): "an argument",
-    ("flow", "--minpulse-receive"): "an argument",
-    ("latency", "--mtu"): "an argument",
-    ("verbs bw", "--inline"): "an argument",
-    ("verbs lat", "--inline"): "an argument",
-    ("trace convert", "--page-size"): "an argument",
-    ("trace convert", "--pool"): "--pool",
-    ("trace convert", "--rank-pool"): "an argument",
-    ("trace convert", "--slice"): "trace convert --slice",
-    ("trace info", "--page-size"): "an argument",
-    ("trace make", "--page-size"): "an argument",
-    ("trace make", "--pool"): "an argument",
     ("trace make", "--size"): "trace make --size",
-    ("trace make", "--stride"): "an argument",
-    ("trace info", "--pool"): "--pool",
-    ("trace info", "--slice"): "trace convert --slice",
-    ("descriptors", "--pool"): "--pool",
-    ("descriptors", "--slice"): "trace convert --slice",
-    ("replay", "--pool"): "--pool",
-    ("replay", "--slice"): "trace convert --slice",
-    ("curve", "--pool"): "--pool",
-    ("curve", "--slice"): "trace convert --slice",
-    ("size", "--pool"): "--pool",
-    ("size", "--slice"): "trace convert --slice",
-    ("rcache", "--pool"): "--pool",
-    ("rcache", "--slice"): "trace convert --slice",
-    ("odp", "--pool"): "--pool",
-    ("odp", "--slice"): "trace convert --slice",
-    ("path", "--pool"): "--pool",
-    ("path", "--slice"): "trace convert --slice",
-    ("sweep", "--pool"): "--pool",
-    ("sweep", "--slice"): "trace convert --slice",
-    ("register", "--page"): "register --page",
-    ("register", "--bytes"): "register --bytes",
-    ("calibrate-host", "--memory"): "calibrate-host --memory",
-    ("explain", "--mr"): "explain --mr",
-    ("explain", "--page-size"): "explain --page-size",
-    ("plan", "--pool"): "plan --pool",
-    ("plan", "--max-mr"): "plan --max-mr",
-    ("plan", "--kv-block"): "plan --kv-block",
-    ("plan", "--page-size"): "plan --page-size",
-    ("odp", "--page-size"): "odp --page-size",
-    ("path", "--page-size"): "path --page-size",
-    ("path", "--read-bytes"): "path --read-bytes",
-    ("odp", "--fault-bytes"): "odp --fault-bytes",
-    ("odp", "--resident"): "odp --resident",
-    ("rcache", "--bytes"): "rcache --bytes",
-    ("rcache", "--align"): "rcache --align",
+    **{
+        tuple(words.rsplit(" ", 1)): "an argument"
+        for words in (
+            *(f"flow --minpulse{end}" for end in ("", "-send", "-receive")),
+            *(f"trace make --{name}" for name in ("page-size", "pool", "stride")),
+            *("latency --mtu", "verbs bw --inline", "verbs lat --inline"),
+            *("trace info --page-size", "trace convert --page-size", "trace convert --rank-pool"),
+        )
+    },
+    **{  # of requests of a language model, which many commands read
+        (command, option): reader
+        for command in (
+            *("trace convert", "trace info", "descriptors", "replay", "curve", "size", "rcache"),
+            *("odp", "path", "sweep"),
+        )
+        for option, reader in (("--pool", "--pool"), ("--slice", "trace convert --slice"))
+    },
+    **{
+        tuple(words.rsplit(" ", 1)): words
+        for words in READERS
+        if words.split()[0]
+        in (
+            "size",
+            "curve",
+            "register",
+            "calibrate-host",
+            "explain",
+            "plan",
+            "path",
+            "odp",
+            "rcache",
+        )
+    },
 }
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_every_reader_of_sizes_takes_every_spelling_alike(reader, tmp_path):
+def test_every_reader_takes_every_spelling_alike_and_refuses_what_is_none(reader, tmp_path):
     read, most = READERS[reader]
     for size, spellings in SPELT.items():
         if size <= most:
-            assert {text: read(text, tmp_path) for text in spellings} == dict.fromkeys(
-                spellings, size
-            )
-
-
-@pytest.mark.parametrize("reader", READERS)
-def test_every_reader_of_sizes_refuses_what_is_none_as_an_error_of_the_user(reader, tmp_path):
-    read, _ = READERS[reader]
+            found = {text: read(text, tmp_path) for text in spellings}
+            assert found == dict.fromkeys(spellings, size)
     for text in ("2MB", "2 Mi", "-4K"):
         with pytest.raises((NicscopeError, typer.BadParameter)):
             read(text, tmp_path)
-
-
-def test_what_is_no_size_is_none():
-    assert {text: read_bytes(text) for text in REFUSED} == dict.fromkeys(REFUSED)
 
 
 def options_of(command, words=()):
@@ -254,6 +216,10 @@ def test_every_setting_in_bytes_is_read_by_the_same_rules():
         for key in keys:
             if SETTINGS[key].kind is Kind.BYTES:
                 assert read_setting(scheme, key, "64K", "") == 65536
+
+
+def test_what_is_no_size_is_none():
+    assert {text: read_bytes(text) for text in REFUSED} == dict.fromkeys(REFUSED)
 
 
 @given(st.integers(0, 1 << 50), st.sampled_from(["", "b", "k", "M", "kib", "GiB", "t"]))

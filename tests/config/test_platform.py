@@ -1,27 +1,25 @@
-"""Platform files: values, ranges and tables in whole picoseconds, and what is refused."""
+"""Platform files: values, ranges and tables in whole picoseconds, and others in their place."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.config.evidence import Evidence
-from nicscope.config.platform import load_platform
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from nicscope.config.platform import load_platform, read_cost, with_cost
+from nicscope.errors import PlatformError
+from refusals import refused
 
 US = 10**6
 WHY = 'evidence = "assumed", source = "a guess"'
 
 
-def loaded(tmp_path: Path, costs: str):
+def loaded(tmp_path, costs, head="[costs]"):
     file = tmp_path / "mine.toml"
-    file.write_text(f"[costs]\n{costs}\n")
+    file.write_text(f"{head}\n{costs}\n")
     return load_platform(file)
 
 
@@ -33,16 +31,12 @@ def loaded(tmp_path: Path, costs: str):
         ('value = 250, unit = "ps"', 250),
         ('value = 0.001, unit = "ns"', 1),
         ('value = 0, unit = "s"', 0),
+        ('value = [5, 500], unit = "us"', (5 * US, 500 * US)),
     ],
 )
 def test_times_become_whole_picoseconds(tmp_path, written, ps):
     cost = loaded(tmp_path, f"interrupt = {{ {written}, {WHY} }}").costs["interrupt"]
-    assert cost.each() == (ps, ps)
-
-
-def test_a_range_has_two_bounds(tmp_path):
-    cost = loaded(tmp_path, f'interrupt = {{ value = [5, 500], unit = "us", {WHY} }}')
-    assert cost.costs["interrupt"].each() == (5 * US, 500 * US)
+    assert cost.each() == (ps if isinstance(ps, tuple) else (ps, ps))
 
 
 @pytest.mark.requirement("UT-71")
@@ -142,12 +136,6 @@ def test_a_table_without_a_size_is_a_mistake_in_the_program():
         load_platform("utlb-prototype").costs["user_pin"].each()
 
 
-def combined(tmp_path, text):
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    return load_platform(path)
-
-
 def test_what_a_platform_combines_is_assumed_there_and_names_whose_it_is():
     one, bus, nic = (load_platform(name) for name in ("utlb-edt", "edt-table1", "utlb-prototype"))
 
@@ -165,12 +153,8 @@ def test_what_a_platform_combines_is_assumed_there_and_names_whose_it_is():
 
 def test_what_a_platform_states_itself_goes_before_what_it_combines(tmp_path):
     cost = '{ value = 9, unit = "us", evidence = "assumed", source = "assumed: a test" }'
-    one = combined(
-        tmp_path,
-        'combines = ["utlb-prototype", "pca200-linux"]\n'
-        f"[costs]\ndma_init = {cost}\ntrap = {cost}\n"
-        '[not_applicable]\npost = "a test"\n',
-    )
+    costs = f'dma_init = {cost}\ntrap = {cost}\n[not_applicable]\npost = "a test"'
+    one = loaded(tmp_path, costs, 'combines = ["utlb-prototype", "pca200-linux"]\n[costs]')
 
     assert one.costs["dma_init"].high_ps == one.costs["trap"].high_ps == 9_000_000
     assert "trap" not in one.not_applicable
@@ -180,15 +164,64 @@ def test_what_a_platform_states_itself_goes_before_what_it_combines(tmp_path):
 
 
 def test_a_combined_platform_may_say_whose_a_cost_is(tmp_path):
-    text = (
-        'combines = ["sonic-via", "utlb-prototype"]\n'
-        '[takes]\nutlb-prototype = ["send_queue", "firmware_start"]\n'
-    )
-    one, first, second = combined(tmp_path, text), *map(load_platform, PARTS)
+    parts = ("sonic-via", "utlb-prototype")
+    takes = 'utlb-prototype = ["send_queue", "firmware_start"]'
+    one = loaded(tmp_path, takes, f"combines = {[*parts]}\n[takes]")
+    first, second = map(load_platform, parts)
 
     assert one.costs["send_queue"].high_ps == second.costs["send_queue"].high_ps
     assert "firmware_start" not in one.costs  # nor is it the first's
     assert one.costs["receive_queue"].high_ps == first.costs["receive_queue"].high_ps
 
 
-PARTS = ("sonic-via", "utlb-prototype")
+@pytest.mark.parametrize(
+    ("key", "text", "ps"),
+    [
+        ("ni_check", "0.3us", 300_000),
+        ("interrupt", "10 us", 10_000_000),
+        ("interrupt", "0s", 0),
+        ("copy_per_byte", "13.5ns/B", 13_500),
+    ],
+)
+def test_a_cost_is_set_to_a_time_with_its_unit(key, text, ps):
+    cost = read_cost(key, text, "here")
+
+    assert (cost.low_ps, cost.high_ps, cost.points) == (ps, ps, ())
+    assert cost.origin.evidence is Evidence.ASSUMED
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "fact"),
+    [
+        ("ni_chek", "1us", "'ni_check'"),
+        *(("ni_check", text, "'0.3us'") for text in ("1", "-1us", "1ns/B")),
+        ("copy_per_byte", "1us", "'13.5ns/B'"),
+        ("ni_check", "0.3ps", "whole number of picoseconds"),
+        ("ni_check", "9999999999s", "from 0"),
+    ],
+)
+def test_what_is_no_such_cost_is_told_with_its_place(key, text, fact):
+    with refused(PlatformError, "here: ", fact):
+        read_cost(key, text, "here")
+
+
+def test_a_number_takes_the_place_of_a_table_or_of_what_was_not_applicable():
+    platform, linux = load_platform("utlb-prototype"), load_platform("dc21140-linux")
+    assert platform.costs["ni_miss"].points
+    absent = next(iter(linux.not_applicable))
+
+    changed = with_cost(platform, read_cost("ni_miss", "2us", "here"))
+    applies = with_cost(linux, read_cost(absent, "1us", "here"))
+
+    assert changed.costs["ni_miss"].each(Fraction(5)) == (2_000_000, 2_000_000)
+    assert changed.costs["ni_check"] == platform.costs["ni_check"]
+    assert platform.costs["ni_miss"].points
+    assert absent in applies.costs
+    assert absent not in applies.not_applicable
+
+
+def test_sizes_may_be_written_in_larger_units(tmp_path):
+    costs = f'post = {{ value = 1, unit = "us", {WHY} }}'
+    machine = f"[machine]\nl1_bytes = {{ value = 3, unit = 'KiB', {WHY} }}\n[costs]"
+
+    assert loaded(tmp_path, costs, machine).machine["l1_bytes"].value == 3072

@@ -6,8 +6,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -293,14 +291,3 @@ def test_the_metadata_says_what_ran_and_that_it_was_attached_to(tmp_path: Path) 
     assert metadata["origin"]["attached"] == "yes"
     assert metadata["observed"]["exit_status"] is None
     assert metadata["observed"]["threads"] == 1
-
-
-def test_help_has_an_example_of_a_running_process() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "nicscope", "record", "--help"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert "record -o busy.parquet --pid 4711 --seconds 10" in " ".join(done.stdout.split())

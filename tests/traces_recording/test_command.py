@@ -11,53 +11,79 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
 
+from nicscope.cli.app import main
 from nicscope.traces.recording.calls import this_machine
+from refusals import assert_named
 from traces_recording.programs import has_ended
 from traces_recording.running import UNPRIVILEGED, eventually, recorder
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 SENDS = "import socket, sys, os, signal, time; a, b = socket.socketpair(); a.send(b'x' * 10); "
+
+
+class Done(NamedTuple):
+    status: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def record(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Record a program in this process, and what it and the recorder said."""
+
+    def recorded(command: list[str], *options: str, output: str = "trace.parquet") -> Done:
+        words = ["record", "-o", str(tmp_path / output), *options, "--", *command]
+        return Done(main(words), *capfd.readouterr())
+
+    return recorded
 
 
 def python(program: str, *arguments: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", program, *arguments]
 
 
-def record(
-    folder: Path, command: list[str], *options: str, **keywords: Any
-) -> subprocess.CompletedProcess[str]:
-    arguments = recorder("-o", str(folder / "trace.parquet"), *options, "--", *command)
-    return subprocess.run(
-        arguments, capture_output=True, text=True, timeout=60, check=False, **keywords
-    )
-
-
 def rows_in(folder: Path) -> int:
     return int(pq.read_metadata(folder / "trace.parquet").num_rows)
 
 
-def only_line(text: str) -> str:
-    (line,) = text.splitlines()
+def assert_refused(done: Done, folder: Path, *facts: object) -> None:
+    """Hold that it ended with one line that names the facts, and wrote nothing."""
+    assert done.status == 2
+    (line,) = done.stderr.splitlines()
     assert line.startswith("nicscope: ")
-    return line
+    assert_named(line, facts)
+    assert not list(folder.glob("trace*"))
 
 
-def test_input_output_and_exit_status_are_the_programs_own(tmp_path: Path) -> None:
-    program = SENDS + "print(sys.stdin.read(), sys.argv[1:]); sys.exit('said on stderr')"
+def test_input_output_and_exit_status_are_the_programs_own_and_no_privilege_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    program = SENDS + (
+        "print(sys.stdin.read(), sys.argv[1:])\n"
+        "print([line for line in open('/proc/self/status') if 'CapEff' in line])\n"
+        "sys.exit('said on stderr')"
+    )
+    command = python(program, "--help", "-o", "--", "x")
+    inner = recorder("-o", str(tmp_path / "trace.parquet"), "--quiet", "--", *command)
 
-    done = record(tmp_path, python(program, "--help", "-o", "--", "x"), "--quiet", input="given")
+    done = subprocess.run(
+        python(UNPRIVILEGED, *inner), capture_output=True, text=True, input="given", check=False
+    )
 
-    assert done.stdout == "given ['--help', '-o', '--', 'x']\n"
+    assert done.stdout == ("given ['--help', '-o', '--', 'x']\n['CapEff:\\t0000000000000000\\n']\n")
     assert done.stderr == "said on stderr\n"
     assert done.returncode == 1
     assert rows_in(tmp_path) == 1
 
 
-def test_the_summary_says_what_has_a_row_and_what_has_not(tmp_path: Path) -> None:
+def test_the_summary_says_what_has_a_row_and_what_has_not(record: Callable[..., Done]) -> None:
     program = SENDS + (
         "b.recv(5); b.recv(5); a.setblocking(False)\n"
         "try: a.recv(1)\n"
@@ -66,9 +92,9 @@ def test_the_summary_says_what_has_a_row_and_what_has_not(tmp_path: Path) -> Non
         "a.close(); b.recv(100); b.recv(100)"
     )
 
-    done = record(tmp_path, python(program))
+    done = record(python(program))
 
-    assert done.returncode == 0
+    assert done.status == 0
     assert "4 rows, 10 bytes sent and 110 received, processes: 1, threads: 1" in done.stderr
     assert "without a row: 1 calls failed (EAGAIN 1), 1 moved nothing" in done.stderr
     assert "not seen: 100 bytes that have no user buffer (sendfile 1)" in done.stderr
@@ -76,12 +102,15 @@ def test_the_summary_says_what_has_a_row_and_what_has_not(tmp_path: Path) -> Non
     assert done.stdout == ""
 
 
-def test_a_trace_on_standard_output_is_called_so(tmp_path: Path) -> None:
-    with (tmp_path / "t.parquet").open("wb") as out:
-        command = recorder("-o", "-", "--", *python(SENDS))
-        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=True)
+def test_with_a_dash_the_trace_alone_is_on_standard_output(tmp_path: Path) -> None:
+    command = python(SENDS + "print('what the program prints')")
 
-    assert done.stderr.startswith("nicscope: standard output: 1 rows, ")
+    done = subprocess.run(recorder("-o", "-", "--", *command), capture_output=True, check=True)
+
+    (tmp_path / "piped.parquet").write_bytes(done.stdout)
+    assert pq.read_table(tmp_path / "piped.parquet")["length"].to_pylist() == [10]
+    assert b"what the program prints" in done.stderr
+    assert b"nicscope: standard output: 1 rows, " in done.stderr
 
 
 def test_what_a_recording_makes_no_use_of_is_not_loaded(tmp_path: Path) -> None:
@@ -95,29 +124,16 @@ def test_what_a_recording_makes_no_use_of_is_not_loaded(tmp_path: Path) -> None:
     assert loaded & {"pandas.core", "nicscope.traces.formats"} == set()
 
 
-def test_a_terminal_gets_a_live_count(tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
-    command = recorder("-o", str(tmp_path / "t.parquet"), "--", *python(SENDS + "time.sleep(1)"))
-    with subprocess.Popen(command, stderr=theirs, stdin=subprocess.DEVNULL) as running:
-        os.close(theirs)
-        said = b""
-        with contextlib.suppress(OSError):  # how a terminal says that the other end has gone
-            while chunk := os.read(ours, 4096):
-                said += chunk
-    os.close(ours)
-
-    assert running.returncode == 0
-    assert b"recording: 1 rows, 1 processes alive, " in said
-
-
-def test_a_program_starts_with_the_signals_that_it_would_have_had(tmp_path: Path) -> None:
+def test_a_program_starts_with_the_signals_that_it_would_have_had(
+    record: Callable[..., Done],
+) -> None:
     status = Path("/proc/self/status")
     show = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", str(status)]
     program = SENDS + f"signal.signal(signal.SIGPIPE, signal.SIG_DFL); os.execvp('grep', {show})"
 
     plain = subprocess.run(python(program), capture_output=True, text=True, check=True)
-    recorded = record(tmp_path, python(program), "--quiet")
-    direct = record(tmp_path, show, "--quiet")
+    recorded = record(python(program), "--quiet")
+    direct = record(show, "--quiet")
 
     assert recorded.stdout == plain.stdout
     plain = subprocess.run(show, capture_output=True, text=True, check=True)
@@ -125,11 +141,11 @@ def test_a_program_starts_with_the_signals_that_it_would_have_had(tmp_path: Path
 
 
 def test_a_program_killed_by_a_signal_leaves_its_rows_and_128_and_the_number(
-    tmp_path: Path,
+    record: Callable[..., Done], tmp_path: Path
 ) -> None:
-    done = record(tmp_path, python(SENDS + "os.kill(os.getpid(), signal.SIGSEGV)"))
+    done = record(python(SENDS + "os.kill(os.getpid(), signal.SIGSEGV)"))
 
-    assert done.returncode == 128 + 11
+    assert done.status == 128 + 11
     assert "ended by signal 11" in done.stderr
     assert rows_in(tmp_path) == 1
 
@@ -144,7 +160,7 @@ open(sys.argv[1], "w").write(str(os.getpid()))
 while not came:
     time.sleep(0.05)
 time.sleep(0.3)
-print([int(number) for number in came])
+print(sorted(int(number) for number in came))
 sys.exit(9)
 """
 )
@@ -161,32 +177,33 @@ def started(folder: Path, program: str, **keywords: Any) -> tuple[subprocess.Pop
     return running, int(ready.read_text())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_to_the_recorder_reaches_the_program_once(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_signals_to_the_recorder_reach_the_program_once_each(tmp_path: Path) -> None:
     running, _ = started(tmp_path, COUNTING)
 
-    running.send_signal(number)
+    running.send_signal(signal.SIGINT)
+    running.send_signal(signal.SIGTERM)
     output, _ = running.communicate(timeout=30)
 
-    assert output == f"[{int(number)}]\n"
+    assert output == f"[{int(signal.SIGINT)}, {int(signal.SIGTERM)}]\n"
     assert running.returncode == 9
     assert rows_in(tmp_path) == 1
 
 
-def test_ctrl_c_reaches_the_program_once_and_what_was_recorded_is_kept(tmp_path: Path) -> None:
+def test_a_terminal_gets_a_live_count_and_its_ctrl_c_reaches_the_program_once(
+    tmp_path: Path,
+) -> None:
     child, terminal = pty.fork()
-    ready = tmp_path / "ready"
     if not child:  # with a terminal of its own
         trace = str(tmp_path / "trace.parquet")
-        command = recorder("-o", trace, "--", *python(COUNTING, str(ready)))
+        command = recorder("-o", trace, "--", *python(COUNTING, str(tmp_path / "ready")))
         os.execv(command[0], command)
-    eventually(lambda: ready.exists() and ready.read_text())
+    eventually((tmp_path / "ready").exists)
+    said = b""
+    while b"recording: 1 rows, 1 processes alive, " not in said:
+        said += os.read(terminal, 4096)
 
     os.write(terminal, b"\x03")
-    said = b""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # how a terminal says that the other end has gone
         while chunk := os.read(terminal, 4096):
             said += chunk
     _, status = os.waitpid(child, 0)
@@ -243,67 +260,60 @@ def test_a_killed_recorder_takes_the_program_along_and_leaves_no_file(tmp_path: 
 
 
 @pytest.mark.parametrize("status", [0, 7])
-def test_a_program_without_sockets_gives_no_file_and_a_reason(tmp_path: Path, status: int) -> None:
-    done = record(tmp_path, ["sh", "-c", f"echo hello; exit {status}"])
+def test_a_program_without_sockets_gives_no_file_and_a_reason(
+    record: Callable[..., Done], tmp_path: Path, status: int
+) -> None:
+    done = record(["sh", "-c", f"echo hello; exit {status}"])
 
     assert done.stdout == "hello\n"
-    assert "nothing was recorded, no file written" in only_line(done.stderr)
-    assert done.returncode == (status or 2)
-    assert list(tmp_path.iterdir()) == []
+    assert done.status == (status or 2)
+    assert_refused(done._replace(status=2), tmp_path, "nothing was recorded, no file written")
 
 
-def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
-    done = record(tmp_path, ["no-such-program-here"])
+@pytest.mark.parametrize(
+    ("mode", "name", "facts"),
+    [
+        (None, "no-such-program-here", ("'no-such-program-here'", "no such program on the PATH")),
+        (0o644, "./script", ("'./script'", "may not be executed", "make it executable")),
+        (0o755, "./script", ("start it through its interpreter",)),
+    ],
+)
+def test_what_cannot_be_started_is_named(
+    record: Callable[..., Done],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: int | None,
+    name: str,
+    facts: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if mode is not None:
+        Path("script").write_text("echo")
+        Path("script").chmod(mode)
 
-    assert "'no-such-program-here': no such program on the PATH" in only_line(done.stderr)
-    assert done.returncode == 2
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_may_not_be_executed_is_named(tmp_path: Path) -> None:
-    script = tmp_path / "script"
-    script.write_text("echo")
-
-    done = record(tmp_path, [str(script)])
-
-    assert f"{str(script)!r}: may not be executed; make it executable" in only_line(done.stderr)
-    assert done.returncode == 2
-
-
-def test_a_script_without_an_interpreter_is_explained(tmp_path: Path) -> None:
-    script = tmp_path / "script"
-    script.write_text("echo")
-    script.chmod(0o755)
-
-    done = record(tmp_path, [str(script)])
-
-    assert "start it through its interpreter" in only_line(done.stderr)
-    assert done.returncode == 2
+    assert_refused(record([name]), tmp_path, *facts)
 
 
 @pytest.mark.parametrize(
     ("place", "why"), [("no/t.parquet", "there is no folder"), (".", "is a folder")]
 )
 def test_an_output_that_cannot_be_written_is_refused_before_the_program_starts(
-    tmp_path: Path, place: str, why: str
+    record: Callable[..., Done], tmp_path: Path, place: str, why: str
 ) -> None:
     mark = tmp_path / "started"
-    command = recorder("-o", str(tmp_path / place), "--", "touch", str(mark))
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert_refused(record(["touch", str(mark)], output=place), tmp_path, why)
 
-    assert why in only_line(done.stderr)
-    assert done.returncode == 2
     assert not mark.exists()
 
 
-def test_a_program_that_is_traced_already_is_told_by_whom(tmp_path: Path) -> None:
-    inner = recorder("-o", str(tmp_path / "inner.parquet"), "--", "true")
-
-    done = record(tmp_path, inner)
+def test_a_program_that_is_traced_already_is_told_by_whom(
+    record: Callable[..., Done], tmp_path: Path
+) -> None:
+    done = record(recorder("-o", str(tmp_path / "inner.parquet"), "--", "true"))
 
     assert "'true' cannot be recorded: it is traced by " in done.stderr.splitlines()[0]
-    assert done.returncode == 2
+    assert done.status == 2
     assert list(tmp_path.iterdir()) == []
 
 
@@ -339,13 +349,12 @@ def test_a_sandbox_that_forbids_tracing_is_explained(tmp_path: Path, call: str, 
         python(FORBIDDING, str(number), *inner), capture_output=True, text=True, check=False
     )
 
-    assert why in only_line(done.stderr)
-    assert done.returncode == 2
-    assert list(tmp_path.iterdir()) == []
+    assert_refused(Done(done.returncode, done.stdout, done.stderr), tmp_path, why)
+    assert not mark.exists()
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="32-bit calls of x86")
-def test_calls_of_32_bit_code_are_counted(tmp_path: Path) -> None:
+def test_calls_of_32_bit_code_are_counted(record: Callable[..., Done]) -> None:
     # getpid by the 32-bit way in: mov eax, 20; int 0x80; ret
     machine_code = struct.pack("=BI3B", 0xB8, 20, 0xCD, 0x80, 0xC3)
     program = SENDS + (
@@ -356,37 +365,32 @@ def test_calls_of_32_bit_code_are_counted(tmp_path: Path) -> None:
         "print(ctypes.CFUNCTYPE(ctypes.c_int)(address)() == os.getpid())"
     )
 
-    done = record(tmp_path, python(program))
+    done = record(python(program))
 
-    if done.returncode == 128 + 11:
+    if done.status == 128 + 11:
         pytest.skip("this kernel runs no 32-bit code")
     assert done.stdout == "True\n"
     assert "not seen: 1 calls of 32-bit programs" in done.stderr
 
 
-def test_recording_asks_for_no_privilege(tmp_path: Path) -> None:
-    program = SENDS + "print([line for line in open('/proc/self/status') if 'CapEff' in line])"
-    inner = recorder("-o", str(tmp_path / "trace.parquet"), "--quiet", "--", *python(program))
+def test_help_has_examples_of_a_program_and_of_a_running_process(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["record", "--help"]) == 0
 
-    done = subprocess.run(python(UNPRIVILEGED, *inner), capture_output=True, text=True, check=False)
-
-    assert done.stdout == "['CapEff:\\t0000000000000000\\n']\n"
-    assert (done.returncode, done.stderr) == (0, "")
-    assert rows_in(tmp_path) == 1
-
-
-def test_help_has_an_example() -> None:
-    done = subprocess.run(recorder("--help"), capture_output=True, text=True, check=True)
-
-    assert "nicscope record -o redis.parquet -- redis-server" in " ".join(done.stdout.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "nicscope record -o redis.parquet -- redis-server" in said
+    assert "record -o busy.parquet --pid 4711 --seconds 10" in said
 
 
-def test_the_metadata_holds_the_command_as_it_was_given(tmp_path: Path) -> None:
-    record(tmp_path, python(SENDS, "an argument"), "--quiet")
+def test_the_metadata_holds_the_command_as_it_was_given(
+    record: Callable[..., Done], tmp_path: Path
+) -> None:
+    record(python(SENDS, "an argument"), "--quiet")
 
-    raw = pq.read_schema(tmp_path / "trace.parquet").metadata or {}
-    raw |= pq.read_metadata(tmp_path / "trace.parquet").metadata
-    metadata = json.loads(raw[b"nicscope"])
+    metadata = json.loads(
+        (pq.read_metadata(tmp_path / "trace.parquet").metadata or {})[b"nicscope"]
+    )
     assert metadata["origin"]["command"].endswith("'an argument'")
     assert metadata["observed"]["exit_status"] == 0
     assert metadata["page_size"] == os.sysconf("SC_PAGE_SIZE")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
 import pytest
 
 from nicscope.traces.reader import open_trace
@@ -139,21 +136,3 @@ def test_a_socket_that_cannot_say_its_address_takes_nobodys_number(monkeypatch) 
 
     assert numbers == [0, 1, 0]
     assert [met.local for met in connections.met] == ["", ""]
-
-
-def test_with_a_dash_the_trace_alone_is_on_standard_output(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        program = f"""
-import socket
-held = socket.create_connection(("127.0.0.1", {port}))
-held.send(b"x" * 100)
-print("what the program prints")
-"""
-        command = [sys.executable, "-m", "nicscope", "record", "-o", "-", "--", sys.executable]
-        done = subprocess.run([*command, "-c", program], capture_output=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    trace = tmp_path / "piped.parquet"
-    trace.write_bytes(done.stdout)
-    assert pq.read_table(trace)["length"].to_pylist() == [100]
-    assert b"what the program prints" in done.stderr

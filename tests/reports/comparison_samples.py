@@ -12,8 +12,11 @@ from nicscope.traces.schema import Requests
 DESIGNS = ["utlb", "unet-mm-dc21140", "mini", "unet", "via-static"]
 
 
-def requests(count=3000):
-    random = np.random.default_rng(1)
+COUNT = 600
+
+
+def requests():
+    count, random = COUNT, np.random.default_rng(1)
     op = random.integers(0, 6, count).astype(np.uint8)
     return Requests(
         time_ns=np.zeros(count, np.int64),
@@ -34,7 +37,7 @@ def comparison(names=DESIGNS, kinds=True, overrides=()):
         trace={
             "file": "somewhere/sample.parquet",
             "bytes": 1,
-            "requests": 3000,
+            "requests": COUNT,
             "nodes": 2,
             "recorded_page_size": 4096,
             "origin": {},

@@ -45,8 +45,9 @@ TABLES = (
     "replay {trace}",
     "replay {trace} --design rnic --counters neohost",
     "replay {trace} --no-kinds --design unet-mm-dc21140",
-    "size {trace} --nic-memory 1KiB --platform utlb-prototype --target-us 2",
-    "size {trace} --nic-memory 1KiB --page-size 4KiB,2MiB",
+    "size {trace} --nic-memory 1KiB --platform utlb-prototype --target-us 2 --only utlb"
+    " --only handle",
+    "size {trace} --nic-memory 1KiB --only utlb --only page-sizes --page-size 4KiB,2MiB",
     "size {trace} --nic-memory 1KiB --only page-sizes --only utlb --page-size 4KiB,2MiB,1GiB",
     "curve {trace}",
     "curve {trace} --skip 20 --entries 1..1024 --page-size 2M",
@@ -56,7 +57,7 @@ TABLES = (
     "verbs run {verbs_tests}",
     f"verbs run {EXAMPLES}/verbs_pingpong.py 2",
     "explain --mr 24GiB",
-    "odp {trace} --resident none,64KiB",
+    "odp {trace} --prefetch async --resident none,64KiB",
     "path {trace} --reads 16",
     "register 1TiB --nics 8 --threads 1,8 --at-once no,yes",
     "connections --qps 2,4 --threads 1,2 --outstanding 2",
@@ -68,7 +69,7 @@ TABLES = (
     "flow --platform alcor --policy cut-through --count 1",
     "latency --bytes 300",
     "latency --bytes 8,16 --translation utlb --pages 3 --mechanism dma",
-    "simulate {trace} --requests 4",
+    "simulate {trace} --requests 2",
     "simulate {program_trace} --design mini",
     "simulate {program_trace} --design utlb --design vmmc-static",
     "sweep {trace} --design utlb --grid replacement=lru,mru --grid entries=4,16 --grid prefetch=1,4"
@@ -79,7 +80,7 @@ TABLES = (
     "platforms show mini-cluster",
     "platforms show sonic-via",
     "apps run fft --size 1K --nodes 2 --processes 1 --on vmmc",
-    "apps collective allreduce,lock --nodes 2 --sizes 8 --repeat 1",
+    "apps collective allreduce,lock --nodes 2 --sizes 8 --repeat 1 --on trapeze",
     "reproduce utlb/table6 unet_mm/table1 trapeze/netperf",
 )
 

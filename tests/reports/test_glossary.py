@@ -20,12 +20,7 @@ def test_a_units_name_in_a_column_is_its_unit():
     for name, column in columns().items():
         if name.startswith("/"):
             continue
-        for ending, unit in (
-            ("_bytes", "bytes"),
-            ("_ps", "ps"),
-            ("_us", "us"),
-            ("_pages", "pages"),
-        ):
+        for ending, unit in ENDINGS.items():
             if name.endswith(ending):
                 assert column.unit == unit, name
 

@@ -1,176 +1,17 @@
-"""Tables of every command: names and numbers whole at every width, each heading explained."""
+"""The one engine of tables: whatever the table and the width, every cell is whole."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
-import every_table as every
-import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tables_read import assert_whole, text_of
 
-import nicscope
+from every_command import LONG
 from nicscope.cli.app import main
-from nicscope.config.design import design_names
-from nicscope.config.glossary import column_of, meaning_of, terms
 from nicscope.reports.drawing import GAP, fit
-from nicscope.reports.explaining import headings_of
-from nicscope.reports.printing import (
-    ELSEWHERE,
-    PARAGRAPH,
-    PIPED,
-    Note,
-    lines_of,
-    output_width,
-    pieces,
-    width_of,
-    wrapped,
-)
+from nicscope.reports.printing import PARAGRAPH, PIPED, output_width, width_of, wrapped
 from nicscope.reports.table import Bar, Piece, Rows
-
-WIDTHS = (80, 90, 100, 140)
-COPIED = "  nicscope "  # what a line of a command to be copied begins with
-PACKAGE = Path(nicscope.__file__).parent
-
-
-@pytest.fixture(scope="module")
-def tables(printed):
-    """Every table, as it is, and with names of forty characters and numbers of 10**12."""
-    found = [rows for one in printed for rows in one.tables]
-    return found + [inflated(rows) for rows in found]
-
-
-def inflated(rows):
-    """The same table with long names and large numbers, each cell another."""
-    cells = [
-        [
-            _large(cell, column in rows.left, column < rows.key, 1000 * number + column)
-            for column, cell in enumerate(row)
-        ]
-        for number, row in enumerate(rows.cells)
-    ]
-    return rows._replace(cells=cells)
-
-
-def _large(cell, is_word, is_key, number):
-    if not cell or (is_word and not is_key and " " in cell):
-        return cell
-    if is_word:
-        return every.LONG[:-4] + f"{number:04}"
-    return f"{10**12 + number:,}"
-
-
-def text_of(rows, width):
-    return [str(line) for line in lines_of([rows], width)]
-
-
-def unbroken(rows, column, cell):
-    """The pieces of a cell that must stand on one line each."""
-    if not rows.wraps(column):
-        return [cell] if cell else []
-    return [cell[begin:end] for begin, end in pieces(cell)]
-
-
-def assert_whole(rows, width):
-    """What is shown of ``rows`` is whole, what is not is named, and no line is too long."""
-    lines = text_of(rows, width)
-    shape = fit(rows, width)
-    everything = [
-        piece
-        for row in rows.cells
-        for column, cell in enumerate(row)
-        for piece in unbroken(rows, column, cell)
-    ]
-    widest = max([width, *(width_of(piece) for piece in [*everything, *rows.headings])])
-    assert max(map(width_of, lines), default=0) <= widest
-    if max(map(width_of, everything), default=0) <= width - GAP:
-        assert max(map(width_of, lines), default=0) <= width
-    shown = {column for block in shape.blocks for column in block.columns}
-    shown = shown or set(range(len(rows.headings)))
-    assert set(range(rows.key)) <= shown
-    words = {word for line in lines for word in line.split()}
-    for column in shown:  # a stacked row has no line for an empty cell
-        if shape.blocks or any(row[column] for row in rows.cells):
-            assert set(rows.headings[column].split()) <= words
-    for place, row in enumerate(rows.cells):
-        for column in shown:
-            if rows.grouped and column == 0:
-                continue
-            for piece in unbroken(rows, column, row[column]):
-                assert any(piece in line for line in lines), (piece, rows.title, width, place)
-    left_out = [
-        rows.headings[column] for column in range(len(rows.headings)) if column not in shown
-    ]
-    assert left_out == shape.left_out
-    assert set(rows.leaving()[: len(left_out)]) == set(range(len(rows.headings))) - shown
-    if left_out:
-        note = " ".join(" ".join(lines).split("not shown at ")[-1].split())
-        assert note == f"{width} columns: {', '.join(left_out)}; see {ELSEWHERE}"
-
-
-def test_every_table_of_the_package_is_among_those_that_are_looked_at(everything):
-    assert everything[1] == every.builders()
-    assert len(everything[1]) > 25
-
-
-def test_no_table_goes_past_the_one_engine():
-    others = [
-        (str(path.relative_to(PACKAGE)), name)
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom | ast.Import)
-        for name in [getattr(node, "module", None), *(alias.name for alias in node.names)]
-        if name in ("rich.table", "rich.columns", "tabulate", "rich.box", "textwrap")
-    ]
-
-    assert others == []
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_cell_of_every_table_is_whole_at_every_width(tables, width):
-    assert len(tables) > 100
-    for rows in tables:
-        assert_whole(rows, width)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_longest_names_stay_in_their_rows(tables, width):
-    longest = max([*design_names(), every.LONG], key=len)
-    named = [rows for rows in tables if rows.headings[:1] == ["design"]]
-    assert len(named) >= 10
-    for rows in named:
-        renamed = rows._replace(cells=[[longest, *row[1:]] for row in rows.cells])
-        begun = [line for line in text_of(renamed, width) if longest in line]
-        assert len(begun) == len(rows.cells)
-
-
-def test_what_a_command_prints_fits_but_for_commands_to_be_copied(printed):
-    for one in printed:
-        for line in one.text.splitlines() if one.reports else ():  # and not a file, to be piped
-            if not line.startswith((COPIED, "  /")):
-                assert width_of(line) <= 80 or " " not in line.strip(), (one.command, line)
-
-
-def test_a_wider_line_never_shows_less(tables):
-    for rows in tables:
-        fitted = [fit(rows, width) for width in range(60, 200, 7)]
-        left_out = [len(each.left_out) for each in fitted]
-        stacked = [not each.blocks for each in fitted]
-        shown = [
-            0 if is_stacked else left for left, is_stacked in zip(left_out, stacked, strict=True)
-        ]
-        wide = shown[stacked.count(True) :]
-        assert stacked == sorted(stacked, reverse=True)
-        assert wide == sorted(wide, reverse=True)
-
-
-def test_at_140_columns_no_table_of_the_catalog_leaves_anything_out(printed):
-    for one in printed:
-        for rows in one.tables:
-            assert fit(rows, 140).left_out == [], (one.command, rows.title)
-
 
 WORDS = st.text("abcxyz-_", min_size=1, max_size=12)
 NUMBERS = st.integers(0, 10**13).map("{:,}".format)
@@ -284,9 +125,9 @@ def test_what_matters_least_is_left_out_first_and_the_rest_from_the_right():
 
 
 def test_a_row_that_does_not_fit_is_stacked_whole():
-    rows = Rows("", ["design", "misses"], [[every.LONG, "1,000,000,000,000"]])
+    rows = Rows("", ["design", "misses"], [[LONG, "1,000,000,000,000"]])
 
-    assert text_of(rows, 50) == [f"design  {every.LONG}", "  misses  1,000,000,000,000"]
+    assert text_of(rows, 50) == [f"design  {LONG}", "  misses  1,000,000,000,000"]
 
 
 def test_a_number_is_not_parted_from_its_unit_nor_a_word_in_two():
@@ -332,62 +173,3 @@ def test_paragraphs_stay_readable_on_wide_terminals(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     description = lines[: lines.index("")]
     assert max(map(len, description)) <= PARAGRAPH
-
-
-# Headings that are data: names of programs whose numbers stand below.
-NAMES = {"Barnes", "FFT", "LU", "Radix", "Raytrace", "Volrend", "Water", every.LONG}
-
-
-def test_every_heading_of_every_table_is_explained(reports):
-    unknown = {
-        (report.topic, heading)
-        for report in reports
-        for heading in set(headings_of(report.parts())) - NAMES
-        if meaning_of(heading, report.topic) is None
-    }
-
-    assert len(reports) > 20
-    assert unknown == set()
-
-
-def test_every_column_of_every_table_for_programs_has_a_unit_and_a_meaning(reports):
-    unknown = {
-        (report.topic, name, column)
-        for report in reports
-        for name, table in report.tables()
-        for column in table.column_names
-        if column_of(column) is None
-    }
-
-    assert unknown == set()
-
-
-def test_a_column_holds_one_type_wherever_it_is_and_numbers_are_numbers(reports):
-    kinds: dict[str, set[str]] = {}
-    for report in reports:
-        for _, table in report.tables():
-            for field in table.schema:
-                kind = "number" if pa.types.is_integer(field.type) else str(field.type)
-                kinds.setdefault(field.name, set()).add("number" if kind == "double" else kind)
-
-    assert {name: kind for name, kind in kinds.items() if len(kind) > 1} == {}
-    for name, [kind] in kinds.items():
-        assert (kind == "number") >= bool(column_of(name).unit), name
-
-
-def test_each_term_is_explained_once_and_below_the_tables(reports):
-    for report in reports:
-        lines = [str(part) for part in report.parts()]
-        told = list(report.printed(explain=True))
-        notes = [part for part in told if isinstance(part, Note)]
-        mine = [note for note in notes if any(term.means in note.text for term in terms().values())]
-        names = [note.text.partition(":")[0] for note in mine]
-        assert len(names) == len(set(names)), type(report).__name__
-        headings = headings_of(report.parts())
-        assert bool(names) == bool(headings), type(report).__name__
-        for heading in {*headings} - NAMES:  # each is found as the table has it
-            assert any(heading in name for name in names), (type(report).__name__, heading)
-        if mine:
-            tables = [place for place, part in enumerate(told) if isinstance(part, Rows)]
-            assert told.index(mine[0]) > max(tables)
-        assert lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
+import msgspec
 import pytest
 from comparison_samples import DESIGNS, comparison
 
@@ -68,14 +69,7 @@ def test_costs_are_marked_as_lower_bounds_and_unknowns(found):
 def test_a_range_of_prices_is_shown_as_one():
     found = comparison(["mini"])
     cost = found.priced[0].cost
-    whole = type(cost)(
-        platform=cost.platform,
-        lookups=cost.lookups,
-        requests=cost.requests,
-        components=cost.components,
-        not_applicable={},
-        unpriced=(),
-    )
+    whole = msgspec.structs.replace(cost, not_applicable={}, unpriced=())
     low, high = (wording.significant(float(bound)) for bound in whole.per_lookup_us())
     assert low != high
     assert wording.us_per(Denominator.LOOKUP, whole) == f"{low} to {high}"

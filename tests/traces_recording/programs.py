@@ -47,14 +47,14 @@ class Outcome(NamedTuple):
     table: dict[str, list[object]]  # all recorded columns
 
 
-def run(tmp_path: Path, program: str, *arguments: str) -> Outcome:
+def run(tmp_path, program, *arguments):
     """Record ``program``, Python text that notes what it does, in this process."""
     truth, trace = tmp_path / "truth.jsonl", tmp_path / "trace.parquet"
     text = f"{PREAMBLE}\n{program}\nfinish()\n"
     command = [sys.executable, "-I", "-S", "-c", text, str(truth), *arguments]
     recording = record(command, trace)
     said = [json.loads(line) for line in truth.read_text().splitlines()] if truth.exists() else []
-    table: dict[str, list[object]] = {}
+    table = {}
     if recording.path is not None:
         for _ in open_trace(trace).batches():  # each row is checked as it passes
             pass
@@ -66,7 +66,7 @@ def run(tmp_path: Path, program: str, *arguments: str) -> Outcome:
     return Outcome(recording.status, recording.observed, said, rows, table)
 
 
-def run_and_agree(tmp_path: Path, program: str) -> Outcome:
+def run_and_agree(tmp_path, program):
     """Record ``program``, which must succeed, and compare rows with what it says, in order."""
     outcome = run(tmp_path, program)
     assert outcome.status == 0
@@ -76,7 +76,7 @@ def run_and_agree(tmp_path: Path, program: str) -> Outcome:
     return outcome
 
 
-def has_ended(process: int) -> bool:
+def has_ended(process):
     """Whether a process is gone, or waits for its parent to hear of it."""
     try:
         return "State:\tZ" in Path(f"/proc/{process}/status").read_text()

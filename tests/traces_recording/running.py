@@ -9,15 +9,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from nicscope.traces.reader import open_trace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _WAITING = {"x86_64": "128 ", "aarch64": "137 "}  # rt_sigtimedwait
 
@@ -31,11 +27,11 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def recorder(*arguments: str) -> list[str]:
+def recorder(*arguments):
     return [sys.executable, "-m", "nicscope", "record", *arguments]
 
 
-def eventually(true: Callable[[], object]) -> None:
+def eventually(true):
     for _ in range(600):
         if true():
             return
@@ -46,7 +42,7 @@ def eventually(true: Callable[[], object]) -> None:
 class Target:
     """A Python program that reads commands, a line each, and answers each with a line."""
 
-    def __init__(self, program: str, *arguments: str) -> None:
+    def __init__(self, program, *arguments):
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", program, *arguments],
             stdin=subprocess.PIPE,
@@ -56,27 +52,27 @@ class Target:
         self.pid = self.process.pid
         self.greeting = self.answer()
 
-    def answer(self) -> str:
+    def answer(self):
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def ask(self, line: str) -> str:
+    def ask(self, line):
         self.say(line)
         return self.answer()
 
-    def say(self, line: str) -> None:
+    def say(self, line):
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     @property
-    def state(self) -> str:
+    def state(self):
         """The letter that the kernel gives: S sleeps, T is stopped, t is stopped by a tracer."""
         return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 @contextlib.contextmanager
-def running(program: str, *arguments: str) -> Iterator[Target]:
+def running(program, *arguments):
     target = Target(program, *arguments)
     try:
         yield target
@@ -88,7 +84,7 @@ def running(program: str, *arguments: str) -> Iterator[Target]:
 class Attached:
     """A recorder that traces every thread of a process."""
 
-    def __init__(self, pid: int, trace: Path, *options: str) -> None:
+    def __init__(self, pid, trace, *options):
         self.trace = trace
         command = recorder("-o", str(trace), "--pid", str(pid), *options)
         self.process = subprocess.Popen(
@@ -96,17 +92,17 @@ class Attached:
         )
         eventually(lambda: self._has_all_of(pid) and self._waits())
 
-    def _has_all_of(self, pid: int) -> bool:
+    def _has_all_of(self, pid):
         tracer = f"TracerPid:\t{self.process.pid}\n"
         tasks = Path(f"/proc/{pid}/task").iterdir()
         return all(tracer in (task / "status").read_text() for task in tasks)
 
-    def _waits(self) -> bool:
+    def _waits(self):
         """Whether it has told every thread to stop, and waits for one that does."""
         text = Path(f"/proc/{self.process.pid}/syscall").read_text()
         return text.startswith(_WAITING[platform.machine()])
 
-    def end(self, number: int | None = signal.SIGINT) -> str:
+    def end(self, number=signal.SIGINT):
         """End the recording; what it says of it."""
         if number is not None:
             self.process.send_signal(number)
@@ -114,7 +110,7 @@ class Attached:
         assert self.process.returncode == 0, said
         return said
 
-    def rows(self, *names: str) -> list[tuple[Any, ...]]:
+    def rows(self, *names):
         """The columns called ``names`` of the trace, row by row."""
         for _ in open_trace(self.trace).batches():  # each row is checked as it passes
             pass
@@ -123,12 +119,12 @@ class Attached:
         return list(zip(*(table[name] for name in names), strict=True))
 
 
-def is_alive(pid: int) -> bool:
+def is_alive(pid):
     with contextlib.suppress(OSError):
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     return False
 
 
-def tracer_of(pid: int) -> int:
+def tracer_of(pid):
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("TracerPid:"))

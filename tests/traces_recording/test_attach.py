@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import time
-from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,11 +19,6 @@ from nicscope.traces.recording.rows import IssueOrder
 from nicscope.traces.recording.signals import held_signals
 from nicscope.traces.recording.tracer import Tracer
 from traces_recording.running import Attached, eventually, is_alive, running, tracer_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from traces_recording.running import Target
 
 pytestmark = pytest.mark.long  # real processes, which take their time to join
 
@@ -59,26 +53,26 @@ EXCHANGED = [("sendto", 10), ("recvfrom", 10)]
 class Client:
     """One end of a connection to an ``ECHO``."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target):
         self._socket = socket.create_connection(("127.0.0.1", int(target.greeting)), timeout=60)
         self.address = int.from_bytes(self._receive(8), "little")
 
-    def exchange(self, size: int) -> None:
+    def exchange(self, size):
         data = os.urandom(size)
         self._socket.sendall(data)
         assert self._receive(size) == data
 
-    def _receive(self, size: int) -> bytes:
+    def _receive(self, size):
         data = b""
         while len(data) < size:
             data += self._socket.recv(size - len(data))
         return data
 
-    def __del__(self) -> None:
+    def __del__(self):
         self._socket.close()
 
 
-def test_a_server_of_many_threads_is_recorded_between_attaching_and_ctrl_c(tmp_path: Path) -> None:
+def test_a_server_of_many_threads_is_recorded_between_attaching_and_ctrl_c(tmp_path):
     sizes = [2, 1000, 70_000, 17]
     with running(ECHO) as target:
         clients = [Client(target) for _ in range(3)]
@@ -109,7 +103,7 @@ def test_a_server_of_many_threads_is_recorded_between_attaching_and_ctrl_c(tmp_p
     assert f"process {target.pid} runs on" in said
 
 
-def test_a_receive_that_blocks_meanwhile_goes_on_and_no_byte_is_lost(tmp_path: Path) -> None:
+def test_a_receive_that_blocks_meanwhile_goes_on_and_no_byte_is_lost(tmp_path):
     with running(PAIR) as target:
         target.ask("c, d = socket.socketpair(); got = []")
         target.ask("t = threading.Thread(target=lambda: got.append(c.recv(100))); t.start()")
@@ -124,7 +118,7 @@ def test_a_receive_that_blocks_meanwhile_goes_on_and_no_byte_is_lost(tmp_path: P
     assert "1 never ended" in said
 
 
-def test_a_receive_that_blocked_before_is_recorded_when_its_bytes_come(tmp_path: Path) -> None:
+def test_a_receive_that_blocked_before_is_recorded_when_its_bytes_come(tmp_path):
     with running(PAIR) as target:
         target.ask("t = threading.Thread(target=lambda: b.recv(100)); t.start()")
         attached = Attached(target.pid, tmp_path / "t.parquet")
@@ -134,7 +128,7 @@ def test_a_receive_that_blocked_before_is_recorded_when_its_bytes_come(tmp_path:
     assert sorted(attached.rows("syscall", "length")) == [("recvfrom", 30), ("sendto", 30)]
 
 
-def test_the_recording_ends_when_its_time_is_up(tmp_path: Path) -> None:
+def test_the_recording_ends_when_its_time_is_up(tmp_path):
     with running(PAIR) as target:
         attached = Attached(target.pid, tmp_path / "t.parquet", "--seconds", "3")
         target.ask(EXCHANGE)
@@ -150,9 +144,7 @@ def test_the_recording_ends_when_its_time_is_up(tmp_path: Path) -> None:
     ("end", "how"),
     [("os._exit(3)", "with exit status 3"), ("os.kill(os.getpid(), 9)", "by signal 9")],
 )
-def test_a_process_that_ends_meanwhile_ends_the_recording(
-    tmp_path: Path, end: str, how: str
-) -> None:
+def test_a_process_that_ends_meanwhile_ends_the_recording(tmp_path, end, how):
     with running(PAIR) as target:
         attached = Attached(target.pid, tmp_path / "t.parquet")
         target.ask(EXCHANGE)
@@ -163,7 +155,7 @@ def test_a_process_that_ends_meanwhile_ends_the_recording(
     assert f"process {target.pid} has ended {how}" in said
 
 
-def test_what_it_starts_meanwhile_is_recorded_and_runs_on_too(tmp_path: Path) -> None:
+def test_what_it_starts_meanwhile_is_recorded_and_runs_on_too(tmp_path):
     with running(PAIR, PAIR) as target:
         attached = Attached(target.pid, tmp_path / "t.parquet")
         target.ask(
@@ -187,7 +179,7 @@ def test_what_it_starts_meanwhile_is_recorded_and_runs_on_too(tmp_path: Path) ->
     assert len(rows) == 2
 
 
-def test_a_process_that_is_stopped_stays_so_until_it_is_continued(tmp_path: Path) -> None:
+def test_a_process_that_is_stopped_stays_so_until_it_is_continued(tmp_path):
     with running(PAIR) as target:
         target.process.send_signal(signal.SIGSTOP)
         eventually(lambda: target.state == "T")
@@ -209,7 +201,7 @@ def test_a_process_that_is_stopped_stays_so_until_it_is_continued(tmp_path: Path
     assert attached.rows("syscall", "length") == EXCHANGED
 
 
-def test_a_process_outlives_a_recorder_that_is_killed(tmp_path: Path) -> None:
+def test_a_process_outlives_a_recorder_that_is_killed(tmp_path):
     with running(ECHO) as target:
         client = Client(target)
         attached = Attached(target.pid, tmp_path / "t.parquet")
@@ -240,7 +232,7 @@ while True:
 """
 
 
-def test_no_signal_is_lost_however_often_a_recorder_comes_and_goes(tmp_path: Path) -> None:
+def test_no_signal_is_lost_however_often_a_recorder_comes_and_goes(tmp_path):
     with running(COMES) as target:
         for _ in range(2):
             attached = Attached(target.pid, tmp_path / "t.parquet", "--seconds", "1")
@@ -250,9 +242,7 @@ def test_no_signal_is_lost_however_often_a_recorder_comes_and_goes(tmp_path: Pat
             attached.end(None)
 
 
-def test_what_stops_others_does_not_stop_the_recorder_as_its_process_would_wait(
-    tmp_path: Path,
-) -> None:
+def test_what_stops_others_does_not_stop_the_recorder_as_its_process_would_wait(tmp_path):
     with running(PAIR) as target:
         attached = Attached(target.pid, tmp_path / "t.parquet")
         attached.process.send_signal(signal.SIGTSTP)
@@ -260,10 +250,8 @@ def test_what_stops_others_does_not_stop_the_recorder_as_its_process_would_wait(
         attached.end()
 
 
-def test_a_process_runs_on_when_its_rows_cannot_be_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
+def test_a_process_runs_on_when_its_rows_cannot_be_kept(tmp_path, monkeypatch):
+    def fail(*_):
         raise OutputError("no room")
 
     with running(PAIR) as target:
@@ -280,7 +268,7 @@ def test_a_process_runs_on_when_its_rows_cannot_be_kept(
         assert target.ask("t.join()") == "done"
 
 
-def test_the_metadata_says_what_ran_and_that_it_was_attached_to(tmp_path: Path) -> None:
+def test_the_metadata_says_what_ran_and_that_it_was_attached_to(tmp_path):
     with running(PAIR, "an argument") as target:
         attached = Attached(target.pid, tmp_path / "t.parquet")
         target.ask(EXCHANGE)

@@ -39,10 +39,10 @@ KERNELS_OWN = pytest.mark.skipif(
 
 
 @pytest.fixture
-def assert_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def assert_refused(tmp_path, capsys):
     """Hold that a process, or what else is asked, is refused in one line, which names facts."""
 
-    def refuse(*facts: object, asked: list[object]) -> None:
+    def refuse(*facts, asked):
         folder = tmp_path / "empty"
         folder.mkdir()
         refused_command(capsys, ["record", "-o", folder / "t.parquet", *asked], *facts)
@@ -51,7 +51,7 @@ def assert_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     return refuse
 
 
-def refusal(command: list[str], folder: Path) -> str:
+def refusal(command, folder):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2
@@ -60,7 +60,7 @@ def refusal(command: list[str], folder: Path) -> str:
     return line
 
 
-def recorder_of(pid: int | str, folder: Path) -> list[str]:
+def recorder_of(pid, folder):
     return recorder("-o", str(folder / "t.parquet"), "--pid", str(pid))
 
 
@@ -73,11 +73,11 @@ def recorder_of(pid: int | str, folder: Path) -> list[str]:
     ],
     ids=lambda value: str(value) if value != os.getpid() else "itself",
 )
-def test_what_is_no_process_of_somebodys(assert_refused, pid: int, facts: tuple[str, ...]) -> None:
+def test_what_is_no_process_of_somebodys(assert_refused, pid, facts):
     assert_refused(*facts, asked=["--pid", pid])
 
 
-def test_a_thread_is_told_its_process(assert_refused) -> None:
+def test_a_thread_is_told_its_process(assert_refused):
     with running(WAITS) as target:
         assert_refused(
             f"{target.greeting} is a thread ('python",
@@ -87,7 +87,7 @@ def test_a_thread_is_told_its_process(assert_refused) -> None:
         )
 
 
-def test_the_shell_that_has_started_the_recorder(tmp_path: Path) -> None:
+def test_the_shell_that_has_started_the_recorder(tmp_path):
     command = shlex.join(recorder_of("PID", tmp_path)).replace("PID", "$$")
 
     line = refusal(["sh", "-c", f"{command}; exit $?"], tmp_path)
@@ -95,7 +95,7 @@ def test_the_shell_that_has_started_the_recorder(tmp_path: Path) -> None:
     assert_named(line, ("('sh') has started this recorder",))
 
 
-def test_a_process_that_has_ended_unheard(assert_refused) -> None:
+def test_a_process_that_has_ended_unheard(assert_refused):
     with subprocess.Popen(["true"]) as ended:
         eventually(lambda: "State:\tZ" in Path(f"/proc/{ended.pid}/status").read_text())
         assert_refused(
@@ -105,7 +105,7 @@ def test_a_process_that_has_ended_unheard(assert_refused) -> None:
         )
 
 
-def test_a_process_that_is_traced_already_is_told_by_whom(assert_refused, tmp_path: Path) -> None:
+def test_a_process_that_is_traced_already_is_told_by_whom(assert_refused, tmp_path):
     with running(WAITS) as target:
         attached = Attached(target.pid, tmp_path / "t.parquet")
         assert_refused(
@@ -119,7 +119,7 @@ def test_a_process_that_is_traced_already_is_told_by_whom(assert_refused, tmp_pa
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="root alone can start another user's process")
-def test_a_process_of_another_user(tmp_path: Path) -> None:
+def test_a_process_of_another_user(tmp_path):
     nobody = pwd.getpwnam("nobody").pw_uid
     with subprocess.Popen(["sleep", "60"], user=nobody, group=nobody) as target:
         command = [sys.executable, "-I", "-S", "-c", UNPRIVILEGED]
@@ -139,15 +139,15 @@ def test_a_process_of_another_user(tmp_path: Path) -> None:
         (3, "reboot with it below 3"),
     ],
 )
-def test_a_machine_that_forbids_it(monkeypatch: pytest.MonkeyPatch, scope: int, said: str) -> None:
-    def refuse(_: int) -> None:
+def test_a_machine_that_forbids_it(monkeypatch, scope, said):
+    def refuse(_):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(attach, "seize_for_a_while", refuse)
     monkeypatch.setattr(attach, "yama_scope", lambda: scope)
     monkeypatch.setattr(permission, "yama_scope", lambda: scope)
     with running(WAITS) as target, refused(RecordError, said):
-        Attachment(target.pid).trace(_NoTracer(), lambda: None)  # type: ignore[arg-type]
+        Attachment(target.pid).trace(_NoTracer(), lambda: None)
 
 
 class _NoTracer:
@@ -155,7 +155,7 @@ class _NoTracer:
 
     has_ended = True
 
-    def let_go(self, heeding: bool) -> None:
+    def let_go(self, heeding):
         assert not heeding
 
 
@@ -169,7 +169,5 @@ class _NoTracer:
         (["--seconds", "nan", "--pid", "1"], ("--seconds nan", "more than 0")),
     ],
 )
-def test_a_question_that_makes_no_sense(
-    assert_refused, options: list[object], facts: tuple[str, ...]
-) -> None:
+def test_a_question_that_makes_no_sense(assert_refused, options, facts):
     assert_refused(*facts, asked=options)

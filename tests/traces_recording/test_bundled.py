@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -12,17 +10,14 @@ from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import Op
 
-if TYPE_CHECKING:
-    from nicscope.traces.schema import Requests
-
 PAGE = 4096
 
 
-def read(name: str) -> list[Requests]:
+def read(name):
     return list(open_trace(bundled_traces()[name]).batches())
 
 
-def test_there_are_a_key_value_server_a_file_transfer_a_database_and_users() -> None:
+def test_there_are_a_key_value_server_a_file_transfer_a_database_and_users():
     assert list(bundled_traces()) == [
         "postgres_pgbench",
         "redis_server",
@@ -32,7 +27,7 @@ def test_there_are_a_key_value_server_a_file_transfer_a_database_and_users() -> 
 
 
 @pytest.mark.requirement("UM-84")
-def test_each_of_32_users_programs_receives_into_64_pages_of_its_own_in_turn() -> None:
+def test_each_of_32_users_programs_receives_into_64_pages_of_its_own_in_turn():
     (batch,) = read("sockets_interactive")
     of_users = batch.node == 0
 
@@ -47,7 +42,7 @@ def test_each_of_32_users_programs_receives_into_64_pages_of_its_own_in_turn() -
 
 
 @pytest.mark.parametrize("name", bundled_traces())
-def test_a_bundled_trace_is_small_sound_and_says_how_it_was_made(name: str) -> None:
+def test_a_bundled_trace_is_small_sound_and_says_how_it_was_made(name):
     path = bundled_traces()[name]
     trace = open_trace(path)
 
@@ -60,7 +55,7 @@ def test_a_bundled_trace_is_small_sound_and_says_how_it_was_made(name: str) -> N
     assert trace.metadata.observed["unfinished"] == trace.metadata.observed["hidden"] == 0
 
 
-def sum_of_pieces(name: str) -> int:
+def sum_of_pieces(name):
     """Rows by the file's own account, of which none is larger than what was posted."""
     table = pq.read_table(bundled_traces()[name], columns=["length", "posted"])
     assert (table["length"].to_numpy() <= table["posted"].to_numpy()).all()
@@ -75,9 +70,7 @@ def sum_of_pieces(name: str) -> int:
         ("sockets_interactive", 4_000_000),
     ],
 )
-def test_both_ends_are_recorded_so_each_byte_that_was_sent_was_received(
-    name: str, least: int
-) -> None:
+def test_both_ends_are_recorded_so_each_byte_that_was_sent_was_received(name, least):
     sent = received = 0
     for batch in read(name):
         lengths = batch.length.astype(np.int64)
@@ -87,7 +80,7 @@ def test_both_ends_are_recorded_so_each_byte_that_was_sent_was_received(
     assert sent == received > least
 
 
-def test_the_key_value_server_touches_more_pages_than_a_network_interface_caches() -> None:
+def test_the_key_value_server_touches_more_pages_than_a_network_interface_caches():
     (batch,) = read("redis_server")
     server = batch.pid == np.bincount(batch.pid).argmax()
     first = batch.address[server] // PAGE

@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,9 +21,6 @@ from nicscope.traces.recording.calls import this_machine
 from refusals import assert_named
 from traces_recording.programs import has_ended
 from traces_recording.running import UNPRIVILEGED, eventually, recorder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SENDS = "import socket, sys, os, signal, time; a, b = socket.socketpair(); a.send(b'x' * 10); "
 
@@ -35,25 +32,25 @@ class Done(NamedTuple):
 
 
 @pytest.fixture
-def record(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+def record(tmp_path, capfd):
     """Record a program in this process, and what it and the recorder said."""
 
-    def recorded(command: list[str], *options: str, output: str = "trace.parquet") -> Done:
+    def recorded(command, *options, output="trace.parquet"):
         words = ["record", "-o", str(tmp_path / output), *options, "--", *command]
         return Done(main(words), *capfd.readouterr())
 
     return recorded
 
 
-def python(program: str, *arguments: str) -> list[str]:
+def python(program, *arguments):
     return [sys.executable, "-I", "-S", "-c", program, *arguments]
 
 
-def rows_in(folder: Path) -> int:
+def rows_in(folder):
     return int(pq.read_metadata(folder / "trace.parquet").num_rows)
 
 
-def assert_refused(done: Done, folder: Path, *facts: object) -> None:
+def assert_refused(done, folder, *facts):
     """Hold that it ended with one line that names the facts, and wrote nothing."""
     assert done.status == 2
     (line,) = done.stderr.splitlines()
@@ -62,9 +59,7 @@ def assert_refused(done: Done, folder: Path, *facts: object) -> None:
     assert not list(folder.glob("trace*"))
 
 
-def test_input_output_and_exit_status_are_the_programs_own_and_no_privilege_is_asked_for(
-    tmp_path: Path,
-) -> None:
+def test_input_output_and_exit_status_are_the_programs_own_and_no_privilege_is_asked_for(tmp_path):
     program = SENDS + (
         "print(sys.stdin.read(), sys.argv[1:])\n"
         "print([line for line in open('/proc/self/status') if 'CapEff' in line])\n"
@@ -83,7 +78,7 @@ def test_input_output_and_exit_status_are_the_programs_own_and_no_privilege_is_a
     assert rows_in(tmp_path) == 1
 
 
-def test_the_summary_says_what_has_a_row_and_what_has_not(record: Callable[..., Done]) -> None:
+def test_the_summary_says_what_has_a_row_and_what_has_not(record):
     program = SENDS + (
         "b.recv(5); b.recv(5); a.setblocking(False)\n"
         "try: a.recv(1)\n"
@@ -102,7 +97,7 @@ def test_the_summary_says_what_has_a_row_and_what_has_not(record: Callable[..., 
     assert done.stdout == ""
 
 
-def test_with_a_dash_the_trace_alone_is_on_standard_output(tmp_path: Path) -> None:
+def test_with_a_dash_the_trace_alone_is_on_standard_output(tmp_path):
     command = python(SENDS + "print('what the program prints')")
 
     done = subprocess.run(recorder("-o", "-", "--", *command), capture_output=True, check=True)
@@ -113,7 +108,7 @@ def test_with_a_dash_the_trace_alone_is_on_standard_output(tmp_path: Path) -> No
     assert b"nicscope: standard output: 1 rows, " in done.stderr
 
 
-def test_what_a_recording_makes_no_use_of_is_not_loaded(tmp_path: Path) -> None:
+def test_what_a_recording_makes_no_use_of_is_not_loaded(tmp_path):
     command = recorder("-o", str(tmp_path / "t.parquet"), "--", *python(SENDS))
     told = [command[0], "-X", "importtime", *command[1:]]
 
@@ -124,9 +119,7 @@ def test_what_a_recording_makes_no_use_of_is_not_loaded(tmp_path: Path) -> None:
     assert loaded & {"pandas.core", "nicscope.traces.formats"} == set()
 
 
-def test_a_program_starts_with_the_signals_that_it_would_have_had(
-    record: Callable[..., Done],
-) -> None:
+def test_a_program_starts_with_the_signals_that_it_would_have_had(record):
     status = Path("/proc/self/status")
     show = ["grep", "-E", "^Sig(Blk|Ign|Cgt)", str(status)]
     program = SENDS + f"signal.signal(signal.SIGPIPE, signal.SIG_DFL); os.execvp('grep', {show})"
@@ -140,9 +133,7 @@ def test_a_program_starts_with_the_signals_that_it_would_have_had(
     assert direct.stdout == plain.stdout
 
 
-def test_a_program_killed_by_a_signal_leaves_its_rows_and_128_and_the_number(
-    record: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_a_program_killed_by_a_signal_leaves_its_rows_and_128_and_the_number(record, tmp_path):
     done = record(python(SENDS + "os.kill(os.getpid(), signal.SIGSEGV)"))
 
     assert done.status == 128 + 11
@@ -166,7 +157,7 @@ sys.exit(9)
 )
 
 
-def started(folder: Path, program: str, **keywords: Any) -> tuple[subprocess.Popen[str], int]:
+def started(folder, program, **keywords):
     """A recorder, and the number of its program once it says that it is ready."""
     ready = folder / "ready"
     arguments = recorder("-o", str(folder / "trace.parquet"), "--", *python(program, str(ready)))
@@ -177,7 +168,7 @@ def started(folder: Path, program: str, **keywords: Any) -> tuple[subprocess.Pop
     return running, int(ready.read_text())
 
 
-def test_signals_to_the_recorder_reach_the_program_once_each(tmp_path: Path) -> None:
+def test_signals_to_the_recorder_reach_the_program_once_each(tmp_path):
     running, _ = started(tmp_path, COUNTING)
 
     running.send_signal(signal.SIGINT)
@@ -189,9 +180,7 @@ def test_signals_to_the_recorder_reach_the_program_once_each(tmp_path: Path) -> 
     assert rows_in(tmp_path) == 1
 
 
-def test_a_terminal_gets_a_live_count_and_its_ctrl_c_reaches_the_program_once(
-    tmp_path: Path,
-) -> None:
+def test_a_terminal_gets_a_live_count_and_its_ctrl_c_reaches_the_program_once(tmp_path):
     child, terminal = pty.fork()
     if not child:  # with a terminal of its own
         trace = str(tmp_path / "trace.parquet")
@@ -214,7 +203,7 @@ def test_a_terminal_gets_a_live_count_and_its_ctrl_c_reaches_the_program_once(
     assert rows_in(tmp_path) == 1
 
 
-def test_a_signal_to_the_whole_group_reaches_the_program_once_from_each(tmp_path: Path) -> None:
+def test_a_signal_to_the_whole_group_reaches_the_program_once_from_each(tmp_path):
     program = COUNTING.replace(
         "while not came", "os.kill(0, signal.SIGTERM)\nwhile not came"
     )  # as scripts do to end what they have started
@@ -227,7 +216,7 @@ def test_a_signal_to_the_whole_group_reaches_the_program_once_from_each(tmp_path
     assert rows_in(tmp_path) == 1
 
 
-def test_what_outlives_the_program_is_named_and_ends_with_a_signal(tmp_path: Path) -> None:
+def test_what_outlives_the_program_is_named_and_ends_with_a_signal(tmp_path):
     program = SENDS + (
         "child = os.fork()\n"
         "if child: os._exit(4)\n"
@@ -245,7 +234,7 @@ def test_what_outlives_the_program_is_named_and_ends_with_a_signal(tmp_path: Pat
     eventually(lambda: has_ended(survivor))
 
 
-def test_a_killed_recorder_takes_the_program_along_and_leaves_no_file(tmp_path: Path) -> None:
+def test_a_killed_recorder_takes_the_program_along_and_leaves_no_file(tmp_path):
     running, program = started(
         tmp_path,
         SENDS + "open(sys.argv[1], 'w').write(str(os.getpid()))\n"
@@ -260,9 +249,7 @@ def test_a_killed_recorder_takes_the_program_along_and_leaves_no_file(tmp_path: 
 
 
 @pytest.mark.parametrize("status", [0, 7])
-def test_a_program_without_sockets_gives_no_file_and_a_reason(
-    record: Callable[..., Done], tmp_path: Path, status: int
-) -> None:
+def test_a_program_without_sockets_gives_no_file_and_a_reason(record, tmp_path, status):
     done = record(["sh", "-c", f"echo hello; exit {status}"])
 
     assert done.stdout == "hello\n"
@@ -279,13 +266,13 @@ def test_a_program_without_sockets_gives_no_file_and_a_reason(
     ],
 )
 def test_what_cannot_be_started_is_named(
-    record: Callable[..., Done],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    mode: int | None,
-    name: str,
-    facts: tuple[str, ...],
-) -> None:
+    record,
+    tmp_path,
+    monkeypatch,
+    mode,
+    name,
+    facts,
+):
     monkeypatch.chdir(tmp_path)
     if mode is not None:
         Path("script").write_text("echo")
@@ -298,8 +285,8 @@ def test_what_cannot_be_started_is_named(
     ("place", "why"), [("no/t.parquet", "there is no folder"), (".", "is a folder")]
 )
 def test_an_output_that_cannot_be_written_is_refused_before_the_program_starts(
-    record: Callable[..., Done], tmp_path: Path, place: str, why: str
-) -> None:
+    record, tmp_path, place, why
+):
     mark = tmp_path / "started"
 
     assert_refused(record(["touch", str(mark)], output=place), tmp_path, why)
@@ -307,9 +294,7 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_program_starts(
     assert not mark.exists()
 
 
-def test_a_program_that_is_traced_already_is_told_by_whom(
-    record: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_a_program_that_is_traced_already_is_told_by_whom(record, tmp_path):
     done = record(recorder("-o", str(tmp_path / "inner.parquet"), "--", "true"))
 
     assert "'true' cannot be recorded: it is traced by " in done.stderr.splitlines()[0]
@@ -339,7 +324,7 @@ NUMBERS = {"x86_64": {"ptrace": 101, "prctl": 157}, "aarch64": {"ptrace": 117, "
         ("prctl", "the kernel refuses a seccomp filter (Operation not permitted)"),
     ],
 )
-def test_a_sandbox_that_forbids_tracing_is_explained(tmp_path: Path, call: str, why: str) -> None:
+def test_a_sandbox_that_forbids_tracing_is_explained(tmp_path, call, why):
     this_machine()
     number = NUMBERS[os.uname().machine][call]
     mark = tmp_path / "started"
@@ -354,7 +339,7 @@ def test_a_sandbox_that_forbids_tracing_is_explained(tmp_path: Path, call: str, 
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="32-bit calls of x86")
-def test_calls_of_32_bit_code_are_counted(record: Callable[..., Done]) -> None:
+def test_calls_of_32_bit_code_are_counted(record):
     # getpid by the 32-bit way in: mov eax, 20; int 0x80; ret
     machine_code = struct.pack("=BI3B", 0xB8, 20, 0xCD, 0x80, 0xC3)
     program = SENDS + (
@@ -373,9 +358,7 @@ def test_calls_of_32_bit_code_are_counted(record: Callable[..., Done]) -> None:
     assert "not seen: 1 calls of 32-bit programs" in done.stderr
 
 
-def test_help_has_examples_of_a_program_and_of_a_running_process(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_help_has_examples_of_a_program_and_of_a_running_process(capsys):
     assert main(["record", "--help"]) == 0
 
     said = " ".join(capsys.readouterr().out.split())
@@ -383,9 +366,7 @@ def test_help_has_examples_of_a_program_and_of_a_running_process(
     assert "record -o busy.parquet --pid 4711 --seconds 10" in said
 
 
-def test_the_metadata_holds_the_command_as_it_was_given(
-    record: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_the_metadata_holds_the_command_as_it_was_given(record, tmp_path):
     record(python(SENDS, "an argument"), "--quiet")
 
     metadata = json.loads(

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
 
 import pytest
 
 from nicscope.traces.reader import open_trace
 from nicscope.traces.recording.connections import UNKNOWN, Connections
 from traces_recording.programs import run, run_and_agree
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TWO = """
 listener = socket.create_server(("127.0.0.1", 0))
@@ -28,14 +24,14 @@ for near, far in zip(here, there):
 """
 
 
-def connections_of(tmp_path: Path) -> list[dict[str, object]]:
+def connections_of(tmp_path):
     [trace] = tmp_path.glob("*.parquet")
     found = open_trace(trace).metadata.connections
     assert found is not None
     return found
 
 
-def test_each_socket_has_a_number_of_its_own_and_keeps_it(tmp_path: Path) -> None:
+def test_each_socket_has_a_number_of_its_own_and_keeps_it(tmp_path):
     outcome = run_and_agree(tmp_path, TWO)
 
     assert outcome.table["connection"] == [0, 1, 0, 1, 2, 3, 2, 3]
@@ -48,7 +44,7 @@ def test_each_socket_has_a_number_of_its_own_and_keeps_it(tmp_path: Path) -> Non
     assert found[0]["local"] != found[2]["local"]
 
 
-def test_a_socket_that_a_child_uses_has_the_number_that_its_parent_knows(tmp_path: Path) -> None:
+def test_a_socket_that_a_child_uses_has_the_number_that_its_parent_knows(tmp_path):
     outcome = run(
         tmp_path,
         """
@@ -66,7 +62,7 @@ finish()
     assert len(set(outcome.table["pid"])) == 2
 
 
-def test_a_socket_that_is_connected_to_nobody_has_no_peer(tmp_path: Path) -> None:
+def test_a_socket_that_is_connected_to_nobody_has_no_peer(tmp_path):
     outcome = run(
         tmp_path,
         """
@@ -108,7 +104,7 @@ def test_a_connection_whose_process_is_gone_is_unknown():
     assert met.met[0].peer is None
 
 
-def test_a_unix_sockets_path_may_be_of_any_bytes(tmp_path: Path) -> None:
+def test_a_unix_sockets_path_may_be_of_any_bytes(tmp_path):
     connections = Connections()
     with socket.socket(socket.AF_UNIX) as held:
         held.bind(bytes(tmp_path) + b"/\xff\n")
@@ -121,8 +117,8 @@ def test_a_unix_sockets_path_may_be_of_any_bytes(tmp_path: Path) -> None:
     assert met.local.startswith(str(tmp_path))
 
 
-def test_a_socket_that_cannot_say_its_address_takes_nobodys_number(monkeypatch) -> None:
-    def refuses(_: object) -> None:
+def test_a_socket_that_cannot_say_its_address_takes_nobodys_number(monkeypatch):
+    def refuses(_):
         raise OSError(95, "not supported")
 
     connections = Connections()

@@ -12,11 +12,11 @@ from nicscope.traces.recording import descriptors
 from nicscope.traces.recording.descriptors import Descriptors
 
 
-def open_here() -> int:
+def open_here():
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
-def test_a_descriptor_that_is_another_file_by_now_is_told_so() -> None:
+def test_a_descriptor_that_is_another_file_by_now_is_told_so():
     looked_at = Descriptors()
     reads, writes = os.pipe()
     before = looked_at.status(os.getpid(), reads)
@@ -32,9 +32,7 @@ def test_a_descriptor_that_is_another_file_by_now_is_told_so() -> None:
     assert stat.S_ISCHR(after.st_mode)
 
 
-def test_many_threads_take_few_descriptors_and_in_the_end_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_threads_take_few_descriptors_and_in_the_end_none(monkeypatch):
     monkeypatch.setattr(descriptors, "MOST_FOLDERS", 2)
     looked_at = Descriptors()
     others = [subprocess.Popen(["sleep", "60"]) for _ in range(4)]

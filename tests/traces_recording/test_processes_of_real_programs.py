@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from traces_recording.programs import run, run_and_agree
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def test_children_are_followed_through_fork_and_exec(tmp_path: Path) -> None:
+def test_children_are_followed_through_fork_and_exec(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -39,7 +34,7 @@ else:
 
 
 @pytest.mark.parametrize("start", ["os.posix_spawn", "os.spawnve", "subprocess"])
-def test_children_are_followed_however_they_start(tmp_path: Path, start: str) -> None:
+def test_children_are_followed_however_they_start(tmp_path, start):
     outcome = run_and_agree(
         tmp_path,
         f"""
@@ -64,7 +59,7 @@ a.send(out), note("sendto", out, 16)
     assert len({row[0] for row in outcome.rows}) == 2
 
 
-def test_a_thread_that_calls_exec_takes_the_number_of_its_process(tmp_path: Path) -> None:
+def test_a_thread_that_calls_exec_takes_the_number_of_its_process(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -87,7 +82,7 @@ else:
     assert outcome.observed.unfinished == 1
 
 
-def test_a_signal_handler_runs_while_a_receive_blocks(tmp_path: Path) -> None:
+def test_a_signal_handler_runs_while_a_receive_blocks(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -107,7 +102,7 @@ assert len(seen) == 3
     assert outcome.observed.interrupted == 3
 
 
-def test_a_stopped_program_stays_stopped_until_it_is_continued(tmp_path: Path) -> None:
+def test_a_stopped_program_stays_stopped_until_it_is_continued(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -136,7 +131,7 @@ assert os.WEXITSTATUS(status) == 5
     assert outcome.observed.processes == 2
 
 
-def test_what_a_killed_program_did_is_kept(tmp_path: Path) -> None:
+def test_what_a_killed_program_did_is_kept(tmp_path):
     outcome = run(
         tmp_path,
         """
@@ -153,7 +148,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert len(outcome.rows) == 5
 
 
-def test_processes_that_outlive_the_program_are_recorded_to_their_end(tmp_path: Path) -> None:
+def test_processes_that_outlive_the_program_are_recorded_to_their_end(tmp_path):
     outcome = run(
         tmp_path,
         """

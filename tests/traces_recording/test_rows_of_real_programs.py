@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from traces_recording.programs import run_and_agree
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def test_each_scalar_call_gives_its_buffer_and_the_bytes_that_moved(tmp_path: Path) -> None:
+def test_each_scalar_call_gives_its_buffer_and_the_bytes_that_moved(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -29,7 +24,7 @@ libc.read(b.fileno(), at(into), 5000), note("read", into, 100)
     assert outcome.observed.bytes_sent == outcome.observed.bytes_received == 200
 
 
-def test_a_vector_call_is_spread_over_its_segments_in_order(tmp_path: Path) -> None:
+def test_a_vector_call_is_spread_over_its_segments_in_order(tmp_path):
     run_and_agree(
         tmp_path,
         """
@@ -47,7 +42,7 @@ note("readv", five, 4000), note("readv", four, 7), note("readv", six, 1003)
     )
 
 
-def test_calls_with_many_messages_give_each_message_its_own_length(tmp_path: Path) -> None:
+def test_calls_with_many_messages_give_each_message_its_own_length(tmp_path):
     run_and_agree(
         tmp_path,
         """
@@ -81,7 +76,7 @@ note("recvmmsg", into[0][0], 60), note("recvmmsg", into[0][1], 40), note("recvmm
     )
 
 
-def test_a_partial_write_gives_what_moved_and_a_refused_one_is_only_counted(tmp_path: Path) -> None:
+def test_a_partial_write_gives_what_moved_and_a_refused_one_is_only_counted(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -102,7 +97,7 @@ for _ in range(3):
     assert outcome.observed.failed == {"EAGAIN": 3}
 
 
-def test_a_datagram_longer_than_its_buffer_fills_the_buffer(tmp_path: Path) -> None:
+def test_a_datagram_longer_than_its_buffer_fills_the_buffer(tmp_path):
     run_and_agree(
         tmp_path,
         """
@@ -115,7 +110,7 @@ note("recvfrom", into, 100)
     )
 
 
-def test_the_end_of_a_stream_gives_no_row(tmp_path: Path) -> None:
+def test_the_end_of_a_stream_gives_no_row(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -131,7 +126,7 @@ assert b.recv(8) == b""
     assert outcome.observed.empty == 1
 
 
-def test_rows_come_in_the_order_of_issue_though_a_receive_blocks(tmp_path: Path) -> None:
+def test_rows_come_in_the_order_of_issue_though_a_receive_blocks(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -160,7 +155,7 @@ waiter.join()
     assert outcome.observed.processes == 1
 
 
-def test_a_descriptor_is_a_socket_only_while_it_is_one(tmp_path: Path) -> None:
+def test_a_descriptor_is_a_socket_only_while_it_is_one(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -177,7 +172,7 @@ for _ in range(3):
     assert outcome.observed.not_sockets >= 3
 
 
-def test_a_program_whose_standard_input_is_a_socket_is_seen(tmp_path: Path) -> None:
+def test_a_program_whose_standard_input_is_a_socket_is_seen(tmp_path):
     run_and_agree(
         tmp_path,
         """
@@ -189,7 +184,7 @@ os.readv(0, [into]), note("readv", into, 24)
     )
 
 
-def test_copies_inside_the_kernel_are_counted_and_give_no_row(tmp_path: Path) -> None:
+def test_copies_inside_the_kernel_are_counted_and_give_no_row(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -207,7 +202,7 @@ a.send(out), note("sendto", out, 10)
     assert outcome.observed.copied_bytes == 4000
 
 
-def test_io_uring_is_counted(tmp_path: Path) -> None:
+def test_io_uring_is_counted(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -224,7 +219,7 @@ a.send(out), note("sendto", out, len(out))
         assert outcome.observed.failed.total() == 1
 
 
-def test_failed_calls_are_counted_by_their_error(tmp_path: Path) -> None:
+def test_failed_calls_are_counted_by_their_error(tmp_path):
     outcome = run_and_agree(
         tmp_path,
         """
@@ -246,7 +241,7 @@ except BrokenPipeError:
     )
 
 
-def test_the_trace_tells_where_it_comes_from(tmp_path: Path) -> None:
+def test_the_trace_tells_where_it_comes_from(tmp_path):
     outcome = run_and_agree(tmp_path, "out = bytearray(10)\na.send(out), note('sendto', out, 10)\n")
     from nicscope.traces.reader import open_trace
 

@@ -19,7 +19,7 @@ with held_signals():
 """
 
 
-def waiting(seconds: float) -> subprocess.Popen[str]:
+def waiting(seconds):
     program = WAITING.format(seconds=seconds)
     running = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert running.stdout is not None
@@ -27,7 +27,7 @@ def waiting(seconds: float) -> subprocess.Popen[str]:
     return running
 
 
-def test_a_signal_comes_with_its_sender() -> None:
+def test_a_signal_comes_with_its_sender():
     running = waiting(30)
     running.send_signal(signal.SIGTERM)
     said, _ = running.communicate(timeout=30)
@@ -36,7 +36,7 @@ def test_a_signal_comes_with_its_sender() -> None:
 
 
 @pytest.mark.parametrize("stop", [False, True])
-def test_no_signal_comes_of_waiting_though_it_be_stopped_meanwhile(stop: bool) -> None:
+def test_no_signal_comes_of_waiting_though_it_be_stopped_meanwhile(stop):
     running = waiting(0.4)
     if stop:
         time.sleep(0.1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,9 +14,6 @@ from nicscope.traces.recording.rows import IssueOrder
 from nicscope.traces.recording.signals import held_signals
 from nicscope.traces.recording.tracer import Tracer
 from traces_recording.programs import has_ended
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM = """
 import os, socket, sys, time
@@ -31,10 +27,8 @@ time.sleep(60)
 """
 
 
-def test_a_program_is_killed_with_its_children_when_its_rows_cannot_be_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
+def test_a_program_is_killed_with_its_children_when_its_rows_cannot_be_kept(tmp_path, monkeypatch):
+    def fail(*_):
         raise OutputError("no room")
 
     machine = this_machine()

@@ -8,7 +8,6 @@ import json
 import socket
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,15 +18,11 @@ from nicscope.apps.interactive.session import PARTS, Plan, set_out
 from nicscope.errors import SimulationError
 from refusals import refused
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
 PLAN = Plan(users=4, seconds=1.0, seed=7, receive_pages=8)
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def session(tmp_path_factory):
     """The folder of a session that has been run, and that nobody recorded."""
     folder = tmp_path_factory.mktemp("session")
     set_out(folder, PLAN)
@@ -41,7 +36,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.requirement("UM-84")
-def test_each_users_bytes_arrive_as_they_were_sent(session: Path) -> None:
+def test_each_users_bytes_arrive_as_they_were_sent(session):
     users = {each.user: each for each in check(session) if each.user is not None}
 
     assert [users[user].kind for user in range(4)] == ["shell", "web", "mail", "shell"]
@@ -63,7 +58,7 @@ def test_each_users_bytes_arrive_as_they_were_sent(session: Path) -> None:
 
 
 @contextlib.contextmanager
-def part_of(user: int, session: Path) -> Iterator[Path]:
+def part_of(user, session):
     """The file of what the user has seen, which is afterwards as it was."""
     (one,) = (each for each in participants(session) if each.user == user)
     part = session / PARTS / f"{one.pid}.json"
@@ -72,31 +67,31 @@ def part_of(user: int, session: Path) -> Iterator[Path]:
     part.write_text(before)
 
 
-def wrong_byte(seen: dict[str, Any]) -> None:
+def wrong_byte(seen):
     seen["transcripts"][0]["received"]["sha256"] = "0" * 64
 
 
-def lost_byte(seen: dict[str, Any]) -> None:
+def lost_byte(seen):
     seen["transcripts"][0]["sent"]["bytes"] += 1
 
 
-def other_echo(seen: dict[str, Any]) -> None:
+def other_echo(seen):
     seen["exchanges"][0][0] += "x"
 
 
-def other_output(seen: dict[str, Any]) -> None:
+def other_output(seen):
     seen["exchanges"][1][1] += "x"
 
 
-def other_file(seen: dict[str, Any]) -> None:
+def other_file(seen):
     seen["fetched"][0][1] = "0" * 64
 
 
-def lost_letter(seen: dict[str, Any]) -> None:
+def lost_letter(seen):
     del seen["fetched"][-1]
 
 
-def letter_twice(seen: dict[str, Any]) -> None:
+def letter_twice(seen):
     seen["fetched"].append(seen["fetched"][-1])
 
 
@@ -112,9 +107,7 @@ def letter_twice(seen: dict[str, Any]) -> None:
         (2, letter_twice, "a letter to user02 was lost, or came otherwise"),
     ],
 )
-def test_whatever_did_not_arrive_is_told(
-    user: int, spoil: Callable[[dict[str, Any]], None], told: str, session: Path
-) -> None:
+def test_whatever_did_not_arrive_is_told(user, spoil, told, session):
     with part_of(user, session) as part:
         seen = json.loads(part.read_text())
         spoil(seen)
@@ -124,7 +117,7 @@ def test_whatever_did_not_arrive_is_told(
             check(session)
 
 
-def test_a_user_who_did_not_come_to_an_end_is_told(session: Path) -> None:
+def test_a_user_who_did_not_come_to_an_end_is_told(session):
     with part_of(2, session) as part:
         part.unlink()
 
@@ -132,7 +125,7 @@ def test_a_user_who_did_not_come_to_an_end_is_told(session: Path) -> None:
             check(session)
 
 
-def test_messages_are_received_at_most_a_page_at_a_time() -> None:
+def test_messages_are_received_at_most_a_page_at_a_time():
     pages = PostedPages(2)
     listener = socket.create_server(("127.0.0.1", 0))
     client = pages.connect(listener.getsockname()[1])
@@ -156,7 +149,7 @@ def test_messages_are_received_at_most_a_page_at_a_time() -> None:
     listener.close()
 
 
-def test_habits_come_from_the_seed_and_last_as_long_as_they_are_told() -> None:
+def test_habits_come_from_the_seed_and_last_as_long_as_they_are_told():
     assert habits.typed(3, 0) == habits.typed(3, 0) != habits.typed(4, 0)
     assert habits.site(3) == habits.site(3)
     pauses = [key.pause for line in habits.keys(3, 0, 20.0) for key in line]

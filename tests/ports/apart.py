@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,27 +11,22 @@ from nicscope.drivers.simulate import driven, programs
 from nicscope.drivers.simulate.driven import OWN
 from nicscope.drivers.simulate.machine import POST
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
-
 # What is only on its way between programs and the driver.
 _PASSING = {"outbox", "inbox", "chains", "chained", "inlined", "due", "begun", "calls", "agenda"}
 OPERATION = 1  # its place in what is asked for
 
 
-def take_apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def take_apart(monkeypatch):
     """Have each operation of a chain begin when Python hears of the end of the one before.
 
     How many operations were asked for so, of each process that ever gave a chain.
     """
-    left: dict[programs.Process, list[tuple[int, bytes]]] = {}
-    asked: list[int] = []
+    left = {}
+    asked = []
     resume = programs.Simulation._resume
     size, follow = programs._SIZE, driven._FOLLOW
 
-    def by_one(self: Any, number: int, ended: Any, begun: list[bytes]) -> None:
+    def by_one(self, number, ended, begun):
         process = self._actors[number]
         if left.get(process) and ended[OWN] >= 0:
             place, request = left[process].pop(0)
@@ -54,17 +48,17 @@ def take_apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
-def keep_runs(monkeypatch: pytest.MonkeyPatch, log: int = 20_000) -> list[dict[str, str]]:
+def keep_runs(monkeypatch, log=20_000):
     """What every run from now on leaves, by array and field, and when its programs ended."""
-    runs: list[dict[str, str]] = []
+    runs = []
     make, go_on = programs.Simulation.__init__, programs.Simulation.go_on
 
-    def made(self: Any, *given: Any, **named: Any) -> None:
+    def made(self, *given, **named):
         bound = inspect.signature(make).bind(self, *given, **named)
         bound.arguments["keep_log"] = log
         make(*bound.args, **bound.kwargs)
 
-    def ran(self: Any, until: int | None = None) -> bool:
+    def ran(self, until=None):
         is_over = go_on(self, until)
         ends = str([each.now for each in self.processes])
         runs.append(left_by(self.machine) | {"ends": ends})
@@ -75,7 +69,7 @@ def keep_runs(monkeypatch: pytest.MonkeyPatch, log: int = 20_000) -> list[dict[s
     return runs
 
 
-def left_by(machine: Any) -> dict[str, str]:
+def left_by(machine):
     """A digest of each array of a machine, and of each field of its records."""
     return {
         name: hashlib.sha256(np.ascontiguousarray(each).tobytes()).hexdigest()
@@ -83,7 +77,7 @@ def left_by(machine: Any) -> dict[str, str]:
     }
 
 
-def _arrays(state: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def _arrays(state, path=""):
     for name in state._fields:
         part = getattr(state, name)
         if name in _PASSING:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 
-def word(number: int, salt: int = 0) -> bytes:
+def word(number, salt=0):
     """A message that says which it is."""
     return (number * 0x9E3779B97F4A7C15 + salt & 2**64 - 1).to_bytes(8, "little") * 2
 
 
-def held(cluster) -> int:
+def held(cluster):
     """Uses of an exported page that its library has registered."""
     return int(cluster.design.name in ("utlb", "vmmc-static", "mini"))
 
 
-async def hold(process, window) -> None:
+async def hold(process, window):
     """Have the library pin what is exported, where that is its task, for good."""
     from nicscope.drivers.simulate.machine import REGISTER
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from nicscope.config.scheme import Scheme
@@ -11,23 +9,17 @@ from nicscope.drivers.simulate.ports.connecting import connect_ports
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.nic.ports.layout import MAY_FETCH, MAY_WRITE
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nicscope.config.design import Design
-    from nicscope.interfaces.ports.process import Process
-
 PAGE = 4096
 LIBRARIES = ("utlb", "utlb-shared", "utlb-process")  # pages are the library's to pin
 DESIGNS = ("vmmc-static", "vmmc-interrupt", "unet-mm-pca200", "mini", "utlb")
 
 
-def cluster_of(design: str | Design, **how: Any) -> PortCluster[Any]:
+def cluster_of(design, **how):
     """A cluster of ``design`` on its own platform, or on the LANai of VMMC's."""
     return PortCluster(design, **how)
 
 
-def join(process: Process, tag: int, node: int, peer_tag: int, **size: int) -> None:
+def join(process, tag, node, peer_tag, **size):
     """Register ``tag`` for ``process``: messages to and from ``peer_tag`` of ``node``."""
     channel = process._ports.channels[process.node, tag]
     channel["port"] = process.port
@@ -38,9 +30,7 @@ def join(process: Process, tag: int, node: int, peer_tag: int, **size: int) -> N
     channel["stream"] = size.get("stream", 0)
 
 
-def connect(
-    process: Process, port: int, node: int, peer_port: int, level: int, unit: int = PAGE
-) -> None:
+def connect(process, port, node, peer_port, level, unit=PAGE):
     """Make ``port`` of ``process`` and one of ``node`` each other's peers, as channels 'port'."""
     ports = process._ports
     for end in ((process.node, port), (node, peer_port)):
@@ -48,7 +38,7 @@ def connect(
     connect_ports(ports, (process.node, port), (node, peer_port), level, unit)
 
 
-def export(process: Process, number: int, address: int, length: int, rights: int = 3) -> None:
+def export(process, number, address, length, rights=3):
     """Let every process of the cluster store to, and fetch from, a stretch of memory."""
     record = process._ports.shared.exports[process.node, number]
     record["valid"] = 1
@@ -61,9 +51,7 @@ def export(process: Process, number: int, address: int, length: int, rights: int
     record["importer"] = -1
 
 
-def import_from(
-    process: Process, handle: int, node: int, number: int, start: int, length: int
-) -> None:
+def import_from(process, handle, node, number, start, length):
     """Let ``process`` use export ``number`` of ``node``, which begins at address ``start``."""
     record = process._ports.shared.imports[process.node, handle]
     record["port"] = process.port
@@ -74,12 +62,12 @@ def import_from(
     record["rights"] = MAY_WRITE | MAY_FETCH
 
 
-def memory_of(process: Process, address: int, count: int) -> bytes:
+def memory_of(process, address, count):
     """What the process would read there; takes no time."""
     return process._memory.read(process.node, process.number, address, count)
 
 
-def uses_left(cluster: PortCluster[Any]) -> list[int]:
+def uses_left(cluster):
     """For each node, transfers and requests that hold pages, but for buffers that wait."""
     assert cluster.simulation is not None
     ports = cluster.simulation.machine.ports
@@ -97,18 +85,18 @@ def uses_left(cluster: PortCluster[Any]) -> list[int]:
     return left
 
 
-def stale(cluster: PortCluster[Any]) -> int:
+def stale(cluster):
     """Transfers with a translation that no longer held."""
     assert cluster.simulation is not None
     return int(cluster.simulation.machine.ports.nodes["stale"].sum())
 
 
-def content(seed: int, count: int) -> bytes:
+def content(seed, count):
     """``count`` bytes that differ from place to place and from seed to seed."""
     return np.random.default_rng(seed).integers(0, 256, count, np.uint8).tobytes()
 
 
-def buffers_of(process: Process, addresses: Sequence[int], length: int, unit: int = PAGE) -> bytes:
+def buffers_of(process, addresses, length, unit=PAGE):
     """The message of ``length`` bytes that fills these buffers."""
     whole = b"".join(memory_of(process, address, unit) for address in addresses)
     return whole[:length]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import port_world as world
 from hypothesis import strategies as st
@@ -42,10 +42,10 @@ class Seen(NamedTuple):
     message_bytes: list[int]
 
 
-def moves(operations: tuple[int, ...]) -> st.SearchStrategy[list[list[Move]]]:
+def moves(operations):
     """What each process does."""
 
-    def of(me: int) -> st.SearchStrategy[list[Move]]:
+    def of(me):
         return st.lists(
             st.builds(
                 Move,
@@ -72,7 +72,7 @@ networks = st.builds(
 )
 
 
-def run(design: str, plans: list[list[Move]], buffers: int, ring: int, **how: Any):
+def run(design, plans, buffers, ring, **how):
     """The cluster, and what its programs have seen; they take what comes until all is over."""
     cluster = world.cluster_of(
         design,
@@ -91,7 +91,7 @@ def run(design: str, plans: list[list[Move]], buffers: int, ring: int, **how: An
     return cluster, seen
 
 
-async def _program(process, me: int, plan: list[Move], buffers: int, seen: Seen) -> None:
+async def _program(process, me, plan, buffers, seen):
     source, exported, back = (process.allocate(ROOM) for _ in range(3))
     await source.write(bytes(ROOM))
     await exported.write(bytes(ROOM))
@@ -124,11 +124,11 @@ async def _program(process, me: int, plan: list[Move], buffers: int, seen: Seen)
         await process.sleep(500)
 
 
-def _tag(me: int, peer: int) -> int:
+def _tag(me, peer):
     return 1 + me * len(HOSTS) + peer
 
 
-async def _take(process, me: int, port: Any, seen: Seen) -> None:
+async def _take(process, me, port, seen):
     while port["reported"] > port["reaped"]:
         seen.statuses[me][(await process.done()).status] += 1
     while port["received"] > port["read"]:
@@ -140,7 +140,7 @@ async def _take(process, me: int, port: Any, seen: Seen) -> None:
                 await process.provide(buffer)
 
 
-def sent_again_from_log(machine: Any, n: int) -> dict[str, int]:
+def sent_again_from_log(machine, n):
     """``Sent`` of node ``n`` as its records of packets made say, by what each of them is."""
     found = Counter(dict.fromkeys(MADE_NAMES, 0))
     numbers, numbered = [], set()
@@ -158,7 +158,7 @@ def sent_again_from_log(machine: Any, n: int) -> dict[str, int]:
     return {"total": len(numbers), **found}
 
 
-def received_from_log(machine: Any, d: int) -> tuple[dict[str, int], dict[str, int]]:
+def received_from_log(machine, d):
     """What became of the packets that came to node ``d``, and why some of them were dropped.
 
     What the network did is asked of the fates anew; of the rest, the record's word is taken and
@@ -172,7 +172,7 @@ def received_from_log(machine: Any, d: int) -> tuple[dict[str, int], dict[str, i
     return plain, dropped
 
 
-def _ended(machine: Any, record: Any) -> str:
+def _ended(machine, record):
     said = ENDED_NAMES[int(record["what"])]
     if said in ("cut_off", "void") or record["copied"] or not machine.ports.rules[0]["faults"]:
         return said
@@ -189,12 +189,12 @@ def _ended(machine: Any, record: Any) -> str:
     return said
 
 
-def assert_possible(machine: Any, d: int) -> None:
+def assert_possible(machine, d):
     """Each packet ended once; what a reliable transport has confirmed, each number once."""
     ports = machine.ports
-    names: Counter[tuple[int, int]] = Counter()
-    confirmed: dict[int, list[int]] = {}
-    times: Counter[tuple[int, int]] = Counter()
+    names = Counter()
+    confirmed = {}
+    times = Counter()
     for record in ports.happenings[: ports.happened[0]]:
         if record["destination"] == d and not record["came"]:
             times[int(record["sender"]), int(record["sequence"])] += 1
@@ -216,7 +216,7 @@ def assert_possible(machine: Any, d: int) -> None:
             assert numbers == list(range(int(stream_to(ports, d, sender)["confirmed"])))
 
 
-def control_messages_in(machine: Any, d: int) -> int:
+def control_messages_in(machine, d):
     """Headers that came to node ``d``, as the log of transfers has them."""
     log = machine.log[: machine.tally[0]["log"]]
     return int(
@@ -224,7 +224,7 @@ def control_messages_in(machine: Any, d: int) -> int:
     )
 
 
-def _records(machine: Any, node: int, came: int) -> list[Any]:
+def _records(machine, node, came):
     ports = machine.ports
     assert ports.happened[0] <= ports.happenings.size, "the log was too small"
     records = ports.happenings[: ports.happened[0]]

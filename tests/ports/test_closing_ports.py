@@ -19,7 +19,7 @@ PATIENCE = Transport(time_out_ps=5_000_000_000, most_retries=12)
 LENGTH = 2 * world.PAGE + 100
 
 
-async def prepare(process, tag: int):
+async def prepare(process, tag):
     """Memory to send from, an export, and buffers; all is registered as the library would."""
     peer = 1 - process.node
     world.join(process, tag, peer, tag)
@@ -40,7 +40,7 @@ async def prepare(process, tag: int):
     return memory, window
 
 
-async def work(process, tag: int, memory) -> int:
+async def work(process, tag, memory):
     """Post one of each, twice."""
     kinds = (SEND, WRITE, FETCH)
     if process.cluster.design.name == "unet-mm-dc21140":
@@ -51,7 +51,7 @@ async def work(process, tag: int, memory) -> int:
     return 2 * len(kinds)
 
 
-async def closes(process, tag: int, moment: float) -> list[str]:
+async def closes(process, tag, moment):
     """Post, be sent to, and close in the middle of it; how all ended."""
     memory, window = await prepare(process, tag)
     many = await work(process, tag, memory)
@@ -68,11 +68,11 @@ async def closes(process, tag: int, moment: float) -> list[str]:
     return ended
 
 
-async def stays(process, tag: int, rounds: int) -> list[str]:
+async def stays(process, tag, rounds):
     """Talk to the peer's port of the same tag and take what comes; how it ended."""
     memory, _ = await prepare(process, tag)
     record = process._ports.table[process.node, process.port]
-    ended: list[str] = []
+    ended = []
     for _ in range(rounds):
         left = await work(process, tag, memory)
         while left:
@@ -92,7 +92,7 @@ async def stays(process, tag: int, rounds: int) -> list[str]:
     return ended
 
 
-def close_in_the_middle(design: str, moment: float, **how) -> None:
+def close_in_the_middle(design, moment, **how):
     """One port of node 0 closes, and its neighbour's goes on."""
     cluster = world.cluster_of(design, transport=PATIENCE, **how)
     rounds = 1 if INTERPRETED else 3

@@ -22,7 +22,7 @@ WORDS = np.array(
 )
 
 
-def forge(random, ports, node, port, slot) -> None:
+def forge(random, ports, node, port, slot):
     """Fill a descriptor with anything: mostly what once was dangerous somewhere."""
     request = ports.requests[node, port, slot]
     for name in request.dtype.names:
@@ -41,7 +41,7 @@ def forge(random, ports, node, port, slot) -> None:
     ports.inline[node, port, slot] = random.integers(0, 256, 64)
 
 
-async def attack(process, count: int, seed: int) -> dict[str, int]:
+async def attack(process, count, seed):
     """Post ``count`` forged descriptors, and forge again those that are posted already."""
     random = np.random.default_rng(seed)
     ports = process._ports
@@ -51,7 +51,7 @@ async def attack(process, count: int, seed: int) -> dict[str, int]:
     # The honest neighbours' tags, imports and exports are 3 to 5; these are its own.
     world.join(process, 20, 1, 20)
     world.import_from(process, 20, 1, 20, 0, 4 * world.PAGE)
-    found: dict[str, int] = {}
+    found = {}
     open_ = 0
     for _ in range(count):
         if open_ == 24:
@@ -78,7 +78,7 @@ async def attack(process, count: int, seed: int) -> dict[str, int]:
     return found
 
 
-async def honest(process, peer: int, tag: int, rounds: int) -> str:
+async def honest(process, peer, tag, rounds):
     """Messages and stores to and fro, each checked, and every other byte as it was."""
     me = process.node
     world.join(process, tag, peer, tag)
@@ -123,7 +123,7 @@ async def honest(process, peer: int, tag: int, rounds: int) -> str:
     return "whole"
 
 
-async def victim(process) -> bytes:
+async def victim(process):
     """Exports of its own that only ports which do not exist may import; they stay as they are."""
     world.join(process, 20, 0, 20)  # the hostile process may send here; nobody provides a buffer
     secret = process.allocate(4 * world.PAGE)
@@ -142,7 +142,7 @@ async def victim(process) -> bytes:
     return await secret.read()
 
 
-def battle(design: str, count: int, seed: int = 0, rounds: int = 6) -> dict[str, int]:
+def battle(design, count, seed=0, rounds=6):
     """Two honest processes, their hostile neighbour and a victim; how its descriptors ended."""
     cluster = world.cluster_of(design)
     cluster.start(0, lambda process: honest(process, 1, 3, rounds))

@@ -20,7 +20,7 @@ PAGES = 24
 PATIENCE = Transport(time_out_ps=3_000_000_000)
 
 
-async def worker(process, peer: int, seed: int) -> int:
+async def worker(process, peer, seed):
     """Messages, stores and fetches from and to all pages, while these come and go."""
     random = np.random.default_rng(seed)
     ports = process._ports
@@ -70,7 +70,7 @@ async def worker(process, peer: int, seed: int) -> int:
     return done
 
 
-async def meddler(process, seed: int, forks: bool) -> None:
+async def meddler(process, seed, forks):
     """The operating system and other processes: swaps, protects, unmaps, maps anew and forks."""
     random = np.random.default_rng(seed)
     memory = process._memory
@@ -101,12 +101,12 @@ async def meddler(process, seed: int, forks: bool) -> None:
         memory.close(process.node, 2)
 
 
-async def child(process) -> None:
+async def child(process):
     """An address space for a fork."""
     await process.sleep(1)
 
 
-def storm(design: str, seed: int, **how) -> int:
+def storm(design, seed, **how):
     """Transfers with translations that did not hold, in one storm of pages."""
     host = HostSize(frames=90, pages_per_space=128, swap_blocks=400)
     how.setdefault("transport", PATIENCE)

@@ -16,7 +16,7 @@ SOON = Transport(time_out_ps=600_000_000)
 STORES = 6
 
 
-async def owner(process, exports: int):
+async def owner(process, exports):
     """Export a page to each sender."""
     for number in range(exports):
         memory = process.allocate(world.PAGE)
@@ -27,7 +27,7 @@ async def owner(process, exports: int):
     await process.sleep(200_000)
 
 
-async def stores(process, number: int) -> list[str]:
+async def stores(process, number):
     """How stores to one page of node 0 end, each posted when the one before is over."""
     world.import_from(process, number, 0, number, 0, world.PAGE)
     source = process.allocate(world.PAGE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import port_world as world
 import pytest
@@ -29,7 +27,7 @@ PLACES = {"oldest_kept", "newest_kept", "stores"}
 GROWING = {"pools", "pool", "stream_of", "routes", "path_of", "path", "summary", "wanted"}
 
 
-def arrays(state: Any, at: str = "") -> dict[str, np.ndarray]:
+def arrays(state, at=""):
     """Every array of a state, by its name."""
     found = {}
     for name, field in zip(state._fields, state, strict=True):
@@ -40,7 +38,7 @@ def arrays(state: Any, at: str = "") -> dict[str, np.ndarray]:
     return found
 
 
-def told(machine: Any) -> dict[str, bytes]:
+def told(machine):
     """All that a run leaves behind, but for where in its pools something lies."""
     found = {
         f"{name}.{field}": np.ascontiguousarray(array[field] if field else array).tobytes()
@@ -62,7 +60,7 @@ def told(machine: Any) -> dict[str, bytes]:
     return found
 
 
-def chain(pools: Any, entry: int) -> list[int]:
+def chain(pools, entry):
     """The entries of a chain of packets."""
     found = []
     while entry != NO_ENTRY:
@@ -71,7 +69,7 @@ def chain(pools: Any, entry: int) -> list[int]:
     return found
 
 
-def check_pools(machine: Any) -> None:
+def check_pools(machine):
     """No entry is lost or in two chains, and nobody wrote to the stream of those who never talk."""
     ports = machine.ports
     pools, pool = ports.pools, ports.pool[0]
@@ -85,7 +83,7 @@ def check_pools(machine: Any) -> None:
     assert not pools.storing["message"][0].any()
 
 
-def two_talk(nodes: int) -> Any:
+def two_talk(nodes):
     """The machine of a cluster on which two nodes have stored and fetched."""
     cluster = Cluster("utlb", nodes=nodes, host=HostSize(frames=16, pages_per_space=16))
 

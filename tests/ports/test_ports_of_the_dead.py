@@ -132,7 +132,7 @@ def test_a_dead_link_looks_like_a_dead_peer_to_both_and_to_nobody_else():
     ]
 
 
-def first_link_of(cluster, node: int) -> int:
+def first_link_of(cluster, node):
     """The first link of every way that leads out of ``node``."""
     return cluster.topology.paths[node, 1 if node == 0 else 0][0]
 
@@ -143,7 +143,7 @@ def test_a_node_that_dies_in_the_middle_of_a_message_keeps_no_buffer(design, rel
     patience = Transport(time_out_ps=2_000_000_000, most_retries=3, reliable=reliable)
     cluster = world.cluster_of(design, nodes=3, transport=patience)
 
-    async def sender(process, begin: float):
+    async def sender(process, begin):
         world.join(process, 3, 1, 3 + process.node)
         source = process.allocate(8 * world.PAGE)
         await source.write(bytes(len(source)))

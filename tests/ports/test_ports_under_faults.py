@@ -15,7 +15,7 @@ AHEAD = 32  # messages on their way
 QUICK = Transport(time_out_ps=200_000_000, most_retries=40)
 
 
-def stream(cluster, count: int) -> None:
+def stream(cluster, count):
     """Have node 0 send ``count`` small messages to node 1, which checks each."""
 
     async def sender(process):

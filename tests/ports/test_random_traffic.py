@@ -35,7 +35,7 @@ class Move(NamedTuple):
     there: int  # in its slice of the peer's export
 
 
-def moves(process: int) -> st.SearchStrategy[list[Move]]:
+def moves(process):
     """What one process does; it never talks to its neighbour on the node by itself."""
     peers = [other for other in range(MANY) if HOSTS[other] != HOSTS[process]]
     length = st.one_of(st.integers(1, INLINE_BYTES), st.integers(1, SLICE // 2))
@@ -55,30 +55,30 @@ def moves(process: int) -> st.SearchStrategy[list[Move]]:
 class World:
     """One random cluster, and what must come of it."""
 
-    def __init__(self, plans: list[list[Move]]) -> None:
+    def __init__(self, plans):
         self.plans = plans
         self.exports = [bytearray(EXPORT) for _ in HOSTS]
         self.sources = [world.content(number, SOURCE) for number in range(MANY)]
-        self.messages: dict[tuple[int, int], list[bytes]] = {}
-        self.streams: dict[tuple[int, int], int] = {}
+        self.messages = {}
+        self.streams = {}
         for me, plan in enumerate(plans):
             for move in plan:
                 piece = self.sources[me][move.at : move.at + move.length]
                 if move.operation == SEND:
                     self.messages.setdefault((me, move.peer), []).append(piece)
 
-    def stream(self, process, me: int, peer: int) -> int:
+    def stream(self, process, me, peer):
         """What the node of ``me`` knows the stream of these two by."""
         if (me, peer) not in self.streams:
             here, there = connect(process._ports, HOSTS[me], HOSTS[peer])
             self.streams[me, peer], self.streams[peer, me] = here, there
         return self.streams[me, peer]
 
-    def tag(self, me: int, peer: int) -> int:
+    def tag(self, me, peer):
         """Of ``me``, for messages to and from ``peer``."""
         return 1 + me * MANY + peer
 
-    async def program(self, process, me: int):
+    async def program(self, process, me):
         """Do the moves of ``me``, take what comes, and check all of it."""
         source, exported, guard, free, back = await self.prepare(process, me)
         await process.sleep(20_000)
@@ -101,7 +101,7 @@ class World:
         assert await exported.read() == bytes(self.exports[me])
         return free.address
 
-    async def prepare(self, process, me: int):
+    async def prepare(self, process, me):
         """Memory, tags, an export for everybody and imports of everybody's."""
         parts = [process.allocate(size) for size in (SOURCE, EXPORT, 2 * world.PAGE)]
         source, exported, guard = parts
@@ -129,7 +129,7 @@ class World:
             await process.provide(free.address + place * world.PAGE + 37 * (place % 5))
         return source, exported, guard, free, back
 
-    async def move(self, process, me: int, move: Move, source, back) -> int:
+    async def move(self, process, me, move, source, back):
         """Post it; a fetch is awaited and checked at once.  How many reports are to come."""
         tag = self.tag(me, move.peer)
         piece = self.sources[me][move.at : move.at + move.length]
@@ -156,7 +156,7 @@ class World:
             return -early
         return 1
 
-    async def take(self, process, me: int, expected) -> None:
+    async def take(self, process, me, expected):
         """One message: the next of its sender's."""
         arrival = await process.arrival()
         peer = arrival.name - 1 - me * MANY
@@ -168,7 +168,7 @@ class World:
         assert found == expected[peer].pop(0)
 
 
-def play(design: str, plans: list[list[Move]], apart: bool, **how) -> None:
+def play(design, plans, apart, **how):
     """Run it all; ``apart``: each two processes have a stream of their own."""
     made = World(plans)
     patience = Transport(time_out_ps=15_000_000_000, most_retries=60, by_connection=apart)

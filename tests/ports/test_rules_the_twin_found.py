@@ -19,7 +19,7 @@ SERVE = 7
 def test_an_entry_read_from_the_host_slows_links_as_a_read_of_the_bus_does():
     """Found by the twin: it slowed them as a write does."""
 
-    def first_packet_ends(**rates: int) -> int:
+    def first_packet_ends(**rates):
         cluster = world.cluster_of("utlb", keep_log=100)
         cluster._transfers.update({"link_per_byte": 300_000, "nic_memory_per_byte": 8000} | rates)
 

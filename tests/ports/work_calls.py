@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import coroutine
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nicscope.drivers.simulate.driven import OWN, TIME
 from nicscope.drivers.simulate.machine import POST, PROVIDE
@@ -13,11 +13,6 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.asking import Asked
 from nicscope.interfaces.ports.process import Process
 from nicscope.nic.ports.layout import DONE, FENCED, IMMEDIATE, STATUS_NAMES
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-
-    from nicscope.drivers.simulate.driven import Record
 
 WORD = 8  # bytes of immediate data
 _NOTHING = [(0, 0, 0)]  # in the place of pieces, of which it has none
@@ -38,16 +33,16 @@ class WorkCalls(Process):
 
     def posting_gather(
         self,
-        operation: int,
-        pieces: Sequence[tuple[int, int, int]],
+        operation,
+        pieces,
         *,
-        name: int = 0,
-        offset: int = 0,
-        immediate: int | None = None,
-        fenced: bool = False,
-        swap: int = 0,
-        port: int | None = None,
-    ) -> Asked:
+        name=0,
+        offset=0,
+        immediate=None,
+        fenced=False,
+        swap=0,
+        port=None,
+    ):
         """``post_gather``, to be put before a call that answers."""
         self._check_pieces(pieces)
         which = self._own(port)
@@ -61,12 +56,12 @@ class WorkCalls(Process):
 
     def posting_receive(
         self,
-        cookie: int,
-        pieces: Sequence[tuple[int, int, int]],
+        cookie,
+        pieces,
         *,
-        status: int = DONE,
-        port: int | None = None,
-    ) -> Asked:
+        status=DONE,
+        port=None,
+    ):
         """``post_receive``, to be put before a call that answers."""
         self._check_pieces(pieces)
         which = self._own(port)
@@ -74,7 +69,7 @@ class WorkCalls(Process):
         what = self._driven.request(PROVIDE, which, many, packet=cookie, own=own)
         return Asked(-1, what, b"", pieces or _NOTHING)
 
-    def _check_pieces(self, pieces: Sequence[tuple[int, int, int]]) -> None:
+    def _check_pieces(self, pieces):
         self._owner.check_caller()
         most = self.cluster.size.segments
         if len(pieces) > most:
@@ -85,16 +80,16 @@ class WorkCalls(Process):
     @coroutine
     def post_gather(
         self,
-        operation: int,
-        pieces: Sequence[tuple[int, int, int]],
+        operation,
+        pieces,
         *,
-        name: int = 0,
-        offset: int = 0,
-        immediate: int | None = None,
-        fenced: bool = False,
-        swap: int = 0,
-        port: int | None = None,
-    ) -> Generator[bytes, Record, int]:
+        name=0,
+        offset=0,
+        immediate=None,
+        fenced=False,
+        swap=0,
+        port=None,
+    ):
         """Post a descriptor; its number, by which ``ended`` will report it.
 
         ``pieces``: address, length and key of registered memory, which are sent as one message;
@@ -117,12 +112,12 @@ class WorkCalls(Process):
     @coroutine
     def post_receive(
         self,
-        cookie: int,
-        pieces: Sequence[tuple[int, int, int]],
+        cookie,
+        pieces,
         *,
-        status: int = DONE,
-        port: int | None = None,
-    ) -> Generator[bytes, Record, None]:
+        status=DONE,
+        port=None,
+    ):
         """Post a receive for one message; ``received`` will report it by ``cookie``.
 
         ``status``: what the library has found wrong with it, with which it then ends at once.
@@ -130,7 +125,7 @@ class WorkCalls(Process):
         asked = self.posting_receive(cookie, pieces, status=status, port=port)
         yield from self._posted(asked, port)
 
-    def _posted(self, asked: Asked, port: int | None) -> Generator[bytes, Record, int]:
+    def _posted(self, asked, port):
         self._place(asked)
         ended = yield asked.what
         self._driven.now = ended[TIME]
@@ -142,11 +137,11 @@ class WorkCalls(Process):
     ended = Process.done
     received = Process.arrival
 
-    def _end_of_sent(self, record: Record) -> Ended:
+    def _end_of_sent(self, record):
         _, _, _, _, _, cookie, length, operation, status, _, _ = record
         return Ended(cookie, STATUS_NAMES[status], operation, length)
 
-    def _received(self, record: Record) -> Ended:
+    def _received(self, record):
         _, _, _, _, _, cookie, length, word, status, own, _ = record
         operation = own & ((1 << KIND_BITS) - 1)
         immediate = word if own >> KIND_BITS else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
 
 import port_world as world
 from work_calls import WorkCalls
@@ -17,13 +16,6 @@ from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import AS_ALL, DONE, MAY_FETCH, MAY_WRITE, ONE, SEND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from work_calls import Ended
-
-    from nicscope.interfaces.ports.buffers import Buffer
 
 PAGE = world.PAGE
 SEGMENTS = 8
@@ -49,7 +41,7 @@ class Cluster(PortCluster[Process]):
     process_type = Process
 
 
-def cluster_of(design: Any = "vmmc-static", way: str | None = None, **how: Any) -> PortCluster[Any]:
+def cluster_of(design="vmmc-static", way=None, **how):
     """Two nodes with such ports; ``way``: into the NIC, on a host with caches."""
     chosen = load_design(design) if isinstance(design, str) else design
     platform = how.pop("platform", None)
@@ -61,7 +53,7 @@ def cluster_of(design: Any = "vmmc-static", way: str | None = None, **how: Any) 
     return Cluster(chosen, platform, size=how.pop("size", SIZE), **how)
 
 
-def have_queues(process: Process, longest: int = 1 << 16) -> None:
+def have_queues(process, longest=1 << 16):
     """Have the process's port take one receive for each message."""
     port = process._ports.table[process.node, process.port]
     port["takes"] = ONE
@@ -70,17 +62,17 @@ def have_queues(process: Process, longest: int = 1 << 16) -> None:
     port["longest"] = longest
 
 
-def connect(process: Process, level: int = AS_ALL, unit: int = UNIT) -> None:
+def connect(process, level=AS_ALL, unit=UNIT):
     """Connect it with process 0 of the other node, both of which have queues."""
     connect_ports(process._ports, (process.node, 1), (1 - process.node, 1), level, unit)
 
 
-def disconnect(process: Process) -> None:
+def disconnect(process):
     """End the connection of its port, which is idle then."""
     bound(end_connection, process._machine)(process.node, process.port)
 
 
-async def register(process: Process, key: int, address: int, length: int) -> None:
+async def register(process, key, address, length):
     """Register memory of the process: it is pinned, and its port may use it by ``key``."""
     said = await process._driven.ask(REGISTER, peer=process.port, address=address, payload=length)
     assert said.address == DONE
@@ -90,7 +82,7 @@ async def register(process: Process, key: int, address: int, length: int) -> Non
     region["rights"] = MAY_WRITE | MAY_FETCH
 
 
-async def with_memory(process: Process, pages: int, seed: int | None = None, **how: Any) -> Buffer:
+async def with_memory(process, pages, seed=None, **how):
     """Have queues, and so many pages of registered memory."""
     have_queues(process, **how)
     memory = process.allocate(pages * PAGE)
@@ -100,41 +92,41 @@ async def with_memory(process: Process, pages: int, seed: int | None = None, **h
     return memory
 
 
-def at(memory: Buffer, stretches: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
+def at(memory, stretches):
     """These stretches of registered memory, as pieces of a descriptor."""
     return [(memory.address + offset, length, KEY) for offset, length in stretches]
 
 
-async def read(memory: Buffer, stretches: Iterable[tuple[int, int]]) -> bytes:
+async def read(memory, stretches):
     """What a process finds there, one stretch behind the other."""
     return b"".join(
         [await memory.part(offset, length).read() for offset, length in stretches if length]
     )
 
 
-def digest(content: bytes) -> str:
+def digest(content):
     """What tells contents apart, and is short to show where they differ."""
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def of(seed: int, pages: int, stretches: Iterable[tuple[int, int]]) -> bytes:
+def of(seed, pages, stretches):
     """The same of memory with the content of ``seed``."""
     whole = world.content(seed, pages * PAGE)
     return b"".join(whole[offset : offset + length] for offset, length in stretches)
 
 
-def state_of(process: Process, name: str) -> int:
+def state_of(process, name):
     """A field of the record of its port."""
     return int(process._ports.table[process.node, process.port][name])
 
 
-def troubles(process: Process) -> list[int]:
+def troubles(process):
     """What the process's port has had of errors that no descriptor tells of."""
     kept = process._ports.work.troubles[process.node, process.port]
     return [int(each) for each in kept[: state_of(process, "troubles")]]
 
 
-def uses_left(cluster: PortCluster[Any]) -> list[int]:
+def uses_left(cluster):
     """For each node, what still holds a page once all is over, beside registered memory."""
     assert cluster.simulation is not None
     ports = cluster.simulation.machine.ports
@@ -144,19 +136,19 @@ def uses_left(cluster: PortCluster[Any]) -> list[int]:
 
 
 def converse(
-    cluster: PortCluster[Any],
-    messages: Sequence[tuple[Stretches, Stretches]],
-    pages: int = 8,
-    level: int = AS_ALL,
-    seed: int = 1,
-    unit: int = UNIT,
-) -> tuple[list[Ended], list[tuple[Ended, str]]]:
+    cluster,
+    messages,
+    pages=8,
+    level=AS_ALL,
+    seed=1,
+    unit=UNIT,
+):
     """Send gathers to receives; how sends ended, and receives, with a digest of what each holds.
 
     All receives are posted before; the sends follow each other at once.
     """
 
-    async def sender(process: Process) -> list[Ended]:
+    async def sender(process):
         memory = await with_memory(process, pages, seed)
         await process.sleep(2000)
         connect(process, level, unit)
@@ -164,7 +156,7 @@ def converse(
             await process.post_gather(SEND, at(memory, pieces), immediate=-number)
         return [await process.ended() for _ in messages]
 
-    async def receiver(process: Process) -> list[tuple[Ended, str]]:
+    async def receiver(process):
         memory = await with_memory(process, pages, 1000 + seed)
         for number, (_, pieces) in enumerate(messages):
             await process.post_receive(number, at(memory, pieces))

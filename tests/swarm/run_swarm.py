@@ -18,7 +18,6 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -27,7 +26,7 @@ import swarm_memory
 import swarm_trapeze
 import swarm_unet
 import swarm_via
-from swarm_rules import Chance, Made, RuleError
+from swarm_rules import Chance, RuleError
 
 MAKERS = {
     "unet": swarm_unet.make,
@@ -38,7 +37,7 @@ MAKERS = {
 }
 
 
-def arrays_of(found: Any) -> list[np.ndarray]:
+def arrays_of(found):
     """Every array in a structure of named tuples."""
     if isinstance(found, np.ndarray):
         return [found]
@@ -47,7 +46,7 @@ def arrays_of(found: Any) -> list[np.ndarray]:
     return []
 
 
-def digest(made: Made, results: list[Any]) -> str:
+def digest(made, results):
     """Of what the programs returned, and of all memory and all tables."""
     found = hashlib.sha256(repr(results).encode())
     cluster = made.cluster
@@ -61,7 +60,7 @@ def digest(made: Made, results: list[Any]) -> str:
     return found.hexdigest()
 
 
-def play(interface: str, seed: int) -> str:
+def play(interface, seed):
     """Run one swarm and check it; what came of it, as a digest.  Errors: whatever broke."""
     made = MAKERS[interface](Chance(f"{interface} {seed}"))
     results = made.cluster.run()
@@ -69,10 +68,10 @@ def play(interface: str, seed: int) -> str:
     return digest(made, list(results))
 
 
-def bounded(interface: str, seed: int, seconds: int) -> str:
+def bounded(interface, seed, seconds):
     """The same, within that time of the processor: a machine that is busy makes no swarm longer."""
 
-    def too_long(_signal: int, _frame: Any) -> None:
+    def too_long(_signal, _frame):
         raise RuleError(f"it goes on after {seconds} s of the processor")
 
     before = signal.signal(signal.SIGPROF, too_long)
@@ -84,17 +83,17 @@ def bounded(interface: str, seed: int, seconds: int) -> str:
         signal.signal(signal.SIGPROF, before)
 
 
-def title_of(interface: str, seed: int) -> str:
+def title_of(interface, seed):
     """What it is."""
     return MAKERS[interface](Chance(f"{interface} {seed}")).title
 
 
-def again(interface: str, seed: int) -> str:
+def again(interface, seed):
     """The command that repeats a swarm."""
     return f"python tests/swarm/run_swarm.py --interface {interface} --seed {seed}"
 
 
-def main() -> int:
+def main():
     parser = argparse.ArgumentParser(description="random programs against the rules")
     parser.add_argument("--interface", choices=sorted(MAKERS), action="append")
     parser.add_argument("--seed", type=int, help="one swarm; by default ever new ones")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-from swarm_memory_ways import MINI, VMMC, Way
+from swarm_memory_ways import MINI, VMMC
 from swarm_ports import Bazaar, dead_nodes, design_of, host_of, no_secret_in, settled, size_of
-from swarm_rules import PAGE, SECRET, Chance, Made, content, faults, must_be, transport
+from swarm_rules import PAGE, SECRET, Made, content, faults, must_be, transport
 
 from nicscope.errors import SimulationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SLOTS = 8
 SLOT = PAGE + 500  # bytes
@@ -30,17 +27,17 @@ class Store(NamedTuple):
 class Window:
     """What a keeper lets one user do, and what has become of it."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number):
         self.name = f"window {number}"
-        self.user: Any = None  # once that is known
-        self.stores: list[Store] = []
-        self.ended: dict[int, str] = {}  # by store
-        self.notes: list[tuple[int, int]] = []  # offset and length of what the keeper heard
+        self.user = None  # once that is known
+        self.stores = []
+        self.ended = {}  # by store
+        self.notes = []  # offset and length of what the keeper heard
         self.is_over = False
         self.is_elsewhere = False  # what is stored is not where it would be fetched from
         self.is_kept = False  # to the end, so what is done is there
 
-    def check(self, held: bytes, *, reliable: bool, corrupt: bool) -> None:
+    def check(self, held, *, reliable, corrupt):
         """What is in the window is what was stored, and nothing else."""
         expected = bytearray(len(held))
         loose = [False] * SLOTS
@@ -57,7 +54,7 @@ class Window:
                 mixed = all(byte in (0, right) for byte, right in zip(here, there, strict=True))
                 must_be(mixed, self.name, "slot", slot, "holds what nobody stored")
 
-    def check_notes(self) -> None:
+    def check_notes(self):
         """Each store was told of once at most, in its order."""
         told = [(store.slot * SLOT + store.begin, len(store.data)) for store in self.stores]
         place = 0
@@ -71,7 +68,7 @@ class Window:
 class Swarm:
     """One cluster, its windows, and how each program behaves."""
 
-    def __init__(self, chance: Chance, way: Way) -> None:
+    def __init__(self, chance, way):
         self.way = way
         self.nodes = chance.one_of(2, 3)
         pairs, hostile = chance.one_of(1, 2, 3), chance.one_of(0, 1, 2)
@@ -88,8 +85,8 @@ class Swarm:
             size=size_of(chance, 16),
         )
         self.bazaar = Bazaar()
-        self.windows: list[Window] = []
-        self.leavers: set[int] = set()
+        self.windows = []
+        self.leavers = set()
         for number in range(pairs):
             window = Window(number)
             self.windows.append(window)
@@ -103,10 +100,10 @@ class Swarm:
 
     # --- honest ------------------------------------------------------------------------------
 
-    def keeper(self, window: Window, chance: Chance) -> Callable[[Any], Any]:
+    def keeper(self, window, chance):
         """Offers a window to one user and looks after it; some of the time not to the end."""
 
-        async def program(process: Any) -> None:
+        async def program(process):
             private, memory, guard = (process.allocate(n) for n in (PAGE, SLOTS * SLOT, PAGE))
             await private.write(SECRET * (PAGE // 32))
             await guard.write(b"G" * PAGE)
@@ -137,10 +134,10 @@ class Swarm:
 
         return program
 
-    def user(self, window: Window, node: int, chance: Chance) -> Callable[[Any], Any]:
+    def user(self, window, node, chance):
         """Stores each slot once, fetches what is stored, and closes, some of the time early."""
 
-        async def program(process: Any) -> None:
+        async def program(process):
             window.user = self.way.name_of(process)
             rooms = [process.allocate(SLOT) for _ in range(3)]
             back = process.allocate(SLOT + PAGE)
@@ -152,9 +149,9 @@ class Swarm:
                 return
             self.bazaar.show(process, process, remote, *rooms, back)
             free = list(range(len(rooms)))
-            under_way: dict[Any, tuple[int, int]] = {}  # store and room, by request
+            under_way = {}  # store and room, by request
 
-            async def reap() -> None:
+            async def reap():
                 request, status = await self.way.ended(process, [*under_way])
                 number, room = under_way.pop(request)
                 window.ended[number] = status
@@ -196,9 +193,7 @@ class Swarm:
 
         return program
 
-    async def fetch_back(
-        self, process: Any, remote: Any, back: Any, window: Window, chance: Chance
-    ) -> None:
+    async def fetch_back(self, process, remote, back, window, chance):
         """What is fetched is what is there: all of it, or the fetch says that it is not."""
         done = [s for n, s in enumerate(window.stores) if window.ended.get(n) == "done"]
         if not done or not self.reliable or window.is_elsewhere:
@@ -210,9 +205,7 @@ class Swarm:
         if status == "done":
             must_be(await back.read(len(store.data), to) == store.data, window.name, "fetched else")
 
-    async def beyond(
-        self, process: Any, remote: Any, rooms: list[Any], free: list[int], chance: Chance
-    ) -> None:
+    async def beyond(self, process, remote, rooms, free, chance):
         """Nothing goes beyond a window."""
         if not free:
             return
@@ -223,10 +216,10 @@ class Swarm:
 
     # --- hostile -----------------------------------------------------------------------------
 
-    def hostile(self, chance: Chance) -> Callable[[Any], Any]:
+    def hostile(self, chance):
         """Does whatever it likes with its own, and tries everybody else's."""
 
-        async def program(process: Any) -> None:
+        async def program(process):
             own = process.allocate(4 * PAGE)
             await own.write(b"\xff" * len(own))
             name = f"trap {process.node} {process.number}"
@@ -249,7 +242,7 @@ class Swarm:
 
     # --- what must hold ----------------------------------------------------------------------
 
-    def check(self, _results: list[Any]) -> None:
+    def check(self, _results):
         """Of tables; of the windows their keepers have."""
         dead = dead_nodes(self.cluster)
         settled(self.cluster, dead | self.leavers)
@@ -258,13 +251,13 @@ class Swarm:
             must_be(rows == (0, 0), rows, "exports and imports in use at node", node)
 
 
-def make_vmmc(chance: Chance) -> Made:
+def make_vmmc(chance):
     """A swarm of those choices on VMMC."""
     swarm = Swarm(chance, VMMC)
     return Made(swarm.cluster, swarm.title, swarm.check)
 
 
-def make_mini(chance: Chance) -> Made:
+def make_mini(chance):
     """A swarm of those choices on miNI."""
     swarm = Swarm(chance, MINI)
     return Made(swarm.cluster, swarm.title, swarm.check)

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from swarm_ports import attempt, post_forged
-from swarm_rules import PAGE, Chance
+from swarm_rules import PAGE
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, vmmc
@@ -27,7 +27,7 @@ class Offered(NamedTuple):
     memories: tuple[Any, ...]  # of each byte that is stored one has it: the second if redirected
     shown: tuple[Any, ...]
 
-    async def read(self) -> bytes:
+    async def read(self):
         """What is in it."""
         held = [await memory.read() for memory in self.memories]
         return bytes(map(max, *held)) if len(held) > 1 else held[0]
@@ -39,12 +39,10 @@ class Way:
     cluster: Callable[..., Any]
     designs: tuple[str, ...]
 
-    async def store(
-        self, process: Any, remote: Any, buffer: Any, offset: int, at: int, count: int
-    ) -> Any:
+    async def store(self, process, remote, buffer, offset, at, count):
         raise NotImplementedError
 
-    def guesses(self, _process: Any, _own: Any, theirs: Any) -> list[Callable[[], Any]]:
+    def guesses(self, _process, _own, theirs):
         """Every call with something of somebody else's."""
         if isinstance(theirs, Buffer):
             return [lambda: theirs.read(), lambda: theirs.part(0, 1).write(b"\xff")]
@@ -58,7 +56,7 @@ class Way:
             ]
         return []
 
-    async def steal(self, swarm: Any, process: Any, own: Any, chance: Chance) -> None:
+    async def steal(self, swarm, process, own, chance):
         """What is another's is refused by whatever takes it."""
         kind = chance.one_of(Buffer, Process, *self.kinds)
         theirs = swarm.bazaar.foreign(chance, process, kind)
@@ -68,7 +66,7 @@ class Way:
 
     kinds: tuple[type, ...] = ()
 
-    async def forge(self, swarm: Any, process: Any, own: Any, chance: Chance) -> None:
+    async def forge(self, swarm, process, own, chance):
         """Write descriptors past the library, or past its objects."""
         del swarm
         await post_forged(chance, process, process.port, chance.upto(4, 1))
@@ -77,23 +75,23 @@ class Way:
         await process.done()
         await self.forget(process)
 
-    async def forget(self, process: Any) -> None:
+    async def forget(self, process):
         """Hear what has come, so that there is room for more."""
         while process.waiting():
             await process.arrival()
 
-    async def knock(self, swarm: Any, process: Any, own: Any, chance: Chance) -> None:
+    async def knock(self, swarm, process, own, chance):
         """Try to come in where only one user may."""
         raise NotImplementedError
 
-    async def drop(self, swarm: Any, process: Any, own: Any, chance: Chance) -> None:
+    async def drop(self, swarm, process, own, chance):
         """Begin a call and never go on with it."""
         begun = chance.sample(self.beginnings(swarm, process, own, chance))()
         with contextlib.suppress(StopIteration, SimulationError):
             begun.send(None)
         begun.close()
 
-    def beginnings(self, swarm: Any, process: Any, own: Any, chance: Chance) -> list[Any]:
+    def beginnings(self, swarm, process, own, chance):
         """Calls of one's own."""
         raise NotImplementedError
 
@@ -105,12 +103,10 @@ class Vmmc(Way):
     designs = ("utlb", "utlb", "utlb-shared", "utlb-process", "vmmc-static", "vmmc-interrupt")
     kinds = (vmmc.Exported, vmmc.Imported, vmmc.Transfer)
 
-    def name_of(self, process: Any) -> Any:
+    def name_of(self, process):
         return process.node, process.number
 
-    async def offer(
-        self, process: Any, memory: Any, name: str, user: Any, chance: Chance
-    ) -> Offered:
+    async def offer(self, process, memory, name, user, chance):
         exported = await process.export(memory, name, allow=user)
         if chance.odds(0.7):
             return Offered(exported, (memory,), (exported,))
@@ -118,33 +114,29 @@ class Vmmc(Way):
         await process.redirect(exported, other)
         return Offered(exported, (memory, other), (exported, other))
 
-    async def withdraw(self, process: Any, offered: Offered) -> None:
+    async def withdraw(self, process, offered):
         await process.unexport(offered.thing)
 
-    async def reach(self, process: Any, node: int, name: str) -> Any:
+    async def reach(self, process, node, name):
         return await process.import_buffer(node, name, patience_us=100_000)
 
-    async def leave(self, process: Any, remote: Any) -> None:
+    async def leave(self, process, remote):
         process.release(remote)
 
-    async def store(
-        self, process: Any, remote: Any, buffer: Any, offset: int, at: int, count: int
-    ) -> Any:
+    async def store(self, process, remote, buffer, offset, at, count):
         return await process.store(remote, buffer, offset, at=at, length=count, notify=True)
 
-    async def fetch(
-        self, process: Any, remote: Any, buffer: Any, offset: int, at: int, count: int
-    ) -> Any:
+    async def fetch(self, process, remote, buffer, offset, at, count):
         return await process.fetch(remote, buffer, offset, at=at, length=count)
 
-    async def ended(self, process: Any, requests: list[Any]) -> tuple[Any, str]:
+    async def ended(self, process, requests):
         done = await process.wait(requests[0])
         return done.transfer, done.status
 
-    async def heard(self, process: Any) -> Any:
+    async def heard(self, process):
         return await process.notification("poll")
 
-    async def knock(self, swarm: Any, process: Any, own: Any, chance: Chance) -> None:
+    async def knock(self, swarm, process, own, chance):
         window = chance.sample(swarm.windows)
         node = (process.node + chance.upto(swarm.nodes - 1, 1)) % swarm.nodes
         found = swarm.cluster.directory.find(node, window.name)
@@ -154,7 +146,7 @@ class Vmmc(Way):
             await process.swap_table()
             await process.unpin(own)
 
-    def guesses(self, process: Any, own: Any, theirs: Any) -> list[Callable[[], Any]]:
+    def guesses(self, process, own, theirs):
         if isinstance(theirs, vmmc.Exported):
             return [
                 lambda: process.unexport(theirs),
@@ -177,7 +169,7 @@ class Vmmc(Way):
             return found + ([lambda: process.redirect(mine, theirs)] if mine else [])
         return super().guesses(process, own, theirs)
 
-    def beginnings(self, swarm: Any, process: Any, own: Any, chance: Chance) -> list[Any]:
+    def beginnings(self, swarm, process, own, chance):
         node = (process.node + 1) % swarm.nodes
         return [
             lambda: process.export(own, f"dropped {chance.upto(10**9)}"),
@@ -195,20 +187,18 @@ class Mini(Way):
     designs = ("mini", "mini", "vmmc-static")
     kinds = (Region, Remote, BufferHandle)
 
-    def name_of(self, process: Any) -> Any:
+    def name_of(self, process):
         return process.process_handle
 
-    async def offer(
-        self, process: Any, memory: Any, name: str, user: Any, chance: Chance
-    ) -> Offered:
+    async def offer(self, process, memory, name, user, chance):
         del chance
         region = await process.register(memory, only=user, name=name)
         return Offered(region, (memory,), (region, region.handle))
 
-    async def withdraw(self, process: Any, offered: Offered) -> None:
+    async def withdraw(self, process, offered):
         await process.unregister(offered.thing)
 
-    async def reach(self, process: Any, node: int, name: str) -> Any:
+    async def reach(self, process, node, name):
         del node
         for _ in range(1000):
             if process.cluster.directory.published(name) is not None:
@@ -216,20 +206,16 @@ class Mini(Way):
             await process.sleep(100)
         raise SimulationError(f"nobody has published {name}")
 
-    async def leave(self, process: Any, remote: Any) -> None:
+    async def leave(self, process, remote):
         await process.close(remote)
 
-    async def store(
-        self, process: Any, remote: Any, buffer: Any, offset: int, at: int, count: int
-    ) -> Any:
+    async def store(self, process, remote, buffer, offset, at, count):
         return await process.write(remote, buffer, count, offset=offset, at=at)
 
-    async def fetch(
-        self, process: Any, remote: Any, buffer: Any, offset: int, at: int, count: int
-    ) -> Any:
+    async def fetch(self, process, remote, buffer, offset, at, count):
         return await process.read(remote, buffer, count, offset=offset, at=at)
 
-    async def ended(self, process: Any, requests: list[Any]) -> tuple[Any, str]:
+    async def ended(self, process, requests):
         heard = process.__dict__.setdefault("heard of", {})
         while not any(request in heard for request in requests):
             done = await process.done()
@@ -237,10 +223,10 @@ class Mini(Way):
         request = next(request for request in requests if request in heard)
         return request, heard.pop(request)
 
-    async def heard(self, process: Any) -> Any:
+    async def heard(self, process):
         return await process.stored()
 
-    async def knock(self, swarm: Any, process: Any, own: Any, chance: Chance) -> None:
+    async def knock(self, swarm, process, own, chance):
         del own
         handle = swarm.cluster.directory.published(chance.sample(swarm.windows).name)
         if handle is not None:
@@ -248,7 +234,7 @@ class Mini(Way):
         with contextlib.suppress(SimulationError):
             await process.open(BufferHandle(chance.upto(20), 60_000))
 
-    def guesses(self, process: Any, own: Any, theirs: Any) -> list[Callable[[], Any]]:
+    def guesses(self, process, own, theirs):
         if isinstance(theirs, Region):
             return [lambda: process.unregister(theirs)]
         if isinstance(theirs, Remote):
@@ -261,7 +247,7 @@ class Mini(Way):
             return [lambda: process.register(theirs), *super().guesses(process, own, theirs)]
         return super().guesses(process, own, theirs)
 
-    def beginnings(self, swarm: Any, process: Any, own: Any, chance: Chance) -> list[Any]:
+    def beginnings(self, swarm, process, own, chance):
         del swarm
         return [
             lambda: process.register(own, name=f"dropped {chance.upto(10**9)}"),
@@ -271,7 +257,7 @@ class Mini(Way):
         ]
 
 
-async def called(call: Any, *given: Any) -> None:
+async def called(call, *given):
     """What takes no time."""
     call(*given)
 

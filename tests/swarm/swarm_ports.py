@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import msgspec
 import numpy as np
-from swarm_rules import PAGE, SECRET, Chance, RuleError, must_be
+from swarm_rules import PAGE, SECRET, RuleError, must_be
 
 from nicscope.clock import NEVER
 from nicscope.config.design import load_design
@@ -16,9 +14,6 @@ from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.drivers.simulate.ports.posting import PREPARED
 from nicscope.errors import SimulationError
 from nicscope.nic.ports.layout import NOBODY
-
-if TYPE_CHECKING:
-    from nicscope.config.design import Design
 
 ODD = (
     0,
@@ -54,19 +49,19 @@ ONE = {
 }
 
 
-def design_of(chance: Chance, name: str) -> Design:
+def design_of(chance, name):
     """A design, some of the time with a cache of next to nothing, or of one entry."""
     sizes = chance.one_of({}, TINY.get(name, {}), ONE.get(name, {}))
     return msgspec.structs.replace(load_design(name), **sizes)
 
 
-def host_of(chance: Chance, pages: int) -> HostSize:
+def host_of(chance, pages):
     """Memory for ``pages`` pages of a node's processes: plenty, or so little that they swap."""
     frames = chance.one_of(4 * pages, pages + pages // 2)
     return HostSize(frames=frames, pages_per_space=128, swap_blocks=8 * pages)
 
 
-def size_of(chance: Chance, rows: int) -> PortSize:
+def size_of(chance, rows):
     """Queues long and short; tables of ``rows`` rows or more."""
     return PortSize(
         ring=chance.one_of(8, 16, 64),
@@ -82,14 +77,14 @@ def size_of(chance: Chance, rows: int) -> PortSize:
 class Bazaar:
     """Where honest and hostile processes show what they have; taking it does nobody any good."""
 
-    def __init__(self) -> None:
-        self.things: list[tuple[Any, Any]] = []  # whose, what
+    def __init__(self):
+        self.things = []  # whose, what
 
-    def show(self, owner: Any, *things: Any) -> None:
+    def show(self, owner, *things):
         """Let others try."""
         self.things += [(owner, thing) for thing in things]
 
-    def foreign(self, chance: Chance, me: Any, kind: type) -> Any | None:
+    def foreign(self, chance, me, kind):
         """Something of that kind that is another's."""
         found = [
             thing for owner, thing in self.things if owner is not me and isinstance(thing, kind)
@@ -97,7 +92,7 @@ class Bazaar:
         return chance.sample(found) if found else None
 
 
-def forge(chance: Chance, process: Any, port: int) -> None:
+def forge(chance, process, port):
     """Write anything into a descriptor of one's own queue, as a process can at any time."""
     ports = process._ports
     slot = int(ports.table[process.node, port]["posted"]) % int(ports.rules[0]["ring"])
@@ -113,7 +108,7 @@ def forge(chance: Chance, process: Any, port: int) -> None:
         segment["length"] = chance.one_of(chance.upto(3 * PAGE), *ODD)
 
 
-async def post_forged(chance: Chance, process: Any, port: int, count: int) -> int:
+async def post_forged(chance, process, port, count):
     """Post forged descriptors; each ends with a status."""
     for _ in range(count):
         forge(chance, process, port)
@@ -124,7 +119,7 @@ async def post_forged(chance: Chance, process: Any, port: int, count: int) -> in
     return count
 
 
-async def attempt(call: Any) -> bool:
+async def attempt(call):
     """Await what a library must refuse; whether it did.  What it takes is a foreign object."""
     try:
         await call
@@ -133,7 +128,7 @@ async def attempt(call: Any) -> bool:
     raise RuleError("a foreign object was taken")
 
 
-def no_secret_in(process: Any, *, pages: int = 40) -> None:
+def no_secret_in(process, *, pages=40):
     """Nothing of what is honest and private has come to this process's memory."""
     memory = process._memory
     for page in range(pages):
@@ -144,7 +139,7 @@ def no_secret_in(process: Any, *, pages: int = 40) -> None:
         must_be(SECRET not in held, "a secret is in page", page, "of", process._owner.name)
 
 
-def settled(cluster: Any, dead: set[int]) -> None:
+def settled(cluster, dead):
     """After all is closed: nothing in use, nothing pinned, no stale DMA, and accounts add up."""
     machine = cluster.simulation.machine
     ports = machine.ports
@@ -179,7 +174,7 @@ def settled(cluster: Any, dead: set[int]) -> None:
         must_be(0 <= busy <= int(machine.tally[0]["now"]), name, busy)
 
 
-def dead_nodes(cluster: Any) -> set[int]:
+def dead_nodes(cluster):
     """Nodes that have died by the end."""
     deaths = cluster.simulation.machine.ports.deaths.nodes
     now = cluster.simulation.now

@@ -37,41 +37,41 @@ class Made(NamedTuple):
 class Chance:
     """All choices of one swarm."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed):
         self._random = random.Random(seed)
 
-    def one_of(self, *choices: Any) -> Any:
+    def one_of(self, *choices):
         """Any of them."""
         return self._random.choice(choices)
 
-    def upto(self, most: int, least: int = 0) -> int:
+    def upto(self, most, least=0):
         """A number from ``least`` to ``most``."""
         return self._random.randint(least, most)
 
-    def odds(self, share: float) -> bool:
+    def odds(self, share):
         """True in that share of the cases."""
         return self._random.random() < share
 
-    def us(self, most: float) -> float:
+    def us(self, most):
         """A time."""
         return self._random.random() * most
 
-    def sample(self, things: list[Any]) -> Any:
+    def sample(self, things):
         """One of a list."""
         return self._random.choice(things)
 
-    def child(self) -> Chance:
+    def child(self):
         """Choices of a program's own, so that no other's change them."""
         return Chance(str(self._random.getrandbits(64)))
 
 
-def content(*key: object, count: int) -> bytes:
+def content(*key, count):
     """``count`` bytes that nobody else has, of everything in ``key``."""
     block = hashlib.sha256(repr(key).encode()).digest()
     return (block * (count // len(block) + 1))[:count]
 
 
-def transport(chance: Chance, *, reliable: bool = True) -> Transport:
+def transport(chance, *, reliable=True):
     """Patient enough for disks."""
     return Transport(
         reliable=reliable,
@@ -82,10 +82,10 @@ def transport(chance: Chance, *, reliable: bool = True) -> Transport:
     )
 
 
-def faults(chance: Chance, nodes: int, *, may_die: bool = True) -> Faults:
+def faults(chance, nodes, *, may_die=True):
     """A network that is perfect, or bad, or loses a node or a link."""
     rate = chance.one_of(0.0, 0.0, 0.02, 0.1)
-    deaths: dict[str, dict[int, int]] = {}
+    deaths = {}
     if may_die and chance.odds(0.2):
         deaths["node_deaths"] = {chance.upto(nodes - 1): chance.upto(20) * PS_PER_MS}
     if may_die and chance.odds(0.15):
@@ -103,15 +103,15 @@ def faults(chance: Chance, nodes: int, *, may_die: bool = True) -> Faults:
 class Stream:
     """What one process sends to another: messages in their order, and how each ended."""
 
-    def __init__(self, *name: object) -> None:
+    def __init__(self, *name):
         self.name = name
-        self.sent: list[bytes] = []
-        self.ended: dict[int, str] = {}  # by message
-        self.came: list[bytes] = []
+        self.sent = []
+        self.ended = {}  # by message
+        self.came = []
         self.is_over = False  # nothing more is sent
         self.is_heard = False  # its receiver took what came to the end
 
-    def next(self, count: int) -> bytes:
+    def next(self, count):
         """A message of ``count`` bytes; its first eight say which it is, as far as they go."""
         number = len(self.sent)
         head = number.to_bytes(4, "little") + count.to_bytes(4, "little")
@@ -119,7 +119,7 @@ class Stream:
         self.sent.append(message)
         return message
 
-    def check(self, *, reliable: bool) -> None:
+    def check(self, *, reliable):
         """Every message that came was sent, once, in order; and of a reliable network all came."""
         place = 0
         for message in self.came:
@@ -142,7 +142,7 @@ class Stream:
             raise RuleError(f"{self.name}: {missing} of {len(done)} messages done never came")
 
 
-def refused(call: Callable[[], Any]) -> str | None:
+def refused(call):
     """What a library says to a call; None if it takes it.  Anything but a line is ``RuleError``."""
     try:
         call()
@@ -154,7 +154,7 @@ def refused(call: Callable[[], Any]) -> str | None:
     return None
 
 
-def must_be(held: bool, *what: object) -> None:
+def must_be(held, *what):
     """Raise ``RuleError`` unless it holds."""
     if not held:
         raise RuleError(" ".join(map(str, what)))

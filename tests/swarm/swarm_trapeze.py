@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 from swarm_ports import Bazaar, attempt
-from swarm_rules import SECRET, Chance, Made, Stream, must_be
+from swarm_rules import SECRET, Made, Stream, must_be
 
 from nicscope.config.delivery import POLICIES
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster, Endpoint, HostBuffer, Message
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HOST_BYTES = 1 << 20
 HOSTILE = 255  # in place of a stream's number
@@ -23,7 +19,7 @@ HOSTILE = 255  # in place of a stream's number
 class Swarm:
     """One cluster and the streams on it."""
 
-    def __init__(self, chance: Chance) -> None:
+    def __init__(self, chance):
         self.nodes = chance.one_of(2, 3)
         policy = chance.one_of(*sorted(POLICIES))
         self.delivery = msgspec.structs.replace(
@@ -39,7 +35,7 @@ class Swarm:
             platform, nodes=self.nodes, policy=self.delivery, host_bytes=HOST_BYTES
         )
         self.bazaar = Bazaar()
-        self.streams: list[tuple[Stream, int]] = []  # and where it goes
+        self.streams = []  # and where it goes
         self.senders = chance.upto(4, 1)
         hostile = chance.one_of(0, 1, 2)
         self.busy = self.senders + hostile
@@ -57,11 +53,11 @@ class Swarm:
             f"{platform}, {policy}, {self.nodes} nodes, {self.senders} senders, {hostile} hostile"
         )
 
-    def sender(self, number: int, chance: Chance) -> Callable[[Endpoint], Any]:
+    def sender(self, number, chance):
         """One or two payloads for all messages; a store to one waits until it has been read."""
         stream, there = self.streams[number]
 
-        async def program(endpoint: Endpoint) -> None:
+        async def program(endpoint):
             most = self.delivery.max_payload
             pages = [endpoint.allocate(most) for _ in range(chance.upto(2, 1))]
             private = endpoint.allocate(64)
@@ -87,10 +83,10 @@ class Swarm:
 
         return program
 
-    def ringer(self, node: int) -> Callable[[Endpoint], Any]:
+    def ringer(self, node):
         """Tells the receiver of another node that nobody sends any more."""
 
-        async def program(endpoint: Endpoint) -> None:
+        async def program(endpoint):
             while self.busy:
                 await endpoint.sleep(500)
             endpoint.reserve(1)[:] = bytes([HOSTILE])
@@ -98,11 +94,11 @@ class Swarm:
 
         return program
 
-    def receiver(self, chance: Chance) -> Callable[[Endpoint], Any]:
+    def receiver(self, chance):
         """Takes all that comes to its node; holds a few messages back before it releases them."""
 
-        async def program(endpoint: Endpoint) -> None:
-            kept: list[Message] = []
+        async def program(endpoint):
+            kept = []
             waits = self.delivery.receive_ring - 1
             while not (self.busy == 0 and self.is_all_here(endpoint.node)):
                 message = await endpoint.receive()
@@ -118,11 +114,11 @@ class Swarm:
 
         return program
 
-    def is_all_here(self, node: int) -> bool:
+    def is_all_here(self, node):
         """Whether a node has all that was sent to it."""
         return all(len(s.came) == len(s.sent) for s, there in self.streams if there == node)
 
-    def note(self, message: Message) -> None:
+    def note(self, message):
         """Which stream's it is, and what it says."""
         number = message.scan(1)[0]
         if number >= len(self.streams):
@@ -132,10 +128,10 @@ class Swarm:
         must_be(came[:8] == said, "a payload of another message")
         self.streams[number][0].came.append(came)
 
-    def hostile(self, chance: Chance) -> Callable[[Endpoint], Any]:
+    def hostile(self, chance):
         """Sends what nobody asked for, and tries everybody else's."""
 
-        async def program(endpoint: Endpoint) -> None:
+        async def program(endpoint):
             own = endpoint.allocate(self.delivery.max_payload)
             await own.write(b"\xff" * len(own))
             self.bazaar.show(endpoint, endpoint, own)
@@ -162,7 +158,7 @@ class Swarm:
 
         return program
 
-    def guesses(self, endpoint: Endpoint, own: HostBuffer, theirs: Any, node: int) -> list[Any]:
+    def guesses(self, endpoint, own, theirs, node):
         """Every call with something of somebody else's."""
         if isinstance(theirs, HostBuffer):
             return [
@@ -186,7 +182,7 @@ class Swarm:
             ]
         return []
 
-    def check(self, _results: list[Any]) -> None:
+    def check(self, _results):
         """Of streams and rings."""
         for stream, _ in self.streams:
             stream.is_heard = True
@@ -202,12 +198,12 @@ class Swarm:
         )
 
 
-async def called(call: Any, *given: Any) -> None:
+async def called(call, *given):
     """What takes no time."""
     call(*given)
 
 
-def make(chance: Chance) -> Made:
+def make(chance):
     """A swarm of those choices."""
     swarm = Swarm(chance)
     return Made(swarm.cluster, swarm.title, swarm.check)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
 
 from swarm_ports import (
     Bazaar,
@@ -16,14 +15,11 @@ from swarm_ports import (
     settled,
     size_of,
 )
-from swarm_rules import PAGE, SECRET, Chance, Made, Stream, faults, must_be, transport
+from swarm_rules import PAGE, SECRET, Made, Stream, faults, must_be, transport
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.unet import Cluster, Endpoint, Process
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 DESIGNS = ("unet-mm-pca200", "unet-mm-pca200", "unet", "unet-mm-dc21140")
 PATIENCE_US = 2_000_000
@@ -35,14 +31,14 @@ FOREIGN = b"\xff" * 64  # what hostile processes send begins so; honest messages
 class Swarm:
     """One cluster, the streams on it, and how each program behaves."""
 
-    def __init__(self, chance: Chance) -> None:
+    def __init__(self, chance):
         self.chance = chance
         name = chance.one_of(*DESIGNS)
         self.reliable = chance.odds(0.7)
         self.nodes = chance.one_of(2, 3)
         pairs, hostile = chance.one_of(1, 2, 3), chance.one_of(0, 1, 2)
         processes = 2 * pairs + hostile
-        how: dict[str, Any] = {"host": host_of(chance, 24 * processes)}
+        how = {"host": host_of(chance, 24 * processes)}
         if name == "unet":
             how = {"host": host_of(chance, 60 * processes), "platform": "pca200-linux"}
             how["area_bytes"] = AREA * PAGE
@@ -57,8 +53,8 @@ class Swarm:
             **how,
         )
         self.bazaar = Bazaar()
-        self.streams: list[Stream] = []
-        self.leavers: set[int] = set()  # nodes where somebody ends without closing
+        self.streams = []
+        self.leavers = set()  # nodes where somebody ends without closing
         for number in range(pairs):
             stream = Stream("unet", number)
             self.streams.append(stream)
@@ -72,10 +68,10 @@ class Swarm:
 
     # --- honest ------------------------------------------------------------------------------
 
-    def sender(self, stream: Stream, there: int, chance: Chance) -> Callable[[Process], Any]:
+    def sender(self, stream, there, chance):
         """Opens, sends, closes, and comes again; some of the time it closes in the middle."""
 
-        async def program(process: Process) -> None:
+        async def program(process):
             private = process.allocate(PAGE)
             await private.write(SECRET * (PAGE // 32))
             self.bazaar.show(process, process, private)
@@ -98,18 +94,18 @@ class Swarm:
 
     async def send_all(
         self,
-        process: Process,
-        endpoint: Endpoint,
-        tag: Any,
-        rooms: Buffer,
-        stream: Stream,
-        chance: Chance,
-    ) -> None:
+        process,
+        endpoint,
+        tag,
+        rooms,
+        stream,
+        chance,
+    ):
         """Messages of all sizes from four places, each used again once it was sent."""
-        under_way: dict[int, tuple[int, Buffer]] = {}  # message and place, by descriptor
+        under_way = {}  # message and place, by descriptor
         free = [rooms.part(at * 2 * PAGE, 2 * PAGE) for at in range(4)]
 
-        async def reap() -> None:
+        async def reap():
             done = await endpoint.sent(chance.one_of("poll", "block"))
             number, room = under_way.pop(done.request)
             stream.ended[number] = done.status
@@ -139,12 +135,12 @@ class Swarm:
         while under_way:
             await reap()
 
-    def receiver(self, stream: Stream, chance: Chance) -> Callable[[Process], Any]:
+    def receiver(self, stream, chance):
         """Takes what comes until nothing more can, and answers nobody."""
 
-        async def program(process: Process) -> None:
+        async def program(process):
             endpoint = await process.open(f"{stream.name}")
-            pages: dict[int, Buffer] = {}
+            pages = {}
             for _ in range(chance.upto(6, 1)):
                 page = endpoint.allocate(PAGE)
                 pages[page.address] = page
@@ -172,10 +168,10 @@ class Swarm:
 
     # --- hostile -----------------------------------------------------------------------------
 
-    def hostile(self, chance: Chance) -> Callable[[Process], Any]:
+    def hostile(self, chance):
         """Does whatever it likes with its own, and tries everybody else's."""
 
-        async def program(process: Process) -> None:
+        async def program(process):
             endpoint = await process.open(f"hostile {process.number}")
             own = endpoint.allocate(4 * PAGE)
             await own.write(b"\xff" * len(own))
@@ -197,9 +193,7 @@ class Swarm:
 
         return program
 
-    async def pester(
-        self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance
-    ) -> None:
+    async def pester(self, process, endpoint, own, chance):
         """Send what nobody asked for to somebody honest."""
         stream = chance.sample(self.streams)
         node = (process.node + chance.upto(self.nodes - 1, 1)) % self.nodes
@@ -210,9 +204,7 @@ class Swarm:
             await endpoint.send(tag, own.part(chance.upto(100), chance.upto(2 * PAGE, 1)))
             await endpoint.sent()
 
-    async def guess(
-        self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance
-    ) -> None:
+    async def guess(self, process, endpoint, own, chance):
         """Send by any tag."""
         tag = chance.one_of(chance.upto(100), -1, 2**63, 2**64, None, "tag", True)
         part = own.part(0, chance.upto(PAGE, 1))
@@ -224,14 +216,12 @@ class Swarm:
         if chance.odds(0.2):
             process.swap_out()
 
-    async def forge(
-        self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance
-    ) -> None:
+    async def forge(self, process, endpoint, own, chance):
         """Write descriptors past the library."""
         del own
         await post_forged(chance, process, endpoint.port, chance.upto(4, 1))
 
-    async def drop(self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance) -> None:
+    async def drop(self, process, endpoint, own, chance):
         """Begin a call and never go on with it."""
         begun = chance.one_of(
             lambda: endpoint.send(chance.upto(64), own.part(0, 100)),
@@ -245,9 +235,7 @@ class Swarm:
         begun.close()
         endpoint._provided.clear()  # it never was in the queue
 
-    async def steal(
-        self, process: Process, endpoint: Endpoint, own: Buffer, chance: Chance
-    ) -> None:
+    async def steal(self, process, endpoint, own, chance):
         """Every call with something of somebody else's."""
         theirs = self.bazaar.foreign(chance, process, chance.one_of(Buffer, Endpoint, Process))
         if isinstance(theirs, Buffer):
@@ -281,7 +269,7 @@ class Swarm:
 
     # --- what must hold ----------------------------------------------------------------------
 
-    def check(self, _results: list[Any]) -> None:
+    def check(self, _results):
         """Of streams, memory and tables."""
         for stream in self.streams:
             stream.check(reliable=self.reliable)
@@ -293,7 +281,7 @@ class Swarm:
                 must_be(tags == 0, tags, "tags in use at node", node)
 
 
-def make(chance: Chance) -> Made:
+def make(chance):
     """A swarm of those choices."""
     swarm = Swarm(chance)
     return Made(swarm.cluster, swarm.title, swarm.check)

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from swarm_ports import Bazaar
-from swarm_rules import PAGE, SECRET, Chance, Made, Stream, must_be
+from swarm_rules import PAGE, SECRET, Made, Stream, must_be
 from swarm_via_hostiles import Hostiles, taken
 
-from nicscope.interfaces.via import Cluster, Descriptors, Host, Nic, Reliability, State, VipError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from nicscope.interfaces.via.addresses import Region
-    from nicscope.interfaces.via.descriptor import AddressSegment
-    from nicscope.interfaces.via.vi import CompletionQueue, Vi
+from nicscope.interfaces.via import Cluster, Reliability, State, VipError
 
 UNRELIABLE = Reliability.VIP_SERVICE_UNRELIABLE
 MECHANISMS = (
@@ -37,23 +28,23 @@ PATIENCE_US = 20_000.0
 class Pair:
     """A connection between two honest programs: what each has to know of the other."""
 
-    def __init__(self, number: int, level: Reliability, messages: int) -> None:
+    def __init__(self, number, level, messages):
         self.name = f"pair {number}"
         self.level = level
         self.messages = messages
         self.stream = Stream("via", number)
-        self.acks: AddressSegment | None = None  # where the receiver says how many it has
+        self.acks = None  # where the receiver says how many it has
         self.is_over = False
 
 
 class Swarm(Hostiles):
     """One cluster and the connections on it."""
 
-    def __init__(self, chance: Chance) -> None:
+    def __init__(self, chance):
         self.mechanism = chance.one_of(*MECHANISMS)
         self.nodes = chance.one_of(2, 3)
         loss = chance.one_of(0.0, 0.0, 0.02, 0.1)
-        how: dict[str, Any] = {}
+        how = {}
         if self.mechanism not in BY_PROCESSOR and chance.odds(0.3):
             how["delivery"] = "cut-through"
         self.cluster = Cluster(
@@ -65,8 +56,8 @@ class Swarm(Hostiles):
             **how,
         )
         self.bazaar = Bazaar()
-        self.pairs: list[Pair] = []
-        self.honest: list[Nic] = []
+        self.pairs = []
+        self.honest = []
         pairs, hostile = chance.one_of(1, 2, 3), chance.one_of(0, 1, 2)
         self.busy = 2 * pairs
         for number in range(pairs):
@@ -85,14 +76,14 @@ class Swarm(Hostiles):
             f"{[pair.level.name[12:] for pair in self.pairs]}, {hostile} hostile"
         )
 
-    def ends(self, chance: Chance) -> tuple[int, int]:
+    def ends(self, chance):
         """Two nodes: no link leads back to the same."""
         here = chance.upto(self.nodes - 1)
         return here, (here + 1 + chance.upto(self.nodes - 2)) % self.nodes
 
     # --- honest ------------------------------------------------------------------------------
 
-    async def prepare(self, host: Host, pair: Pair, chance: Chance) -> Any:
+    async def prepare(self, host, pair, chance):
         """A NIC, memory nobody may touch, and a VI with or without a completion queue."""
         nic = await host.open_nic()
         self.honest.append(nic)
@@ -112,7 +103,7 @@ class Swarm(Hostiles):
             self.bazaar.show(nic, queue)
         return nic, tag, private, region, acks, places, queue, vi
 
-    async def finish(self, prepared: Any) -> None:
+    async def finish(self, prepared):
         """Give all of it back."""
         nic, tag, private, region, acks, places, queue, vi = prepared
         must_be(
@@ -139,10 +130,10 @@ class Swarm(Hostiles):
         await nic.destroy_ptag(tag)
         self.busy -= 1
 
-    def sender(self, pair: Pair, there: int, chance: Chance) -> Callable[[Host], Any]:
+    def sender(self, pair, there, chance):
         """Sends so many messages, some of the time fewer: it disconnects in the middle."""
 
-        async def program(host: Host) -> None:
+        async def program(host):
             prepared = await self.prepare(host, pair, chance)
             nic, _, _, region, acks, places, queue, vi = prepared
             pair.acks = acks.remote()
@@ -154,7 +145,7 @@ class Swarm(Hostiles):
                 return
             await nic.compute(200)  # until the receives of the other end are read
             stream, stops_at = pair.stream, chance.upto(20) if chance.odds(0.2) else 10**9
-            under_way: list[int] = []
+            under_way = []
             for number in range(min(pair.messages, stops_at)):
                 if not await self.has_room(nic, pair, acks, number, vi):
                     break
@@ -175,7 +166,7 @@ class Swarm(Hostiles):
 
         return program
 
-    async def has_room(self, nic: Nic, pair: Pair, acks: Region, number: int, vi: Vi) -> bool:
+    async def has_room(self, nic, pair, acks, number, vi):
         """Whether the other end has a receive for one more message, or will in time."""
         if pair.level is UNRELIABLE:
             return vi.state is State.VIP_STATE_CONNECTED
@@ -187,9 +178,7 @@ class Swarm(Hostiles):
             await nic.compute(10)
         return False
 
-    async def reap(
-        self, nic: Nic, vi: Vi, queue: CompletionQueue | None, stream: Stream, under_way: list[int]
-    ) -> None:
+    async def reap(self, nic, vi, queue, stream, under_way):
         """How the oldest send has ended."""
         if queue is None:
             done = await taken(nic.send_wait(vi, 10 * PATIENCE_US))
@@ -202,13 +191,13 @@ class Swarm(Hostiles):
             done = found
         stream.ended[under_way.pop(0)] = "done" if done.ok else str(done.status)
 
-    def receiver(self, pair: Pair, chance: Chance) -> Callable[[Host], Any]:
+    def receiver(self, pair, chance):
         """Takes what comes, and says after each message how many it has."""
 
-        async def program(host: Host) -> None:
+        async def program(host):
             prepared = await self.prepare(host, pair, chance)
             nic, _, _, region, _, places, _, vi = prepared
-            posted: list[int] = []
+            posted = []
             room = WINDOW if pair.level is not UNRELIABLE else 12
             for number in range(room):
                 await self.post(nic, vi, places, region, number, posted)
@@ -243,18 +232,18 @@ class Swarm(Hostiles):
 
     async def post(
         self,
-        nic: Nic,
-        vi: Vi,
-        places: Descriptors,
-        region: Region,
-        number: int,
-        posted: list[int],
-    ) -> None:
+        nic,
+        vi,
+        places,
+        region,
+        number,
+        posted,
+    ):
         """A receive into one of twelve places."""
         await nic.post_recv(vi, places.request(region.segment(number % 12 * MOST, MOST - 272)))
         posted.append(number)
 
-    async def tell(self, nic: Nic, pair: Pair, prepared: Any) -> bool:
+    async def tell(self, nic, pair, prepared):
         """Store how many messages have come where their sender looks; whether it still can."""
         _, _, _, _, acks, places, _, vi = prepared
         assert pair.acks is not None
@@ -268,7 +257,7 @@ class Swarm(Hostiles):
 
     # --- what must hold ----------------------------------------------------------------------
 
-    def check(self, _results: list[Any]) -> None:
+    def check(self, _results):
         """Of streams, and of what honest programs gave back."""
         for pair in self.pairs:
             pair.stream.check(reliable=pair.level is not UNRELIABLE)
@@ -283,7 +272,7 @@ class Swarm(Hostiles):
             must_be(not left, len(left), "regions of tags that are gone are left")
 
 
-def make(chance: Chance) -> Made:
+def make(chance):
     """A swarm of those choices."""
     swarm = Swarm(chance)
     return Made(swarm.cluster, swarm.title, swarm.check)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
 
 from swarm_ports import Bazaar, attempt
-from swarm_rules import PAGE, SECRET, Chance, must_be
+from swarm_rules import PAGE, SECRET, must_be
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.buffers import Buffer
@@ -15,13 +14,10 @@ from nicscope.interfaces.via.addresses import Region
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
 ODD = (0, 1, 8, 63, 64, 4096, 2**31, 2**32 - 1)
 
 
-async def taken(call: Awaitable[Descriptor | None]) -> Descriptor | None:
+async def taken(call):
     """What a call takes off a work queue, done or with an error; None if nothing has ended."""
     try:
         return await call
@@ -37,10 +33,10 @@ class Hostiles:
     bazaar: Bazaar
     busy: int
 
-    def hostile(self, number: int, there: int, chance: Chance) -> Callable[[Host], Any]:
+    def hostile(self, number, there, chance):
         """Does whatever it likes with its own, and tries everybody else's."""
 
-        async def program(host: Host) -> None:
+        async def program(host):
             nic = await host.open_nic()
             tag = await nic.create_ptag()
             own = nic.allocate(4 * PAGE)
@@ -77,10 +73,10 @@ class Hostiles:
 
         return program
 
-    def accomplice(self, number: int, chance: Chance) -> Callable[[Host], Any]:
+    def accomplice(self, number, chance):
         """Accepts what a hostile process asks for, and posts receives that suit or do not."""
 
-        async def program(host: Host) -> None:
+        async def program(host):
             nic = await host.open_nic()
             tag = await nic.create_ptag()
             own = nic.allocate(2 * PAGE)
@@ -107,13 +103,11 @@ class Hostiles:
 
         return program
 
-    async def forge(
-        self, nic: Nic, tag: int, region: Region, places: Descriptors, vi: Vi, chance: Chance
-    ) -> None:
+    async def forge(self, nic, tag, region, places, vi, chance):
         """A descriptor with anything in its segments; the library posts it, the NIC judges it."""
         del tag
 
-        def anything() -> DataSegment:
+        def anything():
             return DataSegment(
                 chance.one_of(region.address, chance.upto(60) * PAGE, 2**63, *ODD),
                 chance.one_of(region.handle, chance.upto(40)),
@@ -131,9 +125,7 @@ class Hostiles:
                 await nic.compute(chance.us(200))
                 await nic.send_done(vi)
 
-    async def upset(
-        self, nic: Nic, tag: int, region: Region, places: Descriptors, vi: Vi, chance: Chance
-    ) -> None:
+    async def upset(self, nic, tag, region, places, vi, chance):
         """Take away what is in use."""
         other = await nic.register_mem(nic.allocate(PAGE), tag) if chance.odds(0.2) else None
         if other is not None:
@@ -149,18 +141,14 @@ class Hostiles:
             nic.allocate(chance.one_of(0, -1, 2**40))
         del region
 
-    async def steal(
-        self, nic: Nic, tag: int, region: Region, places: Descriptors, vi: Vi, chance: Chance
-    ) -> None:
+    async def steal(self, nic, tag, region, places, vi, chance):
         """Every call with something of somebody else's."""
         kinds = (Buffer, Region, Descriptors, Vi, CompletionQueue, Nic, Host)
         theirs = self.bazaar.foreign(chance, nic, chance.one_of(*kinds))
         for call in self.guesses(nic, tag, region, places, vi, theirs):
             await attempt(call())
 
-    def guesses(
-        self, nic: Nic, tag: int, region: Region, places: Descriptors, vi: Vi, theirs: Any
-    ) -> list[Callable[[], Any]]:
+    def guesses(self, nic, tag, region, places, vi, theirs):
         mine = places.request(region.segment(0, 8))
         if isinstance(theirs, Buffer):
             return [
@@ -206,6 +194,6 @@ class Hostiles:
         return [lambda: theirs.open_nic()] if theirs is not None else []
 
 
-async def never() -> None:
+async def never():
     """What is refused anyhow."""
     raise SimulationError("one's own")

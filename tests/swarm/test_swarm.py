@@ -44,10 +44,10 @@ def test_a_rule_that_is_broken_is_told_with_the_command_that_repeats_it(monkeypa
         return made._replace(check=broken)
 
     monkeypatch.setitem(run_swarm.MAKERS, "unet", make)
-    monkeypatch.setattr(sys, "argv", ["run_swarm.py", "--interface", "unet", "--seed", "5"])
+    monkeypatch.setattr(sys, "argv", ["run_swarm.py", "--interface", "unet", "--seed", "10"])
 
     assert run_swarm.main() == 1
 
     out = capsys.readouterr().out
     assert "RuleError: a secret was seen" in out
-    assert "again: python tests/swarm/run_swarm.py --interface unet --seed 5" in out
+    assert "again: python tests/swarm/run_swarm.py --interface unet --seed 10" in out

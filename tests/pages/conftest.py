@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
@@ -26,30 +25,48 @@ def browser():
         found.close()
 
 
+@pytest.fixture(scope="module")
+def only_page(browser):
+    """A page that all tests of a file share: another takes a process of its own."""
+    page = browser.new_page()
+    page.set_default_timeout(60_000)
+    yield page
+    page.close()
+
+
 @pytest.fixture
-def opened(browser):
-    """Open pages at a width, in a scheme; in the end none may have complained or gone elsewhere."""
-    complaints = []
-    with contextlib.ExitStack() as stack:
+def opened(only_page):
+    """Open addresses at a width, in a scheme; none may have complained or asked for another."""
+    complaints, starts = [], ["about:blank"]
 
-        def open_page(address, width=1280, scheme="light", **more):
-            context = browser.new_context(
-                viewport={"width": width, "height": 900}, color_scheme=scheme, **more
-            )
-            stack.callback(context.close)
-            page = context.new_page()
-            page.set_default_timeout(60_000)
-            page.on("console", lambda message: complaints.append(message.text))
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("requestfailed", lambda request: complaints.append(request.url))
-            asked = []
-            page.on("request", lambda request: asked.append(request.url))
-            page.goto(address)
-            start = address.split("?")[0].split("#")[0]
-            stack.callback(lambda: complaints.extend(u for u in asked if not u.startswith(start)))
-            return page
+    def asked(request):
+        if not request.url.startswith(tuple(starts)):
+            complaints.append(request.url)
 
-        yield open_page
+    def failed(request):
+        if request.failure != "net::ERR_ABORTED":  # as what is under way when a page is left
+            complaints.append(request.url)
+
+    hear = {
+        "console": lambda message: complaints.append(message.text),
+        "pageerror": lambda error: complaints.append(str(error)),
+        "requestfailed": failed,
+        "request": asked,
+    }
+
+    def open_page(address, width=1280, scheme="light"):
+        starts.append(address.split("?")[0].split("#")[0])
+        only_page.set_viewport_size({"width": width, "height": 900})
+        only_page.emulate_media(color_scheme=scheme, media="screen")
+        only_page.goto(address)
+        return only_page
+
+    for event, hearing in hear.items():
+        only_page.on(event, hearing)
+    yield open_page
+    for event, hearing in hear.items():
+        only_page.remove_listener(event, hearing)
+    only_page.goto("about:blank")
     assert complaints == []
 
 

@@ -16,33 +16,22 @@ img {{ max-width: 100% }}</style>
 <p><img src="{PICTURE}" alt="a program"></p></article>"""
 
 
-def opened(browser, folder, width):
-    page = browser.new_page(viewport={"width": width, "height": 900})
-    (folder / "page.html").write_text(PAGE)
-    page.goto((folder / "page.html").as_uri())
-    return page
-
-
 def hidden(page, selector):
     """Pixels of the box that one would have to scroll to."""
     return page.eval_on_selector(selector, "box => box.scrollWidth - box.clientWidth")
 
 
-def test_paths_in_a_table_break_where_it_would_be_cut(browser, tmp_path):
-    page = opened(browser, tmp_path, 820)
+def test_a_table_breaks_its_paths_and_on_a_phone_scrolls_as_a_picture_does(only_page, tmp_path):
+    (tmp_path / "page.html").write_text(PAGE)
+    only_page.goto((tmp_path / "page.html").as_uri())
+    only_page.set_viewport_size({"width": 820, "height": 900})
 
-    assert hidden(page, ".table-wrapper") <= 0
-    page.close()
-
-
-def test_on_a_phone_a_table_and_a_picture_scroll_and_the_page_does_not(browser, tmp_path):
-    page = opened(browser, tmp_path, 360)
-
-    assert hidden(page, ".table-wrapper") > 0
-    assert hidden(page, "p") > 0
-    assert page.locator("img").bounding_box()["width"] == 640
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    page.close()
+    assert hidden(only_page, ".table-wrapper") <= 0
+    only_page.set_viewport_size({"width": 360, "height": 900})
+    assert hidden(only_page, ".table-wrapper") > 0
+    assert hidden(only_page, "p") > 0
+    assert only_page.locator("img").bounding_box()["width"] == 640
+    assert only_page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 def test_the_site_has_the_style(monkeypatch):

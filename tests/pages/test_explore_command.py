@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from exploring_samples import small_trace
-from nicscope.cli import app
 from pressing import heeding
+from refusals import refused_command
 
 pytest.importorskip("starlette", reason="the extra explore is not installed")
 pytest.importorskip("uvicorn", reason="the extra explore is not installed")
@@ -36,8 +36,9 @@ def exploring(trace):
     match = re.search(r"at http://127\.0\.0\.1:(\d+)/ \(Ctrl-C ends it\)$", line)
     assert match, line + process.stderr.read()
     yield process, int(match[1])
-    process.kill()
-    process.communicate()
+    if process.returncode is None:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +71,15 @@ def test_only_loopback_is_listened_to(running):
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.1.1", ""])
-@pytest.mark.parametrize("path", ["/", "/answer?design=utlb", "/design.toml"])
-def test_a_foreign_host_is_refused_whatever_is_asked(running, host, path):
-    assert asked(running[1], path, Host=host)[0] == 400
+def test_a_foreign_host_is_refused_whatever_is_asked(running, host):
+    for path in ("/", "/answer?design=utlb", "/design.toml"):
+        assert asked(running[1], path, Host=host)[0] == 400
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-@pytest.mark.parametrize("path", ["/", "/about", "/answer", "/design.toml"])
-def test_nothing_but_get_is_answered(running, method, path):
-    assert asked(running[1], path, method)[0] == 405
+def test_nothing_but_get_is_answered(running, method):
+    for path in ("/", "/about", "/answer", "/design.toml"):
+        assert asked(running[1], path, method)[0] == 405
 
 
 @pytest.mark.parametrize("path", ["/", "/about", "/answer", "/design.toml", "/explorer.js"])
@@ -91,43 +92,17 @@ def test_other_origins_get_no_leave_and_nothing_comes_from_elsewhere(running, pa
     assert "http" not in headers["content-security-policy"]
 
 
-@pytest.mark.parametrize("path", ["/../pyproject.toml", "/explorer.py", "/answer/x", "/%2e%2e/x"])
-def test_no_other_file_is_served(running, path):
-    assert asked(running[1], path)[0] == 404
-
-
-def test_a_wrong_query_is_an_answer_of_its_own(running):
+def test_no_other_file_is_served_and_a_wrong_query_is_an_answer_of_its_own(running):
+    for path in ("/../pyproject.toml", "/explorer.py", "/answer/x", "/%2e%2e/x"):
+        assert asked(running[1], path)[0] == 404
     status, _, body = asked(running[1], "/answer?design=utlb&ways=3")
-
     assert status == 400
     assert "power of two" in json.loads(body)["error"]
 
 
-def test_ctrl_c_ends_it_in_one_line(tmp_path):
-    trace = small_trace(tmp_path)
-    command = [sys.executable, "-m", "nicscope", "explore", str(trace), "--no-browser"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding
-    )
-    assert "Ctrl-C" in process.stdout.readline()
-
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=240)
-
-    assert process.returncode == 130
-    assert errors == "nicscope: interrupted; nothing half-written was left\n"
-    assert list(tmp_path.iterdir()) == [trace]
-
-
 def test_a_taken_port_is_told_in_one_line(running, tmp_path, capsys):
-    arguments = ["explore", str(small_trace(tmp_path)), "--port", str(running[1]), "--no-browser"]
-
-    assert app.main(arguments) == 2
-
-    error = capsys.readouterr().err
-    assert error == (
-        f"nicscope: --port {running[1]}: address already in use; name another, or 0 for any\n"
-    )
+    words = ["explore", str(small_trace(tmp_path)), "--port", str(running[1]), "--no-browser"]
+    refused_command(capsys, words, f"--port {running[1]}", "in use", "0 for any")
 
 
 @pytest.mark.parametrize("missing", ["starlette", "uvicorn"])
@@ -137,31 +112,27 @@ def test_a_missing_library_is_told_with_how_to_install_it(missing, monkeypatch, 
         importlib.util, "find_spec", lambda name: None if name == missing else real(name)
     )
 
-    assert app.main(["explore", "bundled:redis_server"]) == 2
-
-    assert capsys.readouterr().err == (
-        "nicscope: explore needs Starlette and uvicorn, which are not installed; install them "
-        "with pip install 'nicscope[explore]'\n"
+    refused_command(
+        capsys,
+        ["explore", "bundled:redis_server"],
+        "Starlette",
+        "uvicorn",
+        "pip install 'nicscope[",
     )
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "fact"),
     [
         (["nothing.parquet"], "nothing.parquet"),
-        (["bundled:reddis"], "no bundled trace"),
+        (["bundled:reddis"], "'reddis'"),
         (["bundled:redis_server", "--port", "70000"], "--port must be from 0 to 65535"),
-        (["bundled:redis_server", "--design", "utbl"], "no design 'utbl'; did you mean 'utlb'"),
+        (["bundled:redis_server", "--design", "utbl"], "'utlb'"),
         (["bundled:redis_server", "--design", "nothing.toml"], "nothing.toml"),
     ],
 )
-def test_a_mistake_is_one_line_and_nothing_is_served(arguments, said, capsys):
-    assert app.main(["explore", *arguments, "--no-browser"]) == 2
-
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert said in printed.err
-    assert printed.err.count("\n") == 1
+def test_a_mistake_is_one_line_and_nothing_is_served(arguments, fact, capsys):
+    refused_command(capsys, ["explore", *arguments, "--no-browser"], fact)
 
 
 @pytest.mark.parametrize(
@@ -172,12 +143,14 @@ def test_a_page_of_another_origin_has_nothing_counted(running, origin, status):
     assert asked(running[1], "/answer?design=utlb", **{"Sec-Fetch-Site": origin})[0] == status
 
 
-def test_a_file_may_be_called_by_any_bytes(tmp_path):
+def test_a_file_may_be_called_by_any_bytes_and_ctrl_c_ends_it_in_one_line(tmp_path):
     trace = small_trace(tmp_path).rename(tmp_path / os.fsdecode(b"caf\xe9 'a'\n\x01.parquet"))
-    with exploring(trace) as (_, port):
+    with exploring(trace) as (process, port):
         told = json.loads(asked(port, "/about")[2])
         answer = json.loads(asked(port, "/answer?design=utlb")[2])
         status, _, file = asked(port, "/design.toml?design=utlb")
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=240)
 
     assert told["trace"].endswith("/caf\\xe9 'a'\\n\\x01.parquet")
     assert told["trace"] in answer["command"]
@@ -185,3 +158,6 @@ def test_a_file_may_be_called_by_any_bytes(tmp_path):
     assert tomllib.loads(file.decode())["scheme"] == "utlb"
     [again] = [line for line in file.decode().splitlines() if line.startswith("# nicscope replay")]
     assert shlex.split(again)[3] == told["trace"]
+    assert process.returncode == 130
+    assert errors == "nicscope: interrupted; nothing half-written was left\n"
+    assert list(tmp_path.iterdir()) == [trace]

@@ -15,8 +15,6 @@ from nicscope.studies.replaying import choose_subjects, compare
 starlette = pytest.importorskip("starlette", reason="the extra explore is not installed")
 uvicorn = pytest.importorskip("uvicorn", reason="the extra explore is not installed")
 
-WIDTHS = (1440, 820, 360)
-
 
 @contextlib.contextmanager
 def serving(found, port=0):
@@ -148,20 +146,6 @@ def test_the_keyboard_alone_reaches_every_control_and_moves_the_slider(served, o
     settled(page, "design=utlb&entries=4096")
 
 
-def test_every_control_has_a_label_and_pictures_have_words(served, opened):
-    address, _ = served
-    page = opened(address)
-    settled(page, "design=utlb")
-
-    unlabelled = page.eval_on_selector_all(
-        "select, input", "all => all.filter(each => !each.labels.length).map(each => each.id)"
-    )
-
-    assert unlabelled == []
-    assert "per 100" in page.get_attribute("#curve svg[role=img]", "aria-label")
-    assert page.get_attribute("html", "lang") == "en"
-
-
 def test_the_curve_is_drawn_with_the_chosen_point_on_it_and_can_be_read_as_a_table(served, opened):
     address, explored = served
     page = opened(f"{address}?design=utlb&entries=64")
@@ -207,31 +191,23 @@ def test_costs_come_with_their_evidence_and_memory_by_structure(served, opened):
     assert [row.split("\t")[0] for row in memory] == list(told["nic_memory_bytes"])
 
 
-def test_the_saved_design_file_replays_to_the_numbers_of_the_page(served, opened, tmp_path):
-    address, explored = served
-    query = "design=utlb&entries=128&ways=2&prefetch=2"
-    page = opened(f"{address}?{query}")
+@pytest.mark.parametrize(
+    "query", ["design=utlb&entries=128&ways=2&prefetch=2", "design=mini&line=8"]
+)
+def test_the_saved_design_file_is_shown_and_replays_to_the_numbers_of_the_page(
+    query, served, opened, tmp_path
+):
+    page = opened(f"{served[0]}?{query}")
     settled(page, query)
-
-    with page.expect_download() as waiting:
-        page.click("#save")
-    waiting.value.save_as(file := tmp_path / waiting.value.suggested_filename)
-
-    assert file.name == "utlb-explored.toml"
-    assert shown(page) == replayed(explored, str(file))
-
-
-def test_the_design_is_shown_as_the_file_that_is_saved(served, opened, tmp_path):
-    page = opened(f"{served[0]}?design=mini&line=8")
-    settled(page, "design=mini&line=8")
 
     page.click("text=The design as a file")
     with page.expect_download() as waiting:
         page.click("#save")
-    waiting.value.save_as(file := tmp_path / "saved.toml")
+    waiting.value.save_as(file := tmp_path / waiting.value.suggested_filename)
 
+    assert file.name == f"{query[7:11]}-explored.toml"
     assert page.inner_text("#file") == file.read_text()
-    assert "line = { value = 8" in page.inner_text("#file")
+    assert shown(page) == replayed(served[1], str(file))
 
 
 def test_a_design_file_of_a_user_is_chosen_changed_and_replayed(served, opened):
@@ -260,6 +236,12 @@ def test_each_control_and_each_step_of_the_cost_is_explained(served, opened):
     page = opened(f"{served[0]}?design=utlb")
     settled(page, "design=utlb")
 
+    unlabelled = page.eval_on_selector_all(
+        "select, input", "all => all.filter(each => !each.labels.length).map(each => each.id)"
+    )
+    assert unlabelled == []
+    assert "per 100" in page.get_attribute("#curve svg[role=img]", "aria-label")
+    assert page.get_attribute("html", "lang") == "en"
     for name in ("entries", "ways", "line", "prefetch", "page_size", "pin_limit"):
         assert page.get_attribute(f"#{name}", "aria-describedby") == f"{name}-hint"
         assert len(page.inner_text(f"#{name}-hint").split()) > 5
@@ -271,7 +253,7 @@ def test_each_control_and_each_step_of_the_cost_is_explained(served, opened):
     assert "A lookup that it does not find there is a miss" in page.inner_text("#basics")
 
 
-def test_on_a_phone_what_a_change_does_is_seen_beside_the_controls(served, opened):
+def test_on_a_phone_a_change_is_seen_beside_the_controls_and_on_paper_no_control(served, opened):
     page = opened(f"{served[0]}?design=utlb", 360)
     settled(page, "design=utlb")
     before = page.inner_text("#brief")
@@ -285,13 +267,9 @@ def test_on_a_phone_what_a_change_does_is_seen_beside_the_controls(served, opene
     assert box["y"] + box["height"] == pytest.approx(900, abs=1)
     page.set_viewport_size({"width": 1280, "height": 900})
     assert not page.is_visible("#brief")
-
-
-def test_on_paper_there_are_results_alone_dark_on_white(served, opened):
-    page = opened(f"{served[0]}?design=utlb", 700, "dark")
-    settled(page, "design=utlb")
-    page.emulate_media(media="print")
-
+    # On paper there are results alone, dark on white.
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     for name in ("controls", "brief", "basics", "save"):
         assert page.is_hidden(f"#{name}")
@@ -299,8 +277,12 @@ def test_on_paper_there_are_results_alone_dark_on_white(served, opened):
     assert page.evaluate("document.documentElement.scrollWidth") <= 700
 
 
-def test_a_server_that_has_stopped_is_told_with_the_command_that_begins_it_again(tmp_path, browser):
-    page = browser.new_page()  # it complains about a connection that is refused, as it should
+def test_a_server_that_has_stopped_is_told_with_the_command_that_begins_it_again(
+    tmp_path, only_page
+):
+    page = only_page  # it complains about a connection that is refused, as it should
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(media="screen")
     with explorer(small_trace(tmp_path)) as found:
         with serving(found) as port:
             page.goto(f"http://127.0.0.1:{port}/?design=utlb")
@@ -324,7 +306,6 @@ def test_a_server_that_has_stopped_is_told_with_the_command_that_begins_it_again
             assert page.is_hidden("#problem")
             assert "stale" not in page.get_attribute("#shown", "class")
             assert shown(page) == replayed(found, "utlb", "ways=4")
-    page.close()
 
 
 def test_two_changes_made_at_once_both_hold(served, opened):
@@ -344,8 +325,8 @@ def test_two_changes_made_at_once_both_hold(served, opened):
     settled(page, "design=utlb&ways=2&prefetch=4")
 
 
-def test_a_wrong_address_is_told_on_the_page(served, browser):
-    page = browser.new_page()
+def test_a_wrong_address_is_told_on_the_page(served, only_page):
+    page = only_page
     page.goto(f"{served[0]}?design=utlb&ways=3")
 
     page.wait_for_selector("#problem:not([hidden])")
@@ -353,16 +334,16 @@ def test_a_wrong_address_is_told_on_the_page(served, browser):
     assert "power of two" in page.inner_text("#problem")
     assert page.is_hidden("#retry")
     assert page.is_hidden("#brief")
-    page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_is_cut_off_or_pale_at_any_width(served, opened, contrasts, width, scheme):
-    page = opened(served[0], width, scheme)
+@pytest.mark.parametrize("width", [1440, 820, 360])
+def test_nothing_is_cut_off_or_pale_at_any_width(served, opened, contrasts, width):
+    page = opened(served[0], width)
     settled(page, "design=utlb")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert contrasts(page) == []
-    shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (shade == "rgb(255, 255, 255)") == (scheme == "light")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert contrasts(page) == []
+        shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (shade == "rgb(255, 255, 255)") == (scheme == "light")

@@ -22,7 +22,6 @@ from nicscope.studies.reproduce.verdict import (
 )
 from reproduce.study_samples import write_sample
 
-WIDTHS = (1440, 820, 360)
 MOST_BYTES = 10 << 20
 EVIL = "<script>throw new Error('markup')</script><img src=x onerror=alert(1)> & \"more\""
 
@@ -131,11 +130,7 @@ def test_every_number_and_statement_is_there_with_label_verdict_and_evidence(
     assert [each for each in because if " ".join(each.split()) not in " ".join(whole.split())] == []
     assert all(f"nicscope reproduce {one.paper}/{one.id}" in whole for one in found.points)
     assert "it is known to miss" in whole
-
-
-def test_texts_are_no_markup_whatever_is_in_them(address, opened):
-    page = opened(address)
-
+    # Texts are no markup, whatever is in them.
     assert page.locator("img").count() == 0
     assert EVIL in page.inner_text("li.check >> nth=0")
 
@@ -200,6 +195,14 @@ def test_filters_show_what_they_say_and_the_address_keeps_them(address, found, o
     page.uncheck("#verdict-new")
     assert shown(page) == 0
     assert page.locator(".paper:visible").count() == 0
+    page.click("#all")
+
+    page.fill("#words", "UTLB/table1 UNPIN")
+    items = page.eval_on_selector_all(
+        ".item", "all => all.filter(x => !x.hidden && x.offsetParent).map(x => x.id)"
+    )
+    assert items == ["utlb/table1"]
+    assert 0 < shown(page) < len(wanted(found, "utlb"))
 
 
 def test_the_overview_leads_to_each_paper_and_tells_what_the_summary_counts(address, found, opened):
@@ -235,7 +238,7 @@ def test_the_overview_leads_to_each_paper_and_tells_what_the_summary_counts(addr
     assert page.locator("#utlb .contents a:visible").count() < len(links)
 
 
-def test_on_a_phone_each_number_stands_under_its_heading_and_none_is_out_of_sight(address, opened):
+def test_on_a_phone_each_number_has_its_heading_and_on_paper_no_table_is_cut(address, opened):
     page = opened(address, 360)
 
     aside = page.eval_on_selector_all(
@@ -259,12 +262,9 @@ def test_on_a_phone_each_number_stands_under_its_heading_and_none_is_out_of_sigh
         "figure svg text", "all => all.map(x => x.getBoundingClientRect().height)"
     )
     assert min(tall) > 12
-
-
-def test_on_paper_there_are_no_controls_and_no_table_is_cut(address, opened):
-    page = opened(address, 700, "dark")
-    page.emulate_media(media="print")
-
+    # On paper there are no controls, and no table is cut.
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.emulate_media(media="print", color_scheme="dark")
     assert not page.is_visible("#filters")
     assert not page.is_visible(".contents >> nth=0")
     kinds = page.eval_on_selector_all(
@@ -272,18 +272,6 @@ def test_on_paper_there_are_no_controls_and_no_table_is_cut(address, opened):
     )
     assert set(kinds) == {"visible"}
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-
-
-def test_words_find_items_and_numbers(address, found, opened):
-    page = opened(address)
-
-    page.fill("#words", "UTLB/table1 UNPIN")
-
-    items = page.eval_on_selector_all(
-        ".item", "all => all.filter(x => !x.hidden && x.offsetParent).map(x => x.id)"
-    )
-    assert items == ["utlb/table1"]
-    assert 0 < shown(page) < len(wanted(found, "utlb"))
 
 
 def test_the_keyboard_alone_sets_a_filter(address, found, opened):
@@ -302,20 +290,24 @@ def test_the_keyboard_alone_sets_a_filter(address, found, opened):
     assert [name for name in reached if name in order] == order
 
 
-def test_without_scripts_everything_is_shown_and_no_filter_pretends(address, found, opened):
-    page = opened(address, java_script_enabled=False)
+def test_without_scripts_everything_is_shown_and_no_filter_pretends(address, found, browser):
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(address)
 
     assert shown(page) == len(wanted(found))
     assert not page.is_visible("#filters")
+    page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_is_cut_off_or_pale_at_any_width(address, opened, contrasts, width, scheme):
-    page = opened(address, width, scheme)
+def test_nothing_is_cut_off_or_pale_at_any_width(address, opened, contrasts):
+    page = opened(address)
 
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert contrasts(page) == []
+    for width in (1440, 820, 360):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert contrasts(page) == []
 
 
 STUDIES = ["utlb/figure7", "utlb/table8"]  # one pass each, no replay

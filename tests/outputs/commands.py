@@ -60,21 +60,24 @@ QUICK = [
     *(case for case in FOLDERS if case.command in ("descriptors", "plan", "reproduce")),
     *(case for case in FOLDERS if case.label == "simulate-program-results"),
 ]
+QUICKEST = ("trace make", "trace convert", "descriptors", "plan")
 
 
 def spread(pairs: Iterable[tuple[Case, Any]]) -> list[tuple[Case, Any]]:
     """Those of pairs of a case and another value that the gate takes, and not the long tests.
 
-    All of the quick cases, and one of each other case, with the values in turn.
+    All of the quickest cases, three of each quick one, and one of each other, with the values in
+    turn.
     """
-    slow: dict[Case, list[tuple[Case, Any]]] = {}
-    chosen = []
+    its: dict[Case, list[tuple[Case, Any]]] = {}
     for case, value in pairs:
-        if case in QUICK:
-            chosen.append((case, value))
-        else:
-            slow.setdefault(case, []).append((case, value))
-    return chosen + [its[number % len(its)] for number, its in enumerate(slow.values())]
+        its.setdefault(case, []).append((case, value))
+    chosen = []
+    for number, (case, both) in enumerate(its.items()):
+        count = len(both) if case.command in QUICKEST else 3 if case in QUICK else 1
+        turned = both[number % len(both) :] + both[: number % len(both)]
+        chosen += turned[:: max(1, len(both) // count)][:count]
+    return chosen
 
 
 def written_paths() -> set[tuple[str, str]]:

@@ -28,6 +28,8 @@ SLOW = {
     "nicscope.studies.sizing.sizings": "report",
     "nicscope.studies.latency.report": "measure",
     "nicscope.studies.flow.report": "report",
+    "nicscope.studies.fitting": "fit",
+    "nicscope.studies.paging_on_demand": "page_on_demand",
     "nicscope.studies.interactive": "run_session",
 }
 
@@ -66,9 +68,9 @@ class Commands:
     def _once(self, module: str, name: str) -> Callable[..., Any]:
         real, found = getattr(importlib.import_module(module), name), {}
 
-        def once(*arguments: Any) -> Any:
+        def once(*arguments: Any, **keywords: Any) -> Any:
             if self._case not in found:
-                found[self._case] = real(*arguments)
+                found[self._case] = real(*arguments, **keywords)
             return found[self._case]
 
         return once

@@ -8,6 +8,7 @@ that answers is the child's exit status.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+import typer.main
 from quickly import Commands
 
 from nicscope.cli.app import main
@@ -63,13 +65,16 @@ def child(order: dict) -> int:
 
 def serve(inputs: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
+        # Building the commands takes more time than most of them do.
+        patch.setattr(typer.main, "get_command", functools.cache(typer.main.get_command))
         quick = Commands(inputs, patch)
         warm: set[str] = set()
         for line in sys.stdin:
             order = json.loads(line)
-            quick.name(" ".join(order["words"]))
-            if line_of(order) not in warm:
-                warm.add(line_of(order))
+            words = " ".join(order["words"])
+            quick.name(words)
+            if words not in warm:
+                warm.add(words)
                 with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
                     main([word if word != "-" else os.devnull for word in order["words"]])
             process = os.fork()
@@ -80,10 +85,6 @@ def serve(inputs: Path) -> None:
                 finally:
                     os._exit(status)
             print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
-
-
-def line_of(order: dict) -> str:
-    return " ".join(order["words"])
 
 
 if __name__ == "__main__":

@@ -222,7 +222,7 @@ def test_what_is_in_the_way_is_looked_for_while_no_other_set_moves_in(tmp_path, 
 
 @pytest.mark.parametrize("growing", ["nameless", "named"])
 def test_runs_that_write_into_one_folder_at_once_all_succeed(tmp_path, growing):
-    command = [sys.executable, "-c", RUNS, str(tmp_path / "results"), growing, "2"]
+    command = [sys.executable, "-c", RUNS, str(tmp_path / "results"), growing, "1"]
     runs = [
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for _ in range(3)

@@ -30,8 +30,8 @@ PRINTING = {run.command: run.plain for run in reversed(RUNS)}
 PRINTING |= {command: Run(f"{command} --help") for command in HELP}
 # Of each way to print a quick one, which meets every stream; of the others one in three does.
 QUICK = [
-    *("apps list", "compile", "coverage", "designs", "designs show", "plan", "replay"),
-    *("simulate", "sweep", "trace convert", "trace make", "verbs run"),
+    *("compile", "coverage", "designs", "designs new", "plan", "simulate", "sweep"),
+    *("trace make", "verbs run"),
 ]
 
 
@@ -87,22 +87,19 @@ def run(server, inputs, tmp_path):
     return call
 
 
+PLAINLY = {}
+
+
 @pytest.fixture
-def plain(run, plainly):
+def plain(run):
     """Call it with a run or words: what the command does with all streams, which it does once."""
 
     def call(words):
-        key = str(words)
-        if key not in plainly:
-            plainly[key] = run(words)
-        return plainly[key]
+        if str(words) not in PLAINLY:
+            PLAINLY[str(words)] = run(words)
+        return PLAINLY[str(words)]
 
     return call
-
-
-@pytest.fixture(scope="module")
-def plainly():
-    return {}
 
 
 @pytest.fixture
@@ -112,22 +109,25 @@ def full(tmp_path):
     return str(tmp_path / "full")
 
 
+def assert_output_is_told(status, err, why):
+    assert (status, err.count(b"\n")) == (2, 1), err.decode()
+    assert err.startswith((b"nicscope: standard output: ", b"nicscope: /dev/stdout: "))
+    assert why in err
+
+
 @NEEDS_ROOT
 @pytest.mark.parametrize("name", in_turn(0))
 def test_full_standard_output_is_one_line_and_status_2(name, run, full):
     status, _, err = run(PRINTING[name], out=full)
 
-    assert (status, err.count(b"\n")) == (2, 1), err.decode()
-    assert err.startswith((b"nicscope: standard output: ", b"nicscope: /dev/stdout: "))
-    assert err.endswith(b"cannot be written: No space left on device\n")
+    assert_output_is_told(status, err, b"No space left on device")
 
 
 @pytest.mark.parametrize("name", in_turn(1))
 def test_closed_standard_output_is_one_line_and_status_2(name, run):
     status, _, err = run(PRINTING[name], out="closed")
 
-    assert (status, err.count(b"\n")) == (2, 1), err.decode()
-    assert err.endswith(b"cannot be written: Bad file descriptor\n")
+    assert_output_is_told(status, err, b"Bad file descriptor")
 
 
 @pytest.mark.parametrize("name", in_turn(2))
@@ -227,10 +227,8 @@ def test_whatever_is_drawn_has_a_lookalike_and_what_is_told_apart_stays_so():
     ("redirection", "status", "said"),
     [
         (">&-", 2, "nicscope: standard output: cannot be written: Bad file descriptor\n"),
-        ("2>&-", 0, ""),
         ("<&- >/dev/null 2>&-", 0, ""),
         ("<&- >&- 2>&-", 2, ""),
-        ("| true", 0, ""),
     ],
 )
 def test_a_shells_redirections_do_what_they_do_elsewhere(redirection, status, said):

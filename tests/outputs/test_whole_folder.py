@@ -244,8 +244,9 @@ def test_what_is_no_plain_file_is_not_replaced_by_one_of_a_set(tmp_path, make):
     assert tree(tmp_path) == before
 
 
-@pytest.mark.parametrize("make", [a_link, os.mkfifo, a_folder_there])
-@pytest.mark.parametrize("name", THREE)
+@pytest.mark.parametrize(
+    ("make", "name"), [*zip([a_link, os.mkfifo, a_folder_there], THREE, strict=True)]
+)
 def test_what_came_into_the_way_of_a_killed_set_is_told_and_stays(tmp_path, make, name):
     path = tmp_path / "results"
     path.mkdir()

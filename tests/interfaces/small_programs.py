@@ -1,11 +1,10 @@
 """A few messages there and back on every interface, and the cluster that they ran on."""
 
-from __future__ import annotations
-
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.verbs_device import codes as verbs
 from nicscope.interfaces.verbs_device.calls import Caps, Piece, QpState, Receive, Send
 from nicscope.interfaces.verbs_device.device import Device
+from program_results import results_of
 
 AT_LAST_US = 60_000.0  # all that was begun has ended by then
 BYTES = 5000
@@ -140,7 +139,5 @@ def on_via(mechanism="edt", reads=False, **how):
 
 
 def _run(cluster, side):
-    cluster.start(0, lambda process: side(process, True))
-    cluster.start(1, lambda process: side(process, False))
-    cluster.run()
+    results_of(cluster, lambda process: side(process, True), lambda process: side(process, False))
     return cluster

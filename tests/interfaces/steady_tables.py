@@ -1,13 +1,10 @@
 """Tables of rights and handles as they are in use, and whether they are as they were."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.nic.ports.layout import NOBODY
-from suite import INTERPRETED
 
-TIMES = 100 if INTERPRETED else 1000  # more than any table has rows
+TIMES = 150  # more than any table has rows
 SETTLED = 3  # by then everything has been used once
 PAGE = 4096
 

@@ -1,6 +1,4 @@
-"""What is opened and closed a thousand times leaves every table as it was, at both ends."""
-
-from __future__ import annotations
+"""What is opened and closed again and again leaves every table as it was, at both ends."""
 
 import pytest
 from steady_tables import PAGE, TIMES, is_steady, tables
@@ -8,6 +6,7 @@ from steady_tables import PAGE, TIMES, is_steady, tables
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, vmmc
+from program_results import results_of
 from refusals import refused
 
 # --- U-Net ---------------------------------------------------------------------------------------
@@ -58,9 +57,7 @@ def test_an_endpoint_gives_back_its_tags_at_both_ends(design):
 
     platform = "pca200-linux" if design == "unet" else None
     cluster = unet.Cluster(design, platform, area_bytes=8 * PAGE if design == "unet" else None)
-    cluster.start(0, comes_and_goes)
-    cluster.start(1, stays)
-    cluster.run()
+    results_of(cluster, comes_and_goes, stays)
     assert is_steady(seen)
     left = tables(cluster)
     assert {left[name] == [0, 0] for name in ("tags", "pending", "held", "in use", "cuts")} == {
@@ -92,9 +89,7 @@ def test_an_unread_message_keeps_its_tag_until_it_is_read():
         return len({(await endpoint.receive()).tag for _ in range(3)})
 
     cluster = unet.Cluster()
-    cluster.start(0, comes_and_goes)
-    cluster.start(1, slow)
-    (found, here, there), different = cluster.run()
+    (found, here, there), different = results_of(cluster, comes_and_goes, slow)
     assert (found, here, there, different) == ([1, 2, 3], 0, 0, 3)
 
 
@@ -111,9 +106,9 @@ def test_a_tag_comes_again_as_late_as_possible():
         await process.open("stays")
 
     cluster = unet.Cluster()
-    cluster.start(0, comes_and_goes)
-    cluster.start(1, opens)
-    assert cluster.run()[0] == [32 + number % 64 for number in range(70)]
+    assert results_of(cluster, comes_and_goes, opens)[0] == [
+        32 + number % 64 for number in range(70)
+    ]
 
 
 def test_an_endpoint_that_cannot_be_opened_or_connected_takes_nothing():
@@ -134,9 +129,7 @@ def test_an_endpoint_that_cannot_be_opened_or_connected_takes_nothing():
     cluster = unet.Cluster(
         "unet", "pca200-linux", area_bytes=64 * PAGE, host=HostSize(frames=100, pages_per_space=80)
     )
-    cluster.start(0, holds)
-    cluster.start(0, tries)
-    _, (failures, unchanged, names) = cluster.run()
+    _, (failures, unchanged, names) = results_of(cluster, (0, holds), (0, tries))
     assert (failures, unchanged, names) == (10, True, {(0, "taken"): 1})
 
 
@@ -171,9 +164,7 @@ def test_exports_and_imports_are_given_back(design, closes):
         await endpoint.export(endpoint.allocate(2 * PAGE), "stays")
 
     cluster = vmmc.Cluster(design)
-    cluster.start(0, comes_and_goes)
-    cluster.start(1, stays_exported)
-    cluster.run()
+    results_of(cluster, comes_and_goes, stays_exported)
     assert is_steady(seen)
     assert {name for _, name in cluster.directory._names} == {"stays"}
 
@@ -204,10 +195,7 @@ def test_what_closed_with_its_port_is_not_what_is_exported_there_next():
         return (await endpoint.wait(await endpoint.store(old, mine, length=4))).status
 
     cluster = vmmc.Cluster("utlb", size=PortSize(exports=1, longest=64))
-    cluster.start(0, leaves)
-    cluster.start(0, neighbour)
-    cluster.start(1, storing)
-    _, kept, status = cluster.run()
+    _, kept, status = results_of(cluster, (0, leaves), (0, neighbour), (1, storing))
     assert (kept, status) == (bytes(4), "rejected")
 
 
@@ -233,9 +221,7 @@ def test_a_descriptor_that_names_a_released_import_never_goes_to_the_next():
         return status
 
     cluster = vmmc.Cluster("utlb", size=PortSize(imports=1, longest=64))
-    cluster.start(0, keeper)
-    cluster.start(1, hasty)
-    kept, status = cluster.run()
+    kept, status = results_of(cluster, keeper, hasty)
     assert (kept, status) == (bytes(4), "no such buffer")
 
 
@@ -270,9 +256,7 @@ def test_registered_and_opened_buffers_are_given_back(design, closes):
 
     # A small table, so that its places come again.
     cluster = mini.Cluster(design, size=PortSize(exports=8, imports=8, longest=64))
-    cluster.start(0, comes_and_goes)
-    cluster.start(1, stays_registered)
-    cluster.run()
+    results_of(cluster, comes_and_goes, stays_registered)
     assert is_steady(seen)
     assert set(cluster.directory._names) == {"stays"}
     assert len(set(handles)) == TIMES  # the place comes again, its name does not
@@ -294,9 +278,7 @@ def test_a_handle_of_a_buffer_that_is_gone_does_not_name_the_next_one():
         return (await end.open(new)).handle
 
     cluster = mini.Cluster(size=PortSize(exports=1, imports=1, longest=64))
-    cluster.start(0, owner)
-    cluster.start(1, guest)
-    (old, new), opened = cluster.run()
+    (old, new), opened = results_of(cluster, owner, guest)
     assert (old.buffer, new.buffer, opened) == (0, 1, new)
 
 
@@ -332,7 +314,5 @@ def test_entries_and_buffers_of_trapeze_are_given_back():
             await endpoint.send(0, page if number % 2 else None)
 
     cluster = trapeze.Cluster("p6-natoma")
-    cluster.start(0, comes_and_goes)
-    cluster.start(1, answers)
-    cluster.run()
+    results_of(cluster, comes_and_goes, answers)
     assert is_steady(seen)

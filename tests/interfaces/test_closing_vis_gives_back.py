@@ -1,11 +1,10 @@
-"""What VIA programs make and destroy a thousand times leaves every table as it was."""
-
-from __future__ import annotations
+"""What VIA programs make and destroy again and again leaves every table as it was."""
 
 import pytest
 from steady_tables import PAGE, SETTLED, TIMES, tables
 
 from nicscope.interfaces.via import Cluster, VipError
+from program_results import results_of
 
 
 def left(cluster, nic):
@@ -31,7 +30,6 @@ def left(cluster, nic):
 @pytest.mark.parametrize("mechanism", ["pci", "edt", "cc-dma-intervention", "cni", "pio", "dma"])
 def test_all_that_via_makes_is_given_back(mechanism):
     seen = []
-    times = TIMES // 4
 
     async def one(nic, number, first):
         tag = await nic.create_ptag()
@@ -65,7 +63,7 @@ def test_all_that_via_makes_is_given_back(mechanism):
         async def run(host):
             nic = await host.open_nic()
             rooms[nic.node] = nic.allocate(PAGE)
-            for number in range(times):
+            for number in range(TIMES):
                 await one(nic, number, first)
                 if first:
                     await nic.compute(1000)  # until the other end has done too
@@ -75,8 +73,6 @@ def test_all_that_via_makes_is_given_back(mechanism):
         return run
 
     cluster = Cluster(mechanism=mechanism)
-    cluster.start(0, program(True))
-    cluster.start(1, program(False))
-    cluster.run()
-    assert len(seen) == times
+    results_of(cluster, program(True), program(False))
+    assert len(seen) == TIMES
     assert [each for each in seen[SETTLED:] if each != seen[SETTLED]][:1] == []

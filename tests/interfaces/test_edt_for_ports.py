@@ -1,7 +1,5 @@
 """EDT under programs on ports: frames are registered while they are pinned, and copies are true."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import test_ports_over_the_bus as programs
@@ -20,6 +18,7 @@ from nicscope.memory.coherence.layout import (
     SHARED,
     UPGRADE,
 )
+from program_results import results_of
 from refusals import refused
 
 NS = 1_000
@@ -91,9 +90,7 @@ def test_a_packet_goes_from_the_buffer_on_the_nic_of_its_frame_to_that_of_the_fr
         await endpoint.store(remote, room, begin, length=PAGE, notify=True)
         return room.address // PAGE
 
-    cluster.start(0, owner)
-    cluster.start(1, user)
-    page, own = cluster.run()
+    page, own = results_of(cluster, owner, user)
 
     machine = cluster.simulation.machine
     agents, nics = machine.bus.ways.agents, machine.bus.ways.nics
@@ -147,9 +144,7 @@ def many_buffers(way, loss, platform="utlb-edt", frames=16, **settings):
             await endpoint.sleep(300)
         return [await room.read(900) for room in rooms]
 
-    cluster.start(0, owner)
-    cluster.start(1, user)
-    return cluster.run(), cluster
+    return results_of(cluster, owner, user), cluster
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
@@ -191,9 +186,7 @@ def test_a_frame_stays_registered_when_its_use_is_over_until_it_is_the_one_unuse
             registers = machine.bus.ways.nics.registers[1, 0]
             seen.append((held, int(registers["registrations"]), int(registers["releases"])))
 
-    cluster.start(0, owner)
-    cluster.start(1, user)
-    cluster.run()
+    results_of(cluster, owner, user)
 
     assert seen == [
         ([0], 1, 0),
@@ -269,9 +262,7 @@ def test_a_registered_page_is_there_at_the_doorbell_and_is_written_back_block_by
             await room.write(programs.pattern(turn, PAGE))
             await endpoint.wait(await endpoint.store(remote, room))
 
-    cluster.start(0, owner)
-    cluster.start(1, user)
-    cluster.run()
+    results_of(cluster, owner, user)
     log = cluster.simulation.machine.log
     payload = log[(log["control"] == 0) & (log["bytes"] == PAGE)]
     out = payload[payload["engine"] == Engine.HOST_TX][1]
@@ -311,9 +302,7 @@ def test_what_a_program_writes_crosses_the_bus_in_two_transactions_a_block_befor
         tags = bus.ways.nics.tags[1]
         return [int(tag["nic_start"]) for tag in tags[tags["valid"] == 1]]
 
-    cluster.start(0, owner)
-    cluster.start(1, user)
-    made, held = cluster.run()[1]
+    made, held = results_of(cluster, owner, user)[1]
 
     assert programs.pattern(1, PAGE) in held
     assert made[0, UPGRADE] == made[1, READ] == PAGE // BLOCK

@@ -1,7 +1,5 @@
 """The examples that run on ports say the same, times aside, whichever way their bytes take."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

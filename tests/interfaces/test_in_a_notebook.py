@@ -1,7 +1,5 @@
 """Programs run in Jupyter's own running loop: in a real kernel, as a notebook's cells."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

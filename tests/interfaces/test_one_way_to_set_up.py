@@ -1,7 +1,5 @@
 """``Cluster`` and the classes behind it: what makes which, what is refused, what editors see."""
 
-from __future__ import annotations
-
 import inspect
 import subprocess
 import sys

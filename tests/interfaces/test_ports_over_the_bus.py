@@ -1,7 +1,5 @@
 """Programs on ports over a coherent bus: the same bytes as over PCI, in the times of that bus."""
 
-from __future__ import annotations
-
 import functools
 from itertools import cycle, pairwise, product
 
@@ -15,6 +13,7 @@ from nicscope.interfaces import mini, unet, vmmc
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.memory.coherence.layout import INTERVENTION, RETRY
 from pairwise import others_marked, pairs_of
+from program_results import results_of
 
 WAYS = ("pci", "dma", "cc-dma-retry", "cc-dma-intervention")
 EVERY_WAY = tuple(way.value for way in Way if way != Way.PCI)
@@ -119,9 +118,7 @@ def on_mini(way, loss, design="mini", platform="mini-edt", **how):
 
 
 def _run(cluster, first, second):
-    cluster.start(0, first)
-    cluster.start(1, second)
-    return cluster.run(), cluster
+    return results_of(cluster, first, second), cluster
 
 
 CONVERSATIONS = [on_unet, on_vmmc, on_mini]
@@ -268,8 +265,7 @@ def test_the_link_takes_the_first_bytes_when_the_bus_has_brought_them(tmp_path):
 def in_one_process(way, program, **how):
     """What ``program`` returns, alone on a node, and its cluster."""
     cluster = vmmc.Cluster(over(way, "utlb"), "utlb-edt", **how)
-    cluster.start(0, program)
-    (result,) = cluster.run()
+    (result,) = results_of(cluster, program)
     return result, cluster
 
 

@@ -1,7 +1,5 @@
 """Random programs over every way: four processes store, fetch, read and write, on two hosts."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -4,6 +4,7 @@ import pytest
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, vmmc
+from program_results import results_of
 
 PAGE = 4096
 NOT_PORTS = [99, 0, 2, -1, 2**70, True, 1.5, "1"]
@@ -46,9 +47,7 @@ def test_vmmc_gives_nothing_up_with_a_port_that_is_refused(design, wrong):
         await endpoint.export(endpoint.allocate(2 * PAGE), "theirs")
 
     cluster = vmmc.Cluster(design)
-    for node, program in ((0, closes), (0, neighbour), (1, exports)):
-        cluster.start(node, program)
-    assert cluster.run()[0] == (0, 0)
+    assert results_of(cluster, (0, closes), (0, neighbour), (1, exports))[0] == (0, 0)
 
 
 @pytest.mark.parametrize("wrong", NOT_PORTS)
@@ -75,6 +74,4 @@ def test_mini_gives_nothing_up_with_a_port_that_is_refused(design, wrong):
         await end.register(end.allocate(PAGE), name="theirs")
 
     cluster = mini.Cluster(design)
-    for node, program in ((0, closes), (0, neighbour), (1, registers)):
-        cluster.start(node, program)
-    assert cluster.run()[0] == (0, 0)
+    assert results_of(cluster, (0, closes), (0, neighbour), (1, registers))[0] == (0, 0)

@@ -1,7 +1,5 @@
 """Where the CPU moves the bytes: what is posted waits on the NIC, and so does what has come."""
 
-from __future__ import annotations
-
 import pytest
 import test_edt_for_ports as edt
 import test_ports_over_the_bus as programs
@@ -23,6 +21,7 @@ from nicscope.memory.coherence.layout import (
     UPGRADE,
 )
 from nicscope.nic.ports.layout import RECEIVED, SENT
+from program_results import results_of
 
 NS = 1_000
 PAGE = 4096
@@ -63,9 +62,7 @@ def one_message(way, *, reads=True, closes=False, loss=0.0, platform="utlb-edt",
             await endpoint.close()
         return heard if reads else [await buffer.read(SIZE) for buffer in buffers]
 
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    return cluster.run()[1], cluster
+    return results_of(cluster, ping, pong)[1], cluster
 
 
 def moved_after(cluster, node, what):
@@ -205,10 +202,9 @@ def test_pages_that_go_between_post_and_transfer_keep_their_bytes(way):
         found = [await endpoint.receive() for _ in range(pages)]
         return [await message.read() for message in found]
 
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-
-    assert cluster.run()[1] == [programs.pattern(turn, 40) for turn in range(pages)]
+    assert results_of(cluster, ping, pong)[1] == [
+        programs.pattern(turn, 40) for turn in range(pages)
+    ]
     assert rooms_left(cluster) == 0
 
 
@@ -293,10 +289,7 @@ def test_a_descriptor_that_the_library_refuses_rings_no_doorbell():
         sent = await endpoint.store(remote, room.part(PAGE - 4, 8))  # in two pages
         return (await endpoint.wait(sent)).status
 
-    cluster.start(0, owner)
-    cluster.start(1, user)
-
-    assert cluster.run()[1] == "no room"
+    assert results_of(cluster, owner, user)[1] == "no room"
     assert cluster.simulation.machine.bus.ways.nics.registers[1, 0]["doorbells"] == 0
 
 
@@ -337,9 +330,7 @@ def test_reports_come_in_the_order_in_which_they_were_made(way):
         assert endpoint.waiting == count
         return [(await endpoint.receive()).content for _ in range(count)]
 
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    (posted, ended), heard = cluster.run()
+    (posted, ended), heard = results_of(cluster, ping, pong)
 
     assert ended == posted
     assert heard == [bytes([turn]) for turn in range(count)]

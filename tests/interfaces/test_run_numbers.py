@@ -1,7 +1,5 @@
 """A run's numbers by endpoint and by process, under every interface, and every way to have them."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys
@@ -20,6 +18,8 @@ from refusals import refused
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ports"))
 import accounts_made
+
+from program_results import results_of
 
 LOSSY = {
     "faults": Faults(seed=5, loss=0.15, duplication=0.1, corruption=0.1),
@@ -124,9 +124,7 @@ def test_numbers_of_an_endpoint_end_where_the_next_one_at_its_port_begins():
         await process.open("sink")
         await process.sleep(30_000)
 
-    cluster.start(0, opener)
-    cluster.start(1, sink)
-    cluster.run()
+    results_of(cluster, opener, sink)
 
     report = cluster.report()
     sent = {one.name: one.messages_out for one in report.endpoints if one.process is not None}
@@ -143,8 +141,7 @@ def test_pages_that_a_library_found_unpinned_are_among_those_that_it_looked_at()
         await endpoint.export(endpoint.allocate(48 * 4096), "table")
         await endpoint.export(endpoint.allocate(4096), "other")
 
-    cluster.start(0, owner)
-    cluster.run()
+    results_of(cluster, owner)
     node = cluster.report().nodes[0]
 
     assert (node.lookups.total, node.misses.total) == (0, 0)  # the NIC has looked nothing up
@@ -175,8 +172,7 @@ def test_a_vis_failures_are_told_in_the_words_of_vipl():
         await nic.post_send(vi, places.request(room.segment(0, 64)))  # of no connection
         await nic.compute(500.0)
 
-    cluster.start(0, program)
-    cluster.run()
+    results_of(cluster, program)
     report = cluster.report()
 
     assert report.total.requests == {"VIP_STATUS_DESC_FLUSHED_ERROR (flushed)": 1}
@@ -221,8 +217,7 @@ def long_run(monkeypatch, stream, goes_on=lambda: False):
             time.sleep(0.001)  # the thread that tells is another
             await endpoint.sleep(10.0)
 
-    cluster.start(0, program)
-    cluster.run()
+    results_of(cluster, program)
     return stream.getvalue()
 
 

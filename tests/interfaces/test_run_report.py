@@ -1,7 +1,5 @@
 """What a cluster reports of its run: the machine's own numbers, and a page for notebooks."""
 
-from __future__ import annotations
-
 import json
 
 from nicscope.interfaces.ports.cluster import PortCluster

@@ -1,7 +1,5 @@
 """What a NIC cannot move by itself its host's CPU does: amid whatever else it does."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.config.design import load_design, with_settings
@@ -11,6 +9,7 @@ from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces import vmmc
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.memory.coherence.layout import WRITE_BACK
+from program_results import results_of
 
 BY_HOST = ("pio", "pio-combined", "dma", "cni")
 EVERY = (*BY_HOST, "cc-dma-retry", "cc-dma-intervention", "edt")
@@ -26,9 +25,7 @@ def cluster_over(way, loss=0.0, name="utlb", **how):
 
 
 def run(cluster, *programs):
-    for node, program in enumerate(programs):
-        cluster.start(node, program)
-    return cluster.run()
+    return results_of(cluster, *programs)
 
 
 def halves_of_blocks(way, loss, rounds=ROUNDS):

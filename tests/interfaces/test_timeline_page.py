@@ -1,7 +1,5 @@
 """A run's timeline as a page, in a browser: it draws itself, says what is pointed at, and zooms."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """A timeline of any interface: every engine's work, named, and none of it twice or missing."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Programs on Trapeze endpoints: real bytes, rings, tags, and what goes wrong."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import OPERATION
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import NO_TAG, Cluster
+from program_results import results_of
 from refusals import refused
 from suite import share
 
@@ -74,10 +73,7 @@ def test_every_byte_arrives_once_in_order_and_unchanged(sizes, policy, pause, bu
         receive_buffers=buffers,
     )
     cluster = Cluster(PLATFORM, policy=delivery)
-    cluster.start(0, sender_of(sizes))
-    cluster.start(1, receiver_of(sizes, pause=pause))
-
-    sent, received = cluster.run()
+    sent, received = results_of(cluster, sender_of(sizes), receiver_of(sizes, pause=pause))
 
     assert received > sent > 0
 
@@ -98,11 +94,7 @@ def test_a_tagged_payload_goes_where_the_table_says_and_others_to_the_ring():
         assert (place.bytes == 5).all()
         return place.address, [(m.tag, m.own, m.address) for m in messages]
 
-    cluster = Cluster(PLATFORM, policy=SMALL)
-    cluster.start(0, program)
-    cluster.start(1, other)
-
-    address, got = cluster.run()[1]
+    address, got = results_of(Cluster(PLATFORM, policy=SMALL), program, other)[1]
 
     assert got[0] == (3, False, address)
     assert got[1][:2] == (NO_TAG, True)
@@ -114,10 +106,7 @@ def test_a_tagged_payload_goes_where_the_table_says_and_others_to_the_ring():
 def test_a_full_ring_makes_the_sender_wait_and_loses_nothing():
     sizes = [64] * 20
     cluster = Cluster(PLATFORM, policy=SMALL)
-    cluster.start(0, sender_of(sizes))
-    cluster.start(1, receiver_of(sizes, pause=500.0))
-
-    sent, received = cluster.run()
+    sent, received = results_of(cluster, sender_of(sizes), receiver_of(sizes, pause=500.0))
 
     # Rings and buffers hold a few messages, so the sender is kept back by the receiver's pauses.
     assert sent > 10 * 500.0
@@ -135,12 +124,8 @@ def test_a_payload_buffer_that_is_not_given_back_is_not_used_again():
         assert len({message.address for message in kept}) == 3
         await endpoint.receive()
 
-    cluster = Cluster(PLATFORM, policy=SMALL)
-    cluster.start(0, program)
-    cluster.start(1, hoarder)
-
     with refused(SimulationError, "endpoint.receive()", "receive ring", "release"):
-        cluster.run()
+        results_of(Cluster(PLATFORM, policy=SMALL), program, hoarder)
 
 
 def sends_pages(count):
@@ -162,11 +147,7 @@ def test_buffers_released_one_after_the_other_all_serve_again():
                     endpoint.release(message)
         return len({message.address for message in kept})
 
-    cluster = Cluster(PLATFORM, policy=SMALL)
-    cluster.start(0, sends_pages(12))
-    cluster.start(1, receiver)
-
-    assert cluster.run()[1] == 3
+    assert results_of(Cluster(PLATFORM, policy=SMALL), sends_pages(12), receiver)[1] == 3
 
 
 def test_a_buffer_released_by_a_program_that_ends_serves_the_others():
@@ -180,11 +161,7 @@ def test_a_buffer_released_by_a_program_that_ends_serves_the_others():
         return [(await endpoint.receive()).number for _ in range(3)]
 
     cluster = Cluster(PLATFORM, policy=SMALL)
-    cluster.start(0, sends_pages(6))
-    cluster.start(1, leaver)
-    cluster.start(1, stayer)
-
-    assert cluster.run()[2] == [3, 4, 5]
+    assert results_of(cluster, (0, sends_pages(6)), (1, leaver), (1, stayer))[2] == [3, 4, 5]
 
 
 def test_a_cluster_runs_again_from_the_start():
@@ -258,9 +235,7 @@ def latency_of_a_control_message(platform, shadow):
         return endpoint.now_us
 
     cluster = Cluster(platform, shadow=shadow, keep_log=100)
-    cluster.start(0, program)
-    cluster.start(1, sink)
-    return cluster.run()[1], cluster.simulation.machine.log
+    return results_of(cluster, program, sink)[1], cluster.simulation.machine.log
 
 
 @pytest.mark.requirement("TR-11")
@@ -300,9 +275,7 @@ def test_a_control_message_is_sent_whole_however_little_of_it_is_used(reserved):
         return (await endpoint.receive()).control
 
     cluster = Cluster(PLATFORM, keep_log=100)
-    cluster.start(0, program)
-    cluster.start(1, sink)
-    control = cluster.run()[1]
+    control = results_of(cluster, program, sink)[1]
 
     machine = cluster.simulation.machine
     (sent,) = machine.log[machine.log["engine"] == Engine.NET_TX]
@@ -328,7 +301,4 @@ def test_a_program_that_asks_for_nothing_is_done_at_once():
     async def nothing(_):
         pass
 
-    cluster = Cluster(PLATFORM)
-    cluster.start(0, nothing)
-
-    assert cluster.run() == [None]
+    assert results_of(Cluster(PLATFORM), nothing) == [None]

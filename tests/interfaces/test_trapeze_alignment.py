@@ -1,7 +1,5 @@
 """Where Trapeze's payloads may lie in a host's memory, and how large they may be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +9,7 @@ from trapeze_sizes import PLATFORM, SMALL
 from nicscope.config.delivery import POLICIES
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
+from program_results import results_of
 from refusals import refused
 from suite import share
 
@@ -41,10 +40,7 @@ def carried(source, place, count):
         await endpoint.receive()
         return room.bytes.copy()
 
-    cluster = Cluster(PLATFORM, policy=SMALL)
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    return cluster.run()[1]
+    return results_of(Cluster(PLATFORM, policy=SMALL), sender, receiver)[1]
 
 
 @pytest.mark.requirement("TR-2")
@@ -75,9 +71,7 @@ def test_what_is_allocated_is_aligned_as_asked_and_no_two_pieces_overlap(counts,
         words = [endpoint.allocate(count) for count in counts]
         return words + [endpoint.allocate(count, align=1 << power) for count in counts]
 
-    cluster = Cluster(PLATFORM, policy=SMALL)
-    cluster.start(0, program)
-    (buffers,) = cluster.run()
+    (buffers,) = results_of(Cluster(PLATFORM, policy=SMALL), program)
 
     ends = 0
     for number, buffer in enumerate(buffers):
@@ -105,9 +99,7 @@ def test_the_largest_payload_is_the_networks_own_and_one_byte_more_is_refused(po
         return messages[1].address, messages[1].payload.copy()
 
     cluster = Cluster(PLATFORM, policy=policy, max_payload=largest)
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    address, came = cluster.run()[1]
+    address, came = results_of(cluster, sender, receiver)[1]
 
     assert cluster.delivery.max_payload == largest
     assert address % (WORD if largest % 2 else largest) == 0  # pages off the ring lie as pages do

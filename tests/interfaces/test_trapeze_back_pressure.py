@@ -1,13 +1,12 @@
 """Receivers that have no room: what is sent waits on the link, and nothing is lost."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.log import Engine, Task
 from nicscope.interfaces.trapeze import Cluster
+from program_results import results_of
 
 COUNT, SIZE, PAUSE_US = 6, 512, 300.0
 SLOW = ("p6-natoma", "alcor")  # moves payloads to its host at half the speed at which they come
@@ -31,9 +30,7 @@ def sent(platform="p6-natoma", size=SIZE, pause=PAUSE_US, **settings):
             endpoint.release(message)
 
     cluster = Cluster(platform, policy=delivery, keep_log=1 << 12)
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    cluster.run()
+    results_of(cluster, sender, receiver)
     return cluster.simulation.machine.log[: cluster.simulation.machine.tally[0]["log"]]
 
 

@@ -1,7 +1,5 @@
 """Trapeze's example runs and prints what is written beside it."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

@@ -1,12 +1,11 @@
 """Trapeze over a network that loses and damages: what programs see, and what the report says."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.fabric.faults import CORRUPTED, LOST, fate, new_faults
 from nicscope.interfaces.trapeze import Cluster
+from program_results import results_of
 
 COUNT = 40
 FAULTS = Faults(seed=7, loss=0.2, corruption=0.3)
@@ -40,9 +39,7 @@ def run(policy="adaptive", faults=FAULTS):
             seen.append(content[0])
         return seen
 
-    cluster.start(0, send)
-    cluster.start(1, receive)
-    return cluster, cluster.run()[1]
+    return cluster, results_of(cluster, send, receive)[1]
 
 
 @pytest.mark.parametrize("policy", ["adaptive", "store-and-forward", "cut-through"])
@@ -70,7 +67,5 @@ def test_a_dead_node_says_and_hears_nothing_more():
     async def receive(endpoint):
         return await endpoint.receive()
 
-    cluster.start(0, send)
-    cluster.start(1, receive)
-    assert cluster.run() == [None, None]
+    assert results_of(cluster, send, receive) == [None, None]
     assert cluster.report().nodes[1].received.cut_off == 3

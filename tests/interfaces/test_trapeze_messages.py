@@ -1,7 +1,5 @@
 """Messages of Trapeze that the NIC has still to read: who waits, and who holds what meanwhile."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from trapeze_sizes import PLATFORM, SMALL
@@ -10,6 +8,7 @@ from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.log import Engine
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
+from program_results import results_of
 from refusals import refused
 
 MANY = 50
@@ -42,9 +41,9 @@ def test_a_payload_is_not_overwritten_before_the_nic_has_read_it(policy, ring):
             await endpoint.send(1, page)
 
     cluster = Cluster(PLATFORM, policy=delivery)
-    cluster.start(0, reuses)
-    cluster.start(1, hears_all)
-    assert cluster.run()[1] == [counted(number, 4096) for number in range(MANY)]
+    assert results_of(cluster, reuses, hears_all)[1] == [
+        counted(number, 4096) for number in range(MANY)
+    ]
 
 
 def test_a_program_can_wait_for_the_nic_itself_and_ask_whether_it_is_done():
@@ -64,10 +63,7 @@ def test_a_program_can_wait_for_the_nic_itself_and_ask_whether_it_is_done():
         await endpoint.sent()
         return set(seen)
 
-    cluster = Cluster(PLATFORM)
-    cluster.start(0, asks)
-    cluster.start(1, hears_all)
-    asked, heard = cluster.run()
+    asked, heard = results_of(Cluster(PLATFORM), asks, hears_all)
     assert asked == {(False, True)}
     assert heard == [counted(number, 4096) for number in range(MANY)]
 
@@ -83,9 +79,7 @@ def test_the_wait_ends_when_the_ring_shows_the_message_gone_and_costs_nothing_mo
         await endpoint.receive()
 
     cluster = Cluster(PLATFORM, keep_log=100)
-    cluster.start(0, program)
-    cluster.start(1, sink)
-    ended = cluster.run()[0]
+    ended = results_of(cluster, program, sink)[0]
     log = cluster.simulation.machine.log
     left = max(int(each["end"]) for each in log if each["engine"] == Engine.NET_TX)
     fetched = max(int(each["end"]) for each in log if each["engine"] == Engine.HOST_TX)
@@ -108,10 +102,7 @@ def test_only_what_is_still_to_be_read_is_waited_for():
     async def sink(endpoint):
         await endpoint.receive()
 
-    cluster = Cluster(PLATFORM)
-    cluster.start(0, program)
-    cluster.start(1, sink)
-    begun, beside, over = cluster.run()[0]
+    begun, beside, over = results_of(Cluster(PLATFORM), program, sink)[0]
     assert begun == beside < over
 
 
@@ -131,9 +122,7 @@ def test_nothing_is_stored_through_a_view():
             cluster.memory(endpoint.node)[0] = 1
 
     cluster = Cluster(PLATFORM, policy=SMALL)
-    cluster.start(0, program)
-    cluster.start(1, program)
-    cluster.run()
+    results_of(cluster, program, program)
 
 
 def test_a_message_that_was_never_sent_is_not_waited_for():
@@ -159,9 +148,7 @@ def test_a_message_that_was_never_sent_is_not_waited_for():
             await endpoint.receive()
 
     cluster = Cluster(PLATFORM)
-    for node, each in ((0, program), (0, neighbour), (1, sink)):
-        cluster.start(node, each)
-    assert cluster.run()[0] is True
+    assert results_of(cluster, (0, program), (0, neighbour), (1, sink))[0] is True
 
 
 def test_an_entry_of_the_payload_table_is_whose_it_was_first_until_it_is_given_back():
@@ -180,7 +167,4 @@ def test_an_entry_of_the_payload_table_is_whose_it_was_first_until_it_is_given_b
         await endpoint.sleep(100)
         endpoint.map_payload(3, endpoint.allocate(600))
 
-    cluster = Cluster(PLATFORM, policy=SMALL)
-    cluster.start(0, first)
-    cluster.start(0, second)
-    cluster.run()
+    results_of(Cluster(PLATFORM, policy=SMALL), (0, first), (0, second))

@@ -1,12 +1,11 @@
 """Trapeze with its NIC at a coherent bus: the same bytes as over PCI, in this bus's time."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.config.delivery import POLICIES
 from nicscope.config.platform import load_platform
 from nicscope.interfaces import trapeze
+from program_results import results_of
 
 PLATFORM = "p6-natoma-edt"
 WAYS = ("pci", "cc-dma-retry", "cc-dma-intervention")
@@ -40,9 +39,7 @@ def ping_pong(way, policy="adaptive", size=8000, times=3):
             endpoint.reserve(5)[:] = b"again"
             await endpoint.send(0, page.part(0, len(content)))
 
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    ended = cluster.run()[0]
+    ended = results_of(cluster, ping, pong)[0]
     return seen, [bytes(cluster.memory(node)) for node in (0, 1)], ended, cluster
 
 

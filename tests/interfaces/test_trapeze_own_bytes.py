@@ -7,6 +7,7 @@ import pytest
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
+from program_results import results_of
 from refusals import refused
 
 PLATFORM = "p6-natoma"
@@ -36,10 +37,7 @@ def test_what_is_reserved_is_sent_whatever_is_received_meanwhile(received):
         built, empty = await endpoint.receive(), await endpoint.receive()
         return built.control, empty.control
 
-    cluster = Cluster(PLATFORM)
-    cluster.start(0, builds)
-    cluster.start(1, other)
-    _, (built, empty) = cluster.run()
+    _, (built, empty) = results_of(Cluster(PLATFORM), builds, other)
     assert built == b"".join(bytes([part + 1]) * 32 for part in range(4))
     assert empty == bytes(128)
 
@@ -126,6 +124,4 @@ def test_a_view_of_memory_is_made_writeable_in_no_way_that_numpy_has():
         await endpoint.send(1)
 
     cluster = Cluster(PLATFORM)
-    for node, program in ((0, sends), (1, hears), (0, empty)):
-        cluster.start(node, program)
-    assert cluster.run() == [True, True, None]
+    assert results_of(cluster, (0, sends), (1, hears), (0, empty)) == [True, True, None]

@@ -1,7 +1,5 @@
 """Clusters whose hosts are of several platforms."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
 from nicscope.studies.delivery_measures import PAIRS, latency_us, pair_costs, platform_costs
+from program_results import results_of
 from refusals import refused
 
 PAYLOAD = 4096
@@ -29,9 +28,7 @@ async def receives(endpoint):
 
 def programs_latency_us(platform):
     cluster = Cluster(platform, policy="cut-through")
-    cluster.start(0, sends)
-    cluster.start(1, receives)
-    return cluster.run()[1], cluster
+    return results_of(cluster, sends, receives)[1], cluster
 
 
 @pytest.mark.requirement("TR-26")

@@ -1,7 +1,5 @@
 """Frames that users of an endpoint share: payloads stay where they came, and no frame is lost."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +8,7 @@ from hypothesis import strategies as st
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
 from nicscope.interfaces.trapeze_pool import PageMap, PagePool
+from program_results import results_of
 from suite import share
 
 PAGE = 1024
@@ -35,9 +34,7 @@ def content_of(number, count):
 
 def run(client, server, **how):
     cluster = Cluster("p6-natoma", max_payload=PAGE, host_bytes=1 << 18, **how)
-    cluster.start(0, client)
-    cluster.start(1, server)
-    return cluster.run(), cluster
+    return results_of(cluster, client, server), cluster
 
 
 def sends(pieces):

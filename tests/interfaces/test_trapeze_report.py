@@ -1,7 +1,5 @@
 """Every number of a Trapeze run's report, made again by its programs or from the log of engines."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.log import Engine
 from nicscope.interfaces.trapeze import Cluster
+from program_results import results_of
 from suite import share
 
 NODES = 3
@@ -102,9 +101,7 @@ def test_what_had_not_ended_is_told_as_such():
     async def nobody(_endpoint):
         return
 
-    cluster.start(0, sender)
-    cluster.start(1, nobody)
-    cluster.run()
+    results_of(cluster, sender, nobody)
     here, there = cluster.report().nodes
 
     assert (here.messages_out, here.bytes_out, here.sent.total) == (5, 40_000, 5)

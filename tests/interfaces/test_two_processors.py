@@ -1,7 +1,5 @@
 """Hosts with two processors: two programs work at once, and the kernel takes one that is free."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

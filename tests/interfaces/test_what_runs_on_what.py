@@ -1,7 +1,5 @@
 """What runs on what: the function, the page made from it, and what clusters do."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

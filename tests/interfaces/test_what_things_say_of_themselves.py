@@ -1,12 +1,11 @@
 """What programs hold prints as one short line, whose and where; and VIA's words are VIPL's."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.interfaces import Cluster
 from nicscope.interfaces.via import Control, Error, Reliability, Return, State, Status, VipError
 from nicscope.interfaces.via.names import SystemInfo
+from program_results import results_of
 
 
 def told_by(word, program):
@@ -16,9 +15,7 @@ def told_by(word, program):
     async def rest(_):
         return None
 
-    for node, each in ((0, rest), (1, rest), (1, program)):
-        cluster.start(node, each)
-    return cluster.run()[2]
+    return results_of(cluster, (0, rest), (1, rest), (1, program))[2]
 
 
 def test_an_endpoint_of_unet_says_its_name_and_its_place():
@@ -61,9 +58,7 @@ def test_a_message_of_trapeze_says_who_sent_it():
     async def receiver(endpoint):
         return repr(await endpoint.receive())
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    (endpoint, page), message = cluster.run()
+    (endpoint, page), message = results_of(cluster, sender, receiver)
 
     assert endpoint == "<Endpoint of node 0, process 0, Trapeze>"
     assert page.startswith("HostBuffer(0x")

@@ -1,7 +1,5 @@
 """The machine and the small rings that programs on Trapeze endpoints are tried on."""
 
-from __future__ import annotations
-
 import msgspec
 
 from nicscope.config.delivery import POLICIES

@@ -1,7 +1,5 @@
 """The examples run, and print what they should."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 
@@ -11,8 +9,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.compiled
-@pytest.mark.requirement("MI-47")
-@pytest.mark.requirement("MI-52")
+@pytest.mark.requirement("MI-47", "MI-52")
 @pytest.mark.parametrize("name", ["mini_miss_ratio", "mini_many_buffers"])
 def test_an_example_prints_what_it_did(name, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", [name])

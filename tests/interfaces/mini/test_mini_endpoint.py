@@ -1,12 +1,11 @@
 """Registered buffers, remote writes and reads, and who may do what."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.mini import Cluster
 from nicscope.interfaces.mini.handles import BufferHandle, buffer_handle, memory_handle
+from program_results import results_of
 from refusals import refused
 
 DESIGNS = ("mini", "vmmc-static")
@@ -15,18 +14,14 @@ CONTENT = bytes(i * 7 % 251 for i in range(20_000))
 
 def play(cluster, *programs):
     """Run one program on each node; what they return."""
-    for node, program in enumerate(programs):
-        cluster.start(node, program)
-    return cluster.run()
+    return results_of(cluster, *programs)
 
 
 async def opened(end, name="inbox"):
     return await end.open(await end.find(name))
 
 
-@pytest.mark.requirement("MI-33")
-@pytest.mark.requirement("MI-34")
-@pytest.mark.requirement("MI-60")
+@pytest.mark.requirement("MI-33", "MI-34", "MI-60")
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_write_goes_from_the_posted_source_to_start_plus_offset(design):
     async def writer(end):
@@ -51,8 +46,7 @@ def test_a_write_goes_from_the_posted_source_to_start_plus_offset(design):
     assert held[4321 + 9000 :] == bytes(len(CONTENT) - 13321)
 
 
-@pytest.mark.requirement("MI-31")
-@pytest.mark.requirement("MI-32")
+@pytest.mark.requirement("MI-31", "MI-32")
 @pytest.mark.parametrize("design", DESIGNS)
 def test_a_read_brings_start_plus_offset_to_the_posted_destination(design):
     async def reader(end):
@@ -144,12 +138,7 @@ def test_a_buffer_for_one_process_is_for_no_other():
         await end.register(end.allocate(100), only=1, name="inbox")
         await end.stored()
 
-    cluster = Cluster()
-    cluster.start(0, stranger)
-    cluster.start(0, friend)
-    cluster.start(1, owner)
-
-    assert cluster.run()[1] is True
+    assert results_of(Cluster(), (0, stranger), (0, friend), (1, owner))[1] is True
 
 
 @pytest.mark.requirement("MI-2", "MI-3", "MI-4")

@@ -1,7 +1,5 @@
 """The NIC's caches of handles against a model of them."""
 
-from __future__ import annotations
-
 import functools
 
 import pytest
@@ -14,6 +12,7 @@ from nicscope.kernel.entering import bound
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports.handle_cache import fill_handle, forget_handle, has_handle
 from oracle.handle_cache import HandleCache
+from program_results import results_of
 
 BUFFERS, PROCESSES = 16, 8  # entries of the caches
 KINDS = {EXPORT_HANDLE: 40, IMPORT_HANDLE: 40, PROCESS_HANDLE: 24}  # handles of each kind
@@ -29,8 +28,7 @@ def world():
     size = PortSize(exports=40, imports=40, buffer_entries=BUFFERS, process_entries=PROCESSES)
     cluster = Cluster(size=size)
     cluster._ports = 24  # more processes than programs
-    cluster.start(0, nothing)
-    cluster.run()
+    results_of(cluster, nothing)
     machine = cluster.simulation.machine
     return machine, [bound(each, machine) for each in (has_handle, fill_handle, forget_handle)]
 
@@ -43,8 +41,7 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.requirement("MI-46")
-@pytest.mark.requirement("MI-41")
+@pytest.mark.requirement("MI-46", "MI-41")
 @given(STEPS)
 def test_caches_of_handles_hold_what_the_model_holds(steps):
     machine, (has, fill, forget) = world()

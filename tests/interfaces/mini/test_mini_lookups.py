@@ -1,22 +1,19 @@
 """What the caches of handles do while programs run: misses, drops, retries, pins."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.interfaces.mini.cluster import TIME_OUT_PS, Cluster
 from nicscope.nic.ports.streams import stream_to
+from program_results import results_of
 
 PAGE = 4096
 SMALL = with_settings(load_design("mini"), ["entries=64", "line=4", "ways=2"])  # 8 sets
 
 
 def play(cluster, *programs):
-    for node, program in enumerate(programs):
-        cluster.start(node, program)
-    return cluster.run()
+    return results_of(cluster, *programs)
 
 
 def served(cluster, node):
@@ -49,9 +46,7 @@ def writes(pages, rounds=1, byte_count=64):
     return writer, owner
 
 
-@pytest.mark.requirement("MI-1")
-@pytest.mark.requirement("MI-20")
-@pytest.mark.requirement("MI-46")
+@pytest.mark.requirement("MI-1", "MI-20", "MI-46")
 def test_the_first_write_misses_every_handle_once():
     cluster = Cluster()
     play(cluster, *writes([0, 0, 0]))
@@ -84,10 +79,7 @@ def test_lookups_and_misses_are_counted_by_path_on_either_side():
     assert ["1", "receive", "4", "2", "50.00"] in table.cells
 
 
-@pytest.mark.requirement("MI-22")
-@pytest.mark.requirement("MI-23")
-@pytest.mark.requirement("MI-26")
-@pytest.mark.requirement("MI-27")
+@pytest.mark.requirement("MI-22", "MI-23", "MI-26", "MI-27")
 def test_a_miss_is_an_interrupt_a_drop_and_one_time_out():
     cluster = Cluster(SMALL)
     play(cluster, *writes([0, 0]))
@@ -129,8 +121,7 @@ def test_the_host_has_no_part_in_what_hits_but_the_librarys_post_and_poll():
         assert after[1][1] == before[1][1]
 
 
-@pytest.mark.requirement("MI-35")
-@pytest.mark.requirement("MI-40")
+@pytest.mark.requirement("MI-35", "MI-40")
 def test_the_drivers_table_has_the_frame_of_every_pinned_page():
     cluster = Cluster(SMALL, host=HostSize(frames=1024))
     play(cluster, *writes(range(0, 64, 4)))
@@ -192,10 +183,7 @@ def test_other_processes_go_on_while_one_waits_for_the_kernel(missed, beside):
     cluster = Cluster(
         with_settings(load_design("mini"), ["entries=256", "line=4", "ways=2"]), nodes=3
     )
-    cluster.start(0, misses)
-    cluster.start(beside, hits)
-    cluster.start(1, owner)
-    _, times, _ = cluster.run()
+    _, times, _ = results_of(cluster, (0, misses), (beside, hits), (1, owner))
 
     # Once its own handles are there, the second's reads are not held up by the first's misses.
     settled = times[1:]
@@ -212,8 +200,7 @@ def test_other_processes_go_on_while_one_waits_for_the_kernel(missed, beside):
     assert served(cluster, 0)["interrupts"] == here[missed]
 
 
-@pytest.mark.requirement("MI-47")
-@pytest.mark.requirement("MI-42")
+@pytest.mark.requirement("MI-47", "MI-42")
 def test_communication_memory_far_beyond_the_cache_is_served():
     pages = list(range(0, 256, 4))  # 64 lines; 16 fit
     cluster = Cluster(SMALL, host=HostSize(frames=1024))
@@ -226,8 +213,7 @@ def test_communication_memory_far_beyond_the_cache_is_served():
     assert counts["unpins"] == 0
 
 
-@pytest.mark.requirement("MI-47")
-@pytest.mark.requirement("MI-49")
+@pytest.mark.requirement("MI-47", "MI-49")
 def test_more_buffers_than_the_cache_of_handles_holds_are_served():
     many = 24
     cluster = Cluster(size=PortSize(exports=64, imports=64, buffer_entries=8))
@@ -281,9 +267,7 @@ def test_more_processes_than_the_cache_of_handles_holds_are_served():
     assert min(misses) > many  # they leave, and come again
 
 
-@pytest.mark.requirement("MI-48")
-@pytest.mark.requirement("MI-21")
-@pytest.mark.requirement("MI-38")
+@pytest.mark.requirement("MI-48", "MI-21", "MI-38")
 def test_processes_compete_for_the_same_sets():
     def misses(processes):
         async def owner(end):
@@ -308,8 +292,7 @@ def test_processes_compete_for_the_same_sets():
     assert misses(3) == 15  # line 0 of each, in a set of two: every one misses every time
 
 
-@pytest.mark.requirement("MI-45")
-@pytest.mark.requirement("MI-39")
+@pytest.mark.requirement("MI-45", "MI-39")
 def test_a_page_mapped_after_its_line_was_filled_costs_one_more_miss_for_the_line():
     async def writer(end):
         own = end.allocate(64)
@@ -356,8 +339,7 @@ def test_a_store_to_unmapped_memory_is_rejected_and_the_link_lives():
     assert play(Cluster(SMALL), writer, owner)[0] == ("rejected", "done")
 
 
-@pytest.mark.requirement("MI-43")
-@pytest.mark.requirement("MI-44")
+@pytest.mark.requirement("MI-43", "MI-44")
 def test_beyond_the_high_water_lines_that_left_are_unpinned_by_a_scan():
     design = with_settings(SMALL, ["high_water=80"])
     pages = list(range(0, 256, 4))

@@ -1,7 +1,5 @@
 """The account of a running NIC's memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -20,6 +18,7 @@ from nicscope.interfaces.mini.memory import (
 )
 from nicscope.nic.ports.layout import NOBODY
 from nicscope.nic.ports.pools import Pools
+from program_results import results_of
 from refusals import refused
 
 PAGE, KB = 4096, 1024
@@ -31,8 +30,7 @@ def run(design="mini", **options):
         await end.register(end.allocate(4096))
 
     cluster = Cluster(design, **options)
-    cluster.start(0, program)
-    cluster.run()
+    results_of(cluster, program)
     return cluster
 
 
@@ -51,8 +49,7 @@ def test_groups_add_up_to_the_structures(design):
     assert all(totals[group] > 0 for group in ON_NIC)
 
 
-@pytest.mark.requirement("MI-60")
-@pytest.mark.requirement("MI-49")
+@pytest.mark.requirement("MI-60", "MI-49")
 def test_static_tables_are_on_the_nic_and_dynamic_ones_are_not():
     static, dynamic = run("vmmc-static").nic_memory(0), run().nic_memory(0)
 
@@ -105,9 +102,7 @@ def two_processes_each():
         return (await inbox.read())[0]
 
     cluster = Cluster()
-    for node, program in ((0, writer), (0, writer), (1, owner), (1, owner)):
-        cluster.start(node, program)
-    return cluster, cluster.run()
+    return cluster, results_of(cluster, (0, writer), (0, writer), (1, owner), (1, owner))
 
 
 @pytest.mark.requirement("MI-7")
@@ -161,9 +156,7 @@ def with_buffers(many, design="mini"):
         await end.write(opened[-1], own)
         assert (await end.done()).ok
 
-    cluster.start(0, owner)
-    cluster.start(1, guest)
-    return cluster, cluster.run()[0]
+    return cluster, results_of(cluster, owner, guest)[0]
 
 
 @pytest.mark.requirement("MI-47")
@@ -199,9 +192,7 @@ def served_by_a_lossy_network(design):
         await end.stored()
 
     cluster = Cluster(design, faults=Faults(seed=3, loss=0.1, duplication=0.1, reordering=0.1))
-    cluster.start(0, user)
-    cluster.start(1, owner)
-    cluster.run()
+    results_of(cluster, user, owner)
     return cluster
 
 

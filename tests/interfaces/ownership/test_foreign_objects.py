@@ -1,8 +1,8 @@
 """Nothing of another's is taken by any call, and nothing changes when it is tried."""
 
-from __future__ import annotations
-
 import re
+from itertools import groupby
+from operator import attrgetter
 
 import owned_calls as known
 import owned_worlds as worlds
@@ -42,51 +42,71 @@ def test_every_parameter_of_every_call_is_known():
     assert sum(1 for call in CALLS for name in call.parameters if known.kind_of(call, name)) > 60
 
 
-def refused(world, receiver, call, given, own, before):
-    """What an attempt is answered with, or what is wrong with the answer.
+def mine(name):
+    """Calls of what programs of an interface hold that say or move what is theirs."""
+    return [call for call in CALLS if call.world == name and call.name not in known.FREE]
 
-    ``before``: the state of the cluster, as it was before the first attempt.
+
+def all_refused(name, world, attempts):
+    """What is wrong where ``attempts(call)`` are tried: receivers, what they are given, the rest.
+
+    With them comes which words the answer must have.  All that a cluster knows is compared for each
+    kind of receiver, as it takes longer than many attempts.
     """
+    wrong, tried, before = [], 0, worlds.state_of(world.cluster)
+    for kind, calls in groupby(mine(name), key=attrgetter("kind")):
+        for call in calls:
+            for receiver, given, own, words in attempts(call):
+                fault, line = refused(receiver, call, given, own)
+                tried += 1
+                if fault or not re.search(words, line):
+                    wrong.append(f"{call}({given!r:.50}): {fault or line}")
+        if worlds.state_of(world.cluster) != before:
+            wrong.append(f"a call of a {kind} has changed something")
+            before = worlds.state_of(world.cluster)
+    return wrong, tried
+
+
+def refused(receiver, call, given, own):
+    """What an attempt is answered with, or what is wrong with the answer."""
     places, names = known.arguments(call, own, **given)
     try:
         known.step(receiver, call, places, names)
     except SimulationError as error:
-        if worlds.state_of(world.cluster) != before:
-            return "something has changed", None
         line = str(error)
         return ("more than a line", None) if "\n" in line or len(line) > 300 else (None, line)
     return "it was not refused", None
+
+
+def given_for(world, name, scenario, call, parameter):
+    """All that is not one's own and could be given for a parameter."""
+    kind = known.kind_of(call, parameter)
+    if kind is None or (name, kind, scenario) in NAMES:
+        return
+    if kind == "segments" and scenario in ("by hand", "none at all"):
+        return  # numbers, which the NIC judges
+    single = "segment" if kind == "segments" else kind
+    for things in world.others[scenario]:
+        if single not in things or is_same(thing := things[single], world.own[single]):
+            continue
+        if thing is None and "None" in str(call.parameters[parameter]):
+            continue  # which means that there is none
+        if kind == "tag" and type(thing) is int and scenario == "none at all":
+            continue
+        yield [thing] if kind == "segments" else thing
 
 
 @pytest.mark.parametrize("scenario", worlds.SCENARIOS)
 @pytest.mark.parametrize("name", worlds.INTERFACES)
 def test_what_is_not_ones_own_is_refused_and_nothing_changes(name, scenario):
     def tries(world):
-        wrong, tried, before = [], 0, worlds.state_of(world.cluster)
-        for call in (each for each in CALLS if each.world == name and each.name not in known.FREE):
+        def attempts(call):
             receiver = known.receivers(world, call.kind)
             for parameter in call.parameters:
-                kind = known.kind_of(call, parameter)
-                if kind is None or (name, kind, scenario) in NAMES:
-                    continue
-                for things in world.others[scenario]:
-                    single = "segment" if kind == "segments" else kind
-                    if single not in things or same(things[single], world.own[single]):
-                        continue
-                    if kind == "segments" and scenario in ("by hand", "none at all"):
-                        continue  # numbers, which the NIC judges
-                    if things[single] is None and "None" in str(call.parameters[parameter]):
-                        continue  # which means that there is none
-                    if kind == "tag" and type(things[single]) is int and scenario == "none at all":
-                        continue
-                    given = [things[single]] if kind == "segments" else things[single]
-                    fault, line = refused(
-                        world, receiver, call, {parameter: given}, world.own, before
-                    )
-                    tried += 1
-                    if fault or not matches(line, scenario):
-                        wrong.append(f"{call}({parameter}={given!r:.50}): {fault or line}")
-        return wrong, tried
+                for given in given_for(world, name, scenario, call, parameter):
+                    yield receiver, {parameter: given}, world.own, WORDS[scenario]
+
+        return all_refused(name, world, attempts)
 
     wrong, tried = worlds.play(worlds.INTERFACES[name], tries)
     assert wrong == []
@@ -96,13 +116,9 @@ def test_what_is_not_ones_own_is_refused_and_nothing_changes(name, scenario):
     }
 
 
-def same(thing, own):
+def is_same(thing, own):
     """Whether these are one number: what it names here is one's own."""
     return isinstance(thing, int) and isinstance(own, int) and thing == own
-
-
-def matches(line, scenario):
-    return re.search(WORDS[scenario], line) is not None
 
 
 @pytest.mark.parametrize("scenario", worlds.SCENARIOS[:3])
@@ -111,16 +127,12 @@ def test_a_process_calls_nothing_of_anothers(name, scenario):
     """It would act in the other's name, or see what is the other's."""
 
     def tries(world):
-        wrong, tried, before = [], 0, worlds.state_of(world.cluster)
-        for call in (each for each in CALLS if each.world == name and each.name not in known.FREE):
+        def attempts(call):
             for things in world.others[scenario]:
-                theirs = {**world.own, **things}
                 receiver = things["endpoint"].area if call.kind == "area" else things[call.kind]
-                fault, line = refused(world, receiver, call, {}, theirs, before)
-                tried += 1
-                if fault or "acts only for itself" not in line:
-                    wrong.append(f"{call}: {fault or line}")
-        return wrong, tried
+                yield receiver, {}, {**world.own, **things}, "acts only for itself"
+
+        return all_refused(name, world, attempts)
 
     wrong, tried = worlds.play(worlds.INTERFACES[name], tries)
     assert wrong == []
@@ -141,8 +153,7 @@ def test_what_is_ones_own_is_taken(name):
 
     def tries(world):
         wrong, tried = [], 0
-        mine = (each for each in CALLS if each.world == name and each.name not in known.FREE)
-        for call in sorted(mine, key=lambda each: each.name in ENDS):
+        for call in sorted(mine(name), key=lambda each: each.name in ENDS):
             for parameter in call.parameters:
                 kind = known.kind_of(call, parameter)
                 if kind is None:
@@ -154,7 +165,7 @@ def test_what_is_ones_own_is_taken(name):
                 try:
                     known.step(receiver, call, places, names)
                 except SimulationError as error:  # of a state that does not suit, perhaps
-                    if any(matches(str(error), each) for each in FOREIGN):
+                    if any(re.search(WORDS[each], str(error)) for each in FOREIGN):
                         wrong.append(f"{call}({parameter}): {error}")
         return wrong, tried
 

@@ -1,7 +1,5 @@
 """Numbers that are none, do not fit or mean nothing: each call takes them, or says so in a line."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from fractions import Fraction

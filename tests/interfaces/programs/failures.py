@@ -1,22 +1,19 @@
 """What running programs raises, and what a person reads of it."""
 
-from __future__ import annotations
-
 import traceback
 
 import pytest
 
 import nicscope
 from nicscope.errors import SimulationError
+from program_results import results_of
 
 
 def failure(cluster, *programs, kind=SimulationError):
     """What running ``programs``, each on its own node, raises."""
 
     def started_and_run():
-        for node, program in enumerate(programs):
-            cluster.start(node, program)
-        cluster.run()
+        results_of(cluster, *programs)
 
     with pytest.raises(kind) as caught:
         started_and_run()

@@ -1,7 +1,5 @@
 """Two processes with memory on each interface, for what every interface's memory does alike."""
 
-from __future__ import annotations
-
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 
 

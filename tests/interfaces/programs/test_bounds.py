@@ -1,7 +1,5 @@
 """Runs and waits that end in time: daemons, ``until_us``, and ``timeout_us`` on every wait."""
 
-from __future__ import annotations
-
 import pytest
 from every_interface import FACES, place
 from hypothesis import given
@@ -11,6 +9,7 @@ from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.via.names import Reliability, Return, VipError
+from program_results import results_of
 from suite import share
 
 EVERY = pytest.mark.parametrize("name", FACES)
@@ -114,9 +113,7 @@ def test_a_wait_ends_in_time_with_an_error_that_names_it(name):
             return error, me.now_us - begun
         raise AssertionError
 
-    cluster = face.cluster()
-    cluster.start(0, program)
-    [(error, took)] = cluster.run()
+    [(error, took)] = results_of(face.cluster(), program)
 
     assert isinstance(error, WaitTimeoutError)
     assert 40 <= took < 55  # to be woken takes its time too
@@ -135,16 +132,8 @@ def test_a_time_that_is_none_is_refused(name, wrong):
     async def program(given):
         await face.wait(await face.open(given), wrong)
 
-    cluster = face.cluster()
-    cluster.start(0, program)
     with pytest.raises(SimulationError, match="time"):
-        cluster.run()
-
-
-def run(cluster, *programs):
-    for node, program in enumerate(programs):
-        cluster.start(node, program)
-    return cluster.run()
+        results_of(face.cluster(), program)
 
 
 async def times_out(call):
@@ -171,9 +160,9 @@ def test_waits_for_the_end_of_what_is_sent_and_for_names_end_in_time_too():
         await times_out(endpoint.done(timeout_us=5))
         return endpoint.now_us
 
-    assert 45 < run(unet.Cluster(), on_unet)[0] < 120
-    assert 35 < run(vmmc.Cluster(), on_vmmc)[0] < 80
-    assert 35 < run(mini.Cluster(), on_mini)[0] < 80
+    assert 45 < results_of(unet.Cluster(), on_unet)[0] < 120
+    assert 35 < results_of(vmmc.Cluster(), on_vmmc)[0] < 80
+    assert 35 < results_of(mini.Cluster(), on_mini)[0] < 80
 
 
 def test_a_transfer_that_was_not_done_in_time_is_waited_for_again():
@@ -191,7 +180,7 @@ def test_a_transfer_that_was_not_done_in_time_is_waited_for_again():
             except TimeoutError:
                 tries += 1
 
-    ok, tries = run(vmmc.Cluster(), keeps, stores)[1]
+    ok, tries = results_of(vmmc.Cluster(), keeps, stores)[1]
     assert ok
     assert tries > 3
 
@@ -223,7 +212,7 @@ def test_a_full_send_ring_is_waited_for_in_time():
             endpoint.release(message)
         return heads
 
-    sent, heads = run(trapeze.Cluster("p6-natoma"), sends, takes)
+    sent, heads = results_of(trapeze.Cluster("p6-natoma"), sends, takes)
     assert sent > 3
     assert heads == [b"ab"] * (sent + 1)
 
@@ -246,7 +235,7 @@ async def all_in_time(receive, patiences):
     return found
 
 
-@share(0.8)
+@share(0.4)
 @given(PATIENCES, PAUSES, st.integers(0, 50))
 def test_waits_that_end_in_time_lose_and_double_nothing_on_vmmc(patiences, pauses, seed):
     async def keeps(endpoint):
@@ -265,10 +254,10 @@ def test_waits_that_end_in_time_lose_and_double_nothing_on_vmmc(patiences, pause
             await endpoint.wait(transfer)
 
     cluster = vmmc.Cluster(faults=Faults(loss=0.1, seed=seed))
-    assert run(cluster, keeps, stores)[0] == list(range(COUNT))
+    assert results_of(cluster, keeps, stores)[0] == list(range(COUNT))
 
 
-@share(0.8)
+@share(0.4)
 @given(PATIENCES, PAUSES)
 def test_waits_that_end_in_time_lose_and_double_nothing_on_trapeze(patiences, pauses):
     async def takes(endpoint):
@@ -287,10 +276,10 @@ def test_waits_that_end_in_time_lose_and_double_nothing_on_trapeze(patiences, pa
             await endpoint.send(0, page)
             await endpoint.sleep(pauses[number % len(pauses)])
 
-    assert run(trapeze.Cluster("p6-natoma"), takes, sends)[0] == list(range(COUNT))
+    assert results_of(trapeze.Cluster("p6-natoma"), takes, sends)[0] == list(range(COUNT))
 
 
-@share(0.8)
+@share(0.4)
 @given(PATIENCES, PAUSES, st.integers(0, 50))
 def test_waits_that_end_in_time_lose_and_double_nothing_on_via(patiences, pauses, seed):
     async def end_of(host):
@@ -325,10 +314,10 @@ def test_waits_that_end_in_time_lose_and_double_nothing_on_via(patiences, pauses
             await nic.send_wait(vi)
 
     cluster = via.Cluster(loss=0.1, seed=seed)
-    assert run(cluster, takes, sends)[0] == list(range(1, COUNT + 1))
+    assert results_of(cluster, takes, sends)[0] == list(range(1, COUNT + 1))
 
 
-@share(0.8)
+@share(0.4)
 @given(PATIENCES, PAUSES)
 def test_waits_that_end_in_time_lose_and_double_nothing_on_mini_and_unet(patiences, pauses):
     async def owns(endpoint):
@@ -346,7 +335,7 @@ def test_waits_that_end_in_time_lose_and_double_nothing_on_mini_and_unet(patienc
             await endpoint.sleep(pauses[number % len(pauses)])
             assert (await endpoint.done()).ok
 
-    assert run(mini.Cluster(), owns, writes)[0] == list(range(COUNT))
+    assert results_of(mini.Cluster(), owns, writes)[0] == list(range(COUNT))
 
     async def takes(process):
         endpoint = await process.open("takes")
@@ -363,4 +352,6 @@ def test_waits_that_end_in_time_lose_and_double_nothing_on_mini_and_unet(patienc
             await endpoint.send(tag, bytes([number]))
             await process.sleep(pauses[number % len(pauses)])
 
-    assert run(unet.Cluster(), takes, sends)[0] == [bytes([number]) for number in range(COUNT)]
+    assert results_of(unet.Cluster(), takes, sends)[0] == [
+        bytes([number]) for number in range(COUNT)
+    ]

@@ -1,7 +1,6 @@
 """Buffers: what is stored in them, seen of them, given again and given back."""
 
-from __future__ import annotations
-
+import contextlib
 from array import array
 
 import numpy as np
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 from memories import MEMORIES, run
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces import mini, unet, via, vmmc
+from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.ways import Way
+from program_results import results_of
 from refusals import refused
 from suite import share
 
@@ -29,38 +29,38 @@ CONTENTS = {
 
 
 @EVERY
-@pytest.mark.parametrize("what", CONTENTS)
-def test_a_write_takes_whatever_has_bytes_and_counts_bytes(name, what):
-    content, raw = CONTENTS[what]
-
+def test_a_write_takes_whatever_has_bytes_and_counts_bytes(name):
     async def program(allocate):
-        buffer = allocate(64)
-        await buffer.write(content, 3)
-        return np.array(buffer.array())
+        found = []
+        for content, _ in CONTENTS.values():
+            buffer = allocate(64)
+            await buffer.write(content, 3)
+            found.append(buffer.array()[:64].tobytes())
+        return found
 
-    found = run(name, program)[0].tobytes()
-    assert found[3 : 3 + len(raw)] == raw
-    assert set(found[:3] + found[3 + len(raw) :]) <= {0}
+    for found, (_, raw) in zip(run(name, program)[0], CONTENTS.values(), strict=True):
+        assert found[3 : 3 + len(raw)] == raw
+        assert set(found[:3] + found[3 + len(raw) :]) <= {0}
+
+
+REFUSED = [
+    (lambda allocate: allocate(64).write("text"), "'text'.encode()"),
+    (lambda allocate: allocate(64).write(5), "got 5"),
+    (lambda allocate: allocate(64).part(0, 8).free(), "8 bytes", "buffer of 64"),
+    (lambda allocate: allocate(10).array("f8"), "10 bytes", "float64", "8"),
+    (lambda allocate: allocate(16).array("nothing"), "'nothing'"),
+    (lambda allocate: allocate(16).array("O"), "object"),
+]
 
 
 @EVERY
-@pytest.mark.parametrize(
-    ("act", "facts"),
-    [
-        (lambda allocate: allocate(64).write("text"), ["'text'.encode()"]),
-        (lambda allocate: allocate(64).write(5), ["got 5"]),
-        (lambda allocate: allocate(64).part(0, 8).free(), ["8 bytes", "buffer of 64"]),
-        (lambda allocate: allocate(10).array("f8"), ["10 bytes", "float64", "8"]),
-        (lambda allocate: allocate(16).array("nothing"), ["'nothing'"]),
-        (lambda allocate: allocate(16).array("O"), ["object"]),
-    ],
-)
-def test_what_memory_cannot_hold_or_give_is_refused_with_what_it_could(name, act, facts):
+def test_what_memory_cannot_hold_or_give_is_refused_with_what_it_could(name):
     async def program(allocate):
-        await act(allocate)
+        for act, *facts in REFUSED:
+            with refused(SimulationError, *facts):
+                await act(allocate)
 
-    with refused(SimulationError, *facts):
-        run(name, program)
+    run(name, program)
 
 
 @EVERY
@@ -96,10 +96,10 @@ def test_memory_that_is_freed_is_given_out_again_and_empty(name):
         kept = allocate(100)
         await kept.write(b"kept")
         places = set()
-        for _ in range(8):
-            buffer = allocate(40_000)
+        for _ in range(3):
+            buffer = allocate(9000)
             places.add(buffer.address)
-            await buffer.write(b"full" * 10_000)
+            await buffer.write(b"full" * 2250)
             await buffer.free()
         return len(places), bytes(kept.array()[:4])
 
@@ -139,11 +139,6 @@ def test_what_is_freed_names_nothing(name):
     run(name, program)
 
 
-def alone(cluster, program):
-    cluster.start(0, program)
-    return cluster.run()[0]
-
-
 def test_vmmc_frees_nothing_that_is_exported_or_redirected_to():
     async def program(endpoint):
         buffer, other = endpoint.allocate(4096), endpoint.allocate(4096)
@@ -158,7 +153,7 @@ def test_vmmc_frees_nothing_that_is_exported_or_redirected_to():
         await other.free()
         return int(endpoint.cluster.memory.state.hosts["pinned"][0])
 
-    assert alone(vmmc.Cluster(), program) == 0
+    assert results_of(vmmc.Cluster(), program)[0] == 0
 
 
 def test_vmmc_frees_nothing_that_a_transfer_still_uses_and_its_pins_go_with_it():
@@ -176,10 +171,7 @@ def test_vmmc_frees_nothing_that_a_transfer_still_uses_and_its_pins_go_with_it()
         await buffer.free()
         return before, int(endpoint.cluster.memory.state.hosts["pinned"][1])
 
-    cluster = vmmc.Cluster()
-    cluster.start(0, keeps)
-    cluster.start(1, stores)
-    assert cluster.run()[1] == (10, 0)
+    assert results_of(vmmc.Cluster(), keeps, stores)[1] == (10, 0)
 
 
 async def registered_with_mini(endpoint):
@@ -219,7 +211,7 @@ def test_memory_that_is_in_use_is_not_freed_before_that_has_ended(interface, use
         await buffer.free()
         return True
 
-    assert alone(interface.Cluster(), program)
+    assert results_of(interface.Cluster(), program)[0]
 
 
 @pytest.mark.parametrize("design", ["unet-mm-pca200", "unet"])
@@ -244,9 +236,9 @@ def test_what_a_message_filled_is_provided_again_as_it_is(design):
         return found
 
     cluster = unet.Cluster(design, buffer_bytes=4096)
-    cluster.start(0, sends)
-    cluster.start(1, takes)
-    assert cluster.run()[1] == [bytes([number + 1]) * 100 * (number + 1) for number in range(9)]
+    assert results_of(cluster, sends, takes)[1] == [
+        bytes([number + 1]) * 100 * (number + 1) for number in range(9)
+    ]
 
 
 @pytest.mark.parametrize("piece", [array("d", [1, 2]), np.arange(4, dtype="i4"), bytearray(9)])
@@ -258,10 +250,7 @@ def test_a_small_message_takes_whatever_has_bytes(piece):
     async def takes(process):
         return await (await (await process.open("takes")).receive()).read()
 
-    cluster = unet.Cluster()
-    cluster.start(0, sends)
-    cluster.start(1, takes)
-    assert cluster.run()[1] == memoryview(piece).tobytes() + b"!"
+    assert results_of(unet.Cluster(), sends, takes)[1] == memoryview(piece).tobytes() + b"!"
 
 
 @share(2.5)
@@ -301,4 +290,85 @@ def test_over_a_memory_bus_an_array_and_the_cpu_see_what_the_other_stored(way):
         buffer.array()[4096:4098] = 120, 121
         return before, seen, await buffer.read(6, 4094)
 
-    assert alone(via.Cluster(mechanism=way), program) == (b"\0abc\0\0",) * 2 + (b"\0axy\0\0",)
+    found = results_of(via.Cluster(mechanism=way), program)[0]
+    assert found == (b"\0abc\0\0",) * 2 + (b"\0axy\0\0",)
+
+
+def natoma(**how):
+    return trapeze.Cluster("p6-natoma", **how)
+
+
+async def takes_one(endpoint):
+    message = await endpoint.receive()
+    found = bytes(message.payload)
+    endpoint.release(message)
+    return found
+
+
+def test_trapeze_refuses_a_store_into_a_payload_that_is_not_read_yet_and_says_when_it_is():
+    async def sends(endpoint):
+        page = endpoint.allocate(4096)
+        view = page.array()
+        view[:] = 1
+        sent = await endpoint.send(1, page)
+        with refused(SimulationError, "still to read"):
+            view[0] = 2
+        with refused(SimulationError, "still to read"):
+            await page.free()
+        early = sent.was_read
+        await sent.read()
+        view[:] = 2
+        await page.free()
+        return early, sent.was_read, sent == 0
+
+    found, content = results_of(natoma(), sends, takes_one)
+    assert found == (False, True, True)
+    assert content == bytes([1]) * 4096
+
+
+def test_trapeze_refuses_the_payload_of_what_is_released():
+    async def takes(endpoint):
+        message = await endpoint.receive()
+        endpoint.release(message)
+        return message.payload
+
+    async def sends(endpoint):
+        await endpoint.send(1, endpoint.allocate(64))
+
+    with refused(SimulationError, "released already"):
+        results_of(natoma(), sends, takes)
+
+
+def test_trapeze_refuses_what_others_overwrote_under_a_tag_and_counts_it():
+    async def takes(endpoint):
+        endpoint.map_payload(3, endpoint.allocate(4096))
+        messages = [await endpoint.receive() for _ in range(50)]
+        seen = 0
+        for message in messages:
+            with contextlib.suppress(SimulationError):
+                assert (message.payload == 50).all()
+                seen += 1
+        with refused(SimulationError, "message 49", "node 0", "tag 3"):
+            _ = messages[7].payload
+        return seen, endpoint.overwritten
+
+    async def sends(endpoint):
+        page = endpoint.allocate(4096)
+        for number in range(50):
+            await page.write(bytes([number + 1] * 4096))
+            await endpoint.send(1, page, tag=3)
+
+    assert results_of(natoma(max_payload=4096), sends, takes)[1] == (1, 49)
+
+
+def test_trapeze_frees_nothing_that_a_tag_leads_to():
+    async def program(endpoint):
+        buffer = endpoint.allocate(8192)
+        endpoint.map_payload(3, buffer)
+        with refused(SimulationError, "tag 3"):
+            await buffer.free()
+        endpoint.unmap_payload(3)
+        await buffer.free()
+        return True
+
+    assert results_of(natoma(), program) == [True]

@@ -1,7 +1,5 @@
 """An error of a script's own call, outside programs, shows the script's line and none of ours."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,13 +1,12 @@
 """What cannot be started or run says so, and what to give or do instead."""
 
-from __future__ import annotations
-
 import pytest
 from every_interface import FACES, place
 from failures import failure, frames_of_ours
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces import vmmc
+from program_results import results_of
 from refusals import refused
 
 EVERY = pytest.mark.parametrize("name", FACES)
@@ -38,9 +37,7 @@ def test_a_plain_function_that_returns_a_coroutine_is_a_program():
     async def program(_, number):
         return number
 
-    cluster = vmmc.Cluster()
-    cluster.start(0, lambda endpoint: program(endpoint, 7))
-    assert cluster.run() == [7]
+    assert results_of(vmmc.Cluster(), lambda endpoint: program(endpoint, 7)) == [7]
 
 
 def generator(given):

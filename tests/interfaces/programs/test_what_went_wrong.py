@@ -1,7 +1,5 @@
 """A run that ends ill says who, where in the person's own file, when, and what to do."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
@@ -11,6 +9,7 @@ from failures import failure, frames_of_ours, told
 from nicscope.errors import NicscopeError, SimulationError, StuckError
 from nicscope.interfaces import trapeze, unet, vmmc
 from nicscope.interfaces.via.names import VipError
+from program_results import results_of
 from refusals import assert_named, refused
 
 EVERY = pytest.mark.parametrize("name", FACES)
@@ -194,9 +193,7 @@ def test_a_call_after_the_run_is_refused(name):
     async def gives(given):
         kept.append(await face.open(given))
 
-    cluster = face.cluster()
-    cluster.start(0, gives)
-    cluster.run()
+    results_of(face.cluster(), gives)
 
     with refused(SimulationError, "process 0 of node 0", "not running"):
         kept[0].allocate(8)

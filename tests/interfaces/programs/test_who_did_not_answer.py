@@ -1,7 +1,5 @@
 """What does not come is told with where the others stand, and with what was sent in vain."""
 
-from __future__ import annotations
-
 import pytest
 from every_interface import FACES, place
 from failures import failure
@@ -10,6 +8,7 @@ from nicscope.cli.app import main
 from nicscope.errors import WaitTimeoutError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.via.names import VipError
+from program_results import results_of
 
 EVERY = pytest.mark.parametrize("name", FACES)
 
@@ -44,10 +43,7 @@ def test_a_wait_whose_end_is_minded_tells_nobody(name):
         assert caught.value.stands == ()
         return True
 
-    cluster = face.cluster()
-    cluster.start(0, goes_on)
-
-    assert cluster.run() == [True]
+    assert results_of(face.cluster(), goes_on) == [True]
 
 
 @EVERY
@@ -103,9 +99,7 @@ NO_TAG = "1 message to tag 99 was dropped: nobody has that tag"
 
 def test_a_message_to_a_tag_that_nobody_has_is_in_the_report():
     cluster = unet.Cluster()
-    cluster.start(0, sends_to_no_tag)
-
-    assert cluster.run() == ["tag not registered"]
+    assert results_of(cluster, sends_to_no_tag) == ["tag not registered"]
     assert cluster.report().remarks == [f"process 0 of node 0, sends_to_no_tag(): {NO_TAG}"]
     assert NO_TAG in " ".join(str(cluster.report()).split())
 
@@ -143,9 +137,7 @@ def test_a_message_to_an_endpoint_that_closes_under_way_is_told_of():
     told = []
     for sleeps["us"] in (102, 110, 120, 130, 140, 150):
         cluster = unet.Cluster()
-        cluster.start(0, sends)
-        cluster.start(1, closes)
-        [status, _] = cluster.run()
+        [status, _] = results_of(cluster, sends, closes)
         delivered = cluster.report().total.received.delivered
         told.append((status, delivered, *cluster.report().remarks))
 

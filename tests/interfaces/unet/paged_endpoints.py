@@ -4,6 +4,7 @@ import msgspec
 
 from nicscope.config.design import load_design
 from nicscope.interfaces.unet import Cluster
+from program_results import results_of
 
 PAGE = 4096
 
@@ -20,9 +21,7 @@ def small_table(entries=4, victims=2):
 def run(*programs, design="unet-mm-pca200", **settings):
     """Run (node, program) pairs; what they return, and the cluster."""
     cluster = Cluster(design, **settings)
-    for node, program in programs:
-        cluster.start(node, program)
-    results = cluster.run()
+    results = results_of(cluster, *programs)
     assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
     return results, cluster
 

@@ -1,13 +1,12 @@
 """Active Messages over endpoints: handlers get what was sent, once, and nothing is lost."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
 from nicscope.interfaces.unet.active_messages import ANSWER, PIECE, ActiveMessages
+from program_results import results_of
 from refusals import refused
 
 MINE = 20  # a handler
@@ -25,9 +24,7 @@ def run(program, nodes=2, **how):
         await messages.flush()
         return found
 
-    for node in range(nodes):
-        cluster.start(node, opened)
-    results = cluster.run()
+    results = results_of(cluster, *[opened] * nodes)
     return results, cluster.report().total.received.dropped["buffer"]
 
 

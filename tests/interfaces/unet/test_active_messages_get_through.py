@@ -1,7 +1,5 @@
 """Active Messages are reliable by themselves: U-Net loses, doubles and damages what they send."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.drivers.simulate.ports.build import Faults, PortSize
@@ -9,6 +7,7 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
 from nicscope.interfaces.unet.active_messages import PIECE, ActiveMessages
 from nicscope.interfaces.unet.streams import MOST_TRIES, NUMBERS, TIME_OUT_US, WINDOW, Kept, Stream
+from program_results import results_of
 from refusals import refused
 
 MINE, KEEP = 20, 21  # handlers
@@ -29,9 +28,7 @@ def run(count, nodes=2, faults=None, **how):
         await messages.linger()
         return *found, messages.repeated
 
-    for node in range(nodes):
-        cluster.start(node, program)
-    results = cluster.run()
+    results = results_of(cluster, *[program] * nodes)
     assert not cluster.transport_of_run.reliable
     for mine, (taken, stored, got, _) in enumerate(results):
         others = [node for node in range(nodes) if node != mine]
@@ -100,7 +97,7 @@ def test_everything_is_taken_once_and_in_order_on_a_network_that_loses(nodes, se
 @pytest.mark.requirement("UM-84")
 @pytest.mark.parametrize("design", ["unet-mm-pca200", "unet-mm-dc21140"])
 def test_nothing_is_sent_again_on_a_network_that_loses_nothing(design):
-    repeated, received = run(100, design=design, buffer_bytes=4096)
+    repeated, received = run(40, design=design, buffer_bytes=4096)
     assert repeated == 0
     assert received.dropped["buffer"] == 0
 

@@ -4,6 +4,7 @@ import pytest
 
 from nicscope.interfaces.unet import Cluster
 from nicscope.nic.ports.layout import SEND
+from program_results import results_of
 
 
 async def nothing(process):
@@ -22,8 +23,7 @@ def test_an_area_is_pinned_and_contiguous_from_opening_to_closing():
         return frames, open_pins, both, int(pinned[0]), other.area.frames
 
     cluster = Cluster("unet", "pca200-linux", area_bytes=8 * 4096, endpoints=2)
-    cluster.start(0, one)
-    ((frames, alone, both, left, others),) = cluster.run()
+    ((frames, alone, both, left, others),) = results_of(cluster, one)
     assert frames == list(range(frames[0], frames[0] + 8))
     assert others == list(range(others[0], others[0] + 8))
     assert (alone, both, left) == (8, 16, 8)
@@ -38,10 +38,7 @@ def test_an_offset_beyond_the_area_is_refused(offset, length):
         await process.post(SEND, 0, [(offset, length)], port=endpoint.port)
         return await endpoint.sent()
 
-    cluster = Cluster("unet", "pca200-linux", area_bytes=8 * 4096)
-    cluster.start(0, one)
-    cluster.start(1, nothing)
-    done, _ = cluster.run()
+    done, _ = results_of(Cluster("unet", "pca200-linux", area_bytes=8 * 4096), one, nothing)
     assert done.status == "no rights"
 
 
@@ -62,9 +59,7 @@ def test_two_endpoints_with_equal_offsets_have_different_memory():
         return await (await endpoint.receive()).read()
 
     cluster = Cluster("unet", "pca200-linux", area_bytes=8 * 4096, endpoints=2)
-    cluster.start(0, one)
-    cluster.start(1, pong)
-    assert cluster.run()[1] == b"s" * 60
+    assert results_of(cluster, one, pong)[1] == b"s" * 60
 
 
 def test_a_copy_through_the_area_takes_the_cpu_and_is_counted():
@@ -77,8 +72,7 @@ def test_a_copy_through_the_area_takes_the_cpu_and_is_counted():
         return process.now_us - before, await there.read(3), process.copied_bytes
 
     cluster = Cluster("unet", "pca200-linux", area_bytes=8 * 4096)
-    cluster.start(0, one)
-    ((spent, content, copied),) = cluster.run()
+    ((spent, content, copied),) = results_of(cluster, one)
     assert content == b"abc"
     assert copied == 1000
     assert spent == pytest.approx(0.76 + 13.5, abs=1e-3)

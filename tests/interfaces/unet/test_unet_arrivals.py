@@ -4,6 +4,7 @@ import pytest
 
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.interfaces.unet import Cluster
+from program_results import results_of
 
 MODES = ("poll", "block", "signal")
 DESIGNS = ("unet-mm-pca200", "unet-mm-dc21140")
@@ -93,9 +94,7 @@ def test_a_signal_interrupts_what_its_process_computes_and_that_goes_on(design):
         return begun, signalled, left, polled, process.now_us
 
     cluster = Cluster(design)
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    _, (begun, signalled, left, polled, end) = cluster.run()
+    _, (begun, signalled, left, polled, end) = results_of(cluster, ping, pong)
     assert SENT_AT < signalled < SENT_AT + 200
     assert 0 < left < work
     stolen = cluster.simulation.machine.ports.nodes[1]["kernel_time"] / 1e6  # a kernel's handler
@@ -116,7 +115,4 @@ def test_what_had_come_before_is_signalled_at_once():
         left = await endpoint.compute(500)
         return process.now_us - begun, left
 
-    cluster = Cluster()
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    assert cluster.run()[1] == pytest.approx((20, 500))
+    assert results_of(Cluster(), ping, pong)[1] == pytest.approx((20, 500))

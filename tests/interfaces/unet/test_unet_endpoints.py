@@ -3,6 +3,7 @@
 import pytest
 
 from nicscope.interfaces.unet import AtmCircuits, Cluster, EthernetPorts
+from program_results import results_of
 
 DESIGNS = ("unet-mm-pca200", "unet")
 
@@ -10,9 +11,7 @@ DESIGNS = ("unet-mm-pca200", "unet")
 def run(ping, pong, design="unet-mm-pca200", **settings):
     """Run ``ping`` on node 0 and ``pong`` on node 1; what they return, and the cluster."""
     cluster = Cluster(design, "pca200-linux", **settings)
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    return cluster.run(), cluster
+    return results_of(cluster, ping, pong), cluster
 
 
 async def send_one(process, *lengths, small=b"", name=None):
@@ -57,9 +56,7 @@ def test_a_gathered_message_arrives_whole_and_its_report_says_whence_and_how_muc
         return await send_one(process, *lengths, name="ping")
 
     cluster = Cluster(design, "pca200-linux", nodes=3)
-    for node, program in enumerate((other, pong, ping)):
-        cluster.start(node, program)
-    _, (tags, given, message, arrived), (content, done) = cluster.run()
+    _, (tags, given, message, arrived), (content, done) = results_of(cluster, *(other, pong, ping))
     assert done.ok
     assert arrived == content
     assert (message.tag, message.node, message.length) == (tags[1], 2, sum(lengths))
@@ -170,9 +167,10 @@ def test_messages_come_out_of_the_endpoint_that_they_were_sent_to():
         return (await endpoint.receive()).content
 
     cluster = Cluster(endpoints=3)
-    for node, program in ((0, ping), (1, pong), (1, other)):
-        cluster.start(node, program)
-    assert cluster.run()[1:] == [(b"right", b"left"), b"other"]
+    assert results_of(cluster, (0, ping), (1, pong), (1, other))[1:] == [
+        (b"right", b"left"),
+        b"other",
+    ]
 
 
 @pytest.mark.requirement("UM-32")
@@ -249,9 +247,7 @@ def test_a_message_by_a_tag_that_was_not_registered_for_its_sender_reaches_nobod
         return endpoint.waiting
 
     cluster = Cluster(nodes=3)
-    for node, program in ((0, ping), (1, pong), (2, third)):
-        cluster.start(node, program)
-    assert cluster.run()[1] == 0
+    assert results_of(cluster, (0, ping), (1, pong), (2, third))[1] == 0
     assert cluster.report().nodes[1].received.refused == 1
 
 

@@ -10,6 +10,7 @@ from nicscope.interfaces.unet import Cluster
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.memory.paging.layout import READ
+from program_results import results_of
 
 PAGE = 4096
 HIT, HANDSHAKE, INTERRUPT, PIN, UNPIN = 1, 24, 10, 11, 4  # us, Table 1, send
@@ -40,9 +41,7 @@ async def deaf(process):
 
 def run(*programs, design="unet-mm-pca200", **settings):
     cluster = Cluster(design, **settings)
-    for node, program in programs:
-        cluster.start(node, program)
-    return cluster.run(), cluster
+    return results_of(cluster, *programs), cluster
 
 
 def sending(body):

@@ -5,6 +5,7 @@ import pytest
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, unet, vmmc
 from nicscope.nic.ports.layout import SEND
+from program_results import results_of
 from refusals import refused
 
 PAGE = 4096
@@ -37,11 +38,7 @@ def played(former, next_one, design="unet-mm-pca200"):
         await endpoint.send(tag, b"for the next")
         return (await endpoint.sent()).status
 
-    cluster = unet.Cluster(design, endpoints=3)
-    cluster.start(0, before)
-    cluster.start(0, after)
-    cluster.start(1, sender)
-    return cluster.run()
+    return results_of(unet.Cluster(design, endpoints=3), (0, before), (0, after), (1, sender))
 
 
 async def opens_and_hears(process):
@@ -138,9 +135,7 @@ def test_a_closed_port_that_has_nothing_to_report_is_not_waited_at(interface, mo
         await endpoint.post(SEND, 0, [(page.address, 8)])
         return (await endpoint.done(mode)).status
 
-    cluster = interface.Cluster()
-    cluster.start(0, closes)
-    assert cluster.run() == ["tag not registered"]
+    assert results_of(interface.Cluster(), closes) == ["tag not registered"]
 
 
 async def reaches(call, area, buffer):
@@ -190,6 +185,4 @@ def test_nothing_of_a_closed_endpoints_area_reaches_what_lies_there_next(call):
 
     state = {}
     cluster = unet.Cluster("unet", "pca200-linux", area_bytes=4 * PAGE, endpoints=3)
-    cluster.start(0, former)
-    cluster.start(0, next_one)
-    assert cluster.run()[1] == b"private"
+    assert results_of(cluster, (0, former), (0, next_one))[1] == b"private"

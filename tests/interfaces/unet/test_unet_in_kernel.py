@@ -10,6 +10,7 @@ from nicscope.drivers.translation.cluster import nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
 from nicscope.nic.ports.layout import FETCH, WRITE
+from program_results import results_of
 from refusals import refused
 
 COLUMNS = [("unet-mm-dc21140", "dc21140-nt"), ("unet", "dc21140-linux"), ("unet", "dc21140-nt")]
@@ -18,9 +19,7 @@ LENGTHS = (60, 1498, 700, 3000, 1499, 200, 1498 * 4, 56)
 
 def run(column, ping, pong, **settings):
     cluster = Cluster(*column, **settings)
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    results = cluster.run()
+    results = results_of(cluster, ping, pong)
     ports = cluster.simulation.machine.ports
     assert (ports.nodes["stale"] == 0).all()
     assert (cluster.simulation.machine.nodes["processor_busy"] == 0).all()
@@ -173,9 +172,7 @@ def test_the_victim_list_grows_while_frames_wait_and_shrinks_when_they_have_gone
         return [(await (await endpoint.receive()).read())[0] for _ in range(pages + 1)]
 
     cluster = Cluster(small)
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    (spent, kernel_frames), received = cluster.run()
+    (spent, kernel_frames), received = results_of(cluster, ping, pong)
 
     assert received == [*range(pages), 0]
     (grown, pinned), (idle, _), (shrunk, still_pinned) = seen

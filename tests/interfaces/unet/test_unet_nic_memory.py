@@ -8,6 +8,7 @@ from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
+from program_results import results_of
 from refusals import refused
 
 RAM = 256 * 1024
@@ -25,9 +26,7 @@ async def pong(process):
 
 def placed(design, endpoints, **size):
     cluster = Cluster(design, endpoints=endpoints, size=PortSize(**size))
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    assert cluster.run()[1] == b"a word"
+    assert results_of(cluster, ping, pong)[1] == b"a word"
     return cluster.structures(0)
 
 

@@ -11,6 +11,7 @@ from nicscope.config.delivery import POLICIES
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
+from program_results import results_of
 from refusals import refused
 
 TRAP, QUEUE, HIT, POST = 3.0, 2.8, 1.0, 0.1
@@ -50,9 +51,7 @@ def run(queue, count, **settings):
         return times[1:]
 
     cluster = Cluster("unet-mm-dc21140", **settings)
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    (begun, spent, (traps, demands)), times = cluster.run()
+    (begun, spent, (traps, demands)), times = results_of(cluster, ping, pong)
     assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
     return spent, traps, demands, [time - begun for time in times]
 
@@ -118,9 +117,7 @@ def test_a_queue_of_free_buffers_is_looked_at_in_one_trap():
         return process.now_us - begun
 
     cluster = Cluster("unet-mm-dc21140")
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    _, spent = cluster.run()
+    _, spent = results_of(cluster, ping, pong)
     node = cluster.simulation.machine.ports.nodes[1]
     assert (node["traps"], node["demands"]) == (1, 0)
     assert spent == pytest.approx(TRAP + 4 * (POST + 37))  # pre-translate, present page
@@ -146,6 +143,4 @@ def test_more_buffers_than_the_free_queue_has_places_are_all_provided():
         return traps, [(await endpoint.receive()).length for _ in range(7)]
 
     cluster = Cluster("unet-mm-dc21140", size=PortSize(ring=4, ready=8))
-    cluster.start(0, ping)
-    cluster.start(1, pong)
-    assert cluster.run()[1] == (2, [LENGTH] * 7)
+    assert results_of(cluster, ping, pong)[1] == (2, [LENGTH] * 7)

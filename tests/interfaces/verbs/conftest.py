@@ -1,7 +1,5 @@
 """Worlds that programs of verbs run on: the simulated device, and the slow one of the oracle."""
 
-from __future__ import annotations
-
 from textwrap import dedent
 
 import pytest

@@ -3,8 +3,6 @@
 What may differ is when something comes: both ends are asked until nothing more does.
 """
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from verbs_ends import End

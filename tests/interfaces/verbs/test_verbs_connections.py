@@ -1,7 +1,5 @@
 """Ends of connections find each other by name, and are told what becomes of them."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

@@ -1,7 +1,5 @@
 """Which verb is refused when, with which number and which words: the table of the interface."""
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -1,13 +1,11 @@
 """What a program has forgotten is closed: by itself alone, and whatever hangs together."""
 
-from __future__ import annotations
-
 import gc
 import random
 import threading
-from textwrap import dedent
 
 import pytest
+from verbs_beginnings import ENDS
 from verbs_ends import open_context, refused
 from verbs_worlds import collected
 
@@ -105,45 +103,25 @@ def test_what_cannot_be_closed_yet_is_as_it_was(device_world):
     assert held(device_world.device)[-1] == 0
 
 
-ENDS = """
-    import sys
-    import pyverbs.libibverbs_enums as e
-    from nicscope.verbs import exchange
-    from pyverbs.addr import GID, AHAttr, GlobalRoute
-    from pyverbs.cq import CQ
-    from pyverbs.device import Context, get_device_list
-    from pyverbs.mr import MR
-    from pyverbs.pd import PD
-    from pyverbs.qp import QP, QPAttr, QPInitAttr
-    from pyverbs.wr import SGE, RecvWR, SendWR
-
-    me = int(sys.argv[1])
-    context = Context(name=get_device_list()[0].name.decode())
-    pd, cq = PD(context), CQ(context, 16)
-    mr = MR(pd, 64, e.IBV_ACCESS_LOCAL_WRITE)
-    qp = QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq))
+LEAVES = (
+    ENDS
+    + """
+    qp = pair()
     qp.itself = qp
-    number, gid = exchange("end", (qp.qp_num, str(context.query_gid(1, 1))))[1 - me]
-    attr = QPAttr(port_num=1, path_mtu=e.IBV_MTU_1024)
-    attr.ah_attr = AHAttr(is_global=1, gr=GlobalRoute(dgid=GID(gid), sgid_index=1), port_num=1)
-    attr.dest_qp_num, attr.timeout, attr.retry_cnt, attr.rnr_retry = number, 8, 2, 7
-    qp.to_rts(attr)
-    piece = [SGE(mr.buf, 8, mr.lkey)]
-    qp.post_recv(RecvWR(num_sge=1, sg=piece))
+    number, where = exchange("end", (qp.qp_num, gid))[1 - me]
+    connect(qp, number, where)
+    qp.post_recv(RecvWR(num_sge=1, sg=piece(8)))
     exchange("ready", None)
     if me == 1:
-        count = 0
         while context.query_rt_values_ex()[1] < 5 * 10**6:  # the other has ended by then
             cq.poll()
-        qp.post_send(SendWR(num_sge=1, sg=piece))
-        while not count:
-            count, found = cq.poll()
-        print("status", found[0].status)
+        qp.post_send(SendWR(num_sge=1, sg=piece(8)))
+        print("status", ended().status)
 """
+)
 
 
-def test_a_program_that_has_ended_answers_nobody_though_its_pair_hung_in_a_circle(tmp_path, capsys):
-    path = tmp_path / "ends.py"
-    path.write_text(dedent(ENDS))
-    ns.run_verbs(nodes={node: [str(path), str(node)] for node in range(2)})
+def test_a_program_that_has_ended_answers_nobody_though_its_pair_hung_in_a_circle(program, capsys):
+    path = program("leaves", LEAVES)
+    ns.run_verbs(nodes={node: [path, str(node)] for node in range(2)})
     assert capsys.readouterr().out == f"status {e.IBV_WC_RETRY_EXC_ERR.value}\n"

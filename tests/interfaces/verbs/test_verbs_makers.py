@@ -1,7 +1,5 @@
 """Modules of makers can be imported whole, and whatever would need their devices says so."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """Perftest's questions of the device: what the numbers are, and that they add up."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,13 +1,12 @@
 """Programs of verbs on several nodes: one network, one clock, the same run each time."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+from verbs_beginnings import ENDS
 
 import nicscope as ns
 from nicscope.cli.app import main
@@ -15,48 +14,6 @@ from nicscope.errors import NicscopeError
 from nicscope.studies.programs import ProgramError
 
 PAIR = Path(__file__).parents[3] / "examples" / "verbs"
-ENDS = """
-    import sys
-
-    import pyverbs.libibverbs_enums as e
-    from nicscope.verbs import exchange
-    from pyverbs.addr import GID, AH, AHAttr, GlobalRoute
-    from pyverbs.cq import CQ
-    from pyverbs.device import Context, get_device_list
-    from pyverbs.mr import MR
-    from pyverbs.pd import PD
-    from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
-    from pyverbs.wr import SGE, RecvWR, SendWR
-
-    me, RIGHTS = int(sys.argv[1]), 7
-    context = Context(name=get_device_list()[0].name.decode())
-    gid = str(context.query_gid(1, 1))
-    pd, cq = PD(context), CQ(context, 16)
-    mr = MR(pd, 256, RIGHTS)
-
-    def pair(kind=e.IBV_QPT_RC, attr=None):
-        cap = QPCap(max_send_wr=4, max_recv_wr=4)
-        return QP(pd, QPInitAttr(qp_type=kind, scq=cq, rcq=cq, cap=cap), attr)
-
-    def route(gid):
-        return AHAttr(is_global=1, gr=GlobalRoute(dgid=GID(gid), sgid_index=1), port_num=1)
-
-    def connect(qp, number, gid):
-        attr = QPAttr(port_num=1)
-        attr.ah_attr, attr.dest_qp_num, attr.qp_access_flags = route(gid), number, RIGHTS
-        attr.min_rnr_timer, attr.timeout, attr.retry_cnt, attr.rnr_retry = 12, 8, 7, 7
-        attr.max_rd_atomic = attr.max_dest_rd_atomic = 1
-        qp.to_rts(attr)
-
-    def piece(length, offset=0):
-        return [SGE(mr.buf + offset, length, mr.lkey)]
-
-    def ended():
-        count = 0
-        while not count:
-            count, found = cq.poll()
-        return found[0]
-"""
 ONE_SIDED = (
     ENDS
     + """
@@ -93,34 +50,6 @@ DATAGRAMS = (
     print(me, found[9].status, found[9].src_qp == number, [*mr.read(49, 0)[32:40]], mr.read(9, 40))
 """
 )
-BY_NAME = """
-    import sys
-
-    import pyverbs.libibverbs_enums as e
-    import pyverbs.librdmacm_enums as cm
-    from pyverbs.cmid import CMID, AddrInfo
-    from pyverbs.qp import QPCap, QPInitAttr
-
-    cap = QPCap(max_recv_wr=4, max_send_wr=4)
-    init = QPInitAttr(qp_type=e.IBV_QPT_RC, cap=cap)
-    place = ("10.0.0.1", "7471")
-    if sys.argv[1] == "0":
-        listener = CMID(AddrInfo(src=place[0], src_service=place[1], flags=cm.RAI_PASSIVE), init)
-        listener.listen()
-        end = listener.get_request()
-        mr = end.reg_msgs(64)
-        end.post_recv(mr)
-        end.accept()
-    else:
-        end = CMID(AddrInfo(dst=place[0], dst_service=place[1]), init)
-        mr = end.reg_msgs(64)
-        end.connect()
-        mr.write(b"by name", 7)
-        end.post_send(mr)
-    found = end.get_recv_comp() if sys.argv[1] == "0" else end.get_send_comp()
-    print(sys.argv[1], found.status, mr.read(7, 0))
-    end.disconnect()
-"""
 WAITS = """
     import socket
 
@@ -199,13 +128,6 @@ def test_a_datagram_says_from_which_node_it_comes(capsys, program):
     assert sorted(capsys.readouterr().out.splitlines()) == [
         f"0 0 True {addresses[1] + addresses[0]} {b'of node 1'}",
         f"1 0 True {addresses[0] + addresses[1]} {b'of node 0'}",
-    ]
-
-
-def test_ends_of_two_nodes_find_each_other_by_name(capsys, program):
-    ns.run_verbs(nodes=together(program("by_name", BY_NAME)))
-    assert sorted(capsys.readouterr().out.splitlines()) == [
-        f"{node} 0 {b'by name'}" for node in (0, 1)
     ]
 
 

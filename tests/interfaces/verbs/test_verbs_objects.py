@@ -1,7 +1,5 @@
 """The verbs' objects: their names, their prints, and what closing one closes."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Processes that a program forks are further programs on its node, in turn with it."""
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 

@@ -1,7 +1,5 @@
 """Programs of verbs are run as they are, and say what they cost."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

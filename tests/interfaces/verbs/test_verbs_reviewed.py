@@ -1,7 +1,5 @@
 """What programs of the kind of rdma-core's other tests do, and the given files do not."""
 
-from __future__ import annotations
-
 import errno
 import gc
 
@@ -151,6 +149,7 @@ def test_what_is_used_after_it_was_closed_is_an_error_of_verbs(device_world):
 
 
 @pytest.mark.compiled
+@pytest.mark.usefixtures("whole_nodes")
 def test_the_device_holds_as_many_objects_as_it_says(device_world):
     context = open_context(device_world)
     pd, most = PD(context), context.query_device()
@@ -262,9 +261,9 @@ def test_a_pair_that_is_connected_with_itself_hears_itself(device_world):
 
 
 @pytest.mark.compiled
-def test_pairs_can_be_connected_anew_five_thousand_times(device_world):
+def test_pairs_can_be_connected_anew_fifteen_hundred_times(device_world):
     left, right = pair(device_world)
-    for _ in range(5000):
+    for _ in range(1500):
         for end in (left, right):
             end.qp.modify(QPAttr(e.IBV_QPS_RESET), e.IBV_QP_STATE)
         left.connect(right)

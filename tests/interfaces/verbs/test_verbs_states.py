@@ -1,7 +1,5 @@
 """Which state of a queue pair follows which, and what has to be said at each step."""
 
-from __future__ import annotations
-
 import pytest
 from verbs_ends import QKEY, End, needs, open_context, pair, refused, route
 

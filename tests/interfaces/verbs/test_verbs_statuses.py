@@ -1,7 +1,5 @@
 """What a request comes to when something is wrong with it: the table of statuses, at both ends."""
 
-from __future__ import annotations
-
 import pytest
 from verbs_ends import QKEY, End, needs, pair, route
 

@@ -1,7 +1,5 @@
 """Hostile programs and bad networks: no foreign byte, each status as documented."""
 
-from __future__ import annotations
-
 import random
 
 import msgspec
@@ -63,7 +61,7 @@ def drained(end):
         found += some
 
 
-@pytest.mark.parametrize("seed", seeds(2, 20))
+@pytest.mark.parametrize("seed", seeds(1, 20))
 def test_reliable_messages_come_once_in_order_and_whole_over_a_bad_network(seed):
     """One packet in a hundred is lost, one doubled, one late; sends and writes in turn."""
     faults = Faults(seed=seed, loss=0.01, duplication=0.01, reordering=0.01)

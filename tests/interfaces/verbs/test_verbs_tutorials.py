@@ -1,7 +1,5 @@
 """Programs as tutorials have them: on two nodes, by sockets, by events and by shared queues."""
 
-from __future__ import annotations
-
 import pytest
 
 import nicscope as ns

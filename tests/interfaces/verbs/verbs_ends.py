@@ -1,7 +1,5 @@
 """Ends of connections, as programs of verbs make them."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

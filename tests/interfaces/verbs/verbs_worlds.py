@@ -1,7 +1,5 @@
 """Worlds with a device of either kind, and their end."""
 
-from __future__ import annotations
-
 import gc
 from contextlib import contextmanager
 

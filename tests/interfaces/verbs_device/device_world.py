@@ -1,7 +1,5 @@
 """Two queue pairs of one device, connected with each other, and memory for both."""
 
-from __future__ import annotations
-
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.calls import Caps, Piece, QpState, Receive, Send
 from nicscope.interfaces.verbs_device.device import Device
@@ -18,6 +16,7 @@ ALL = (
 )
 MODEST = {"timeout": 8, "retry": 2, "rnr_retry": 2, "min_rnr_timer": 1}
 POLLS = 400
+LITTLE = Caps(1, 1, 1, 1, 0)
 
 
 class World:
@@ -28,14 +27,17 @@ class World:
         self.pd = device.open_pd()
         self.cqs = [device.make_cq(256).handle for _ in range(2)]
         caps = Caps(depth, depth, 4, 4, 64)
-        self.pairs = [
-            device.make_qp(self.pd, kind, cq, cq, 0, caps, True).number for cq in self.cqs
-        ]
+        self.pairs = [self.pair(i, caps, kind) for i in range(2)]
         self.at, self.regions = [], []
         for _ in range(2):
             address, region = self.memory(access)
             self.at.append(address)
             self.regions.append(region)
+
+    def pair(self, i, caps=LITTLE, kind=codes.RC, signals=True):
+        """A further pair, with the completion queue of pair ``i``."""
+        cq = self.cqs[i]
+        return self.device.make_qp(self.pd, kind, cq, cq, 0, caps, signals).number
 
     def memory(self, access=ALL, length=ROOM, pd=None):
         """Fresh registered memory."""

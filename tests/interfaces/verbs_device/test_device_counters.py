@@ -1,7 +1,5 @@
 """Counters by Linux's names: each counts what its definition says, and nothing else does."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

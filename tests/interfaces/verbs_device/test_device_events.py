@@ -1,7 +1,5 @@
 """Events and time: what a program that waits is told, and how far virtual time goes for it."""
 
-from __future__ import annotations
-
 import gc
 
 import device_world as world
@@ -10,7 +8,7 @@ import pytest
 
 from nicscope.errors import DesignError
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.calls import Caps, QpState, Refused
+from nicscope.interfaces.verbs_device.calls import QpState, Refused
 from nicscope.interfaces.verbs_device.fabric import SIZE
 from nicscope.interfaces.verbs_device.queues import EMPTY_POLL_PS
 
@@ -78,16 +76,6 @@ def test_calls_of_the_system_take_their_time():
         assert two.device.now_ns > begin
 
 
-def test_a_queue_is_made_larger_and_no_smaller_than_what_it_holds():
-    two = world.World().connect()
-    for number in range(6):
-        two.to_other(number, codes.WR_WRITE)
-    with pytest.raises(Refused, match="EINVAL"):
-        two.device.resize_cq(two.cqs[0], 1)
-    assert two.device.resize_cq(two.cqs[0], 1000) == 1000
-    assert two.statuses(0, 6) == [(number, OK) for number in range(6)]
-
-
 def test_more_is_posted_than_the_nic_has_places_for():
     size = msgspec.structs.replace(SIZE, ring=8, receives=8)
     two = world.World(depth=60, size=size).connect(rnr_retry=7)
@@ -106,9 +94,7 @@ def test_a_pair_that_is_collected_amid_an_operation_is_closed_behind_it():
     class Owner:
         def __init__(self):
             self.itself = self
-            caps = Caps(1, 1, 1, 1, 0)
-            cq = two.cqs[0]
-            self.pair = two.device.make_qp(two.pd, codes.RC, cq, cq, 0, caps, True).number
+            self.pair = two.pair(0)
 
         def __del__(self):
             closed.append(self.pair)
@@ -144,18 +130,17 @@ def test_what_is_in_use_is_not_given_back():
 
 def test_pairs_are_made_and_given_back_without_end():
     two = world.World(pairs=4)  # one port is the process's own
-    caps = Caps(1, 1, 1, 1, 0)
     numbers = set()
     for _ in range(20):
-        made = two.device.make_qp(two.pd, codes.RC, two.cqs[0], two.cqs[0], 0, caps, True)
-        numbers.add(made.number)
-        two.device.modify_qp(made.number, QpState(codes.INIT))
-        two.device.free_qp(made.number)
+        number = two.pair(0)
+        numbers.add(number)
+        two.device.modify_qp(number, QpState(codes.INIT))
+        two.device.free_qp(number)
     assert len(numbers) == 20
-    kept = two.device.make_qp(two.pd, codes.RC, two.cqs[0], two.cqs[0], 0, caps, True)
-    assert kept.caps == caps
+    kept = two.device.make_qp(two.pd, codes.RC, two.cqs[0], two.cqs[0], 0, world.LITTLE, True)
+    assert kept.caps == world.LITTLE
     with pytest.raises(Refused, match="ENOMEM"):
-        two.device.make_qp(two.pd, codes.RC, two.cqs[0], two.cqs[0], 0, caps, True)
+        two.pair(0)
 
 
 def test_a_design_whose_host_serves_ports_is_refused():

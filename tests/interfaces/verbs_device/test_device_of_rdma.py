@@ -1,7 +1,5 @@
 """A device whose NIC caches tables of regions and pages that are in host memory."""
 
-from __future__ import annotations
-
 import errno
 
 import device_world as world

@@ -1,7 +1,5 @@
 """Requests behind each other of which one fails: those before it end well, and before it."""
 
-from __future__ import annotations
-
 import device_world as world
 import pytest
 

@@ -1,7 +1,5 @@
 """Pairs that are connected anew for longer than there are streams: those that ended come again."""
 
-from __future__ import annotations
-
 import device_world as world
 import msgspec
 import pytest
@@ -51,11 +49,7 @@ def test_who_has_ended_last_waits_until_all_is_quiet():
 
 def test_more_connections_than_streams_are_refused_and_nothing_else_is():
     two = world.World(size=FEW).connect()
-    caps = world.Caps(2, 2, 1, 1, 0)
-    more = [
-        two.device.make_qp(two.pd, codes.RC, two.cqs[0], two.cqs[0], 0, caps, True).number
-        for _ in range(4)
-    ]
+    more = [two.pair(0) for _ in range(4)]
     for pair in more:
         two.device.modify_qp(pair, QpState(codes.INIT))
     for pair in more[:3]:

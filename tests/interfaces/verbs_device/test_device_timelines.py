@@ -1,7 +1,5 @@
 """What a device keeps of a run: every packet by the queue pair and the request that it is of."""
 
-from __future__ import annotations
-
 import pytest
 from device_world import World
 
@@ -28,8 +26,7 @@ def test_every_request_of_a_port_that_changes_hands_keeps_its_own_name(loss):
     world.ended(1)
     for pair in world.pairs:
         world.device.free_qp(pair)
-    again = [world.device.make_qp(world.pd, codes.RC, cq, cq, 0, CAPS, True) for cq in world.cqs]
-    world.pairs = [each.number for each in again]
+    world.pairs = [world.pair(i, CAPS) for i in range(2)]
     world.connect(retry=7)
     world.to_other(7, codes.WR_WRITE)
     assert world.statuses(0) == [(7, codes.SUCCESS)]

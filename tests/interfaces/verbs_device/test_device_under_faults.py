@@ -1,7 +1,5 @@
 """Queue pairs over a bad network, hostile ones, and the same program under six designs."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 

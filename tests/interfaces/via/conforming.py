@@ -1,7 +1,5 @@
 """What programs are asked for by the rows of the specification, and what they say of it."""
 
-from __future__ import annotations
-
 import pytest
 from pairs import (
     DELIVERY,
@@ -13,6 +11,7 @@ from pairs import (
 
 from nicscope.interfaces.via import Status, VipError
 from nicscope.interfaces.via.descriptor import DataSegment
+from program_results import results_of
 
 DONE = Status.VIP_STATUS_DONE
 
@@ -28,9 +27,7 @@ LEVELS = (UNRELIABLE, DELIVERY, RECEPTION)
 
 def alone(program, mechanism="edt", nodes=1, **how):
     """What one program returns."""
-    cluster = Cluster(mechanism=mechanism, nodes=nodes, **how)
-    cluster.start(0, program)
-    return cluster.run()[0]
+    return results_of(Cluster(mechanism=mechanism, nodes=nodes, **how), program)[0]
 
 
 async def code_of(call):

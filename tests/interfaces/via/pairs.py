@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.interfaces.via import Cluster, Descriptors, Nic, Reliability, Return, VipError
+from program_results import results_of
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via.addresses import Region
@@ -64,11 +65,12 @@ def run_pair(
     room=4096,
     posted=1,
     rights=None,
+    prepared: Any = None,
     **how,
 ) -> Any:
     """What two programs on connected ends return; the second has ``posted`` receives posted.
 
-    ``how`` goes to the cluster.
+    ``prepared``: what it does besides before it is connected.  ``how`` goes to the cluster.
     """
     cluster = Cluster(mechanism=mechanism, **how)
 
@@ -81,14 +83,14 @@ def run_pair(
         end = await make_end(host, level, room, **(rights or {}))
         for _ in range(posted):
             await end.nic.post_recv(end.vi, end.receive())
+        if prepared is not None:
+            await prepared(end)
         # So that the NIC has read them before the first message.
         await end.nic.compute(50)
         await end.nic.connect_accept(await end.nic.connect_wait("test"), end.vi)
         return await second(end)
 
-    cluster.start(0, left)
-    cluster.start(1, right)
-    return cluster.run()
+    return results_of(cluster, left, right)
 
 
 async def ended(call):

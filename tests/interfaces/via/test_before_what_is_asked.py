@@ -1,20 +1,19 @@
 """Stores and posts go before what is asked next: in order, each with its own, and none is lost."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pairs import Cluster, idle, make_end, run_pair
 
 from nicscope.drivers.simulate.machine import CHAIN
+from program_results import results_of
 from suite import share
 
 SIZE = 24
 
 
 @pytest.mark.parametrize("mechanism", ["pci", "edt", "pio", "cc-dma-retry"])
-@share(0.6)
+@share(0.3)
 @given(
     lengths=st.lists(st.integers(0, SIZE), min_size=1, max_size=2 * CHAIN),
     words=st.data(),
@@ -34,11 +33,11 @@ def test_posts_behind_each_other_keep_their_own_pieces_and_words(mechanism, leng
             await end.nic.post_send(end.vi, end.places.request(*halves, immediate=word))
         return [(await end.nic.send_wait(end.vi)).ok for _ in lengths]
 
-    async def second(end):
+    async def spread(end):
         for number in range(len(lengths)):
             await end.nic.post_recv(end.vi, end.receive(SIZE * number, SIZE))
-        await end.nic.compute(50)
-        await end.nic.connect_accept(await end.nic.connect_wait("late"), end.vi)
+
+    async def second(end):
         found = []
         for number in range(len(lengths)):
             done = await end.nic.recv_wait(end.vi)
@@ -47,16 +46,7 @@ def test_posts_behind_each_other_keep_their_own_pieces_and_words(mechanism, leng
             found.append((came, done.immediate if has_word else None))
         return found
 
-    async def late(end):
-        await end.nic.disconnect(end.vi)
-        await end.nic.connect_request(end.vi, 1, "late")
-        return await first(end)
-
-    async def again(end):
-        await end.nic.disconnect(end.vi)
-        return await second(end)
-
-    done, found = run_pair(late, again, mechanism, posted=0)
+    done, found = run_pair(first, second, mechanism, posted=0, prepared=spread)
 
     assert done == [True] * len(lengths)
     raw = bytes(range(1, 1 + SIZE))
@@ -91,9 +81,7 @@ def test_a_post_takes_its_time_before_what_is_asked_next():
         return times
 
     def times(post):
-        cluster = Cluster(mechanism="pci", nodes=1, settings={"post": post})
-        cluster.start(0, program)
-        return cluster.run()[0]
+        return results_of(Cluster(mechanism="pci", nodes=1, settings={"post": post}), program)[0]
 
     assert times(100_000) == pytest.approx([1, 1.4])
     assert times(2_000_000) == pytest.approx([1, 9])

@@ -1,7 +1,5 @@
 """Calls of VIPL about what there is: attributes, sizes, names, ways, and the end of it all."""
 
-from __future__ import annotations
-
 import pytest
 from conforming import DONE, RECEIVE, alone, code_of
 from pairs import DELIVERY, RECEPTION, UNRELIABLE, Cluster, ended, idle, make_end, run_pair
@@ -10,6 +8,7 @@ from nicscope.interfaces.via import Return, State, Status
 from nicscope.interfaces.via.managing import Discovered, MemAttributes
 from nicscope.interfaces.via.names import SystemInfo
 from nicscope.interfaces.via.vi import Attributes
+from program_results import results_of
 
 PROTECTION = Status.VIP_STATUS_PROTECTION_ERROR
 
@@ -66,10 +65,7 @@ def test_attributes_of_an_idle_vi_may_be_changed_and_count_from_then_on():
         await end.nic.compute(500)
         return asked
 
-    cluster = Cluster()
-    cluster.start(0, first)
-    cluster.start(1, second)
-    (theirs, *statuses, busy, state), asked = cluster.run()
+    (theirs, *statuses, busy, state), asked = results_of(Cluster(), first, second)
     assert theirs == Attributes(1, UNRELIABLE, 20, False, False, 3)
     assert asked == (0, 3)
     length = Status.VIP_STATUS_LENGTH_ERROR
@@ -258,10 +254,7 @@ def test_a_nic_discovers_the_nodes_to_which_there_is_a_way_and_says_no_more():
 
 
 def peers(first, second, **how):
-    cluster = Cluster(**how)
-    cluster.start(0, first)
-    cluster.start(1, second)
-    return cluster.run()
+    return results_of(Cluster(**how), first, second)
 
 
 @pytest.mark.parametrize("late", [0, 300])

@@ -4,8 +4,6 @@ From the tables of the Virtual Interface Architecture Specification 1.0: status 
 behaviour by level of reliability, states of a VI.  ``docs/via.md`` says where it leaves a choice.
 """
 
-from __future__ import annotations
-
 import pytest
 from conforming import DONE, LEVELS, RECEIVE, nobodys, outcome, sent
 from pairs import (

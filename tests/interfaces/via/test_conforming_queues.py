@@ -1,7 +1,5 @@
 """What the specification says of whole work queues: fences, descriptors' memory, overruns."""
 
-from __future__ import annotations
-
 import pytest
 from conforming import DONE, FLUSHED, LEVELS, RECEIVE
 from pairs import MECHANISMS, RECEPTION, ended, idle, run_pair

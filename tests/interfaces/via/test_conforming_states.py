@@ -1,7 +1,5 @@
 """What the specification says of connections that end, of states, and of calls that are refused."""
 
-from __future__ import annotations
-
 import pytest
 from conforming import DONE, FLUSHED, RECEIVE, alone, code_of, nobodys, sent
 from pairs import (

@@ -1,7 +1,5 @@
 """One connection after another: what is left of one that is over is nobody's."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ def flood(cluster, node):
 
     def flooder(number):
         async def program(host):
-            end = await make_end(host, UNRELIABLE, 16384)
+            end = await make_end(host, UNRELIABLE, 4096)
             await end.nic.connect_request(end.vi, node, f"flood {number}")
             for _ in range(6):
                 await end.nic.post_send(end.vi, end.send())

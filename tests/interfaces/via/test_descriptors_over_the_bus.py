@@ -1,7 +1,5 @@
 """Where descriptors lie and how they come to the NIC: stored, handed over, fetched, served."""
 
-from __future__ import annotations
-
 import pytest
 from pairs import DELIVERY, MECHANISMS, Cluster, ended, idle, make_end
 
@@ -9,6 +7,7 @@ from nicscope.drivers.simulate.log import Engine, Task
 from nicscope.drivers.simulate.machine import POLLING
 from nicscope.interfaces.via import Status
 from nicscope.memory.coherence.layout import CPU, UNCACHED_WRITE
+from program_results import results_of
 
 FETCHED = ("edt", "cc-dma-intervention", "cc-dma-retry", "dma")  # by the NIC itself
 FLUSHED = int(Status.VIP_STATUS_DESC_FLUSHED_ERROR)
@@ -31,9 +30,7 @@ def play(first, second=idle, mechanism="cc-dma-intervention", cluster=None, **ho
         await end.nic.connect_accept(await end.nic.connect_wait("test"), end.vi)
         await second(end)
 
-    cluster.start(0, left)
-    cluster.start(1, right)
-    found = cluster.run()[0]
+    found = results_of(cluster, left, right)[0]
     machine = cluster.simulation.machine
     return found, machine.log[: int(machine.tally[0]["log"])], machine
 

@@ -1,7 +1,5 @@
 """``docs/via.md`` names every call and every setting."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

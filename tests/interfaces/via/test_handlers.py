@@ -1,7 +1,5 @@
 """Handlers: what is called when work has ended, or an entry is made, or something is wrong."""
 
-from __future__ import annotations
-
 import pytest
 from conforming import DONE, FLUSHED, RECEIVE, code_of
 from pairs import UNRELIABLE, ended, idle, run_pair

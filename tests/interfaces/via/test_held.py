@@ -1,7 +1,5 @@
 """What a program does to the objects that it holds: they stand for what they were given for."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from inspect import getattr_static
@@ -14,6 +12,7 @@ from pairs import MECHANISMS, Cluster
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via import State, VipError
 from pairwise import others_marked
+from program_results import results_of
 
 MESSAGE = b"sixteen bytes..."
 
@@ -151,6 +150,4 @@ def test_what_a_vi_says_of_itself_cannot_be_set():
             with pytest.raises(AttributeError):
                 setattr(thing, name, None)
 
-    cluster = Cluster()
-    cluster.start(0, program)
-    cluster.run()
+    results_of(Cluster(), program)

@@ -1,14 +1,12 @@
 """Messages of any size arrive as they were sent, whatever carries them."""
 
-from __future__ import annotations
-
 from itertools import cycle, product
 
 import pytest
 import test_descriptors_over_the_bus as over_the_bus
 from hypothesis import given
 from hypothesis import strategies as st
-from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, Cluster, make_end, run_pair
+from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
 
 from nicscope.drivers.simulate.log import Engine
 from nicscope.interfaces.via import Status
@@ -65,49 +63,6 @@ def test_a_message_arrives_unchanged_under_every_mechanism(mechanism, size):
     assert pass_on(size, mechanism) == [True]
 
 
-async def pages_apart(cluster, end):
-    """Three pages of registered memory, no two neighbours of which are neighbours in the host's."""
-    room = end.nic.allocate(3 * PAGE)
-    for page in (2, 0, 1):
-        await end.nic.register_mem(room.part(page * PAGE, PAGE), end.tag)
-    region = await end.nic.register_mem(room, end.tag)
-    memory = cluster.simulation.machine.ports.memory
-    first = region.address // PAGE
-    frames = [int(one["frame"]) for one in memory.entries[end.nic.node, 0, first : first + 3]]
-    assert frames[1] != frames[0] + 1 or frames[2] != frames[1] + 1
-    return region
-
-
-@pytest.mark.requirement("ED-62")
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_a_message_goes_from_and_to_pages_that_are_apart_in_host_memory(mechanism):
-    cluster = Cluster(mechanism=mechanism)
-    whole = pattern(PAGE + 200)
-
-    async def first(host):
-        end = await make_end(host)
-        region = await pages_apart(cluster, end)
-        for begin in range(0, len(whole), 64):
-            at = region.address + PAGE - 100 + begin
-            await end.nic.write(at, whole[begin : begin + 64])
-        await end.nic.connect_request(end.vi, 1, "apart")
-        places = await end.nic.descriptors(end.tag, 1)
-        await end.nic.post_send(end.vi, places.request(region.segment(PAGE - 100, len(whole))))
-        assert (await end.nic.send_wait(end.vi)).ok
-
-    async def second(host):
-        end = await make_end(host)
-        region = await pages_apart(cluster, end)
-        await end.nic.post_recv(end.vi, end.places.request(region.segment(PAGE - 30)))
-        await end.nic.connect_accept(await end.nic.connect_wait("apart"), end.vi)
-        await end.nic.recv_wait(end.vi)
-        return await end.nic.read(region.address + PAGE - 30, len(whole))
-
-    cluster.start(0, first)
-    cluster.start(1, second)
-    assert cluster.run()[1] == whole
-
-
 @share(0.3)
 @given(
     mechanism=st.sampled_from(MECHANISMS),
@@ -151,28 +106,17 @@ def test_segments_are_gathered_and_scattered(mechanism):
         await end.nic.post_send(end.vi, end.places.request(*parts))
         return (await end.nic.send_wait(end.vi)).ok
 
-    async def second(end):
+    async def scatters(end):
         parts = [end.into.segment(400, 33), end.into.segment(128, 60), end.into.segment(0, 50)]
         await end.nic.post_recv(end.vi, end.places.request(*parts))
-        await end.nic.compute(100)
-        await end.nic.connect_accept(await end.nic.connect_wait("late"), end.vi)
-        descriptor = await end.nic.recv_wait(end.vi)
-        assert descriptor.length == 100
+
+    async def second(end):
+        assert (await end.nic.recv_wait(end.vi)).length == 100
         whole = await end.nic.read(end.into.address, 450)
         return whole[400:433] + whole[128:188] + whole[:7]
 
-    async def late(end):
-        await end.nic.disconnect(end.vi)
-        await end.nic.connect_request(end.vi, 1, "late")
-        return await first(end)
-
-    async def again(end):
-        await end.nic.disconnect(end.vi)
-        return await second(end)
-
-    sent, found = run_pair(late, again, mechanism, posted=0)
-    assert sent
-    assert found == pattern(200)[150:180] + pattern(200)[3:73]
+    found = run_pair(first, second, mechanism, posted=0, prepared=scatters)
+    assert found == [True, pattern(200)[150:180] + pattern(200)[3:73]]
 
 
 @pytest.mark.parametrize("mechanism", ["cni", "pio"])
@@ -223,7 +167,7 @@ def test_rdma_writes_and_reads_memory_of_the_other_side(mechanism, size):
         assert descriptor.status & Status.VIP_STATUS_IMMEDIATE
         assert descriptor.status & 0x70000 == Status.VIP_STATUS_OP_REMOTE_RDMA_WRITE
         found = await end.nic.read(end.into.address + 32, size)
-        await idle_for(end, 500)
+        await end.nic.compute(500)
         return found
 
     read, found = run_pair(first, second, mechanism, rights=rights, room=8192)
@@ -262,18 +206,18 @@ def test_rdma_and_messages_of_both_sides_do_not_get_into_each_others_way(mechani
         found += [await end.nic.read(end.into.address + at, size) for at in (2048, 3072)]
         return all(statuses), found == [pattern(size, 1 - me)] * (count + 2)
 
-    async def first(end):
-        return await play(end, 0)
-
-    async def second(end):
-        return await play(end, 1)
-
     how = {"loss": loss, "seed": 4, "settings": {"retries": 60}, "rights": rights, "posted": 0}
-    assert run_pair(first, second, mechanism, RECEPTION, room=8192, **how) == [(True, True)] * 2
-
-
-async def idle_for(end, microseconds):
-    await end.nic.compute(microseconds)
+    assert (
+        run_pair(
+            lambda end: play(end, 0),
+            lambda end: play(end, 1),
+            mechanism,
+            RECEPTION,
+            room=8192,
+            **how,
+        )
+        == [(True, True)] * 2
+    )
 
 
 def test_the_same_seed_is_the_same_run():
@@ -305,6 +249,10 @@ def test_an_unreliable_level_loses_messages_but_never_part_of_one():
             assert (await end.nic.send_wait(end.vi)).ok
             await end.nic.compute(20)
 
+    async def spread(end):
+        for number in range(count):
+            await end.nic.post_recv(end.vi, end.receive(number * 320, 320))
+
     async def second(end):
         await end.nic.compute(5000)
         found = []
@@ -313,13 +261,8 @@ def test_an_unreliable_level_loses_messages_but_never_part_of_one():
             found.append(await end.nic.read(descriptor.data[0].address, 300))
         return found
 
-    async def spread(end):
-        for number in range(count):
-            await end.nic.post_recv(end.vi, end.receive(number * 320, 320))
-        return await second(end)
-
     how = {"loss": 0.3, "seed": 4, "settings": {"mtu": 100}}
-    _, found = run_pair(first, spread, level=UNRELIABLE, posted=0, **how)
+    _, found = run_pair(first, second, level=UNRELIABLE, posted=0, prepared=spread, **how)
     sent = [pattern(300, number) for number in range(count)]
     assert 0 < len(found) < count
     assert all(one in sent for one in found)

@@ -1,7 +1,5 @@
 """Work queues, completion queues, descriptors, registration: what a VI is made of."""
 
-from __future__ import annotations
-
 import pytest
 from pairs import DELIVERY, MECHANISMS, Cluster, idle, make_end, run_pair
 
@@ -11,6 +9,7 @@ from nicscope.interfaces.via.endpoint import ERRORS
 from nicscope.interfaces.via.names import Error
 from nicscope.nic.ports import work_queues
 from oracle.descriptors import decode
+from program_results import results_of
 from refusals import refused
 
 
@@ -51,10 +50,7 @@ def test_one_completion_queue_merges_the_queues_of_several_vis(mechanism):
             await end.nic.post_send(end.vi, end.send(0, 8))
             await end.nic.send_wait(end.vi)
 
-    cluster = Cluster(mechanism=mechanism)
-    cluster.start(0, first)
-    cluster.start(1, second)
-    found = cluster.run()[0]
+    found = results_of(Cluster(mechanism=mechanism), first, second)[0]
     expected = [(0, False, True), (1, True, True), (0, True, True)]
     # Word that a send has arrived comes with the next message, which is before it then.
     assert sorted(found) == sorted(expected)
@@ -88,10 +84,7 @@ async def answers(host, count=4):
 
 
 def play(first, second=answers, **how):
-    cluster = Cluster(**how)
-    cluster.start(0, first)
-    cluster.start(1, second)
-    return cluster.run()[0]
+    return results_of(Cluster(**how), first, second)[0]
 
 
 @pytest.mark.requirement("ED-4")
@@ -184,9 +177,7 @@ def test_a_descriptor_is_a_control_segment_then_an_address_then_data():
         parts = [end.out.segment(0, 8), end.out.segment(8, 16)]
         return end.places.request(*parts, control=1, remote=end.into.remote(4), immediate=9)
 
-    cluster = Cluster(nodes=1)
-    cluster.start(0, program)
-    descriptor = cluster.run()[0]
+    descriptor = results_of(Cluster(nodes=1), program)[0]
     raw = descriptor.encode()
     found = decode(raw)
 
@@ -205,9 +196,7 @@ def test_calls_of_the_kernel_agent_take_the_time_of_a_system_call():
         await nic.create_vi(tag)
         return nic.now_us - begun
 
-    cluster = Cluster(nodes=1, settings={"system_call": 3_000_000})
-    cluster.start(0, program)
-    assert cluster.run()[0] == 6
+    assert results_of(Cluster(nodes=1, settings={"system_call": 3_000_000}), program)[0] == 6
 
 
 @pytest.mark.requirement("ED-4")

@@ -1,7 +1,5 @@
 """What registering memory does: pages are pinned, and a NIC that watches the bus has their copy."""
 
-from __future__ import annotations
-
 import pytest
 from conforming import code_of
 from pairs import MECHANISMS, Cluster, ended, idle, make_end, run_pair
@@ -11,6 +9,7 @@ from nicscope.interfaces.via import Return, Status, VipError
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK
 from nicscope.memory.coherence.layout import EMPTY, INVALID, SHARED
+from program_results import results_of
 
 PAGE = 4096
 BLOCK = 128
@@ -33,8 +32,7 @@ def run_alone(program, **how):
     async def made(host):
         return await program(cluster, host)
 
-    cluster.start(0, made)
-    return cluster.run()[0]
+    return results_of(cluster, made)[0]
 
 
 @pytest.mark.requirement("ED-5")
@@ -180,9 +178,7 @@ def test_user_host_and_nic_addresses_are_three_and_the_nic_finds_its_own():
         await end.nic.recv_wait(end.vi)
         return await end.nic.read(end.into.address, 17)
 
-    cluster.start(0, first)
-    cluster.start(1, second)
-    (user, at, home, kept), came = cluster.run()
+    (user, at, home, kept), came = results_of(cluster, first, second)
     assert len({user, at, home}) == 3
     assert kept == came == b"thrice translated"
 
@@ -219,9 +215,7 @@ def test_pages_that_are_apart_in_host_memory_are_found(mechanism):
         await end.nic.recv_wait(end.vi)
         return await end.nic.read(region.address + at, 300)
 
-    cluster.start(0, first)
-    cluster.start(1, second)
-    assert cluster.run() == [True, raw]
+    assert results_of(cluster, first, second) == [True, raw]
 
 
 @pytest.mark.requirement("ED-32")
@@ -244,9 +238,7 @@ def test_what_arrives_is_written_back_to_memory_before_its_end_is_told_as_the_pa
         copies = bus.ways.agents.copies[1, home : home + 2]
         return bus.hosts.memory[1, at : at + 200].tobytes(), {int(one["state"]) for one in copies}
 
-    cluster.start(0, first)
-    cluster.start(1, second)
-    assert cluster.run()[1] == (bytes(range(1, 201)), {SHARED})
+    assert results_of(cluster, first, second)[1] == (bytes(range(1, 201)), {SHARED})
 
 
 def test_a_buffer_that_finds_no_room_on_the_nic_is_moved_by_its_engine():
@@ -321,9 +313,7 @@ def test_registration_waits_until_the_nic_has_room_where_that_is_asked_for():
             return found
 
         cluster = Cluster(nodes=1, settings={"pinned_bytes_max": 4 * PAGE, "when_full": when_full})
-        cluster.start(0, first)
-        cluster.start(0, second)
-        found = cluster.run()[1]
+        found = results_of(cluster, (0, first), (0, second))[1]
         registers = cluster.simulation.machine.bus.ways.nics.registers[0, 0]
         return found, int(registers["fallbacks"])
 

@@ -1,7 +1,5 @@
 """A cluster that is run again: nothing of the run before is there, however that ended."""
 
-from __future__ import annotations
-
 import pytest
 from pairs import COHERENT, MECHANISMS, RECEPTION, Cluster, make_end
 

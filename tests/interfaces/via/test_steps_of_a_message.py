@@ -1,7 +1,5 @@
 """The steps of a message as EDT's sections 3 to 6 order them, by the log of a run."""
 
-from __future__ import annotations
-
 import pytest
 from pairs import MECHANISMS, Cluster, ended, idle, run_pair
 from test_descriptors_over_the_bus import of, play

@@ -1,7 +1,5 @@
 """VIA programs on ports: over links and a switch, by every way, and what they then report."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.fabric.topology import crossbar, trunk
 from nicscope.interfaces.via import Cluster, Reliability, Return, VipError
 from pairwise import pairs_of
+from program_results import results_of
 from refusals import refused
 
 ROOT = Path(__file__).parents[3]
@@ -136,6 +135,7 @@ def test_no_connection_is_asked_of_a_node_to_which_no_link_leads(way):
             await nic.connect_wait("myself", 50)
 
     cluster = Cluster(mechanism=way)
-    cluster.start(0, asks)
-    cluster.start(0, waits)
-    assert cluster.run()[0] == (Return.VIP_NOT_REACHABLE, "VIP_STATE_IDLE")
+    assert results_of(cluster, (0, asks), (0, waits))[0] == (
+        Return.VIP_NOT_REACHABLE,
+        "VIP_STATE_IDLE",
+    )

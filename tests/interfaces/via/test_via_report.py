@@ -1,13 +1,12 @@
 """Every number of a VIA run's report, made again by its programs or by firmware's counters."""
 
-from __future__ import annotations
-
 import pytest
 from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, ended, make_end, run_pair
 
 from nicscope.interfaces.run_report import on_run, report_of
 from nicscope.interfaces.via import Cluster, Status
 from nicscope.interfaces.via.names import STATUS_ERROR_MASK
+from program_results import results_of
 
 LEVELS = (UNRELIABLE, DELIVERY, RECEPTION)
 
@@ -152,8 +151,7 @@ def test_a_program_that_never_waits_is_busy_all_the_time(mechanism):
         await end.nic.read(end.into.address, 300)
         await end.nic.deregister_mem(end.into)
 
-    cluster.start(0, busy)
-    cluster.run()
+    results_of(cluster, busy)
     (node,) = cluster.report().nodes
 
     assert node.cpu_share == 1.0

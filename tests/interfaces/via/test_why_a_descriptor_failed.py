@@ -1,12 +1,11 @@
 """A descriptor that ended with an error says which of its segments, and where its region lies."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.interfaces import via
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment
 from nicscope.interfaces.via.names import Return, Status, VipError
+from program_results import results_of
 
 
 def failure(post, room=4096, write=True, offered=True, wait="send_wait"):
@@ -36,10 +35,8 @@ def failure(post, room=4096, write=True, offered=True, wait="send_wait"):
             await nic.send_wait(vi)
 
     cluster = via.Cluster()
-    cluster.start(0, lambda host: program(host, True))
-    cluster.start(1, lambda host: program(host, False))
     with pytest.raises(VipError) as caught:
-        cluster.run()
+        results_of(cluster, lambda host: program(host, True), lambda host: program(host, False))
     assert caught.value.code is Return.VIP_DESCRIPTOR_ERROR
     return caught.value.descriptor, str(caught.value)
 

@@ -1,7 +1,5 @@
 """``docs/vmmc.md`` names every call."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,13 +1,12 @@
 """The garbage page: what the library refuses, and what gets past it moves nothing that matters."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.vmmc import Cluster
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.ports.layout import WRITE
+from program_results import results_of
 
 PAGE = 4096
 FAR = 300 * PAGE  # mapped by nobody
@@ -50,9 +49,7 @@ def test_the_library_refuses_what_the_process_has_not_mapped():
         return (await endpoint.done()).status
 
     cluster = Cluster("utlb")
-    cluster.start(0, keep_table)
-    cluster.start(1, careless)
-    table, status = cluster.run()
+    table, status = results_of(cluster, keep_table, careless)
 
     assert status == "no rights"
     assert table == b"t" * PAGE
@@ -69,9 +66,7 @@ def test_a_descriptor_changed_behind_the_library_sends_the_garbage_page(design):
         return await post_and_rewrite(endpoint, remote, buffer, FAR)
 
     cluster = Cluster(design)
-    cluster.start(0, keep_table)
-    cluster.start(1, hostile)
-    table, status = cluster.run()
+    table, status = results_of(cluster, keep_table, hostile)
 
     assert status == "done"  # the NIC checks no validity
     assert table == bytes(16) + b"t" * (PAGE - 16)  # what the garbage page held
@@ -86,10 +81,7 @@ def test_a_static_table_has_no_garbage_page_and_the_nic_refuses():
         buffer = endpoint.allocate(PAGE)
         return await post_and_rewrite(endpoint, remote, buffer, FAR)
 
-    cluster = Cluster("vmmc-static")
-    cluster.start(0, keep_table)
-    cluster.start(1, hostile)
-    table, status = cluster.run()
+    table, status = results_of(Cluster("vmmc-static"), keep_table, hostile)
 
     assert status == "no rights"
     assert table == b"t" * PAGE
@@ -123,9 +115,7 @@ def test_stores_into_a_page_that_was_unpinned_go_to_the_garbage_page(design):
         return statuses
 
     cluster = Cluster(design)
-    cluster.start(0, fickle)
-    cluster.start(1, storing)
-    (before, after), statuses = cluster.run()
+    (before, after), statuses = results_of(cluster, fickle, storing)
 
     assert statuses == ["done", "done"]
     assert before == after == b"first"
@@ -141,11 +131,7 @@ def test_an_address_beyond_the_address_space_is_an_error_and_not_garbage():
         await endpoint.post(WRITE, remote.number, [(2**40, 16)])
         return (await endpoint.done()).status
 
-    cluster = Cluster("utlb")
-    cluster.start(0, keep_table)
-    cluster.start(1, careless)
-
-    assert cluster.run()[1] == "no rights"
+    assert results_of(Cluster("utlb"), keep_table, careless)[1] == "no rights"
 
 
 def test_a_buffer_of_another_process_cannot_be_exported():

@@ -1,7 +1,5 @@
 """VMMC's user library at work: what is pinned when, what goes, and who decides."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.errors import SimulationError
@@ -9,6 +7,7 @@ from nicscope.interfaces.vmmc import Cluster
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import FRAME_BITS
 from nicscope.nic.ports.layout import WRITE
+from program_results import results_of
 from refusals import refused
 
 PAGE = 4096
@@ -19,9 +18,7 @@ def run(program, design="utlb", kept=1, **settings):
         await endpoint.export(endpoint.allocate(kept * PAGE), "b")
 
     cluster = Cluster(design, **settings)
-    cluster.start(0, keep)
-    cluster.start(1, program)
-    return cluster, cluster.run()[1]
+    return cluster, results_of(cluster, keep, program)[1]
 
 
 async def send_pages(endpoint, remote, buffer, pages):
@@ -209,9 +206,7 @@ def test_exported_pages_count_and_stay_and_what_does_not_fit_beside_them_is_refu
     async def keep_little(endpoint):
         await endpoint.export(endpoint.allocate(2 * PAGE), "b")
 
-    cluster.start(0, keep_little)
-    cluster.start(1, program)
-    assert cluster.run()[1] == ("done", "no room", "done")
+    assert results_of(cluster, keep_little, program)[1] == ("done", "no room", "done")
 
 
 @pytest.mark.requirement("UT-91")
@@ -412,9 +407,7 @@ def test_nothing_but_pins_is_asked_of_the_host():
         await endpoint.export(table, "table")
 
     cluster = Cluster("utlb", entries=4, pin_limit=pages)
-    cluster.start(0, owner)
-    cluster.start(1, sender)
-    _, untouched = cluster.run()
+    _, untouched = results_of(cluster, owner, sender)
     assert untouched
     counts = cluster.counts(1)
     assert counts["ni_misses"] > counts["lookups"] / 2

@@ -1,7 +1,5 @@
 """Redirection: what comes for an exported buffer goes to another one, whatever its alignment."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces.vmmc import Cluster
+from program_results import results_of
 from suite import share
 
 PAGE = 4096
@@ -46,9 +45,7 @@ def redirected(cluster, length, exported_at, chosen_at, stores):
             )
             assert ended.status == "done"
 
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-    return cluster.run()[0]
+    return results_of(cluster, keeper, user)[0]
 
 
 def expected(chosen_at, stores):
@@ -172,8 +169,5 @@ def test_a_table_that_is_away_between_two_pages_comes_back_for_the_second():
         return ended.status
 
     cluster = Cluster("utlb", host=HostSize(pages_per_space=2048))
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-
-    assert cluster.run() == [content, "done"]
+    assert results_of(cluster, keeper, user) == [content, "done"]
     assert cluster.served(0)["table_ins"] == 1

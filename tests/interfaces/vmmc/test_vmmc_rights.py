@@ -1,13 +1,12 @@
 """Who may do what with VMMC's exported memory, from where, and how long."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.vmmc import Cluster
 from nicscope.nic.ports.layout import WRITE
+from program_results import results_of
 from refusals import refused
 
 PAGE = 4096
@@ -24,11 +23,7 @@ def test_who_is_not_allowed_cannot_import():
         except SimulationError as error:
             return str(error)
 
-    cluster = Cluster("utlb")
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-    cluster.start(1, user)
-    _, refused, allowed = cluster.run()
+    _, refused, allowed = results_of(Cluster("utlb"), (0, keeper), (1, user), (1, user))
 
     assert "may not import 'private'" in refused
     assert allowed.length == PAGE
@@ -47,11 +42,7 @@ def test_rights_say_what_an_importer_may_do(store, fetch):
         fetched = await endpoint.wait(await endpoint.fetch(remote, mine))
         return stored.ok, fetched.ok, {stored.status, fetched.status}
 
-    cluster = Cluster("utlb")
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-
-    assert cluster.run()[1] == (store, fetch, {"done", "no rights"})
+    assert results_of(Cluster("utlb"), keeper, user)[1] == (store, fetch, {"done", "no rights"})
 
 
 @pytest.mark.parametrize("offset", [-1, PAGE - 15, PAGE, 2**40])
@@ -70,11 +61,7 @@ def test_beyond_the_remote_buffer_nothing_goes(offset):
         fetched = await endpoint.wait(await endpoint.fetch(remote, mine, offset, length=16))
         return stored.status, fetched.status, await mine.read()
 
-    cluster = Cluster("utlb")
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-
-    assert cluster.run() == [
+    assert results_of(Cluster("utlb"), keeper, user) == [
         bytes(2 * PAGE),
         ("out of bounds", "out of bounds", b"x" * 16),
     ]
@@ -104,10 +91,10 @@ def test_after_unexport_stores_are_rejected_also_when_the_place_is_taken_again()
         return statuses
 
     cluster = Cluster("utlb", size=PortSize(exports=1))
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-
-    assert cluster.run() == [(b"on", bytes(2)), ["done", "rejected", "rejected"]]
+    assert results_of(cluster, keeper, user) == [
+        (b"on", bytes(2)),
+        ["done", "rejected", "rejected"],
+    ]
 
 
 @pytest.mark.requirement("UT-55", "UT-2")
@@ -138,10 +125,7 @@ def test_an_import_is_good_at_the_command_buffer_of_its_process_alone():
         return mine.address, (await endpoint.done()).status
 
     cluster = Cluster("utlb")
-    cluster.start(0, keeper)
-    cluster.start(1, owner)
-    cluster.start(1, thief)
-    kept, address, (same, status) = cluster.run()
+    kept, address, (same, status) = results_of(cluster, (0, keeper), (1, owner), (1, thief))
 
     assert address == same  # one address, two processes, two pages
     assert status == "no such buffer"

@@ -1,7 +1,5 @@
 """Links die on networks of many switches: any route that is left is found, by probes, in time."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import Phase, given
 from hypothesis import strategies as st
@@ -10,6 +8,7 @@ from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.fabric.paths import links_of, path_to
 from nicscope.fabric.topology import routed
 from nicscope.interfaces.vmmc import Cluster
+from program_results import results_of
 from suite import share
 
 PAGE = 4096
@@ -55,9 +54,7 @@ def run(deaths, transport=QUICK, wires=WIRES):
         transport=transport,
         faults=Faults(link_deaths=deaths),
     )
-    cluster.start(1, sender)
-    cluster.start(0, keeper)
-    ends = cluster.run()[0]
+    ends = results_of(cluster, (1, sender), (0, keeper))[0]
     return cluster, ends, came
 
 

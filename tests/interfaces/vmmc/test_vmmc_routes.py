@@ -1,7 +1,5 @@
 """Links, ports and nodes die while VMMC runs: other ways are taken as long as there are any."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

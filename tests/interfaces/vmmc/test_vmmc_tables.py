@@ -1,7 +1,5 @@
 """Second-level tables of UTLB that the host has swapped out: the NIC interrupts for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.drivers.simulate.ports.build import HostSize
@@ -9,6 +7,7 @@ from nicscope.interfaces.vmmc import Cluster
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.memory.paging.pins import unpin_frame
+from program_results import results_of
 
 PAGE = 4096
 BIG = HostSize(frames=64, pages_per_space=2048)
@@ -22,9 +21,7 @@ def run(sender, design="utlb", host=BIG, **settings):
         return await table.read()
 
     cluster = Cluster(design, host=host, **settings)
-    cluster.start(0, keeper)
-    cluster.start(1, sender)
-    kept, result = cluster.run()
+    kept, result = results_of(cluster, keeper, sender)
     return cluster, kept, result
 
 
@@ -117,9 +114,7 @@ def test_an_arrival_that_misses_in_a_table_on_the_disk_comes_again():
         return (await endpoint.wait(await endpoint.store(remote, buffer, length=3))).status
 
     cluster = Cluster("utlb", host=BIG)
-    cluster.start(0, keeper)
-    cluster.start(1, sender)
-    content, status = cluster.run()
+    content, status = results_of(cluster, keeper, sender)
 
     assert (content, status) == (b"abc", "done")
     assert cluster.served(0)["interrupts"] >= 1

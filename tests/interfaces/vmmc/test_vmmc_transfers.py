@@ -1,13 +1,12 @@
 """VMMC's operations: export, import, remote store, remote fetch, redirection, notification."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.interfaces.vmmc import Cluster
+from program_results import results_of
 from suite import share
 
 PAGE = 4096
@@ -37,10 +36,7 @@ def test_what_is_stored_remotely_can_be_fetched_remotely(design):
         return [each.status for each in ended], await back.read()
 
     cluster = Cluster(design)
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-
-    assert cluster.run()[1] == (["done", "done"], content)
+    assert results_of(cluster, keeper, user)[1] == (["done", "done"], content)
     # An answer is cut where a page ends here or there: at 2862, 4096, 6958 and 8192 bytes.
     assert cluster.counts(1)["lookups_receive"] == 5
     for node in (0, 1):
@@ -103,10 +99,7 @@ def test_redirected_data_comes_where_the_receiver_wants_it(design):
         await endpoint.wait(await endpoint.store(remote, mine, notify=True))
 
     cluster = Cluster(design)
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-
-    assert cluster.run()[0] == ((bytes(9000), content), content, "go")
+    assert results_of(cluster, keeper, user)[0] == ((bytes(9000), content), content, "go")
     assert cluster.served(0)["stale"] == 0
 
 
@@ -130,9 +123,7 @@ def test_one_process_s_requests_end_in_their_order_page_by_page():
         return [(await endpoint.wait()).status for _ in lengths]
 
     cluster = Cluster("utlb", keep_log=4000)
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-    (last_packets, table), statuses = cluster.run()
+    (last_packets, table), statuses = results_of(cluster, keeper, user)
 
     assert statuses == ["done"] * 4
     # All were posted before the first had ended: each is told of, and overwrites, in its turn.
@@ -162,10 +153,7 @@ def test_a_transfer_is_cut_where_a_page_ends_on_either_side_and_each_page_looked
         return (await endpoint.wait()).status
 
     cluster = Cluster("utlb")
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-
-    assert cluster.run() == [content, "done"]
+    assert results_of(cluster, keeper, user) == [content, "done"]
     assert cluster.counts(1)["lookups"] == 3  # pages of the source
     # Here pages end behind 3996 and 8092 bytes of it, there behind 3796 and 7892.
     assert cluster.simulation.machine.endpoints[1]["next_number"] == 5
@@ -226,10 +214,7 @@ def test_bytes_arrive_wherever_they_begin_and_end(data):
         await endpoint.wait(await endpoint.fetch(remote, back, offset, at=at, length=length))
         return await back.read()
 
-    cluster = Cluster(design)
-    cluster.start(0, keeper)
-    cluster.start(1, user)
-    there, back = cluster.run()
+    there, back = results_of(Cluster(design), keeper, user)
 
     expected = bytearray(4 * PAGE)
     expected[offset : offset + length] = content[at : at + length]
@@ -257,10 +242,9 @@ def test_equal_addresses_of_two_processes_are_different_pages(design):
         return program
 
     cluster = Cluster(design)
-    cluster.start(0, keeper)
-    cluster.start(1, sender(b"left", 0))
-    cluster.start(1, sender(b"roof", 4))
-    kept, left, right = cluster.run()
+    kept, left, right = results_of(
+        cluster, (0, keeper), (1, sender(b"left", 0)), (1, sender(b"roof", 4))
+    )
 
     assert left == right
     assert kept == b"leftroof"

@@ -1,13 +1,18 @@
-"""Timelines of programs of verbs: what was posted is found there under the program's own names."""
-
-from __future__ import annotations
+"""What is known of programs of verbs once they have run: counters, timelines, and time taken."""
 
 import json
 import re
+from pathlib import Path
 
+import pyarrow.parquet as pq
+import pytest
+
+import nicscope as ns
 from nicscope.cli.app import main
+from nicscope.errors import DesignError
 from nicscope.interfaces.verbs.enumerations import names_of
 from nicscope.interfaces.verbs_device import codes
+from nicscope.studies.topologies import TOPOLOGIES, topology_named
 
 PINGPONG = ["examples/verbs_pingpong.py", "2"]
 NODES = ["--node", "0", "examples/verbs/server.py", "--node", "1"]
@@ -86,3 +91,67 @@ def test_a_device_that_nobody_opened_has_an_empty_timeline(tmp_path):
     assert main(["verbs", "run", "--timeline", str(file), str(program)]) == 0
 
     assert slices(file) == []
+
+
+def test_a_program_reads_its_devices_counters_where_it_does_with_a_card(tmp_path, capsys):
+    program = tmp_path / "reads.py"
+    program.write_text(
+        "import pathlib, subprocess, pingpong\n"
+        'at = "/sys/class/infiniband/nicscope0/ports/1/"\n'
+        'sent = int(open(at + "counters/port_xmit_packets").read())\n'
+        'came = pathlib.Path(at + "counters/port_rcv_packets").read_text()\n'
+        'none = subprocess.check_output(["cat", at + "hw_counters/out_of_buffer"], text=True)\n'
+        "print(sent > 0, int(came) == sent, repr(none))\n"
+        "for wrong in ('hw_counters/port_rcv_packets', 'counters/nothing'):\n"
+        "    try:\n"
+        "        open(at + wrong)\n"
+        "    except OSError:\n"
+        "        print('not there')\n"
+    )
+    (tmp_path / "pingpong.py").write_text(
+        Path("examples/verbs_pingpong.py").read_text() + "\nmain()\n"
+    )
+
+    assert main(["verbs", "run", "--json", str(program)]) == 0
+
+    told = capsys.readouterr()
+    assert "True True '0\\n'\nnot there\nnot there\n" in told.err
+    counters = json.loads(told.out)["runs"][0]["counters"]
+    assert counters["port_xmit_packets"] == counters["port_rcv_packets"] > 0
+
+
+def test_each_node_has_counters_of_its_own(tmp_path, capsys):
+    folder = tmp_path / "out"
+    client = "examples/verbs/client.py 10.0.0.1 3"
+
+    assert main(["verbs", "run", "--out", str(folder), *NODES, client]) == 0
+
+    text = capsys.readouterr().out
+    row = next(line for line in text.splitlines() if line.startswith("port_xmit_packets"))
+    table = pq.read_table(folder / "counters.parquet").to_pylist()
+    sent = {one["node"]: one["value"] for one in table if one["counter"] == "port_xmit_packets"}
+    came = {one["node"]: one["value"] for one in table if one["counter"] == "port_rcv_packets"}
+    assert row.split()[1:3] == [str(sent[0]), str(sent[1])]
+    assert (sent[0], sent[1]) == (came[1], came[0])
+    assert {one["folder"] for one in table} == {"counters", "hw_counters"}
+
+
+def test_a_ping_pong_takes_longer_the_more_switches_are_on_its_way():
+    server, client, took = "examples/verbs/server.py", "examples/verbs/client.py", {}
+    for name in TOPOLOGIES:
+        runs = ns.run_verbs(
+            nodes={0: [server], 1: [client, "10.0.0.1", "2"]}, topology=name
+        ).found.runs
+        took[name] = runs[1].elapsed_us
+        assert [run.messages_out for run in runs] == [2, 2]
+    assert took["pair"] < took["crossbar"] < took["trunk"]
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 5])
+def test_a_trunk_joins_any_number_of_nodes(nodes):
+    made = topology_named("trunk", nodes)
+    assert made.nodes == nodes
+    assert made.hops[0, nodes - 1] == 2
+    assert nodes == 2 or made.hops[0, 1] == 1
+    with pytest.raises(DesignError, match="no topology 'ring'"):
+        topology_named("ring", nodes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine_runs import name_of, shared
 
 from nicscope.apps.splash import barnes as barnes_module
 from nicscope.apps.splash.barnes import barnes
@@ -15,11 +16,7 @@ from nicscope.apps.svm.layout import Layout
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
 
-PLACEMENTS = [Placement(2, 1), Placement(1, 3), Placement(2, 2), Placement(3, 3)]
-
-
-def run_of(program, placement):
-    return run_on_shared_memory(program.body, program.layout, placement, program.set_up)
+PLACEMENTS = [Placement(2, 1), Placement(1, 3, True), Placement(2, 2, True), Placement(3, 3)]
 
 
 def bodies_of(program, run):
@@ -29,15 +26,14 @@ def bodies_of(program, run):
 @pytest.fixture(scope="module")
 def alone():
     program = barnes(200, 1, seed=3, steps=2)
-    return bodies_of(program, run_of(program, Placement(1, 1)))
+    return bodies_of(program, shared(program, Placement(1, 1)))
 
 
-@pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda p: f"{p.nodes}x{p.processes}")
-def test_bodies_move_as_with_one_process(placement, private, alone):
+@pytest.mark.parametrize("placement", PLACEMENTS, ids=name_of)
+def test_bodies_move_as_with_one_process(placement, alone):
     program = barnes(200, placement.nodes * placement.processes, seed=3, steps=2)
 
-    run = run_of(program, placement._replace(are_copies_private=private))
+    run = shared(program, placement)
 
     program.check(run)
     found = bodies_of(program, run)
@@ -59,9 +55,9 @@ def test_zones_have_the_same_cost_and_lie_together(monkeypatch):
         return zones[me.number]
 
     before, program = barnes(300, 4, steps=1), barnes(300, 4, steps=2)
-    first = bodies_of(before, run_of(before, Placement(2, 2)))
+    first = bodies_of(before, shared(before, Placement(2, 2)))
     monkeypatch.setattr(barnes_module, "find_zone", noted)
-    run_of(program, Placement(2, 2))
+    shared(program, Placement(2, 2))
 
     costs = np.array([first["cost"][zones[number]].sum() for number in range(4)])
     assert np.ptp(costs) <= 2 * first["cost"].max()
@@ -75,7 +71,7 @@ def test_few_bodies_find_their_places(bodies):
     processes = min(bodies, 16)
     program = barnes(bodies, processes, steps=2)
 
-    program.check(run_of(program, Placement(processes, 1, are_copies_private=True)))
+    program.check(shared(program, Placement(processes, 1, are_copies_private=True)))
 
 
 @pytest.mark.parametrize(
@@ -138,22 +134,12 @@ def test_a_full_leaf_is_parted_under_the_lock_of_its_new_cell_too():
     assert run.array(tree.leaves)["count"][:, 0].sum() == 11
 
 
-def test_one_run_is_like_another():
-    runs = []
-    for _ in range(2):
-        program = barnes(200, 4)
-        runs.append(run_of(program, Placement(2, 2)))
-    first, second = (run.records.columns() for run in runs)
-
-    assert all((first[name] == second[name]).all() for name in first)
-
-
 def test_forces_that_are_wrong_for_all_are_told(monkeypatch):
     monkeypatch.setattr(barnes_module, "find_pull", halved(barnes_module.find_pull))
     program = barnes(200, 2, steps=2)
 
     with pytest.raises(SimulationError, match=r"accelerations are off by [45]"):
-        program.check(run_of(program, Placement(2, 1)))
+        program.check(shared(program, Placement(2, 1)))
 
 
 def halved(find_pull):
@@ -171,7 +157,7 @@ def test_without_locks_bodies_are_lost(monkeypatch):
     program = barnes(200, 4)
 
     with pytest.raises((SimulationError, ValueError, IndexError)):
-        program.check(run_of(program, Placement(4, 1)))
+        program.check(shared(program, Placement(4, 1)))
 
 
 def test_hilberts_curve_goes_from_each_eighth_to_the_next_across_a_side():
@@ -194,13 +180,13 @@ def test_hilberts_curve_goes_from_each_eighth_to_the_next_across_a_side():
 def test_what_is_far_acts_with_its_quadrupole_moment(monkeypatch):
     """Without it the same bodies are pulled with half as much error again."""
     program = barnes(400, 2, seed=5)
-    run = run_of(program, Placement(2, 1))
+    run = shared(program, Placement(2, 1))
     end = bodies_of(program, run)
     positions, _ = plummer(400, 5)
     wanted = pull_of_all(positions, end["mass"], np.arange(400))
     add = Pull.add
     monkeypatch.setattr(Pull, "add", lambda pull, *rest: add(pull, *rest[:3]))
-    points = bodies_of(program, run_of(program, Placement(2, 1)))
+    points = bodies_of(program, shared(program, Placement(2, 1)))
 
     def error(found):
         return np.linalg.norm(found["acc"] - wanted, axis=1).sum()
@@ -210,7 +196,7 @@ def test_what_is_far_acts_with_its_quadrupole_moment(monkeypatch):
 
 def test_the_roots_moment_is_that_of_all_bodies():
     program = barnes(120, 3, seed=2)
-    run = run_of(program, Placement(3, 1))
+    run = shared(program, Placement(3, 1))
     root = run.array(program.layout.arrays["cells"])[0]
     positions, _ = plummer(120, 2)
 

@@ -2,81 +2,66 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
+from machine_runs import OF_ODD_SIZES, name_of, shared
 
-from nicscope.apps.splash.barnes import barnes
 from nicscope.apps.splash.fft import fft
 from nicscope.apps.splash.lu import lu
-from nicscope.apps.splash.ocean import ocean
-from nicscope.apps.splash.radix import radix
-from nicscope.apps.splash.raytrace import raytrace
-from nicscope.apps.splash.volrend import volrend
 from nicscope.apps.splash.water_nsquared import water_nsquared
-from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm import running
 from nicscope.apps.svm.coherence import Coherence
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.running import Placement
 from pairwise import others_marked
 
-PLACEMENTS = (
-    *((1, 1), (1, 2), (2, 1), (3, 1), (2, 2), (5, 1), (3, 2), (1, 7), (4, 2), (3, 4), (4, 4)),
-    (16, 1),
-)
-# Of so many processes, each of an odd size where it takes one.
-MAKERS = {
-    "fft": lambda many: fft((math.lcm(many, 3) if many < 8 else many) ** 2, many, seed=1),
-    "lu": lambda many: lu(37, many, seed=1, block=4),
-    "radix": lambda many: radix(1001, many, seed=1, digits=64),
-    "ocean": lambda many: ocean(17, many, seed=1, steps=1, tolerance=1e-3),
-    "barnes": lambda many: barnes(37, many, seed=1),
-    "water-nsquared": lambda many: water_nsquared(27, many, seed=1, steps=1),
-    "water-spatial": lambda many: water_spatial(125, many, seed=1, steps=1, cutoff=4.0),
-    "raytrace": lambda many: raytrace(37, many, seed=1, primitives=21),
-    "volrend": lambda many: volrend(8, many, seed=1, rotations=1),
-}
-
-
-EVERY = [(name, placement) for name in MAKERS for placement in PLACEMENTS]
+PLACEMENTS = [
+    Placement(nodes, processes, private)
+    for nodes, processes, private in (
+        *((1, 1, False), (1, 2, False), (2, 1, False), (3, 1, False), (2, 2, True), (5, 1, False)),
+        *((3, 2, True), (1, 7, True), (4, 2, False), (3, 4, False), (4, 4, True), (16, 1, False)),
+    )
+]
+EVERY = [(name, placement) for name in OF_ODD_SIZES for placement in PLACEMENTS]
 # A third of the placements for each program, and of the programs for each placement.
 THIRD = [
     (name, placement)
-    for first, name in enumerate(MAKERS)
+    for first, name in enumerate(OF_ODD_SIZES)
     for placement in PLACEMENTS[first % 3 :: 3]
 ]
-
-
-def run_of(name, placement):
-    program = MAKERS[name](placement.nodes * placement.processes)
-    return program, run_on_shared_memory(program.body, program.layout, placement, program.set_up)
 
 
 @pytest.mark.parametrize(
     ("name", "placement"),
     others_marked(pytest.mark.long, EVERY, THIRD),
-    ids=lambda one: one if isinstance(one, str) else f"{one[0]}x{one[1]}",
+    ids=lambda one: one if isinstance(one, str) else name_of(one),
 )
 def test_the_result_is_right(name, placement):
-    program, run = run_of(name, Placement(*placement))
+    program = OF_ODD_SIZES[name](placement.nodes * placement.processes)
+
+    run = shared(program, placement)
 
     program.check(run)
+    if name not in ("raytrace", "volrend"):  # whose pixels may all be of one node
+        is_shared_out = placement.nodes > 1 or placement.are_copies_private
+        assert (run.records.fetches > 0) == is_shared_out
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_a_seed_decides_what_is_asked_for(name):
-    (_, first), (_, again) = (run_of(name, Placement(3, 2)) for _ in range(2))
+@pytest.mark.parametrize("name", OF_ODD_SIZES)
+def test_a_seed_decides_everything(name):
+    runs = [shared(OF_ODD_SIZES[name](4, seed), Placement(2, 2)) for seed in (1, 1, 2)]
 
-    columns, same = first.records.columns(), again.records.columns()
+    (columns, same), (first, again, other) = [run.records.columns() for run in runs[:2]], runs
     assert all(np.array_equal(columns[key], same[key]) for key in columns)
     assert len(columns["pid"])
+    assert first.microseconds == again.microseconds
+    assert np.array_equal(first.memory, again.memory)
+    assert not np.array_equal(first.memory, other.memory)
 
 
 @pytest.mark.parametrize("side", [1, 5, 16, 33, 50])
 def test_lu_takes_a_matrix_of_any_side(side):
     program = lu(side, 4, seed=2)
-    run = run_on_shared_memory(program.body, program.layout, Placement(2, 2), program.set_up)
+    run = shared(program, Placement(2, 2))
 
     program.check(run)
 
@@ -84,7 +69,7 @@ def test_lu_takes_a_matrix_of_any_side(side):
 def test_lus_panels_come_page_by_page_and_each_page_once():
     """Of blocks of 16 rows two are in a page, and next to each other in a row of blocks."""
     program = lu(256, 16, seed=2)
-    run = run_on_shared_memory(program.body, program.layout, Placement(4, 4), program.set_up)
+    run = shared(program, Placement(4, 4))
 
     columns = run.records.columns()
     fetched = (columns["op"] == 4) & ~columns["initial"]
@@ -97,12 +82,24 @@ def test_lus_panels_come_page_by_page_and_each_page_once():
     assert len(once.T)
 
 
+def test_ffts_transposes_fetch_each_row_of_others_in_three_pages():
+    """Of rows of 8 KB for one node, padded by a line, three pages: three times, from every row."""
+    side = 512  # 128 columns of a node are 2 KB
+    program = fft(side * side, 16)
+
+    run = shared(program, Placement(4, 4))
+
+    program.check(run)
+    fetched = run.records.fetches / 4
+    assert 3 * (side - 128) <= fetched <= 3 * (side - 128) * 2
+
+
 def test_waters_processes_do_the_part_after_their_own_number(monkeypatch):
     """As the originals', which take numbers from 1 on: so parts side by side are on two nodes."""
     made = []
     monkeypatch.setattr(running, "Coherence", lambda *of: made.append(Coherence(*of)) or made[0])
     program = water_nsquared(27, 3, seed=1, steps=1)
-    run_on_shared_memory(program.body, program.layout, Placement(3, 1), program.set_up)
+    shared(program, Placement(3, 1))
 
     first = program.layout.arrays["molecules"].first // program.layout.page_bytes
     assert made[0].homes[first] == 2  # whose node's process has the first molecules

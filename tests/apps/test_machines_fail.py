@@ -131,7 +131,7 @@ def test_a_result_without_it_is_not_right(what, on, monkeypatch):
 
 
 @pytest.mark.compiled
-@share(2.5)
+@share(1)
 @given(st.data())
 def test_random_programs_without_races_read_what_was_written_last(data):
     """Under faults: owners of words change by barriers, and counts are guarded by locks."""

@@ -6,26 +6,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from machine_runs import shared
 
 from nicscope.apps.splash.multigrid import partitions
 from nicscope.apps.splash.ocean import ocean
 from nicscope.apps.splash.partitions import PartedGrid
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
-
-CASES = [
-    (18, Placement(1, 1)),
-    (10, Placement(2, 1)),
-    (13, Placement(3, 1)),  # 11 points in shares of 3 and 4; too odd for a coarser grid
-    (18, Placement(2, 2)),
-    (10, Placement(2, 2, are_copies_private=True)),
-    (10, Placement(2, 4)),
-    (10, Placement(4, 4)),
-]
-
-
-def run_of(program, placement):
-    return run_on_shared_memory(program.body, program.layout, placement, program.set_up)
 
 
 def made(side, placement, **options):
@@ -34,22 +21,17 @@ def made(side, placement, **options):
     return ocean(side, processes, **({"seed": 3, "steps": 1, "tolerance": tolerance} | options))
 
 
-@pytest.mark.parametrize(
-    ("side", "placement"), CASES, ids=lambda c: str(c) if isinstance(c, int) else f"{c[0]}x{c[1]}"
-)
-def test_the_result_is_right(side, placement):
-    program = made(side, placement)
+@pytest.mark.parametrize("placement", [Placement(2, 2, are_copies_private=True), Placement(4, 4)])
+def test_the_result_is_right_to_the_last_digits(placement):
+    program = made(10, placement)
 
-    run = run_of(program, placement)
-
-    program.check(run)
-    assert (run.records.fetches > 0) == (placement.nodes > 1)
+    program.check(shared(program, placement))
 
 
 def test_several_steps_are_right():
     program = made(10, Placement(2, 1), steps=3)
 
-    program.check(run_of(program, Placement(2, 1)))
+    program.check(shared(program, Placement(2, 1)))
 
 
 def test_it_goes_wrong_when_neighbours_points_are_old(monkeypatch):
@@ -63,21 +45,7 @@ def test_it_goes_wrong_when_neighbours_points_are_old(monkeypatch):
     program = made(10, Placement(2, 1))
 
     with pytest.raises(SimulationError, match="ocean: the result is wrong"):
-        program.check(run_of(program, Placement(2, 1)))
-
-
-def test_a_seed_decides_everything():
-    def once(seed):
-        program = made(10, Placement(2, 1), seed=seed)
-        run = run_of(program, Placement(2, 1))
-        fields = run.array(program.layout.arrays["fields"])
-        return fields, run.records.columns(), run.microseconds
-
-    (fields, columns, time), again, other = once(1), once(1), once(2)
-    assert np.array_equal(fields, again[0])
-    assert all(np.array_equal(columns[name], again[1][name]) for name in columns)
-    assert time == again[2]
-    assert not np.array_equal(fields, other[0])
+        program.check(shared(program, Placement(2, 1)))
 
 
 def neighbours(process, colour):

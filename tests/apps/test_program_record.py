@@ -26,7 +26,7 @@ PLACEMENTS = [
     {"nodes": 2, "processes": 2},
     {"nodes": 2, "processes": 2, "private": True},
 ]
-PROGRAMS = [("fft", "1K"), ("radix", "4K"), ("water-nsquared", "27"), ("raytrace", "16")]
+PROGRAMS = [("fft", "1K"), ("radix", "1K"), ("water-nsquared", "27"), ("raytrace", "16")]
 
 
 def recorded(tmp_path, name, size, **options):
@@ -38,7 +38,7 @@ def recorded(tmp_path, name, size, **options):
 @pytest.fixture(scope="module", params=PLACEMENTS, ids=str)
 def with_locks(request, tmp_path_factory):
     """A program that has locks, at each placement."""
-    _, program = recorded(tmp_path_factory.mktemp("locks"), "water-nsquared", "8", **request.param)
+    _, program = recorded(tmp_path_factory.mktemp("locks"), "volrend", "8", **request.param)
     assert {Operation.LOCK, Operation.DEPOSIT} <= {*program.operation.tolist()}
     assert program.after_others is not None or request.param["processes"] == 1
     return program
@@ -80,7 +80,7 @@ def test_a_program_moves_what_its_requests_do(tmp_path, program, placement, with
     assert any("--with-initial" in each for each in program.metadata.left_out) != with_initial
 
 
-@pytest.mark.parametrize("seed", seeds(1, long=3))
+@pytest.mark.parametrize("seed", seeds(2, long=9))
 def test_no_order_that_its_waits_allow_comes_to_a_stop(with_locks, seed):
     order = Execution(with_locks, random.Random(seed).choice).run()
 

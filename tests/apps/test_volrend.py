@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from machine_runs import name_of, shared
 
 from nicscope.apps.splash import volrend as volrend_module
 from nicscope.apps.splash.ray_casting import view_from
 from nicscope.apps.splash.volrend import SharedVoxels, shades_of, volrend
 from nicscope.apps.splash.volume import NORMALS, make_volume, normal_vectors
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
 
-PLACEMENTS = [Placement(2, 1), Placement(1, 3), Placement(2, 2), Placement(3, 5)]
+PLACEMENTS = [Placement(2, 1), Placement(1, 3, True), Placement(2, 2, True), Placement(3, 5)]
 
 
 def made(processes, slices=None):
     return volrend(32, processes, seed=3, rotations=2, slices=slices)
 
 
-def run_of(program, placement):
-    return run_on_shared_memory(program.body, program.layout, placement, program.set_up)
-
-
 @pytest.fixture(scope="module")
 def alone():
-    return run_of(made(1), Placement(1, 1)).results[0]
+    return shared(made(1), Placement(1, 1)).results[0]
 
 
-@pytest.mark.parametrize("private", [False, True])
-@pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda p: f"{p.nodes}x{p.processes}")
-def test_the_images_are_those_of_one_process(placement, private, alone):
+@pytest.mark.parametrize("placement", PLACEMENTS, ids=name_of)
+def test_the_images_are_those_of_one_process(placement, alone):
     program = made(placement.nodes * placement.processes)
 
-    run = run_of(program, placement._replace(are_copies_private=private))
+    run = shared(program, placement)
 
     program.check(run)
     assert (np.array(run.results[0]) == np.array(alone)).all()
@@ -47,12 +43,6 @@ def test_the_images_show_something_from_two_sides(alone):
     assert (first != second).mean() > 0.05
 
 
-def test_one_run_is_like_another():
-    first, second = (run_of(made(4), Placement(2, 2)).records.columns() for _ in range(2))
-
-    assert all((first[name] == second[name]).all() for name in first)
-
-
 def test_it_goes_wrong_when_too_much_is_skipped(monkeypatch):
     """The blocks of the pyramid's lowest level, each for its neighbour."""
     rightly = SharedVoxels.may_be_seen
@@ -64,7 +54,7 @@ def test_it_goes_wrong_when_too_much_is_skipped(monkeypatch):
     program = made(1)
 
     with pytest.raises(SimulationError, match="volrend: the result is wrong"):
-        program.check(run_of(program, Placement(1, 1)))
+        program.check(shared(program, Placement(1, 1)))
 
 
 def test_what_is_empty_is_skipped(monkeypatch):
@@ -79,7 +69,7 @@ def test_what_is_empty_is_skipped(monkeypatch):
     monkeypatch.setattr(SharedVoxels, "_look_up", counted)
     program = volrend(32, 1, rotations=1)
 
-    run_of(program, Placement(1, 1))
+    shared(program, Placement(1, 1))
 
     assert sum(many for name, many in asked if name == "opacities") < 8 * 32**3 / 2
 
@@ -119,7 +109,7 @@ def test_what_faces_the_eye_is_the_brightest():
 def test_fewer_slices_show_nearly_the_same(alone):
     program = made(4, slices=16)
 
-    run = run_of(program, Placement(2, 2))
+    run = shared(program, Placement(2, 2))
 
     program.check(run)
     for image, fine in zip(run.results[0], alone, strict=True):

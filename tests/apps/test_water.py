@@ -4,46 +4,16 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-import numpy as np
 import pytest
+from machine_runs import OF_ODD_SIZES, shared
 
 from nicscope.apps.splash.process_grid import cube, edges, plane
 from nicscope.apps.splash.water_nsquared import water_nsquared
 from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm.process import Process
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
 from refusals import refused
-
-PLACEMENTS = [
-    Placement(1, 1),
-    Placement(2, 1),
-    Placement(3, 1),
-    Placement(2, 2),
-    Placement(2, 2, are_copies_private=True),
-    Placement(4, 2),
-]
-MAKERS = {
-    "water-nsquared": lambda processes, seed=3: water_nsquared(27, processes, seed, steps=1),
-    "water-spatial": lambda processes, seed=3: water_spatial(125, processes, seed, 1, 4.0),
-}
-
-
-def run_of(program, placement):
-    return run_on_shared_memory(program.body, program.layout, placement, program.set_up)
-
-
-@pytest.mark.parametrize(
-    "placement", PLACEMENTS, ids=lambda p: f"{p.nodes}x{p.processes}{'p' * p.are_copies_private}"
-)
-@pytest.mark.parametrize("name", MAKERS)
-def test_the_result_is_right(name, placement):
-    program = MAKERS[name](placement.nodes * placement.processes)
-
-    run = run_of(program, placement)
-
-    program.check(run)
-    assert (run.records.fetches > 0) == (placement.nodes > 1)
 
 
 @pytest.mark.parametrize(
@@ -59,31 +29,17 @@ def test_the_result_is_right(name, placement):
 def test_other_sizes_are_right(program):
     made = program()
     processes = 16 if made.size.startswith("27") and "spatial" in made.name else 4
-    run = run_of(made, Placement(processes // 2, 2))
+    run = shared(made, Placement(processes // 2, 2))
 
     made.check(run)
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_a_seed_decides_everything(name):
-    def once(seed):
-        program = MAKERS[name](4, seed)
-        run = run_of(program, Placement(2, 2))
-        sums = run.array(program.layout.arrays["sums"])
-        return run.records.columns(), run.microseconds, sums.tolist()
-
-    (columns, time, sums), again, other = once(1), once(1), once(2)
-    assert all(np.array_equal(columns[key], again[0][key]) for key in columns)
-    assert (time, sums) == again[1:]
-    assert sums != other[2]
 
 
 def test_each_molecule_is_added_to_under_its_own_lock(monkeypatch):
     """By each process that has looked at it: half of all and its own, but all of one's own."""
     taken = count_locks(monkeypatch)
-    program = MAKERS["water-nsquared"](3)
+    program = OF_ODD_SIZES["water-nsquared"](3)
 
-    run_of(program, Placement(3, 1))
+    shared(program, Placement(3, 1))
 
     for number in range(3):  # in two evaluations of forces
         assert sum(taken[number]["molecule"].values()) == 2 * (27 // 2 + 9)
@@ -95,7 +51,7 @@ def test_a_molecule_that_leaves_its_cell_goes_to_the_others_list_under_locks(mon
     taken = count_locks(monkeypatch)
     program = water_spatial(125, 2, 3, 1, 7.7)
 
-    run = run_of(program, Placement(2, 1))
+    run = shared(program, Placement(2, 1))
 
     program.check(run)
     cells = [sum(of["cell"].values()) for of in taken.values()]
@@ -104,8 +60,8 @@ def test_a_molecule_that_leaves_its_cell_goes_to_the_others_list_under_locks(mon
 
 
 def test_a_molecule_in_no_list_is_told():
-    program = MAKERS["water-spatial"](2)
-    run = run_of(program, Placement(2, 1))
+    program = OF_ODD_SIZES["water-spatial"](2)
+    run = shared(program, Placement(2, 1))
     run.array(program.layout.arrays["cells"])[5] = 0
 
     with refused(SimulationError, "its cell"):

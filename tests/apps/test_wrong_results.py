@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from machine_runs import shared
 
-from nicscope.apps.splash.barnes import barnes
-from nicscope.apps.splash.fft import fft
-from nicscope.apps.splash.lu import lu
-from nicscope.apps.splash.ocean import ocean
-from nicscope.apps.splash.radix import radix
-from nicscope.apps.splash.raytrace import raytrace
-from nicscope.apps.splash.volrend import volrend
-from nicscope.apps.splash.water_nsquared import water_nsquared
-from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm.diffs import Diff
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
+from nicscope.studies.applications import APPLICATIONS
 from refusals import refused
 
-MAKERS = {
-    "barnes": (barnes, 100, 4),
-    "fft": (fft, 256, 4),
-    "lu": (lu, 80, 4),
-    "ocean": (ocean, 10, 2),
-    "radix": (radix, 3001, 4),
-    "raytrace": (raytrace, 40, 4),
-    "volrend": (volrend, 32, 1),
-    "water-nsquared": (water_nsquared, 27, 2),
-    "water-spatial": (water_spatial, 125, 2),
-}
+# How large, and of how many processes.
+SIZES = {
+    "barnes": (100, 4), "fft": (256, 4), "lu": (80, 4), "ocean": (10, 2), "radix": (3001, 4),
+    "raytrace": (24, 4), "volrend": (32, 1), "water-nsquared": (27, 2), "water-spatial": (125, 2),
+}  # fmt: skip
 OPTIONS = {
     "ocean": {"seed": 3, "steps": 1, "tolerance": 1e-7},
     "raytrace": {"primitives": 150, "lot": 16},
@@ -40,10 +27,12 @@ NODES = {1: Placement(1, 1), 2: Placement(2, 1), 4: Placement(2, 2)}
 
 
 def made_and_run(name, processes=None):
-    make, size, usual = MAKERS[name]
-    program = make(size, processes or usual, **{"seed": 3, **OPTIONS.get(name, {})})
+    size, usual = SIZES[name]
+    program = APPLICATIONS[name].make(
+        size, processes or usual, **{"seed": 3, **OPTIONS.get(name, {})}
+    )
     placement = NODES[processes or usual]
-    return program, run_on_shared_memory(program.body, program.layout, placement, program.set_up)
+    return program, shared(program, placement)
 
 
 def more(array, place, by=1, field=None):

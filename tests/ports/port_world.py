@@ -19,6 +19,13 @@ def cluster_of(design, **how):
     return PortCluster(design, **how)
 
 
+def run_both(cluster, here, there):
+    """Run a program on node 0 and one on node 1; what both returned."""
+    cluster.start(0, here)
+    cluster.start(1, there)
+    return cluster.run()
+
+
 def join(process, tag, node, peer_tag, **size):
     """Register ``tag`` for ``process``: messages to and from ``peer_tag`` of ``node``."""
     channel = process._ports.channels[process.node, tag]

@@ -62,9 +62,7 @@ def test_buffers_that_no_message_fits_in_come_back_though_the_queue_is_full(desi
         return back == given
 
     cluster = world.cluster_of(design, size=PortSize(ring=4), transport=Transport(most_retries=40))
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    assert cluster.run() == [["done"] * 5, True]
+    assert world.run_both(cluster, sender, receiver) == [["done"] * 5, True]
     assert world.uses_left(cluster) == [0, 0]
 
 
@@ -132,9 +130,10 @@ def test_what_is_left_of_a_message_cut_short_spoils_no_later_descriptor(design):
 
     patience = Transport(most_retries=3, time_out_ps=5_000_000_000)
     cluster = world.cluster_of(design, size=PortSize(ring=4), transport=patience)
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    assert cluster.run() == [["no rights", "done", "done", "done", "done"], [b"whole"] * 4]
+    assert world.run_both(cluster, sender, receiver) == [
+        ["no rights", "done", "done", "done", "done"],
+        [b"whole"] * 4,
+    ]
 
 
 @pytest.mark.parametrize("reliable", [True, False])

@@ -16,7 +16,7 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.asking import MOST_BEFORE
 from nicscope.nic.ports.layout import SEND
 from ports.apart import keep_runs, take_apart
-from ports.port_world import cluster_of, content, join
+from ports.port_world import cluster_of, content, join, run_both
 from refusals import refused
 from suite import share
 
@@ -140,9 +140,7 @@ def test_random_chains_are_what_one_call_after_the_other_is(plans, design, loss,
 
 def run_one(program, **how):
     cluster = cluster_of("utlb", **how)
-    cluster.start(0, program)
-    cluster.start(1, _nothing)
-    cluster.run()
+    run_both(cluster, program, _nothing)
     return cluster
 
 

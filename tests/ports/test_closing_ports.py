@@ -152,9 +152,7 @@ def test_a_port_closes_though_its_peer_is_dead(design):
         await prepare(process, 3)
         await process.sleep(100_000)
 
-    cluster.start(0, program)
-    cluster.start(1, doomed)
-    now, ended = cluster.run()[0]
+    now, ended = world.run_both(cluster, program, doomed)[0]
     assert now < 40_000
     assert set(ended) <= {"closed", "peer dead"}
     assert world.uses_left(cluster)[0] == 4 * (design in KEEPS)
@@ -193,9 +191,7 @@ def test_a_port_that_opens_again_knows_nothing_of_what_was_before():
 
     for design in ("vmmc-interrupt", "utlb"):
         cluster = world.cluster_of(design)
-        cluster.start(0, program)
-        cluster.start(1, peer)
-        mine, theirs = cluster.run()
+        mine, theirs = world.run_both(cluster, program, peer)
         assert mine == (7, 200, True)
         assert "rejected" in theirs
         assert "done" in theirs

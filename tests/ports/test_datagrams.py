@@ -259,9 +259,7 @@ def one_way(asked, room=ROOM, **how):
             for one in [await process.received() for _ in range(process.waiting())]
         ]
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    return cluster.run()
+    return world.run_both(cluster, sender, receiver)
 
 
 @pytest.mark.parametrize(
@@ -317,10 +315,7 @@ def test_a_port_that_ends_hears_no_more_and_begins_anew():
         await process.sleep(8000)
         return [one.status for one in first], await all_had(process, memory)
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-
-    _, (first, had) = cluster.run()
+    _, (first, had) = world.run_both(cluster, sender, receiver)
 
     assert first == ["done"] * 2 + ["flushed"]
     numbers = [one.content[HEADER] for one in had]

@@ -195,9 +195,7 @@ def test_what_is_not_a_processs_to_name_or_to_read_reaches_nobody_and_it_is_told
 
     cluster = world.cluster_of(design)
     cluster.start(0, neighbour)
-    cluster.start(0, intruder)
-    cluster.start(1, owner)
-    _, ended, found = cluster.run()
+    _, ended, found = world.run_both(cluster, intruder, owner)
     unknown, not_there = ["tag not registered"] * 2, ["no rights"] * 2
     assert ended == [*unknown, "no such buffer", "out of bounds", *not_there]
     assert found == (0, bytes(2 * world.PAGE))
@@ -237,9 +235,7 @@ def test_a_report_that_its_reader_forged_is_read_within_its_bounds():
         assert (await process.done()).ok
 
     cluster = world.cluster_of("utlb")
-    cluster.start(0, reader)
-    cluster.start(1, sender)
-    buffers = cluster.run()[0]
+    buffers = world.run_both(cluster, reader, sender)[0]
     assert len(buffers) == BUFFERS
 
 

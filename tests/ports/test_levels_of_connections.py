@@ -96,9 +96,7 @@ def done_and_arrived(level, design="vmmc-static"):
         await process.arrival()
         return process.now_us
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    return cluster.run()
+    return world.run_both(cluster, sender, receiver)
 
 
 @pytest.mark.parametrize("design", ["vmmc-static", "vmmc-interrupt"])

@@ -158,10 +158,7 @@ def test_a_loop_and_other_nodes_share_the_way_into_the_nic():
 
     cluster.start(0, sender(0, 1, 1))
     cluster.start(0, receiver(1))
-    cluster.start(0, receiver(2))
-    cluster.start(1, sender(1, 1, 2))
-
-    mine, one, other, theirs = cluster.run()
+    mine, one, other, theirs = work.run_both(cluster, receiver(2), sender(1, 1, 2))
 
     assert mine == theirs == ["done"] * MANY
     assert one == work.digest(work.of(1, PAGES, [(0, LENGTH)]))

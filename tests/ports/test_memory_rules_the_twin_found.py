@@ -48,9 +48,7 @@ def test_a_page_for_which_the_host_has_no_frame_is_no_room_and_one_that_is_not_m
     async def receiver(process):
         await process.sleep(1)
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    assert cluster.run()[0] == ["no room", "no rights"]
+    assert world.run_both(cluster, sender, receiver)[0] == ["no room", "no rights"]
 
 
 @pytest.mark.parametrize("design", ["unet-mm-pca200", "vmmc-interrupt", "mini"])
@@ -75,9 +73,7 @@ def test_a_buffer_for_which_the_host_has_no_frame_comes_back_with_no_room(design
         await process.post(SEND, 3, [(memory.address, 8)])
         await process.sleep(50_000)
 
-    cluster.start(0, receiver)
-    cluster.start(1, sender)
-    assert cluster.run()[0] == "no room"
+    assert world.run_both(cluster, receiver, sender)[0] == "no room"
 
 
 def test_what_leaves_for_a_page_that_cannot_be_had_is_paid_for():
@@ -102,9 +98,7 @@ def test_what_leaves_for_a_page_that_cannot_be_had_is_paid_for():
         await process.provide(process.allocate(world.PAGE).address)
         await process.sleep(2000)
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    assert cluster.run()[0] == ["done", "no room"]
+    assert world.run_both(cluster, sender, receiver)[0] == ["done", "no room"]
     log = cluster.simulation.machine.log
     waits = log[(log["node"] == 0) & (log["engine"] == Engine.FIRMWARE) & (log["task"] == MISSING)]
     assert (waits["end"] - waits["start"]).tolist()[-1] == cluster._service.steps["unpin"]
@@ -173,6 +167,4 @@ def test_a_remote_store_to_a_page_on_disk_keeps_the_bytes_around_it(design):
         await process.sleep(2_000_000)
         return await memory.read(11)
 
-    cluster.start(0, sender)
-    cluster.start(1, owner)
-    assert cluster.run() == ["done", b"new!content"]
+    assert world.run_both(cluster, sender, owner) == ["done", b"new!content"]

@@ -40,9 +40,7 @@ def test_one_process_that_always_posts_does_not_starve_its_neighbour():
 
     cluster = world.cluster_of("utlb", transport=Transport(ack_delay_ps=0))
     cluster.start(0, greedy)
-    cluster.start(0, modest)
-    cluster.start(1, receiver)
-    first, second, _ = cluster.run()
+    first, second, _ = world.run_both(cluster, modest, receiver)
     assert second < first
 
 
@@ -131,9 +129,7 @@ def test_buffers_that_nothing_fills_keep_no_send_off_the_nic(design, settings):
         return (await process.arrival()).length
 
     cluster = world.cluster_of(with_settings(load_design(design), settings))
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    assert cluster.run() == ["done", 100]
+    assert world.run_both(cluster, sender, receiver) == ["done", 100]
     assert world.stale(cluster) == 0
 
 

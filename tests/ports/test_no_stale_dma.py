@@ -163,7 +163,5 @@ if INTERPRETED:  # a compiled firmware cannot be broken afterwards
         async def receiver(process):
             await process.sleep(500)
 
-        cluster.start(0, sender)
-        cluster.start(1, receiver)
-        cluster.run()
+        world.run_both(cluster, sender, receiver)
         assert world.stale(cluster) > 0

@@ -97,9 +97,7 @@ def two_talk(nodes):
         await end.wait(await end.fetch(remote, own))
         assert (await end.wait(await end.store(remote, own, notify=True))).ok
 
-    cluster.start(0, owner)
-    cluster.start(1, user)
-    cluster.run()
+    world.run_both(cluster, owner, user)
     return cluster.simulation.machine
 
 

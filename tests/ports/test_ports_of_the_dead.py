@@ -98,9 +98,7 @@ def test_a_question_to_a_node_that_dies_over_it_and_an_answer_to_the_dead_both_e
             await process.sleep(5000)
             return "alive"
 
-        cluster.start(0, asker)
-        cluster.start(1, owner)
-        asked, owned = cluster.run()
+        asked, owned = world.run_both(cluster, asker, owner)
         assert (asked, owned) == ((None, "alive") if dead == 0 else ("peer dead", None))
 
 
@@ -203,7 +201,5 @@ def test_memory_of_a_message_whose_peer_was_given_up_is_read_no_more():
         arrival = await process.arrival()
         return world.buffers_of(process, arrival.buffers, len(before))
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    assert cluster.run() == ["peer dead", before]
+    assert world.run_both(cluster, sender, receiver) == ["peer dead", before]
     assert world.uses_left(cluster) == [0, 0]

@@ -35,9 +35,7 @@ def stream(cluster, count):
         for number in range(count):
             assert (await process.arrival()).content == word(number)
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    cluster.run()
+    world.run_both(cluster, sender, receiver)
 
 
 @pytest.mark.requirement("MI-6")
@@ -90,9 +88,7 @@ def test_what_comes_twice_or_late_is_what_was_sent_and_not_what_was_written_ther
                 await process.provide(free.address + place * world.PAGE)
                 place += 1
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    cluster.run()
+    world.run_both(cluster, sender, receiver)
 
     sent = [world.content(number, size) for number in range(rounds)]
     assert len(came) > rounds // 4
@@ -163,9 +159,7 @@ def test_long_messages_stores_and_fetches_survive_a_bad_network(design, seed):
             assert (await process.done()).ok
         await process.sleep(100_000)
 
-    cluster.start(0, program)
-    cluster.start(1, program)
-    cluster.run()
+    world.run_both(cluster, program, program)
     assert world.stale(cluster) == 0
     assert world.uses_left(cluster) == [4 * held(cluster), 4 * held(cluster)]
 
@@ -209,9 +203,7 @@ def test_an_unreliable_port_loses_messages_but_never_doubles_or_breaks_one():
             last, many = number, many + 1
         return many
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    _, many = cluster.run()
+    _, many = world.run_both(cluster, sender, receiver)
     assert count // 3 < many < count
     assert world.uses_left(cluster)[0] == 0
     assert world.stale(cluster) == 0

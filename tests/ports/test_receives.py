@@ -203,9 +203,7 @@ def test_a_payload_finds_its_pages_however_few_entries_and_frames_there_are(desi
         transport=Transport(time_out_ps=20_000_000_000, most_retries=20),
         host=HostSize(frames=frames),
     )
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    ended, heard = cluster.run()
+    ended, heard = world.run_both(cluster, sender, receiver)
     assert ended == ["done", "done"]
     assert heard == [("done", digest(of(1, PAGES, sent))) for sent, _ in messages]
     assert world.stale(cluster) == 0
@@ -239,9 +237,7 @@ def test_a_receive_finds_room_when_the_report_of_an_earlier_one_has_been_read():
         return first.cookie, second.cookie, took, rest, process.waiting()
 
     cluster = cluster_of()
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    ended, (first, second, took, rest, left) = cluster.run()
+    ended, (first, second, took, rest, left) = world.run_both(cluster, sender, receiver)
     assert ended == ["done"] * many
     assert (first, second, rest, left) == (0, 1, list(range(2, many)), 0)
     assert took < 50
@@ -258,7 +254,5 @@ def test_a_port_that_closes_lets_the_pages_of_its_receives_go():
         await process.sleep(1)
 
     cluster = cluster_of("utlb")
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    cluster.run()
+    world.run_both(cluster, sender, receiver)
     assert work_world.uses_left(cluster) == [0, 0]

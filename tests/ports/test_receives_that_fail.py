@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 import work_world
-from work_world import KEY, PAGE, at, cluster_of, connect, digest, of, read, state_of, with_memory
+from work_world import (
+    KEY,
+    PAGE,
+    at,
+    cluster_of,
+    connect,
+    digest,
+    of,
+    read,
+    run_both,
+    state_of,
+    with_memory,
+)
 
 from nicscope.config.delivery import Transport
 from nicscope.config.design import load_design, with_settings
@@ -71,9 +83,7 @@ def test_the_first_thing_wrong_with_a_send_says_how_it_ends(
         return [(await process.received())[:2] for _ in range(process.waiting())]
 
     cluster = cluster_of(transport=Transport(reliable=reliable))
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    (ended, state, told), came = cluster.run()
+    (ended, state, told), came = run_both(cluster, sender, receiver)
 
     if operation == FETCH and not reliable:
         status = "bad descriptor"  # before all that: nobody would learn that it is lost
@@ -131,9 +141,7 @@ def fail(first, receives, *, reliable=False, undo=False, faults=None, **how):
         return said, contents, state_of(process, "state"), work_world.troubles(process)
 
     cluster = cluster_of(transport=Transport(reliable=reliable), faults=faults, **how)
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    ended, heard = cluster.run()
+    ended, heard = run_both(cluster, sender, receiver)
     assert all(each.status == "done" for each in ended)
     return heard
 
@@ -210,9 +218,7 @@ def test_a_receive_that_is_none_ends_at_once_and_those_before_it_keep_their_turn
         return [each[:2] for each in [first, *rest]], state_of(process, "state")
 
     cluster = cluster_of(transport=Transport(reliable=reliable))
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    _, (heard, state) = cluster.run()
+    _, (heard, state) = run_both(cluster, sender, receiver)
 
     bad = "bad descriptor"
     assert state == (BROKEN if reliable else CONNECTED)
@@ -268,9 +274,7 @@ def test_the_level_says_what_a_sender_learns_of_a_receive_that_failed(
     lost = [] if level == UNRELIABLE else [CONNECTION_LOST]
     for room, status, trouble in ((None, missing, RECEIVES_EMPTY), (100, too_long, RECEIVE_FAILED)):
         cluster = cluster_of()
-        cluster.start(0, sender)
-        cluster.start(1, receiver(room))
-        (ended, here), there = cluster.run()
+        (ended, here), there = run_both(cluster, sender, receiver(room))
 
         fits = room is not None and length <= room
         told = [trouble] if trouble == RECEIVES_EMPTY or (not fits and level != UNRELIABLE) else []
@@ -310,7 +314,5 @@ def test_a_payload_for_more_pages_than_the_host_has_frames_is_given_up(design, p
         transport=Transport(time_out_ps=20_000_000_000, most_retries=5),
         host=HostSize(frames=8),
     )
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    assert cluster.run() == ["remote receive failed", "no room"]
+    assert run_both(cluster, sender, receiver) == ["remote receive failed", "no room"]
     assert work_world.uses_left(cluster) == [0, 0]

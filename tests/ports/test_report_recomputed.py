@@ -212,9 +212,7 @@ def test_lookups_and_misses_are_a_replays_of_the_same_requests(design, stores):
             )
         return memory.address
 
-    cluster.start(0, writer)
-    cluster.start(1, owner)
-    here, there = cluster.run()
+    here, there = world.run_both(cluster, writer, owner)
     nodes = cluster.report().nodes
 
     for node, path, begin in ((0, "send", here), (1, "receive", there)):

@@ -34,9 +34,7 @@ def test_an_entry_read_from_the_host_slows_links_as_a_read_of_the_bus_does():
         async def receiver(process):
             await process.sleep(500)
 
-        cluster.start(0, sender)
-        cluster.start(1, receiver)
-        cluster.run()
+        world.run_both(cluster, sender, receiver)
         log = cluster.simulation.machine.log
         sent = (log["node"] == 0) & (log["engine"] == Engine.NET_TX) & (log["packet"] == 0)
         return int(log["end"][sent].max())
@@ -87,9 +85,7 @@ def test_an_answer_without_data_looks_nothing_up_whatever_its_place_held_before(
         world.export(process, 1, memory.address, 2 * world.PAGE)
         await process._driven.ask(REGISTER, peer=process.port, address=0, payload=world.PAGE)
 
-    cluster.start(0, asks)
-    cluster.start(1, owns)
-    cluster.run()
+    world.run_both(cluster, asks, owns)
     log = cluster.simulation.machine.log
     served = log[(log["node"] == 1) & (log["engine"] == Engine.FIRMWARE) & (log["task"] == SERVE)]
     times = (served["end"] - served["start"]).tolist()
@@ -122,9 +118,7 @@ def test_a_post_does_not_wait_for_buffers_that_have_come_back():
         await process.post(SEND, 4, [(memory.address, 1)])
         return (await process.done()).status
 
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    assert cluster.run()[1] == "no room"
+    assert world.run_both(cluster, sender, receiver)[1] == "no room"
 
 
 @pytest.mark.parametrize("design", world.LIBRARIES)
@@ -170,6 +164,4 @@ def test_whoever_awaits_an_answer_learns_of_its_peers_death_whatever_the_ring(ri
         world.export(process, 0, memory.address, 8 * world.PAGE)
         await process.sleep(50)
 
-    cluster.start(0, asker)
-    cluster.start(1, owner)
-    assert cluster.run()[0] == ("peer dead", True)
+    assert world.run_both(cluster, asker, owner)[0] == ("peer dead", True)

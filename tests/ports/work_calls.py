@@ -54,14 +54,7 @@ class WorkCalls(Process):
         words = [each.to_bytes(WORD, "little", signed=True) for each in (immediate or 0, 0, swap)]
         return Asked(request, what, b"".join(words), pieces or _NOTHING)
 
-    def posting_receive(
-        self,
-        cookie,
-        pieces,
-        *,
-        status=DONE,
-        port=None,
-    ):
+    def posting_receive(self, cookie, pieces, *, status=DONE, port=None):
         """``post_receive``, to be put before a call that answers."""
         self._check_pieces(pieces)
         which = self._own(port)
@@ -110,14 +103,7 @@ class WorkCalls(Process):
         return (yield from self._posted(asked, port))
 
     @coroutine
-    def post_receive(
-        self,
-        cookie,
-        pieces,
-        *,
-        status=DONE,
-        port=None,
-    ):
+    def post_receive(self, cookie, pieces, *, status=DONE, port=None):
         """Post a receive for one message; ``received`` will report it by ``cookie``.
 
         ``status``: what the library has found wrong with it, with which it then ends at once.

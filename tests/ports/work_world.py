@@ -18,6 +18,7 @@ from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import AS_ALL, DONE, MAY_FETCH, MAY_WRITE, ONE, SEND
 
 PAGE = world.PAGE
+run_both = world.run_both
 SEGMENTS = 8
 RECEIVES = 16
 REGIONS = 8
@@ -135,14 +136,7 @@ def uses_left(cluster):
     return [left - own for left, own in zip(world.uses_left(cluster), registered, strict=True)]
 
 
-def converse(
-    cluster,
-    messages,
-    pages=8,
-    level=AS_ALL,
-    seed=1,
-    unit=UNIT,
-):
+def converse(cluster, messages, pages=8, level=AS_ALL, seed=1, unit=UNIT):
     """Send gathers to receives; how sends ended, and receives, with a digest of what each holds.
 
     All receives are posted before; the sends follow each other at once.
@@ -166,9 +160,7 @@ def converse(
             for each in said
         ]
 
-    cluster.start(SENDER, sender)
-    cluster.start(RECEIVER, receiver)
-    ended, received = cluster.run()
+    ended, received = world.run_both(cluster, sender, receiver)
     assert world.stale(cluster) == 0
     assert uses_left(cluster) == [0, 0]
     return ended, received  # type: ignore[return-value]

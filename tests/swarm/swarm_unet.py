@@ -92,15 +92,7 @@ class Swarm:
 
         return program
 
-    async def send_all(
-        self,
-        process,
-        endpoint,
-        tag,
-        rooms,
-        stream,
-        chance,
-    ):
+    async def send_all(self, process, endpoint, tag, rooms, stream, chance):
         """Messages of all sizes from four places, each used again once it was sent."""
         under_way = {}  # message and place, by descriptor
         free = [rooms.part(at * 2 * PAGE, 2 * PAGE) for at in range(4)]

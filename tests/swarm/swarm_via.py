@@ -230,15 +230,7 @@ class Swarm(Hostiles):
 
         return program
 
-    async def post(
-        self,
-        nic,
-        vi,
-        places,
-        region,
-        number,
-        posted,
-    ):
+    async def post(self, nic, vi, places, region, number, posted):
         """A receive into one of twelve places."""
         await nic.post_recv(vi, places.request(region.segment(number % 12 * MOST, MOST - 272)))
         posted.append(number)

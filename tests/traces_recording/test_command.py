@@ -265,14 +265,7 @@ def test_a_program_without_sockets_gives_no_file_and_a_reason(record, tmp_path, 
         (0o755, "./script", ("start it through its interpreter",)),
     ],
 )
-def test_what_cannot_be_started_is_named(
-    record,
-    tmp_path,
-    monkeypatch,
-    mode,
-    name,
-    facts,
-):
+def test_what_cannot_be_started_is_named(record, tmp_path, monkeypatch, mode, name, facts):
     monkeypatch.chdir(tmp_path)
     if mode is not None:
         Path("script").write_text("echo")

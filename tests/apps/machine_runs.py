@@ -24,8 +24,8 @@ PROGRAMS = {
     "radix": lambda processes: radix(1501, processes, seed=2, digits=64),
     "ocean": lambda processes: ocean(6, processes, seed=2, steps=1, tolerance=1e-4),
     "barnes": lambda processes: barnes(48, processes, seed=2),
-    "water-nsquared": lambda processes: water_nsquared(27, processes, seed=2),
-    "water-spatial": lambda processes: water_spatial(64, processes, seed=2),
+    "water-nsquared": lambda processes: water_nsquared(27, processes, seed=2, steps=1),
+    "water-spatial": lambda processes: water_spatial(64, processes, seed=2, steps=1),
     "raytrace": lambda processes: raytrace(16, processes, seed=2),
     "volrend": lambda processes: volrend(16, processes, seed=2),
 }

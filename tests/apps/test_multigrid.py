@@ -10,7 +10,7 @@ from nicscope.apps.splash.multigrid import Multigrid, partitions
 from nicscope.apps.svm.layout import Layout
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 
-SIDE = 16
+SIDE = 8
 
 
 def solved(processes, levels, monkeypatch):
@@ -78,6 +78,6 @@ def test_how_many_share_a_grid_changes_nothing(monkeypatch):
     grids = []
     for processes in (1, 4):
         with monkeypatch.context() as patch:
-            grids.append(solved(processes, 3, patch)[0])
+            grids.append(solved(processes, 2, patch)[0])
 
     np.testing.assert_allclose(grids[0], grids[1], rtol=0, atol=1e-13)

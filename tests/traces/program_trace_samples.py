@@ -66,24 +66,9 @@ def programs(draw):
                 made.add(
                     process, operation, peer=draw(st.integers(0, nodes[-1])), **buffer, **waits
                 )
-            elif operation == Operation.SEND:
-                made.add(
-                    process,
-                    operation,
-                    peer=draw(st.integers(0, many - 1)),
-                    name=name,
-                    **buffer,
-                    **waits,
-                )
-            elif operation == Operation.RECEIVE:
-                made.add(
-                    process,
-                    operation,
-                    peer=draw(st.integers(-1, many - 1)),
-                    name=name,
-                    **buffer,
-                    **waits,
-                )
+            elif operation in (Operation.SEND, Operation.RECEIVE):
+                peer = draw(st.integers(-1 if operation == Operation.RECEIVE else 0, many - 1))
+                made.add(process, operation, peer=peer, name=name, **buffer, **waits)
             elif operation in (Operation.LOCK, Operation.UNLOCK):
                 made.add(process, Operation.LOCK, name=name, **waits)
                 made.add(process, Operation.UNLOCK, name=name)
@@ -92,12 +77,8 @@ def programs(draw):
         earlier = [(other, row) for other in range(process) for row in range(made.count(other))]
         if earlier:
             some = st.lists(st.sampled_from(earlier), max_size=3)
-            made.add(
-                process,
-                Operation.COMPUTE,
-                after_others=draw(some),
-                after_start_others=draw(some),
-            )
+            waits = {name: draw(some) for name in ("after_others", "after_start_others")}
+            made.add(process, Operation.COMPUTE, **waits)
     if not any(made.count(process) for process in range(many)):
         made.add(0, Operation.COMPUTE, duration_ns=1)  # one without operations is no trace
     return made.trace()

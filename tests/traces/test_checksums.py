@@ -16,7 +16,7 @@ from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 from refusals import refused
 
-FLIPS = 1500
+FLIPS = 500
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def footer_of(data):
     return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
 
 
-def test_of_1500_flipped_bits_few_are_accepted_and_none_changes_anything(written, tmp_path):
+def test_of_500_flipped_bits_few_are_accepted_and_none_changes_anything(written, tmp_path):
     good, expected = written.read_bytes(), content(written)
     chance = random.Random(0)
     accepted = 0

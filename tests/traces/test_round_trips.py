@@ -19,7 +19,6 @@ from nicscope.traces.imported import Choices
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OPTIONAL_COLUMNS, TraceMetadata
 from nicscope.traces.writer import write_trace
-from suite import share
 
 FORMATS = {"parquet": ".parquet", "csv": ".csv", "oracle-general": ".oracleGeneral"}
 PACKED = {"parquet": "", "csv": ".zst", "oracle-general": ".gz"}
@@ -88,6 +87,7 @@ METADATA = st.builds(
     page_size=st.sampled_from([512, 4096, 2**21]),
     origin=st.dictionaries(st.sampled_from(["program", "command"]), TEXT, max_size=2),
     observed=st.dictionaries(TEXT, st.integers(0, 9), max_size=2),
+    unknown=st.sampled_from([{}, {"later": {"deep": [1, 2]}}]),
 )
 
 
@@ -192,7 +192,7 @@ def lookups(trace, page_size):
 
 
 @given(table=tables({}))
-@share(2)
+@settings(deadline=None)
 @pytest.mark.parametrize(("one", "other"), list(itertools.permutations(FORMATS, 2)))
 def test_what_a_format_has_carried_once_it_carries_again(tmp_path_factory, one, other, table):
     """After a first trip has lost what it has to, further ones through the same lose nothing."""

@@ -6,32 +6,16 @@ import struct
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows  # noqa: F401
 
 from nicscope.errors import OutputError, TraceError
 from nicscope.traces import numbering, reader
 from nicscope.traces.formats import convert
-from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 from refusals import refused
-from suite import share
-
-
-@given(columns=request_lists(with_peer=True))
-@share(5)
-def test_csv_there_and_back_keeps_every_column(tmp_path_factory, columns):
-    folder = tmp_path_factory.mktemp("trip")
-    write_trace(folder / "a.parquet", columns)
-
-    convert(folder / "a.parquet", folder / "b.csv.zst")
-    convert(folder / "b.csv.zst", folder / "c.parquet")
-
-    before, after = (pq.read_table(folder / f"{name}.parquet") for name in "ac")
-    assert after.to_pydict() == before.to_pydict()
 
 
 def test_csv_has_the_schema_in_its_header_and_decimal_numbers(tmp_path):
@@ -46,21 +30,12 @@ def test_csv_has_the_schema_in_its_header_and_decimal_numbers(tmp_path):
     assert row == '0,0,7,"send",139637976731632,32,,,"a, b"'
 
 
-def test_a_trace_keeps_its_metadata_when_rewritten(tmp_path):
-    metadata = TraceMetadata(page_size=8192, origin={"program": "x"}, unknown={"later": 1})
-    write_trace(tmp_path / "a.parquet", rows(), metadata)
-
-    convert(tmp_path / "a.parquet", tmp_path / "b.parquet")
-
-    assert open_trace(tmp_path / "b.parquet").metadata == metadata
-
-
 def oracle_records(data):
     return list(struct.iter_unpack("<IQIq", data))
 
 
 @given(columns=request_lists(max_length=5000))
-@share(5)
+@settings(deadline=None)
 def test_oracle_general_holds_every_lookup_and_its_future(tmp_path_factory, columns):
     folder = tmp_path_factory.mktemp("trip")
     for key, span in (("time_ns", 10**15), ("address", 2**47)):
@@ -108,22 +83,6 @@ def test_the_future_reaches_across_batches_and_compression(tmp_path, monkeypatch
     assert sorted(p.name for p in tmp_path.iterdir()) == ["t.bin.zst", "t.parquet"]
 
 
-def test_oracle_general_there_and_back_keeps_pages_and_processes(tmp_path):
-    columns = rows(50, node=[0] * 50, time_ns=[0] * 50)
-    write_trace(tmp_path / "a.parquet", columns)
-
-    convert(tmp_path / "a.parquet", tmp_path / "b.oracleGeneral.bin")
-    convert(tmp_path / "b.oracleGeneral.bin", tmp_path / "c.parquet")
-    convert(tmp_path / "c.parquet", tmp_path / "d.oracleGeneral.bin")
-
-    assert (tmp_path / "b.oracleGeneral.bin").read_bytes() == (
-        tmp_path / "d.oracleGeneral.bin"
-    ).read_bytes()
-    found = as_lists(open_trace(tmp_path / "c.parquet").read())
-    assert set(found["pid"]) == {0, 1, 2}
-    assert set(found["length"]) == {4096}
-
-
 @pytest.mark.parametrize(
     ("columns", "complaint"),
     [
@@ -150,7 +109,10 @@ def test_a_bad_row_leaves_no_output(tmp_path, name):
     assert [p.name for p in tmp_path.iterdir()] == ["t.parquet"]
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.zst", "out.bin", "out.bin.zst"])
+WRITTEN = ["out.parquet", "out.csv", "out.csv.zst", "out.bin", "out.bin.zst"]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
 def test_a_folder_that_is_not_there_is_an_output_error(tmp_path, name):
     parquet(tmp_path / "t.parquet", rows())
 
@@ -160,12 +122,12 @@ def test_a_folder_that_is_not_there_is_an_output_error(tmp_path, name):
 
 @pytest.fixture
 def large_trace(tmp_path):
-    address = np.random.default_rng(1).integers(0, 2**60, 20_000)
-    write_trace(tmp_path / "t.parquet", rows(20_000, address=address))
+    address = np.random.default_rng(1).integers(0, 2**60, 3_000)
+    write_trace(tmp_path / "t.parquet", rows(3_000, address=address))
     return tmp_path / "t.parquet"
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.zst", "out.bin", "out.bin.zst"])
+@pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.usefixtures("large_trace", "disk_of_4_kib")
 def test_a_full_disk_is_one_error_and_no_output(tmp_path, name):
     with refused(OutputError, tmp_path / name, "cannot be written"):

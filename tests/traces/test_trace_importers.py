@@ -234,3 +234,10 @@ def test_a_line_is_as_long_as_it_may_be_wherever_it_stands(tmp_path, monkeypatch
             )
             message = refusal(written(tmp_path / "t.csv", lines[0] + rest + "x" + fits))
             assert message.startswith(f"FILE: line {2 + 2 * before}: longer than 300 bytes")
+
+
+def test_what_a_header_calls_the_columns_that_are_taken_is_said(tmp_path):
+    source = tmp_path / "t.csv"
+    source.write_text("when,size,what\n1,2,3\n")
+    done = convert(source, tmp_path / "t.parquet")
+    assert done.metadata.observed["columns_taken"] == "when as time, size as object, what as size"

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from trace_samples import as_lists, disk_of_4_kib, rows  # noqa: F401
+from trace_samples import as_lists, rows
 
-from nicscope.errors import OutputError, TraceError
+from nicscope.errors import TraceError
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OP_NAMES
 from nicscope.traces.writer import TraceWriter, write_trace
@@ -78,18 +78,3 @@ def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
         write_trace(path, rows(2, length=[0, 0]))
 
     assert open_trace(path).rows == 4
-
-
-@pytest.mark.usefixtures("disk_of_4_kib")
-def test_a_full_disk_is_one_error_and_no_file(tmp_path):
-    address = np.random.default_rng(1).integers(0, 2**60, 20_000)
-
-    with refused(OutputError, tmp_path / "t.parquet", "cannot be written"):
-        write_trace(tmp_path / "t.parquet", rows(20_000, address=address))
-
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_not_there_is_an_output_error(tmp_path):
-    with refused(OutputError, "No such file or directory"):
-        write_trace(tmp_path / "nowhere" / "t.parquet", rows())

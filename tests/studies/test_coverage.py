@@ -24,14 +24,14 @@ TOY = [
 ]
 
 
-def folder_with(tmp_path: Path, text: str) -> Path:
+def folder_with(tmp_path, text):
     folder = tmp_path / "tests"
     folder.mkdir(exist_ok=True)
     (folder / "test_toy.py").write_text(text)
     return folder
 
 
-def test_marks_on_functions_classes_and_modules_are_found_without_importing(tmp_path: Path) -> None:
+def test_marks_on_functions_classes_and_modules_are_found_without_importing(tmp_path):
     folder = folder_with(
         tmp_path,
         """
@@ -65,25 +65,27 @@ class TestClass:
     assert found.explained == {"UT-6": "a dream"}
 
 
-def test_a_mark_on_one_parameter_set_counts(tmp_path: Path) -> None:
-    folder = folder_with(
-        tmp_path,
-        """
-@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.requirement("UT-5"))])
-def test_one(n): ...
-""",
-    )
+@pytest.mark.parametrize(
+    ("text", "requirement", "test"),
+    [
+        (
+            "@pytest.mark.parametrize('n', [\n"
+            "    pytest.param(1, marks=pytest.mark.requirement('UT-5'))])\n"
+            "def test_one(n): ...\n",
+            "UT-5",
+            "test_one",
+        ),
+        # What is explained and has a test.
+        ('@pytest.mark.requirement("UT-6")\ndef test_dream(): ...\n', "UT-6", "test_dream"),
+    ],
+)
+def test_a_mark_counts_on_one_parameter_set_and_on_what_is_explained(
+    tmp_path, text, requirement, test
+):
+    found = cover(TOY, folder_with(tmp_path, text))
 
-    assert cover(TOY, folder).covered == {"UT-5": ["tests/test_toy.py::test_one"]}
-
-
-def test_an_explained_requirement_with_a_test_is_covered(tmp_path: Path) -> None:
-    folder = folder_with(tmp_path, '@pytest.mark.requirement("UT-6")\ndef test_dream(): ...\n')
-
-    found = cover(TOY, folder)
-
-    assert list(found.covered) == ["UT-6"]
-    assert found.explained == {}
+    assert found.covered == {requirement: [f"tests/test_toy.py::{test}"]}
+    assert requirement not in found.explained
 
 
 WEAK = """
@@ -102,9 +104,7 @@ def test_a_dream(): ...
 """
 
 
-def test_a_requirement_with_weak_tests_only_stands_apart_with_what_they_do_not_show(
-    tmp_path: Path,
-) -> None:
+def test_a_requirement_with_weak_tests_only_stands_apart_with_what_they_do_not_show(tmp_path):
     found = cover(TOY, folder_with(tmp_path, WEAK))
 
     assert found.weak == {
@@ -119,7 +119,7 @@ def test_a_requirement_with_weak_tests_only_stands_apart_with_what_they_do_not_s
     assert found.uncovered == ["UT-4", "UT-5"]
 
 
-def test_the_text_tells_shown_weak_and_explained_apart(tmp_path: Path) -> None:
+def test_the_text_tells_shown_weak_and_explained_apart(tmp_path):
     found = cover(TOY, folder_with(tmp_path, WEAK))
 
     lines = [str(line).strip() for line in lines_of(ShownCoverage(found, TOY).parts(), 100)]
@@ -133,48 +133,33 @@ def test_the_text_tells_shown_weak_and_explained_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("mark", "facts"),
     [
-        (
-            '@pytest.mark.requirement("UT-1", weak="")\ndef test_it(): ...\n',
-            "tests/test_toy.py:1: weak must be a plain string that says what is not shown",
-        ),
-        (
-            '@pytest.mark.requirement("UT-1", weak=True)\ndef test_it(): ...\n',
-            "tests/test_toy.py:1: weak must be a plain string that says what is not shown",
-        ),
-        (
-            '@pytest.mark.requirement("UT-1", week="half")\ndef test_it(): ...\n',
-            "tests/test_toy.py:1: a requirement takes no 'week', only weak='...'",
-        ),
-        (
-            '@pytest.mark.requirement("UT-11")\ndef test_it(): ...\n',
-            r"tests/test_toy.py:1: no requirement 'UT-11'; did you mean 'UT-1'?",
-        ),
-        (
-            '@pytest.mark.requirement("XX-1")\ndef test_it(): ...\n',
-            "tests/test_toy.py:1: no requirement 'XX-1'; ids begin with UM-",
-        ),
-        (
-            "@pytest.mark.requirement(NAME)\ndef test_it(): ...\n",
-            "tests/test_toy.py:1: a requirement must be a plain string",
-        ),
-        ("def test_it(: ...\n", "tests/test_toy.py: is not Python: "),
+        ('("UT-1", weak="")', ["weak", "plain string"]),
+        ('("UT-1", weak=True)', ["weak", "plain string"]),
+        ('("UT-1", week="half")', ["'week'", "weak="]),
+        ('("UT-11")', ["'UT-11'", "'UT-1'"]),
+        ('("XX-1")', ["'XX-1'", "UM-"]),
+        ("(NAME)", ["plain string"]),
     ],
 )
-def test_a_wrong_marker_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(StudyError) as caught:
+def test_a_wrong_marker_is_named_with_its_line(tmp_path, mark, facts):
+    text = f"@pytest.mark.requirement{mark}\ndef test_it(): ...\n"
+    with refused(StudyError, "tests/test_toy.py:1: ", *facts):
         cover(TOY, folder_with(tmp_path, text))
 
-    assert str(caught.value).startswith(message)
+
+def test_a_file_that_is_no_python_is_named(tmp_path):
+    with refused(StudyError, "tests/test_toy.py: ", "Python"):
+        cover(TOY, folder_with(tmp_path, "def test_it(: ...\n"))
 
 
-def test_a_missing_folder_says_what_to_do(tmp_path: Path) -> None:
+def test_a_missing_folder_says_what_to_do(tmp_path):
     with refused(StudyError, "folder", "--tests"):
         cover(TOY, tmp_path / "nowhere")
 
 
-def installed(tmp_path: Path, *, tests: bool) -> Path:
+def installed(tmp_path, *, tests):
     """Where a wheel of this source tree, with its tests or without, is unpacked."""
     source, wheels, place = (tmp_path / name for name in ("source", "wheels", "installed"))
     kept = ("src", "LICENSE", "README.md", "pyproject.toml", "hatch_build.py")
@@ -189,7 +174,7 @@ def installed(tmp_path: Path, *, tests: bool) -> Path:
     return place
 
 
-def covered_by(place: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+def covered_by(place, folder):
     """The coverage that the package at ``place`` tells when it is run in ``folder``."""
     return subprocess.run(
         [sys.executable, "-m", "nicscope", "coverage", "--json"],
@@ -202,7 +187,7 @@ def covered_by(place: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_an_installed_wheel_tells_what_the_source_tree_does(tmp_path: Path) -> None:
+def test_an_installed_wheel_tells_what_the_source_tree_does(tmp_path):
     place = installed(tmp_path, tests=True)
     (tmp_path / "tests").mkdir()  # somebody's project is no test of nicscope's
 
@@ -216,7 +201,7 @@ def test_an_installed_wheel_tells_what_the_source_tree_does(tmp_path: Path) -> N
     assert not list(tmp_path.glob("source/dist/*"))
 
 
-def test_a_wheel_built_without_tests_says_what_it_needs(tmp_path: Path) -> None:
+def test_a_wheel_built_without_tests_says_what_it_needs(tmp_path):
     done = covered_by(installed(tmp_path, tests=False), tmp_path)
 
     assert (done.returncode, done.stdout) == (2, "")
@@ -224,7 +209,7 @@ def test_a_wheel_built_without_tests_says_what_it_needs(tmp_path: Path) -> None:
     assert done.stderr == line
 
 
-def test_the_catalog_lists_every_requirement_once_and_none_in_two_places(tmp_path: Path) -> None:
+def test_the_catalog_lists_every_requirement_once_and_none_in_two_places(tmp_path):
     papers = load_requirements()
 
     found = cover(papers, folder_with(tmp_path, ""))
@@ -239,29 +224,21 @@ def test_the_catalog_lists_every_requirement_once_and_none_in_two_places(tmp_pat
     assert not found.covered
 
 
-def test_the_text_lists_what_waits_and_fits_100_columns(tmp_path: Path) -> None:
+def test_the_text_lists_what_waits_and_the_json_all(tmp_path):
     papers = load_requirements()
     folder = folder_with(tmp_path, '@pytest.mark.requirement("UT-93")\ndef test_it(): ...\n')
 
-    lines = [
-        str(line) for line in lines_of(ShownCoverage(cover(papers, folder), papers).parts(), 100)
-    ]
-    text = "\n".join(lines)
+    parts = ShownCoverage(cover(papers, folder), papers).parts()
+    lines = [str(line) for line in lines_of(parts, 100)]
 
     assert all(len(line) <= 100 for line in lines)
+    text = "\n".join(lines)
     assert "UM-59a" in text
     assert "UT-93" not in text
     assert "list prices of 2002, optional" in text
-
-
-def test_the_command_prints_the_promised_json(tmp_path: Path) -> None:
     app = typer.Typer()
     app.command()(coverage)
-    folder = folder_with(tmp_path, '@pytest.mark.requirement("UT-93")\ndef test_it(): ...\n')
-
-    result = CliRunner().invoke(app, ["--json", "--tests", str(folder)])
-
-    printed = json.loads(result.stdout)
+    printed = json.loads(CliRunner().invoke(app, ["--json", "--tests", str(folder)]).stdout)
     assert list(printed) == ["covered", "weak", "explained", "uncovered"]
     assert printed["covered"] == {"UT-93": ["tests/test_toy.py::test_it"]}
     assert "UT-1" in printed["uncovered"]

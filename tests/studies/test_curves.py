@@ -25,6 +25,8 @@ from refusals import refused
 from suite import share
 from trace_columns import Columns, columns_of
 
+pytestmark = pytest.mark.compiled  # thousands of lookups
+
 SMALL = Question(ways=(1, 2, 4, 16), entries=(1, 32))
 KINDS = ("ni_misses", "ni_misses_compulsory", "ni_misses_capacity", "ni_misses_conflict")
 
@@ -129,7 +131,6 @@ def test_what_is_skipped_fills_the_caches_and_is_not_counted(rows, data):
         assert curve.skipped == skip
 
 
-@pytest.mark.compiled
 def test_a_sample_after_a_warm_up_brackets_the_exact_curve():
     rows = workload(40_000, 300_000)
     [exact] = curves_of("t", lambda: [rows], Question(skip=120_000), 4096)
@@ -149,7 +150,6 @@ def test_a_sample_after_a_warm_up_brackets_the_exact_curve():
     assert np.mean(inside) > 0.9
 
 
-@pytest.mark.compiled
 def test_entries_reach_as_far_as_those_of_a_design():
     rows = workload(40_000, 60_000)
     question = Question(ways=(1, 4), entries=(1 << 10, 1 << 26))
@@ -161,32 +161,23 @@ def test_entries_reach_as_far_as_those_of_a_design():
     agrees(msgspec.structs.replace(curve, points=some), [rows])
 
 
-@given(rows=traces())
-def test_by_node_each_has_the_curve_of_its_own_requests(rows):
+@given(rows=traces(), by=st.sampled_from(["node", "process"]))
+@share(2)
+def test_each_node_or_process_has_the_curve_as_if_it_had_the_nic_alone(rows, by):
     rows = columns_of(rows)
 
-    found = curves_of("t", lambda: halves(rows), SMALL._replace(by="node"), 4096)
+    found = curves_of("t", lambda: halves(rows), SMALL._replace(by=by), 4096)
 
-    assert [curve.node for curve in found] == sorted(set(rows.node.tolist()))
+    named = ("node", "pid")[: 1 + (by == "process")]
+    keys = sorted({*zip(*(getattr(rows, name).tolist() for name in named), strict=True)})
+    assert [tuple(getattr(curve, name) for name in named) for curve in found] == keys
     assert {curve.nics for curve in found} == {1}
-    for curve in found:
-        agrees(curve, [those(rows, node=curve.node)])
+    for curve, key in zip(found, keys, strict=True):
+        agrees(curve, [those(rows, **dict(zip(named, key, strict=True)))])
 
 
 @given(rows=traces())
-def test_by_process_each_has_the_curve_as_if_it_had_the_nic_alone(rows):
-    rows = columns_of(rows)
-
-    found = curves_of("t", lambda: halves(rows), SMALL._replace(by="process"), 4096)
-
-    keys = sorted({*zip(rows.node.tolist(), rows.pid.tolist(), strict=True)})
-    assert [(curve.node, curve.pid) for curve in found] == keys
-    for curve in found:
-        agrees(curve, [those(rows, node=curve.node, pid=curve.pid)])
-
-
-@given(rows=traces())
-@share(5)
+@share(3)
 def test_lines_are_those_of_a_design_with_lines(rows):
     rows = columns_of(rows)
     question = Question(ways=(1, 4), lines=(2, 8), entries=(8, 64), offset=False)
@@ -199,7 +190,6 @@ def test_lines_are_those_of_a_design_with_lines(rows):
         agrees(curve, [rows], line=curve.line)
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("by", ["trace", "process"])
 def test_a_bundled_trace_has_the_misses_that_replays_count(by):
     rows = open_trace(bundled_traces()["redis_server"]).read()
@@ -237,7 +227,6 @@ def workload(pages, lookups, seed=1):
     )
 
 
-@pytest.mark.compiled
 def test_a_sample_of_two_nics_brackets_the_exact_curve():
     rows = workload(40_000, 300_000)
     [exact] = curves_of("t", lambda: [rows], Question(), 4096)
@@ -254,7 +243,6 @@ def test_a_sample_of_two_nics_brackets_the_exact_curve():
     assert sampled.sizes.high.max() > sampled.sizes.low.min()
 
 
-@pytest.mark.compiled
 def test_a_sample_of_few_pages_is_refused_and_the_exact_curves_come_instead():
     rows = workload(500, 5_000)
     [exact] = curves_of("t", lambda: [rows], Question(), 4096)
@@ -267,7 +255,6 @@ def test_a_sample_of_few_pages_is_refused_and_the_exact_curves_come_instead():
     assert found.sizes.misses.tolist() == exact.sizes.misses.tolist()
 
 
-@pytest.mark.compiled
 def test_where_only_some_nics_have_few_pages_these_are_counted_and_the_others_sampled():
     large, small = workload(40_000, 100_000), workload(50, 400)
     rows = Columns(*(np.concatenate(pair) for pair in zip(large, small, strict=True)))
@@ -314,27 +301,27 @@ def test_a_request_of_more_pages_than_are_numbered_at_once_is_counted():
     assert got[64] == [*range(32, 1126), 32]
 
 
-def test_the_knee_is_where_the_curve_turns():
-    entries = 2 ** np.arange(8)
-    falls_then_flat = np.array([100, 80, 60, 10, 9, 8, 7, 6.0])
-
-    assert knee(entries, falls_then_flat) == 8
+@pytest.mark.parametrize(
+    ("misses", "turns"),
+    [
+        ([100, 80, 60, 10, 9, 8, 7, 6.0], 8),
+        *(
+            (bends_not, None)
+            for bends_not in ([5.0] * 8, [8.0, 7, 6, 5, 4, 3, 2, 1], [9.0] * 7 + [1], [9.0], [])
+        ),
+    ],
+)
+def test_the_knee_is_where_the_curve_turns(misses, turns):
+    assert knee(2 ** np.arange(len(misses)), np.array(misses)) == turns
 
 
 @pytest.mark.parametrize(
-    "misses", [[5.0] * 8, [8.0, 7, 6, 5, 4, 3, 2, 1], [9.0] * 7 + [1], [9.0], []]
-)
-def test_a_curve_that_does_not_bend_down_has_no_knee(misses):
-    assert knee(2 ** np.arange(len(misses)), np.array(misses)) is None
-
-
-def test_the_entries_fit_the_footprint_unless_it_is_large():
-    assert fitting_entries(5000) == (256, 65536)
-    assert fitting_entries(70_000) == (256, 1 << 17)
-    assert fitting_entries(10**9) == (256, 1 << 26)
-    assert fitting_entries(4096) == (128, 16384)
-    assert fitting_entries(300) == (16, 2048)
-    assert fitting_entries(1) == (1, 8)
+    ("footprint", "entries"),
+    [(5000, (256, 65536)), (70_000, (256, 1 << 17)), (10**9, (256, 1 << 26)),
+     (4096, (128, 16384)), (300, (16, 2048)), (1, (1, 8))],
+)  # fmt: skip
+def test_the_entries_fit_the_footprint_unless_it_is_large(footprint, entries):
+    assert fitting_entries(footprint) == entries
 
 
 def test_lists_are_sorted_and_each_number_counts_once():

@@ -1,4 +1,4 @@
-"""Transfers of the four bands, the engines' use, and bandwidth over time."""
+"""Transfers of the four bands, the engines' use, bandwidth over time, and NIC memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from flow_samples import answered
-from nicscope.config.delivery import CONTROL_BYTES, POLICIES
+from nicscope.config.delivery import CONTROL_BYTES, POLICIES, Delivery
 from nicscope.drivers.simulate.log import LOG, Engine, Task
+from nicscope.studies.flow.report import LOG_RECORD_BYTES, memory_account
 from nicscope.studies.flow.transfers import (
     BANDS,
     band_transfers,
@@ -120,12 +121,9 @@ def test_engines_are_in_use_for_their_transfers_share_of_the_span():
     assert (sends.mean_bytes, receives.mean_bytes) == (350, 700)
     assert (sends.utilisation, receives.utilisation) == (0.26, 0.24)
     assert sends.mb_per_s == megabytes_per_second(828, 26)
-
-
-def test_engines_that_did_nothing_yet_are_left_out():
-    uses = engine_use(band_transfers(TWO_PIECES), 0, 20)
-
-    assert [(use.band, use.transfers) for use in uses] == [("netTx", 1), ("netRcv", 1)]
+    # Engines that did nothing yet are left out.
+    early = engine_use(band_transfers(TWO_PIECES), 0, 20)
+    assert [(use.band, use.transfers) for use in early] == [("netTx", 1), ("netRcv", 1)]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -200,3 +198,31 @@ def test_messages_without_payload_have_steps_of_their_control_messages():
 
     assert sorted(curves) == ["netRcv", "netTx"]
     assert curves["netTx"].byte_counts.tolist() == [128] * 3
+
+
+def test_rings_and_buffers_take_their_number_times_their_size():
+    nic = Delivery(send_ring=3, receive_ring=5, send_buffers=2, receive_buffers=7, max_payload=4096)
+
+    account = {held.what: held.byte_count for held in memory_account(nic, table_entries=10)}
+
+    assert account == {
+        "send ring": 3 * 128,
+        "receive ring": 5 * 128,
+        "send buffers": 2 * 4096,
+        "receive buffers": 7 * 4096,
+        "incoming payload table": 80,
+    }
+
+
+@pytest.mark.requirement("TR-60")
+def test_a_log_takes_a_record_for_every_transfer_of_the_nic_and_some_bandwidth():
+    silent, logging = answered(count=40), answered(count=40, logging=True)
+
+    for role, node in (("sender", 0), ("receiver", 1)):
+        *others, log = logging.memory[role]
+        assert others == silent.memory[role]
+        assert log.what == "log of transfers"
+        assert log.number == (logging.transfers["node"] == node).sum() > 0
+        assert log.byte_count == log.number * LOG_RECORD_BYTES
+    assert LOG_RECORD_BYTES == 16
+    assert logging.bandwidth < silent.bandwidth

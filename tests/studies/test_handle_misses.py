@@ -11,6 +11,8 @@ from nicscope.interfaces.mini.cluster import TIME_OUT_PS
 from nicscope.studies.handle_misses import measure
 from refusals import refused
 
+pytestmark = pytest.mark.compiled  # messages by the hundred
+
 SMALL = with_settings(load_design("mini"), ["entries=64", "line=4", "ways=2"])
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from request_tables import table
 
 import nicscope as ns
-from nicscope.cli.app import main
-from nicscope.config.fault_costs import fault_names, load_fault_costs
+from nicscope.config.fault_costs import load_fault_costs
 from nicscope.config.registration import load_registration_costs
 from oracle.on_demand import Twin
 
@@ -184,25 +180,6 @@ def test_the_answer_says_that_what_does_not_fit_cannot_be_pinned():
     told = " ".join(ns.odp(table(ring), prefetch="none", resident="16KiB").summary())
 
     assert "32 KiB would be pinned, more than may be resident: it would fail" in told
-
-
-def test_the_command_prints_json_and_keeps_its_table(tmp_path, capsys):
-    trace = str(tmp_path / "ring.parquet")
-    pq.write_table(table([(PAGE * (place % 8), 64) for place in range(80)]), trace)
-    words = ["odp", trace, "--prefetch", "none", "--fault-bytes", "request"]
-
-    assert main([*words, "--json", "--out", str(tmp_path / "found")]) == 0
-
-    found = json.loads(capsys.readouterr().out)
-    assert found["on_demand"][0]["counts"]["requests"] == found["trace"]["requests"]
-    assert found["repeat"]["command"][:3] == ["nicscope", "odp", trace]
-    assert (tmp_path / "found" / "odp.parquet").exists()
-
-
-def test_every_cost_of_a_fault_is_stated_with_its_evidence():
-    for name in fault_names():
-        costs = load_fault_costs(name)
-        assert set(costs.costs) == set(costs.origins)
 
 
 def test_a_fault_brings_no_less_than_a_page_unless_it_is_told_to():

@@ -32,6 +32,9 @@ SEEN = (("6.5GiB", "1", True), ("7GiB", "2", False), ("6041MiB", "1", True),
 def test_each_hypothesis_says_what_was_seen_with_pages_of_4_kib(pool, slices, slow):
     found = predictions(pool, slices=slices, stack="ucx:1.19")
     assert found == {name: [slow] for name in ("ksm", "table", "pool")}
+    for name in hypothesis_names():
+        one = load_hypothesis(name)
+        assert all((one.says, one.counter, one.cure, one.origin.source))
 
 
 def test_each_change_leaves_others_slow():
@@ -81,10 +84,8 @@ def test_what_is_slow_is_counted_one_region_by_the_other(byte_count, parts, page
 def test_the_answer_says_what_differs_and_what_tells_apart():
     said = " ".join(ns.explain("24GiB", stack="ucx:1.19", fast=9.24, slow=6.00).summary())
 
-    assert said.startswith(
-        "Most likely it is an indirect key over chunks (ksm), which alone is more than assumed. "
-        "What cures that: UCX_IB_REG_MT_THRESH=inf, or slices below 4 GiB."
-    )
+    assert said.startswith("Most likely it is an indirect key over chunks (ksm), ")
+    assert "What cures that: UCX_IB_REG_MT_THRESH=inf, or slices below 4 GiB." in said
     assert "An indirect key over chunks (ksm), a deeper table of pages (table) and" in said
     assert "pages of 2 MiB (still slow if ksm)" in said
     # 4,096 bytes at 6.00 GB/s less the same at 9.24.
@@ -97,9 +98,3 @@ def test_ways_that_do_not_differ_are_told():
     assert ns.explain("24GiB", slices=1, hypothesis="ksm").summary() == [
         "Slow by an indirect key over chunks."
     ]
-
-
-def test_every_hypothesis_says_what_to_look_at_and_what_ends_it():
-    for name in hypothesis_names():
-        one = load_hypothesis(name)
-        assert all((one.says, one.counter, one.cure, one.origin.source))

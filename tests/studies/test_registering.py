@@ -55,20 +55,13 @@ def test_threads_share_out_the_hosts_part_and_nics_at_once_theirs():
         for threads, at_once in ((1, "no"), (4, "no"), (1, "yes"))
     )
 
-    for part, by_threads, by_nics in (
-        ("touching", 4, 1),
-        ("pinning", 4, 1),
-        ("NICs", 1, 8),
-        ("regions", 1, 8),
-    ):
+    parts = {"touching": (4, 1), "pinning": (4, 1), "NICs": (1, 8), "regions": (1, 8)}
+    for part, (by_threads, by_nics) in parts.items():
         for end in (0, 1):
             before = one["parts_s"][part][end]
             assert more["parts_s"][part][end] == pytest.approx(before / by_threads)
             assert together["parts_s"][part][end] == pytest.approx(before / by_nics)
-
-
-def test_memory_that_is_there_is_not_touched_again():
-    [there] = ways("1GiB", page="4K", touched="yes")
+    [there] = ways("1GiB", page="4K", touched="yes")  # memory that is there
     assert there["parts_s"]["touching"] == [0.0, 0.0]
 
 
@@ -100,15 +93,11 @@ def test_the_smallest_first_waits_less_for_what_is_registered_already(tmp_path):
     assert found["descending"]["total_s"] == pytest.approx([waited(sizes[::-1])] * 2)
 
 
-def test_limits_that_are_passed_are_told():
+def test_the_answer_says_what_limits_are_passed_and_what_shortens_it():
     told = " ".join(ns.register("200GiB", page="4K", costs="efa-gpu").summary())
-
     assert "a region has 214,748,364,800 bytes, and may have 192,000,000,000" in told
     assert "a NIC needs 52,428,800 entries, and has some 24,000,000" in told
     assert "Beyond" not in " ".join(ns.register("1GiB", page="2M", costs="efa-gpu").summary())
-
-
-def test_the_answer_says_what_shortens_it():
     told = " ".join(
         ns.register("1TiB", nics=8, page="4K,2M", touched="no,yes", threads="1,8").summary()
     )
@@ -123,11 +112,8 @@ def test_what_touches_is_registered_as_one(tmp_path):
 
     found = ns.register(regions=path, cache="none,exact,range", page="4K").as_json()
 
-    assert [(one["regions"], one["bytes"]) for one in found["registrations"]] == [
-        (5, 24 << 10),
-        (4, 20 << 10),
-        (2, 20 << 10),
-    ]
+    sizes = [(one["regions"], one["bytes"]) for one in found["registrations"]]
+    assert sizes == [(5, 24 << 10), (4, 20 << 10), (2, 20 << 10)]
     with refused(NicscopeError, "--cache", "'rangy'", "'range'"):
         ns.register(regions=path, cache="rangy")
 

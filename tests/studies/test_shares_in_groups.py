@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given
 from hypothesis import strategies as st
+from own_hands import Here
 
 from nicscope.drivers.replay import Replayer
 from nicscope.drivers.replay.grain import NO_GRAIN
@@ -21,22 +22,6 @@ from suite import share
 
 PAGE = 4096
 FLAT = {"scheme": "utlb", "entries": 64, "ways": 4, "index_offset": False}
-
-
-class Here:
-    """Whoever does all tasks in this process, as if it were several."""
-
-    hands = 2
-
-    def results(self, tasks, watch=None):
-        found = []
-        for task in tasks:
-            told = []
-            found.append(task.perform(told.append))
-            assert sum(told) <= task.rows
-            if watch is not None:
-                watch(sum(told), task.rows)
-        return found
 
 
 def folder_of(rows, folder):

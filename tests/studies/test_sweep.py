@@ -20,6 +20,8 @@ from nicscope.traces.schema import Op
 from nicscope.traces.writer import TraceWriter
 from refusals import refused
 
+pytestmark = pytest.mark.compiled  # hundreds of replays
+
 GRIDS = {
     "utlb": ["entries=8,64", "pin_limit=16,none", "replacement=lru,mru,random", "prefetch=1,4"],
     "utlb-shared": ["entries=8,64", "ways=1,2", "index_offset=true,false", "prepin=1,4"],
@@ -60,8 +62,9 @@ def ready(out, assignments, *traces, design="utlb", platform=None, kinds=True):
     return Sweep(grid, [(path.stem, open_trace(path)) for path in traces], out, kinds)
 
 
-@pytest.mark.parametrize("design", GRIDS)
-@pytest.mark.parametrize("kinds", [True, False])
+@pytest.mark.parametrize(
+    ("design", "kinds"), [*((name, True) for name in GRIDS), ("utlb", False), ("mini", False)]
+)
 def test_every_row_is_what_a_replay_of_that_design_alone_counts_and_costs(
     design, kinds, trace, tmp_path
 ):
@@ -136,29 +139,16 @@ def test_rows_stand_in_the_order_of_traces_and_grid_with_their_units(trace, tmp_
         assert row["ni_misses"] == cheaper["ni_misses"]
 
 
-def test_prices_are_absent_without_a_platform(trace, tmp_path):
-    what = ready(tmp_path / "o.parquet", ["entries=8,64"], trace, design="via-static")
-
-    sweep(what, workers=1)
-
-    for row in pq.read_table(what.out).to_pylist():
-        assert row["platform"] is row["cost_us_low"] is row["cost_bound"] is None
-
-
-@pytest.mark.parametrize("workers", [1, 2, 5])
-def test_the_table_has_the_same_bytes_for_any_number_of_workers(workers, trace, tmp_path):
-    tables = []
-    for name, hands in (("a", 3), ("b", workers)):
-        what = ready(tmp_path / f"{name}.parquet", GRIDS["utlb"], trace)
+def test_the_table_has_the_same_bytes_for_any_number_of_workers(trace, tmp_path):
+    tables = set()
+    for hands in (1, 2, 5):
+        what = ready(tmp_path / f"{hands}.parquet", GRIDS["utlb"], trace)
         sweep(what, hands)
-        tables.append(what.out.read_bytes())
+        tables.add(what.out.read_bytes())
 
-    assert tables[0] == tables[1]
-    assert sorted(file.name for file in tmp_path.iterdir()) == [
-        "a.parquet",
-        "b.parquet",
-        "t.parquet",
-    ]
+    assert len(tables) == 1
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == {"1.parquet", "2.parquet", "5.parquet", "t.parquet"}
 
 
 def test_columns_are_loaded_node_after_node_each_in_its_order(trace):
@@ -201,7 +191,7 @@ def stop_after(count):
     return watch
 
 
-@pytest.mark.parametrize("count", [1, 10, 23])
+@pytest.mark.parametrize("count", [1, 23])
 def test_a_sweep_that_stopped_continues_with_what_is_left(count, trace, tmp_path):
     other = write(tmp_path / "a.parquet", seed=2)
     whole = ready(tmp_path / "whole.parquet", GRIDS["utlb"], trace, other)
@@ -253,18 +243,14 @@ def test_the_output_of_another_grid_is_refused_with_the_difference(trace, tmp_pa
     assert sorted(tmp_path.iterdir()) == [out, trace]
 
 
-def test_an_output_that_is_no_sweeps_is_refused(trace, tmp_path):
+def test_an_output_that_is_no_sweeps_and_two_traces_of_one_name_are_refused(trace, tmp_path):
     with refused(StudyError, "sweep's table"):
         sweep(ready(trace, ["entries=8"], trace), workers=1)
     for wrong in (tmp_path / "none" / "o.parquet", tmp_path):
         with pytest.raises(OutputError, match="folder"):
             sweep(ready(wrong, ["entries=8"], trace), workers=1)
-
-
-def test_two_traces_of_one_name_are_refused(trace, tmp_path):
     (tmp_path / "other").mkdir()
     other = write(tmp_path / "other" / "t.parquet")
-
     with refused(TraceError, "'t'"):
         sweep(ready(tmp_path / "o.parquet", ["entries=8"], trace, other), workers=1)
 

@@ -77,6 +77,7 @@ def on_nic(columns, *chosen_settings):
     return sum(parts[step].low_ps for step in steps if step in parts)
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("UT-28")
 @pytest.mark.parametrize("name", bundled_traces())
 def test_at_the_published_size_a_direct_mapped_cache_is_the_cheapest_on_recorded_traces(name):
@@ -85,12 +86,14 @@ def test_at_the_published_size_a_direct_mapped_cache_is_the_cheapest_on_recorded
     assert one < two < four
 
 
+@pytest.mark.compiled
 def test_where_nearly_all_misses_are_conflicts_two_ways_are_cheaper_all_the_same():
     columns = first_rows("rsync_transfer")  # two processes whose areas meet in 1 K sets
     one, two, four = (on_nic(columns, "entries=1024", f"ways={ways}") for ways in (1, 2, 4))
     assert two < four < one
 
 
+@pytest.mark.compiled
 @pytest.mark.requirement("MI-59")
 @pytest.mark.parametrize("name", bundled_traces())
 def test_of_the_same_lines_more_ways_cost_more_to_look_up(name):
@@ -134,6 +137,7 @@ def test_a_further_way_is_checked_whenever_so_many_ways_would_miss(places, sets,
     assert found.further_of(sets * ways, ways) == counts["further_ways"]
 
 
+@pytest.mark.compiled
 def test_sets_with_an_index_have_no_ways_to_check():
     columns = first_rows(next(iter(bundled_traces())))
     counts, _, cost = priced(columns, "entries=1024", "ways=32")

@@ -77,23 +77,21 @@ def test_what_a_killed_worker_was_at_another_does_again(tmp_path):
     assert told[-1] == (9, 9)
 
 
-def test_a_task_that_kills_every_worker_is_told():
+@pytest.mark.parametrize(
+    ("call", "error", "fact"),
+    [
+        (dying_tasks.dies_always, StudyError, "status 7"),  # whichever worker it is given to
+        (dying_tasks.fails, TraceError, "t.parquet: row 3: is odd"),
+        (dying_tasks.is_odd, StudyError, "ZeroDivisionError"),
+    ],
+)
+def test_what_a_task_meets_is_told_here(call, error, fact):
     with LocalWorkers(1) as workers:
-        tasks = [Task(dying_tasks.dies_always, (), 1)]
-        with refused(StudyError, "status 7"):
-            workers.results(tasks)
+        with refused(error, fact):
+            workers.results([Task(call, (), 1)])
         processes = workers.processes()
 
     assert not any(map(is_running, processes))
-
-
-def test_what_a_task_meets_is_raised_here():
-    for call, error, words in (
-        (dying_tasks.fails, TraceError, r"^t.parquet: row 3: is odd$"),
-        (dying_tasks.is_odd, StudyError, "a worker failed: ZeroDivisionError"),
-    ):
-        with pytest.raises(error, match=words), LocalWorkers(1) as workers:
-            workers.results([Task(call, (), 1)])
 
 
 def test_an_interrupt_leaves_no_worker(tmp_path):

@@ -73,17 +73,21 @@ PLATFORM = (
 )
 
 
-def a_trace(path: Path, count: int = 40) -> None:
-    columns = {
-        "time_ns": range(count),
+def small_columns(count: int = 40) -> dict[str, list[Any]]:
+    """The columns of a trace of requests over few pages on two nodes."""
+    return {
+        "time_ns": [*range(count)],
         "node": [i % 2 for i in range(count)],
         "pid": [7 + i % 3 for i in range(count)],
         "op": ["send" if i % 3 else "recv" for i in range(count)],
         "address": [0x10000 + 4096 * (i * i % 23) for i in range(count)],
         "length": [100 + 3000 * (i % 4) for i in range(count)],
     }
+
+
+def a_trace(path: Path) -> None:
     origin = {"program": LONG, "command": ["serve", "--fast", "x" * 30, "a long word"]}
-    write_trace(path, columns, TraceMetadata(origin=origin))
+    write_trace(path, small_columns(), TraceMetadata(origin=origin))
 
 
 def a_program_trace(path: Path) -> None:

@@ -15,7 +15,7 @@ from nicscope.traces.reader import open_trace
 from nicscope.traces.summary import summarize
 from refusals import refused_command
 
-SMALL = ["apps", "run", "fft", "--size", "4K", "--nodes", "2", "--processes", "2"]
+SMALL = ["apps", "run", "fft", "--size", "1K", "--nodes", "2", "--processes", "2"]
 
 
 def said(arguments, capsys, status=0):
@@ -28,12 +28,12 @@ def test_a_programs_requests_are_a_trace(tmp_path, capsys):
 
     text = said([*SMALL, "--out", out], capsys).out
 
-    assert "fft of 4,096 points gives the right result with 4 processes on 2 nodes." in text
+    assert "fft of 1,024 points gives the right result with 4 processes on 2 nodes." in text
     found = summarize(open_trace(out))
     told = json.loads(said([*SMALL, "--json"], capsys).out)
     assert found.requests == sum(each["requests"] for each in told["traffic"]) > 0
     assert found.processes == 4
-    assert found.metadata.origin["problem_size"] == "4,096 points"
+    assert found.metadata.origin["problem_size"] == "1,024 points"
     assert told["printed"] is None
 
 
@@ -43,15 +43,18 @@ def test_the_first_distribution_is_in_it_only_if_asked_for(tmp_path, capsys):
         out = tmp_path / f"{len(more)}.parquet"
         said([*SMALL, "--out", out, *more], capsys)
         rows.append(summarize(open_trace(out)).requests)
-    copies = json.loads(said([*SMALL, "--json"], capsys).out)["initial_copies"]
+    words = ["--points", "1K", *SMALL[5:]]  # another word for a size
+    told = json.loads(said([*SMALL[:3], *words, "--json"], capsys).out)
+    copies = told["initial_copies"]
 
+    assert told["size"] == "1,024 points"
     assert rows[1] - rows[0] == 2 * copies > 0  # a request, and the page
 
 
 def test_private_copies_and_another_input_are_other_runs(capsys):
     def run(*more):
         return json.loads(
-            said(["apps", "run", "radix", "--size", "4K", "--json", *more], capsys).out
+            said(["apps", "run", "radix", "--size", "1K", "--json", *more], capsys).out
         )
 
     shared, private, other = run(), run("--private"), run("--seed", "5")
@@ -84,12 +87,11 @@ def test_every_program_runs_at_its_usual_size(name, capsys):
     assert len(told["traffic"]) == 4
 
 
-def test_a_program_on_one_node_says_that_nothing_crosses_a_network(capsys):
+def test_a_program_on_one_node_says_that_nothing_crosses_a_network_and_leaves_no_trace(
+    tmp_path, capsys
+):
     words = ["apps", "run", "fft", "--nodes", "1", "--processes", "1", "--size", "64"]
     assert "Nothing crosses a network." in said(words, capsys).out
-
-
-def test_a_program_on_one_node_leaves_no_trace(tmp_path, capsys):
     out = tmp_path / "one.parquet"
 
     refused_command(capsys, [*SMALL[:5], "--nodes", "1", "--out", out], "one node")
@@ -109,7 +111,7 @@ def test_times_rise_within_a_node(tmp_path, capsys):
 def test_the_library_finds_what_the_command_prints(capsys):
     printed = json.loads(said([*SMALL, "--json"], capsys).out)
 
-    found = ns.run_app("fft", "4K", nodes=2, processes=2)
+    found = ns.run_app("fft", "1K", nodes=2, processes=2)
 
     assert json.loads(json.dumps(found.as_json())) == printed
     assert found.table().column("requests").to_pylist() == [
@@ -143,14 +145,10 @@ def test_a_program_trace_stands_beside_that_of_the_requests(capsys, tmp_path):
     told = said([*SMALL, "--out", out], capsys).out
 
     assert str(tmp_path / "fft.program.parquet") in told.replace("\n", "")
-    assert sorted(each.name for each in tmp_path.iterdir()) == [
-        "fft.parquet",
-        "fft.program.parquet",
-    ]
-    assert (
-        "speed-up"
-        in said(["simulate", tmp_path / "fft.program.parquet", "--design", "mini"], capsys).out
-    )
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert names == ["fft.parquet", "fft.program.parquet"]
+    timing = ["simulate", tmp_path / "fft.program.parquet", "--design", "mini"]
+    assert "speed-up" in said(timing, capsys).out
     said([*SMALL, "--out", out], capsys)  # both are ours to replace
 
 
@@ -161,11 +159,6 @@ def test_a_program_trace_is_none_of_ours_to_put_where_another_file_is(capsys, tm
 
     assert [each.name for each in tmp_path.iterdir()] == ["fft.program.parquet"]
     assert (tmp_path / "fft.program.parquet").read_text() == "precious"
-
-
-def test_points_are_another_word_for_a_size(capsys):
-    words = ["apps", "run", "fft", "--nodes", "2", "--processes", "2", "--points", "4K", "--json"]
-    assert json.loads(said(words, capsys).out)["size"] == "4,096 points"
 
 
 ON_MACHINES = ["apps", "run", "radix", "--size", "1K", "--nodes", "2", "--processes", "2"]

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from nicscope.cli import completion
+from nicscope.cli.app import main
 from nicscope.config.shelf import shelf_names
 from nicscope.traces.bundled import bundled_traces
 
 MINI = [each for each in shelf_names("designs") if each.startswith("mini")]
 
 
-def offered(*words):
-    """What Bash would offer for the last of ``words``."""
-    variables = {
-        "_NICSCOPE_COMPLETE": "complete_bash",
-        "COMP_WORDS": "\n".join(("nicscope", *words)),
-        "COMP_CWORD": str(len(words)),
-    }
-    command = [sys.executable, "-m", "nicscope"]
-    done = subprocess.run(
-        command, env=os.environ | variables, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
+@pytest.fixture
+def offered(monkeypatch, capsys):
+    """What Bash would offer for the last of some words."""
+
+    def offer(*words):
+        monkeypatch.setenv("_NICSCOPE_COMPLETE", "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", "\n".join(("nicscope", *words)))
+        monkeypatch.setenv("COMP_CWORD", str(len(words)))
+        with pytest.raises(SystemExit):
+            main([])
+        out, err = capsys.readouterr()
+        assert err == ""
+        return out.split()
+
+    return offer
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ def offered(*words):
         (("curve", ""), []),
     ],
 )
-def test_a_shell_is_offered(words, wanted):
+def test_a_shell_is_offered(words, wanted, offered):
     assert offered(*words) == wanted
 
 

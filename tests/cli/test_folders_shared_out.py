@@ -48,17 +48,12 @@ def divided(rows, owners, folder):
     return folder
 
 
-def ran(command, trace, out, capsys, *more):
-    """What the command prints as JSON and, if there is a folder for it, writes, by name."""
-    words = [command, str(trace), *COMMANDS[command], *more]
-    assert main([*words, "--json"]) == 0, capsys.readouterr().err
+def ran(command, trace, capsys, *more):
+    """What the command prints as JSON."""
+    assert main([command, str(trace), *COMMANDS[command], *more, "--json"]) == 0
     printed, err = capsys.readouterr()
     assert err == ""
-    if out is None:
-        return printed, {}
-    assert main([*words, "--out", str(out)]) == 0
-    capsys.readouterr()
-    return printed, {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+    return printed
 
 
 def without_names(text):
@@ -81,12 +76,15 @@ def test_workers_print_and_write_the_same_bytes(command, tmp_path, capsys, monke
     folder = divided(rows, rows["node"] // 2, tmp_path / "t")
     given_rows = rows_by_worker(monkeypatch)
 
-    alone = ran(command, folder, tmp_path / "a", capsys)
-    assert not given_rows
-    shared = ran(command, folder, tmp_path / "b", capsys, "--workers", "2")
+    found = []
+    for out, more in (("a", []), ("b", ["--workers", "2"])):
+        assert not given_rows
+        printed = ran(command, folder, capsys, *more, "--out", str(tmp_path / out))
+        files = {path.name: path.read_bytes() for path in sorted((tmp_path / out).iterdir())}
+        found.append((printed, files))
 
-    assert shared == alone
-    assert len(given_rows) == 4  # two processes, of the run that prints and of the one that writes
+    assert found[0] == found[1]
+    assert len(given_rows) == 2  # processes
     assert all(any(each) for each in given_rows.values())
 
 
@@ -103,8 +101,7 @@ def test_any_division_gives_the_bytes_of_the_whole(command, data, tmp_path_facto
     (work / "d").mkdir()
     folder = divided(rows, owners, work / "d" / "t")
 
-    whole, _ = ran(command, work / "t.parquet", None, capsys)
-    parted, _ = ran(command, folder, None, capsys)
+    whole, parted = (ran(command, trace, capsys) for trace in (work / "t.parquet", folder))
 
     assert without_names(parted) == without_names(whole)
 

@@ -43,7 +43,7 @@ def test_a_signal_in_the_middle_of_a_long_study_leaves_nothing(
     command = [sys.executable, "-m", "nicscope", options[0], str(trace), *options[1:]]
 
     done = interrupted(
-        [*command, "--out", str(out)], lambda: has_loaded("libarrow", trace), 2.0, number
+        [*command, "--out", str(out)], lambda: has_loaded("libarrow", trace), 0.5, number
     )
 
     assert done == (128 + number, "", LINE.replace("interrupted", said))
@@ -51,27 +51,29 @@ def test_a_signal_in_the_middle_of_a_long_study_leaves_nothing(
     assert list(trace.parent.iterdir()) == [trace]
 
 
-def test_an_interrupt_in_any_command_is_told_in_one_line(monkeypatch, capsys):
-    def pressed(_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("nicscope.cli.answer.print_json", pressed)
-
-    assert app.main(["designs", "--json"]) == 130
-
-    assert capsys.readouterr() == ("", LINE)
+NO_MEMORY = "nicscope: there is not enough memory{}; ask for less\n"
 
 
-@pytest.mark.parametrize("status", [0, 7, 130])
-def test_an_exit_status_of_a_commands_own_is_no_interrupt(status, monkeypatch, capsys):
-    def leaves(_):
-        raise app.typer.Exit(status)
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (KeyboardInterrupt(), 130, LINE),
+        *((app.typer.Exit(own), own, "") for own in (0, 7, 130)),  # which is no interrupt
+        (MemoryError(), 2, NO_MEMORY.format("")),
+        (MemoryError("no room for 8 GiB"), 2, NO_MEMORY.format(": no room for 8 GiB")),
+        (PermissionError(13, "Not allowed", "/a/file"), 2, "nicscope: /a/file: Not allowed\n"),
+    ],
+    ids=repr,
+)
+def test_what_ends_any_command_is_one_line_and_its_status(error, status, said, monkeypatch, capsys):
+    def ends(_):
+        raise error
 
-    monkeypatch.setattr("nicscope.cli.answer.print_json", leaves)
+    monkeypatch.setattr("nicscope.cli.answer.print_json", ends)
 
     assert app.main(["designs", "--json"]) == status
 
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", said)
 
 
 LOSING = """
@@ -114,31 +116,6 @@ def test_a_signal_that_is_ignored_stays_so_and_others_get_their_handlers_back():
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-@pytest.mark.parametrize("error", [MemoryError(), MemoryError("no room for 8 GiB")])
-def test_too_little_memory_in_any_command_is_one_line(monkeypatch, capsys, error):
-    def allocates(_):
-        raise error
-
-    monkeypatch.setattr("nicscope.cli.answer.print_json", allocates)
-
-    assert app.main(["designs", "--json"]) == 2
-
-    why = f": {error}" if str(error) else ""
-    line = f"nicscope: there is not enough memory{why}; ask for less\n"
-    assert capsys.readouterr() == ("", line)
-
-
-def test_what_the_system_does_not_allow_is_one_line_in_any_command(monkeypatch, capsys):
-    def refused(_):
-        raise PermissionError(13, "Permission denied", "/some/file")
-
-    monkeypatch.setattr("nicscope.cli.answer.print_json", refused)
-
-    assert app.main(["designs", "--json"]) == 2
-
-    assert capsys.readouterr() == ("", "nicscope: /some/file: Permission denied\n")
 
 
 def test_what_a_program_asks_of_the_system_is_its_own_affair(tmp_path, capsys):

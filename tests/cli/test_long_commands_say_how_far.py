@@ -32,9 +32,18 @@ def test_no_command_is_forgotten():
     assert {run.command for run in RUNS} == set(COMMANDS)
 
 
-@pytest.mark.parametrize(
-    "run", [run.plain for run in RUNS if not (run.silent or run.heavy)], ids=lambda run: run.line
-)
+# Of each command a run for each kind of what it reads.
+LONG = {
+    (
+        run.command,
+        *(kind for _, kind, _ in run.places if kind in ("trace", "program_trace")),
+    ): run.plain
+    for run in reversed(RUNS)
+    if not (run.silent or run.heavy)
+}
+
+
+@pytest.mark.parametrize("run", LONG.values(), ids=lambda run: run.line)
 def test_a_long_command_tells_how_much_is_done_of_how_much(
     run, watched, tmp_path, capsys, monkeypatch
 ):

@@ -27,9 +27,13 @@ ROWS = [
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
     path = tmp_path_factory.mktemp("traces") / "pools.parquet"
-    columns = dict(zip(NAMES, map(list, zip(*ROWS, strict=True)), strict=True))
-    write_trace(path, columns | {"time_ns": list(range(len(ROWS))), "pid": [1] * len(ROWS)})
-    return str(path)
+    return str(written(path, ROWS, range(len(ROWS))))
+
+
+def written(path, rows, times):
+    columns = dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True))
+    write_trace(path, columns | {"time_ns": [*times], "pid": [1] * len(rows)})
+    return path
 
 
 def replayed(capsys, *words):
@@ -108,11 +112,8 @@ TWICE = [
 
 @pytest.fixture
 def twice(tmp_path):
-    path = tmp_path / "twice.parquet"
-    columns = dict(zip(NAMES, map(list, zip(*TWICE, strict=True)), strict=True))
     times = [min(row, BAD - 1) for row in range(len(TWICE))]
-    write_trace(path, columns | {"time_ns": times, "pid": [1] * len(TWICE)})
-    return path
+    return written(tmp_path / "twice.parquet", TWICE, times)
 
 
 def test_what_is_given_back_twice_is_told_by_file_and_row(twice, tmp_path, capsys):

@@ -9,7 +9,7 @@ import pytest
 
 from nicscope.cli.app import main
 from nicscope.studies.nic_counters import TOOLS
-from nicscope.traces.writer import TraceWriter
+from nicscope.traces.writer import write_trace
 
 PAGE = 4096
 MIB = 1 << 20
@@ -21,17 +21,8 @@ def trace(tmp_path_factory):
     path = tmp_path_factory.mktemp("traces") / "walk.parquet"
     addresses = [page * PAGE for page in [*range(64)] * 2] + [MIB]
     many = len(addresses)
-    with TraceWriter(path) as writer:
-        writer.write(
-            {
-                "time_ns": [0] * many,
-                "node": [0] * many,
-                "pid": [1] * many,
-                "op": ["send"] * many,
-                "address": addresses,
-                "length": [PAGE] * many,
-            }
-        )
+    columns = {"time_ns": [0] * many, "node": [0] * many, "pid": [1] * many, "op": ["send"] * many}
+    write_trace(path, columns | {"address": addresses, "length": [PAGE] * many})
     return str(path)
 
 

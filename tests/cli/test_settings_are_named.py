@@ -44,17 +44,12 @@ OTHER = {
     "seed": ("11", 11),
     "page_size": ("2KiB", 2048),
 }
+SMALL_PAGES = ["page_size=2KiB"]
 NOT_ALONE = {"l1_shared"}  # needs l1_entries
 SET = [
     (design, key)
     for design in (
-        "unet",
-        "vmmc-static",
-        "vmmc-interrupt",
-        "unet-mm-pca200",
-        "utlb",
-        "mini",
-        "rnic",
+        *("unet", "vmmc-static", "vmmc-interrupt", "unet-mm-pca200", "utlb", "mini", "rnic"),
     )
     for key in USES[load_design(design).scheme]
     if key not in NOT_ALONE
@@ -116,29 +111,31 @@ def test_a_replay_names_what_was_set(design, key, trace, tmp_path, capsys):
     text, value = OTHER[key]
     words = ["replay", trace, "--design", design, "--set", f"{key}={text}"]
 
-    plain = json.loads(run(capsys, *words, "--json"))
     shown = run(capsys, *words, "--out", tmp_path / "o")
 
+    plain = json.loads((tmp_path / "o" / "results.json").read_text())
     assert set(named(plain, key)) == {value}
-    assert json.loads((tmp_path / "o" / "results.json").read_text())["design"] == plain["design"]
-    expected = {"2 KiB"} if key == "page_size" else {"4 KiB"}
-    assert page_sizes(shown) == expected
-    subjects = choose_subjects([design], None, [f"{key}={text}"])
-    report = ReplayReport(compare(open_trace(trace), subjects))
-    assert page_sizes(report._repr_html_().split("<img")[0]) == expected
-    assert report.comparison.to_json()["design"] == plain["design"]
+    assert page_sizes(shown) == ({"2 KiB"} if key == "page_size" else {"4 KiB"})
+
+
+@pytest.mark.usefixtures("no_pixels")
+def test_a_notebook_names_what_was_set(trace):
+    report = ReplayReport(compare(open_trace(trace), choose_subjects(["utlb"], None, SMALL_PAGES)))
+
+    assert page_sizes(report._repr_html_().split("<img")[0]) == {"2 KiB"}
+    assert report.comparison.to_json()["design"]["page_size"] == 2048
 
 
 @pytest.mark.parametrize(
     ("design", "key"), each_once([pair for pair in SET if pair[0] in ("utlb", "mini")])
 )
-def test_a_simulation_names_what_was_set(design, key, trace, capsys):
+def test_a_simulation_names_what_was_set(design, key, trace, tmp_path, capsys):
     text, value = OTHER[key]
-    words = ["simulate", trace, "--design", design, "--set", f"{key}={text}", "--requests", 5]
+    words = ["simulate", trace, "--design", design, "--set", f"{key}={text}", "--requests", 2]
 
-    plain = json.loads(run(capsys, *words, "--json"))
-    shown = run(capsys, *words)
+    shown = run(capsys, *words, "--out", tmp_path / "o")
 
+    plain = json.loads((tmp_path / "o" / "results.json").read_text())
     assert set(named(plain, key)) == {value}
     assert page_sizes(shown) == ({"2 KiB"} if key == "page_size" else {"4 KiB"})
 
@@ -166,21 +163,16 @@ def test_a_sweep_names_what_was_set(design, key, trace, tmp_path, capsys):
 def test_a_platform_that_was_named_is_the_one_that_is_told(command, trace, tmp_path, capsys):
     words = {
         "replay": ["--design", "utlb"],
-        "simulate": ["--design", "utlb", "--requests", 5],
+        "simulate": ["--design", "unet-mm-dc21140", "--requests", 2],
         "sweep": ["--design", "utlb", "--grid", "entries=64", "--out", tmp_path / "o.parquet"],
         "size": ["--nic-memory", "256B", "--only", "utlb"],
     }[command]
-    given = ["--platform", "pca200-linux"]
-    if command == "simulate":  # which needs what a lookup's steps cost as well
-        words, given = (
-            ["--design", "unet-mm-dc21140", "--requests", 5],
-            ["--platform", "dc21140-nt"],
-        )
+    # A simulation needs what a lookup's steps cost as well.
+    platform = "dc21140-nt" if command == "simulate" else "pca200-linux"
 
-    plain = json.loads(run(capsys, command, trace, *words, *given, "--json"))
+    plain = json.loads(run(capsys, command, trace, *words, "--platform", platform, "--json"))
 
-    told = {value for value in named(plain, "platform") if value is not None}
-    assert told == {given[1]}
+    assert {value for value in named(plain, "platform") if value is not None} == {platform}
 
 
 def test_designs_of_several_page_sizes_side_by_side_are_each_told(trace, tmp_path, capsys):
@@ -191,7 +183,7 @@ def test_designs_of_several_page_sizes_side_by_side_are_each_told(trace, tmp_pat
     words = ["replay", trace, "--design", "utlb", "--design", big]
 
     shown = run(capsys, *words, "--out", tmp_path / "o")
-    plain = json.loads(run(capsys, *words, "--json"))["results"]
+    plain = json.loads((tmp_path / "o" / "results.json").read_text())["results"]
 
     small, large = (one["total"]["lookups"] for one in plain)
     assert f"{small:,} lookups of 4 KiB pages, {large:,} of 64 KiB pages" in shown
@@ -216,7 +208,7 @@ def test_a_curve_names_the_page_size_that_was_set(trace, tmp_path, capsys):
     words = ["curve", trace, "--page-size", "2KiB"]
 
     shown = run(capsys, *words, "--out", tmp_path / "o")
-    plain = json.loads(run(capsys, *words, "--json"))
+    plain = json.loads((tmp_path / "o" / "results.json").read_text())
 
     assert page_sizes(shown) == {"2 KiB"}
     assert set(named(plain, "page_size")) == {2048}
@@ -226,16 +218,19 @@ def test_a_curve_names_the_page_size_that_was_set(trace, tmp_path, capsys):
     assert {one["recorded_page_size"] for one in plain["traces"]} == {4096}
 
 
-@pytest.mark.parametrize("name", DELIVERY_COSTS)
-def test_a_flow_names_the_costs_that_were_set(name, capsys):
-    # Memory of a NIC is faster than its PCI.
-    by_byte = 2 if name == "nic_memory_per_byte" else 9
-    in_bytes = name.endswith("per_byte")
-    given = f"{name}={f'{by_byte}ns/B' if in_bytes else '2us'}"
+def test_a_flow_names_the_costs_that_were_set(capsys):
+    given, set_to = [], {}
+    for place, name in enumerate(DELIVERY_COSTS):
+        # Memory of a NIC is faster than its PCI.
+        by_byte = 2 if name == "nic_memory_per_byte" else 9 + place
+        in_bytes = name.endswith("per_byte")
+        given += ["--set", f"{name}={f'{by_byte}ns/B' if in_bytes else f'{2 + place}us'}"]
+        set_to[name] = 1000 * by_byte if in_bytes else (2 + place) * 1_000_000
 
-    plain = json.loads(run(capsys, "flow", "--count", 1, "--set", given, "--json"))
+    plain = json.loads(run(capsys, "flow", "--count", 1, *given, "--json"))
 
-    value = 1000 * by_byte if in_bytes else 2_000_000
-    assert [side[name] for side in plain["costs_ps"].values()] == [value, value]
-    assert plain["overridden"] == [name]
-    assert "1 set" in run(capsys, "flow", "--count", 1, "--set", given)
+    assert plain["costs_ps"]
+    for side in plain["costs_ps"].values():
+        assert {name: side[name] for name in set_to} == set_to
+    assert plain["overridden"] == sorted(set_to)
+    assert f"{len(set_to)} set" in run(capsys, "flow", "--count", 1, *given)

@@ -33,7 +33,7 @@ PRICED = [*BUDGET, "--platform", "utlb-prototype"]
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("size") / "t.parquet", count=60)
+    return write(tmp_path_factory.mktemp("size") / "t.parquet", count=30)
 
 
 @pytest.fixture(scope="module")
@@ -77,40 +77,6 @@ def test_each_printed_command_counts_what_was_told(trace, capsys, tmp_path):
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize(
-    "options",
-    [
-        [*BUDGET],
-        [*PRICED, "--target-us", "9", "--page-size", "4KiB,2MiB,1GiB"],
-        [*PRICED, "--pin-memory", "64KiB"],
-        [*BUDGET, "--platform", "mini-cluster", "--target-us", "0.5"],
-        ["--nic-memory", "300B", "--platform", "pca200-linux"],
-        ["--nic-memory", "1GiB", "--platform", "linux-host"],
-    ],
-)
-def test_the_text_fits_a_hundred_columns(trace, options, capsys, monkeypatch):
-    monkeypatch.chdir(trace.parent)
-
-    text = run(capsys, "size", trace.name, *options)
-
-    tables = [line for line in text.splitlines() if "nicscope replay" not in line]
-    assert max(map(len, tables)) <= 100
-    for family in FAMILIES:
-        assert any(line.startswith(family) for line in tables)
-
-
-@pytest.mark.compiled
-def test_the_text_tells_what_the_answer_rests_on(trace, capsys):
-    text = run(capsys, "size", trace, *PRICED)
-
-    assert "of its cost rests on kernel_pin (fitted)" in text
-    assert "assumed: what each further way takes" in text
-    assert "knee" in text
-    assert "doubled" in text
-    assert "cheapest of those that carry out everything" in text
-
-
-@pytest.mark.compiled
 def test_what_does_not_fit_or_is_turned_away_is_told(trace, capsys):
     text = run(capsys, "size", trace, "--nic-memory", "150B", "--pin-memory", "256KiB")
 
@@ -120,21 +86,19 @@ def test_what_does_not_fit_or_is_turned_away_is_told(trace, capsys):
 
 
 @pytest.mark.compiled
-def test_a_target_is_met_or_the_floor_is_told(trace, capsys):
-    text = run(capsys, "size", trace, *PRICED, "--target-us", "10")
-    start = text.index("Least NIC memory for at most 10 us per lookup")
+def test_the_text_tells_what_it_rests_on_and_out_holds_the_same_each_time(trace, capsys, tmp_path):
+    options = [*PRICED, "--pin-memory", "1MiB", "--target-us", "10", "--page-size", "8KiB"]
+    text = run(capsys, "size", trace, *options, "--out", tmp_path / "a")
+    printed = json.loads(run(capsys, "size", trace, *options, "--json", "--out", tmp_path / "b"))
 
-    assert "floor" in text[start:]
-    rows = [line.split() for line in text[start:].splitlines()[3 : 3 + len(FAMILIES)]]
-    assert rows
-
-
-@pytest.mark.compiled
-def test_out_holds_json_table_and_figure_and_again_the_same(trace, capsys, tmp_path):
-    for name in ("a", "b"):
-        printed = json.loads(
-            run(capsys, "size", trace, *PRICED, "--json", "--out", tmp_path / name)
-        )
+    for words in (
+        *("of its cost rests on kernel_pin (fitted)", "assumed: what each further way takes"),
+        *("knee", "doubled", "cheapest of those that carry out everything"),
+    ):
+        assert words in text
+    assert "floor" in text[text.index("Least NIC memory for at most 10 us per lookup") :]
+    again = [*printed["repeat"]["command"][1:], "--json"]
+    assert json.loads(run(capsys, *again)) == printed
     folder = tmp_path / "a"
     assert sorted(file.name for file in folder.iterdir()) == FILES
     assert json.loads((folder / "results.json").read_text()) == printed
@@ -143,10 +107,8 @@ def test_out_holds_json_table_and_figure_and_again_the_same(trace, capsys, tmp_p
     rows = pq.read_table(folder / "sizes.parquet").to_pylist()
     for one in printed["sizings"][0]["families"]:
         mine = [row for row in rows if row["family"] == one["family"]]
-        assert [row["nic_memory_bytes"] for row in mine] == [
-            step["nic_memory_bytes"] for step in one["curve"]
-        ]
-        assert [row["ni_misses"] for row in mine] == [step["ni_misses"] for step in one["curve"]]
+        for column in ("nic_memory_bytes", "ni_misses"):
+            assert [row[column] for row in mine] == [step[column] for step in one["curve"]]
         [best] = [row for row in mine if row["is_best"]]
         assert best["nic_memory_bytes"] == one["best"]["nic_memory_bytes"]
         assert sum(row["is_knee"] for row in mine) == (one["knee"] is not None)
@@ -155,18 +117,8 @@ def test_out_holds_json_table_and_figure_and_again_the_same(trace, capsys, tmp_p
 
 
 @pytest.mark.compiled
-def test_what_repeats_the_result_does_repeat_it(trace, capsys):
-    options = [*PRICED, "--pin-memory", "1MiB", "--target-us", "9", "--page-size", "8KiB"]
-    first = json.loads(run(capsys, "size", trace, *options, "--json"))
-
-    again = json.loads(run(capsys, *first["repeat"]["command"][1:], "--json"))
-
-    assert again == first
-
-
-@pytest.mark.compiled
 def test_several_traces_are_sized_one_by_one(trace, capsys, tmp_path):
-    other = write(tmp_path / "a.parquet", count=20)
+    other = write(tmp_path / "a.parquet", count=10)
 
     run(capsys, "size", trace, other, *BUDGET, "--out", tmp_path / "o")
 
@@ -230,7 +182,10 @@ def check_steps(answer, lines, cells):
 
 @pytest.mark.requirement("UM-71")
 def test_a_cache_that_the_kernel_keeps_takes_no_nic_memory_and_stands_at_the_edge(trace):
-    found = report([("t.parquet", open_trace(trace))], ask("256B", platform="dc21140-nt"))
+    found = report(
+        [("t.parquet", open_trace(trace))],
+        ask("256B", platform="dc21140-nt", only=["unet-mm", "utlb"]),
+    )
     [sizing] = found.sizings
 
     figure = draw_sizing(sizing, found)
@@ -245,7 +200,7 @@ def test_a_cache_that_the_kernel_keeps_takes_no_nic_memory_and_stands_at_the_edg
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("platform", [None, "mini-cluster", "linux-host"])
+@pytest.mark.parametrize("platform", [None, "mini-cluster"])
 def test_a_figure_without_known_costs_is_drawn_too(platform, trace):
     found = report([("t.parquet", open_trace(trace))], ask("256B", platform=platform))
     [sizing] = found.sizings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from nicscope.studies.sweep.grid import ask as ask_sweep
 from nicscope.studies.sweep.sweeping import Sweep, sweep
 from nicscope.studies.sweep.table import Table
 from nicscope.traces.reader import open_trace
+from pairwise import others_marked
 from recomputed import recomputed
 from suite import share
 
@@ -27,16 +29,22 @@ def one_line_each(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+GRIDS = [
+    ("utlb", ["entries=4,32", "page_size=4KiB,64KiB,2MiB"]),
+    ("mini", ["line=1,4", "entries=16,64"]),
+    ("utlb", ["scheme=utlb,utlb-shared,interrupt", "entries=8,64"]),
+    ("unet-mm-pca200", ["entries=4,16", "page_size=4KiB,8KiB"]),
+]
+# Each grid on two platforms, and each platform with two grids; the other pairs are long.
+PAIRED = [
+    (PLATFORMS[(place + more) % 4], grid) for place, grid in enumerate(GRIDS) for more in (0, 1)
+]
+
+
 @pytest.mark.parametrize(
-    "grid",
-    [
-        ("utlb", ["entries=4,32", "page_size=4KiB,64KiB,2MiB"]),
-        ("mini", ["line=1,4", "entries=16,64"]),
-        ("utlb", ["scheme=utlb,utlb-shared,interrupt", "entries=8,64"]),
-        ("unet-mm-pca200", ["entries=4,16", "page_size=4KiB,8KiB"]),
-    ],
-    ids=lambda grid: f"{grid[0]}-{grid[1][0]}",
+    ("platform", "grid"),
+    others_marked(pytest.mark.long, product(PLATFORMS, GRIDS), PAIRED),
+    ids=lambda one: one if isinstance(one, str) else f"{one[0]}-{one[1][0]}",
 )
 def test_every_number_of_a_sweep_follows_from_counts_and_prices(platform, grid, tmp_path, capsys):
     design, axes = grid

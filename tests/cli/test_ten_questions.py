@@ -71,11 +71,8 @@ def test_1_how_long_to_register_my_pool_and_what_shortens_it(asked):
     # fault, pin and 8 entries of each page; a tenth of a second to zero each GiB; 8 calls
     by_hand = pages * (0.25 + 0.047 + 8 * 0.044) * 1e-6 + 1024 * 0.1 + 8 * 16e-6
     assert first["total_s"][0] == pytest.approx(by_hand)
-    assert {one["evidence"] for one in found["evidence"].values()} == {
-        "published",
-        "derived",
-        "assumed",
-    }
+    evidence = {one["evidence"] for one in found["evidence"].values()}
+    assert evidence == {"published", "derived", "assumed"}
     assert "icm_consumption" in told
 
 
@@ -164,7 +161,7 @@ def test_8_whether_odp_would_do_instead_of_pinning(asked, trace):
 
 
 def test_9_how_many_queue_pairs_before_the_cliff(asked):
-    told, found = asked("connections --qps 2:4 --outstanding 1:4 --threads 2 --read-window 1,16")
+    told, found = asked("connections --qps 2:4 --outstanding 1:2 --threads 2 --read-window 1,16")
     assert "give" in told.split("million/s")[0]
     assert {one["queue_pairs"] for one in found["runs"]} == {2, 4}
     assert "outbound_pci_stalled_rd" in told
@@ -184,30 +181,3 @@ def test_10_which_nic_and_iommu_mode(asked, trace):
     assert (strict["counts"]["misses"], strict["counts"]["reads"]) == (2, 5)
     by_hand = 8 * 4096 / (1024 * 65 + 5 * 197)
     assert strict["allows_gbits"]["IOMMU"][0] == pytest.approx(by_hand)
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("register --bytes 0", "BYTES must be bytes"),
-        ("register --bytes 1TiB --page 3K", "--page must be powers of two"),
-        ("explain --mr 0", "--mr must be bytes"),
-        ("plan --pool 789GiB --max-mr 0", "--max-mr must be bytes"),
-        ("connections --nic cx9", "no nic 'cx9'"),
-        ("connections --qps 64:8", "64 is more than 8; give the lower one first"),
-        ("register --regions none.csv --cache range", "none.csv: no such file"),
-        ("rcache none.parquet", "none.parquet: no such file"),
-        ("odp none.parquet --faults cx9", "no fault 'cx9'"),
-        ("path bundled:redis_server --pcie gen9", "gen9"),
-        ("descriptors bundled:redis_server --engine ucx", "ucx"),
-    ],
-)
-def test_what_cannot_be_is_one_line_and_leaves_nothing(line, said, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert main([*line.split(), "--out", "kept"]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("nicscope: ")
-    assert err.count("\n") == 1
-    assert said in err
-    assert not [*tmp_path.iterdir()]

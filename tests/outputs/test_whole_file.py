@@ -15,6 +15,7 @@ from targets import FILES, OLD, STREAMS, TARGETS, a_null_device, a_pipes_descrip
 from nicscope.errors import OutputError
 from nicscope.outputs import ReaderGone, scratch_file, whole_file
 from nicscope.outputs.target import BUFFER_BYTES
+from refusals import refused
 
 BIG = bytes(range(256)) * (3 * BUFFER_BYTES // 256) + b"end"  # more than a pipe or buffer holds
 
@@ -105,22 +106,17 @@ def test_a_full_disk_is_one_line_whenever_it_is_found(tmp_path, make, function, 
     before = tree(tmp_path)
     monkeypatch.setattr(os, function, full)
 
-    with (
-        pytest.raises(OutputError, match="result: cannot be written: No space left on device"),
-        whole_file(target) as file,
-    ):
+    with refused(OutputError, "result: ", "No space left on device"), whole_file(target) as file:
         file.write(b"whole")
 
     assert tree(tmp_path) == before
 
 
 def test_a_stream_that_takes_no_more_is_one_line(tmp_path):
-    os.mknod(tmp_path / "full", 0o666 | stat.S_IFCHR, os.makedev(1, 7))
+    path = tmp_path / "full"
+    os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 7))
 
-    with (
-        pytest.raises(OutputError, match="full: cannot be written: No space left on device"),
-        whole_file(tmp_path / "full") as file,
-    ):
+    with refused(OutputError, "full: ", "No space left on device"), whole_file(path) as file:
         file.write(b"whole")
 
 
@@ -204,10 +200,7 @@ def test_another_name_of_the_file_keeps_what_it_held(tmp_path):
 def test_what_became_a_device_meanwhile_is_not_replaced(tmp_path):
     target = tmp_path / "result"
 
-    with (
-        pytest.raises(OutputError, match="it is no plain file any more"),
-        whole_file(target),
-    ):
+    with refused(OutputError, "no plain file any more"), whole_file(target):
         os.mkfifo(target)
 
     assert list(tree(tmp_path)) == ["result"]
@@ -223,66 +216,47 @@ def test_a_file_that_came_meanwhile_is_replaced_whole(tmp_path):
     assert list(tree(tmp_path)) == ["result"]
 
 
-def a_folder(folder):
-    (folder / "result").mkdir()
-
-
-def a_link_in_a_circle(folder):
-    (folder / "result").symlink_to("result")
-
-
-def a_link_to_no_folder(folder):
-    (folder / "result").symlink_to("nowhere/result")
-
-
-def a_disk(folder):
-    os.mknod(folder / "result", 0o666 | stat.S_IFBLK, os.makedev(7, 250))
-
-
-def a_socket_that_nobody_listens_to(folder):
-    before = Path.cwd()
-    os.chdir(folder)
+def a_socket_that_nobody_listens_to(path):
     with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind("result")
-    os.chdir(before)
+        bound.bind(path.name)
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "facts"),
     [
-        (a_folder, "is a folder; name a file"),
-        (a_link_in_a_circle, "cannot be written: Too many levels of symbolic links"),
-        (a_link_to_no_folder, "cannot be written: No such file or directory"),
-        (a_disk, "is a disk; name a file on one"),
-        (a_socket_that_nobody_listens_to, "cannot be written: Connection refused"),
+        (Path.mkdir, ["is a folder", "name a file"]),
+        (lambda path: path.symlink_to("result"), ["Too many levels of symbolic links"]),
+        (lambda path: path.symlink_to("nowhere/result"), ["No such file or directory"]),
+        (lambda path: os.mknod(path, 0o666 | stat.S_IFBLK, os.makedev(7, 250)), ["is a disk"]),
+        (a_socket_that_nobody_listens_to, ["Connection refused"]),
     ],
 )
-def test_what_cannot_be_written_is_refused_and_stays(tmp_path, make, words, monkeypatch):
-    make(tmp_path)
-    before = tree(tmp_path)
+def test_what_cannot_be_written_is_refused_and_stays(tmp_path, make, facts, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    make(tmp_path / "result")
+    before = tree(tmp_path)
 
-    with pytest.raises(OutputError, match=f"^result: {words}"), whole_file("result"):
+    with refused(OutputError, "result: ", *facts), whole_file("result"):
         pytest.fail("the block must not be entered")
 
     assert tree(tmp_path) == before
 
 
 @pytest.mark.parametrize(
-    ("path", "words"),
+    ("path", "why"),
     [
-        ("nowhere/result", "cannot be written: No such file or directory"),
-        ("/dev/fd/999", "cannot be written: Bad file descriptor"),
-        ("/dev/fd/99999999999999999999", "cannot be written: "),
-        ("file/result", "cannot be written: Not a directory"),
-        ("a" * 256, "cannot be written: File name too long"),
+        ("nowhere/result", "No such file or directory"),
+        ("/dev/fd/999", "Bad file descriptor"),
+        ("/dev/fd/99999999999999999999", "cannot be written"),
+        ("file/result", "Not a directory"),
+        ("a" * 256, "File name too long"),
     ],
 )
-def test_a_name_that_leads_nowhere_is_refused(tmp_path, path, words, monkeypatch):
+def test_a_name_that_leads_nowhere_is_refused(tmp_path, path, why, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(OutputError, match=f"^{path}: {words}"), whole_file(path) as file:
+    with refused(OutputError, f"{path}: ", why), whole_file(path) as file:
         file.write(b"x")
 
     assert list(tree(tmp_path)) == ["file"]
@@ -309,7 +283,7 @@ def test_a_file_that_may_not_be_written_is_not_replaced_either(tmp_path):
     os.chown(target, 12345, 12345)
     os.seteuid(12345)
     try:
-        with pytest.raises(OutputError, match="it is read-only"), whole_file(target):
+        with refused(OutputError, "read-only"), whole_file(target):
             pytest.fail("the block must not be entered")
     finally:
         os.seteuid(0)

@@ -1,21 +1,23 @@
-"""The tables of a comparison: true to the counts, and the same in a terminal and a notebook."""
+"""Tables of a comparison that are true to the counts, and sentences where results are alike.
+
+What all tables and summaries have in common is in test_every_table.py.
+"""
 
 from __future__ import annotations
 
-import json
-from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import msgspec
+import pyarrow as pa
 import pytest
 from comparison_samples import DESIGNS, comparison
 
+import nicscope as ns
 from nicscope.config.evidence import Evidence
-from nicscope.reports import wording
+from nicscope.reports import size_summary, wording
 from nicscope.reports.comparison import (
     ReplayReport,
-    memory_rows,
     miss_rates,
-    miss_rows,
     notes,
     work_rows,
 )
@@ -87,80 +89,17 @@ def test_the_longest_bar_fills_its_column_and_the_kinds_show_in_proportion(found
         assert lengths[name] == pytest.approx(BAR * rate / rates[most], abs=0.51)
 
 
-def test_every_line_fits_and_every_cell_is_there(found):
-    lines = printed(found)
-
-    assert max(map(len, lines)) <= WIDEST
-    text = " ".join(" ".join(lines).split())
-    for rows in (miss_rows(found), work_rows(found)):
-        for cells in rows.cells:
-            assert " ".join(cells) in text
-    assert all(name in text for rows in memory_rows(found).cells for name in rows[3].split())
-
-
 def test_steps_without_a_price_are_spelt_out_for_few_designs_and_hinted_at_for_many(found):
     assert any("no price for ni_check" in line for line in notes(comparison(["mini"])))
     assert not any("no price for" in line for line in notes(found))
     assert any(line.startswith("≥ or unknown") for line in notes(found))
 
 
-def test_a_long_name_leaves_the_table_whole(tmp_path):
-    file = tmp_path / f"{'a-long-name-' * 5}.toml"
-    file.write_text('scheme = "utlb"\nentries = 64\n')
-
-    lines = printed(comparison([str(file)]))
-
-    assert max(map(len, lines)) <= WIDEST
-    assert not any("…" in line for line in lines)
-
-
-class Cells(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.cells, self.pictures, self._inside = [], [], False
-
-    def handle_starttag(self, tag, attrs):
-        self._inside = tag == "td"
-        if tag == "img":
-            self.pictures.append(dict(attrs)["alt"])
-
-    def handle_data(self, data):
-        if self._inside:
-            self.cells.append(data)
-
-
-def test_a_notebook_shows_the_same_cells_and_the_figures(found):
-    parser = Cells()
-    parser.feed(ReplayReport(found)._repr_html_())
-
-    expected = [
-        cell
-        for rows in (miss_rows(found), work_rows(found), memory_rows(found))
-        for cells in rows.cells
-        for cell in cells
-    ]
-    assert parser.cells == expected
-    assert parser.pictures == ["misses", "costs", "memory"]
-
-
-def test_a_report_saves_what_the_command_would(found, tmp_path):
-    files = ReplayReport(found).save(tmp_path / "o")
-
-    assert sorted(files) == sorted((tmp_path / "o").iterdir())
-    assert json.loads((tmp_path / "o" / "results.json").read_text()) == found.to_json()
-
-
 @pytest.mark.parametrize(
     ("number", "text"),
     [
-        (0, "0"),
-        (0.00608, "0.00608"),
-        (0.5, "0.500"),
-        (1.7, "1.70"),
-        (39.31, "39.3"),
-        (123.4, "123"),
-        (77_000.4, "77,000"),
-        (2e-8, "0.0000000200"),
+        *((0, "0"), (0.00608, "0.00608"), (0.5, "0.500"), (1.7, "1.70"), (39.31, "39.3")),
+        *((123.4, "123"), (77_000.4, "77,000"), (2e-8, "0.0000000200")),
     ],
 )
 def test_numbers_have_three_significant_digits(number, text):
@@ -180,3 +119,49 @@ def test_a_rate_that_is_not_zero_does_not_look_like_it(rate, text):
 )
 def test_sizes_are_in_the_largest_unit_that_fits(count, text):
     assert wording.byte_size(count) == text
+
+
+def trace(*addresses):
+    count = len(addresses)
+    columns = {"time_ns": [0] * count, "node": [0] * count, "pid": [1] * count}
+    columns |= {"op": ["send"] * count, "length": [1] * count}
+    return pa.table(columns | {"address": list(addresses)})
+
+
+def test_designs_that_miss_alike_are_called_neither_fewest_nor_most():
+    alike = ns.replay(trace(4096), ["mini", "utlb"]).summary()[0]
+    others = ns.replay(trace(4096), ["unet", "mini", "utlb"]).summary()[0]
+
+    assert alike == "Of 100 lookups on the NIC every design misses 100.00."
+    assert others.endswith("unet misses nothing; of the others each misses 100.00.")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        (["4KiB", "2MiB"], "4 KiB pages: 1 miss, as with any other;"),
+        (["4KiB"], "4 KiB pages: 1 miss; more than"),
+    ],
+)
+def test_page_sizes_that_miss_alike_are_called_neither_fewer_nor_more(sizes, said):
+    found = ns.size(trace(4096), "64KiB", page_size=sizes, only="page-sizes")
+
+    assert found.summary()[0].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("misses", "said"),
+    [
+        ((2, 2, 3), "4 KiB pages: 2 misses, as with pages of 64 KiB;"),
+        ((2, 3, 3), "4 KiB pages: 2 misses, fewer than the 3 of 64 KiB pages;"),
+        ((3, 3, 2), "2 MiB pages: 3 misses with pages of 64 KiB become 2;"),
+        ((2, 2, 2), "4 KiB pages: 2 misses, as with any other;"),
+    ],
+)
+def test_the_best_page_size_is_compared_with_todays(misses, said):
+    sizes = [
+        SimpleNamespace(page_size=size, misses=count, enough=2, pinned_bytes=0)
+        for size, count in zip((1 << 12, 1 << 16, 1 << 21), misses, strict=True)
+    ]
+
+    assert size_summary._of_pages(sizes, 1 << 16, 0).startswith(said)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
@@ -9,7 +11,7 @@ from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
 from nicscope.apps.svm.layout import Layout
 from nicscope.apps.svm.machines.running import run_on_machines
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
-from pairwise import in_turn, pairs_of
+from pairwise import in_turn, others_marked
 
 ON = pytest.mark.parametrize("on", INTERFACES)
 
@@ -56,7 +58,16 @@ def test_results_are_right_on_other_designs(on, design):
 @pytest.mark.compiled
 @pytest.mark.parametrize(
     ("name", "on", "seed"),
-    pairs_of(name=["radix", "water-nsquared"], on=INTERFACES, seed=[5, 6]),
+    others_marked(
+        pytest.mark.long,
+        product(["radix", "water-nsquared"], INTERFACES, [5, 6]),
+        [
+            ("radix", "vmmc", 5),
+            ("radix", "mini", 6),
+            ("radix", "unet", 5),
+            ("water-nsquared", "vmmc", 6),
+        ],
+    ),
 )
 def test_results_are_right_when_packets_are_lost_doubled_overtaken_and_damaged(name, on, seed):
     program = PROGRAMS[name](4)

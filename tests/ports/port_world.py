@@ -19,10 +19,11 @@ def cluster_of(design, **how):
     return PortCluster(design, **how)
 
 
-def run_both(cluster, here, there):
-    """Run a program on node 0 and one on node 1; what both returned."""
-    cluster.start(0, here)
-    cluster.start(1, there)
+def run_on_nodes(cluster, *programs):
+    """Run on each node its program, or several of them; what they returned."""
+    for node, own in enumerate(programs):
+        for program in own if isinstance(own, tuple) else (own,):
+            cluster.start(node, program)
     return cluster.run()
 
 

@@ -9,9 +9,7 @@ HUGE = 2**63 - 1
 
 def run(design, sender, receiver, **how):
     cluster = world.cluster_of(design, **how)
-    cluster.start(0, sender)
-    cluster.start(1, receiver)
-    results = cluster.run()
+    results = world.run_on_nodes(cluster, sender, receiver)
     assert world.uses_left(cluster) == [0, 0]
     assert world.stale(cluster) == 0
     return results

@@ -39,9 +39,7 @@ def run(asker, owner, level, faults=None, design="vmmc-static", way=None):
         return await owner(process, memory)
 
     cluster = cluster_of(design, way, transport=TRANSPORT, faults=faults)
-    cluster.start(0, first)
-    cluster.start(1, second)
-    results = cluster.run()
+    results = world.run_on_nodes(cluster, first, second)
     assert world.stale(cluster) == 0
     assert work_world.uses_left(cluster) == [0, 0]
     return results

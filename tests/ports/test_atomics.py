@@ -180,7 +180,7 @@ def refused(kind="add", rights=MAY_ATOMIC, way=None, level=RECEPTION, **how):
         await process.sleep(8000)
         return (await memory.part(PLACE, 8).read())[0], work.troubles(process)
 
-    return work.run_both(cluster, asker, owner)
+    return work.run_on_nodes(cluster, asker, owner)
 
 
 def test_without_the_right_nothing_is_changed_and_the_connection_ends():
@@ -243,4 +243,4 @@ def test_one_sees_what_was_written_before_it_by_the_same_connection():
         await process.sleep(8000)
         return int.from_bytes(await memory.part(PLACE, 8).read(), "little")
 
-    assert work.run_both(cluster, asker, owner) == [[77, 78], 78]
+    assert work.run_on_nodes(cluster, asker, owner) == [[77, 78], 78]

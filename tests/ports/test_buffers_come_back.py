@@ -25,8 +25,7 @@ def test_buffers_come_back_though_their_reports_find_the_queue_full(design):
         assert back == wrong
 
     cluster = world.cluster_of(design, size=PortSize(ring=8))
-    cluster.start(0, program)
-    cluster.run()
+    world.run_on_nodes(cluster, program)
     assert world.uses_left(cluster)[0] == 0
 
 
@@ -62,7 +61,7 @@ def test_buffers_that_no_message_fits_in_come_back_though_the_queue_is_full(desi
         return back == given
 
     cluster = world.cluster_of(design, size=PortSize(ring=4), transport=Transport(most_retries=40))
-    assert world.run_both(cluster, sender, receiver) == [["done"] * 5, True]
+    assert world.run_on_nodes(cluster, sender, receiver) == [["done"] * 5, True]
     assert world.uses_left(cluster) == [0, 0]
 
 
@@ -130,7 +129,7 @@ def test_what_is_left_of_a_message_cut_short_spoils_no_later_descriptor(design):
 
     patience = Transport(most_retries=3, time_out_ps=5_000_000_000)
     cluster = world.cluster_of(design, size=PortSize(ring=4), transport=patience)
-    assert world.run_both(cluster, sender, receiver) == [
+    assert world.run_on_nodes(cluster, sender, receiver) == [
         ["no rights", "done", "done", "done", "done"],
         [b"whole"] * 4,
     ]
@@ -168,7 +167,9 @@ def test_a_message_cut_short_gives_its_buffers_back(design, reliable):
     cluster = world.cluster_of(
         design, nodes=3, transport=Transport(most_retries=3, reliable=reliable)
     )
-    for node, program in enumerate((sender, receiver, other)):
-        cluster.start(node, program)
-    assert cluster.run() == ["no rights", (2, 2 * world.PAGE, 2), "done"]
+    assert world.run_on_nodes(cluster, sender, receiver, other) == [
+        "no rights",
+        (2, 2 * world.PAGE, 2),
+        "done",
+    ]
     assert world.uses_left(cluster) == [0, 0, 0]

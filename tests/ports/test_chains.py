@@ -16,7 +16,7 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.asking import MOST_BEFORE
 from nicscope.nic.ports.layout import SEND
 from ports.apart import keep_runs, take_apart
-from ports.port_world import cluster_of, content, join, run_both
+from ports.port_world import cluster_of, content, join, run_on_nodes
 from refusals import refused
 from suite import share
 
@@ -97,7 +97,7 @@ async def _chatter(process, peer, plan, told):
         told.append((process.node, await process.arrival(), process.now_us))
 
 
-@share(2)
+@share(0.6)
 @given(
     plans=st.lists(rounds, min_size=2, max_size=4),
     design=st.sampled_from(["utlb", "vmmc-interrupt", "unet-mm-pca200"]),
@@ -140,7 +140,7 @@ def test_random_chains_are_what_one_call_after_the_other_is(plans, design, loss,
 
 def run_one(program, **how):
     cluster = cluster_of("utlb", **how)
-    run_both(cluster, program, _nothing)
+    run_on_nodes(cluster, program, _nothing)
     return cluster
 
 
@@ -204,9 +204,7 @@ def test_what_another_process_asked_for_is_refused():
             await process.done(after=given[0])
 
     cluster = cluster_of("utlb")
-    cluster.start(0, gives)
-    cluster.start(0, takes)
-    cluster.run()
+    run_on_nodes(cluster, (gives, takes))
 
 
 def test_a_node_that_dies_takes_the_rest_of_its_chain_with_it():

@@ -85,7 +85,7 @@ def live_through(level, seed, faults, design="vmmc-static"):
         return told
 
     cluster = cluster_of(design, transport=TRANSPORT, faults=faults, size=SIZE)
-    both = world.run_both(cluster, program, program)
+    both = world.run_on_nodes(cluster, program, program)
     assert world.stale(cluster) == 0
     assert work_world.uses_left(cluster) == [0, 0]
     ports = cluster.simulation.machine.ports
@@ -173,7 +173,7 @@ def lose(receives, lengths, faults=None, level=RECEPTION):
         return heard, state_of(process, "state"), work_world.troubles(process)
 
     cluster = cluster_of(transport=TRANSPORT, faults=faults)
-    found = world.run_both(cluster, sender, receiver)
+    found = world.run_on_nodes(cluster, sender, receiver)
     assert work_world.uses_left(cluster) == [0, 0]
     return found
 
@@ -222,7 +222,7 @@ def test_what_is_sent_to_a_node_that_dies_ends_so(level):
 
     faults = Faults(seed=1, node_deaths={1: 1_500_000_000})
     cluster = cluster_of(transport=TRANSPORT, faults=faults)
-    (ended, state, troubles), _ = world.run_both(cluster, sender, receiver)
+    (ended, state, troubles), _ = world.run_on_nodes(cluster, sender, receiver)
     done, dead = ended.count("done"), ended.count("peer dead")
     assert ended == ["done"] * done + ["peer dead"] * dead + ["flushed"] * (13 - done - dead)
     assert done > 0
@@ -270,4 +270,4 @@ def test_a_port_that_is_connected_gets_no_second_connection():
                 connect(process)
 
     cluster = cluster_of()
-    world.run_both(cluster, program, program)
+    world.run_on_nodes(cluster, program, program)

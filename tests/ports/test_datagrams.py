@@ -259,7 +259,7 @@ def one_way(asked, room=ROOM, **how):
             for one in [await process.received() for _ in range(process.waiting())]
         ]
 
-    return world.run_both(cluster, sender, receiver)
+    return world.run_on_nodes(cluster, sender, receiver)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_a_port_that_ends_hears_no_more_and_begins_anew():
         await process.sleep(8000)
         return [one.status for one in first], await all_had(process, memory)
 
-    _, (first, had) = world.run_both(cluster, sender, receiver)
+    _, (first, had) = world.run_on_nodes(cluster, sender, receiver)
 
     assert first == ["done"] * 2 + ["flushed"]
     numbers = [one.content[HEADER] for one in had]
@@ -339,6 +339,4 @@ def test_a_node_has_tags_for_its_ways_or_none():
             open_datagrams(process._ports, 0, 1, QKEY, MTU)
         return first >= 3
 
-    cluster.start(0, program)
-
-    assert cluster.run() == [True]
+    assert world.run_on_nodes(cluster, program) == [True]

@@ -11,7 +11,7 @@ from nicscope.drivers.simulate.ports.posting import PREPARED
 from nicscope.nic.ports.layout import BUFFERS, RECEIVED, SEND, WRITE
 from suite import INTERPRETED
 
-HOSTILE = 150 if INTERPRETED else 10_000
+HOSTILE = 75 if INTERPRETED else 10_000
 WORDS = np.array(
     [
         *(-(2**63), -(2**62), -4096, -1, 0, 1, 2, 3, 4, 5, 7, 15, 63, 64, 65, 100, 511, 512),
@@ -145,11 +145,14 @@ async def victim(process):
 def battle(design, count, seed=0, rounds=6):
     """Two honest processes, their hostile neighbour and a victim; how its descriptors ended."""
     cluster = world.cluster_of(design)
-    cluster.start(0, lambda process: honest(process, 1, 3, rounds))
-    cluster.start(0, lambda process: attack(process, count, seed))
-    cluster.start(1, lambda process: honest(process, 0, 3, rounds))
-    cluster.start(1, victim)
-    first, statuses, second, secret = cluster.run()
+    first, statuses, second, secret = world.run_on_nodes(
+        cluster,
+        (
+            lambda process: honest(process, 1, 3, rounds),
+            lambda process: attack(process, count, seed),
+        ),
+        (lambda process: honest(process, 0, 3, rounds), victim),
+    )
     assert (first, second) == ("whole", "whole")
     assert secret == b"S" * len(secret)
     assert world.stale(cluster) == 0
@@ -194,8 +197,7 @@ def test_what_is_not_a_processs_to_name_or_to_read_reaches_nobody_and_it_is_told
         return int(process._ports.table[1, process.port]["received"]), await memory.read()
 
     cluster = world.cluster_of(design)
-    cluster.start(0, neighbour)
-    _, ended, found = world.run_both(cluster, intruder, owner)
+    _, ended, found = world.run_on_nodes(cluster, (neighbour, intruder), owner)
     unknown, not_there = ["tag not registered"] * 2, ["no rights"] * 2
     assert ended == [*unknown, "no such buffer", "out of bounds", *not_there]
     assert found == (0, bytes(2 * world.PAGE))
@@ -235,7 +237,7 @@ def test_a_report_that_its_reader_forged_is_read_within_its_bounds():
         assert (await process.done()).ok
 
     cluster = world.cluster_of("utlb")
-    buffers = world.run_both(cluster, reader, sender)[0]
+    buffers = world.run_on_nodes(cluster, reader, sender)[0]
     assert len(buffers) == BUFFERS
 
 

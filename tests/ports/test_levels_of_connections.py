@@ -96,7 +96,7 @@ def done_and_arrived(level, design="vmmc-static"):
         await process.arrival()
         return process.now_us
 
-    return world.run_both(cluster, sender, receiver)
+    return world.run_on_nodes(cluster, sender, receiver)
 
 
 @pytest.mark.parametrize("design", ["vmmc-static", "vmmc-interrupt"])

@@ -121,10 +121,7 @@ def test_memory_of_the_same_node_is_written_and_fetched_by_key():
         await process.sleep(20_000)
         return await work.read(memory, [(77, LENGTH)])
 
-    cluster.start(0, asker)
-    cluster.start(0, owner)
-
-    assert cluster.run() == [work.of(1, PAGES, [(10, LENGTH)])] * 2
+    assert work.run_on_nodes(cluster, (asker, owner)) == [work.of(1, PAGES, [(10, LENGTH)])] * 2
 
 
 def test_a_loop_and_other_nodes_share_the_way_into_the_nic():
@@ -156,9 +153,8 @@ def test_a_loop_and_other_nodes_share_the_way_into_the_nic():
 
         return program
 
-    cluster.start(0, sender(0, 1, 1))
-    cluster.start(0, receiver(1))
-    mine, one, other, theirs = work.run_both(cluster, receiver(2), sender(1, 1, 2))
+    here = sender(0, 1, 1), receiver(1), receiver(2)
+    mine, one, other, theirs = work.run_on_nodes(cluster, here, sender(1, 1, 2))
 
     assert mine == theirs == ["done"] * MANY
     assert one == work.digest(work.of(1, PAGES, [(0, LENGTH)]))
@@ -175,6 +171,4 @@ def test_a_node_has_streams_for_both_ends_of_a_loop_or_none():
             connect_ports(process._ports, (0, 1), (0, 2), RECEPTION, work.UNIT)
         return work.state_of(process, "channel")
 
-    cluster.start(0, program)
-
-    assert cluster.run() == [-1]
+    assert work.run_on_nodes(cluster, program) == [-1]

@@ -9,6 +9,8 @@ import pytest
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.ports.build import HostSize
+from nicscope.host import calls, pages
+from nicscope.memory.paging.pins import unpin_frame
 from nicscope.nic.ports.layout import SEND, WRITE
 
 MISSING = 8  # what the processor waits for, as records have it
@@ -48,7 +50,7 @@ def test_a_page_for_which_the_host_has_no_frame_is_no_room_and_one_that_is_not_m
     async def receiver(process):
         await process.sleep(1)
 
-    assert world.run_both(cluster, sender, receiver)[0] == ["no room", "no rights"]
+    assert world.run_on_nodes(cluster, sender, receiver)[0] == ["no room", "no rights"]
 
 
 @pytest.mark.parametrize("design", ["unet-mm-pca200", "vmmc-interrupt", "mini"])
@@ -73,7 +75,7 @@ def test_a_buffer_for_which_the_host_has_no_frame_comes_back_with_no_room(design
         await process.post(SEND, 3, [(memory.address, 8)])
         await process.sleep(50_000)
 
-    assert world.run_both(cluster, receiver, sender)[0] == "no room"
+    assert world.run_on_nodes(cluster, receiver, sender)[0] == "no room"
 
 
 def test_what_leaves_for_a_page_that_cannot_be_had_is_paid_for():
@@ -98,7 +100,7 @@ def test_what_leaves_for_a_page_that_cannot_be_had_is_paid_for():
         await process.provide(process.allocate(world.PAGE).address)
         await process.sleep(2000)
 
-    assert world.run_both(cluster, sender, receiver)[0] == ["done", "no room"]
+    assert world.run_on_nodes(cluster, sender, receiver)[0] == ["done", "no room"]
     log = cluster.simulation.machine.log
     waits = log[(log["node"] == 0) & (log["engine"] == Engine.FIRMWARE) & (log["task"] == MISSING)]
     assert (waits["end"] - waits["start"]).tolist()[-1] == cluster._service.steps["unpin"]
@@ -139,9 +141,7 @@ def test_what_the_scan_has_passed_over_is_unpinned_when_nothing_uses_it_any_more
         world.export(process, 0, memory.address, world.PAGE)
         await process.sleep(20 * PERIOD_US)
 
-    for node, program in enumerate((sender, reader, owner)):
-        cluster.start(node, program)
-    cluster.run()
+    world.run_on_nodes(cluster, sender, reader, owner)
     assert pinned == [2, 2, 1]  # the last is on the NIC
 
 
@@ -167,4 +167,35 @@ def test_a_remote_store_to_a_page_on_disk_keeps_the_bytes_around_it(design):
         await process.sleep(2_000_000)
         return await memory.read(11)
 
-    assert world.run_both(cluster, sender, owner) == ["done", b"new!content"]
+    assert world.run_on_nodes(cluster, sender, owner) == ["done", b"new!content"]
+
+
+def test_a_firmware_that_unpins_at_once_is_found_out(monkeypatch):
+    honest = calls.pin_key
+
+    def pin_and_let_go(machine, n, key, receive):
+        pinned = honest(machine, n, key, receive)
+        frame = machine.ports.frames[n, key]
+        space, _ = pages.page_of_key(
+            pages.translation_of(machine.ports.translations, n)[1],
+            pages.translation_of(machine.ports.translations, n)[2],
+            key,
+        )
+        unpin_frame(machine.ports.memory, n, space, frame)
+        return pinned
+
+    monkeypatch.setattr(calls, "pin_key", pin_and_let_go)
+    cluster = world.cluster_of("vmmc-static")
+
+    async def sender(process):
+        world.join(process, 3, 1, 3)
+        source = process.allocate(world.PAGE)
+        await source.write(world.content(1, world.PAGE))
+        await process.post(SEND, 3, [(source.address, world.PAGE)])
+        await process.sleep(500)
+
+    async def receiver(process):
+        await process.sleep(500)
+
+    world.run_on_nodes(cluster, sender, receiver)
+    assert world.stale(cluster) > 0

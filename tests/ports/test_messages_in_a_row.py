@@ -52,7 +52,7 @@ def test_messages_that_overlap_on_the_nic_all_arrive_once_and_in_order(design):
                 at += size
 
     cluster = world.cluster_of(design)
-    statuses, _ = world.run_both(cluster, sender, receiver)
+    statuses, _ = world.run_on_nodes(cluster, sender, receiver)
     assert statuses == ["done"] * rounds * len(SIZES)
     assert world.uses_left(cluster) == [0, 0]
     assert world.stale(cluster) == 0
@@ -84,4 +84,4 @@ def test_a_buffer_that_those_being_filled_kept_from_its_turn_has_it_when_they_ar
     cluster = world.cluster_of(
         design, size=PortSize(ring=2, ready=1), transport=Transport(most_retries=3)
     )
-    assert world.run_both(cluster, sender, receiver) == [["done", "done"], [3, 1]]
+    assert world.run_on_nodes(cluster, sender, receiver) == [["done", "done"], [3, 1]]

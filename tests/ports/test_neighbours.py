@@ -39,8 +39,7 @@ def test_one_process_that_always_posts_does_not_starve_its_neighbour():
         await register(process, target.address, 1 << 20)
 
     cluster = world.cluster_of("utlb", transport=Transport(ack_delay_ps=0))
-    cluster.start(0, greedy)
-    first, second, _ = world.run_both(cluster, modest, receiver)
+    first, second, _ = world.run_on_nodes(cluster, (greedy, modest), receiver)
     assert second < first
 
 
@@ -60,9 +59,7 @@ def test_a_process_reaches_no_port_but_its_own():
                     await call(*given, port=port)
 
     cluster = world.cluster_of("utlb")
-    cluster.start(0, intruder)
-    cluster.start(0, nothing)
-    cluster.run()
+    world.run_on_nodes(cluster, (intruder, nothing))
 
 
 @pytest.mark.requirement("UM-7")
@@ -95,9 +92,9 @@ def test_a_port_that_takes_nothing_costs_its_sender_the_message_and_others_nothi
         await process.sleep(1)
 
     cluster = world.cluster_of(design, transport=patience)
-    for node, program in ((0, nuisance), (0, honest), (1, receiver), (1, deaf)):
-        cluster.start(node, program)
-    status, statuses, received, _ = cluster.run()
+    status, statuses, received, _ = world.run_on_nodes(
+        cluster, (nuisance, honest), (receiver, deaf)
+    )
     assert status == "rejected"
     assert statuses == ["done"] * 20
     assert received == [b"honest"] * 20
@@ -129,7 +126,7 @@ def test_buffers_that_nothing_fills_keep_no_send_off_the_nic(design, settings):
         return (await process.arrival()).length
 
     cluster = world.cluster_of(with_settings(load_design(design), settings))
-    assert world.run_both(cluster, sender, receiver) == ["done", 100]
+    assert world.run_on_nodes(cluster, sender, receiver) == ["done", 100]
     assert world.stale(cluster) == 0
 
 
@@ -153,7 +150,5 @@ def test_who_asks_for_a_report_that_is_there_sleeps_not_though_its_neighbour_has
         await process.arrival()
 
     cluster = world.cluster_of("utlb")
-    for node, program in ((0, sender), (0, neighbour), (1, receiver)):
-        cluster.start(node, program)
-    heard, computed, _ = cluster.run()
+    heard, computed, _ = world.run_on_nodes(cluster, (sender, neighbour), receiver)
     assert heard - computed == pytest.approx(cluster._service.steps["poll"] / 1e6)

@@ -8,14 +8,11 @@ import pytest
 
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, Transport
-from nicscope.host import calls, pages
 from nicscope.memory.paging.layout import READ
 from nicscope.memory.paging.layout import WRITE as MAY_STORE
-from nicscope.memory.paging.pins import unpin_frame
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
-from suite import INTERPRETED
 
-ROUNDS = 8 if INTERPRETED else 20
+ROUNDS = 20
 PAGES = 24
 PATIENCE = Transport(time_out_ps=3_000_000_000)
 
@@ -132,36 +129,3 @@ def test_no_transfer_uses_a_translation_that_no_longer_holds(design, seed):
 def test_nor_does_one_that_the_network_made_come_again(design):
     wrong = Faults(seed=5, loss=0.03, duplication=0.1, reordering=0.03, corruption=0.03)
     assert storm(design, 1, faults=wrong) == 0
-
-
-if INTERPRETED:  # a compiled firmware cannot be broken afterwards
-
-    def test_a_firmware_that_unpins_at_once_is_found_out(monkeypatch):
-        honest = calls.pin_key
-
-        def pin_and_let_go(machine, n, key, receive):
-            pinned = honest(machine, n, key, receive)
-            frame = machine.ports.frames[n, key]
-            space, _ = pages.page_of_key(
-                pages.translation_of(machine.ports.translations, n)[1],
-                pages.translation_of(machine.ports.translations, n)[2],
-                key,
-            )
-            unpin_frame(machine.ports.memory, n, space, frame)
-            return pinned
-
-        monkeypatch.setattr(calls, "pin_key", pin_and_let_go)
-        cluster = world.cluster_of("vmmc-static")
-
-        async def sender(process):
-            world.join(process, 3, 1, 3)
-            source = process.allocate(world.PAGE)
-            await source.write(world.content(1, world.PAGE))
-            await process.post(SEND, 3, [(source.address, world.PAGE)])
-            await process.sleep(500)
-
-        async def receiver(process):
-            await process.sleep(500)
-
-        world.run_both(cluster, sender, receiver)
-        assert world.stale(cluster) > 0

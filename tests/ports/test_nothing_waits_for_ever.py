@@ -67,7 +67,7 @@ def test_buffers_that_nothing_fills_leave_the_cache_to_transfers(design):
         return statuses, await window.read(2 * world.PAGE)
 
     cluster = world.cluster_of(tiny(design))
-    assert world.run_both(cluster, waits, stores) == [
+    assert world.run_on_nodes(cluster, waits, stores) == [
         (["done"], b"b" * 2 * world.PAGE),
         (["done"], b"a" * 2 * world.PAGE),
     ]
@@ -104,7 +104,7 @@ def test_two_nodes_that_wait_for_each_others_entries_do_not_wait_for_ever(design
         return ended
 
     cluster = world.cluster_of(tiny(design), transport=PATIENCE)
-    for ended in world.run_both(cluster, program, program):
+    for ended in world.run_on_nodes(cluster, program, program):
         assert set(ended) <= {"done", "rejected", "no room"}
     assert world.stale(cluster) == 0
 
@@ -131,7 +131,7 @@ def test_two_nodes_that_store_to_each_other_through_one_entry_both_get_through(d
     patience = Transport(time_out_ps=5_000_000_000)
     for faults in (Faults(), wrong):
         cluster = world.cluster_of(one, transport=patience, faults=faults)
-        assert world.run_both(cluster, program, program) == [
+        assert world.run_on_nodes(cluster, program, program) == [
             (["done"] * 2, world.content(1 - node, 4 * world.PAGE)) for node in range(2)
         ]
         assert world.stale(cluster) == 0
@@ -158,7 +158,7 @@ def test_a_buffer_whose_page_comes_does_not_wake_a_port_that_waits_for_another_p
         await process.arrival()
 
     cluster = world.cluster_of("unet-mm-pca200")
-    assert world.run_both(cluster, program, peer)[0] == "done"
+    assert world.run_on_nodes(cluster, program, peer)[0] == "done"
     serving = cluster.simulation.machine.ports.nodes[0]
     assert (serving["page_ins"], serving["thread_misses"]) == (2, 2)  # each page once
     assert world.uses_left(cluster)[0] == 0
@@ -185,7 +185,7 @@ def test_a_controller_that_knows_no_ports_refuses_remote_memory():
 
     reliable = Transport(time_out_ps=10_000_000_000)
     cluster = world.cluster_of("unet-mm-dc21140", transport=reliable)
-    assert world.run_both(cluster, program, owner)[0] == ["bad descriptor"] * 2
+    assert world.run_on_nodes(cluster, program, owner)[0] == ["bad descriptor"] * 2
 
 
 def test_a_peer_that_dies_while_a_page_for_it_is_pinned_is_reported_dead():
@@ -207,7 +207,7 @@ def test_a_peer_that_dies_while_a_page_for_it_is_pinned_is_reported_dead():
     async def doomed(process):
         await process.sleep(100_000)
 
-    assert world.run_both(cluster, program, doomed)[0] == ["peer dead"] * 2
+    assert world.run_on_nodes(cluster, program, doomed)[0] == ["peer dead"] * 2
     assert world.uses_left(cluster)[0] == 0
 
 
@@ -238,7 +238,7 @@ def test_a_store_to_a_page_for_which_there_is_no_frame_is_rejected(design):
             process._memory.pin(process.node, process.number, page)
 
     cluster = world.cluster_of(design, host=HostSize(frames=40, pages_per_space=128))
-    assert world.run_both(cluster, sender, owner)[0] == "rejected"
+    assert world.run_on_nodes(cluster, sender, owner)[0] == "rejected"
     assert world.stale(cluster) == 0
 
 
@@ -262,7 +262,7 @@ def test_a_page_that_was_sent_and_has_left_the_primary_cache_can_still_be_writte
         await exported(process, 1)
 
     cluster = world.cluster_of(design)
-    assert world.run_both(cluster, program, owner)[0] == ["done"] * 3
+    assert world.run_on_nodes(cluster, program, owner)[0] == ["done"] * 3
 
 
 def test_a_table_for_which_there_is_no_frame_costs_what_needs_it_and_ends_nothing_else():
@@ -305,7 +305,7 @@ def test_a_table_for_which_there_is_no_frame_costs_what_needs_it_and_ends_nothin
 
     how = {"host": HostSize(frames=40, pages_per_space=128), "size": PortSize(ready=1)}
     cluster = world.cluster_of("utlb", **how)
-    statuses, (ended, back) = world.run_both(cluster, sender, owner)
+    statuses, (ended, back) = world.run_on_nodes(cluster, sender, owner)
     assert statuses == ["done", "rejected"]
     assert ended == ["tag not registered"]
     assert sorted(back) == [(False, "no room"), (True, "done")]
@@ -341,6 +341,6 @@ def test_a_port_whose_own_page_keeps_its_next_buffer_off_the_cache_goes_on_sendi
 
     # The peer's cache is as small, so some may be rejected; that all end is what counts.
     cluster = world.cluster_of(chosen, transport=Transport(window=1, most_retries=60))
-    ended = world.run_both(cluster, program, peer)[0]
+    ended = world.run_on_nodes(cluster, program, peer)[0]
     assert set(ended) <= {"done", "rejected"}
     assert world.stale(cluster) == 0

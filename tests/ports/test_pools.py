@@ -97,7 +97,7 @@ def two_talk(nodes):
         await end.wait(await end.fetch(remote, own))
         assert (await end.wait(await end.store(remote, own, notify=True))).ok
 
-    world.run_both(cluster, owner, user)
+    world.run_on_nodes(cluster, owner, user)
     return cluster.simulation.machine
 
 
@@ -115,7 +115,7 @@ def test_two_of_a_thousand_nodes_that_talk_cost_the_pairs_that_do_not_one_number
 
 
 @pytest.mark.parametrize("design", ["vmmc-static", "unet-mm-pca200", "mini", "utlb"])
-@share(0.4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@share(0.2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     plans=made.moves((SEND, WRITE, FETCH)),
     faults=made.networks,

@@ -55,10 +55,9 @@ def test_who_talks_to_a_dead_node_learns_of_it_in_time_and_others_go_on(design):
             assert (await process.arrival()).content == word(number)
         return "through"
 
-    cluster.start(0, sender)
-    cluster.start(1, doomed)
-    cluster.start(2, bystander)
-    (alive, status, took, later), of_dead, of_other = cluster.run()
+    (alive, status, took, later), of_dead, of_other = world.run_on_nodes(
+        cluster, sender, doomed, bystander
+    )
     assert alive > 0
     assert status == "peer dead"
     # Then the way there and the way back are looked for: a probe along the route in use and one
@@ -98,7 +97,7 @@ def test_a_question_to_a_node_that_dies_over_it_and_an_answer_to_the_dead_both_e
             await process.sleep(5000)
             return "alive"
 
-        asked, owned = world.run_both(cluster, asker, owner)
+        asked, owned = world.run_on_nodes(cluster, asker, owner)
         assert (asked, owned) == ((None, "alive") if dead == 0 else ("peer dead", None))
 
 
@@ -163,10 +162,12 @@ def test_a_node_that_dies_in_the_middle_of_a_message_keeps_no_buffer(design, rel
         return arrival.node, len(arrival.buffers)
 
     cluster.faults = Faults(node_deaths={0: 10**15})
-    cluster.start(0, lambda process: sender(process, 2000))
-    cluster.start(1, receiver)
-    cluster.start(2, lambda process: sender(process, 40_000))
-    _, arrived, status = cluster.run()
+    _, arrived, status = world.run_on_nodes(
+        cluster,
+        lambda process: sender(process, 2000),
+        receiver,
+        lambda process: sender(process, 40_000),
+    )
     assert (arrived, status) == ((2, 8), "done")
     assert world.uses_left(cluster)[1] == 0
 
@@ -201,5 +202,5 @@ def test_memory_of_a_message_whose_peer_was_given_up_is_read_no_more():
         arrival = await process.arrival()
         return world.buffers_of(process, arrival.buffers, len(before))
 
-    assert world.run_both(cluster, sender, receiver) == ["peer dead", before]
+    assert world.run_on_nodes(cluster, sender, receiver) == ["peer dead", before]
     assert world.uses_left(cluster) == [0, 0]

@@ -275,7 +275,7 @@ def test_a_host_without_a_free_frame_refuses_and_sends_nobodys_bytes():
 
     for design in ("utlb", "vmmc-static", "unet-mm-pca200", "vmmc-interrupt"):
         cluster = world.cluster_of(design, host=HostSize(frames=20, swap_blocks=0))
-        statuses, found = world.run_both(cluster, sender, receiver)
+        statuses, found = world.run_on_nodes(cluster, sender, receiver)
         assert found == bytes(64)  # demand zero
         assert set(statuses) >= {"done"}
         assert set(statuses) - {"done"}, design

@@ -203,7 +203,7 @@ def test_a_payload_finds_its_pages_however_few_entries_and_frames_there_are(desi
         transport=Transport(time_out_ps=20_000_000_000, most_retries=20),
         host=HostSize(frames=frames),
     )
-    ended, heard = world.run_both(cluster, sender, receiver)
+    ended, heard = world.run_on_nodes(cluster, sender, receiver)
     assert ended == ["done", "done"]
     assert heard == [("done", digest(of(1, PAGES, sent))) for sent, _ in messages]
     assert world.stale(cluster) == 0
@@ -237,7 +237,7 @@ def test_a_receive_finds_room_when_the_report_of_an_earlier_one_has_been_read():
         return first.cookie, second.cookie, took, rest, process.waiting()
 
     cluster = cluster_of()
-    ended, (first, second, took, rest, left) = world.run_both(cluster, sender, receiver)
+    ended, (first, second, took, rest, left) = world.run_on_nodes(cluster, sender, receiver)
     assert ended == ["done"] * many
     assert (first, second, rest, left) == (0, 1, list(range(2, many)), 0)
     assert took < 50
@@ -254,5 +254,5 @@ def test_a_port_that_closes_lets_the_pages_of_its_receives_go():
         await process.sleep(1)
 
     cluster = cluster_of("utlb")
-    world.run_both(cluster, sender, receiver)
+    world.run_on_nodes(cluster, sender, receiver)
     assert work_world.uses_left(cluster) == [0, 0]

@@ -13,7 +13,7 @@ from work_world import (
     digest,
     of,
     read,
-    run_both,
+    run_on_nodes,
     state_of,
     with_memory,
 )
@@ -83,7 +83,7 @@ def test_the_first_thing_wrong_with_a_send_says_how_it_ends(
         return [(await process.received())[:2] for _ in range(process.waiting())]
 
     cluster = cluster_of(transport=Transport(reliable=reliable))
-    (ended, state, told), came = run_both(cluster, sender, receiver)
+    (ended, state, told), came = run_on_nodes(cluster, sender, receiver)
 
     if operation == FETCH and not reliable:
         status = "bad descriptor"  # before all that: nobody would learn that it is lost
@@ -141,7 +141,7 @@ def fail(first, receives, *, reliable=False, undo=False, faults=None, **how):
         return said, contents, state_of(process, "state"), work_world.troubles(process)
 
     cluster = cluster_of(transport=Transport(reliable=reliable), faults=faults, **how)
-    ended, heard = run_both(cluster, sender, receiver)
+    ended, heard = run_on_nodes(cluster, sender, receiver)
     assert all(each.status == "done" for each in ended)
     return heard
 
@@ -218,7 +218,7 @@ def test_a_receive_that_is_none_ends_at_once_and_those_before_it_keep_their_turn
         return [each[:2] for each in [first, *rest]], state_of(process, "state")
 
     cluster = cluster_of(transport=Transport(reliable=reliable))
-    _, (heard, state) = run_both(cluster, sender, receiver)
+    _, (heard, state) = run_on_nodes(cluster, sender, receiver)
 
     bad = "bad descriptor"
     assert state == (BROKEN if reliable else CONNECTED)
@@ -274,7 +274,7 @@ def test_the_level_says_what_a_sender_learns_of_a_receive_that_failed(
     lost = [] if level == UNRELIABLE else [CONNECTION_LOST]
     for room, status, trouble in ((None, missing, RECEIVES_EMPTY), (100, too_long, RECEIVE_FAILED)):
         cluster = cluster_of()
-        (ended, here), there = run_both(cluster, sender, receiver(room))
+        (ended, here), there = run_on_nodes(cluster, sender, receiver(room))
 
         fits = room is not None and length <= room
         told = [trouble] if trouble == RECEIVES_EMPTY or (not fits and level != UNRELIABLE) else []
@@ -314,5 +314,5 @@ def test_a_payload_for_more_pages_than_the_host_has_frames_is_given_up(design, p
         transport=Transport(time_out_ps=20_000_000_000, most_retries=5),
         host=HostSize(frames=8),
     )
-    assert run_both(cluster, sender, receiver) == ["remote receive failed", "no room"]
+    assert run_on_nodes(cluster, sender, receiver) == ["remote receive failed", "no room"]
     assert work_world.uses_left(cluster) == [0, 0]

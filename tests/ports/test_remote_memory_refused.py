@@ -194,7 +194,7 @@ def test_a_fetch_from_a_node_that_dies_ends_so():
         return await asker(process, memory)
 
     cluster = cluster_of(transport=TRANSPORT, faults=Faults(seed=1, node_deaths={1: 1_540_000_000}))
-    assert world.run_both(cluster, first, lambda process: own_memory(process, owner))[0] == (
+    assert world.run_on_nodes(cluster, first, lambda process: own_memory(process, owner))[0] == (
         ["peer dead", "flushed"],
         0,
     )

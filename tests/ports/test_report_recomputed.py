@@ -111,7 +111,7 @@ def _check_conservation(report):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@share(0.3, suppress_health_check=list(HealthCheck))
+@share(0.15, suppress_health_check=list(HealthCheck))
 @given(
     plans=made.moves(made.EVERY),
     faults=made.networks,
@@ -124,7 +124,7 @@ def test_every_number_of_a_reliable_run_is_that_of_its_log(design, plans, faults
 
 
 @pytest.mark.parametrize("design", [*DESIGNS, "unet-mm-dc21140"])
-@share(0.3, suppress_health_check=list(HealthCheck))
+@share(0.15, suppress_health_check=list(HealthCheck))
 @given(plans=made.moves((SEND, SEND, WRITE)), faults=made.networks, buffers=st.integers(0, 9))
 def test_so_it_is_over_an_unreliable_transport(design, plans, faults, buffers):
     if design == "unet-mm-dc21140":  # it has no remote memory
@@ -136,7 +136,7 @@ def test_so_it_is_over_an_unreliable_transport(design, plans, faults, buffers):
 
 
 @pytest.mark.parametrize("design", DESIGNS)
-@share(0.2, suppress_health_check=list(HealthCheck))
+@share(0.15, suppress_health_check=list(HealthCheck))
 @given(plans=made.moves(made.EVERY))
 def test_on_a_perfect_network_nothing_is_lost_and_bytes_out_are_bytes_in(design, plans):
     cluster, seen = made.run(design, plans, 60, 64, transport=Transport(time_out_ps=15 * 10**9))
@@ -178,7 +178,7 @@ SMALL = {
 
 
 @pytest.mark.parametrize("design", SMALL)
-@share(0.3, suppress_health_check=list(HealthCheck))
+@share(0.15, suppress_health_check=list(HealthCheck))
 @given(
     stores=st.lists(
         st.tuples(st.integers(0, 30 * PAGE), st.integers(1, 3 * PAGE)), min_size=1, max_size=25
@@ -212,7 +212,7 @@ def test_lookups_and_misses_are_a_replays_of_the_same_requests(design, stores):
             )
         return memory.address
 
-    here, there = world.run_both(cluster, writer, owner)
+    here, there = world.run_on_nodes(cluster, writer, owner)
     nodes = cluster.report().nodes
 
     for node, path, begin in ((0, "send", here), (1, "receive", there)):
@@ -238,7 +238,7 @@ def _trace(stores, begin, path):
 
 @example(loss=0.1)
 @given(loss=st.sampled_from([0.1, 0.5]))
-@share(0.2, suppress_health_check=list(HealthCheck))
+@share(0.15, suppress_health_check=list(HealthCheck))
 def test_a_network_that_loses_a_tenth_is_reported_to(loss):
     plans = [[made.Move(FETCH, 2, 0, 9000)] * 4, [], [made.Move(WRITE, 3, 0, 9000)] * 4, []]
     cluster, seen = made.run(

@@ -34,7 +34,7 @@ def test_an_entry_read_from_the_host_slows_links_as_a_read_of_the_bus_does():
         async def receiver(process):
             await process.sleep(500)
 
-        world.run_both(cluster, sender, receiver)
+        world.run_on_nodes(cluster, sender, receiver)
         log = cluster.simulation.machine.log
         sent = (log["node"] == 0) & (log["engine"] == Engine.NET_TX) & (log["packet"] == 0)
         return int(log["end"][sent].max())
@@ -57,8 +57,7 @@ def test_each_call_that_pins_takes_the_time_of_its_own_pages():
             await process.post(SEND, 0, [(memory.address + address, length)])
             spent.append(round((process.now_us - begun) * 1e6))
 
-    cluster.start(0, program)
-    cluster.run()
+    world.run_on_nodes(cluster, program)
     steps = cluster._service.steps
     assert spent == [
         steps["post"] + steps["check"] + 2000,
@@ -85,7 +84,7 @@ def test_an_answer_without_data_looks_nothing_up_whatever_its_place_held_before(
         world.export(process, 1, memory.address, 2 * world.PAGE)
         await process._driven.ask(REGISTER, peer=process.port, address=0, payload=world.PAGE)
 
-    world.run_both(cluster, asks, owns)
+    world.run_on_nodes(cluster, asks, owns)
     log = cluster.simulation.machine.log
     served = log[(log["node"] == 1) & (log["engine"] == Engine.FIRMWARE) & (log["task"] == SERVE)]
     times = (served["end"] - served["start"]).tolist()
@@ -118,7 +117,7 @@ def test_a_post_does_not_wait_for_buffers_that_have_come_back():
         await process.post(SEND, 4, [(memory.address, 1)])
         return (await process.done()).status
 
-    assert world.run_both(cluster, sender, receiver)[1] == "no room"
+    assert world.run_on_nodes(cluster, sender, receiver)[1] == "no room"
 
 
 @pytest.mark.parametrize("design", world.LIBRARIES)
@@ -133,8 +132,7 @@ def test_a_port_that_closes_leaves_no_page_pinned_that_none_has_used(design):
         await process.provide(memory.address + 5 * world.PAGE)
         await process.close_port()
 
-    cluster.start(0, program)
-    cluster.run()
+    world.run_on_nodes(cluster, program)
     report = cluster.report()
     assert report.nodes[0].pins >= 4
     assert report.nodes[0].pinned_now == 0
@@ -164,4 +162,4 @@ def test_whoever_awaits_an_answer_learns_of_its_peers_death_whatever_the_ring(ri
         world.export(process, 0, memory.address, 8 * world.PAGE)
         await process.sleep(50)
 
-    assert world.run_both(cluster, asker, owner)[0] == ("peer dead", True)
+    assert world.run_on_nodes(cluster, asker, owner)[0] == ("peer dead", True)

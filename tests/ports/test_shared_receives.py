@@ -186,7 +186,7 @@ def named(group, name=SHARED):
             cookies.append((await process.received(port=FIRST)).cookie)
         return cookies, told[:many]
 
-    return work.run_both(cluster, sender, receiver)
+    return work.run_on_nodes(cluster, sender, receiver)
 
 
 def test_a_message_may_name_the_queue_whose_completions_are_told_there():

@@ -68,7 +68,7 @@ def test_a_wait_for_what_does_not_come_ends_when_it_was_to_end(way):
         found += [await hear(process, 60), process.now_us]
         return found
 
-    said, _ = world.run_both(cluster, waits, nothing)
+    said, _ = world.run_on_nodes(cluster, waits, nothing)
     assert said[::2] == [LATE] * 4
     ends = said[1::2]
     assert all(latest <= end < latest + 5 for latest, end in zip((30, 50, 70), ends, strict=False))
@@ -94,7 +94,7 @@ def test_a_wait_with_an_end_hears_what_comes_before_it(way, mode):
         late = await hear(process, 20, mode)
         return late, await hear(process, 100_000, mode), (await process.arrival()).content
 
-    sent, heard = world.run_both(cluster, sender, receiver)
+    sent, heard = world.run_on_nodes(cluster, sender, receiver)
     port = 1
     assert sent == ((port, SENT), SENT)  # what is there is heard, however late
     assert heard[:2] == (LATE, (port, RECEIVED))
@@ -120,7 +120,7 @@ def test_a_queue_that_is_full_says_so_and_its_reports_stay():
         for _ in range(3):
             await process.arrival()
 
-    troubles, entries, statuses = world.run_both(cluster, sender, receiver)[0]
+    troubles, entries, statuses = world.run_on_nodes(cluster, sender, receiver)[0]
     assert troubles == (1, QUEUE_FULL)
     assert entries == [(1, SENT), (1, SENT), LATE]
     assert statuses == ["done"] * 3
@@ -138,5 +138,4 @@ def test_who_waits_at_a_queue_that_closes_is_told():
         process._ports.work.queues[0, QUEUE]["open"] = 0
         await process.compute(1)
 
-    cluster.start(0, waits)
-    assert world.run_both(cluster, closes, nothing)[0] == GONE
+    assert world.run_on_nodes(cluster, (waits, closes), nothing)[0] == GONE

@@ -18,7 +18,7 @@ from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import AS_ALL, DONE, MAY_FETCH, MAY_WRITE, ONE, SEND
 
 PAGE = world.PAGE
-run_both = world.run_both
+run_on_nodes = world.run_on_nodes
 SEGMENTS = 8
 RECEIVES = 16
 REGIONS = 8
@@ -160,7 +160,7 @@ def converse(cluster, messages, pages=8, level=AS_ALL, seed=1, unit=UNIT):
             for each in said
         ]
 
-    ended, received = world.run_both(cluster, sender, receiver)
+    ended, received = world.run_on_nodes(cluster, sender, receiver)
     assert world.stale(cluster) == 0
     assert uses_left(cluster) == [0, 0]
     return ended, received  # type: ignore[return-value]

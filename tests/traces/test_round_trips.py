@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -193,7 +192,10 @@ def lookups(trace, page_size):
 
 @given(table=tables({}))
 @settings(deadline=None)
-@pytest.mark.parametrize(("one", "other"), list(itertools.permutations(FORMATS, 2)))
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("csv", "oracle-general"), ("oracle-general", "csv"), ("parquet", "oracle-general")],
+)
 def test_what_a_format_has_carried_once_it_carries_again(tmp_path_factory, one, other, table):
     """After a first trip has lost what it has to, further ones through the same lose nothing."""
     assume(max(table.column("address").to_pylist()) < 2**51)

@@ -145,7 +145,7 @@ def test_a_nic_holds_its_structures_queues_and_buffers_to_the_last_byte(
         cluster.start(0, idle)
         return cluster
 
-    with pytest.raises(SimulationError) as told:
+    with refused(SimulationError) as told:
         start(4096).run()
     said = str(told.value)
     total = int(said.split(" bytes")[0].split()[-1].replace(",", ""))
@@ -153,9 +153,8 @@ def test_a_nic_holds_its_structures_queues_and_buffers_to_the_last_byte(
     parts = [int(part.split()[-1].replace(",", "")) for part in listed]
     assert sum(parts) == total
     assert f"{total - 4096:,} too many" in said
-    assert "\n" not in said
     assert start(total).run() == [0]
-    with pytest.raises(SimulationError, match="1 too many"):
+    with refused(SimulationError, "1 too many"):
         start(total - 1).run()
 
 

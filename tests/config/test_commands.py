@@ -12,6 +12,7 @@ from nicscope.cli.app import main
 from nicscope.config.cost_name import COSTS
 from nicscope.config.design import design_names, load_design
 from nicscope.config.platform import load_platform, platform_names
+from refusals import refused_command
 
 SHOWN = [("designs", name) for name in design_names()]
 SHOWN += [("platforms", name) for name in platform_names()]
@@ -27,16 +28,13 @@ def test_the_list_names_everything_in_the_catalog(capsys, what, names):
     assert listed == ["name", *names]
 
 
-def test_the_designs_as_json_hold_the_flat_settings_of_each(capsys):
+def test_the_lists_as_json_hold_settings_of_designs_and_count_evidence_of_platforms(capsys):
     assert main(["designs", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [design["name"] for design in listed] == design_names()
     for design in listed:
         assert design.items() >= load_design(design["name"]).to_json().items()
         assert design["papers"]
-
-
-def test_the_platforms_as_json_count_their_evidence(capsys):
     assert main(["platforms", "--json"]) == 0
     for platform in json.loads(capsys.readouterr().out):
         assert sum(platform["evidence"].values()) == platform["costs"]
@@ -91,11 +89,7 @@ def test_a_range_is_shown_as_a_pair(capsys):
     [("designs", "utl", "utlb"), ("platforms", "utlb-proto", "utlb-prototype")],
 )
 def test_an_unknown_name_is_one_line_on_stderr_and_exit_status_2(capsys, what, word, nearest):
-    assert main([what, "show", word]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(f"nicscope: no {what[:-1]} {word!r}; did you mean {nearest!r}?")
-    assert err.count("\n") == 1
+    refused_command(capsys, [what, "show", word], repr(word), repr(nearest))
 
 
 def test_a_design_file_of_the_users_own_is_shown_with_its_limits(capsys, tmp_path):

@@ -18,13 +18,13 @@ DESIGNS = (DOCUMENTS / "designs.md").read_text()
 PLATFORMS = (DOCUMENTS / "platforms.md").read_text()
 
 
-def example(document: str) -> str:
+def example(document):
     found = re.search(r"```toml\n(.*?)```", document, re.DOTALL)
     assert found
     return found[1]
 
 
-def row(document: str, scheme: Scheme) -> str:
+def row(document, scheme):
     return next(
         line
         for line in document.splitlines()
@@ -32,21 +32,16 @@ def row(document: str, scheme: Scheme) -> str:
     )
 
 
-def test_the_example_of_a_design_file_loads(tmp_path):
+def test_the_examples_of_files_load(tmp_path):
     file = tmp_path / "small.toml"
     file.write_text(example(DESIGNS))
     assert (load_design(file).entries, load_design(file).ways) == (1024, 4)
-
-
-def test_the_example_of_a_platform_file_loads(tmp_path):
-    file = tmp_path / "machine.toml"
     file.write_text(example(PLATFORMS))
     assert len(load_platform(file).costs) == 4
 
 
-@pytest.mark.parametrize("key", sorted(SETTINGS))
-def test_every_setting_is_in_the_table_of_settings(key):
-    assert f"\n| `{key}` |" in DESIGNS
+def test_every_setting_is_in_the_table_of_settings():
+    assert [key for key in SETTINGS if f"\n| `{key}` |" not in DESIGNS] == []
 
 
 @pytest.mark.parametrize("scheme", list(Scheme))

@@ -172,15 +172,11 @@ ni_mhz = 33
 def test_a_table_of_one_row_is_a_scalar_and_a_bare_number_is_assumed(tmp_path):
     found = load_platform(written(tmp_path, FLAT))
 
-    for name, ps in (
-        ("user_pin", 27_000_000),
-        ("user_unpin", 25_000_000),
-        ("ni_miss", 1_800_000),
-        ("ni_dma", 1_500_000),
-    ):
+    us = {"user_pin": 27, "user_unpin": 25, "ni_miss": 1.8, "ni_dma": 1.5}
+    for name, each in us.items():
         cost = found.costs[name]
         assert cost.points == ()
-        assert [cost.each(size)[0] for size in (1, 16, 1000)] == [ps] * 3
+        assert [cost.each(size)[0] for size in (1, 16, 1000)] == [each * 10**6] * 3
         assert cost.evidence_at(7) is Evidence.ASSUMED
     assert found.costs["copy_per_byte"].low_ps == 13_500
     assert found.machine["nic_memory_bytes"].value == 512 << 10

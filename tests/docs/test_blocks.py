@@ -34,9 +34,8 @@ def test_all_blocks_of_a_page_run_and_print_what_it_says(page):
     run(page, slow=True)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_block_says_what_it_is(page):
-    assert mistakes(page) == []
+def test_every_block_says_what_it_is():
+    assert {name(page): mistakes(page) for page in PAGES if mistakes(page)} == {}
 
 
 def test_few_blocks_do_not_run_and_each_says_why():

@@ -38,14 +38,10 @@ def test_an_example_prints_what_is_kept_beside_it(name, capsys):
     assert capsys.readouterr().out == (EXAMPLES / f"{name}.out").read_text()
 
 
-@pytest.mark.parametrize("name", ELSEWHERE)
-def test_the_other_examples_are_run_elsewhere(name):
-    assert name in EVERY
-    assert name in (ROOT / "tests" / ELSEWHERE[name]).read_text()
+def test_every_example_is_on_a_page_and_run_here_or_elsewhere():
+    pages = "".join(page.read_text() for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")))
 
-
-@pytest.mark.parametrize("name", EVERY)
-def test_every_example_is_on_a_page(name):
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
-
-    assert any(f"{name}.py" in page.read_text() for page in pages)
+    assert [name for name in EVERY if f"{name}.py" not in pages] == []
+    for name, file in ELSEWHERE.items():
+        assert name in EVERY
+        assert name in (ROOT / "tests" / file).read_text(), name

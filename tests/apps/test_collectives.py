@@ -57,14 +57,12 @@ def test_results_are_numpys_for_any_size(interface, ranks, way, count, kind, ope
     assert min(timed.times_us) >= 0
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize(("way", "interface"), in_turn(pytest.mark.long, WAYS, INTERFACES))
 def test_results_are_right_on_many_nodes(interface, way):
     for ranks, count in ((7, 5000), (8, 4096), (16, 1001)):
         run(interface, ranks, way, count)
 
 
-@pytest.mark.compiled
 @pytest.mark.long
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
 def test_a_megabyte_gets_through_where_sixteen_nodes_of_via_send_at_once(way):
@@ -155,7 +153,6 @@ def test_a_small_cache_misses_in_later_calls_too():
     assert run("vmmc", 2, ("broadcast", "tree"), 20_000, design=small).misses[1] > 20
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_no_collective_is_below_its_bound(interface):
     measured = alpha_beta(Machine(interface))

@@ -25,7 +25,6 @@ ON = pytest.mark.parametrize("on", INTERFACES)
 PS_PER_MS = 1_000_000_000
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("on", "dies", "which", "at_ms"),
     pairs_of(on=INTERFACES, dies=["link_deaths", "node_deaths"], which=[0, 2], at_ms=[3, 5]),
@@ -130,7 +129,6 @@ def test_a_result_without_it_is_not_right(what, on, monkeypatch):
     assert not is_right
 
 
-@pytest.mark.compiled
 @share(1)
 @given(st.data())
 def test_random_programs_without_races_read_what_was_written_last(data):

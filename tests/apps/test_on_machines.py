@@ -17,7 +17,6 @@ ON = pytest.mark.parametrize("on", INTERFACES)
 
 
 # Every program, and every interface, in the gate; each with each in the long tests.
-@pytest.mark.compiled
 @pytest.mark.parametrize(("name", "on"), in_turn(pytest.mark.long, PROGRAMS, INTERFACES))
 def test_results_are_right(name, on):
     program = PROGRAMS[name](4)
@@ -29,7 +28,6 @@ def test_results_are_right(name, on):
     assert run.report.total.messages_out > run.records.fetches
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("placement", "on"),
     in_turn(
@@ -44,7 +42,6 @@ def test_results_are_right_wherever_processes_run(placement, on):
     program.check(run_of(program, placement, on))
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("on", "design"),
     [("vmmc", "vmmc-interrupt"), ("unet", "unet"), ("unet", "unet-mm-dc21140"), ("mini", "mini")],
@@ -55,7 +52,6 @@ def test_results_are_right_on_other_designs(on, design):
     program.check(run_of(program, Placement(2, 1), on, design=design))
 
 
-@pytest.mark.compiled
 @pytest.mark.parametrize(
     ("name", "on", "seed"),
     others_marked(
@@ -161,7 +157,6 @@ def test_locks_pass_among_processes_of_a_node_and_of_others(on):
     assert run_on_machines(program, layout, Placement(2, 3), on=on).results == [12] * 6
 
 
-@pytest.mark.compiled
 def test_runs_are_the_same_each_time():
     program = PROGRAMS["radix"](2)
     runs = [run_of(program, Placement(2, 1), "vmmc") for _ in range(2)]

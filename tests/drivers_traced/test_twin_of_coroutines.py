@@ -99,7 +99,7 @@ def moving(draw):
 @pytest.mark.parametrize(
     "design", ["vmmc-static", "utlb", "utlb-process", "vmmc-interrupt", "mini", "unet-mm-pca200"]
 )
-@share(0.6)
+@share(0.3)
 @given(given=moving())
 def test_both_end_every_row_at_the_same_picosecond(design, given):
     assert by_rows(*given, subject(design)) == by_coroutines(*given, subject(design))

@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import mini, unet, vmmc
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.memory.coherence.layout import INTERVENTION, RETRY
-from pairwise import others_marked, pairs_of
+from pairwise import others_marked
 from program_results import results_of
 
 WAYS = ("pci", "dma", "cc-dma-retry", "cc-dma-intervention")
@@ -130,19 +130,9 @@ def over_pci(conversation, *design_and_platform, **how):
     return conversation("pci", 0.0, *design_and_platform, **how)[0]
 
 
-@pytest.mark.parametrize(
-    ("conversation", "way", "loss"),
-    pairs_of(conversation=CONVERSATIONS, way=OVER_BUS, loss=LOSSES),
-)
-def test_the_same_bytes_arrive_over_the_bus_as_over_pci(conversation, way, loss):
-    heard, cluster = conversation(way, loss)
-
-    assert heard == over_pci(conversation)
-    assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
-    assert ((cluster.report().total.received.lost or 0) > 0) == (loss > 0)
-
-
 ON_DESIGNS = {
+    "U-Net/MM": (on_unet,),
+    "miNI": (on_mini,),
     "U-Net, UTLB": (on_unet, "utlb", "utlb-edt"),
     "U-Net, pinned area": (on_unet, "unet"),
     "VMMC, UTLB": (on_vmmc, "utlb"),
@@ -196,11 +186,6 @@ def test_every_delivery_carries_the_same_bytes_over_the_bus(delivery, design):
     heard, _ = on_vmmc("cc-dma-intervention", 0.05, design, delivery=delivery)
 
     assert heard == over_pci(on_vmmc, design, delivery=delivery)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_pinned_area_is_fetched_and_filled_over_the_bus(loss):
-    assert on_unet("cc-dma-intervention", loss, "unet")[0] == over_pci(on_unet, "unet")
 
 
 def one_page(delivery, platform="utlb-edt"):

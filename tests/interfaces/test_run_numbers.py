@@ -13,7 +13,9 @@ import small_programs as small
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces import Cluster, Faults, Transport, run_progress
+from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.run_report import on_run
+from nicscope.nic.ports.layout import SEND
 from refusals import refused
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ports"))
@@ -238,3 +240,61 @@ def test_it_says_nothing_elsewhere_or_where_somebody_else_tells(monkeypatch):
     assert long_run(monkeypatch, io.StringIO()) == ""
     with on_run([].append):
         assert long_run(monkeypatch, Terminal()) == ""
+
+
+# --- two programs on ports of no interface --------------------------------------------------------
+
+ROUNDS = 5
+
+
+def connect(process, peer):
+    channel = process._ports.channels[process.node, 3]
+    values = {"port": process.port, "node": peer, "tag": 3, "unit": 4096, "most": 64}
+    for name, value in values.items():
+        channel[name] = value
+
+
+async def client(process):
+    connect(process, 1)
+    for _ in range(ROUNDS):
+        await process.post_inline(SEND, 3, b"a question")
+        await process.arrival()
+
+
+async def server(process):
+    connect(process, 0)
+    for _ in range(ROUNDS):
+        await process.arrival()
+        await process.post_inline(SEND, 3, b"yes")
+
+
+def started():
+    cluster = PortCluster("utlb")
+    cluster.start(0, client)
+    cluster.start(1, server)
+    return cluster
+
+
+def test_messages_and_bytes_of_both_ends_are_told():
+    cluster = started()
+    cluster.run()
+
+    asks, answers = cluster.report().nodes
+
+    assert (asks.messages_out, asks.messages_in) == (ROUNDS, ROUNDS)
+    assert (asks.bytes_out, asks.bytes_in) == (10 * ROUNDS, 3 * ROUNDS)
+    assert (answers.bytes_out, answers.bytes_in) == (3 * ROUNDS, 10 * ROUNDS)
+    assert (asks.programs, asks.requests, asks.sent.again) == (1, {"done": ROUNDS}, 0)
+    assert asks.sent.total >= ROUNDS
+    for node in (asks, answers):
+        assert 0 < node.cpu_share < 1
+        assert 0 < node.nic_share < 1
+
+
+def test_whoever_listens_hears_of_each_run_until_forgotten():
+    heard = []
+    with on_run(heard.append):
+        started().run()
+    started().run()
+
+    assert [source.names.design for source in heard] == ["utlb"]

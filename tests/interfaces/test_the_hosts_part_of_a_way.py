@@ -24,10 +24,6 @@ def cluster_over(way, loss=0.0, name="utlb", **how):
     return vmmc.Cluster(design, "utlb-edt", faults=Faults(loss=loss, seed=3), **how)
 
 
-def run(cluster, *programs):
-    return results_of(cluster, *programs)
-
-
 def halves_of_blocks(way, loss, rounds=ROUNDS):
     """A table of which its owner writes one half of each block, and another node the other."""
     cluster = cluster_over(way, loss)
@@ -62,7 +58,7 @@ def halves_of_blocks(way, loss, rounds=ROUNDS):
             for one in sent:
                 assert (await endpoint.wait(one)).ok
 
-    return run(cluster, owner, user)[0], cluster
+    return results_of(cluster, owner, user)[0], cluster
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
@@ -96,7 +92,7 @@ def stored_while_computing(way, size=BLOCK):
         room = endpoint.allocate(4096)
         await endpoint.wait(await endpoint.store(remote, room.part(0, size)))
 
-    took = run(cluster, owner, user)[0]
+    took = results_of(cluster, owner, user)[0]
     machine = cluster.simulation.machine
     return took, machine.log[: machine.tally[0]["log"]], cluster
 

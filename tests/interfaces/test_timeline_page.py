@@ -20,46 +20,48 @@ CONTRASTS = """Math.min(...COLOURS.map((colour) => {
 }))"""
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    return small.on_via("pci", keep_log=20_000).timeline(tmp_path_factory.mktemp("page") / "t.html")
+def looked_at(page, path, width):
+    """Draw the page, press keys, point at a slice, look for a packet; what went wrong meanwhile."""
+    wrong, asked = [], []
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    colours = "new Set(new Uint32Array(context.getImageData(0, 0, canvas.width, "
+    colours += "canvas.height).data.buffer)).size"
+    assert page.evaluate(colours) > 10
+    assert page.evaluate(CONTRASTS) > 4.5
+    before = page.evaluate("[from, to]")
+    page.focus("#chart")
+    page.keyboard.press("+")
+    page.keyboard.press("ArrowRight")
+    after = page.evaluate("[from, to]")
+    assert after[1] - after[0] == pytest.approx(0.6 * (before[1] - before[0]))
+    page.keyboard.press("Home")
+    assert page.evaluate("[from, to]") == before
+    page.evaluate("{ const one = data.slices[0]; show(one[1], one[2]); }")
+    box = page.locator("#chart").bounding_box()
+    row = page.evaluate("data.slices[0][0]")
+    page.mouse.move(box["x"] + (box["width"] + 190) / 2, box["y"] + 26 + 22 * row + 11)
+    first = page.evaluate("data.tracks[data.slices[0][0]].join(', ')")
+    assert page.inner_text("#tip").startswith(first)
+    page.fill("#find", "packet 0")
+    assert page.inner_text("#found").endswith(" slices")
+    assert not page.inner_text("#found").startswith("0 ")
+    assert all(url.startswith(("file:", "data:")) for url in asked)
+    return wrong
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
-def test_the_page_draws_itself_at_any_width_and_answers_keys_and_pointer(path, width, scheme):
+def test_the_page_draws_itself_at_any_width_and_answers_keys_and_pointer(tmp_path):
     sync_api = pytest.importorskip("playwright.sync_api")
+    path = small.on_via("pci", keep_log=20_000).timeline(tmp_path / "t.html")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET.split())
-        page = browser.new_page(viewport={"width": width, "height": 600}, color_scheme=scheme)
-        wrong, asked = [], []
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(path.as_uri())
-
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        colours = "new Set(new Uint32Array(context.getImageData(0, 0, canvas.width, "
-        colours += "canvas.height).data.buffer)).size"
-        assert page.evaluate(colours) > 10
-        assert page.evaluate(CONTRASTS) > 4.5
-        before = page.evaluate("[from, to]")
-        page.focus("#chart")
-        page.keyboard.press("+")
-        page.keyboard.press("ArrowRight")
-        after = page.evaluate("[from, to]")
-        assert after[1] - after[0] == pytest.approx(0.6 * (before[1] - before[0]))
-        page.keyboard.press("Home")
-        assert page.evaluate("[from, to]") == before
-        page.evaluate("{ const one = data.slices[0]; show(one[1], one[2]); }")
-        box = page.locator("#chart").bounding_box()
-        row = page.evaluate("data.slices[0][0]")
-        page.mouse.move(box["x"] + (box["width"] + 190) / 2, box["y"] + 26 + 22 * row + 11)
-        first = page.evaluate("data.tracks[data.slices[0][0]].join(', ')")
-        assert page.inner_text("#tip").startswith(first)
-        page.fill("#find", "packet 0")
-        assert page.inner_text("#found").endswith(" slices")
-        assert not page.inner_text("#found").startswith("0 ")
+        for width, scheme in ((390, "dark"), (1280, "light")):
+            size = {"width": width, "height": 600}
+            page = browser.new_page(viewport=size, color_scheme=scheme)
+            assert looked_at(page, path, width) == []
         browser.close()
-    assert wrong == []
-    assert all(url.startswith(("file:", "data:")) for url in asked)

@@ -1,5 +1,9 @@
 """Programs on Trapeze endpoints: real bytes, rings, tags, and what goes wrong."""
 
+import runpy
+from importlib.resources import files
+from pathlib import Path
+
 import msgspec
 import numpy as np
 import pytest
@@ -14,9 +18,12 @@ from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import OPERATION
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import NO_TAG, Cluster
+from nicscope.studies.delivery_measures import PAIRS, latency_us, pair_costs, platform_costs
 from program_results import results_of
 from refusals import refused
 from suite import share
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def numbers(seed, count):
@@ -164,24 +171,6 @@ def test_a_buffer_released_by_a_program_that_ends_serves_the_others():
     assert results_of(cluster, (0, sends_pages(6)), (1, leaver), (1, stayer))[2] == [3, 4, 5]
 
 
-def test_a_cluster_runs_again_from_the_start():
-    cluster = Cluster(PLATFORM, policy=SMALL, host_bytes=2500)
-    cluster.start(0, sends_pages(2))
-
-    async def receiver(endpoint):
-        for _ in range(2):
-            endpoint.release(await endpoint.receive())
-        return endpoint.now_us
-
-    cluster.start(1, receiver)
-
-    first = cluster.run()
-    cluster.renew()
-    cluster.start(0, sends_pages(2))
-    cluster.start(1, receiver)
-    assert cluster.run() == first
-
-
 def test_many_processes_share_a_cpu_and_an_endpoint():
     async def worker(endpoint):
         await endpoint.compute(10)
@@ -287,18 +276,64 @@ def test_a_control_message_is_sent_whole_however_little_of_it_is_used(reserved):
     assert int(sent["end"] - sent["start"]) == before + on_link
 
 
-async def nothing(_endpoint):
-    return None
-
-
 def test_what_crosses_to_programs_is_an_operation_word_by_word():
     assert Ended._fields == OPERATION.names
     assert {OPERATION[name] for name in Ended._fields} == {np.dtype("i8")}
     assert OPERATION.itemsize == 8 * len(Ended._fields)
 
 
-def test_a_program_that_asks_for_nothing_is_done_at_once():
-    async def nothing(_):
-        pass
+@pytest.mark.requirement("TR-13", "TR-14")
+def test_a_kernels_users_share_frames_and_every_byte_is_right(capsys):
+    runpy.run_path(str(EXAMPLES / "trapeze_kernel.py"), run_name="__main__")
 
-    assert results_of(Cluster(PLATFORM), nothing) == [None]
+    assert capsys.readouterr().out == (EXAMPLES / "trapeze_kernel.out").read_text()
+
+
+# --- hosts of several platforms ------------------------------------------------------------------
+
+PAYLOAD = 4096
+CONTENT = bytes(range(256)) * (PAYLOAD // 256)
+
+
+async def sends(endpoint):
+    page = endpoint.allocate(PAYLOAD)
+    await page.write(CONTENT)
+    await endpoint.send(1, page)
+
+
+async def receives(endpoint):
+    message = await endpoint.receive()
+    assert bytes(message.payload) == CONTENT
+    return endpoint.now_us
+
+
+def programs_latency_us(platform):
+    cluster = Cluster(platform, policy="cut-through")
+    return results_of(cluster, sends, receives)[1], cluster
+
+
+@pytest.mark.requirement("TR-26")
+@pytest.mark.parametrize("pair", PAIRS)
+def test_programs_between_two_platforms_take_what_a_script_between_them_takes(pair):
+    took, cluster = programs_latency_us(PAIRS[pair])
+
+    assert took == pytest.approx(
+        latency_us(pair_costs(platform_costs(), pair), "cut-through", PAYLOAD), abs=1e-9
+    )
+    assert cluster.report().platform == " and ".join(dict.fromkeys(PAIRS[pair]))
+
+
+@pytest.mark.requirement("TR-26")
+def test_which_of_two_platforms_sends_matters():
+    forth, _ = programs_latency_us(("alcor", "p6-natoma"))
+    back, _ = programs_latency_us(("p6-natoma", "alcor"))
+
+    assert forth < back  # Alcor receives at half the link's speed, and reads slowly
+
+
+def test_hosts_at_a_memory_bus_are_all_of_one_platform(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text((files("nicscope.catalog") / "platforms" / "p6-natoma-edt.toml").read_text())
+
+    with refused(SimulationError, "one platform"):
+        Cluster(["p6-natoma-edt", str(own)], way="cc-dma-intervention")

@@ -106,51 +106,6 @@ def test_only_what_is_still_to_be_read_is_waited_for():
     assert begun == beside < over
 
 
-def test_nothing_is_stored_through_a_view():
-    """Or a program could change, behind the library, what the NIC has yet to read."""
-
-    async def program(endpoint):
-        page = endpoint.allocate(600)
-        for view in (page.bytes, page.bytes[10:], page.part(3, 5).bytes):
-            with pytest.raises(ValueError, match="read-only"):
-                view[0] = 1
-        await endpoint.send(0, page) if endpoint.node else await endpoint.send(1, page)
-        message = await endpoint.receive()
-        with pytest.raises(ValueError, match="read-only"):
-            message.payload[0] = 1
-        with pytest.raises(ValueError, match="read-only"):
-            cluster.memory(endpoint.node)[0] = 1
-
-    cluster = Cluster(PLATFORM, policy=SMALL)
-    results_of(cluster, program, program)
-
-
-def test_a_message_that_was_never_sent_is_not_waited_for():
-    async def program(endpoint):
-        with refused(SimulationError, "no message"):
-            await endpoint.sent()
-        with refused(SimulationError, "process 0 of node 0", "message 3"):
-            await endpoint.sent(3)
-        await endpoint.send(1)
-        await endpoint.sleep(100)
-        other = endpoint.is_sent(0)
-        with refused(SimulationError, "message 1"):
-            endpoint.is_sent(1)  # the neighbour's
-        return other
-
-    async def neighbour(endpoint):
-        await endpoint.sleep(50)
-        await endpoint.send(1)
-        await endpoint.sleep(100)
-
-    async def sink(endpoint):
-        for _ in range(2):
-            await endpoint.receive()
-
-    cluster = Cluster(PLATFORM)
-    assert results_of(cluster, (0, program), (0, neighbour), (1, sink))[0] is True
-
-
 def test_an_entry_of_the_payload_table_is_whose_it_was_first_until_it_is_given_back():
     async def first(endpoint):
         endpoint.map_payload(3, endpoint.allocate(600))

@@ -47,12 +47,6 @@ def test_two_programs_compute_at_once_on_two_processors(processors, ends):
     assert cluster.simulation.machine.nodes[0]["cpu_busy"] == 30 * US
 
 
-def test_a_third_program_begins_when_the_first_processor_is_free():
-    ends, _ = computing([[10], [20], [5]], 2)
-
-    assert ends == [10, 20, 15]
-
-
 @given(
     st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=4), min_size=1, max_size=5),
     st.sampled_from([1, 2]),

@@ -83,7 +83,8 @@ def test_every_way_and_every_interface_is_on_the_page():
 
 
 @pytest.mark.parametrize(("subject", "way"), named(RUNNING))
-def test_what_the_page_says_runs_does(subject, way):
+def test_what_the_page_says_runs_does(subject, way, monkeypatch):
+    monkeypatch.setattr(small, "BYTES", 600)
     if subject.interface == "VIA":
         how = {"platform": subject.platform.name, "design": subject.design}
         cluster = small.on_via(way.value, **how)

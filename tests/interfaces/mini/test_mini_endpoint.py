@@ -12,11 +12,6 @@ DESIGNS = ("mini", "vmmc-static")
 CONTENT = bytes(i * 7 % 251 for i in range(20_000))
 
 
-def play(cluster, *programs):
-    """Run one program on each node; what they return."""
-    return results_of(cluster, *programs)
-
-
 async def opened(end, name="inbox"):
     return await end.open(await end.find(name))
 
@@ -37,7 +32,7 @@ def test_a_write_goes_from_the_posted_source_to_start_plus_offset(design):
         stored = await end.stored()
         return region, stored, await buffer.read()
 
-    done, (region, stored, held) = play(Cluster(design), writer, owner)
+    done, (region, stored, held) = results_of(Cluster(design), writer, owner)
 
     assert done.ok
     assert stored == (region.handle, 4321, 9000, 0)
@@ -59,7 +54,7 @@ def test_a_read_brings_start_plus_offset_to_the_posted_destination(design):
         await buffer.write(CONTENT)
         await end.register(buffer, name="inbox")
 
-    (done, held), _ = play(Cluster(design), reader, owner)
+    (done, held), _ = results_of(Cluster(design), reader, owner)
 
     assert done.ok
     assert held == bytes(1000) + CONTENT[3000:11000] + bytes(3000)
@@ -80,7 +75,7 @@ def test_rights_of_a_buffer_hold(design, rights, read, write):
     async def owner(end):
         await end.register(end.allocate(100), rights, name="inbox")
 
-    outcome, _ = play(Cluster(design), guest, owner)
+    outcome, _ = results_of(Cluster(design), guest, owner)
 
     assert outcome == (bool(read), bool(write))
 
@@ -97,7 +92,7 @@ def test_nothing_is_stored_beyond_a_buffer(design):
     async def owner(end):
         await end.register(end.allocate(4096).part(0, 100), name="inbox")
 
-    assert play(Cluster(design), guest, owner)[0] == "out of bounds"
+    assert results_of(Cluster(design), guest, owner)[0] == "out of bounds"
 
 
 @pytest.mark.requirement("MI-5")
@@ -119,7 +114,7 @@ def test_what_comes_for_a_buffer_that_is_gone_is_rejected(design):
         other = await end.register(end.allocate(100), name="gone")
         return region.handle != other.handle
 
-    assert play(Cluster(design), guest, owner) == [("done", "rejected"), True]
+    assert results_of(Cluster(design), guest, owner) == [("done", "rejected"), True]
 
 
 @pytest.mark.requirement("MI-5")
@@ -175,7 +170,7 @@ def test_connecting_is_a_call_of_the_driver_and_no_packet_and_comes_before_what_
         await end.register(end.allocate(100), name="inbox")
 
     cluster = Cluster()
-    packets, _ = play(cluster, guest, owner)
+    packets, _ = results_of(cluster, guest, owner)
 
     assert packets > 0
 
@@ -188,7 +183,7 @@ def test_opening_what_nobody_registered_says_so():
         with refused(SimulationError, "process 9", "0 to 0"):
             await end.open(BufferHandle(0, 9))
 
-    play(Cluster(), guest)
+    results_of(Cluster(), guest)
 
 
 def test_bytes_beyond_the_own_buffer_are_not_written():
@@ -199,4 +194,4 @@ def test_bytes_beyond_the_own_buffer_are_not_written():
     async def other(end):
         await end.register(end.allocate(100), name="outbox")
 
-    play(Cluster(), owner, other)
+    results_of(Cluster(), owner, other)

@@ -12,10 +12,6 @@ PAGE = 4096
 SMALL = with_settings(load_design("mini"), ["entries=64", "line=4", "ways=2"])  # 8 sets
 
 
-def play(cluster, *programs):
-    return results_of(cluster, *programs)
-
-
 def served(cluster, node):
     return cluster.simulation.machine.ports.nodes[node]
 
@@ -49,7 +45,7 @@ def writes(pages, rounds=1, byte_count=64):
 @pytest.mark.requirement("MI-1", "MI-20", "MI-46")
 def test_the_first_write_misses_every_handle_once():
     cluster = Cluster()
-    play(cluster, *writes([0, 0, 0]))
+    results_of(cluster, *writes([0, 0, 0]))
     sender, receiver = served(cluster, 0), served(cluster, 1)
 
     # The sender's NIC knows the process and the buffer that it names; the receiver's NIC the
@@ -63,7 +59,7 @@ def test_the_first_write_misses_every_handle_once():
 @pytest.mark.requirement("MI-2", "MI-54")
 def test_lookups_and_misses_are_counted_by_path_on_either_side():
     cluster = Cluster(SMALL)
-    play(cluster, *writes([0, 4, 4, 1]))
+    results_of(cluster, *writes([0, 4, 4, 1]))
     report = cluster.report()
     sender, receiver = report.nodes
 
@@ -82,7 +78,7 @@ def test_lookups_and_misses_are_counted_by_path_on_either_side():
 @pytest.mark.requirement("MI-22", "MI-23", "MI-26", "MI-27")
 def test_a_miss_is_an_interrupt_a_drop_and_one_time_out():
     cluster = Cluster(SMALL)
-    play(cluster, *writes([0, 0]))
+    results_of(cluster, *writes([0, 0]))
     ports = cluster.simulation.machine.ports
     receiver = served(cluster, 1)
 
@@ -110,7 +106,7 @@ def test_the_host_has_no_part_in_what_hits_but_the_librarys_post_and_poll():
 
     _, owner = writes([0])
     cluster = Cluster(SMALL)
-    seen, _ = play(cluster, writer, owner)
+    seen, _ = results_of(cluster, writer, owner)
 
     costs = cluster.simulation.machine.ports.costs[0]
     library = int(costs["post"] + costs["poll"])
@@ -124,7 +120,7 @@ def test_the_host_has_no_part_in_what_hits_but_the_librarys_post_and_poll():
 @pytest.mark.requirement("MI-35", "MI-40")
 def test_the_drivers_table_has_the_frame_of_every_pinned_page():
     cluster = Cluster(SMALL, host=HostSize(frames=1024))
-    play(cluster, *writes(range(0, 64, 4)))
+    results_of(cluster, *writes(range(0, 64, 4)))
     ports = cluster.simulation.machine.ports
     memory = ports.memory
 
@@ -140,7 +136,7 @@ def test_the_drivers_table_has_the_frame_of_every_pinned_page():
 @pytest.mark.requirement("MI-28")
 def test_a_send_that_misses_stays_in_its_queue_and_is_looked_at_again():
     cluster = Cluster(SMALL)
-    play(cluster, *writes([0, 0]))
+    results_of(cluster, *writes([0, 0]))
     sender = served(cluster, 0)
 
     assert sender["interrupts"] == 3  # process, buffer and page of the source
@@ -204,7 +200,7 @@ def test_other_processes_go_on_while_one_waits_for_the_kernel(missed, beside):
 def test_communication_memory_far_beyond_the_cache_is_served():
     pages = list(range(0, 256, 4))  # 64 lines; 16 fit
     cluster = Cluster(SMALL, host=HostSize(frames=1024))
-    play(cluster, *writes(pages, rounds=2))
+    results_of(cluster, *writes(pages, rounds=2))
     counts = cluster.counts(1)
 
     assert counts["ni_misses"] == 2 * len(pages)
@@ -231,7 +227,7 @@ def test_more_buffers_than_the_cache_of_handles_holds_are_served():
         for i in range(many):
             await end.register(arena.part(64 * i, 64), name=f"buffer {i}")
 
-    play(cluster, writer, owner)
+    results_of(cluster, writer, owner)
 
     for node in (0, 1):
         assert served(cluster, node)["buffer_misses"] == 2 * many
@@ -256,10 +252,7 @@ def test_more_processes_than_the_cache_of_handles_holds_are_served():
         await end.sleep(500_000)
         return await inbox.read(64 * many)
 
-    for _ in range(many):
-        cluster.start(0, writer)
-        cluster.start(1, owner)
-    found = cluster.run()
+    found = results_of(cluster, *[(0, writer), (1, owner)] * many)
 
     wrote = b"".join(bytes([number]) * 64 for number in range(many))
     assert [each for each in found if each is not None] == [wrote] * many
@@ -282,10 +275,7 @@ def test_processes_compete_for_the_same_sets():
                     assert (await end.done()).ok
 
         cluster = Cluster(SMALL)
-        cluster.start(0, writer)
-        for _ in range(processes):
-            cluster.start(1, owner)
-        cluster.run()
+        results_of(cluster, (0, writer), *[(1, owner)] * processes)
         return cluster.counts(1)["ni_misses"]
 
     assert misses(2) == 2
@@ -314,7 +304,7 @@ def test_a_page_mapped_after_its_line_was_filled_costs_one_more_miss_for_the_lin
         return await late.read(64), await late.read(1, 64)
 
     cluster = Cluster(SMALL)
-    _, held = play(cluster, writer, owner)
+    _, held = results_of(cluster, writer, owner)
 
     assert held == (bytes(64), bytes([9]))
     assert served(cluster, 1)["mended"] == 1
@@ -336,7 +326,7 @@ def test_a_store_to_unmapped_memory_is_rejected_and_the_link_lives():
         end.cluster.memory.unmap(end.node, end.number, 1, 15)
         await end.register(buffer, name="inbox")
 
-    assert play(Cluster(SMALL), writer, owner)[0] == ("rejected", "done")
+    assert results_of(Cluster(SMALL), writer, owner)[0] == ("rejected", "done")
 
 
 @pytest.mark.requirement("MI-43", "MI-44")
@@ -353,7 +343,7 @@ def test_beyond_the_high_water_lines_that_left_are_unpinned_by_a_scan():
             await owner(end)
             await end.sleep(300_000)  # some scans longer than the writer needs
 
-        play(cluster, writer, stays)
+        results_of(cluster, writer, stays)
         assert served(cluster, 1)["stale"] == 0
         counts = cluster.counts(1)
         return counts["peak_pinned_pages"], counts["unpins"], counts["pins"] - counts["unpins"]
@@ -381,9 +371,6 @@ def test_misses_that_find_the_event_queue_full_come_again():
         await end.register(end.allocate(64 * PAGE), name="inbox")
 
     cluster = Cluster(SMALL, size=PortSize(exports=64, imports=64, events=1))
-    for _ in range(3):
-        cluster.start(0, writer)
-    cluster.start(1, owner)
-    cluster.run()
+    results_of(cluster, *[(0, writer)] * 3, (1, owner))
 
     assert served(cluster, 0)["overflows"] > 0

@@ -87,72 +87,23 @@ NOT_HELD = {
     *(vmmc.Completion, vmmc.Notification, vmmc.PinnedPage, mini.Stored),
     *(AddressSegment, NicAttributes, Attributes, via.VipError, VipTimeoutError),
     *(ViFound, MemAttributes, Discovered, ErrorDescriptor),
-    *(
-        unet.Cluster,
-        vmmc.Cluster,
-        mini.Cluster,
-        trapeze.Cluster,
-        via.Cluster,
-        PortCluster,
-    ),
-    Counted,
+    *(unet.Cluster, vmmc.Cluster, mini.Cluster, trapeze.Cluster, via.Cluster, PortCluster, Counted),
     *(Payloads, Sent, Connections, Asking),
 }
-NOT_HELD_MODULES = {
-    "nicscope.interfaces.options",  # keywords of constructors
-    "nicscope.interfaces.ports.book",
-    "nicscope.interfaces.run_timeline",
-    "nicscope.interfaces.unet.links",
-    "nicscope.interfaces.unet.memory",
-    "nicscope.interfaces.unet.streams",
-    "nicscope.interfaces.ownership",
-    "nicscope.interfaces.buffers",
-    "nicscope.interfaces.machine_run",
-    "nicscope.interfaces.run_log",
-    "nicscope.interfaces.run_report",
-    "nicscope.interfaces.run_tables",
-    "nicscope.interfaces.ways",
-    "nicscope.interfaces.via.nic_room",  # its NIC asks it for itself
-    "nicscope.interfaces.trapeze_memory",
-    "nicscope.interfaces.trapeze_pool",  # acts by calls of its endpoint
-    "nicscope.interfaces.trapeze_report",
-    "nicscope.interfaces.ports.memory",
-    "nicscope.interfaces.ports.own_memory",  # a part of Process
-    "nicscope.interfaces.ports.asking",  # another, and what it gives to itself
-    "nicscope.interfaces.ports.report",
-    "nicscope.interfaces.ports.shared_memory",
-    "nicscope.interfaces.ports.rows",
-    "nicscope.interfaces.programs",  # the experimenter's
-    "nicscope.interfaces.tasks",  # acts by its process
-    "nicscope.telling",
-    "nicscope.interfaces.views",  # of buffers, whose owner is asked at each access
-    "nicscope.interfaces.ports.freeing",  # a part of Process
-    "nicscope.interfaces.unet.registry",
-    "nicscope.interfaces.unet.tags",
-    "nicscope.interfaces.vmmc.directory",
-    "nicscope.interfaces.vmmc.library",  # a part of Endpoint
-    "nicscope.interfaces.vmmc.pinned",
-    "nicscope.interfaces.mini.directory",
-    "nicscope.interfaces.mini.memory",
-    "nicscope.interfaces.via.agent",
-    "nicscope.interfaces.via.bells",
-    "nicscope.interfaces.via.completions",
-    "nicscope.interfaces.via.connections",
-    "nicscope.interfaces.via.endpoint",
-    "nicscope.interfaces.via.kernel",
-    "nicscope.interfaces.via.library",
-    "nicscope.interfaces.via.managing",
-    "nicscope.interfaces.via.notifying",
-    "nicscope.interfaces.via.peering",
-    "nicscope.interfaces.via.peers",
-    "nicscope.interfaces.via.posting",
-    "nicscope.interfaces.via.process",
-    "nicscope.interfaces.via.program",
-    "nicscope.interfaces.via.settings",
-    "nicscope.interfaces.via.space",
-    "nicscope.interfaces.via.tags",
-    "nicscope.interfaces.via.words",
-}
+# Some are parts of what programs hold (``ports.own_memory``, ``vmmc.library``), others act by calls
+# of it (``tasks``, ``trapeze_pool``), and of ``views`` the owner is asked at each access.
+NOT_HELD_PARTS = """
+    options buffers ownership machine_run programs tasks views ways
+    run_log run_report run_tables run_timeline trapeze_memory trapeze_pool trapeze_report
+    ports.asking ports.book ports.freeing ports.memory ports.own_memory ports.report ports.rows
+    ports.shared_memory unet.links unet.memory unet.registry unet.streams unet.tags
+    vmmc.directory vmmc.library vmmc.pinned mini.directory mini.memory
+    via.agent via.bells via.completions via.connections via.endpoint via.kernel via.library
+    via.managing via.nic_room via.notifying via.peering via.peers via.posting via.process
+    via.program via.settings via.space via.tags via.words
+"""
+NOT_HELD_MODULES = {f"nicscope.interfaces.{name}" for name in NOT_HELD_PARTS.split()}
+NOT_HELD_MODULES |= {"nicscope.telling"}
 # Verbs have one program a node, in memory of its own.  What it names that is not its domain's, or
 # nobody's, is tried in ``tests/interfaces/verbs``, as keys and numbers of any value.
 NOT_HELD_ROOMS = ("nicscope.interfaces.verbs.", "nicscope.interfaces.verbs_device.")
@@ -192,48 +143,23 @@ NUMBERED |= {
 
 # Plain values.  Of those that are numbers anything may be tried.
 NUMBERS = {
-    "int",
-    "int | None",
-    "float",
-    "float | None",
-    "float | Fraction | None",
-    "Hashable",
+    *("int", "int | None", "float", "float | None", "float | Fraction | None", "Hashable"),
     "Allowed",
 }
 VALUES = NUMBERS | {
     *("str", "str | None", "bool", "bool | None", "bytes", "Any", "object", "SystemInfo"),
-    *("Reliability", "Reliability | None", "Handler", "Handler | None"),
+    *("Reliability", "Reliability | None", "Handler", "Handler | None", "Control", "Gate"),
     *("Callable[[], bool]", "Sequence[tuple[int, int]]", "Sequence[tuple[int, int, int]]"),
     *("DataSegment", "AddressSegment", "DTypeLike", "Coroutine[Any, Any, Any]"),
-    *(
-        "AddressSegment | None",
-        "Control",
-        "Asked | Sequence[Asked] | None",
-        "Sequence[Asked]",
-        "tuple[Any, ...]",
-        "Gate",
-    ),
+    *("AddressSegment | None", "Asked | Sequence[Asked] | None", "Sequence[Asked]"),
+    "tuple[Any, ...]",
 }
 
 # Calls of things that say or make what anybody may know: they neither move nor show memory.
 FREE = {
     *("node", "number", "port", "now_us", "now_ps", "part", "packed", "segment", "remote"),
-    *(
-        "encode",
-        "operation",
-        "ok",
-        "byte_count",
-        "state",
-        "connected",
-        "attributes",
-        "entries",
-        "peer",
-        "place",
-        "process_handle",
-        "is_open",
-        "area",
-    ),
-    *("memory", "frames", "scan"),
+    *("encode", "operation", "ok", "byte_count", "state", "connected", "attributes", "entries"),
+    *("peer", "place", "process_handle", "is_open", "area", "memory", "frames", "scan"),
 }
 _names = count()
 

@@ -204,6 +204,7 @@ CALLS = [
     (SMALL_RINGS, lambda e: e.map_payload(1, e.allocate(10)), "largest payload"),
     (SMALL_RINGS, lambda e: e.send(7, e.allocate(10)), "node 7", "2", "from 0 to 1"),
     (SMALL_RINGS, lambda e: e.send(0, e.allocate(10)), "no path", "node 0 to node 0"),
+    (SMALL_RINGS, lambda e: e.sent(), "no message"),
     (SMALL_RINGS, lambda e: e.send(1, e.allocate(601)), "at most 600 bytes", "601"),
     *[
         (SMALL_RINGS, lambda e, align=align: e.allocate(10, align=align), "alignment")

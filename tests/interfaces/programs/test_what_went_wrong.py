@@ -16,35 +16,22 @@ EVERY = pytest.mark.parametrize("name", FACES)
 
 
 @EVERY
-def test_a_run_that_cannot_go_on_names_process_call_line_and_time(name):
-    face = FACES[name]
-
-    async def waits(given):
-        end = await face.open(given)
-        await end.compute(3)
-        await face.wait(end)  # in vain
-
-    error = failure(face.cluster(), waits, kind=StuckError)
-
-    said = f"process 0 of node 0, waits(): waits in {face.call}, {place(waits, 'in vain')}, since "
-    assert said in str(error)
-    assert frames_of_ours(error) == []
-
-
-@EVERY
-def test_it_names_the_line_of_the_innermost_of_ones_own_coroutines(name):
+def test_a_run_that_cannot_go_on_names_process_call_time_and_the_innermost_line_of_ones_own(name):
     face = FACES[name]
 
     async def deep(end):
         await face.wait(end)  # in vain
 
     async def waits(given):
-        await deep(await face.open(given))
+        end = await face.open(given)
+        await end.compute(3)
+        await deep(end)
 
-    error = failure(face.cluster(), waits)
+    error = failure(face.cluster(), waits, kind=StuckError)
 
-    assert f"{place(deep, 'in vain')}, since" in str(error)
-    assert "waits(): waits in" in str(error)
+    said = f"process 0 of node 0, waits(): waits in {face.call}, {place(deep, 'in vain')}, since "
+    assert said in str(error)
+    assert frames_of_ours(error) == []
 
 
 @EVERY

@@ -31,3 +31,8 @@ async def written(process, fill, length=PAGE):
     room = process.allocate(length)
     await room.write(bytes([fill]) * length)
     return room
+
+
+async def pong(process):
+    """Be there, and hear nothing."""
+    await process.open("pong")

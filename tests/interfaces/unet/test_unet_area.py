@@ -1,14 +1,11 @@
 """Original U-Net: one pinned area per endpoint, descriptors with offsets."""
 
 import pytest
+from paged_endpoints import pong
 
 from nicscope.interfaces.unet import Cluster
 from nicscope.nic.ports.layout import SEND
 from program_results import results_of
-
-
-async def nothing(process):
-    await process.open("pong")
 
 
 @pytest.mark.requirement("UM-16")
@@ -38,7 +35,7 @@ def test_an_offset_beyond_the_area_is_refused(offset, length):
         await process.post(SEND, 0, [(offset, length)], port=endpoint.port)
         return await endpoint.sent()
 
-    done, _ = results_of(Cluster("unet", "pca200-linux", area_bytes=8 * 4096), one, nothing)
+    done, _ = results_of(Cluster("unet", "pca200-linux", area_bytes=8 * 4096), one, pong)
     assert done.status == "no rights"
 
 

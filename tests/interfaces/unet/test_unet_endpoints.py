@@ -1,6 +1,7 @@
 """Endpoints of U-Net: queues, tags, messages small and large, completions."""
 
 import pytest
+from paged_endpoints import pong
 
 from nicscope.interfaces.unet import AtmCircuits, Cluster, EthernetPorts
 from program_results import results_of
@@ -87,9 +88,6 @@ def test_a_tag_that_is_not_registered_is_an_error_in_the_completion(tag):
         await endpoint.send(tag, b"for nobody")
         return await endpoint.sent()
 
-    async def pong(process):
-        await process.open("pong")
-
     (done, _), cluster = run(ping, pong)
     assert done.status == "tag not registered"
     assert cluster.simulation.machine.nodes["received"].sum() == 0
@@ -102,9 +100,6 @@ def test_a_tag_of_another_endpoint_of_the_process_is_not_registered_here():
         tag = await one.connect(1, "pong")
         await other.send(tag, b"mine?")
         return await other.sent()
-
-    async def pong(process):
-        await process.open("pong")
 
     (done, _), _ = run(ping, pong, endpoints=2)
     assert done.status == "tag not registered"

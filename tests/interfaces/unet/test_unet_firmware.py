@@ -2,17 +2,15 @@
 
 import msgspec
 import pytest
+from paged_endpoints import PAGE, run, written
 
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.host.pages import translated_frame
-from nicscope.interfaces.unet import Cluster
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.memory.paging.layout import READ
-from program_results import results_of
 
-PAGE = 4096
 HIT, HANDSHAKE, INTERRUPT, PIN, UNPIN = 1, 24, 10, 11, 4  # us, Table 1, send
 
 
@@ -29,19 +27,8 @@ def serving(cluster, node):
     return cluster.simulation.machine.ports.nodes[node]
 
 
-async def written(process, fill, length=PAGE):
-    room = process.allocate(length)
-    await room.write(bytes([fill]) * length)
-    return room
-
-
 async def deaf(process):
     await process.open("sink")
-
-
-def run(*programs, design="unet-mm-pca200", **settings):
-    cluster = Cluster(design, **settings)
-    return results_of(cluster, *programs), cluster
 
 
 def sending(body):

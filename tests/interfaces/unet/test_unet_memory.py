@@ -1,7 +1,7 @@
 """U-Net/MM: pages come and go under endpoints, and nobody has to pin anything."""
 
 import pytest
-from paged_endpoints import DISK_US, PAGE, run, written
+from paged_endpoints import DISK_US, PAGE, pong, run, written
 
 from nicscope.memory.paging.layout import WRITE as WRITE_ONLY
 from nicscope.nic.ports.layout import SEND
@@ -18,9 +18,6 @@ def test_a_page_is_pinned_when_the_ni_needs_it_and_by_nobody_else():
         await endpoint.send(tag, room)
         await endpoint.sent()
         return before, int(pinned[0])
-
-    async def pong(process):
-        await process.open("pong")
 
     ((before, after), _), cluster = run((0, ping), (1, pong))
     assert (before, after) == (0, 1)
@@ -84,9 +81,6 @@ def test_what_the_process_may_not_read_is_an_error_in_the_completion(kind):
         await process.post(SEND, 0, [(address, 100)], port=endpoint.port)
         await endpoint.send(tag, b"still alive")
         return (await endpoint.sent()).status, (await endpoint.sent()).status
-
-    async def pong(process):
-        await process.open("pong")
 
     (statuses, _), _ = run((0, ping), (1, pong))
     assert statuses == ("no rights", "done")

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from paged_endpoints import PAGE, run, small_table, written
+from paged_endpoints import PAGE, pong, run, small_table, written
 
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import HostSize
@@ -27,9 +27,6 @@ def test_a_page_unmapped_while_the_ni_maps_it_lives_until_the_ni_lets_go():
         reused = int(memory.state.frames[0, frame]["generation"]) > generation
         return alive, reused, int(memory.state.hosts[0]["pinned"])
 
-    async def pong(process):
-        await process.open("pong")
-
     (found, _), _ = run((0, ping), (1, pong), design=small_table(1, 1))
     assert found == (1, True, 2)
 
@@ -49,9 +46,6 @@ def test_no_more_is_pinned_than_the_table_holds_and_the_rest_can_be_swapped():
         taken = process.swap_out()
         mapped = [int(entry["state"]) for entry in state.entries[0, 0, :12]]
         return most, taken, mapped
-
-    async def pong(process):
-        await process.open("pong")
 
     ((most, taken, _), _), _ = run((0, ping), (1, pong), design=small_table(4, 2))
     assert most == 6
@@ -144,9 +138,6 @@ def test_closing_unpins_what_the_endpoint_used_and_nothing_of_another():
         await other.close()
         return before, between, int(pinned[0])
 
-    async def pong(process):
-        await process.open("pong")
-
     (counts, _), cluster = run((0, ping), (1, pong), endpoints=2)
     assert counts == (6, 2, 0)
     again = cluster.counts(0)
@@ -190,9 +181,6 @@ def test_a_host_without_frames_tells_who_asked_for_them():
             assert (await endpoint.sent()).ok
         return True
 
-    async def pong(process):
-        await process.open("pong")
-
     (ok, _), _ = run((0, ping), (1, pong), design=small_table(4, 2), host=HostSize(frames=12))
     assert ok
 
@@ -235,9 +223,6 @@ def test_what_the_paper_leaves_open_of_an_entry_is_chosen_as_it_is_written_down(
         await process.sleep(2000 - process.now_us)
         await send(endpoint, first)
         return first.address
-
-    async def pong(process):
-        await process.open("pong")
 
     programs = (0, ping), (0, twin), (1, pong)
     ((address, seen), its, _), _ = run(*programs, design=small_table(64, 0), endpoints=3)

@@ -2,13 +2,9 @@
 
 import numpy as np
 import pytest
-from paged_endpoints import DISK_US, PAGE, run, written
+from paged_endpoints import DISK_US, PAGE, pong, run, written
 
 from nicscope.nic.ports.layout import SEND
-
-
-async def empty_sink(process):
-    await process.open("pong")
 
 
 @pytest.mark.requirement("UM-21", "UM-26")
@@ -126,7 +122,7 @@ def tables_after(body):
         rooms = [await written(process, fill) for fill in range(4)]
         await body(endpoint, tag, rooms)
 
-    _, cluster = run((0, ping), (1, empty_sink))
+    _, cluster = run((0, ping), (1, pong))
     state = cluster.memory.state
     return state.entries[0].copy(), state.frames[0].copy(), state.spaces[0].copy()
 

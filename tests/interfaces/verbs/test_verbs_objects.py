@@ -151,13 +151,6 @@ def test_closing_a_context_closes_all_of_it(world):
         PD(left.context)
 
 
-def test_what_is_forgotten_is_given_back(device_world):
-    context = open_context(device_world)
-    handles = {PD(context).handle for _ in range(50)}
-    assert len(handles) == 50
-    assert not [thing for thing in context.things if thing[0] == "pd"]
-
-
 def test_the_last_error_is_remembered(device_world):
     with pytest.raises(PyverbsRDMAError) as found:
         open_context(device_world).query_port(3)

@@ -58,16 +58,6 @@ def test_a_program_prints_what_it_prints_and_then_its_bill(capsys):
     assert "pyverbs" not in sys.modules
 
 
-def test_designs_say_the_same_and_cost_each_its_own(capsys):
-    shown = ns.run_verbs(EXAMPLE, ["3"], design=["utlb", "vmmc-interrupt"])
-    assert capsys.readouterr().out.count("the last answer was pong") == 2
-    first, second = shown.found.runs
-    assert (first.design, second.design) == ("utlb", "vmmc-interrupt")
-    assert first.messages_out == second.messages_out == 6
-    assert first.elapsed_us != second.elapsed_us
-    assert "6 messages" in shown.summary()[0]
-
-
 def test_a_seed_loses_the_same_packets(capsys):
     runs = [
         ns.run_verbs(EXAMPLE, ["20"], loss=0.1, seed=seed).found.runs[0].elapsed_us

@@ -7,7 +7,6 @@ import pytest
 from verbs_ends import ALL, End, open_context
 from verbs_worlds import collected
 
-from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs import mem_alloc
 from nicscope.interfaces.verbs.device import DM, AllocDmAttr
@@ -23,8 +22,7 @@ from suite import seeds
 
 SIZE = 4096
 SECRET = b"secret bytes of somebody else. " * 132
-PATIENT = {"timeout": 6, "retry_cnt": 7, "rnr_retry": 7}
-OK, FLUSHED = e.IBV_WC_SUCCESS, e.IBV_WC_WR_FLUSH_ERR
+OK = e.IBV_WC_SUCCESS
 LOCAL, ACCESS = e.IBV_WC_LOC_PROT_ERR, e.IBV_WC_REM_ACCESS_ERR
 
 
@@ -49,53 +47,6 @@ def again(*ends):
     for end in ends:
         end.qp.modify(QPAttr(qp_state=e.IBV_QPS_RESET), e.IBV_QP_STATE)
     joined(*ends)
-
-
-def drained(end):
-    """All that has completed, without waiting for more."""
-    found = []
-    while True:
-        count, some = end.cq.poll(16)
-        if not count:
-            return found
-        found += some
-
-
-@pytest.mark.parametrize("seed", seeds(1, 20))
-def test_reliable_messages_come_once_in_order_and_whole_over_a_bad_network(seed):
-    """One packet in a hundred is lost, one doubled, one late; sends and writes in turn."""
-    faults = Faults(seed=seed, loss=0.01, duplication=0.01, reordering=0.01)
-    world, count, each = world_of(faults=faults), 40, 100
-    draw = random.Random(seed)
-    left, right = (
-        End(world, size=count * each, max_send_wr=count, max_recv_wr=count) for _ in range(2)
-    )
-    joined(left, right, **PATIENT)
-    raw = draw.randbytes(count * each)
-    left.mr.write(raw, len(raw))
-    lengths = [draw.randint(1, each) for _ in range(count)]
-    for number in range(count):
-        right.receive(each, number * each, wr_id=number)
-    for number, length in enumerate(lengths):
-        if number % 3:
-            left.send(length, number * each, wr_id=number)
-        else:
-            opcode, target = e.IBV_WR_RDMA_WRITE_WITH_IMM, right.target(number * each)
-            left.send(
-                length, number * each, wr_id=number, opcode=opcode, remote=target, imm_data=number
-            )
-    sent = [left.completion() for _ in range(count)]
-    came = [right.completion() for _ in range(count)]
-    assert [(one.wr_id, one.status) for one in sent] == [(number, OK) for number in range(count)]
-    assert [(one.wr_id, one.status, one.byte_len) for one in came] == [
-        (number, OK, length) for number, length in enumerate(lengths)
-    ]
-    assert [one.imm_data for one in came if one.wc_flags] == list(range(0, count, 3))
-    for number, length in enumerate(lengths):
-        at = number * each
-        there = raw[at : at + length] + bytes(each - length)
-        assert right.mr.read(each, at) == there
-    assert not drained(left) + drained(right)
 
 
 class Storm:
@@ -210,11 +161,11 @@ class Storm:
         assert b"secret" not in self.victim.mr.read(SIZE, 0)
 
 
-PIECES, EACH = 25, 400  # 10^4 verbs in the gate
+PIECES, EACH = 12, 400  # 5,000 verbs in the gate
 
 
 @pytest.mark.compiled
-@pytest.mark.parametrize("seed", seeds(PIECES, 10 * PIECES))
+@pytest.mark.parametrize("seed", seeds(PIECES, 20 * PIECES))
 def test_a_storm_of_hostile_verbs_reaches_nothing(seed):
     storm = Storm(world_of(), seed)
     for _ in range(EACH):
@@ -228,32 +179,6 @@ def test_a_gust_of_hostile_verbs_reaches_nothing(design):
     for _ in range(30):
         storm.one()
     storm.kept()
-
-
-def test_deregistering_under_traffic_ends_it_and_nothing_else_is_reached():
-    world = world_of()
-    left, right = End(world), End(world)
-    joined(left, right)
-    draw = random.Random(3)
-    for _ in range(6):
-        target = MR(right.pd, SIZE, ALL)
-        target.write(b"-" * SIZE, SIZE)
-        held, buffer = target.rkey, target.buf
-        wrs = 4
-        for number in range(wrs):
-            left.mr.write(b"w" * 512, 512)
-            left.send(512, opcode=e.IBV_WR_RDMA_WRITE, remote=(held, buffer), wr_id=number)
-        for _ in range(draw.randint(0, 2)):
-            left.cq.poll(0)
-        target.close()
-        other = MR(right.pd, SIZE, e.IBV_ACCESS_LOCAL_WRITE)
-        other.write(b"o" * SIZE, SIZE)
-        ended = [left.completion().status for _ in range(wrs)]
-        broken = [status for status in ended if status != OK]
-        assert broken in ([], [ACCESS, *[FLUSHED] * (len(broken) - 1)])
-        assert ended == [OK] * (wrs - len(broken)) + broken
-        assert other.read(SIZE, 0) == b"o" * SIZE
-        again(left, right)
 
 
 def test_a_server_that_leaks_registrations_ends_with_enomem_and_goes_on_when_it_closes_them():

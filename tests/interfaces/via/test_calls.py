@@ -223,19 +223,16 @@ def test_the_name_service_knows_nodes_by_name_and_names_by_node():
         await nic.ns_shutdown()
         return early, known, wrong, await code_of(nic.ns_get_host_by_name("server"))
 
-    names = {"server": 1, "both": (0, 1)}
-    early, known, wrong, late = alone(program, nodes=3, names=names)
-    assert known == [1, 0, 1, "server"]
-    assert {*early, *wrong, late} == {Return.VIP_ERROR_NAMESERVICE}
-
-
-def test_nodes_have_names_of_their_own():
-    async def program(host):
+    async def unnamed(host):
         nic = await host.open_nic()
         await nic.ns_init()
         return await nic.ns_get_host_by_name("node1"), await nic.ns_get_host_by_addr(0)
 
-    assert alone(program, nodes=2) == (1, "node0")
+    assert alone(unnamed, nodes=2) == (1, "node0")
+    names = {"server": 1, "both": (0, 1)}
+    early, known, wrong, late = alone(program, nodes=3, names=names)
+    assert known == [1, 0, 1, "server"]
+    assert {*early, *wrong, late} == {Return.VIP_ERROR_NAMESERVICE}
 
 
 def test_a_nic_discovers_the_nodes_to_which_there_is_a_way_and_says_no_more():

@@ -16,7 +16,7 @@ from pairs import (
     run_pair,
 )
 
-from nicscope.interfaces.via import Control, Error, State, Status
+from nicscope.interfaces.via import Error, State, Status
 from nicscope.interfaces.via.descriptor import DataSegment
 from pairwise import pairs_of
 
@@ -239,13 +239,6 @@ def test_rdma_interrupts_a_host_whose_memory_the_nic_cannot_reach_coherently(mec
 # --- descriptors -------------------------------------------------------------------------------
 
 
-def test_a_control_word_with_reserved_bits_is_a_format_error():
-    async def first(end):
-        return await sent(end, end.send(0, 8, control=Control(0x20)))
-
-    assert run_pair(first, idle, level=UNRELIABLE)[0] == DONE | Status.VIP_STATUS_FORMAT_ERROR
-
-
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("operation", [1, 2])
 def test_a_receive_that_asks_for_an_rdma_is_a_format_error(operation, level):
@@ -275,11 +268,3 @@ def test_a_receive_that_asks_for_an_rdma_is_a_format_error(operation, level):
     else:
         assert (state, there) == (State.VIP_STATE_ERROR, State.VIP_STATE_ERROR)
         assert errors == [Error.VIP_ERROR_POST_DESC]
-
-
-def test_more_than_the_largest_transfer_is_a_length_error():
-    async def first(end):
-        return await sent(end, end.send(0, 101))
-
-    how = {"settings": {"max_transfer": 100}, "level": UNRELIABLE}
-    assert run_pair(first, idle, **how)[0] == DONE | Status.VIP_STATUS_LENGTH_ERROR

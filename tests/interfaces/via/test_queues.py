@@ -1,12 +1,11 @@
 """Work queues, completion queues, descriptors, registration: what a VI is made of."""
 
 import pytest
-from pairs import DELIVERY, MECHANISMS, Cluster, idle, make_end, run_pair
+from pairs import MECHANISMS, Cluster, idle, make_end, run_pair
 
 from nicscope.interfaces.via import Return, Status, VipError
 from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT
 from nicscope.interfaces.via.endpoint import ERRORS
-from nicscope.interfaces.via.names import Error
 from nicscope.nic.ports import work_queues
 from oracle.descriptors import decode
 from program_results import results_of
@@ -149,18 +148,6 @@ def test_a_ring_of_completions_is_not_full_of_those_that_were_taken():
     assert play(first) == ([], None)
 
 
-def test_a_full_ring_of_completions_is_an_error_of_the_vi():
-    async def first(host):
-        nic, _, places, room, vi = await merged(host, entries=1)
-        await nic.post_send(vi, places.request(room.segment(0, 8)))
-        await nic.compute(500)
-        assert (await nic.send_done(vi)).ok  # whatever is announced is there
-        assert (await nic.recv_done(vi)).ok
-        return nic.errors(vi)
-
-    assert play(first, lambda host: answers(host, 1)) == [Error.VIP_ERROR_CATASTROPHIC]
-
-
 def test_each_error_that_the_nic_tells_beside_descriptors_has_its_name_in_the_library():
     told = {name: code for name, code in vars(work_queues).items() if type(code) is int}
     # No VI shares receives, or asks for what only other ports may.
@@ -209,18 +196,3 @@ def test_a_completion_is_in_the_descriptors_own_bytes():
         return CONTROL_SEGMENT.unpack(raw)[6:]
 
     assert run_pair(first, idle)[0] == (40, Status.VIP_STATUS_DONE)
-
-
-def test_a_program_that_waits_for_ever_is_named():
-    async def first(end):
-        await end.nic.recv_wait(end.vi)
-
-    with pytest.raises(Exception, match=r"VIP_DESCRIPTOR_ERROR"):
-        run_pair(first, idle, level=DELIVERY)
-
-    async def posted(end):
-        await end.nic.post_recv(end.vi, end.receive())
-        await end.nic.recv_wait(end.vi)
-
-    with pytest.raises(Exception, match=r"process 0 of node 0, .*waits in nic.recv_wait\(\)"):
-        run_pair(posted, idle, level=DELIVERY)

@@ -17,8 +17,11 @@ def run(program, design="utlb", kept=1, **settings):
     async def keep(endpoint):
         await endpoint.export(endpoint.allocate(kept * PAGE), "b")
 
+    async def user(endpoint):
+        return await program(endpoint, await endpoint.import_buffer(0, "b"))
+
     cluster = Cluster(design, **settings)
-    return cluster, results_of(cluster, keep, program)[1]
+    return cluster, results_of(cluster, keep, user)[1]
 
 
 async def send_pages(endpoint, remote, buffer, pages):
@@ -36,8 +39,7 @@ def pages_of(endpoint):
 
 @pytest.mark.requirement("UT-1", "UT-4", "UT-30")
 def test_pages_are_pinned_at_first_use_and_later_sends_make_no_further_call():
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         buffer = endpoint.allocate(2 * PAGE)
         nothing = pages_of(endpoint)
         await send_pages(endpoint, remote, buffer, [0])
@@ -59,8 +61,7 @@ def test_pages_are_pinned_at_first_use_and_later_sends_make_no_further_call():
 def test_one_call_pins_a_run_and_puts_its_frames_at_the_indices_that_the_library_chose():
     """The lowest free ones of its process's table; the frames are those of the page table."""
 
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         buffer = endpoint.allocate(6 * PAGE)
         machine = endpoint.cluster.simulation.machine
         frames = machine.ports.memory.entries[1, 0, :6]["frame"]
@@ -92,8 +93,7 @@ def test_one_call_pins_a_run_and_puts_its_frames_at_the_indices_that_the_library
     [("lru", {2}), ("mru", {0}), ("lfu", {1}), ("mfu", {2}), ("random", {0, 1, 2, 3})],
 )
 def test_the_five_policies_choose_by_their_rules(policy, victim):
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         buffer = endpoint.allocate(5 * PAGE)
         assert await send_pages(endpoint, remote, buffer, [0, 2, 3, 2, 3, 1, 0])
         assert await send_pages(endpoint, remote, buffer, [4])
@@ -116,9 +116,8 @@ def test_an_application_may_bring_a_policy_of_its_own(design):
         asked.append(pages)
         return sorted(page.page for page in pages)[1]
 
-    async def program(endpoint):
+    async def program(endpoint, remote):
         endpoint.policy = second_lowest
-        remote = await endpoint.import_buffer(0, "b")
         buffer = endpoint.allocate(8 * PAGE)
         ok = await send_pages(endpoint, remote, buffer, [0, 1, 2, 2, 3, 4, 5])
         return ok, pages_of(endpoint)
@@ -138,9 +137,8 @@ def test_an_application_may_bring_a_policy_of_its_own(design):
 
 
 def test_a_policy_that_names_what_it_was_not_handed_is_stopped():
-    async def program(endpoint):
+    async def program(endpoint, remote):
         endpoint.policy = lambda _: 77
-        remote = await endpoint.import_buffer(0, "b")
         await send_pages(endpoint, remote, endpoint.allocate(5 * PAGE), range(5))
 
     with refused(SimulationError, "page 77"):
@@ -150,10 +148,9 @@ def test_a_policy_that_names_what_it_was_not_handed_is_stopped():
 @pytest.mark.requirement("UT-16")
 @pytest.mark.parametrize("own", [False, True])
 def test_pages_of_outstanding_requests_are_never_victims(own):
-    async def program(endpoint):
+    async def program(endpoint, remote):
         if own:
             endpoint.policy = lambda pages: pages[0].page
-        remote = await endpoint.import_buffer(0, "b")
         buffer = endpoint.allocate(8 * PAGE)
         for page in range(8):
             await buffer.write(bytes([page + 1]) * PAGE, page * PAGE)
@@ -178,8 +175,7 @@ def test_pages_of_outstanding_requests_are_never_victims(own):
 
 @pytest.mark.requirement("UT-42")
 def test_more_than_the_limit_is_refused_and_nothing_is_pinned():
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         transfer = await endpoint.store(remote, endpoint.allocate(5 * PAGE))
         return (await endpoint.wait(transfer)).status, pages_of(endpoint)
 
@@ -211,8 +207,7 @@ def test_exported_pages_count_and_stay_and_what_does_not_fit_beside_them_is_refu
 
 @pytest.mark.requirement("UT-91")
 def test_pages_ahead_are_pinned_by_one_call():
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         buffer = endpoint.allocate(8 * PAGE)
         await send_pages(endpoint, remote, buffer, [0])
         ahead = pages_of(endpoint)
@@ -232,8 +227,7 @@ def test_pages_ahead_are_pinned_by_one_call():
 
 @pytest.mark.requirement("UT-14", "UT-39")
 def test_an_unpinned_page_leaves_the_nic_too():
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         buffer = endpoint.allocate(3 * PAGE)
         await send_pages(endpoint, remote, buffer, [0, 1, 2])
         gone = await endpoint.unpin(buffer)
@@ -254,8 +248,7 @@ def test_an_unpinned_page_leaves_the_nic_too():
 
 @pytest.mark.requirement("UT-16")
 def test_what_a_transfer_needs_is_not_unpinned_on_request_either():
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         buffer = endpoint.allocate(4 * PAGE)
         transfer = await endpoint.store(remote, buffer)
         early = await endpoint.unpin(buffer)
@@ -270,8 +263,7 @@ def test_what_a_transfer_needs_is_not_unpinned_on_request_either():
 
 @pytest.mark.requirement("UT-33")
 def test_a_bit_for_each_page_tells_whether_it_is_pinned_and_nothing_else_does():
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         buffer = endpoint.allocate(3 * PAGE)
         found = []
 
@@ -299,7 +291,7 @@ def test_a_bit_for_each_page_tells_whether_it_is_pinned_and_nothing_else_does():
 
 @pytest.mark.requirement("UT-71")
 def test_the_library_s_check_takes_longer_the_later_in_its_word_the_page_lies():
-    async def program(endpoint):
+    async def program(endpoint, _):
         buffers = [endpoint.allocate(PAGE) for _ in range(33)]
         times = []
         for buffer in buffers:
@@ -316,8 +308,7 @@ def test_the_library_s_check_takes_longer_the_later_in_its_word_the_page_lies():
 
 
 def test_without_a_user_library_there_is_nothing_to_unpin():
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         buffer = endpoint.allocate(PAGE)
         await send_pages(endpoint, remote, buffer, [0])
         return await endpoint.unpin(buffer), len(endpoint.pinned_pages())
@@ -327,8 +318,7 @@ def test_without_a_user_library_there_is_nothing_to_unpin():
 
 @pytest.mark.requirement("UT-17")
 def test_a_small_table_of_a_process_makes_the_library_unpin_where_a_shared_cache_need_not():
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         buffer = endpoint.allocate(8 * PAGE)
         return await send_pages(endpoint, remote, buffer, list(range(8)) * 3)
 
@@ -343,8 +333,7 @@ def test_a_small_table_of_a_process_makes_the_library_unpin_where_a_shared_cache
 
 @pytest.mark.parametrize("design", ["utlb", "utlb-shared", "utlb-process", "vmmc-static"])
 def test_what_could_not_be_pinned_does_not_count_as_pinned_once_it_is_mapped(design):
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         await endpoint.post(WRITE, remote.number, [(0, 16)])  # nothing is mapped yet
         early = (await endpoint.done()).status
         nothing = pages_of(endpoint)
@@ -365,8 +354,7 @@ def test_what_could_not_be_pinned_does_not_count_as_pinned_once_it_is_mapped(des
 
 @pytest.mark.requirement("UT-91")
 def test_pages_ahead_that_do_not_exist_yet_are_pinned_when_they_do():
-    async def program(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
+    async def program(endpoint, remote):
         buffer = endpoint.allocate(2 * PAGE)
         await send_pages(endpoint, remote, buffer, [0])
         before = pages_of(endpoint)

@@ -118,10 +118,10 @@ def test_bytes_are_right_over_a_network_that_loses_and_inverts_bits(redirection,
 @pytest.mark.requirement("UT-53")
 @pytest.mark.parametrize("way", ["pio", "dma", "cc-dma-retry", "cc-dma-intervention", "cni", "edt"])
 def test_each_way_into_the_nic_brings_a_payload_to_both_its_pages(way):
-    stores = [(7, noise(6, PAGE)), (0, noise(7, 2 * PAGE))]
+    stores = [(7, noise(6, 300)), (0, noise(7, 700))]
     cluster = Cluster("utlb", "utlb-edt", way=way, delivery="store-and-forward")
 
-    default, chosen = redirected(cluster, 2 * PAGE, 3, 4001, stores)
+    default, chosen = redirected(cluster, 1000, 3, 4001, stores)
 
     assert default == bytes(ROOM)
     assert chosen == expected(4001, stores)

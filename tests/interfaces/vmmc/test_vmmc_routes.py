@@ -110,8 +110,16 @@ def test_without_a_way_left_the_peer_is_dead_and_what_came_before_was_whole():
     assert cluster.served(1)["remaps"] == 0  # nothing was found that might be tried
 
 
-def test_one_switch_has_no_other_way():
-    cluster, _, seen = run(Faults(link_deaths={1: 350_000_000}), crossbar(2))
+@pytest.mark.parametrize(
+    ("faults", "topology"),
+    [
+        (Faults(link_deaths={1: 350_000_000}), crossbar(2)),
+        (Faults(node_deaths={0: 350_000_000}), None),
+    ],
+    ids=["the one switch", "the peer itself"],
+)
+def test_what_is_dead_on_every_way_is_given_up(faults, topology):
+    cluster, _, seen = run(faults, topology)
 
     assert cluster.simulation.results[1][-1] == "peer dead"
     assert seen == everything()[: len(seen)]
@@ -138,14 +146,6 @@ def test_whenever_a_link_dies_and_whatever_is_lost_besides(link, when_us, seed, 
     # A reader that polls may be late: the page may be a later one already, never an earlier.
     assert [offset for offset, _ in seen] == [offset for offset, _ in everything(8)]
     assert all(got >= number for number, (_, got) in enumerate(seen))
-
-
-def test_a_dead_node_is_dead_on_every_way():
-    cluster, _, seen = run(Faults(node_deaths={0: 350_000_000}))
-
-    assert cluster.simulation.results[1][-1] == "peer dead"
-    assert seen == everything()[: len(seen)]
-    assert cluster.served(1)["remaps"] == 0
 
 
 def test_the_last_link_of_many_switches_may_die():

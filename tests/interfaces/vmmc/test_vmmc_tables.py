@@ -20,15 +20,17 @@ def run(sender, design="utlb", host=BIG, **settings):
         await endpoint.sleep(120_000)
         return await table.read()
 
+    async def user(endpoint):
+        return await sender(endpoint, await endpoint.import_buffer(0, "table"))
+
     cluster = Cluster(design, host=host, **settings)
-    kept, result = results_of(cluster, keeper, sender)
+    kept, result = results_of(cluster, keeper, user)
     return cluster, kept, result
 
 
 @pytest.mark.requirement("UT-31", "UT-36")
 def test_a_new_page_brings_the_table_back_from_the_disk_and_what_is_cached_does_not():
-    async def sender(endpoint):
-        remote = await endpoint.import_buffer(0, "table")
+    async def sender(endpoint, remote):
         buffer = endpoint.allocate(2 * PAGE)
         await buffer.write(b"ab" * PAGE)
         assert not await endpoint.check(buffer)
@@ -64,8 +66,7 @@ def test_a_new_page_brings_the_table_back_from_the_disk_and_what_is_cached_does_
 
 @pytest.mark.requirement("UT-37")
 def test_the_nic_interrupts_once_and_the_transfer_goes_on_when_the_table_is_there():
-    async def sender(endpoint):
-        remote = await endpoint.import_buffer(0, "table")
+    async def sender(endpoint, remote):
         buffer = endpoint.allocate(3 * PAGE)
         await buffer.write(b"abc" * PAGE)
         await endpoint.wait(await endpoint.store(remote, buffer))
@@ -89,7 +90,7 @@ def test_the_nic_interrupts_once_and_the_transfer_goes_on_when_the_table_is_ther
 
 @pytest.mark.requirement("UT-36")
 def test_tables_go_one_by_one_and_only_where_there_are_tables():
-    async def sender(endpoint):
+    async def sender(endpoint, _):
         endpoint.allocate(1500 * PAGE)
         return [await endpoint.swap_table(number) for number in (1, 1, 2, -1)], [
             endpoint.is_table_away(number) for number in (0, 1)
@@ -122,7 +123,7 @@ def test_an_arrival_that_misses_in_a_table_on_the_disk_comes_again():
 
 
 def test_no_table_is_written_where_no_disk_block_is_free():
-    async def sender(endpoint):
+    async def sender(endpoint, _):
         endpoint.allocate(PAGE)
         return await endpoint.swap_table(0)
 
@@ -138,8 +139,7 @@ async def fill_memory(endpoint, pages):
 
 @pytest.mark.requirement("UT-36", "UT-37")
 def test_a_table_goes_when_a_process_needs_memory_and_comes_back_when_the_nic_misses():
-    async def sender(endpoint):
-        remote = await endpoint.import_buffer(0, "table")
+    async def sender(endpoint, remote):
         buffer = endpoint.allocate(3 * PAGE)
         await buffer.write(b"abc" * PAGE)
         await endpoint.wait(await endpoint.store(remote, buffer))
@@ -164,8 +164,7 @@ def test_a_table_goes_when_a_process_needs_memory_and_comes_back_when_the_nic_mi
 
 
 def test_the_entries_are_the_bytes_of_the_tables_page():
-    async def sender(endpoint):
-        remote = await endpoint.import_buffer(0, "table")
+    async def sender(endpoint, remote):
         buffer = endpoint.allocate(2 * PAGE)
         await endpoint.wait(await endpoint.fetch(remote, buffer))  # pins them
         await buffer.write(b"a" * PAGE + b"b" * PAGE)
@@ -181,8 +180,7 @@ def test_the_entries_are_the_bytes_of_the_tables_page():
 
 
 def test_a_table_that_comes_back_to_be_read_goes_again_without_being_written():
-    async def sender(endpoint):
-        remote = await endpoint.import_buffer(0, "table")
+    async def sender(endpoint, remote):
         buffer = endpoint.allocate(2 * PAGE)
         await endpoint.wait(await endpoint.fetch(remote, buffer))
         memory = endpoint._ports.memory.hosts[1]
@@ -199,8 +197,7 @@ def test_a_table_that_comes_back_to_be_read_goes_again_without_being_written():
 
 @pytest.mark.requirement("UT-37")
 def test_a_transfer_ends_where_the_host_has_no_frame_left_for_its_table():
-    async def sender(endpoint):
-        remote = await endpoint.import_buffer(0, "table")
+    async def sender(endpoint, remote):
         first, rest, more = (endpoint.allocate(pages * PAGE) for pages in (1, 4, 2))
         await endpoint.wait(await endpoint.fetch(remote, first, length=PAGE))
         await endpoint.wait(await endpoint.fetch(remote, rest))

@@ -135,31 +135,6 @@ def test_one_process_s_requests_end_in_their_order_page_by_page():
     assert cluster.simulation.machine.endpoints[1]["next_number"] == 15  # packets, one per page
 
 
-@pytest.mark.requirement("UT-59")
-def test_a_transfer_is_cut_where_a_page_ends_on_either_side_and_each_page_looked_up():
-    content = noise(3, 2 * PAGE)
-
-    async def keeper(endpoint):
-        table = endpoint.allocate(3 * PAGE)
-        await endpoint.export(table, "b")
-        await endpoint.notification()
-        return await table.read(2 * PAGE, 300)
-
-    async def user(endpoint):
-        remote = await endpoint.import_buffer(0, "b")
-        mine = endpoint.allocate(3 * PAGE)
-        await mine.write(content, 100)
-        await endpoint.store(remote, mine, 300, at=100, length=2 * PAGE, notify=True)
-        return (await endpoint.wait()).status
-
-    cluster = Cluster("utlb")
-    assert results_of(cluster, keeper, user) == [content, "done"]
-    assert cluster.counts(1)["lookups"] == 3  # pages of the source
-    # Here pages end behind 3996 and 8092 bytes of it, there behind 3796 and 7892.
-    assert cluster.simulation.machine.endpoints[1]["next_number"] == 5
-    assert cluster.counts(0)["lookups"] == 5
-
-
 @pytest.mark.requirement("UT-55", "UT-56")
 def test_each_process_has_a_command_buffer_of_its_own_and_all_are_served():
     async def keeper(endpoint):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import re
 import shutil
-from functools import _lru_cache_wrapper, partial
-from typing import TYPE_CHECKING
+import sys
+from functools import _lru_cache_wrapper, cache, partial
 
 from nicscope.config import shelf
 from nicscope.interfaces.mini import cluster as mini_cluster
@@ -23,18 +23,12 @@ from nicscope.studies.reproduce.experiments.mini import memory
 from nicscope.studies.reproduce.harness import find_experiment
 from nicscope.studies.reproduce.verdict import Outcome, load_paper
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    import pytest
-
 Numbers = dict[str, float]  # by quantity
 REMEMBERING = ("nicscope.studies.", "nicscope.interfaces.", "nicscope.drivers.")
 FITTED = re.compile(r"^(\w+) *= \{.*evidence = \"fitted\"", re.MULTILINE)
 
 
-def fitted_on_platforms() -> set[str]:
+def fitted_on_platforms():
     """Every value that a platform of the catalog says was fitted, as PLATFORM.COST."""
     return {
         f"{path.stem}.{name}"
@@ -43,7 +37,7 @@ def fitted_on_platforms() -> set[str]:
     }
 
 
-def platforms_of(constant: str) -> list[tuple[str, str]]:
+def platforms_of(constant):
     """(platform, cost) of each place that ``constant`` stands for."""
     platform, _, cost = constant.partition(".")
     if platform != "*":
@@ -52,7 +46,7 @@ def platforms_of(constant: str) -> list[tuple[str, str]]:
     return [(name, other) for name, other in fitted if other == cost]
 
 
-def shift(monkeypatch: pytest.MonkeyPatch, folder: Path, constant: str) -> None:
+def shift(monkeypatch, folder, constant):
     """From now on ``constant`` has a value that is larger by a tenth, and by one at least."""
     platform, _, name = constant.partition(".")
     if platform == "PortSize":
@@ -61,7 +55,12 @@ def shift(monkeypatch: pytest.MonkeyPatch, folder: Path, constant: str) -> None:
             mini_cluster, "PortSize", partial(mini_cluster.PortSize, **{name: size})
         )
         return
-    shutil.copytree(shelf.CATALOG, folder)
+    folder.mkdir()
+    for each in shelf.CATALOG.iterdir():
+        if each.name in ("platforms", "nics"):
+            shutil.copytree(each, folder / each.name)
+        else:
+            (folder / each.name).symlink_to(each)
     for key, cost in platforms_of(constant):
         [path] = [*folder.glob(f"platforms/{key}.toml"), *folder.glob(f"nics/{key}.toml")]
         lines = path.read_text().split("\n")
@@ -75,21 +74,30 @@ def shift(monkeypatch: pytest.MonkeyPatch, folder: Path, constant: str) -> None:
     forget()
 
 
-def _larger(number: re.Match[str]) -> str:
+def _larger(number):
     whole, point, decimals = number.group().partition(".")
     if not point:
         return str(int(whole) + max(1, int(whole) // 10))
     return f"{float(number.group()) * 1.1:.{len(decimals)}f}"
 
 
-def forget() -> None:
+@cache
+def _remembering(modules):  # noqa: ARG001 - or anew
+    """What remembers earlier calls, for as long as no module is imported."""
+    return [
+        thing
+        for thing in gc.get_objects()
+        if isinstance(thing, _lru_cache_wrapper) and thing.__module__.startswith(REMEMBERING)
+    ]
+
+
+def forget():
     """Drop whatever studies and their machines remember of earlier calls; never compiled code."""
-    for thing in gc.get_objects():
-        if isinstance(thing, _lru_cache_wrapper) and thing.__module__.startswith(REMEMBERING):
-            thing.cache_clear()
+    for thing in _remembering(len(sys.modules)):
+        thing.cache_clear()
 
 
-def numbers_of(paper: str, item: str) -> Numbers:
+def numbers_of(paper, item):
     """The fitted numbers of an item, or as many as tell: quickly, if the whole takes long."""
     quick = QUICK.get((paper, item))
     if quick is not None:
@@ -98,11 +106,11 @@ def numbers_of(paper: str, item: str) -> Numbers:
     return {name: float(value) for name, value in found.values.items()}
 
 
-def _as_numbers(outcome: Outcome) -> Numbers:
+def _as_numbers(outcome):
     return {name: float(value) for name, value in outcome.values.items()}
 
 
-def _trapeze_table1() -> Numbers:
+def _trapeze_table1():
     found = Outcome()
     for pair in PAIRS:
         ends = pair_costs(platform_costs(), pair)
@@ -115,28 +123,28 @@ def _trapeze_table1() -> Numbers:
     return _as_numbers(found)
 
 
-def _trapeze_headline() -> Numbers:
+def _trapeze_headline():
     found = Outcome()
     ends = pair_costs(platform_costs(), "pentium2-440lx")
     found.point("latency_4k", "us", latency_us(ends, "adaptive", 4096), pair="pentium2-440lx")
     return _as_numbers(found)
 
 
-def _edt_figure8() -> Numbers:
+def _edt_figure8():
     found = Outcome()
     for size in (64, 4096):
         found.point("gain", "%", latencies.gain(size), bytes=size)
     return _as_numbers(found)
 
 
-def _edt_contention() -> Numbers:
+def _edt_contention():
     found = Outcome()
     gain = latencies.gain(64, 1200, latencies.fitted_bursts(1200))
     found.point("low_end_fitted_at_1200", "%", gain)
     return _as_numbers(found)
 
 
-def _mini_node_memory() -> Numbers:
+def _mini_node_memory():
     found = Outcome()
     before, after = (
         memory._total(memory._running(design), memory.LOOKUP) for design in ("vmmc-static", "mini")
@@ -145,7 +153,7 @@ def _mini_node_memory() -> Numbers:
     return _as_numbers(found)
 
 
-QUICK: dict[tuple[str, str], Callable[[], Numbers]] = {
+QUICK = {
     ("edt", "contention"): _edt_contention,
     ("edt", "figure8"): _edt_figure8,
     ("mini", "node_memory"): _mini_node_memory,

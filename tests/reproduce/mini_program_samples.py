@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from nicscope.studies.reproduce.mini_programs.misses import EIGHT, LARGE
 from nicscope.studies.reproduce.mini_programs.runs import PERCENTILES, Distribution, Program, Timed
 from nicscope.studies.reproduce.traced.mini import PARTS, POINTS
-
-if TYPE_CHECKING:
-    from nicscope.studies.reproduce.traced.measuring import Row
 
 LOOKUPS = 100_000
 BY_LINE = {8: 1.0, 16: 0.6, 64: 0.3, 128: 0.2}
@@ -22,7 +17,7 @@ ALONE_S = 60.0
 ADDED = {"FFT": 90.0, "LUContiguous": 90.0, "Radix": 90.0}  # s, where all of 40 in 100 miss
 
 
-def cold_percent(name: str, entries: int, line: int, ways: int) -> float:
+def cold_percent(name, entries, line, ways):
     """Misses that are cold: most of them."""
     highest = HIGHEST if name in LARGE else 1.5
     small = 1 - (ways < 4) * 0.02 if entries == 32768 else 1.0
@@ -32,14 +27,14 @@ def cold_percent(name: str, entries: int, line: int, ways: int) -> float:
     return highest * BY_LINE[line] * BY_WAYS[ways] * size * small / 1.1
 
 
-def not_cold_percent(name: str, entries: int, line: int) -> float:
+def not_cold_percent(name, entries, line):
     """Others: Ocean's, of small caches with long lines."""
     if name != "Ocean" or entries == 32768:
         return 0.0
     return 0.05 if line >= 64 else 0.02
 
 
-def row(name: str, entries: int, line: int, ways: int) -> Row:
+def row(name, entries, line, ways):
     """A row of Figure 5."""
     cold = cold_percent(name, entries, line, ways)
     rest = not_cold_percent(name, entries, line)
@@ -49,18 +44,18 @@ def row(name: str, entries: int, line: int, ways: int) -> Row:
     return {"cache_entries": entries, "line_entries": line, "ways": ways, **parts}
 
 
-def figure_5_rows() -> dict[str, list[Row]]:
+def figure_5_rows():
     """Of each program."""
     return {name: [row(name, *point) for point in POINTS] for name in EIGHT}
 
 
-def alike(us: float, misses: int = 10, beyond: int = 0, last: float | None = None) -> Distribution:
+def alike(us, misses=10, beyond=0, last=None):
     """Misses that all take ``us``, but the last; ``beyond`` are outside the printed range."""
     percentiles = [us] * (len(PERCENTILES) - 1)
     return Distribution(misses, us, misses - beyond, (*percentiles, us if last is None else last))
 
 
-def timed(seconds: float, percent: float, delay: float = 25.0, processing: float = 80.0) -> Timed:
+def timed(seconds, percent, delay=25.0, processing=80.0):
     """A run whose misses all take as long."""
     misses = round(percent * LOOKUPS / 100)
     return Timed(
@@ -72,7 +67,7 @@ def timed(seconds: float, percent: float, delay: float = 25.0, processing: float
     )
 
 
-def program(name: str) -> Program:
+def program(name):
     """All runs of a program: what they take follows what misses."""
     caches = []
     for point in POINTS:
@@ -87,12 +82,12 @@ def program(name: str) -> Program:
     return Program(ALONE_S, timed(STATIC_S, 0.0), caches)
 
 
-def eight_programs() -> dict[str, Program]:
+def eight_programs():
     """All of them."""
     return {name: program(name) for name in EIGHT}
 
 
-def changed(one: Program, *, where: Any = None, **fields: Any) -> Program:
+def changed(one, *, where=None, **fields):
     """``one`` with fields of the runs at ``where`` (places of ``POINTS``; None: all) changed."""
     places = range(len(POINTS)) if where is None else where
     caches = [
@@ -101,7 +96,7 @@ def changed(one: Program, *, where: Any = None, **fields: Any) -> Program:
     return one._replace(caches=caches)
 
 
-def slower(one: Program, factor: Any) -> Program:
+def slower(one, factor):
     """``one`` with every cache's time multiplied."""
     factors = np.broadcast_to(factor, len(POINTS))
     return one._replace(

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nicscope.studies.reproduce.harness import find_study, load_papers
 from nicscope.studies.reproduce.traced.measuring import Asked, Findings, measure
 from nicscope.studies.reproduce.traced.programs import run_programs
 from nicscope.studies.reproduce.traced.workloads import SMALL, WORKLOADS, Program, Workload
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
-    from nicscope.studies.reproduce.traced.measuring import Row
-
 # But for FFT both sizes are one, so that its traces serve both.
 TINY = Workload(
     (
         Program("Barnes", "barnes", "256", "256"),
-        Program("FFT", "fft", "16K", "64K"),
+        Program("FFT", "fft", "4K", "16K"),
         Program("LU", "lu", "256", "256"),
         Program("Radix", "radix", "16K", "16K"),
         Program("Raytrace", "raytrace", "16", "16"),
@@ -33,7 +26,7 @@ TINY = Workload(
 )
 
 
-def have_tiny(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def have_tiny(monkeypatch, folder):
     """Have the UTLB paper's programs be ``TINY``, and their traces kept in ``folder``."""
     monkeypatch.setitem(WORKLOADS, "utlb", TINY)
     monkeypatch.setattr(
@@ -55,7 +48,7 @@ REDUCED = {
 }
 
 
-def reduced_rows(folder: Path, label: str, name: str) -> list[Row]:
+def reduced_rows(folder, label, name):
     """What a study of UTLB makes of one of ``REDUCED``; caches are told by the paper's sizes."""
     one = REDUCED[label]
     workload = Workload((one.program,), nodes=4, processes=4, reduction=one.reduction)
@@ -68,7 +61,7 @@ def reduced_rows(folder: Path, label: str, name: str) -> list[Row]:
     return study.rows(Findings(measured, designs))
 
 
-def printed_row(name: str, label: str, **at: int) -> dict[str, float]:
+def printed_row(name, label, **at):
     """What the paper prints of that application there."""
     rows = find_study("utlb", name).printed(load_papers()["utlb"].items)
     [row] = [

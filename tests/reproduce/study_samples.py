@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from nicscope.studies.reproduce.experiments.utlb.invariants import PAGE, shared_memory_traffic
@@ -12,12 +10,6 @@ from nicscope.studies.reproduce.traced.applications import open_applications
 from nicscope.studies.reproduce.traced.running import run_studies
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nicscope.studies.reproduce.traced.running import StudyTable
-    from nicscope.traces.schema import Requests
 
 # Large pages, so that few requests reach the limits of 4 and 16 MB: 64 and 256 pages.
 PAGE_SIZE = 65536
@@ -36,16 +28,14 @@ ALL = [
 ]
 
 
-def write_sample(
-    path: Path, seed: int = 1, rows: int = 500, origin: dict[str, Any] | None = None
-) -> Path:
+def write_sample(path, seed=1, rows=500, origin=None):
     """A trace of ``rows`` requests of six processes on two nodes, each for a single page."""
     requests = shared_memory_traffic(rows=rows, processes=3, seed=seed)
     spread = requests.address * np.uint64(PAGE_SIZE // PAGE)
     return write_requests(path, requests._replace(address=spread), origin)
 
 
-def write_requests(path: Path, requests: Requests, origin: dict[str, Any] | None = None) -> Path:
+def write_requests(path, requests, origin=None):
     """A trace of ``requests`` with large pages."""
     metadata = TraceMetadata(page_size=PAGE_SIZE, origin=origin or {})
     columns = requests._asdict()
@@ -54,7 +44,7 @@ def write_requests(path: Path, requests: Requests, origin: dict[str, Any] | None
     return path
 
 
-def tables_of(*files: Path) -> dict[str, StudyTable]:
+def tables_of(*files):
     """Every study of ``files``, by PAPER/ID."""
     applications = open_applications(files)
     studied = run_studies(ALL, applications, load_papers())

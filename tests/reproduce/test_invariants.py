@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,15 +11,10 @@ from nicscope.config.scheme import Scheme
 from nicscope.studies.reproduce.experiments.utlb.invariants import check, shared_memory_traffic
 from nicscope.studies.reproduce.verdict import Outcome
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from nicscope.config.design import Design
-
 SIZES = (1024, 2048)
 
 
-def lawful(design: Design) -> dict[str, int]:
+def lawful(design):
     """Counts of one node that obey all four statements."""
     entries = design.entries or 0
     misses = 9000 - entries
@@ -34,8 +28,8 @@ def lawful(design: Design) -> dict[str, int]:
     }
 
 
-def shapes(counts_of: Callable[[Design], dict[str, int]]) -> dict[str, tuple[bool, str]]:
-    def replay(batches: list[Any], designs: list[Design], kinds: bool) -> list[Any]:
+def shapes(counts_of):
+    def replay(batches, designs, kinds):
         assert len(batches) == 1
         assert not kinds
         return [SimpleNamespace(total=c, nodes=[c]) for c in map(counts_of, designs)]
@@ -45,55 +39,41 @@ def shapes(counts_of: Callable[[Design], dict[str, int]]) -> dict[str, tuple[boo
     return outcome.shapes
 
 
-def test_lawful_results_pass() -> None:
+def is_utlb(design):
+    return design.scheme is Scheme.UTLB
+
+
+def test_lawful_results_pass():
     assert all(holds for holds, _ in shapes(lawful).values())
 
 
-def check_misses_follow_the_cache(design: Design) -> dict[str, int]:
-    return {**lawful(design), "check_misses": design.entries or 0}
-
-
-def utlb_unpins_without_limit(design: Design) -> dict[str, int]:
-    counts = lawful(design)
-    return {**counts, "unpins": counts["unpins"] + (design.scheme is Scheme.UTLB)}
-
-
-def utlb_misses_once_more(design: Design) -> dict[str, int]:
-    counts = lawful(design)
-    return {**counts, "ni_misses": counts["ni_misses"] + (design.scheme is Scheme.UTLB)}
-
-
-def one_resident_too_many(design: Design) -> dict[str, int]:
-    counts = lawful(design)
-    return {**counts, "unpins": counts["unpins"] - (design.scheme is Scheme.INTERRUPT)}
-
-
-def nothing_happens(_: Design) -> dict[str, int]:
-    return {"check_misses": 0, "ni_misses": 0, "unpins": 0}
-
-
 @pytest.mark.parametrize(
-    ("unlawful", "broken"),
+    ("changed", "broken"),
     [
-        (check_misses_follow_the_cache, "check-misses-ignore-the-cache"),
-        (utlb_unpins_without_limit, "no-limit-no-unpin"),
-        (utlb_misses_once_more, "same-misses-without-limit"),
-        (one_resident_too_many, "interrupt-residents-fit"),
+        (lambda one, _: {"check_misses": one.entries or 0}, "check-misses-ignore-the-cache"),
+        (lambda one, was: {"unpins": was["unpins"] + is_utlb(one)}, "no-limit-no-unpin"),
+        (
+            lambda one, was: {"ni_misses": was["ni_misses"] + is_utlb(one)},
+            "same-misses-without-limit",
+        ),
+        (
+            lambda one, was: {"unpins": was["unpins"] - (one.scheme is Scheme.INTERRUPT)},
+            "interrupt-residents-fit",
+        ),
     ],
 )
-def test_each_statement_fails_alone_when_it_is_broken(
-    unlawful: Callable[[Design], dict[str, int]], broken: str
-) -> None:
-    failed = [name for name, (holds, _) in shapes(unlawful).items() if not holds]
+def test_each_statement_fails_alone_when_it_is_broken(changed, broken):
+    found = shapes(lambda one: {**lawful(one), **changed(one, lawful(one))})
 
-    assert failed == [broken]
+    assert [name for name, (holds, _) in found.items() if not holds] == [broken]
 
 
-def test_a_trace_that_shows_nothing_proves_nothing() -> None:
-    assert not any(holds for holds, _ in shapes(nothing_happens).values())
+def test_a_trace_that_shows_nothing_proves_nothing():
+    nothing = dict.fromkeys(("check_misses", "ni_misses", "unpins"), 0)
+    assert not any(holds for holds, _ in shapes(lambda _: nothing).values())
 
 
-def test_the_traffic_is_the_same_each_time_and_reuses_pages() -> None:
+def test_the_traffic_is_the_same_each_time_and_reuses_pages():
     first, again = shared_memory_traffic(rows=4000), shared_memory_traffic(rows=4000)
 
     assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from fitted_constants import (
@@ -31,11 +30,6 @@ from nicscope.studies.reproduce.verdict import (
     paper_keys,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nicscope.studies.reproduce.verdict import Item
-
 PAPERS = load_papers()
 MODULE = "<module>"
 DRIVERS = str(Path(nicscope.__file__).parent / "drivers")
@@ -47,9 +41,9 @@ FITTED = sorted(
 )
 
 
-def constants_of(item: Item) -> dict[str, set[str]]:
+def constants_of(item):
     """By fitted constant of ``item``, the numbers that it was fitted to."""
-    found: dict[str, set[str]] = {}
+    found = {}
     for group in item.points:
         for constant in group.constants:
             if "." not in constant:
@@ -59,7 +53,7 @@ def constants_of(item: Item) -> dict[str, set[str]]:
 
 
 @pytest.fixture
-def afresh() -> Iterator[None]:
+def afresh():
     """Nothing is remembered from other tests, nor by them of this one."""
     forget()
     yield
@@ -67,23 +61,18 @@ def afresh() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("key", paper_keys())
-def test_every_number_and_statement_has_a_label_and_a_reason_of_its_own(key: str) -> None:
+def test_all_has_a_label_and_a_reason_and_what_predicts_a_baseline_or_why_there_is_none(key):
     for name, item in PAPERS[key].items.items():
         for check in (*item.expected_points(), *item.shapes):
             assert check.basis in Basis, name
             assert len(check.because.split()) > 2, f"{name}: {check}"
-
-
-@pytest.mark.parametrize("key", paper_keys())
-def test_each_item_that_predicts_has_a_baseline_or_says_why_there_is_none(key: str) -> None:
-    for name, item in PAPERS[key].items.items():
         assert item.predicts() == (item.baseline is not None), name
         has_formula = (key, name) in BASELINES
         assert not (has_formula and str(item.baseline).startswith("none")), name
 
 
 @pytest.mark.parametrize(("key", "name"), sorted(BASELINES))
-def test_a_baseline_is_of_numbers_that_are_predicted(key: str, name: str) -> None:
+def test_a_baseline_is_of_numbers_that_are_predicted(key, name):
     expected = {one.quantity: one.basis for one in PAPERS[key].items[name].expected_points()}
 
     found = by_hand(PAPERS[key], name)
@@ -93,9 +82,7 @@ def test_a_baseline_is_of_numbers_that_are_predicted(key: str, name: str) -> Non
 
 
 @pytest.mark.parametrize(("key", "name"), [("mini", "figure3"), ("trapeze", "figure4")])
-def test_a_baseline_stands_beside_its_number_and_its_formula_beside_its_item(
-    key: str, name: str
-) -> None:
+def test_a_baseline_stands_beside_its_number_and_its_formula_beside_its_item(key, name):
     found = reproduce([f"{key}/{name}"])
 
     shown = {one.quantity: one.baseline for one in found.points if one.baseline is not None}
@@ -103,17 +90,18 @@ def test_a_baseline_stands_beside_its_number_and_its_formula_beside_its_item(
     assert found.baselines == {f"{key}/{name}": PAPERS[key].items[name].baseline}
 
 
-@pytest.mark.parametrize("basis", [Basis.PREDICTED, Basis.IDENTITY])
-def test_only_what_is_fitted_names_constants(basis: Basis) -> None:
+@pytest.mark.parametrize(
+    ("basis", "constants"),
+    [(Basis.PREDICTED, ["toy.cost"]), (Basis.IDENTITY, ["toy.cost"]), (Basis.FITTED, [])],
+)
+def test_what_is_fitted_and_that_only_names_constants(basis, constants):
     half = Decimal("0.5")
-    with pytest.raises(ValueError, match="what is fitted, and that only, names constants"):
-        PointGroup("x", "us", half, half, "print", basis, "toy", ["toy.cost"])
-    with pytest.raises(ValueError, match="what is fitted, and that only, names constants"):
-        PointGroup("x", "us", half, half, "print", Basis.FITTED, "toy")
+    with pytest.raises(ValueError, match="constants"):
+        PointGroup("x", "us", half, half, "print", basis, "toy", constants)
 
 
 # Simulated message by message, again for every constant.
-SIMULATED = {"edt", "today", "table1", "simulated_fast_path"}
+SIMULATED = {"edt", "today", "trapeze", "table1", "simulated_fast_path", "node_memory"}
 QUICK = {"trapeze/figure4", "mini/figure3"}  # without the compiler
 
 
@@ -124,7 +112,7 @@ QUICK = {"trapeze/figure4", "mini/figure3"}  # without the compiler
         for name in sorted("/".join(pair) for pair in BASELINES)
     ],
 )
-def test_no_prediction_is_its_baseline_to_the_last_digit(name: str) -> None:
+def test_no_prediction_is_its_baseline_to_the_last_digit(name):
     found = reproduce([name])
 
     # What printed constants give to the last digit is an identity, whatever it is called.
@@ -137,10 +125,10 @@ class DrivenError(Exception):
     """A driver was entered."""
 
 
-def _runs_a_driver(paper: str, name: str) -> bool:
+def _runs_a_driver(paper, name):
     """Whether the experiment enters one; it is ended there, as the rest may take minutes."""
 
-    def watch(frame: Any, event: str, _: object) -> None:
+    def watch(frame, event, _):
         if event != "call" or not frame.f_code.co_filename.startswith(DRIVERS):
             return
         # Importing a driver, and the classes in it, is not running it.
@@ -162,7 +150,7 @@ def _runs_a_driver(paper: str, name: str) -> bool:
 
 
 @pytest.mark.usefixtures("afresh")
-def test_what_comes_out_without_any_driver_is_no_prediction() -> None:
+def test_what_comes_out_without_any_driver_is_no_prediction():
     arithmetic = {pair for pair in experiment_names() if not _runs_a_driver(*pair)}
 
     assert {("utlb", "table6"), ("unet_mm", "table1"), ("utlb", "fast_path")} <= arithmetic
@@ -170,9 +158,7 @@ def test_what_comes_out_without_any_driver_is_no_prediction() -> None:
         assert not PAPERS[paper].items[name].predicts(), f"{paper}/{name}"
 
 
-def test_every_value_that_a_platform_calls_fitted_is_named_by_the_numbers_it_was_fitted_to() -> (
-    None
-):
+def test_every_value_that_a_platform_calls_fitted_is_named_by_the_numbers_it_was_fitted_to():
     named = {
         f"{platform}.{cost}"
         for paper, name in FITTED
@@ -191,7 +177,7 @@ def test_every_value_that_a_platform_calls_fitted_is_named_by_the_numbers_it_was
         for item in FITTED
     ],
 )
-def test_a_fitted_constant_moves_what_it_was_fitted_to(key: str, name: str, tmp_path: Path) -> None:
+def test_a_fitted_constant_moves_what_it_was_fitted_to(key, name, tmp_path):
     before = numbers_of(key, name)
     constants = constants_of(PAPERS[key].items[name])
     moved = set()

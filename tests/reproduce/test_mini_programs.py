@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from mini_program_samples import timed
+from mini_program_samples import eight_programs, timed
 
 from nicscope.errors import SimulationError, StudyError
+from nicscope.reports.figures.studies import draw_study
 from nicscope.studies.application_programs import write_application_program
 from nicscope.studies.applications import placed, run_application
-from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
+from nicscope.studies.reproduce.harness import (
+    find_study,
+    load_papers,
+    plan,
+    reproduce,
+    study,
+)
 from nicscope.studies.reproduce.keeping import Kept
 from nicscope.studies.reproduce.mini_programs.grid import time_programs
 from nicscope.studies.reproduce.mini_programs.misses import EIGHT
@@ -39,11 +46,6 @@ from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from nicscope.studies.applications import ApplicationRun
-    from nicscope.studies.reproduce.mini_programs.runs import Timed
     from nicscope.studies.reproduce.traced.measuring import Spec
 
 MINI = WORKLOADS["mini"]
@@ -58,18 +60,18 @@ TINY = Workload(
 
 
 @pytest.fixture(scope="module")
-def radix() -> ApplicationRun:
+def radix():
     return run_application("radix", "64K", PLACEMENT)
 
 
-def test_the_programs_are_the_papers_eight_on_its_four_nodes_of_two_processors() -> None:
+def test_the_programs_are_the_papers_eight_on_its_four_nodes_of_two_processors():
     assert {one.label for one in MINI.programs} == set(EIGHT)
     assert (MINI.nodes, MINI.processes) == (4, 2)
     assert MINI.served
 
 
 @pytest.mark.requirement("MI-53", weak="which lookups there are, not the sweep")
-def test_both_ends_of_a_real_programs_transfers_are_looked_up(radix: ApplicationRun) -> None:
+def test_both_ends_of_a_real_programs_transfers_are_looked_up(radix):
     columns = {name: column[~radix.columns["initial"]] for name, column in radix.columns.items()}
 
     found = both_ends(columns)
@@ -88,9 +90,7 @@ def test_both_ends_of_a_real_programs_transfers_are_looked_up(radix: Application
     assert set(served["pid"].tolist()) == {2}
 
 
-def test_programs_are_kept_with_what_is_served_and_with_what_they_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_are_kept_with_what_is_served_and_with_what_they_do(tmp_path, monkeypatch):
     [fft, _] = run_programs(TINY, SMALL, tmp_path)
 
     assert fft.trace.path is not None
@@ -102,7 +102,7 @@ def test_programs_are_kept_with_what_is_served_and_with_what_they_do(
 
     begun = []
 
-    def run(name: str, *given: Any, **named: Any) -> ApplicationRun:
+    def run(name, *given, **named):
         begun.append(name)
         return run_application(name, *given, **named)
 
@@ -114,30 +114,29 @@ def test_programs_are_kept_with_what_is_served_and_with_what_they_do(
     assert begun == ["fft"]
 
 
-# --- the grid -------------------------------------------------------------------------------
+def program_of(name, size, folder):
+    path = folder / f"{name}-{size}.program.parquet"
+    write_application_program(run_application(name, size, PLACEMENT), path)
+    return Application(name, None, None, path)
 
 
-@pytest.fixture
-def application(tmp_path: Path) -> Application:
-    run = run_application("fft", "1K", PLACEMENT)
-    path = tmp_path / "fft.program.parquet"
-    write_application_program(run, path)
-    return Application("FFT", None, None, path)  # type: ignore[arg-type]
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    return program_of("fft", "1K", tmp_path_factory.mktemp("program"))
 
 
-def test_every_cache_of_table_iii_is_run_and_static_tables_before_them() -> None:
+def test_every_cache_of_table_iii_is_run_and_static_tables_before_them():
     asked = specs(1)
 
-    assert asked[0] == STATIC == ("vmmc-static", f"entries={STATIC_ENTRIES}")
+    assert asked[0] == specs(8)[0] == STATIC == ("vmmc-static", f"entries={STATIC_ENTRIES}")
     assert asked[1:] == [
         ("mini", f"entries={entries}", f"line={line}", f"ways={ways}")
         for entries, line, ways in POINTS
     ]
     assert specs(8)[1] == ("mini", "entries=1024", "line=8", "ways=2")
-    assert specs(8)[0] == STATIC
 
 
-def place_of(spec: Spec) -> int:
+def place_of(spec):
     """Which of the 37 it is, however large the caches are."""
     return next(asked.index(spec) for asked in map(specs, (1, 8)) if spec in asked)
 
@@ -145,13 +144,11 @@ def place_of(spec: Spec) -> int:
 class Pretended:
     """Runs that take no time, of which the one at ``fails`` is interrupted."""
 
-    def __init__(self, fails: int = -1) -> None:
+    def __init__(self, fails=-1):
         self.asked: list[Spec] = []
         self.fails = fails
 
-    def __call__(
-        self, program: Path, asked: Sequence[Spec], workers: int
-    ) -> Iterator[tuple[Spec, Timed]]:
+    def __call__(self, program, asked, workers):
         assert program.exists()
         assert workers >= 1
         for place, spec in enumerate(asked):
@@ -161,9 +158,7 @@ class Pretended:
             yield spec, timed(1.0 + place_of(spec), 2.0)
 
 
-def test_a_run_that_is_kept_is_not_run_again_and_an_interrupted_grid_goes_on(
-    application: Application,
-) -> None:
+def test_a_run_that_is_kept_is_not_run_again_and_an_interrupted_grid_goes_on(application):
     kept, steps = Kept(), []
     ran = Ran(PAPER, 1)
     with pytest.raises(KeyboardInterrupt):
@@ -176,29 +171,27 @@ def test_a_run_that_is_kept_is_not_run_again_and_an_interrupted_grid_goes_on(
 
     assert rest.asked == specs(1)[5:]
     assert steps == [(done, 37) for done in range(5, 38)]
-    assert found["FFT"].static == timed(1.0, 2.0)
-    assert [run.seconds for run in found["FFT"].caches] == [2.0 + place for place in range(36)]
+    assert found["fft"].static == timed(1.0, 2.0)
+    assert [run.seconds for run in found["fft"].caches] == [2.0 + place for place in range(36)]
     none = Pretended()
     assert time_programs([application], ran, None, kept, none) == found
     assert none.asked == []
 
 
-def test_another_programs_runs_and_smaller_caches_are_others(application: Application) -> None:
+def test_another_programs_runs_are_others(application, tmp_path):
     kept = Kept()
     time_programs([application], Ran(PAPER, 1), None, kept, Pretended())
     other = Pretended()
-    assert application.program is not None
-    more = application.program.with_name("more.program.parquet")
-    write_application_program(run_application("fft", "4K", PLACEMENT), more)
+    more = program_of("fft", "256", tmp_path)._replace(name=application.name)
 
-    time_programs([application._replace(program=more)], Ran(PAPER, 1), None, kept, other)
+    time_programs([more], Ran(PAPER, 1), None, kept, other)
 
     assert len(other.asked) == 37
 
 
 @pytest.mark.requirement("MI-56", weak="what a speed-up is, of a run that takes no time")
-def test_one_processor_takes_what_all_processes_compute(application: Application) -> None:
-    found = time_programs([application], Ran(PAPER, 1), None, None, Pretended())["FFT"]
+def test_one_processor_takes_what_all_processes_compute(application):
+    found = time_programs([application], Ran(PAPER, 1), None, None, Pretended())["fft"]
 
     assert application.program is not None
     trace = read_program(application.program)
@@ -207,15 +200,11 @@ def test_one_processor_takes_what_all_processes_compute(application: Application
     assert found.rows()[0]["speed_up"] == pytest.approx(computing / 1e9 / 2)
 
 
-def test_what_a_process_of_its_own_refuses_is_refused_here(application: Application) -> None:
-    assert application.program is not None
-    small: Spec = ("vmmc-static", "entries=2")
-
+def test_what_a_process_of_its_own_refuses_is_refused_here_and_that_it_ends_is_told(
+    application, tmp_path
+):
     with pytest.raises(SimulationError, match="larger table"):
-        list(timed_apart(application.program, [small], 2))
-
-
-def test_a_process_that_ends_is_told_of(tmp_path: Path) -> None:
+        list(timed_apart(application.program, [("vmmc-static", "entries=2")], 2))
     with pytest.raises(RuntimeError, match=r"timed vmmc-static entries=65536 ended"):
         list(timed_apart(tmp_path / "none.program.parquet", [STATIC], 1))
 
@@ -232,15 +221,11 @@ def test_a_process_that_ends_is_told_of(tmp_path: Path) -> None:
     "100 percent, which LU and Radix miss at the paper's sizes",
 )
 @pytest.mark.requirement("MI-58", weak="that a miss has both parts, and the least processing")
-@pytest.mark.parametrize(("name", "size"), [("fft", "64K"), ("lu", "256"), ("radix", "64K")])
+@pytest.mark.parametrize(("name", "size"), [("fft", "16K"), ("lu", "128"), ("radix", "32K")])
 def test_the_more_a_real_program_misses_the_slower_it_is_and_static_tables_are_fastest(
-    name: str, size: str, tmp_path: Path
-) -> None:
-    path = tmp_path / f"{name}.program.parquet"
-    write_application_program(run_application(name, size, PLACEMENT), path)
-    application = Application(name, None, None, path)  # type: ignore[arg-type]
-
-    [runs] = time_programs([application], Ran(SMALL, 8)).values()
+    name, size, tmp_path
+):
+    [runs] = time_programs([program_of(name, size, tmp_path)], Ran(SMALL, 8)).values()
 
     times, missing = (runs.grid(of) for of in (lambda run: run.seconds, lambda run: run.missing))
     assert runs.static.misses == 0
@@ -258,12 +243,9 @@ def test_the_more_a_real_program_misses_the_slower_it_is_and_static_tables_are_f
         assert least >= 5.0 - 1e-6
 
 
-# --- in reproduce ---------------------------------------------------------------------------
-
-
 def test_figures_6_and_7_run_by_name_and_judge_their_statements_at_the_papers_sizes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monkeypatch.setitem(WORKLOADS, "mini", TINY._replace(programs=_all_as_fft()))
     monkeypatch.setattr(
         "nicscope.studies.reproduce.traced.programs.store.folder", lambda: tmp_path / "entries"
@@ -293,11 +275,11 @@ def test_figures_6_and_7_run_by_name_and_judge_their_statements_at_the_papers_si
     assert len(small.tables) == 3
 
 
-def _all_as_fft() -> tuple[Program, ...]:
-    return tuple(Program(one.label, "fft", "1K", "1K") for one in MINI.programs)
+def _all_as_fft():
+    return tuple(Program(one.label, "fft", "256", "256") for one in MINI.programs)
 
 
-def test_what_is_timed_takes_no_traces_of_requests() -> None:
+def test_what_is_timed_takes_no_traces_of_requests():
     papers = load_papers()
 
     assert ("mini", "figure6") not in plan(papers, ["mini"], traced=True).studies
@@ -306,13 +288,8 @@ def test_what_is_timed_takes_no_traces_of_requests() -> None:
 
 
 @pytest.mark.parametrize("name", [name for _, name in sorted(TIMED)])
-def test_each_table_is_drawn_once_with_every_program(name: str) -> None:
-    from mini_program_samples import eight_programs
-
-    from nicscope.reports.figures.studies import draw_study
-    from nicscope.studies.reproduce.harness import find_study
-
-    rows: list[dict[str, Any]] = [
+def test_each_table_is_drawn_once_with_every_program(name):
+    rows = [
         {"application": label, **row}
         for label, one in eight_programs().items()
         for row in one.rows()
@@ -321,8 +298,8 @@ def test_each_table_is_drawn_once_with_every_program(name: str) -> None:
     class Table:
         paper, id = "mini", name
 
-    Table.rows = rows  # type: ignore[attr-defined]
-    [(ending, figure)] = draw_study(Table())  # type: ignore[arg-type]
+    Table.rows = rows
+    [(ending, figure)] = draw_study(Table())
 
     assert ending == ""
     words = {text.get_text() for axes in figure.axes for text in axes.texts}

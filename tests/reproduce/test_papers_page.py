@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,21 +15,20 @@ DOCS = Path(__file__).parents[2] / "docs"
 _spec = importlib.util.spec_from_file_location("papers_of_the_page", DOCS / "papers.py")
 assert _spec is not None
 assert _spec.loader is not None
-page: Any = importlib.util.module_from_spec(_spec)
+page = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(page)
 
 PAPERS = load_papers()
 TEXT = (DOCS / "papers.md").read_text()
-SLOW = {
-    "unet_mm": ["figure3"]
-}  # minutes even compiled; tests/reproduce/test_split_c.py has it smaller
+# Minutes even compiled; tests/reproduce/test_split_c.py has it smaller.
+SLOW = {"unet_mm": ["figure3"]}
 
 
 @pytest.mark.timeout(1800)
 @pytest.mark.compiled
 @pytest.mark.long
 @pytest.mark.parametrize("key", PAPERS)
-def test_the_page_has_what_reproduce_finds(key: str) -> None:
+def test_the_page_has_what_reproduce_finds(key):
     slow = SLOW.get(key, [])
     items = PAPERS[key].items
     found = reproduce([f"{key}/{name}" for name in items if name not in slow])
@@ -44,7 +42,7 @@ def test_the_page_has_what_reproduce_finds(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", PAPERS)
-def test_every_prediction_and_all_that_is_missing_stands_on_the_page(key: str) -> None:
+def test_every_prediction_and_all_that_is_missing_stands_on_the_page(key):
     shown = page.between_marks(TEXT, key)
 
     for name, item in PAPERS[key].items.items():

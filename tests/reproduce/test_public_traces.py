@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from nicscope.cli.app import main
 from nicscope.errors import TraceError
 from nicscope.inputs import Input
 from nicscope.library.reproduce import check
@@ -17,6 +16,7 @@ from nicscope.studies.reproduce.harness import load_papers, reproduce
 from nicscope.studies.reproduce.public_traces import ASKED, counts_of, parted
 from nicscope.traces.importers.mooncake import read_mooncake
 from nicscope.traces.kv_pool import place
+from refusals import refused, refused_command
 
 # Three requests over two conversations; the last block of each is not full.
 LINES = [(1_100, [0, 1, 2]), (1_500, [0, 1, 3]), (600, [4, 5]), (1_100, [0, 1, 2])]
@@ -109,13 +109,10 @@ def test_without_them_the_items_say_how_to_give_them():
 
 
 def test_what_is_no_public_trace_is_refused(trace, capsys):
-    with pytest.raises(
-        TraceError, match=r"any name\.jsonl: is none of the public traces that today"
-    ):
+    with refused(TraceError, "any name.jsonl: ", "public traces"):
         check("today/t1", traces=str(trace))
-    assert main(["reproduce", "today/t2", "--trace", str(trace)]) == 2
-    assert main(["reproduce", "today/t4", "--trace", str(trace)]) == 2
-    assert "today/t4 takes no --trace" in capsys.readouterr().err
+    refused_command(capsys, ["reproduce", "today/t2", "--trace", trace], "any name.jsonl: ")
+    refused_command(capsys, ["reproduce", "today/t4", "--trace", trace], "today/t4", "--trace")
 
 
 # Counted on the public files: share of all references that a pool of so many blocks has, and the

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import typer
 from typer.testing import CliRunner
@@ -12,12 +11,6 @@ from nicscope.reports.reproduction import ShownReproduction
 from nicscope.reports.reproduction_markdown import as_markdown
 from nicscope.studies.reproduce.verdict import Basis, Missing, Point, Reproduction, Shape
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-    from click.testing import Result
-
 FAILED = Reproduction(
     [Point("toy", "table1", "far us", 10.0, 11.0, 0.1, 0.05, Basis.PREDICTED, "toy", 9.0, False)],
     [Shape("toy", "table1", "falls", "it falls " * 20, False, "[1, 2]", Basis.IDENTITY, "toy")],
@@ -25,35 +18,13 @@ FAILED = Reproduction(
 )
 
 
-def run(*arguments: str) -> Result:
+def run(*arguments):
     app = typer.Typer()
     app.command()(reproduce)
     return CliRunner().invoke(app, list(arguments))
 
 
-def test_the_command_prints_one_json_object() -> None:
-    result = run("utlb/table6", "--json")
-
-    printed = json.loads(result.stdout)
-    assert result.exit_code == 0
-    assert list(printed) == [
-        *("points", "shapes", "met", "missing", "studies", "baselines", "tables", "summary")
-    ]
-    assert printed["summary"]["points"] == 6
-
-
-def test_the_table_fits_100_columns_and_tells_ok_without_colour() -> None:
-    result = run("utlb/table1", "utlb/table6", "unet_mm/table1", "trapeze/netperf")
-
-    assert result.exit_code == 0
-    assert all(len(line) <= 100 for line in result.stdout.splitlines())
-    assert "utlb/table6" in result.stdout
-    assert "✓ ok" in result.stdout
-    assert "trapeze/netperf" in result.stdout
-    assert "numbers within tolerance" in result.stdout
-
-
-def test_a_miss_is_shown_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_miss_is_shown_in_words_and_makes_the_exit_status_1(capsys, monkeypatch, tmp_path):
     ShownReproduction(FAILED).show()
 
     text = capsys.readouterr().out
@@ -61,38 +32,26 @@ def test_a_miss_is_shown_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert "10.00 %" in text
     assert "[1, 2]" in text
     assert all(len(line) <= 100 for line in text.splitlines())
-
-
-def test_a_miss_makes_the_exit_status_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("nicscope.studies.reproduce.harness.reproduce", lambda _, **__: FAILED)
-
-    result = run("utlb/table6", "--out", str(tmp_path))
-
-    assert result.exit_code == 1
+    assert run("utlb/table6", "--out", str(tmp_path)).exit_code == 1
     assert json.loads((tmp_path / "results.json").read_text())["summary"]["ok"] == 0
 
 
-def test_out_holds_the_json_and_a_page(tmp_path: Path) -> None:
+def test_the_command_prints_json_and_out_holds_the_same_and_a_page(tmp_path):
     result = run("utlb/table6", "--json", "--out", str(tmp_path / "new"))
 
-    assert json.loads((tmp_path / "new/results.json").read_text()) == json.loads(result.stdout)
+    assert result.exit_code == 0
+    printed = json.loads(result.stdout)
+    assert printed["summary"]["points"] == 6
+    assert json.loads((tmp_path / "new/results.json").read_text()) == printed
     page = (tmp_path / "new/results.md").read_text()
     assert "| utlb/table6 | utlb[app=fft, entries=1024] us | 9 | 8.95 |" in page
     assert "`nicscope reproduce utlb/table6`" in page
-    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == [
-        "index.html",
-        "results.json",
-        "results.md",
-    ]
+    names = {path.name for path in (tmp_path / "new").iterdir()}
+    assert names == {"index.html", "results.json", "results.md"}
 
 
-def test_the_command_on_the_page_can_be_given_to_a_shell() -> None:
-    wanted = ["utlb/table4", "--trace", "my traces"]
-
-    assert "`nicscope reproduce utlb/table4 --trace 'my traces'`" in as_markdown(FAILED, wanted)
-
-
-def test_every_row_of_the_page_has_its_tables_number_of_cells() -> None:
+def test_every_row_of_the_page_has_its_tables_number_of_cells():
     tables = as_markdown(FAILED, []).split("\n## ")[1:]
     widths = {
         part.split("\n")[0]: [line.count("|") for line in part.splitlines() if line[:1] == "|"]
@@ -110,24 +69,20 @@ def test_every_row_of_the_page_has_its_tables_number_of_cells() -> None:
         "Studies without a verdict": {3},
     }
     assert len(widths["New misses"]) == 4  # its head, a rule, the number and the statement
+    # A shell can be given the command.
+    wanted = ["utlb/table4", "--trace", "my traces"]
+    assert "`nicscope reproduce utlb/table4 --trace 'my traces'`" in as_markdown(FAILED, wanted)
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused_before_any_work(tmp_path: Path) -> None:
+def test_what_is_refused_is_refused_before_any_work_and_leaves_all_as_it_was(tmp_path):
     (tmp_path / "taken").write_text("mine")
 
-    result = run("utlb/table6", "--out", str(tmp_path / "taken"))
+    assert isinstance(run("utlb/table6", "--out", str(tmp_path / "taken")).exception, OutputError)
+    assert isinstance(run("utbl", "--out", str(tmp_path / "new")).exception, StudyError)
 
-    assert isinstance(result.exception, OutputError)
-    assert (tmp_path / "taken").read_text() == "mine"
-
-
-def test_an_unknown_paper_leaves_no_folder(tmp_path: Path) -> None:
-    result = run("utbl", "--out", str(tmp_path / "new"))
-
-    assert isinstance(result.exception, StudyError)
-    assert not list(tmp_path.iterdir())
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
-def test_help_has_an_example() -> None:
+def test_help_has_an_example():
     assert "nicscope reproduce utlb/table4 --trace traces" in EXAMPLES
     assert "--trace" in run("--help").stdout

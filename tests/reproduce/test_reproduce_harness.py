@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,12 +16,10 @@ from nicscope.studies.reproduce.verdict import (
     PointGroup,
     judge,
 )
-
-if TYPE_CHECKING:
-    from nicscope.studies.reproduce.harness import Experiment
+from refusals import refused
 
 
-def toy_group(quantity: str, published: str, basis: Basis) -> PointGroup:
+def toy_group(quantity, published, basis):
     constants = ["toy.cost"] if basis is Basis.FITTED else []
     return PointGroup(
         quantity, "us", Decimal(published), Decimal("0.5"), "half a digit", basis, "toy", constants
@@ -54,24 +51,26 @@ TOY = {
 }
 
 
-def outcome(far: float = 11.0) -> Outcome:
+def outcome():
     found = Outcome()
     found.point("near", "us", 10.4)
-    found.point("far", "us", far)
+    found.point("far", "us", 11.0)
     found.point("same", "us", 3)
     found.shape("up", True, "1, 2")
     found.shape("down", False, "2, 1")
     return found
 
 
-def find_toy(paper: str, item: str) -> Experiment:
+def find_toy(paper, item):
     assert (paper, item) == ("toy", "table1")
     return lambda _: outcome()
 
 
-def test_misses_stay_visible_and_identities_are_not_counted() -> None:
-    found = reproduce([], TOY, find_toy)
+def test_misses_stay_visible_and_identities_are_not_counted():
+    heard = []
+    found = reproduce([], TOY, find_toy, heard.append)
 
+    assert heard == ["toy/table1"]
     assert [(point.quantity, point.ok) for point in found.points] == [
         ("near us", True),
         ("far us", False),
@@ -82,29 +81,17 @@ def test_misses_stay_visible_and_identities_are_not_counted() -> None:
         ("it falls", False),
     ]
     assert not found.all_ok()
-    assert found.to_json()["summary"] == {
-        "points": 2,
-        "ok": 1,
-        "predicted": 1,
-        "fitted": 1,
-        "identities": 2,
-        "shapes": 2,
-        "shapes_ok": 1,
-        "shapes_predicted": 1,
-        "known_misses": 0,
-        "new_misses": 2,
-        "missing": 2,
-        "studies": 0,
-    }
-
-
-def test_the_json_has_the_promised_keys() -> None:
-    found = reproduce(["toy"], TOY, find_toy).to_json()
-
-    assert list(found) == [
+    told = found.to_json()
+    assert list(told) == [
         *("points", "shapes", "met", "missing", "studies", "baselines", "tables", "summary")
     ]
-    assert found["points"][1] == {
+    assert {name: count for name, count in told["summary"].items() if count != 1} == {
+        **dict.fromkeys(("points", "identities", "shapes", "new_misses", "missing"), 2),
+        **dict.fromkeys(("known_misses", "studies"), 0),
+    }
+    ones = {"ok", "predicted", "fitted", "shapes_ok", "shapes_predicted"}
+    assert ones < set(told["summary"])
+    assert told["points"][1] == {
         "paper": "toy",
         "id": "table1",
         "quantity": "far us",
@@ -118,26 +105,18 @@ def test_the_json_has_the_promised_keys() -> None:
         "ok": False,
         "known_miss": None,
     }
-    assert list(found["shapes"][0]) == [
+    assert list(told["shapes"][0]) == [
         *("paper", "id", "name", "statement", "ok", "evidence", "basis", "because", "known_miss")
     ]
-    assert found["missing"] == [{"paper": "toy", "id": "figure1", "why": "needs a curve"}]
+    assert told["missing"][0] == {"paper": "toy", "id": "figure1", "why": "needs a curve"}
 
 
-def test_an_experiment_must_answer_every_expectation_and_nothing_else() -> None:
-    def silent(paper: str, item: str) -> Experiment:  # noqa: ARG001
+def test_an_experiment_must_answer_every_expectation_and_nothing_else():
+    def silent(paper, item):  # noqa: ARG001
         return lambda _: Outcome()
 
     with pytest.raises(RuntimeError, match="toy/table1: expectation and experiment differ"):
         reproduce(["toy/table1"], TOY, silent)
-
-
-def test_progress_hears_of_each_experiment_that_runs() -> None:
-    heard: list[str] = []
-
-    reproduce([], TOY, find_toy, heard.append)
-
-    assert heard == ["toy/table1"]
 
 
 @pytest.mark.parametrize(
@@ -148,26 +127,22 @@ def test_progress_hears_of_each_experiment_that_runs() -> None:
         (["toy/table1", "toy", "toy"], [("toy", "table1"), ("toy", "figure1")]),
     ],
 )
-def test_items_are_chosen_once_in_the_catalogs_order(
-    wanted: list[str], chosen: list[tuple[str, str]]
-) -> None:
+def test_items_are_chosen_once_in_the_catalogs_order(wanted, chosen):
     assert choose(TOY, wanted) == chosen
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("wanted", "facts"),
     [
-        ("utbl", "no paper 'utbl'; did you mean 'utlb'?"),
-        ("utlb/tabel6", "no 'tabel6' in utlb; did you mean 'table6'?"),
-        ("utlb/", "no '' in utlb; choose from "),
-        ("", "no paper ''; choose from edt, mini, today, trapeze, unet_mm, utlb"),
+        ("utbl", ["'utbl'", "'utlb'"]),
+        ("utlb/tabel6", ["'tabel6' in utlb", "'table6'"]),
+        ("utlb/", ["'' in utlb", "table6"]),
+        ("", ["''", "edt, mini, today, trapeze, unet_mm, utlb"]),
     ],
 )
-def test_an_unknown_name_is_answered_with_the_nearest(wanted: str, message: str) -> None:
-    with pytest.raises(StudyError) as caught:
+def test_an_unknown_name_is_answered_with_the_nearest(wanted, facts):
+    with refused(StudyError, *facts):
         choose(load_papers(), [wanted])
-
-    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +156,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(wanted: str, message: str)
         ("0", "0.005", "-0.006", False),
     ],
 )
-def test_a_number_is_ok_up_to_its_tolerance(
-    published: str, tolerance: str, reproduced: str, ok: bool
-) -> None:
+def test_a_number_is_ok_up_to_its_tolerance(published, tolerance, reproduced, ok):
     expected = ExpectedPoint(
         "x us", Decimal(published), Decimal(tolerance), "", Basis.PREDICTED, ""
     )
@@ -198,7 +171,7 @@ def test_a_number_is_ok_up_to_its_tolerance(
         assert point.relative_error is None
 
 
-def test_binary_noise_does_not_decide_a_tie() -> None:
+def test_binary_noise_does_not_decide_a_tie():
     found = Outcome()
     found.point("x", "us", 0.5 + 27 * 0.25 + 0.8 + 1.8 * 0.5)  # 8.95 and some bits
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from study_samples import ALL, tables_of, write_sample
 
 from nicscope.config.design import load_design, with_settings
+from nicscope.config.platform import load_platform
 from nicscope.drivers.replay import replay
 from nicscope.studies.curve_question import Question
 from nicscope.studies.curves import curves_of
@@ -21,20 +21,12 @@ from nicscope.studies.reproduce.harness import (
 )
 from nicscope.traces.reader import open_trace
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from nicscope.studies.reproduce.harness import Watch
-    from nicscope.studies.reproduce.traced.measuring import Row
-    from nicscope.studies.reproduce.traced.running import StudyTable
-
 pytestmark = pytest.mark.compiled
 SIZES = [1024, 2048, 4096, 8192, 16384]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("traces")
     write_sample(made / "alpha.parquet", rows=3600)
     write_sample(made / "beta.parquet", seed=2, rows=800)
@@ -42,11 +34,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tables(folder: Path) -> dict[str, StudyTable]:
+def tables(folder):
     return tables_of(folder / "alpha.parquet", folder / "beta.parquet")
 
 
-def rows_of(table: StudyTable, application: str = "alpha", **at: int) -> list[Row]:
+def rows_of(table, application="alpha", **at):
     return [
         row
         for row in table.rows
@@ -54,11 +46,11 @@ def rows_of(table: StudyTable, application: str = "alpha", **at: int) -> list[Ro
     ]
 
 
-def column(table: StudyTable, measure: str, application: str = "alpha", **at: int) -> list[float]:
+def column(table, measure, application="alpha", **at):
     return [row[measure] for row in rows_of(table, application, **at)]
 
 
-def replayed(folder: Path, name: str, *settings: str) -> dict[str, int | None]:
+def replayed(folder, name, *settings):
     """Counts as ``nicscope replay alpha.parquet --design NAME --set ...`` tells them."""
     trace = open_trace(folder / "alpha.parquet")
     design = with_settings(load_design(name), settings) if settings else load_design(name)
@@ -66,43 +58,37 @@ def replayed(folder: Path, name: str, *settings: str) -> dict[str, int | None]:
     return result.total
 
 
-def rate(counts: dict[str, int | None], name: str) -> Any:
+def rate(counts, name):
     count, lookups = counts[name], counts["lookups"]
     assert count is not None
     assert lookups
     return pytest.approx(count / lookups, rel=1e-12)
 
 
-@pytest.mark.requirement("UT-85", "UT-83")
-def test_table_4_is_what_replay_counts_one_design_at_a_time(
-    folder: Path, tables: dict[str, StudyTable]
-) -> None:
-    [row] = rows_of(tables["utlb/table4"], cache_entries=2048)
-    utlb = replayed(folder, "utlb", "entries=2048")
-    intr = replayed(folder, "vmmc-interrupt", "entries=2048")
+@pytest.mark.parametrize(
+    ("name", "entries", "limit"),
+    [
+        pytest.param("table4", 2048, (), marks=pytest.mark.requirement("UT-85", "UT-83")),
+        # 4 MB of each process.
+        pytest.param("table5", 4096, ("pin_limit=64",), marks=pytest.mark.requirement("UT-86")),
+    ],
+)
+def test_tables_4_and_5_are_what_replay_counts_one_design_at_a_time(
+    name, entries, limit, folder, tables
+):
+    [row] = rows_of(tables[f"utlb/{name}"], cache_entries=entries)
+    utlb = replayed(folder, "utlb", f"entries={entries}", *limit)
+    intr = replayed(folder, "vmmc-interrupt", f"entries={entries}", *limit)
 
-    assert row["check_misses_utlb_per_lookup"] == rate(utlb, "check_misses")
-    assert row["ni_misses_utlb_per_lookup"] == rate(utlb, "ni_misses")
-    assert row["unpins_utlb_per_lookup"] == rate(utlb, "unpins")
-    assert row["ni_misses_intr_per_lookup"] == rate(intr, "ni_misses")
-    assert row["unpins_intr_per_lookup"] == rate(intr, "unpins")
-
-
-@pytest.mark.requirement("UT-86")
-def test_table_5_limits_each_process_to_4_mb(folder: Path, tables: dict[str, StudyTable]) -> None:
-    [row] = rows_of(tables["utlb/table5"], cache_entries=4096)
-    utlb = replayed(folder, "utlb", "entries=4096", "pin_limit=64")
-    intr = replayed(folder, "vmmc-interrupt", "entries=4096", "pin_limit=64")
-
-    assert row["check_misses_utlb_per_lookup"] == rate(utlb, "check_misses")
-    assert row["ni_misses_utlb_per_lookup"] == rate(utlb, "ni_misses")
-    assert row["unpins_utlb_per_lookup"] == rate(utlb, "unpins")
-    assert row["ni_misses_intr_per_lookup"] == rate(intr, "ni_misses")
-    assert row["unpins_intr_per_lookup"] == rate(intr, "unpins")
-    assert row["unpins_intr_per_lookup"] > row["unpins_utlb_per_lookup"] > 0
+    for measure in ("check_misses", "ni_misses", "unpins"):
+        assert row[f"{measure}_utlb_per_lookup"] == rate(utlb, measure)
+    for measure in ("ni_misses", "unpins"):
+        assert row[f"{measure}_intr_per_lookup"] == rate(intr, measure)
+    if limit:
+        assert row["unpins_intr_per_lookup"] > row["unpins_utlb_per_lookup"] > 0
 
 
-def test_the_limit_of_table_5_is_1024_pages_of_4_kb() -> None:
+def test_the_limit_of_table_5_is_1024_pages_of_4_kb():
     specs = find_study("utlb", "table5").designs(4096).values()
 
     limits = [[word for word in spec if word.startswith("pin_limit")] for spec in specs]
@@ -111,11 +97,7 @@ def test_the_limit_of_table_5_is_1024_pages_of_4_kb() -> None:
     assert limits.count(["pin_limit=1024"]) >= len(SIZES)
 
 
-def test_table_7_is_what_replay_prices_per_lookup(
-    folder: Path, tables: dict[str, StudyTable]
-) -> None:
-    from nicscope.config.platform import load_platform
-
+def test_table_7_is_what_replay_prices_per_lookup(folder, tables):
     [row] = rows_of(tables["utlb/table7"])
     trace = open_trace(folder / "alpha.parquet")
     for pages, label in ((1, "1_page"), (16, "16_pages")):
@@ -140,9 +122,7 @@ def test_table_7_is_what_replay_prices_per_lookup(
         ("direct_nohash", ["ways=1", "index_offset=false"]),
     ],
 )
-def test_table_8_is_what_replay_counts_one_cache_at_a_time(
-    measure: str, settings: list[str], folder: Path, tables: dict[str, StudyTable]
-) -> None:
+def test_table_8_is_what_replay_counts_one_cache_at_a_time(measure, settings, folder, tables):
     for entries in SIZES:
         [row] = rows_of(tables["utlb/table8"], cache_entries=entries)
         counts = replayed(folder, "utlb", f"entries={entries}", *settings)
@@ -150,7 +130,7 @@ def test_table_8_is_what_replay_counts_one_cache_at_a_time(
 
 
 @pytest.mark.requirement("UT-89")
-def test_figure_7_parts_misses_as_replay_does(folder: Path, tables: dict[str, StudyTable]) -> None:
+def test_figure_7_parts_misses_as_replay_does(folder, tables):
     [row] = rows_of(tables["utlb/figure7"], cache_entries=1024)
     counts = replayed(folder, "utlb", "entries=1024")
 
@@ -160,12 +140,10 @@ def test_figure_7_parts_misses_as_replay_does(folder: Path, tables: dict[str, St
 
 
 @pytest.mark.requirement("UT-90")
-def test_figure_8_is_what_replay_counts_and_prices(
-    folder: Path, tables: dict[str, StudyTable]
-) -> None:
+def test_figure_8_is_what_replay_counts_and_prices(folder, tables):
     [row] = rows_of(tables["utlb/figure8"], cache_entries=4096, entries_fetched=8)
     counts = replayed(folder, "utlb", "entries=4096", "prefetch=8")
-    found = {name: count / counts["lookups"] for name, count in counts.items()}  # type: ignore[operator]
+    found = {name: count / counts["lookups"] for name, count in counts.items()}
 
     assert row["ni_misses_per_lookup"] == rate(counts, "ni_misses")
     fixed = 0.5 + 0.8 + 27 * found["pins"]  # at most: some pins share a call
@@ -174,9 +152,7 @@ def test_figure_8_is_what_replay_counts_and_prices(
 
 
 @pytest.mark.requirement("MI-53", "MI-54")
-def test_the_sweep_of_mini_has_its_36_points_by_path_and_cold_or_not(
-    folder: Path, tables: dict[str, StudyTable]
-) -> None:
+def test_the_sweep_of_mini_has_its_36_points_by_path_and_cold_or_not(folder, tables):
     table = tables["mini/figure5"]
     counts = replayed(folder, "mini", "entries=8192", "line=16", "ways=4")
     [row] = rows_of(table, cache_entries=8192, line_entries=16, ways=4)
@@ -192,9 +168,7 @@ def test_the_sweep_of_mini_has_its_36_points_by_path_and_cold_or_not(
 
 
 @pytest.mark.requirement("MI-53")
-def test_the_sweep_of_mini_agrees_with_one_pass_over_the_trace(
-    folder: Path, tables: dict[str, StudyTable]
-) -> None:
+def test_the_sweep_of_mini_agrees_with_one_pass_over_the_trace(folder, tables):
     question = Question(ways=(2, 4, 8), lines=(8, 16, 64, 128), entries=(8192, 32768), offset=False)
     trace = open_trace(folder / "beta.parquet")
     curves = curves_of("beta", trace.batches, question, trace.metadata.page_size)
@@ -213,9 +187,7 @@ def test_the_sweep_of_mini_agrees_with_one_pass_over_the_trace(
 
 @pytest.mark.requirement("UT-93")
 @pytest.mark.parametrize("application", ["alpha", "beta"])
-def test_what_tables_4_and_5_imply_holds(
-    application: str, tables: dict[str, StudyTable], folder: Path
-) -> None:
+def test_what_tables_4_and_5_imply_holds(application, tables, folder):
     free, tight = tables["utlb/table4"], tables["utlb/table5"]
     lookups = replayed(folder, "utlb")["lookups"] if application == "alpha" else None
 
@@ -233,7 +205,7 @@ def test_what_tables_4_and_5_imply_holds(
 
 
 @pytest.mark.requirement("UT-93", "UT-89")
-def test_kinds_add_up_and_compulsory_ones_are_check_misses(tables: dict[str, StudyTable]) -> None:
+def test_kinds_add_up_and_tables_share_their_cells(tables):
     checks = column(tables["utlb/table4"], "check_misses_utlb_per_lookup")
     misses = column(tables["utlb/table4"], "ni_misses_utlb_per_lookup")
     breakdown = rows_of(tables["utlb/figure7"])
@@ -243,11 +215,11 @@ def test_kinds_add_up_and_compulsory_ones_are_check_misses(tables: dict[str, Stu
     for row in breakdown:
         kinds = sum(row[f"{kind}_per_lookup"] for kind in ("compulsory", "capacity", "conflict"))
         assert kinds == pytest.approx(row["ni_misses_per_lookup"])
+    assert column(tables["utlb/table8"], "direct_ni_misses_per_lookup") == misses
+    assert column(tables["utlb/figure8"], "ni_misses_per_lookup", entries_fetched=1) == misses
 
 
-def test_a_larger_cache_never_misses_more_nor_does_one_without_conflicts(
-    tables: dict[str, StudyTable],
-) -> None:
+def test_a_larger_cache_never_misses_more_nor_does_one_without_conflicts(tables):
     """Sets that divide into smaller ones include them, as Hill and Smith showed."""
     for application in ("alpha", "beta"):
         rows = rows_of(tables["utlb/figure7"], application)
@@ -259,50 +231,35 @@ def test_a_larger_cache_never_misses_more_nor_does_one_without_conflicts(
         assert misses[0] > misses[-1]
 
 
-def test_tables_share_their_cells(tables: dict[str, StudyTable]) -> None:
-    misses = column(tables["utlb/table4"], "ni_misses_utlb_per_lookup")
-
-    assert column(tables["utlb/table8"], "direct_ni_misses_per_lookup") == misses
-    assert column(tables["utlb/figure8"], "ni_misses_per_lookup", entries_fetched=1) == misses
-
-
 @pytest.mark.requirement("UT-26", "UT-90")
-def test_fetching_ahead_brings_entries_before_they_are_missed(
-    tables: dict[str, StudyTable],
-) -> None:
+def test_fetching_ahead_brings_entries_before_they_are_missed(tables):
     misses = column(tables["utlb/figure8"], "ni_misses_per_lookup", cache_entries=1024)
 
     assert min(misses[1:]) < misses[0]
 
 
 @pytest.mark.parametrize("key", [f"{paper}/{name}" for paper, name in ALL])
-def test_every_cell_is_there_for_every_application(key: str, tables: dict[str, StudyTable]) -> None:
+def test_every_cell_is_there_for_every_application_in_its_unit(key, tables):
     table = tables[key]
-    axes = [axis.key for axis in table.layout.axes]
+    measures = table.layout.measures
 
     together = find_study(table.paper, table.id).together
     named = ["all"] if together else ["alpha", "beta"]  # all traces at once have one name
     assert list(dict.fromkeys(row["application"] for row in table.rows)) == named
+    head = ["application", *(axis.key for axis in table.layout.axes)]
     for row in table.rows:
-        assert list(row) == ["application", *axes, *(set_of(row, table, axes))]
-        assert all(row[name] >= 0 for name in table.layout.measures)
+        assert list(row)[: len(head)] == head
+        assert sorted(row) == sorted([*head, *measures])
+        assert all(row[name] >= 0 for name in measures)
     assert len(rows_of(table)) == len(rows_of(table, "beta"))
     assert table.rows != table.printed
-
-
-def set_of(row: Row, table: StudyTable, axes: list[str]) -> list[str]:
-    measures = [name for name in row if name != "application" and name not in axes]
-    assert sorted(measures) == sorted(table.layout.measures)
-    return measures
-
-
-@pytest.mark.parametrize("key", [f"{paper}/{name}" for paper, name in ALL])
-def test_every_measure_says_its_unit(key: str, tables: dict[str, StudyTable]) -> None:
     units = ("_per_lookup", "_percent", "_entries", "_kib", "_pages", "_lookups")
-    assert all(name.endswith(units) for name in tables[key].layout.measures)
+    assert all(name.endswith(units) for name in measures)
+    assert table.comparable == []  # traces of others get no verdict
+    assert table.why
 
 
-def test_the_papers_rows_and_columns_are_ours() -> None:
+def test_the_papers_rows_and_columns_are_ours():
     items = load_papers()["utlb"].items
     for name in ("table4", "table5", "table8"):
         one = find_study("utlb", name)
@@ -323,7 +280,7 @@ def test_the_papers_rows_and_columns_are_ours() -> None:
 
 
 @pytest.mark.requirement("UT-88")
-def test_the_direct_rows_of_table_8_are_table_4s_as_multisets() -> None:
+def test_the_direct_rows_of_table_8_are_table_4s_as_multisets():
     items = load_papers()["utlb"].items
     one = find_study("utlb", "table8")
     assert one.labelled is not None
@@ -335,18 +292,12 @@ def test_the_direct_rows_of_table_8_are_table_4s_as_multisets() -> None:
         assert placed == known
 
 
-def test_foreign_traces_get_no_verdict(tables: dict[str, StudyTable]) -> None:
-    for table in tables.values():
-        assert table.comparable == []
-        assert table.why
-
-
-def test_who_watches_a_study_hears_of_all_rows(folder: Path) -> None:
+def test_who_watches_a_study_hears_of_all_rows(folder):
     found = reproduce(["utlb/table8"], traced=True)
-    heard: list[tuple[int, int]] = []
+    heard = []
 
     @contextlib.contextmanager
-    def telling(verb: str, unit: str) -> Iterator[Watch]:
+    def telling(verb, unit):
         assert (verb, unit) == ("replaying", "rows")
         yield lambda done, total: heard.append((done, total))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from study_samples import ALL, tables_of, write_sample
 
@@ -17,14 +15,11 @@ from nicscope.studies.reproduce.harness import (
 from nicscope.studies.reproduce.traced import TIMED
 from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, WORKLOADS
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pytestmark = pytest.mark.compiled
 
 
 @pytest.mark.requirement("UT-85")
-def test_a_trace_that_says_it_is_the_papers_program_is_judged(tmp_path: Path) -> None:
+def test_a_trace_that_says_it_is_the_papers_program_is_judged(tmp_path):
     origin = {"application": "FFT", "problem": "4M elements"}
     file = write_sample(tmp_path / "mine.parquet", rows=500, origin=origin)
     found = reproduce(["utlb"], traced=True)
@@ -32,17 +27,11 @@ def test_a_trace_that_says_it_is_the_papers_program_is_judged(tmp_path: Path) ->
     study(found, ["utlb"], [file])
 
     by_item = {name: [p for p in found.points if p.id == name] for _, name in ALL}
-    assert {name: len(points) for name, points in by_item.items()} == {
-        "table3": 0,
+    assert {name: len(points) for name, points in by_item.items() if points} == {
         "table4": 25,
         "table5": 25,
         "table7": 4,
         "table8": 5,
-        "figure7": 0,
-        "figure8": 0,
-        "section7_independent": 0,
-        "section7_per_process": 0,
-        "figure5": 0,
     }
     [point] = [
         p
@@ -65,7 +54,7 @@ def test_a_trace_that_says_it_is_the_papers_program_is_judged(tmp_path: Path) ->
         {"description": "FFT, 4M elements"},
     ],
 )
-def test_another_problem_size_is_another_program(origin: dict[str, str], tmp_path: Path) -> None:
+def test_another_problem_size_is_another_program(origin, tmp_path):
     file = write_sample(tmp_path / "fft.parquet", rows=200, origin=origin)
     found = reproduce(["utlb/table4"], traced=True)
 
@@ -75,7 +64,7 @@ def test_another_problem_size_is_another_program(origin: dict[str, str], tmp_pat
     assert found.tables[0].comparable == []
 
 
-def test_all_reproductions_run_the_studies_of_programs_and_offer_the_others() -> None:
+def test_all_reproductions_run_the_studies_of_programs_and_offer_the_others():
     papers = load_papers()
     everything = plan(papers, [])
     nothing = plan(papers, [], programs=NONE)
@@ -98,7 +87,7 @@ def test_all_reproductions_run_the_studies_of_programs_and_offer_the_others() ->
     assert found.summary().studies == len(asked)
 
 
-def test_requests_above_the_pin_limit_are_told(tmp_path: Path) -> None:
+def test_requests_above_the_pin_limit_are_told(tmp_path):
     from study_samples import write_requests
 
     from nicscope.studies.reproduce.experiments.utlb.invariants import requests_at

@@ -1,8 +1,6 @@
-"""Independent programs in one cache, and tables per process at equal NIC memory (UTLB, 7)."""
+"""Studies of UTLB worked out by hand: kinds of misses, programs together, tables per process."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,16 +14,15 @@ from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 
-if TYPE_CHECKING:
-    from pathlib import Path
+pytestmark = pytest.mark.compiled  # thousands of lookups
 
 PAGE = 4096
 
 
 def write_loop(
-    path: Path, pages: int, rounds: int, *, pids: tuple[int, ...] = (7,), gap_ns: int = 10,
-    page_size: int = PAGE, nodes: int = 1,
-) -> Path:  # fmt: skip
+    path, pages, rounds, *, pids = (7,), gap_ns = 10,
+    page_size = PAGE, nodes = 1
+):  # fmt: skip
     """Each process touches its pages in order, again and again, on every node."""
     rows = [
         (node, pid, page)
@@ -34,6 +31,11 @@ def write_loop(
         for pid in pids
         for node in range(nodes)
     ]
+    return write_pages(path, rows, gap_ns, page_size)
+
+
+def write_pages(path, rows, gap_ns=1, page_size=PAGE):
+    """Requests of (node, process, page)."""
     node, pid, page = (np.array(column) for column in zip(*rows, strict=True))
     columns = {
         "time_ns": np.arange(len(rows), dtype=np.int64) * gap_ns,
@@ -47,10 +49,35 @@ def write_loop(
     return path
 
 
-def table_of(name: str, *files: Path):
+def table_of(name, *files):
     tables, points, *_ = run_studies([("utlb", name)], open_applications(files), load_papers())
     assert points == []
     return {row["cache_entries"]: row for row in tables[0].rows}, tables[0]
+
+
+def kinds_of(folder, pages):
+    """By entries of the cache, misses of a process that touches ``pages``."""
+    file = write_pages(folder / "a.parquet", [(0, 3, page) for page in pages])
+    names = ("compulsory", "capacity", "conflict", "ni_misses")
+    return {
+        entries: tuple(round(row[f"{name}_per_lookup"] * len(pages)) for name in names)
+        for entries, row in table_of("figure7", file)[0].items()
+    }
+
+
+@pytest.mark.requirement("UT-89")
+def test_two_pages_of_one_entry_conflict_until_the_cache_is_large_enough_to_part_them(tmp_path):
+    found = kinds_of(tmp_path, [0, 1024] * 10)
+    assert found[1024] == (2, 0, 18, 20)
+    assert found[2048] == found[16384] == (2, 0, 0, 2)
+
+
+@pytest.mark.requirement("UT-89")
+def test_more_pages_than_entries_in_turn_miss_for_want_of_capacity(tmp_path):
+    # Of 1200 pages 0 to 175 share their entries with 1024 to 1199; the others stay.
+    found = kinds_of(tmp_path, [*range(1200)] * 2)
+    assert found[1024] == (1200, 2 * 176, 0, 1200 + 2 * 176)
+    assert found[2048] == (1200, 0, 0, 1200)
 
 
 def test_two_programs_that_fit_a_cache_each_have_capacity_misses_together(tmp_path):

@@ -76,6 +76,7 @@ def shapes_of(curve):
 
 
 @given(data=st.data())
+@share(0.5)
 def test_every_point_is_what_a_replay_of_that_cache_alone_counts(data):
     page_size = data.draw(st.sampled_from(PAGE_SIZES))
     rows = columns_of(data.draw(traces(page_size)))
@@ -89,6 +90,7 @@ def test_every_point_is_what_a_replay_of_that_cache_alone_counts(data):
 
 
 @given(rows=traces())
+@share(0.5)
 def test_the_fully_associative_curve_is_a_replay_of_one_set(rows):
     rows = columns_of(rows)
 
@@ -104,6 +106,7 @@ def test_the_fully_associative_curve_is_a_replay_of_one_set(rows):
 
 
 @given(rows=traces(), data=st.data())
+@share(0.5)
 def test_what_is_skipped_fills_the_caches_and_is_not_counted(rows, data):
     rows = columns_of(rows)
     skip = data.draw(st.integers(0, len(rows.node) - 1))
@@ -162,7 +165,6 @@ def test_entries_reach_as_far_as_those_of_a_design():
 
 
 @given(rows=traces(), by=st.sampled_from(["node", "process"]))
-@share(2)
 def test_each_node_or_process_has_the_curve_as_if_it_had_the_nic_alone(rows, by):
     rows = columns_of(rows)
 
@@ -177,7 +179,7 @@ def test_each_node_or_process_has_the_curve_as_if_it_had_the_nic_alone(rows, by)
 
 
 @given(rows=traces())
-@share(3)
+@share(2.5)
 def test_lines_are_those_of_a_design_with_lines(rows):
     rows = columns_of(rows)
     question = Question(ways=(1, 4), lines=(2, 8), entries=(8, 64), offset=False)

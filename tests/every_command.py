@@ -234,7 +234,10 @@ RUNS = (
     Run("simulate {program} --timeline {out:t.json}", silent="where it ends nobody knows"),
     Run("curve {trace} --entries 4..16 --ways 1 --out {out:results}"),
     Run("curve {mooncake} --model kimi-k2"),
-    Run("odp {trace} --prefetch async --costs {costs} --faults {faults} --out {out:results}"),
+    Run(
+        "odp {trace} --prefetch async --fault-bytes 4KiB --costs {costs} --faults {faults}"
+        " --out {out:results}"
+    ),
     Run("path {trace} --iommu off,strict --costs {path} --out {out:results}"),
     Run("rcache {trace} --entries 4..16 --costs {costs} --out {out:results}"),
     Run("connections --qps 2 --threads 2 --outstanding 2 --nic {nic} --out {out:results}"),
@@ -247,7 +250,7 @@ RUNS = (
     Run("flow --platform {delivery} --count 2 --payload 64 --out {out:results}"),
     Run("flow --to {delivery} --count 2"),
     Run("latency --platform {via} --mechanism dma --bytes 64 --out {out:results}"),
-    Run("size {trace} --nic-memory 4KiB --only utlb --out {out:results}"),
+    Run("size {trace} --nic-memory 256B --only interrupt --out {out:results}"),
     Run("size {trace} --target-miss 5% --out {out:results}"),
     Run("sweep {trace} --design utlb --grid entries=4,8 --out {out:g.csv|g.csv.gz|g.parquet}"),
     Run(

@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given
 from hypothesis import strategies as st
@@ -135,6 +137,19 @@ def test_size_takes_the_same_sample_however_rows_are_divided(tmp_path, capsys, m
     assert told[0]["sizings"] == told[1]["sizings"]
 
 
+def seen_workers(monkeypatch):
+    """The processes that are made from now on."""
+    made = []
+
+    class Seen(processes._Worker):
+        def __init__(self):
+            super().__init__()
+            made.append(self)
+
+    monkeypatch.setattr(processes, "_Worker", Seen)
+    return made
+
+
 @pytest.mark.compiled_too
 def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, capsys, monkeypatch):
     rows = columns(400 if INTERPRETED else 200_000, 8)
@@ -142,13 +157,7 @@ def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, capsys, monkeypatc
     words = ["replay", str(folder), *COMMANDS["replay"], "--json"]
     assert main([*words, "--workers", "1"]) == 0
     alone = capsys.readouterr().out
-    made, given_tasks = [], []
-
-    class Seen(processes._Worker):
-        def __init__(self):
-            super().__init__()
-            made.append(self)
-
+    made, given_tasks = seen_workers(monkeypatch), []
     give = processes.LocalWorkers._give
 
     def given_and_killed(self, worker, place, tasks):
@@ -157,7 +166,6 @@ def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, capsys, monkeypatc
         if len(given_tasks) == 5:
             worker.process.send_signal(signal.SIGKILL)
 
-    monkeypatch.setattr(processes, "_Worker", Seen)
     monkeypatch.setattr(processes.LocalWorkers, "_give", given_and_killed)
 
     assert main([*words, "--workers", "2"]) == 0
@@ -173,9 +181,6 @@ def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, capsys, monkeypatc
 def test_what_is_wrong_with_a_file_is_one_line_whoever_finds_it(tmp_path, capsys):
     rows = columns(40, 4)
     folder = divided(rows, rows["node"], tmp_path / "t")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     broken = folder / "part-2.parquet"
     table = pq.read_table(broken)
     lengths = pa.array([0] * table.num_rows, pa.uint32())
@@ -189,14 +194,7 @@ def test_what_is_wrong_with_a_file_is_one_line_whoever_finds_it(tmp_path, capsys
 def test_ctrl_c_leaves_no_worker(tmp_path, capsys, monkeypatch):
     rows = columns(400, 4)
     folder = divided(rows, rows["node"], tmp_path / "t")
-    made = []
-
-    class Seen(processes._Worker):
-        def __init__(self):
-            super().__init__()
-            made.append(self)
-
-    monkeypatch.setattr(processes, "_Worker", Seen)
+    made = seen_workers(monkeypatch)
 
     def press():
         while len(made) < 2:

@@ -12,6 +12,7 @@ from trace_files import write
 
 from nicscope.cli.app import main
 from nicscope.studies.workers import cluster
+from refusals import refused_command
 
 # Dask leaves loops and sockets to the garbage collector when a worker is killed.
 pytestmark = [
@@ -71,29 +72,24 @@ def test_what_goes_wrong_on_a_cluster_is_one_line(processes, trace, tmp_path, ca
     out = tmp_path / "o.parquet"
     started = command(trace, out, "--scheduler", processes.address)
 
-    def refused():
-        capsys.readouterr()
-        assert main(started) == 2
-        printed, err = capsys.readouterr()
-        assert printed == ""
-        assert err.count("\n") == 1
+    def assert_refused(fact):
+        refused_command(capsys, started, fact)
         assert not out.exists()
-        return err
 
     monkeypatch.setattr(cluster, "LOOK_S", 0.2)
     monkeypatch.setattr(cluster, "LONELY_S", 0.5)
-    assert "has had no workers" in refused()
+    assert_refused("has had no workers")
 
     monkeypatch.setattr(cluster, "LONELY_S", START_S)
     processes.worker()
     monkeypatch.setattr("nicscope.kernel.fingerprint.package_stamp", lambda: "another")
-    assert "runs another nicscope" in refused()
+    assert_refused("runs another nicscope")
     monkeypatch.undo()
 
     # The trace that workers find is another one: it changed after it was looked at.
     digest = "nicscope.studies.sweep.sweeping.content_digest"
     monkeypatch.setattr(digest, lambda _: "00")
-    assert "has other content there" in refused()
+    assert_refused("has other content there")
     monkeypatch.undo()
 
     assert main(started) == 0

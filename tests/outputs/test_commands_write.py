@@ -19,6 +19,7 @@ from targets import OLD, TARGETS, a_null_device, tree
 
 from nicscope.outputs import OutputFolder
 from pairwise import others_marked
+from refusals import assert_named
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: nobody else makes devices")
 
@@ -90,6 +91,11 @@ def same(case, got, wanted):
     return found.schema == other.schema and found.num_rows == other.num_rows > 0
 
 
+def assert_refused(ended, *facts):
+    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert_named(ended.err, facts)
+
+
 def test_every_path_that_a_command_takes_is_read_or_written_by_a_run_of_it():
     assert len(CASES) > 10
     assert {(case.command, case.parameter) for case in CASES} == written_paths()
@@ -124,11 +130,7 @@ def test_a_table_that_is_there_is_not_replaced_by_a_sweeps(case, make, run, tmp_
     target, _ = make(tmp_path, case.name)
     before = tree(tmp_path)
 
-    status, out, err = run(case, target)
-
-    assert (status, out) == (2, "")
-    assert "name another file with --out" in err
-    assert err.count("\n") == 1
+    assert_refused(run(case, target), "name another file with --out")
     assert tree(tmp_path) == before
 
 
@@ -150,9 +152,8 @@ def test_a_device_that_takes_no_more_is_one_line(case, run, tmp_path):
 
     ended = run(case, tmp_path / case.name)
 
-    assert ended.status == 2
-    line = f"nicscope: {tmp_path / case.name}: cannot be written: No space left on device\n"
-    assert ended.err == line
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert_named(ended.err, (tmp_path / case.name, "No space left on device"))
     assert list(tree(tmp_path)) == [case.name]
 
 
@@ -190,10 +191,7 @@ def test_standard_output_gets_the_result_and_the_error_stream_all_that_is_said(
 
 @pytest.mark.parametrize("case", [one for one in FILES if one.name in [*DASHED][:-1]], ids=label)
 def test_json_is_not_mixed_with_a_result(case, run):
-    ended = run(case, "-", *DASHED[case.name], "--json")
-
-    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "is where --json prints; name a file for the result" in ended.err
+    assert_refused(run(case, "-", *DASHED[case.name], "--json"), "--json", "name a file")
 
 
 NAMELESS = ["t", "t.txt", "t.csv.bak", "t.parquet.gz", "folder.csv/t", "t.strace"]
@@ -204,10 +202,7 @@ def test_a_name_that_says_no_format_is_refused_before_anything_is_done(case, nam
     (tmp_path / name).parent.mkdir(exist_ok=True)
     before = tree(tmp_path)
 
-    ended = run(case, tmp_path / name)
-
-    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert str(tmp_path / name) in ended.err
+    assert_refused(run(case, tmp_path / name), tmp_path / name)
     assert tree(tmp_path) == before
 
 
@@ -301,16 +296,10 @@ def test_what_is_no_folder_is_refused_and_kept(case, make, run, tmp_path):
     make(tmp_path / case.name)
     before = tree(tmp_path)
 
-    ended = run(case, tmp_path / case.name)
-
-    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "exists and is not a folder; name a folder for the results" in ended.err
+    assert_refused(run(case, tmp_path / case.name), "not a folder", "name a folder")
     assert tree(tmp_path) == before
 
 
 @pytest.mark.parametrize("case", FOLDERS, ids=label)
 def test_standard_output_takes_no_folder(case, run):
-    ended = run(case, "-")
-
-    assert (ended.status, ended.out, ended.err.count("\n")) == (2, "", 1)
-    assert "standard output takes no folder of results; name a folder" in ended.err
+    assert_refused(run(case, "-"), "standard output", "name a folder")

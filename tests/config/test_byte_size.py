@@ -1,7 +1,5 @@
 """Sizes in bytes: every option, setting and file takes every spelling, and all mean the same."""
 
-from __future__ import annotations
-
 import pytest
 import typer
 import typer.main

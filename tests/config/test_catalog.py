@@ -1,7 +1,5 @@
 """The catalog: every published system is there, and no number without evidence."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

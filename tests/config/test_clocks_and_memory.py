@@ -1,7 +1,5 @@
 """Another NIC of the same kind: its processor's clock, the host's, and how much memory it has."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.config.clocks import BY_HOST, BY_NI, HOST, NI

@@ -1,7 +1,5 @@
 """``nicscope designs`` and ``nicscope platforms`` as a user and as a program see them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Design files and ``--set``: translation, and the parts beside it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

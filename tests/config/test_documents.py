@@ -1,7 +1,5 @@
 """``docs/designs.md`` and ``docs/platforms.md`` tell what the program does."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

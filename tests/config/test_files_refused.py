@@ -1,7 +1,5 @@
 """Designs and platforms that are refused: one line that names the file and what of it is wrong."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The bench that measures a host's costs: what it takes for the price of a copy."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

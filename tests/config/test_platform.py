@@ -1,7 +1,5 @@
 """Platform files: values, ranges and tables in whole picoseconds, and others in their place."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

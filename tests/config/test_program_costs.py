@@ -1,7 +1,5 @@
 """What a running program is charged: whole picoseconds, and one line for what is not stated."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

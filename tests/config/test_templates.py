@@ -1,7 +1,5 @@
 """Files that ``designs new`` and ``platforms new`` print, and what files of a user's may say."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import tomllib

@@ -1,7 +1,5 @@
 """The pages of the API have every public name, and every name has a docstring."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

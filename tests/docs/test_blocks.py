@@ -1,7 +1,5 @@
 """Every code block of every page runs, and prints what the page says."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

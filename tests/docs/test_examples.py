@@ -1,7 +1,5 @@
 """Every program in ``examples`` prints what is kept beside it."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

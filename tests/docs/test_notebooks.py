@@ -1,7 +1,5 @@
 """The notebooks of the documentation run in Jupyter, and print what they are kept with."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

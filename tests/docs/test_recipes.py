@@ -1,7 +1,5 @@
 """The recipes of ``docs/extending.md`` and the places of ``docs/mechanisms.md`` are complete."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

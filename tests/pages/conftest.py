@@ -1,7 +1,5 @@
 """Debian's Chromium, driven by Playwright, and what a page says that it should not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The documentation's own style: wide tables stay whole, and pictures on phones are readable."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -1,7 +1,5 @@
 """``nicscope explore``: loopback and GET only, one line for each mistake, ended by Ctrl-C."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import importlib.util

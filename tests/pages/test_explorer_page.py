@@ -1,7 +1,5 @@
 """The explorer as a browser shows it: the controls change the numbers, to those of replay."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading

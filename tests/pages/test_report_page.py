@@ -1,7 +1,5 @@
 """The page of a reproduction as a browser shows it: every number, its evidence, and the filters."""
 
-from __future__ import annotations
-
 import html
 from decimal import Decimal
 from pathlib import Path

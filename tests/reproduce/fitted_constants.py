@@ -1,7 +1,5 @@
 """Catalogs in which one fitted constant has another value, and quick ways to the fitted numbers."""
 
-from __future__ import annotations
-
 import gc
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Runs of the eight programs in which every statement of miNI's Figures 5, 6 and 7 holds."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.studies.reproduce.mini_programs.misses import EIGHT, LARGE

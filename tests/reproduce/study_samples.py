@@ -1,7 +1,5 @@
 """Trace files for the studies: traffic that fills caches and pin limits."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from nicscope.studies.reproduce.experiments.utlb.invariants import PAGE, shared_memory_traffic

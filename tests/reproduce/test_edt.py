@@ -1,7 +1,5 @@
 """What is reproduced of Eager Data Transfer, and what the paper's own numbers do not allow."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.studies.reproduce.harness import reproduce

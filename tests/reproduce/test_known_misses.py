@@ -1,7 +1,5 @@
 """A known miss is shown and harmless; a new one, a worse one and one that is met are not."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest

@@ -1,7 +1,5 @@
 """Every number and statement is called what it is."""
 
-from __future__ import annotations
-
 import sys
 from decimal import Decimal
 from pathlib import Path

@@ -3,8 +3,6 @@
 The rows are made up, so nothing here shows what the paper states of its programs.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """docs/papers.md holds what comes out today."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The papers' programs, run for their tables: kept, reduced, judged, and told."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

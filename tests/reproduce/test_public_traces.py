@@ -1,7 +1,5 @@
 """Items of public traces that somebody brings: judged by what is there, told what is not."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What the catalog's expectations and the experiments give today, item by item."""
 
-from __future__ import annotations
-
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 

@@ -1,15 +1,29 @@
-from __future__ import annotations
+"""``nicscope reproduce``: what it prints and writes, and that 80 columns hold all of it."""
 
 import json
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
 from nicscope.cli.reproduce import EXAMPLES, reproduce
 from nicscope.errors import OutputError, StudyError
+from nicscope.reports.printing import lines_of
 from nicscope.reports.reproduction import ShownReproduction
 from nicscope.reports.reproduction_markdown import as_markdown
-from nicscope.studies.reproduce.verdict import Basis, Missing, Point, Reproduction, Shape
+from nicscope.reports.table import Rows
+from nicscope.studies.reproduce.baselines import by_hand
+from nicscope.studies.reproduce.harness import load_papers
+from nicscope.studies.reproduce.verdict import (
+    Basis,
+    Missing,
+    Point,
+    Reproduction,
+    Shape,
+    hold,
+    judge,
+    paper_keys,
+)
 
 FAILED = Reproduction(
     [Point("toy", "table1", "far us", 10.0, 11.0, 0.1, 0.05, Basis.PREDICTED, "toy", 9.0, False)],
@@ -86,3 +100,46 @@ def test_what_is_refused_is_refused_before_any_work_and_leaves_all_as_it_was(tmp
 def test_help_has_an_example():
     assert "nicscope reproduce utlb/table4 --trace traces" in EXAMPLES
     assert "--trace" in run("--help").stdout
+
+
+WIDTH = 80
+PAPERS = load_papers()
+
+
+def off_by_little(paper):
+    """Every number and statement of the paper, each number near what is printed, in six digits."""
+    points, shapes, baselines = [], [], {}
+    for name, item in paper.items.items():
+        values = by_hand(paper, name)
+        for one in item.expected_points():
+            ours = one.published * 7919 / 8111
+            points.append(judge(paper.key, name, one, ours, values.get(one.quantity)))
+        shapes += [hold(paper.key, name, one, (False, "1 and 2"), None) for one in item.shapes]
+        if item.baseline is not None:
+            baselines[f"{paper.key}/{name}"] = item.baseline
+    return Reproduction(points, shapes, [], baselines=baselines)
+
+
+@pytest.mark.parametrize("key", paper_keys())
+def test_no_line_is_longer_and_every_cell_name_digit_and_label_is_there(key):
+    found = off_by_little(PAPERS[key])
+    parts = [*ShownReproduction(found).parts()]
+    lines = [str(line) for line in lines_of(parts, WIDTH)]
+    tables = [part for part in parts if isinstance(part, Rows)]
+
+    assert max(map(len, lines)) <= WIDTH
+    assert not [line for line in lines if line.startswith("not shown at")]
+    assert tables
+    for table in tables:
+        words = set(" ".join(str(line) for line in lines_of([table], WIDTH)).split())
+        assert [cell for row in table.cells for cell in row if not set(cell.split()) <= words] == []
+    cells = {cell.strip() for table in tables for row in table.cells for cell in row}
+    names = {cell for cell in cells if cell.endswith(tuple(f", {one.value}" for one in Basis))}
+    for point in found.points:
+        name, _, rest = point.quantity.partition("[")
+        place, _, unit = rest.rpartition("] ") if rest else ("", "", "")
+        bare = f"{name} {unit}" if rest else point.quantity
+        assert f"{bare}, {point.basis.value}" in names
+        assert {place, f"{point.published:g}", f"{point.reproduced:.6g}"} <= cells | {""}
+    for shape in found.shapes:
+        assert f"{shape.statement} ({shape.basis.value})" in cells

@@ -1,7 +1,5 @@
 """A killed reproduction goes on where it was, and what comes out is what an unbroken one finds."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys

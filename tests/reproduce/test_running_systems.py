@@ -1,7 +1,5 @@
 """Tables of U-Net/MM and UTLB, and pinned memory, as running systems show them."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import pytest

@@ -1,7 +1,5 @@
 """U-Net/MM 6.2: its Split-C programs, scaled down with the TLB, and its interactive users."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

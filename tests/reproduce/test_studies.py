@@ -1,7 +1,5 @@
 """Tables of the papers over any traces: their cells, and what must hold of them."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

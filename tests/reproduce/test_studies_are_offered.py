@@ -1,7 +1,5 @@
 """Which studies there are, and which traces are the papers' own programs."""
 
-from __future__ import annotations
-
 import pytest
 from study_samples import ALL, tables_of, write_sample
 

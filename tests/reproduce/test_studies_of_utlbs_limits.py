@@ -1,7 +1,5 @@
 """Studies of UTLB worked out by hand: kinds of misses, programs together, tables per process."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

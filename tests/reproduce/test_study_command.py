@@ -1,7 +1,5 @@
 """``nicscope reproduce`` with studies: text, JSON, files, figures, and mistakes."""
 
-from __future__ import annotations
-
 import json
 import sys
 

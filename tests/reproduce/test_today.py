@@ -1,7 +1,5 @@
 """What is measured today: arithmetic of the experiments, by hand, and the misses that are known."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.studies.reproduce.harness import reproduce

@@ -1,7 +1,5 @@
 """The Trapeze paper's tables and figures, from the simulator with the catalog's platforms."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest

@@ -3,8 +3,6 @@
 Caches and pin limits are as much smaller as the pages that a node uses.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks for worker processes, which import this file by its name."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Workers that are none: whoever does all tasks in this process, as if it were several."""
 
-from __future__ import annotations
-
 
 class Here:
     """Two pairs of hands, of one process."""

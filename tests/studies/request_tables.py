@@ -1,7 +1,5 @@
 """Traces of a few requests, as tables of Arrow."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 

@@ -1,7 +1,5 @@
 """Calibration: the catalog holds what it yields, and it says what it did."""
 
-from __future__ import annotations
-
 import json
 import sys
 

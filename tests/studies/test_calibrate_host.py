@@ -1,7 +1,5 @@
 """``nicscope calibrate-host``: what is measured here, what is refused, and the file that comes."""
 
-from __future__ import annotations
-
 import resource
 
 import pytest

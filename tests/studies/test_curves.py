@@ -1,7 +1,5 @@
 """Curves against single replays, cache by cache and count by count."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """``nicscope descriptors``: what transfer libraries make of a trace, and what binds it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

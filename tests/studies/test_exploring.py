@@ -1,7 +1,5 @@
 """What the explorer answers is what ``nicscope replay`` counts, whichever way it came by it."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest

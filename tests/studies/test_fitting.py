@@ -1,7 +1,5 @@
 """``nicscope fit``: counters of hidden caches, and the caches that come out."""
 
-from __future__ import annotations
-
 import json
 from collections import OrderedDict
 

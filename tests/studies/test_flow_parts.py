@@ -1,7 +1,5 @@
 """A latency's parts: the rule, instant by instant, and that they add up to the picosecond."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What ``nicscope flow`` is asked, and what it refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 from flow_samples import COSTS, asked, made_up

@@ -1,7 +1,5 @@
 """Chrome trace JSON: what Perfetto needs is there, and times are exact."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Transfers of the four bands, the engines' use, bandwidth over time, and NIC memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A ping-pong with a controlled miss ratio, and what a miss adds to it."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import pytest

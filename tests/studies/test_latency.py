@@ -1,7 +1,5 @@
 """Latency taken apart: parts add up, and have the shapes that the paper describes."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given

@@ -1,7 +1,5 @@
 """Moments of a message that several things share: each is counted once, for what comes first."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """``nicscope odp``: registering memory ahead against having a NIC's faults page it in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from request_tables import table

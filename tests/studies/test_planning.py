@@ -1,7 +1,5 @@
 """``nicscope plan``: pools cut into regions, against a slow twin and against what was published."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Counts times costs: the published formulas are instances, and nothing unknown counts as 0."""
 
-from __future__ import annotations
-
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 

@@ -4,8 +4,6 @@ What is asked of a trace is refused before the trace is read, which is not there
 limits' file of one's own is refused with what of it is wrong.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from math import nan
 

@@ -1,7 +1,5 @@
 """``nicscope connections``: queue pairs and outstanding operations of one NIC."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """``nicscope explain``: what hypotheses predict, against what was published."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

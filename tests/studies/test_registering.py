@@ -1,7 +1,5 @@
 """``nicscope register``: what registering memory takes, against what was published of it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

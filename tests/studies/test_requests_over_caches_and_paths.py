@@ -1,7 +1,5 @@
 """Studies of a trace's requests: libraries' caches of registrations, paths to memory, commands."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nodes that workers count are looked up in groups of pages too, and the result stays the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import Phase, given

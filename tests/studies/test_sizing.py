@@ -1,7 +1,5 @@
 """Sizing: what is chosen, within what, and that pruning leaves out nothing that is best."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

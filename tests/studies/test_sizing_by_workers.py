@@ -1,7 +1,5 @@
 """``nicscope size`` of a folder: the same bytes from one process and from several."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from own_hands import Here

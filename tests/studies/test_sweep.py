@@ -1,7 +1,5 @@
 """Whole sweeps: what their tables say is what single replays count, however they are run."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -1,7 +1,5 @@
 """What a grid varies, and which design and platform each of its points is."""
 
-from __future__ import annotations
-
 import pytest
 
 from nicscope.errors import StudyError

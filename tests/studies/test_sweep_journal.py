@@ -1,7 +1,5 @@
 """What a killed sweep leaves, and what is made of it."""
 
-from __future__ import annotations
-
 import os
 import stat
 import zlib

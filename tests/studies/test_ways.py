@@ -1,7 +1,5 @@
 """Ways are checked one at a time, and paid for one at a time (UTLB 6.3, miNI IV.B.2)."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from types import SimpleNamespace
 

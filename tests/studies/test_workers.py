@@ -1,7 +1,5 @@
 """Workers that are processes: everything is done once, whoever dies, and nobody is left behind."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,6 +1,7 @@
 """Sizing: what is chosen, within what, and that pruning leaves out nothing that is best."""
 
 import itertools
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -334,10 +335,10 @@ def test_one_pass_tells_what_replay_counts(trace):
 
 
 def test_the_number_of_threads_changes_nothing(trace, sized, monkeypatch):
-    for processors in (1, 5):
-        monkeypatch.setattr("os.cpu_count", lambda found=processors: found)
+    other = 5 if os.cpu_count() == 1 else 1
+    monkeypatch.setattr("os.cpu_count", lambda: other)
 
-        assert size("t", trace, sized[1]).to_json() == sized[0].to_json()
+    assert size("t", trace, sized[1]).to_json() == sized[0].to_json()
 
 
 def test_a_mistake_in_a_thread_ends_the_others(trace, monkeypatch):

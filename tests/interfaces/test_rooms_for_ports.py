@@ -1,5 +1,7 @@
 """Where the CPU moves the bytes: what is posted waits on the NIC, and so does what has come."""
 
+import functools
+
 import pytest
 import test_edt_for_ports as edt
 import test_ports_over_the_bus as programs
@@ -30,6 +32,7 @@ BY_PIO = ("pio", "pio-combined")
 BY_CPU = (*BY_PIO, "cni")
 
 
+@functools.cache
 def one_message(way, *, reads=True, closes=False, loss=0.0, platform="utlb-edt", sizes=(SIZE,)):
     """Messages into buffers that their process has written to; what it finds there, and when."""
     cluster = unet.Cluster(

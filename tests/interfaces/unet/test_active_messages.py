@@ -1,4 +1,4 @@
-"""Active Messages: reliable by themselves though U-Net loses, doubles and damages what they send."""
+"""Active Messages: reliable by themselves where U-Net loses, doubles and damages what they send."""
 
 import pytest
 

@@ -5,7 +5,7 @@ from conforming import DONE, FLUSHED, LEVELS, RECEIVE
 from pairs import MECHANISMS, RECEPTION, ended, idle, run_pair
 
 from nicscope.interfaces.via import Control, Error, Return, State, Status, VipError
-from pairwise import pairs_of
+from pairwise import in_turn, pairs_of
 
 PROTECTION = Status.VIP_STATUS_PROTECTION_ERROR
 CONNECTED, BROKEN = State.VIP_STATE_CONNECTED, State.VIP_STATE_ERROR
@@ -111,8 +111,7 @@ def test_a_send_whose_descriptor_is_not_in_the_vis_memory_ends_its_connection(
     assert there == (DONE | RECEIVE | FLUSHED, BROKEN, [Error.VIP_ERROR_CONN_LOST])
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize(("wrong", "level"), in_turn(pytest.mark.long, WRONG, LEVELS))
 def test_a_receive_whose_descriptor_is_not_in_the_vis_memory_ends_its_connection(wrong, level):
     async def first(end):
         await end.nic.post_recv(end.vi, end.receive())
@@ -156,8 +155,10 @@ async def overrun_by(end, host_side, entries):
     return queue, vi
 
 
-@pytest.mark.parametrize("mechanism", ["edt", "cc-dma-intervention", "dma", "pio"])
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("mechanism", "level"),
+    in_turn(pytest.mark.long, ["edt", "cc-dma-intervention", "dma", "pio"], LEVELS),
+)
 def test_a_receive_that_finds_its_completion_queue_full_ends_the_connection(level, mechanism):
     """All receives are found at the work queue, those that came and those that then end flushed."""
 

@@ -8,6 +8,7 @@ from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT
 from nicscope.interfaces.via.endpoint import ERRORS
 from nicscope.nic.ports import work_queues
 from oracle.descriptors import decode
+from pairwise import in_turn
 from program_results import results_of
 from refusals import refused
 
@@ -108,8 +109,10 @@ def test_a_queue_with_a_completion_queue_is_waited_for_there_alone(call):
 
 
 @pytest.mark.requirement("ED-4")
-@pytest.mark.parametrize("early", [(), (0,), (1,), (0, 1), (0, 1, 2, 3)])
-@pytest.mark.parametrize("receives", [False, True])
+@pytest.mark.parametrize(
+    ("early", "receives"),
+    in_turn(pytest.mark.long, [(), (0,), (1,), (0, 1), (0, 1, 2, 3)], [False, True]),
+)
 def test_what_is_taken_off_its_queue_by_itself_leaves_no_entry_behind(early, receives):
     """``early``: which completions of one work queue are taken before their entries."""
 

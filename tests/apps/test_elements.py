@@ -1,10 +1,13 @@
-"""Elements of shared arrays by number: their pages come in the order in which they are named."""
+"""Elements of shared arrays by number, in the order of their pages, and diffs of changes."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from nicscope.apps.svm.diffs import RUN_HEAD, diff_of
 from nicscope.apps.svm.layout import Layout
 from nicscope.apps.svm.records import READ, SHARED_BASE
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
@@ -71,3 +74,59 @@ def test_elements_to_read_are_not_written():
             (await me.read_elements(numbers, np.array([1])))[1] = 5
 
     run_on_shared_memory(body, layout, Placement(1, 1))
+
+
+def test_elements_are_gathered_in_order_and_their_pages_fetched_in_it():
+    layout = Layout()
+    array = layout.array("numbers", 4 * 512)
+    wanted = np.array([1030, 3, 1025, 1999, 7])
+
+    async def program(me):
+        if me.number == 0:
+            (await me.write(array))[:] = np.arange(4 * 512.0)
+        await me.barrier()
+        found = await me.gather(array, wanted)
+        await me.barrier()
+        return found.tolist()
+
+    run = run_on_shared_memory(program, layout, Placement(2, 1))
+
+    assert run.results[1] == wanted.tolist()
+    columns = run.records.columns()
+    reads = columns["address"][(columns["node"] == 1) & (columns["op"] == 4)]
+    assert [int(address) % (1 << 32) // 4096 for address in reads] == [2, 0, 3]
+
+
+def test_rows_have_the_pages_that_they_touch_row_by_row():
+    array = Layout().array("rows", (10, 300))  # of 2,400 bytes
+
+    assert array.pages_of_each_row(np.array([4, 0, 1])).tolist() == [2, 0, 0, 1]
+    assert array.pages_of_each_row(np.array([], np.int64)).tolist() == []
+
+
+PAGE = 256
+
+
+@given(st.sets(st.integers(0, PAGE // 4 - 1)), st.integers(0, 2**32 - 1))
+def test_a_diff_makes_of_the_twin_the_copy_and_touches_no_other_word(words, value):
+    twin = np.arange(PAGE, dtype=np.uint8)
+    copy = twin.copy()
+    for word in words:
+        copy.view(np.uint32)[word] ^= np.uint32(value)
+    others = np.full((3, PAGE), 9, np.uint8)
+    expected = others.copy()
+
+    diff = diff_of(1, copy, twin)
+
+    changed = sorted(words) if value else []
+    if not changed:
+        assert diff is None
+        return
+    assert diff is not None
+    assert diff.words.tolist() == changed
+    runs = sum(1 for word in changed if word - 1 not in changed)
+    assert diff.message_bytes == 4 * len(changed) + RUN_HEAD * runs
+    assert diff.first_byte == 4 * changed[0]
+    diff.apply(others)
+    expected[1].view(np.uint32)[changed] = copy.view(np.uint32)[changed]
+    assert (others == expected).all()

@@ -8,6 +8,7 @@ under ``fuzz-failures``.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import resource
 import shutil
@@ -58,8 +59,11 @@ def _bound():
 
 def child(names, seed, first, count, folder):
     """Read files of each reader, from number ``first`` on; each is written down before."""
+    import typer.main
     from readers import READERS, new_file, read_file
 
+    # Typer builds the commands anew for each call, in more time than most files take.
+    typer.main.get_command = functools.cache(typer.main.get_command)
     _bound()
     begin = _most()
     for name in names:

@@ -60,9 +60,7 @@ def pytest_collection_modifyitems(config, items):
     """Leave the tests of the present way, and refuse one that runs in none."""
     assert all(
         (ROOT / place).exists()
-        for place in (
-            suite.KERNELS | suite.SELDOM_COMPILED | suite.COMPILED_TOO | suite.MESSAGES
-        )
+        for place in (suite.KERNELS | suite.SELDOM_COMPILED | suite.COMPILED_TOO | suite.MESSAGES)
     )
     way = _way(config)
     chosen, others = [], []

@@ -51,53 +51,19 @@ KERNELS = {
 }  # fmt: skip
 # Compiled in the long way only: these compile the machine in a shape of their own, for a minute.
 SELDOM_COMPILED = {"nic/test_connections_of_the_firmware.py"}
-# What else would be too small without the compiler, or tests compiling itself; besides, one program
-# of each interface is marked compiled_too.
-COMPILED_TOO = {"kernel", "ports/test_hostile_descriptors.py"}
-# Run compiled alone: programs that send so many messages that each file takes seconds more without
-# the compiler.  What differs between the two, the twins of the same kernels show in both ways.
-MESSAGES = {
-    "apps/test_barnes.py", "apps/test_collective_locks.py", "apps/test_collectives.py",
-    "apps/test_every_placement.py", "apps/test_machines_fail.py", "apps/test_ocean.py",
-    "apps/test_on_machines.py", "apps/test_program_record.py", "apps/test_raytrace.py",
-    "apps/test_shared_memory.py", "apps/test_volrend.py", "apps/test_water.py",
-    "apps/test_wrong_results.py", "interfaces/mini/test_mini_lookups.py",
-    "interfaces/mini/test_mini_memory.py", "interfaces/ownership/test_foreign_objects.py",
-    "interfaces/test_closing_gives_back.py", "interfaces/test_closing_vis_gives_back.py",
-    "interfaces/test_edt_for_ports.py", "interfaces/test_examples_over_the_bus.py",
-    "interfaces/test_ports_over_the_bus.py", "interfaces/test_random_traffic_over_ways.py",
-    "interfaces/test_run_numbers.py", "interfaces/test_the_hosts_part_of_a_way.py",
-    "interfaces/test_timelines.py", "interfaces/test_trapeze_messages.py",
-    "interfaces/test_trapeze_over_the_bus.py", "interfaces/test_what_runs_on_what.py",
-    "interfaces/unet/test_active_messages.py", "interfaces/unet/test_unet_endpoints.py",
-    "interfaces/unet/test_unet_in_kernel.py", "interfaces/verbs/test_verbs_errors.py",
-    "interfaces/verbs/test_verbs_examples.py", "interfaces/verbs/test_verbs_measures.py",
-    "interfaces/verbs/test_verbs_nodes.py", "interfaces/verbs/test_verbs_programs.py",
-    "interfaces/verbs_device/test_device_counters.py",
-    "interfaces/verbs_device/test_device_events.py",
-    "interfaces/verbs_device/test_device_pipelined.py",
-    "interfaces/verbs_device/test_device_under_faults.py",
-    "interfaces/via/test_before_what_is_asked.py", "interfaces/via/test_conformance.py",
-    "interfaces/via/test_connections.py", "interfaces/via/test_descriptors_over_the_bus.py",
-    "interfaces/via/test_every_status.py", "interfaces/via/test_handlers.py",
-    "interfaces/via/test_held.py", "interfaces/via/test_messages.py", "interfaces/via/test_runs.py",
-    "interfaces/via/test_through_a_switch.py", "interfaces/via/test_traffic.py",
-    "interfaces/vmmc/test_vmmc_pinning.py", "library/test_library.py", "ports/test_atomics.py",
-    "ports/test_buffers_come_back.py", "ports/test_chains.py", "ports/test_closing_ports.py",
-    "ports/test_connections_that_end.py", "ports/test_datagrams.py",
-    "ports/test_levels_of_connections.py", "ports/test_loops.py", "ports/test_messages_in_a_row.py",
-    "ports/test_no_stale_dma.py", "ports/test_nothing_waits_for_ever.py", "ports/test_pools.py",
-    "ports/test_ports_of_the_dead.py", "ports/test_ports_under_faults.py",
-    "ports/test_posts_and_queues.py", "ports/test_receives.py", "ports/test_receives_that_fail.py",
-    "ports/test_remote_memory_by_key.py", "ports/test_remote_memory_refused.py",
-    "ports/test_report_recomputed.py",
-}  # fmt: skip
+# What tests compiling itself.
+COMPILED_TOO = {"kernel"}
+# Run compiled alone: nearly all of it sends messages, each of which costs a hundred times more
+# without the compiler.  What differs between the two, the twins of the same kernels show.
+MESSAGES = {"apps", "interfaces", "library/test_library.py", "ports"}
 
 
 def ways_of(places: set[str], marks: set[str]) -> set[str]:
     """The ways in which a test runs, from the folders and file that it is in and from its marks."""
     twin = bool(places & KERNELS)
-    compiled = "compiled" in marks or bool(places & MESSAGES)
+    compiled = "compiled" in marks or bool(places & MESSAGES and not twin)
+    if "interpreted" in marks:
+        return {"plain"}
     if "long" in marks:
         return {"long-compiled" if twin or compiled else "long-plain"}
     ways = set() if compiled else {"plain"}
@@ -110,7 +76,7 @@ def ways_of(places: set[str], marks: set[str]) -> set[str]:
 def may_hold(way: str, places: set[str], text: str) -> bool:
     """Whether a test file can have tests of ``way``: reading it costs less than importing it."""
     if way == "plain":
-        return not places & MESSAGES
+        return not places & MESSAGES or bool(places & KERNELS) or "mark.interpreted" in text
     if way.startswith("long") and ("mark.long" in text or "seeds(" in text):
         return True
     if way == "compiled":

@@ -170,6 +170,7 @@ def test_a_remote_store_to_a_page_on_disk_keeps_the_bytes_around_it(design):
     assert world.run_on_nodes(cluster, sender, owner) == ["done", b"new!content"]
 
 
+@pytest.mark.interpreted
 def test_a_firmware_that_unpins_at_once_is_found_out(monkeypatch):
     honest = calls.pin_key
 

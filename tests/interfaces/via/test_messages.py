@@ -11,10 +11,10 @@ from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
 from nicscope.drivers.simulate.log import Engine
 from nicscope.interfaces.via import Status
 from pairwise import others_marked
-from suite import INTERPRETED, share
+from suite import share
 
 # Without the compiler a kilobyte takes long.
-MOST = 300 if INTERPRETED else 65536
+MOST = 65536
 
 
 def some_sizes(*sizes):
@@ -121,7 +121,7 @@ def test_segments_are_gathered_and_scattered(mechanism):
 @pytest.mark.parametrize("mechanism", ["cni", "pio"])
 def test_messages_wait_on_the_nic_until_the_processor_takes_them(mechanism):
     count = 12
-    size = 100 if INTERPRETED else 3000
+    size = 3000
 
     async def first(end):
         for number in range(count):

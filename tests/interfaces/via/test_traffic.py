@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from pairs import COHERENT, DELIVERY, MECHANISMS, RECEPTION, Cluster, make_end, run_pair
 
 from program_results import results_of
-from suite import INTERPRETED, seeds, share
+from suite import seeds, share
 
 MTU = 100
-MOST = 200 if INTERPRETED else 9000
+MOST = 9000
 
 
 def filled(size, number):

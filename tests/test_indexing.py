@@ -44,24 +44,30 @@ def test_every_place_can_be_read_and_written_by_indices_of_any_type(row, column,
     assert rows["right"].tolist() == [int(each == place) for each in range(5)]
 
 
-@kernel
 def _element(array, place):
     return array[place]
 
 
-@pytest.mark.skipif(not config.BOUNDSCHECK, reason="indices are not checked")
-@pytest.mark.parametrize("place", [-1, -3, 3])
-def test_a_checked_kernel_refuses_what_is_not_there_and_to_count_from_the_end(place):
-    with pytest.raises(IndexError):
-        _element(np.arange(3), place)
-
-
-@pytest.mark.skipif(config.DISABLE_JIT or config.BOUNDSCHECK, reason="there is nothing compiled")
-def test_a_kernel_does_not_ask_for_the_sign_of_an_index():
+def _compiled(monkeypatch, checked):
+    """That function as all kernels are compiled, with bounds checks or without."""
     from nicscope.kernel.compiler.passes import KernelCompiler
 
-    dispatcher = njit(_nrt=False, pipeline_class=KernelCompiler)(_element.function)
+    monkeypatch.setattr(config, "BOUNDSCHECK", checked)
+    dispatcher = njit(_nrt=False, pipeline_class=KernelCompiler)(_element)
     dispatcher(np.arange(3), 0)
+    return dispatcher
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("place", [-1, -3, 3])
+def test_a_checked_kernel_refuses_what_is_not_there_and_to_count_from_the_end(monkeypatch, place):
+    with pytest.raises(IndexError):
+        _compiled(monkeypatch, checked=1)(np.arange(3), place)
+
+
+@pytest.mark.compiled
+def test_a_kernel_does_not_ask_for_the_sign_of_an_index(monkeypatch):
+    dispatcher = _compiled(monkeypatch, checked=0)
     code = dispatcher.inspect_llvm(dispatcher.signatures[0])
     body = code[code.index("define ") : code.index("\n}")]
 

@@ -12,7 +12,7 @@ ELSEWHERE = {  # with the requirements that they show, or only compiled
     "mini_many_buffers": "interfaces/mini/test_mini_document.py",
     "ports_over_ways": "interfaces/test_examples_over_the_bus.py",
     "verbs_pingpong": "interfaces/verbs/test_verbs_examples.py",
-    "trapeze_kernel": "interfaces/test_trapeze_example.py",
+    "trapeze_kernel": "interfaces/test_trapeze.py",
     "via_switch": "interfaces/via/test_through_a_switch.py",
 }
 EVERY = sorted(path.stem for path in EXAMPLES.glob("*.py"))

@@ -25,7 +25,7 @@ def give(patch, sizes):
     patch.setitem(defaults, "pairs", sizes["pairs"])
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def small_nodes():
     with pytest.MonkeyPatch.context() as patch:
         give(patch, SMALL)

@@ -8,8 +8,8 @@ from request_tables import table
 
 import nicscope as ns
 from nicscope.config.nic_costs import load_nic_costs
-from nicscope.studies.descriptor_counts import RULES, DescriptorCounts, Rule
 from nicscope.studies.descriptors import BOUNDS, Moved, Through, bounds_of
+from nicscope.traces.descriptor_counts import RULES, DescriptorCounts, Rule
 from nicscope.traces.schema import Requests
 from oracle.descriptor_counts import descriptors
 

@@ -11,11 +11,12 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from nicscope.config.registration import Span
 from nicscope.errors import PlatformError, StudyError, did_you_mean
-from nicscope.studies.descriptor_counts import RULES, DescriptorCounts
 from nicscope.studies.sources import RowsDone, extent_of, repeat
+from nicscope.traces.descriptor_counts import RULES, DescriptorCounts
 from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
@@ -186,16 +187,17 @@ def transfer_all(
         for engine in dict.fromkeys(one.engine for one in ways)
     }
     nodes: set[int] = set()
-    rows = read_bytes = 0
+    rows, bytes_of = 0, np.zeros(len(Op))
     for batch in RowsDone(watch, trace.rows).through(trace):
         for one in counts.values():
             one.feed(batch)
-        nodes.update(set(batch.node.tolist()) - nodes)
-        reads = (batch.op == Op.READ) | (batch.op == Op.SERVE_READ)
-        read_bytes += int(batch.length[reads].sum())
+        changes = np.flatnonzero(np.diff(batch.node, prepend=-1))
+        nodes.update(batch.node[changes].tolist())
+        bytes_of += np.bincount(batch.op, batch.length, len(Op))  # exact up to 2^53
         rows += len(batch.length)
     for one in counts.values():
         one.end()
+    read_bytes = int(bytes_of[Op.READ] + bytes_of[Op.SERVE_READ])
     found = [_transfer(through, counts[through.engine], read_bytes, nic) for through in ways]
     return DescriptorReport(
         trace=extent_of(trace, rows, len(nodes)), nic=nic, found=found, repeat=repeat(command)

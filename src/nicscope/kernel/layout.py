@@ -216,6 +216,8 @@ def _kind_of_number(number: Any) -> str:
 def _kind_of_array(array: NDArray[Any]) -> ArrayKind:
     flags = array.flags
     layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+    if array.ndim > 2 and len(array) == 1 and array.size and array.strides[0] != array.nbytes:
+        layout = "A"  # cut from longer rows: of the same kind as one that has several
     return _array_kind(array.dtype, array.ndim, layout, not flags.writeable)
 
 

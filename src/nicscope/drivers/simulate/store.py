@@ -51,11 +51,25 @@ def new_store(
     tags: int,
 ) -> Store:
     """Zeroed bytes; ``rings`` and ``buffers`` of the send and the receive side."""
-    store = Store(
-        **zeroed(store_shapes(nodes, processes, host_bytes, rings, buffers, max_payload, tags))
-    )
+    arrays = zeroed(store_shapes(nodes, processes, host_bytes, rings, buffers, max_payload, tags))
+    sent, received = buffers_in(arrays.pop("buffers"), buffers, max_payload)
+    store = Store(send_buffers=sent, receive_buffers=received, **arrays)
     store.payload_table[:] = UNMAPPED
     return store
+
+
+def buffers_in(
+    memory: NDArray[np.uint8], buffers: tuple[int, int], max_payload: int
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """The buffers of the send and of the receive side in the NICs' ``memory``, side by side.
+
+    They lie alike whether a bus leads to that memory or not, or all that simulates would be
+    compiled once for each.
+    """
+    sent, received = buffers
+    whole = memory[:, : (sent + received) * max_payload]
+    shared = whole.reshape((len(memory), sent + received, max_payload), copy=False)
+    return shared[:, :sent], shared[:, sent:]
 
 
 def store_shapes(
@@ -67,11 +81,10 @@ def store_shapes(
     max_payload: int,
     tags: int,
 ) -> Shapes:
-    """The arrays of a ``Store``; see ``new_store``."""
+    """The arrays of a ``Store``, the buffers of both sides as one; see ``new_store``."""
     return {
         "host": ((nodes, host_bytes), BYTE),
-        "send_buffers": ((nodes, buffers[0], max_payload), BYTE),
-        "receive_buffers": ((nodes, buffers[1], max_payload), BYTE),
+        "buffers": ((nodes, sum(buffers) * max_payload), BYTE),
         "send_ring": ((nodes, rings[0], CONTROL_BYTES), BYTE),
         "arriving": ((nodes, rings[1], CONTROL_BYTES), BYTE),
         "receive_ring": ((nodes, rings[1], CONTROL_BYTES), BYTE),

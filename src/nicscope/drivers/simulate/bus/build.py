@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nicscope.drivers.simulate.bus.state import Bus, new_bus
 from nicscope.drivers.simulate.bus.telling import ENTRY_BYTES
+from nicscope.drivers.simulate.store import buffers_in
 from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import NOBODY
 from nicscope.nic.coherent.layout import COHERENT_METHOD, FALL_BACK, queue_bytes
@@ -144,10 +145,5 @@ def _check_registering(parameters: Parameters, way: Mechanism) -> None:
 
 def buffers_of(bus: Bus, delivery: Delivery) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """The buffers of the send and of the receive side, where they lie in the NICs' memory."""
-    memory = bus.ways.agents.memory
-    first = int(bus.rules[0]["receives"])
-    last = first + delivery.receive_buffers * delivery.max_payload
-    shape = (memory.shape[0], -1, delivery.max_payload)
-    return memory[:, :first].reshape(shape, copy=False), memory[:, first:last].reshape(
-        shape, copy=False
-    )
+    buffers = (delivery.send_buffers, delivery.receive_buffers)
+    return buffers_in(bus.ways.agents.memory, buffers, delivery.max_payload)

@@ -34,7 +34,10 @@ COUNTS = np.dtype(
         for name in (
             *("joins", "slice_bytes", "most_bytes", "packet_bytes", "pcie_bytes"),  # bytes: or 0
             *("node", "pid", "op", "end", "length"),  # of the run that the next request may go on
-            *("size", "many"),  # runs of one size, one after the other, that are not counted yet
+            *(
+                "run_bytes",
+                "runs",
+            ),  # runs of one size, one after the other, that are not counted yet
             *("descriptors", "byte_count", "packets", "pcie_packets", "smallest", "largest"),
         )
     ]
@@ -62,8 +65,8 @@ def count_sizes(counts, by_size, size, many):
 @routine
 def cut_runs(counts, by_size):
     """Count the descriptors of the runs of one size that are not counted yet."""
-    size, many = counts.size, counts.many
-    counts.many = 0
+    size, many = counts.run_bytes, counts.runs
+    counts.runs = 0
     if size == 0 or many == 0:
         return
     most = counts.slice_bytes if counts.slice_bytes else counts.most_bytes
@@ -92,10 +95,10 @@ def count_requests(totals, by_size, node, pid, op, address, length):
         ):
             counts.length += many
         else:
-            if counts.length != counts.size:
+            if counts.length != counts.run_bytes:
                 cut_runs(counts, by_size)
-                counts.size = counts.length
-            counts.many += 1
+                counts.run_bytes = counts.length
+            counts.runs += 1
             counts.node, counts.pid, counts.op = node[row], pid[row], op[row]
             counts.length = many
         counts.end = begin + many
@@ -123,7 +126,7 @@ class DescriptorCounts:
         """Count the run that was left open, and say how many there are of what."""
         counts = self._counts[0]
         cut_runs(counts, self.by_size)
-        counts.size, counts.many, counts.length = counts.length, 1, 0
+        counts.run_bytes, counts.runs, counts.length = counts.length, 1, 0
         cut_runs(counts, self.by_size)
         self.descriptors, self.byte_count = counts.descriptors, counts.byte_count
         self.packets, self.pcie_packets = counts.packets, counts.pcie_packets

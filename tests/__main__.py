@@ -8,6 +8,7 @@ nothing that it needs is missing on this machine.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -22,6 +23,7 @@ from suite import GATE, LONG, WAYS
 
 ROOT = Path(__file__).parents[1]
 NO_TESTS = 5  # pytest's exit status
+COMPILE_S = 600.0  # at most for each of these
 # What these programs enter is most of what all others do.
 COMPILED_FIRST = ("vmmc_store_fetch", "ports_over_ways", "via_rdma_write", "mini_many_buffers")
 
@@ -92,14 +94,16 @@ def compile_first(environment: dict[str, str]) -> None:
     """
     for name in COMPILED_FIRST:
         example = str(ROOT / "examples" / f"{name}.py")
-        subprocess.run(
-            [sys.executable, "-m", "nicscope", "compile", "simulate", example],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        )
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                [sys.executable, "-m", "nicscope", "compile", "simulate", example],
+                cwd=ROOT,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+                timeout=COMPILE_S,
+            )
 
 
 def _spelt(counts: Counter[str]) -> str:

@@ -52,7 +52,7 @@ def main() -> int:
             began = time.monotonic()
             environment = {**kept, **WAYS[way].environment}
             if whole and "compiled" in way:
-                compile_first(environment)
+                _compile_first(environment)
                 took = f"{(time.monotonic() - began) / 60:.1f} min"
                 print(f"{way}: compiled what most tests simulate in {took}", flush=True)
             status = subprocess.run(
@@ -87,10 +87,10 @@ def main() -> int:
     return int(failed)
 
 
-def compile_first(environment: dict[str, str]) -> None:
-    """Share what is to be compiled out between processes: tests would each compile all of it.
+def _compile_first(environment: dict[str, str]) -> None:
+    """Share the kernels of most tests out between processes: each worker would compile them all.
 
-    What this does not compile, the tests do.
+    How far it is goes to standard error.  What this does not compile, the tests do.
     """
     for name in COMPILED_FIRST:
         example = str(ROOT / "examples" / f"{name}.py")
@@ -100,7 +100,6 @@ def compile_first(environment: dict[str, str]) -> None:
                 cwd=ROOT,
                 env=environment,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
                 check=False,
                 timeout=COMPILE_S,
             )

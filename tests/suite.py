@@ -53,7 +53,7 @@ KERNELS = {
 SELDOM_COMPILED = {"nic/test_connections_of_the_firmware.py"}
 # What tests compiling itself.
 COMPILED_TOO = {"kernel"}
-# Run compiled alone: nearly all of it sends messages, each of which costs a hundred times more
+# Run compiled alone: nearly all of it sends messages, each of which costs many times more
 # without the compiler.  What differs between the two, the twins of the same kernels show.
 MESSAGES = {"apps", "interfaces", "library/test_library.py", "ports"}
 

@@ -97,6 +97,12 @@ def test_without_kinds_their_counts_are_null_and_the_table_says_so(trace, capsys
     assert "conflict" not in text
 
 
+def test_without_a_design_the_whole_catalog_is_replayed_in_its_order(trace, capsys):
+    found = run_json(capsys, trace)
+
+    assert [one["design"]["name"] for one in found["results"]] == design_names()
+
+
 def test_without_a_design_the_text_shows_the_whole_catalog_and_what_people_ask_for(trace, capsys):
     text = run(capsys, trace)
 

@@ -159,6 +159,7 @@ def test_a_program_has_the_same_bytes_over_every_way(program, way, loss):
 
     assert heard == over_pci(conversation, *design_and_platform)
     assert (cluster.simulation.machine.ports.nodes["stale"] == 0).all()
+    assert ((cluster.report().total.received.lost or 0) > 0) == (loss > 0)
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS)

@@ -227,6 +227,8 @@ def test_whatever_is_drawn_has_a_lookalike_and_what_is_told_apart_stays_so():
     ("redirection", "status", "said"),
     [
         (">&-", 2, "nicscope: standard output: cannot be written: Bad file descriptor\n"),
+        ("2>&-", 0, ""),
+        ("| true", 0, ""),
         ("<&- >/dev/null 2>&-", 0, ""),
         ("<&- >&- 2>&-", 2, ""),
     ],

@@ -35,15 +35,16 @@ def only_page(browser):
 @pytest.fixture
 def opened(only_page):
     """Open addresses at a width, in a scheme; none may have complained or asked for another."""
-    complaints, starts = [], ["about:blank"]
+    complaints, starts, leaving = [], ["about:blank"], []
 
     def asked(request):
         if not request.url.startswith(tuple(starts)):
             complaints.append(request.url)
 
     def failed(request):
-        if request.failure != "net::ERR_ABORTED":  # as what is under way when a page is left
-            complaints.append(request.url)
+        # What is under way when a page is left is aborted, and no fault of the page.
+        if not (leaving and request.failure == "net::ERR_ABORTED"):
+            complaints.append(f"{request.url}: {request.failure}")
 
     hear = {
         "console": lambda message: complaints.append(message.text),
@@ -52,19 +53,25 @@ def opened(only_page):
         "request": asked,
     }
 
+    def leave():
+        leaving.append(True)
+        only_page.goto("about:blank")
+        leaving.clear()
+
     def open_page(address, width=1280, scheme="light"):
         starts.append(address.split("?")[0].split("#")[0])
         only_page.set_viewport_size({"width": width, "height": 900})
         only_page.emulate_media(color_scheme=scheme, media="screen")
+        leave()
         only_page.goto(address)
         return only_page
 
     for event, hearing in hear.items():
         only_page.on(event, hearing)
     yield open_page
+    leave()
     for event, hearing in hear.items():
         only_page.remove_listener(event, hearing)
-    only_page.goto("about:blank")
     assert complaints == []
 
 

@@ -69,7 +69,7 @@ def test_each_figure_is_a_slide_with_something_on_it(names, found):
         assert np.all(pixels[:, [0, -1], :3] == 1.0)
 
 
-@pytest.mark.parametrize("names", ["registrations parts", "waits resident", "predictions"])
+@pytest.mark.parametrize("names", NAMES)
 def test_the_same_result_is_the_same_figure(names, found):
     assert svg(found[names].figure()) == svg(found[names].figure())
 

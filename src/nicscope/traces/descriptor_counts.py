@@ -27,17 +27,16 @@ class Rule(NamedTuple):
 # last may be a quarter longer; the third is what either could do where requests adjoin.
 RULES = {"nixl": Rule(False, None), "mooncake": Rule(False, 1 << 16), "joined": Rule(True, None)}
 
-
 COUNTS = np.dtype(
     [
         (name, np.int64)
         for name in (
-            *("joins", "slice_bytes", "most_bytes", "packet_bytes", "pcie_bytes"),  # bytes: or 0
-            *("node", "pid", "op", "end", "length"),  # of the run that the next request may go on
-            *(
-                "run_bytes",
-                "runs",
-            ),  # runs of one size, one after the other, that are not counted yet
+            # The rule, whose slices of 0 bytes mean that none is cut.
+            *("joins", "slice_bytes", "most_bytes", "packet_bytes", "pcie_bytes"),
+            # The open run, which the next request may continue.
+            *("node", "pid", "op", "end", "length"),
+            # Closed runs of one length, one after the other, whose descriptors are not counted yet.
+            *("run_bytes", "runs"),
             *("descriptors", "byte_count", "packets", "pcie_packets", "smallest", "largest"),
         )
     ]
@@ -64,7 +63,7 @@ def count_sizes(counts, by_size, size, many):
 
 @routine
 def cut_runs(counts, by_size):
-    """Count the descriptors of the runs of one size that are not counted yet."""
+    """Count the descriptors of the closed runs of one length."""
     size, many = counts.run_bytes, counts.runs
     counts.runs = 0
     if size == 0 or many == 0:
@@ -82,7 +81,7 @@ def cut_runs(counts, by_size):
 
 @kernel
 def count_requests(totals, by_size, node, pid, op, address, length):
-    """Count what becomes of a batch of requests, but for the last run, which may go on."""
+    """Count the descriptors of a batch of requests; its last run stays open for the next batch."""
     counts = totals[0]
     for row in range(length.size):
         begin, many = np.int64(address[row]), np.int64(length[row])
@@ -123,7 +122,7 @@ class DescriptorCounts:
         count_requests(self._counts, self.by_size, *columns)
 
     def end(self) -> None:
-        """Count the run that was left open, and say how many there are of what."""
+        """Close the last run, and set the totals."""
         counts = self._counts[0]
         cut_runs(counts, self.by_size)
         counts.run_bytes, counts.runs, counts.length = counts.length, 1, 0

@@ -219,6 +219,25 @@ def test_rdma_and_messages_of_both_sides_do_not_get_into_each_others_way(mechani
     )
 
 
+def test_the_same_seed_is_the_same_run_and_another_is_not():
+    def ends(seed):
+        async def first(end):
+            for _ in range(4):
+                await end.nic.post_send(end.vi, end.send(0, 200))
+                await end.nic.send_wait(end.vi)
+            return end.nic.now_ps
+
+        async def second(end):
+            for _ in range(4):
+                await end.nic.recv_wait(end.vi)
+            return end.nic.now_ps
+
+        return run_pair(first, second, posted=4, loss=0.3, seed=seed, settings={"retries": 50})
+
+    assert ends(5) == ends(5)
+    assert ends(5) != ends(6)
+
+
 def test_an_unreliable_level_loses_messages_but_never_part_of_one():
     count = 12
 

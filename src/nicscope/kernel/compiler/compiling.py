@@ -87,7 +87,7 @@ def _typeof_entry(entry: Entry, _context: Any) -> Any:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Python collects no garbage meanwhile: looking for it took a sixth of compiling."""
+    """Python collects no garbage meanwhile, which took a tenth of the time of compiling."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -32,7 +32,7 @@ help:
 demo: $(VENV)/run.stamp
 	$(BIN)/nicscope demo --out demo-output
 
-# One way after another; tests/suite.py says what runs in which, and why there are three.
+# One way after another; tests/suite.py says what runs in which, and why.
 test: $(VENV)/dev.stamp
 	@$(BIN)/python tests -n $(WORKERS)
 

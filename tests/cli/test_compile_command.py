@@ -51,14 +51,14 @@ def test_where_nothing_can_be_kept_that_is_said(capsys, home, monkeypatch):
 
 @pytest.mark.compiled
 def test_a_command_compiles_all_that_it_asked_for(capsys):
-    command = ["flow", "--platform", "p6-natoma", "--policy", "adaptive"]
+    command = ["replay", f"{BUNDLED}redis_server", "--design", "vmmc-interrupt"]
 
     assert main(["compile", *command]) == 0
     said = capsys.readouterr()
     kept, size = store.size()
     assert kept > 0
     assert said.out.startswith(f"{kept} kernels compiled, {size / 1e6:.1f} MB in ")
-    assert "running nicscope flow" in said.err
+    assert "running nicscope replay" in said.err
     assert queue.waiting() == 0
     assert not queue.failures()
 

@@ -54,8 +54,10 @@ KERNELS = {
 # a minute each.  As part of the machine, it is compiled for ``interfaces`` and ``ports``.
 SELDOM_COMPILED = {
     "drivers/translation/test_asking.py", "drivers/translation/test_holding.py",
-    "memory/test_stretches_beside_the_caches.py", "nic/test_connections_of_the_firmware.py",
-    "nic/test_receives_of_the_firmware.py", "nic/test_the_firmware_alone.py",
+    "drivers/translation/test_victim_list.py", "drivers_bus/test_a_long_program.py",
+    "drivers_bus/test_transactions.py", "memory/test_stretches_beside_the_caches.py",
+    "nic/test_connections_of_the_firmware.py", "nic/test_receives_of_the_firmware.py",
+    "nic/test_the_firmware_alone.py",
 }  # fmt: skip
 # What tests compiling itself.
 COMPILED_TOO = {"kernel"}

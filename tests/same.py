@@ -27,7 +27,6 @@ COMMANDS = (
     f"replay {TRACE} --design rnic --json",
     f"curve {TRACE} --json",
     f"size {TRACE} --nic-memory 64KiB --json",
-    f"sweep {TRACE} --design utlb --grid entries=64,256,1024 --grid ways=1,4 --json",
     "flow --policy adaptive --json",
     "flow --policy store-and-forward --logging --json",
     "latency --bytes 256 --json",

@@ -24,7 +24,7 @@ class RequirementsHook(BuildHookInterface):
         if version == "editable" or not tests.is_dir():
             return
         sys.path.insert(0, str(Path(self.root, "src")))
-        from nicscope.studies.requirement_marks import tests_by_requirement
+        from nicscope.studies.coverage import tests_by_requirement
 
         self._table.parent.mkdir(parents=True, exist_ok=True)
         self._table.write_text(json.dumps(tests_by_requirement(tests)), encoding="utf-8")

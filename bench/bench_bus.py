@@ -17,10 +17,10 @@ import compiled  # noqa: F401 - rates are those of compiled code
 
 from nicscope.drivers.simulate.bus.alone import BusAlone, asked
 from nicscope.drivers.simulate.machine import ACCESS
-from nicscope.memory.coherence.access import STORE
-from nicscope.memory.coherence.asks import ENGINE_OUT
+from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import READ
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.memory.coherence.processor import STORE
+from nicscope.nic.coherent import Mechanism
 from nicscope.nic.ways.state import FETCH
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import time
 import compiled  # noqa: F401 - rates are those of compiled code
 
 from nicscope.drivers.simulate.bus.alone import BusAlone
-from nicscope.nic.coherent.mechanism import NAMES, Mechanism
+from nicscope.nic.coherent import NAMES, Mechanism
 
 ROUNDS = 5
 OUT, INTO, PLACE = 1 << 16, 1 << 17, 0  # of the buffers, and of a message without one on a NIC

@@ -22,7 +22,7 @@ import compiled  # noqa: F401 - rates are those of compiled code
 import numpy as np
 
 from nicscope.studies.replaying import choose_subjects, compare
-from nicscope.studies.workers.processes import LocalWorkers
+from nicscope.studies.workers import LocalWorkers
 from nicscope.traces.folders.reading import open_folder
 from nicscope.traces.writer import TraceWriter
 

@@ -20,8 +20,7 @@ import numpy as np
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.replay import grains_for, replay
-from nicscope.studies.curve_question import ask
-from nicscope.studies.curves import curves_of
+from nicscope.studies.curves import ask, curves_of
 from nicscope.traces.reader import open_trace
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import compiled  # noqa: F401 - rates are those of compiled code
 import simpy_delivery
 
-from nicscope.config.delivery import POLICIES, delivery_costs
+from nicscope.config.design import POLICIES, delivery_costs
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.script import Outcome, Run, simulate_script
 from nicscope.fabric.topology import Topology, crossbar, pair

@@ -67,8 +67,8 @@ def print_held(trace: Path) -> None:
     the same; so a seventh of what the pass takes longer is what it had before.
     """
     from nicscope.config.design import load_design, with_settings
-    from nicscope.drivers.replay import parting
-    from nicscope.studies.sweep.tally import load, tally
+    from nicscope.drivers.replay import columns as partition
+    from nicscope.studies.sweep.journal import load, tally
     from nicscope.traces.reader import open_trace
 
     columns = load(open_trace(trace))
@@ -83,10 +83,10 @@ def print_held(trace: Path) -> None:
 
     seconds()
     whole = min(seconds() for _ in range(3))
-    rows = parting.ROWS
-    parting.ROWS = rows // 8
+    rows = partition.ROWS
+    partition.ROWS = rows // 8
     short = min(seconds() for _ in range(3))
-    parting.ROWS = rows
+    partition.ROWS = rows
     share = max(0.0, (short - whole) / 7 / whole)
     print(f"{'held by the interpreter':34}{100 * share:7.1f} %", flush=True)
 

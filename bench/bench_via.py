@@ -11,7 +11,7 @@ import time
 
 import compiled  # noqa: F401 - rates are those of compiled code
 
-from nicscope.config.delivery import Way
+from nicscope.config.design import Way
 from nicscope.interfaces.via import Cluster, Reliability
 
 ROUNDS = 5

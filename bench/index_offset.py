@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 
-from nicscope.drivers.translation.build import OFFSET_STEP
+from nicscope.drivers.translation import OFFSET_STEP
 
 PROCESSES = (2, 3, 4, 5, 8, 16)
 SET_BITS = range(6, 18)

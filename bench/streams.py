@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from workload import workload
 
-from nicscope.drivers.translation.build import OFFSET_STEP
+from nicscope.drivers.translation import OFFSET_STEP
 from nicscope.traces.importers.objects import NEVER, RECORD
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from nicscope.config.cost_name import COSTS
+from nicscope.config.costs import COSTS
 from nicscope.config.platform import load_platform, platform_names
-from nicscope.studies.cost_uses import FLOW, LATENCY, REPLAY, SIMULATE, cost_uses
+from nicscope.studies.pricing import FLOW, LATENCY, REPLAY, SIMULATE, cost_uses
 
 PAGE = Path(__file__).parent / "costs.md"
 HEAD = """# Costs

@@ -20,7 +20,7 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from nicscope.reports.palette import BLUE, GREEN, ORANGE, SKY, VERMILION
+from nicscope.reports.wording import BLUE, GREEN, ORANGE, SKY, VERMILION
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from nicscope.config.delivery import Way
-from nicscope.config.design import Design, design_names, load_design, with_settings
+from nicscope.config.design import Design, Way, design_names, load_design, with_settings
 from nicscope.config.platform import Platform, load_platform, platform_names
 from nicscope.interfaces.ways import (
     BY_PROCESSOR,

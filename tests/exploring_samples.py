@@ -9,7 +9,7 @@ import random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nicscope.studies.exploring.exploring import Explorer
+from nicscope.studies.exploring import Explorer
 from nicscope.traces.reader import open_trace
 
 

@@ -6,9 +6,8 @@ from functools import cache
 
 import pytest
 
-from nicscope.config.evidence import Evidence, Origin
+from nicscope.config.costs import Evidence, Origin, UnitCost
 from nicscope.config.platform import Platform
-from nicscope.config.unit_cost import UnitCost
 from nicscope.studies.flow import question
 from nicscope.studies.flow.question import ask
 from nicscope.studies.flow.report import report

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.studies.workers import processes
+from nicscope.studies import workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pytest
 
-    from nicscope.studies.workers.tasks import Task
+    from nicscope.studies.workers import Task
 
 
 def rows_by_worker(monkeypatch: pytest.MonkeyPatch) -> dict[int, list[int]]:
     """For each process the rows of its tasks, from now on."""
     found: dict[int, list[int]] = {}
-    give = processes.LocalWorkers._give
+    give = workers.LocalWorkers._give
 
     def noted(self: Any, worker: Any, place: int, tasks: Sequence[Task]) -> None:
         found.setdefault(worker.process.pid, []).append(tasks[place].rows)
         give(self, worker, place, tasks)
 
-    monkeypatch.setattr(processes.LocalWorkers, "_give", noted)
+    monkeypatch.setattr(workers.LocalWorkers, "_give", noted)
     return found

@@ -168,7 +168,7 @@ def test_the_hosts_memory_knows_no_interface():
 
     Of the caches before its bytes, which are any host's, it knows that they are to be settled.
     """
-    caches = ("nicscope.memory.coherence.frames.", "nicscope.memory.coherence.layout.")
+    caches = ("nicscope.memory.coherence.bus.", "nicscope.memory.coherence.layout.")
     outside = {
         name
         for file, _, name, _ in arrows()

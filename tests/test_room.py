@@ -14,11 +14,8 @@ from hypothesis import strategies as st
 
 from nicscope import room
 from nicscope.cli.app import main
-from nicscope.config.delivery import Delivery
-from nicscope.config.design import design_names, load_design
-from nicscope.drivers.simulate.bus.need import bytes_at_buses
-from nicscope.drivers.simulate.bus.parameters import unfitted
-from nicscope.drivers.simulate.bus.state import new_bus
+from nicscope.config.design import Delivery, design_names, load_design
+from nicscope.drivers.simulate.bus.state import bytes_at_buses, new_bus, unfitted
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, vmmc

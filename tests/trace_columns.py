@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nicscope.config.delivery import PARTS
-from nicscope.config.design import Design, with_settings
-from nicscope.config.scheme import USES, Scheme
+from nicscope.config.design import PARTS, USES, Design, Scheme, with_settings
 from oracle import replay as oracle
 
 UNLIMITED = ("pin_limit", "high_water", "most_valid")  # what None says of

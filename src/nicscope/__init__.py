@@ -15,8 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nicscope.config.delivery import Transport
-    from nicscope.config.design import Design, design_names, load_design
+    from nicscope.config.design import Design, Transport, design_names, load_design
     from nicscope.config.platform import Platform, load_platform, platform_names
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.errors import (
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
         TraceError,
         WaitTimeoutError,
     )
-    from nicscope.interfaces.setting_up import Cluster
+    from nicscope.interfaces.options import Cluster
     from nicscope.library.applications import record_sockets, run_app
     from nicscope.library.calibrate_host import calibrate_host
     from nicscope.library.collectives import run_collective
@@ -115,8 +114,7 @@ __all__ = [
 
 # Where what is public lies; the imports above say the same to editors and type checkers.
 _HOMES = {
-    "nicscope.config.delivery": ("Transport",),
-    "nicscope.config.design": ("Design", "design_names", "load_design"),
+    "nicscope.config.design": ("Design", "Transport", "design_names", "load_design"),
     "nicscope.config.platform": ("Platform", "load_platform", "platform_names"),
     "nicscope.errors": (
         *("DesignError", "NicscopeError", "OutputError", "PlatformError", "RecordError"),
@@ -137,7 +135,7 @@ _HOMES = {
     "nicscope.library.verbs": ("run_verbs",),
     "nicscope.library.verbs_measures": ("verbs_bandwidth", "verbs_latency"),
     "nicscope.drivers.simulate.ports.build": ("Faults",),
-    "nicscope.interfaces.setting_up": ("Cluster",),
+    "nicscope.interfaces.options": ("Cluster",),
     "nicscope.reports.result": ("Report",),
     "nicscope.library.traces": ("open_trace",),
     "nicscope.traces.reader": ("Trace",),

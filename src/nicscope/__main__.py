@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.cli.app import main
-from nicscope.cli.interrupt import ENDINGS, leave_at_once
+from nicscope.cli.streams import ENDINGS, leave_at_once
 
 
 def run() -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from nicscope.interfaces.verbs import __version__
 from nicscope.interfaces.verbs.alias import Alias
-from nicscope.interfaces.verbs.exchanging import exchange
+from nicscope.interfaces.verbs.sockets import exchange
 from nicscope.interfaces.verbs.world import World, here, use
 
 __all__ = ["World", "__version__", "exchange", "here", "use"]

@@ -8,11 +8,8 @@ from machine_runs import name_of, shared
 
 from nicscope.apps.splash import barnes as barnes_module
 from nicscope.apps.splash.barnes import barnes
-from nicscope.apps.splash.costzones import curve
-from nicscope.apps.splash.gravity import Pull, pull_of_all
-from nicscope.apps.splash.octree import Builder, eighths, lay_out
-from nicscope.apps.splash.plummer import plummer
-from nicscope.apps.svm.layout import Layout
+from nicscope.apps.splash.octree import Builder, Pull, curve, eighths, lay_out, plummer, pull_of_all
+from nicscope.apps.svm.domain import Layout
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
 

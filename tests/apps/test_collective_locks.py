@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.apps.collectives import barrier
-from nicscope.apps.collectives.credits import PLACES, SLOTS, Credits
+from nicscope.apps.collectives import messages
 from nicscope.apps.collectives.locks import BakeryLock, ManagedLock
+from nicscope.apps.collectives.mailbox import PLACES, SLOTS, Credits
 from nicscope.apps.collectives.running import INTERFACES, Machine, run_parties
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces import Faults
-from nicscope.studies.collectives.locking import TURNS, time_lock
-from nicscope.studies.collectives.measuring import time_barrier
-from nicscope.studies.collectives.question import ONE_SIDED
+from nicscope.studies.collectives.measuring import TURNS, time_barrier, time_lock
+from nicscope.studies.collectives.report import ONE_SIDED
 from refusals import refused
 
 LATE_US = 700.0
@@ -57,11 +56,11 @@ def test_a_barrier_holds_on_a_network_that_loses(interface):
 def test_a_barrier_with_a_round_too_few_is_found(monkeypatch):
     async def one_round(self):
         messages = self._messages
-        await messages.say((messages.rank + 1) % messages.ranks, barrier.ARRIVED, bytes(7))
+        await messages.say((messages.rank + 1) % messages.ranks, messages.ARRIVED, bytes(7))
         await messages.wait_until(lambda: self._arrived[0] > 0)
         self._arrived[0] -= 1
 
-    monkeypatch.setattr(barrier.Barrier, "meet", one_round)
+    monkeypatch.setattr(messages.Barrier, "meet", one_round)
 
     assert not held_back(times_at_a_barrier("mini", 4, 0))
 

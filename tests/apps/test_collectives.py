@@ -10,15 +10,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicscope.apps.collectives.arrays import Arithmetic, bounds
 from nicscope.apps.collectives.messages import Messages
+from nicscope.apps.collectives.operations import Arithmetic, bounds
 from nicscope.apps.collectives.running import INTERFACES, Machine, run_parties
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces import Faults
-from nicscope.studies.collectives.expected import exchanged, ring_reduced, tree_reduced
-from nicscope.studies.collectives.lower_bounds import alpha_beta, bound_us
-from nicscope.studies.collectives.measuring import Inputs, time_collective
-from nicscope.studies.collectives.question import ALGORITHMS, SIZED
+from nicscope.studies.collectives.measuring import (
+    Inputs,
+    alpha_beta,
+    bound_us,
+    exchanged,
+    ring_reduced,
+    time_collective,
+    tree_reduced,
+)
+from nicscope.studies.collectives.report import ALGORITHMS, SIZED
 from pairwise import in_turn
 from refusals import refused
 
@@ -146,7 +152,7 @@ def test_arrays_are_pinned_and_looked_up_in_the_first_call_alone():
 
 
 def test_a_small_cache_misses_in_later_calls_too():
-    from nicscope.studies.collectives.question import _set
+    from nicscope.studies.collectives.report import _set
 
     small = _set(None, "vmmc", ["entries=8"])
 
@@ -167,7 +173,7 @@ def test_no_collective_is_below_its_bound(interface):
 
 
 def test_who_sends_more_than_is_received_hears_of_it():
-    from nicscope.apps.collectives.arrays import HostArray
+    from nicscope.apps.collectives.operations import HostArray
 
     async def body(party):
         array = HostArray(party.wire, 9000, "u1")

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.apps.svm.diffs import RUN_HEAD, diff_of
-from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.domain import RUN_HEAD, Layout, diff_of
 from nicscope.apps.svm.records import READ, SHARED_BASE
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 

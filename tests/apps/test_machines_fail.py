@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
 
-from nicscope.apps.svm.domain import Domain
-from nicscope.apps.svm.layout import Layout
-from nicscope.apps.svm.machines.heard import HeardNotices, clock_bytes
-from nicscope.apps.svm.machines.region import Region
-from nicscope.apps.svm.machines.running import run_on_machines
-from nicscope.apps.svm.machines.wires import LetterWire, RemoteWire
+from nicscope.apps.svm.domain import Domain, Layout
+from nicscope.apps.svm.machines.mail import LetterWire, RemoteWire
+from nicscope.apps.svm.machines.remote_memory import Region
+from nicscope.apps.svm.machines.station import run_on_machines
+from nicscope.apps.svm.machines.synchronization import HeardNotices, clock_bytes
 from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
 from nicscope.interfaces import Faults

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.apps.splash import multigrid
-from nicscope.apps.splash.multigrid import Multigrid, partitions
-from nicscope.apps.svm.layout import Layout
+from nicscope.apps.splash import ocean
+from nicscope.apps.splash.ocean import Multigrid, partitions
+from nicscope.apps.svm.domain import Layout
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 
 SIDE = 8
@@ -19,13 +19,13 @@ def solved(processes, levels, monkeypatch):
     by_level = partitions(SIDE, processes)[-levels:]
     solver = Multigrid(layout, by_level, 0.0, 1e-5)
     relaxed = []
-    relax = multigrid._relax
+    relax = ocean._relax
 
     def counted(sought, *rest):
         relaxed.append(sought.size)
         return relax(sought, *rest)
 
-    monkeypatch.setattr(multigrid, "_relax", counted)
+    monkeypatch.setattr(ocean, "_relax", counted)
 
     async def program(me):
         part = by_level[-1].parts[me.number]
@@ -58,7 +58,7 @@ def test_interpolation_keeps_what_is_linear():
     """On the coarse grid and the fine one, whose points divide the same square otherwise."""
     coarse, fine = np.linspace(0, 1, 8), np.linspace(0, 1, 14)  # 6 and 12 inner points
 
-    found = multigrid._interpolated(coarse[2:6, None], 2, 2, 6)  # points 3 and 4 of them
+    found = ocean._interpolated(coarse[2:6, None], 2, 2, 6)  # points 3 and 4 of them
 
     np.testing.assert_allclose(found[:, 0], fine[5:9])
 
@@ -66,8 +66,8 @@ def test_interpolation_keeps_what_is_linear():
 def test_injection_takes_the_residual_at_the_coarse_points_place():
     fine = np.linspace(0, 1, 14)[::2]  # every second point from the edge on
 
-    weights = multigrid._weights(0, 6, 6) / 2
-    found = multigrid._injected(np.add.outer(fine, 2 * fine), weights, weights)
+    weights = ocean._weights(0, 6, 6) / 2
+    found = ocean._injected(np.add.outer(fine, 2 * fine), weights, weights)
 
     coarse = np.linspace(0, 1, 8)[1:-1]
     np.testing.assert_allclose(found, np.add.outer(coarse, 2 * coarse))

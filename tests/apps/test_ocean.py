@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from machine_runs import shared
 
-from nicscope.apps.splash.multigrid import partitions
-from nicscope.apps.splash.ocean import ocean
-from nicscope.apps.splash.partitions import PartedGrid
+from nicscope.apps.splash.ocean import PartedGrid, ocean, partitions
 from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
 

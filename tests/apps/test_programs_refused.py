@@ -12,11 +12,11 @@ from nicscope.apps.splash.ocean import ocean
 from nicscope.apps.splash.radix import radix
 from nicscope.apps.splash.raytrace import raytrace
 from nicscope.apps.splash.volrend import volrend
-from nicscope.apps.splash.water_motion import box_of, lattice
+from nicscope.apps.splash.water_forces import box_of, lattice
 from nicscope.apps.splash.water_nsquared import water_nsquared
 from nicscope.apps.splash.water_spatial import water_spatial
-from nicscope.apps.svm.layout import Layout
-from nicscope.apps.svm.machines.running import MOST_PAGES, run_on_machines
+from nicscope.apps.svm.domain import Layout
+from nicscope.apps.svm.machines.station import MOST_PAGES, run_on_machines
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
 from refusals import refused

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 from machine_runs import name_of, shared
 
-from nicscope.apps.splash.intersections import (
+from nicscope.apps.splash.raytrace import (
+    BOX,
     NOTHING,
+    PRIMITIVE,
+    SPHERE,
     Rays,
     distances_to,
     hits_by_boxes,
     hits_by_trying_all,
+    make_scene,
+    raytrace,
 )
-from nicscope.apps.splash.raytrace import raytrace
-from nicscope.apps.splash.scene import BOX, PRIMITIVE, SPHERE, make_scene
-from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.domain import Layout
 from nicscope.apps.svm.process import Process
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from nicscope.apps.svm.domain import POISON, Domain
-from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.domain import POISON, Domain, Layout
 from nicscope.apps.svm.records import SHARED_BASE, WRITE
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from suite import share

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nicscope.apps.splash.task_queues import TaskQueues, shares
-from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.domain import Layout
 from nicscope.apps.svm.process import Process
 from nicscope.apps.svm.running import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError

@@ -7,9 +7,15 @@ import pytest
 from machine_runs import name_of, shared
 
 from nicscope.apps.splash import volrend as volrend_module
-from nicscope.apps.splash.ray_casting import view_from
-from nicscope.apps.splash.volrend import SharedVoxels, shades_of, volrend
-from nicscope.apps.splash.volume import NORMALS, make_volume, normal_vectors
+from nicscope.apps.splash.volrend import (
+    NORMALS,
+    SharedVoxels,
+    make_volume,
+    normal_vectors,
+    shades_of,
+    view_from,
+    volrend,
+)
 from nicscope.apps.svm.running import Placement
 from nicscope.errors import SimulationError
 

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 from machine_runs import OF_ODD_SIZES, shared
 
-from nicscope.apps.splash.process_grid import cube, edges, plane
+from nicscope.apps.splash.ocean import cube, edges, plane
 from nicscope.apps.splash.water_nsquared import water_nsquared
 from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm.process import Process

@@ -5,17 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.apps.splash.water_forces import MASSES, inner_energy, inner_forces, near
-from nicscope.apps.splash.water_motion import (
+from nicscope.apps.splash.water_forces import (
     KINETIC,
+    MASSES,
     POTENTIAL,
     TEMPERATURE,
     Box,
     box_of,
     forces_alone,
+    inner_energy,
+    inner_forces,
     kinetic_energy,
     lattice,
     motion_alone,
+    near,
     wrap,
 )
 

@@ -13,8 +13,7 @@ from trace_files import write
 from drawn_figures import is_a_slide
 from nicscope.cli.app import main
 from nicscope.reports.figures.curves import FULL, LOOKS, MOST_PANELS, draw_curves
-from nicscope.studies.curve_question import ask
-from nicscope.studies.curves import report
+from nicscope.studies.curves import ask, report
 from nicscope.traces.reader import open_trace
 
 FILES = ["curves.parquet", "curves.png", "curves.svg", "kinds.png", "kinds.svg", "results.json"]

@@ -13,10 +13,8 @@ from drawn_figures import is_a_slide
 from nicscope.cli.app import main
 from nicscope.reports.figures.heat import draw_heat, has_lines, maps_of
 from nicscope.reports.figures.kinds import KINDS, draw_kinds, panels_of
-from nicscope.reports.palette import KIND_COLOURS
-from nicscope.reports.wording import per_hundred
-from nicscope.studies.curve_question import ask
-from nicscope.studies.curves import report
+from nicscope.reports.wording import KIND_COLOURS, per_hundred
+from nicscope.studies.curves import ask, report
 from nicscope.traces.reader import open_trace
 
 

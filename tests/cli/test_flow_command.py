@@ -11,7 +11,7 @@ import pytest
 
 from flow_samples import made_up
 from nicscope.cli.app import main
-from nicscope.config.delivery import POLICIES
+from nicscope.config.design import POLICIES
 from nicscope.studies.flow import question
 from nicscope.studies.flow.parts import PART_NAMES
 from pressing import interrupted

@@ -11,7 +11,7 @@ import pytest
 from test_folders_shared_out import columns, divided
 
 from nicscope.cli.app import main
-from nicscope.studies.workers import cluster
+from nicscope.studies import workers
 from refusals import refused_command
 
 # Dask leaves loops and sockets to the garbage collector when a worker is killed.
@@ -34,7 +34,7 @@ def test_a_clusters_worker_killed_on_the_way_changes_nothing(
     alone = capsys.readouterr().out
     victim, _ = processes.worker(), processes.worker()
     ended = []
-    result = cluster.Cluster._result
+    result = workers.Cluster._result
 
     def kill_on_the_way(self, future):
         ended.append(future.key)
@@ -42,7 +42,7 @@ def test_a_clusters_worker_killed_on_the_way_changes_nothing(
             victim.send_signal(signal.SIGKILL)
         return result(self, future)
 
-    monkeypatch.setattr(cluster.Cluster, "_result", kill_on_the_way)
+    monkeypatch.setattr(workers.Cluster, "_result", kill_on_the_way)
 
     assert main([*replaying, "--scheduler", processes.address]) == 0
 

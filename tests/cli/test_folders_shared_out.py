@@ -17,8 +17,8 @@ from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from nicscope.cli.app import main
+from nicscope.studies import workers
 from nicscope.studies.sizing import counting
-from nicscope.studies.workers import processes
 from nicscope.traces.writer import write_trace
 from refusals import refused_command
 from suite import INTERPRETED, share
@@ -141,12 +141,12 @@ def seen_workers(monkeypatch):
     """The processes that are made from now on."""
     made = []
 
-    class Seen(processes._Worker):
+    class Seen(workers._Worker):
         def __init__(self):
             super().__init__()
             made.append(self)
 
-    monkeypatch.setattr(processes, "_Worker", Seen)
+    monkeypatch.setattr(workers, "_Worker", Seen)
     return made
 
 
@@ -158,7 +158,7 @@ def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, capsys, monkeypatc
     assert main([*words, "--workers", "1"]) == 0
     alone = capsys.readouterr().out
     made, given_tasks = seen_workers(monkeypatch), []
-    give = processes.LocalWorkers._give
+    give = workers.LocalWorkers._give
 
     def given_and_killed(self, worker, place, tasks):
         give(self, worker, place, tasks)
@@ -166,7 +166,7 @@ def test_a_worker_killed_on_the_way_changes_nothing(tmp_path, capsys, monkeypatc
         if len(given_tasks) == 5:
             worker.process.send_signal(signal.SIGKILL)
 
-    monkeypatch.setattr(processes.LocalWorkers, "_give", given_and_killed)
+    monkeypatch.setattr(workers.LocalWorkers, "_give", given_and_killed)
 
     assert main([*words, "--workers", "2"]) == 0
 

@@ -11,7 +11,7 @@ import pytest
 from trace_files import write
 
 from nicscope.cli import app
-from nicscope.cli.interrupt import heeded_interrupts
+from nicscope.cli.streams import heeded_interrupts
 from pressing import has_loaded, interrupted
 
 LINE = "nicscope: interrupted; nothing half-written was left\n"

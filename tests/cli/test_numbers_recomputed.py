@@ -14,8 +14,8 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.reports.size import best_rows, memory_rows, page_rows, part_rows, target_rows
 from nicscope.reports.size_wording import page_remarks, ranked_alike, remarks
 from nicscope.reports.wording import byte_size, per_hundred, significant, whole
-from nicscope.studies.sizing.question import ask
 from nicscope.studies.sizing.sizings import report
+from nicscope.studies.sizing.targets import ask
 from nicscope.traces.reader import open_trace
 from recomputed import recomputed
 

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from nicscope.cli.app import main
-from nicscope.config.delivery import PARTS
-from nicscope.config.design import design_names, load_design
+from nicscope.config.design import PARTS, design_names, load_design
 from nicscope.config.platform import load_platform, platform_names
 from refusals import refused_command
 

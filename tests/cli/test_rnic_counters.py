@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicscope.cli.app import main
-from nicscope.studies.nic_counters import TOOLS
+from nicscope.studies.replaying import TOOLS
 from nicscope.traces.writer import write_trace
 
 PAGE = 4096

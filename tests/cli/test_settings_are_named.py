@@ -10,9 +10,7 @@ import pytest
 from trace_files import write
 
 from nicscope.cli.app import main
-from nicscope.config.delivery import DELIVERY_COSTS
-from nicscope.config.design import design_names, load_design
-from nicscope.config.scheme import SETTINGS, USES
+from nicscope.config.design import DELIVERY_COSTS, SETTINGS, USES, design_names, load_design
 from nicscope.reports.comparison import ReplayReport
 from nicscope.studies.replaying import choose_subjects, compare
 from nicscope.traces.reader import open_trace

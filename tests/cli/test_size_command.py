@@ -13,14 +13,13 @@ from trace_files import write
 
 from drawn_figures import is_a_slide
 from nicscope.cli.app import main
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme
 from nicscope.reports import size_wording as say
 from nicscope.reports.figures.sizes import draw_sizing, height, shown_steps
-from nicscope.reports.palette import FAMILY_LOOKS, GROUP_COLOURS
 from nicscope.reports.size import best_rows, memory_rows, page_rows, part_rows
-from nicscope.reports.wording import per_hundred
-from nicscope.studies.sizing.question import ask
+from nicscope.reports.wording import FAMILY_LOOKS, GROUP_COLOURS, per_hundred
 from nicscope.studies.sizing.sizings import report
+from nicscope.studies.sizing.targets import ask
 from nicscope.traces.reader import open_trace
 from refusals import refused_command
 

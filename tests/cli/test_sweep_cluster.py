@@ -11,7 +11,7 @@ from dask_processes import START_S
 from trace_files import write
 
 from nicscope.cli.app import main
-from nicscope.studies.workers import cluster
+from nicscope.studies import workers
 from refusals import refused_command
 
 # Dask leaves loops and sockets to the garbage collector when a worker is killed.
@@ -76,11 +76,11 @@ def test_what_goes_wrong_on_a_cluster_is_one_line(processes, trace, tmp_path, ca
         refused_command(capsys, started, fact)
         assert not out.exists()
 
-    monkeypatch.setattr(cluster, "LOOK_S", 0.2)
-    monkeypatch.setattr(cluster, "LONELY_S", 0.5)
+    monkeypatch.setattr(workers, "LOOK_S", 0.2)
+    monkeypatch.setattr(workers, "LONELY_S", 0.5)
     assert_refused("has had no workers")
 
-    monkeypatch.setattr(cluster, "LONELY_S", START_S)
+    monkeypatch.setattr(workers, "LONELY_S", START_S)
     processes.worker()
     monkeypatch.setattr("nicscope.kernel.fingerprint.package_stamp", lambda: "another")
     assert_refused("runs another nicscope")
@@ -98,7 +98,7 @@ def test_what_goes_wrong_on_a_cluster_is_one_line(processes, trace, tmp_path, ca
 
 @pytest.mark.timeout(180)
 def test_a_scheduler_that_dies_leaves_what_is_done(processes, trace, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(cluster, "LOOK_S", 0.5)
+    monkeypatch.setattr(workers, "LOOK_S", 0.5)
     out = tmp_path / "o.parquet"
     journal = tmp_path / "o.parquet.journal"
     processes.worker()

@@ -12,7 +12,7 @@ import pytest
 from trace_files import write
 
 from nicscope.cli.app import main
-from nicscope.studies.workers import cluster
+from nicscope.studies import workers
 from pressing import interrupted
 from refusals import refused_command
 
@@ -86,8 +86,8 @@ def test_what_is_done_is_not_done_again_and_the_output_of_another_grid_is_kept(
 
 
 def test_a_scheduler_that_does_not_answer_is_told_in_five_seconds(trace, out, capsys, monkeypatch):
-    assert cluster.REACH_S == 5.0
-    monkeypatch.setattr(cluster, "REACH_S", 0.5)  # the same, sooner
+    assert workers.REACH_S == 5.0
+    monkeypatch.setattr(workers, "REACH_S", 0.5)  # the same, sooner
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()

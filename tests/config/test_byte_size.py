@@ -9,18 +9,25 @@ from hypothesis import strategies as st
 import nicscope as ns
 from nicscope.cli.app import app
 from nicscope.cli.arguments import byte_count
-from nicscope.config.byte_size import read_bytes
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import (
+    SETTINGS,
+    USES,
+    Kind,
+    Scheme,
+    load_design,
+    read_setting,
+    with_settings,
+)
 from nicscope.config.platform import load_platform
-from nicscope.config.scheme import SETTINGS, USES, Kind, Scheme, read_setting
+from nicscope.config.quantities import read_bytes
 from nicscope.errors import NicscopeError
 from nicscope.library.command import byte_count as byte_count_of
 from nicscope.library.kv_cache import kv_choices
 from nicscope.library.made_sizes import sizes_of
-from nicscope.studies import curve_question, paging_on_demand, paths, registration_caches
+from nicscope.studies import curves, paging_on_demand, paths, registration_caches
 from nicscope.studies.flow import question as flow_question
-from nicscope.studies.latency import question as latency_question
-from nicscope.studies.sizing import question as size_question
+from nicscope.studies.latency import report as latency_question
+from nicscope.studies.sizing import targets as size_question
 from nicscope.studies.sweep import grid
 
 SPELT = {  # each group is one size
@@ -61,7 +68,7 @@ READERS = {
     "size --nic-memory": (lambda t, _: size_question.ask(t).nic_bytes, 1 << 40),
     "size --pin-memory": (lambda t, _: size_question.ask("1K", pin_memory=t).pin_bytes, 1 << 40),
     "size --page-size": (lambda t, _: size_question.ask("1K", page_sizes=t).page_sizes[0], 1 << 30),
-    "curve --page-size": (lambda t, _: curve_question.ask(page_size=t).page_size, 1 << 30),
+    "curve --page-size": (lambda t, _: curves.ask(page_size=t).page_size, 1 << 30),
     "sweep --grid": (
         lambda t, _: grid.ask("utlb", None, [f"page_size={t}"], many=False).axes[0].values[0],
         1 << 30,

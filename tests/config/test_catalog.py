@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from nicscope.config.design import Scheme, design_names, load_design
-from nicscope.config.evidence import CITING, Evidence
+from nicscope.config.costs import CITING, Evidence
+from nicscope.config.design import SETTINGS, Scheme, design_names, load_design
 from nicscope.config.platform import load_platform, platform_names
-from nicscope.config.scheme import SETTINGS
 
 SCHEMES = {
     "unet": Scheme.PINNED,

@@ -2,15 +2,13 @@
 
 import pytest
 
-from nicscope.config.clocks import BY_HOST, BY_NI, HOST, NI
-from nicscope.config.cost_name import COSTS
-from nicscope.config.evidence import Evidence
-from nicscope.config.nic_memory import excess_of
-from nicscope.config.platform import load_platform
+from nicscope.config.costs import COSTS, Evidence
+from nicscope.config.machine import excess_of
+from nicscope.config.platform import BY_HOST, BY_NI, HOST, NI, load_platform
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces.mini import Cluster as MiniCluster
 from nicscope.interfaces.vmmc import Cluster
-from nicscope.studies.sizing.question import ask
+from nicscope.studies.sizing.targets import ask
 from refusals import refused
 
 # Of each word of a bus, a link, memory, a disk or a timer: no processor's clock changes it.

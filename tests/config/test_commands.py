@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from nicscope.cli.app import main
-from nicscope.config.cost_name import COSTS
+from nicscope.config.costs import COSTS
 from nicscope.config.design import design_names, load_design
 from nicscope.config.platform import load_platform, platform_names
 from refusals import refused_command

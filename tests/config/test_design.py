@@ -4,17 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.delivery import PARTS
+from nicscope.config.costs import Evidence
 from nicscope.config.design import (
+    PARTS,
+    SETTINGS,
+    USES,
     Replacement,
     Scheme,
     design_names,
     load_design,
     with_settings,
 )
-from nicscope.config.evidence import Evidence
 from nicscope.config.platform import load_platform, platform_names
-from nicscope.config.scheme import SETTINGS, USES
 from nicscope.errors import DesignError
 from refusals import refused
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from nicscope.config.cost_name import COSTS
-from nicscope.config.design import Scheme, load_design
+from nicscope.config.costs import COSTS
+from nicscope.config.design import SETTINGS, USES, Scheme, load_design
 from nicscope.config.platform import load_platform
-from nicscope.config.scheme import SETTINGS, USES
 from nicscope.studies.pricing import MODELS
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"

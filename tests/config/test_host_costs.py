@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nicscope.config.evidence import Evidence
+from nicscope.config.costs import Evidence
 from nicscope.config.platform import load_platform
 
 FILE = Path(__file__).parents[2] / "bench" / "host_costs.py"

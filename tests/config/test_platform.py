@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.evidence import Evidence
+from nicscope.config.costs import Evidence
 from nicscope.config.platform import load_platform, read_cost, with_cost
 from nicscope.errors import PlatformError
 from refusals import refused

@@ -5,19 +5,24 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from nicscope.config.cost_name import COSTS
-from nicscope.config.delivery import DELIVERY_COSTS, delivery_costs, transfer_costs
-from nicscope.config.design import design_names, load_design
-from nicscope.config.platform import load_platform
-from nicscope.config.program_costs import (
+from nicscope.config.costs import COSTS
+from nicscope.config.design import (
+    DELIVERY_COSTS,
+    Scheme,
+    delivery_costs,
+    design_names,
+    load_design,
+    transfer_costs,
+)
+from nicscope.config.platform import (
     EVERYWHERE,
     FALLBACKS,
     OF_SCHEME,
     PROGRAM_COSTS,
     TABLES,
+    load_platform,
     program_costs,
 )
-from nicscope.config.scheme import Scheme
 from nicscope.errors import PlatformError
 from refusals import refused
 

@@ -10,16 +10,13 @@ import numpy as np
 import pytest
 
 from nicscope.cli.app import main
-from nicscope.config.cost_name import COSTS
-from nicscope.config.delivery import PARTS
-from nicscope.config.design import design_names, load_design
-from nicscope.config.evidence import Evidence
+from nicscope.config.costs import COSTS, Evidence
+from nicscope.config.design import PARTS, USES, design_names, load_design
 from nicscope.config.machine import MACHINE
 from nicscope.config.platform import load_platform, platform_names
-from nicscope.config.scheme import USES
 from nicscope.reports.template import design_file, platform_file
-from nicscope.studies.cost_uses import cost_uses, use_in_words
-from nicscope.traces.schema import TraceMetadata
+from nicscope.studies.pricing import cost_uses, use_in_words
+from nicscope.traces.columns import TraceMetadata
 from nicscope.traces.writer import write_trace
 
 DOCS = Path(__file__).parents[2] / "docs"

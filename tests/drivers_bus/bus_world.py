@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.bus.alone import BusAlone
-from nicscope.memory.coherence.asks import FAR, PROCESSOR
+from nicscope.memory.coherence.bus import FAR, PROCESSOR
 
 
 class BusWorld(BusAlone):

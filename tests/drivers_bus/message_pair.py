@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bus_world import BusWorld
 
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT
+from nicscope.nic.coherent import Mechanism
 from nicscope.nic.ways.state import DELIVER, FETCH
 
 SEND, RECEIVE = 1 << 13, 1 << 17  # pages that a NIC may keep

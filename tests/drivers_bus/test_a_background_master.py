@@ -11,8 +11,8 @@ import pytest
 from bus_world import BusWorld
 
 from nicscope.errors import SimulationError
-from nicscope.memory.coherence.asks import ENGINE_OUT
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.memory.coherence.bus import ENGINE_OUT
+from nicscope.nic.coherent import Mechanism
 
 NS = 1_000
 BUFFER, STAGED = 0x2000, 0

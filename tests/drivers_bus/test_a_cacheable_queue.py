@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from bus_world import BusWorld
 
-from nicscope.memory.coherence.asks import ENGINE_OUT
+from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, SHARED, UPGRADE
-from nicscope.nic.coherent.layout import SEND
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import SEND, Mechanism
 from nicscope.nic.ways.state import FETCH
 
 BLOCK, ENTRY, BUFFER = 128, 124, 0x2000

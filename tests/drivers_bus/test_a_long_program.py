@@ -25,7 +25,7 @@ from nicscope.memory.coherence.layout import (
     WRITE,
     WRITE_BACK,
 )
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import Mechanism
 from oracle.coherence import PlainMemory
 from suite import INTERPRETED
 

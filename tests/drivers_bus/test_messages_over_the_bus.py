@@ -10,7 +10,7 @@ from message_pair import LONGEST, RECEIVE, SEND, WAYS, Pair, warm
 
 from nicscope.drivers.simulate.bus.alone import BusAlone
 from nicscope.errors import SimulationError
-from nicscope.memory.coherence.asks import ENGINE_IN
+from nicscope.memory.coherence.bus import ENGINE_IN
 from nicscope.memory.coherence.layout import (
     COMBINED_WRITE,
     INTERVENTION,
@@ -22,7 +22,7 @@ from nicscope.memory.coherence.layout import (
     WRITE,
     WRITE_BACK,
 )
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import Mechanism
 from nicscope.nic.ways.state import DELIVER
 from suite import INTERPRETED, share
 

@@ -7,15 +7,12 @@ from bus_world import BusWorld
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.drivers.simulate.bus.parameters import unfitted
-from nicscope.drivers.simulate.bus.state import new_bus
+from nicscope.drivers.simulate.bus.state import new_bus, unfitted
 from nicscope.memory.coherence.layout import MODIFIED
-from nicscope.memory.paging.access import read_bytes, write_bytes
-from nicscope.memory.paging.faults import provide
+from nicscope.memory.paging.frames import evict_page, provide
 from nicscope.memory.paging.layout import READ, WRITE, new_memory
-from nicscope.memory.paging.spaces import fork_space, map_pages
-from nicscope.memory.paging.swapper import evict_page
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.memory.paging.spaces import fork_space, map_pages, read_bytes, write_bytes
+from nicscope.nic.coherent import Mechanism
 from suite import share
 
 PAGE, PAGES, FRAMES = 512, 6, 6

@@ -5,22 +5,16 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nicscope.config.cost_name import COSTS
-from nicscope.config.delivery import Way
-from nicscope.config.evidence import Evidence
+from nicscope.config.costs import COSTS, Evidence
+from nicscope.config.design import Way
 from nicscope.config.machine import MACHINE, MACHINE_TIMES, OF_ANY, OF_VIA, VIA_COSTS
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.bus.alone import BusAlone
-from nicscope.drivers.simulate.bus.parameters import (
-    UNFITTED,
-    machine_parameters,
-    unfitted,
-    word_of,
-)
+from nicscope.drivers.simulate.bus.state import UNFITTED, machine_parameters, unfitted, word_of
 from nicscope.errors import PlatformError
 from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.memory.coherence.layout import HOST_PARAMETERS, host_settings
-from nicscope.nic.coherent.layout import NIC_PARAMETERS, nic_settings
+from nicscope.nic.coherent import NIC_PARAMETERS, nic_settings
 
 SONIC = "sonic-via"
 

@@ -12,8 +12,8 @@ from bus_world import BusWorld
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicscope.memory.coherence.watcher import FAR
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.memory.coherence.bus import AT_NO_TIME
+from nicscope.nic.coherent import Mechanism
 from oracle.coherent_calls.calls import Calls
 from oracle.coherent_calls.devices import give_way
 from oracle.coherent_calls.node import new_nodes, node_of
@@ -168,7 +168,7 @@ def test_a_cpu_and_an_agent_take_the_same_time_to_the_picosecond(program, host, 
         assert new_step(world, kind, address, count, pause, raw) == (read, old.now)
 
     world.settle()
-    give_way(node_of(old.machine, 0), int(FAR) - 1)
+    give_way(node_of(old.machine, 0), int(AT_NO_TIME) - 1)
 
     assert (world.counts() == old.machine.hosts.counts[0]).all()
     assert (world.bus.hosts.memory[0] == old.machine.hosts.memory[0]).all()

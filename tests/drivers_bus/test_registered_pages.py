@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from nicscope.drivers.simulate.bus.alone import BusAlone
-from nicscope.memory.coherence.asks import ENGINE_OUT
+from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import DEVICE, EMPTY, INVALID, READ, SHARED
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import Mechanism
 
 EDT = int(Mechanism.EDT)
 BLOCK, PAGE = 128, 4096

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from bus_world import BusWorld
 
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, FAR
+from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, FAR
 from nicscope.memory.coherence.layout import EXCLUSIVE, INVALID, MODIFIED, SHARED
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import Mechanism
 from nicscope.nic.ways.state import DELIVER, FETCH
 
 BLOCK, PAGE = 128, 0x2000

@@ -14,12 +14,18 @@ from hypothesis import strategies as st
 from nicscope.drivers.simulate.bus.alone import asked
 from nicscope.drivers.simulate.bus.state import RESTING
 from nicscope.drivers.simulate.machine import ACCESS
-from nicscope.memory.coherence import access
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, REPORT
-from nicscope.memory.coherence.device import INTERVENED, RETRIED
+from nicscope.memory.coherence import processor
+from nicscope.memory.coherence.bus import (
+    ENGINE_IN,
+    ENGINE_OUT,
+    INTERVENED,
+    REPORT,
+    RETRIED,
+    Watcher,
+    watch_block,
+)
 from nicscope.memory.coherence.layout import KIND_NAMES, READ, SHARED, WRITE
-from nicscope.memory.coherence.watcher import Watcher, watch_block
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import Mechanism
 from nicscope.nic.ways.state import DELIVER, FETCH
 from nicscope.nic.ways.state import REPORT as TO_REPORT
 from oracle import bus as oracle
@@ -39,15 +45,15 @@ cpu_steps = st.lists(
     st.tuples(
         st.sampled_from(
             (
-                access.STORE,
-                access.STORE,
-                access.LOAD,
+                processor.STORE,
+                processor.STORE,
+                processor.LOAD,
                 PAUSE,
-                access.FLUSH,
-                access.COPY,
-                access.TO_DEVICE,
-                access.FROM_DEVICE,
-                access.DOORBELL,
+                processor.FLUSH,
+                processor.COPY,
+                processor.TO_DEVICE,
+                processor.FROM_DEVICE,
+                processor.DOORBELL,
             )
         ),
         addresses,
@@ -148,12 +154,12 @@ class Events:
         world = self.world
         if kind == PAUSE:
             return b"", world.pause(delay)
-        if kind == access.STORE:
+        if kind == processor.STORE:
             return b"", world.store(address, raw)
-        if kind == access.LOAD:
+        if kind == processor.LOAD:
             return world.load(address, count)
-        place = to if kind == access.COPY else ROOM
-        count = 8 if kind == access.DOORBELL else count
+        place = to if kind == processor.COPY else ROOM
+        count = 8 if kind == processor.DOORBELL else count
         return b"", world.do(asked(ACCESS, kind, address, count, place))
 
     def settle(self):
@@ -223,19 +229,19 @@ class Oracle:
 
         def program():
             yield oracle.Until(self.bus.now + (delay if kind == PAUSE else 0))
-            if kind == access.STORE:
+            if kind == processor.STORE:
                 yield from self.cpu.store(address, raw)
-            elif kind == access.LOAD:
+            elif kind == processor.LOAD:
                 found[0] = yield from self.cpu.load(address, count)
-            elif kind == access.FLUSH:
+            elif kind == processor.FLUSH:
                 yield from self.cpu.flush(address, count)
-            elif kind == access.COPY:
+            elif kind == processor.COPY:
                 yield from self.cpu.copy(address, to, count)
-            elif kind == access.TO_DEVICE:
+            elif kind == processor.TO_DEVICE:
                 yield from self.cpu.to_device(address, ROOM, count)
-            elif kind == access.FROM_DEVICE:
+            elif kind == processor.FROM_DEVICE:
                 yield from self.cpu.from_device(ROOM, address, count)
-            elif kind == access.DOORBELL:
+            elif kind == processor.DOORBELL:
                 yield from self.cpu.uncached("write", None, bytes(8))
 
         self.bus.start(oracle.CPU, program())
@@ -269,7 +275,7 @@ def drive(machine, steps, engines, raws):
         to = (address * 7 + 13) % (BYTES - WIDEST)
         seen.append(machine.take(kind, address, count, delay, to, raw[:count]))
     machine.settle()
-    seen.append(machine.take(access.LOAD, 0, BYTES, 0, 0, b""))
+    seen.append(machine.take(processor.LOAD, 0, BYTES, 0, 0, b""))
     machine.settle()
     return seen
 
@@ -296,7 +302,7 @@ def drive(machine, steps, engines, raws):
     seed=0,
 )
 @example(  # another device reads a block that a slow interface has not yet written back
-    steps=[(access.STORE, 0, 1, 0)],
+    steps=[(processor.STORE, 0, 1, 0)],
     out=[],
     into=[(EDT, 0, 1, 0)],
     reports=[],

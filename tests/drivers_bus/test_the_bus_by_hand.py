@@ -12,12 +12,17 @@ from bus_world import BusWorld
 
 from nicscope.drivers.simulate.bus.alone import asked
 from nicscope.drivers.simulate.machine import ACCESS
-from nicscope.memory.coherence import access
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, PROCESSOR
-from nicscope.memory.coherence.device import INTERVENED
+from nicscope.memory.coherence import processor
+from nicscope.memory.coherence.bus import (
+    ENGINE_IN,
+    ENGINE_OUT,
+    INTERVENED,
+    PROCESSOR,
+    Watcher,
+    watch_block,
+)
 from nicscope.memory.coherence.layout import DEVICE, READ, SHARED, WRITE, WRITE_BACK
-from nicscope.memory.coherence.watcher import Watcher, watch_block
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import Mechanism
 from nicscope.nic.ways.state import DELIVER, FETCH
 
 ROOM = {"memory_bytes": 1 << 16, "l1_bytes": 4 << 10, "l2_bytes": 32 << 10}
@@ -75,7 +80,7 @@ def test_two_engines_another_device_and_a_busy_cpu_take_the_bus_in_turn():
     )
     granted = []
     asks = world.bus.ways.asks[0]
-    world.begin(asked(ACCESS, access.LOAD, ELSEWHERE, 4))
+    world.begin(asked(ACCESS, processor.LOAD, ELSEWHERE, 4))
     while not world.machine.tally[0]["ended"]:
         before = world.counts().sum()
         assert world.fire() == 1

@@ -7,10 +7,9 @@ import pytest
 
 from nicscope.drivers.simulate.bus.alone import BusAlone, asked
 from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
-from nicscope.memory.coherence.access import STORE
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE
-from nicscope.nic.coherent.layout import SEND
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.memory.coherence.processor import STORE
+from nicscope.nic.coherent import SEND, Mechanism
 from suite import INTERPRETED
 
 SOME = (1, 2, 17) if INTERPRETED else (1, 2, 3, 17, 64)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bus_world import BusWorld
 
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import Mechanism
 from oracle.coherent_calls.calls import Calls
 from oracle.coherent_calls.node import new_nodes
 from suite import INTERPRETED

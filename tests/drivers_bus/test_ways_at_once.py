@@ -24,11 +24,10 @@ from test_the_bus_agrees_with_the_oracle import (
 from nicscope.drivers.simulate.bus.accessing import TO_COLLECT, TO_PUBLISH
 from nicscope.drivers.simulate.bus.alone import asked
 from nicscope.drivers.simulate.machine import ACCESS
-from nicscope.memory.coherence import access
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, REPORT
-from nicscope.memory.coherence.device import INTERVENED
+from nicscope.memory.coherence import processor
+from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, INTERVENED, REPORT
 from nicscope.memory.coherence.layout import EMPTY, INVALID, MODIFIED, READ, SHARED
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import Mechanism
 from nicscope.nic.ways.state import DELIVER, FETCH
 from suite import share
 
@@ -144,8 +143,8 @@ class Watching(Events):
 )
 @example(  # what comes takes the blocks that the host reads and writes
     steps=[
-        *[(access.LOAD, 0, 130, 0)] * 2,
-        *[(PAUSE, 0, 1, 200_000), (access.STORE, 0, 100, 0)] * 2,
+        *[(processor.LOAD, 0, 130, 0)] * 2,
+        *[(PAUSE, 0, 1, 200_000), (processor.STORE, 0, 100, 0)] * 2,
     ],
     out=[(Mechanism.EDT, 0, 128, 0)],
     into=[(Mechanism.EDT, 0, 128, 0), (Mechanism.EDT, 0, 64, 0)],

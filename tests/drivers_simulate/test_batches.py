@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicscope.config.delivery import POLICIES, delivery_costs
+from nicscope.config.design import POLICIES, delivery_costs
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate import programs, script
 from nicscope.drivers.simulate.script import Run, simulate_script

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicscope.drivers.simulate.connection_state import COSTS, Doorbells, new_traffic
-from nicscope.drivers.simulate.connections import run_traffic
+from nicscope.drivers.simulate.connections import COSTS, Doorbells, new_traffic, run_traffic
 from nicscope.hashing import place_of
 from nicscope.nic.residents import LRU, RANDOM
 from oracle.connections import Nic

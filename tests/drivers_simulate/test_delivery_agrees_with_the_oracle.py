@@ -24,9 +24,9 @@ MESSAGE_FIELDS = ("sender", "packet", "destination", "payload", "posted", "read"
 
 def driven(scenario, keep_log=1 << 20):
     """The ``Outcome`` of the driver."""
-    from nicscope.config.delivery import Delivery as DriverDelivery
-    from nicscope.config.delivery import Policy
-    from nicscope.drivers.simulate.other_master import OtherMaster
+    from nicscope.config.design import Delivery as DriverDelivery
+    from nicscope.config.design import Policy
+    from nicscope.drivers.simulate.processor import OtherMaster
     from nicscope.drivers.simulate.script import Copy, Run, simulate_script
     from nicscope.fabric.topology import Topology
 
@@ -190,7 +190,7 @@ def test_what_is_kept_of_the_log_changes_nothing_else(scenario):
 
 @pytest.mark.parametrize("name", LOG_FIELDS)
 def test_the_twin_and_the_driver_log_the_same_fields(name):
-    from nicscope.drivers.simulate.log import LOG, Engine
+    from nicscope.drivers.simulate.observe import LOG, Engine
 
     assert LOG.names is not None
     assert name in LOG.names

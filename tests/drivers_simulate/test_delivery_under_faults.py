@@ -14,10 +14,10 @@ from drivers_simulate.test_delivery_agrees_with_the_oracle import (
     first_difference,
     rows,
 )
-from nicscope.config.delivery import Delivery as DriverDelivery
-from nicscope.config.delivery import Policy
-from nicscope.drivers.simulate.other_master import OtherMaster
+from nicscope.config.design import Delivery as DriverDelivery
+from nicscope.config.design import Policy
 from nicscope.drivers.simulate.ports.build import Faults
+from nicscope.drivers.simulate.processor import OtherMaster
 from nicscope.drivers.simulate.script import Copy, Run, simulate_script
 from nicscope.fabric.faults import CORRUPTED, LOST, fate, new_faults
 from nicscope.fabric.topology import Topology

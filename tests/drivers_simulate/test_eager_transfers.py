@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nicscope.config.delivery import POLICIES
-from nicscope.drivers.simulate.log import Engine
+from nicscope.config.design import POLICIES
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.fabric.topology import crossbar
 from oracle.delivery_strategies import PLAUSIBLE

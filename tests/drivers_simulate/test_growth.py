@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.config.delivery import DELIVERY_COSTS, Delivery
+from nicscope.config.design import DELIVERY_COSTS, Delivery
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import give_script, new_machine
-from nicscope.drivers.simulate.growth import go_on
-from nicscope.drivers.simulate.machine import PATHS
+from nicscope.drivers.simulate.machine import PATHS, go_on
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.drivers.simulate.store import no_store
 from nicscope.fabric import paths as paths_of

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from nicscope.config.platform import load_platform
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.fabric.topology import crossbar, pair, trunk
 from nicscope.interfaces.unet import Cluster
 

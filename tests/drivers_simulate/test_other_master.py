@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nicscope.config.delivery import POLICIES
-from nicscope.drivers.simulate.log import Engine
-from nicscope.drivers.simulate.other_master import OtherMaster
+from nicscope.config.design import POLICIES
+from nicscope.drivers.simulate.observe import Engine
+from nicscope.drivers.simulate.processor import OtherMaster
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import crossbar

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.config.delivery import POLICIES, transfer_costs
-from nicscope.config.design import load_design
-from nicscope.config.platform import load_platform
-from nicscope.config.program_costs import program_costs
+from nicscope.config.design import POLICIES, load_design, transfer_costs
+from nicscope.config.platform import load_platform, program_costs
 from nicscope.drivers.simulate.machine import POST, REPORT
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports
 from nicscope.drivers.simulate.ports.costs import service_costs
-from nicscope.drivers.simulate.scripting import Scripted, rows_of
+from nicscope.drivers.simulate.script import Scripted, rows_of
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import pair
 from nicscope.memory.paging.layout import DEMAND_ZERO, READ

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nicscope.config.design import load_design
-from nicscope.config.platform import load_platform
-from nicscope.config.program_costs import program_costs
+from nicscope.config.platform import load_platform, program_costs
 from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.studies.pricing import price
 

@@ -9,17 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.delivery import Way, transfer_costs
-from nicscope.config.design import design_names, load_design
-from nicscope.config.platform import load_platform
-from nicscope.config.program_costs import program_costs
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme, Way, design_names, load_design, transfer_costs
+from nicscope.config.platform import load_platform, program_costs
 from nicscope.drivers.replay import replay
-from nicscope.drivers.simulate.bus.parameters import machine_parameters
+from nicscope.drivers.simulate.bus.state import machine_parameters
 from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.drivers.simulate.tracing import AtBus, part_trace, simulate_node
 from nicscope.interfaces.ways import IN_TIME
-from nicscope.nic.coherent.mechanism import NAMES
+from nicscope.nic.coherent import NAMES
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from oracle.strategies import cases

@@ -5,18 +5,16 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from nicscope.config.delivery import POLICIES, Transport, transfer_costs
-from nicscope.config.design import load_design
-from nicscope.config.platform import load_platform
-from nicscope.config.program_costs import program_costs
+from nicscope.config.design import POLICIES, Transport, load_design, transfer_costs
+from nicscope.config.platform import load_platform, program_costs
 from nicscope.drivers.simulate.ports.costs import service_costs
+from nicscope.drivers.simulate.traced.build import Subject
 from nicscope.drivers.simulate.traced.program import (
     ROW_NAMES,
     OthersWaitedFor,
     Program,
     WaitedFor,
 )
-from nicscope.drivers.simulate.traced.setting_up import Subject
 from nicscope.drivers.simulate.traced.timing import Timing
 
 BASE = 1 << 32

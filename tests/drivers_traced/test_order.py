@@ -18,7 +18,7 @@ from drivers_traced.programs_of_rows import (
     timed,
     times_of,
 )
-from nicscope.drivers.simulate.traced import setting_up, timing
+from nicscope.drivers.simulate.traced import build, timing
 from oracle.programs import wrongs
 from suite import INTERPRETED, share
 
@@ -106,7 +106,7 @@ def test_rows_that_need_not_wait_run_at_once():
 def test_no_more_are_outstanding_than_may_be(monkeypatch):
     free = [fetch(1, page, after=[]) for page in range(6)]
     _, many = checked([0, 1], [free, [compute(1)]])
-    monkeypatch.setattr(setting_up, "DEPTH", 1)
+    monkeypatch.setattr(build, "DEPTH", 1)
 
     _, one = checked([0, 1], [free, [compute(1)]])
     _, chain = checked([0, 1], [[fetch(1, page) for page in range(6)], [compute(1)]])
@@ -143,8 +143,8 @@ def test_each_of_a_nodes_processes_computes_on_its_own():
 
 
 def test_more_messages_than_a_port_has_places_for_wait_until_some_are_read(monkeypatch):
-    monkeypatch.setattr(setting_up, "RING", 4)
-    monkeypatch.setattr(setting_up, "DEPTH", 2)
+    monkeypatch.setattr(build, "RING", 4)
+    monkeypatch.setattr(build, "DEPTH", 2)
     sends = [row("SEND", 1, name=tag, after=[]) for tag in range(30)]
     receives = [compute(5_000_000), *(row("RECEIVE", 0, name=tag) for tag in reversed(range(30)))]
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicscope.fabric.mapping import Fabric
-from nicscope.fabric.topology import crossbar, pair, redundant, routed, trunk
+from nicscope.fabric.topology import Fabric, crossbar, pair, redundant, routed, trunk
 from suite import share
 
 NODES, SWITCHES = 3, 4

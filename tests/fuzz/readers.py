@@ -25,6 +25,7 @@ from program_files import GOAL, programs, read_goal_file, read_program_file
 from mutation import ODD_NUMBERS, changed_tree, mutated, odd_tree, with_flips
 from nicscope.config.shelf import CATALOG
 from nicscope.studies.sweep.journal import (
+    TALLIED,
     AxisIdentity,
     Identity,
     Record,
@@ -33,9 +34,8 @@ from nicscope.studies.sweep.journal import (
 )
 from nicscope.studies.sweep.sweeping import _Tallies
 from nicscope.studies.sweep.table import METADATA_KEY, difference_of_table
-from nicscope.studies.sweep.tally import TALLIED
+from nicscope.traces.columns import OP_NAMES
 from nicscope.traces.reader import open_trace
-from nicscope.traces.schema import OP_NAMES
 from nicscope.traces.writer import write_trace
 
 HERE = Path(__file__).parent
@@ -283,10 +283,8 @@ def _show(command, *more):
 
 def _priced(path):
     """Whatever a platform's costs are used for."""
-    from nicscope.config.delivery import delivery_costs, transfer_costs
-    from nicscope.config.platform import load_platform
-    from nicscope.config.program_costs import program_costs
-    from nicscope.config.scheme import Scheme
+    from nicscope.config.design import Scheme, delivery_costs, transfer_costs
+    from nicscope.config.platform import load_platform, program_costs
 
     platform = load_platform(path)
     for use in (transfer_costs, delivery_costs):

@@ -5,11 +5,11 @@ import pytest
 import test_ports_over_the_bus as programs
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import vmmc
-from nicscope.memory.coherence.asks import ENGINE_OUT
+from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import (
     INTERVENTION,
     INVALID,

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nicscope.config.delivery import Way
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import Way, load_design, with_settings
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.ports.cluster import PortCluster
 

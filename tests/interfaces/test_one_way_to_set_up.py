@@ -10,12 +10,10 @@ import pytest
 
 import nicscope
 from nicscope import interfaces
-from nicscope.config.delivery import PARTS, Transport
-from nicscope.config.design import design_names, load_design
-from nicscope.config.scheme import USES
+from nicscope.config.design import PARTS, USES, Transport, design_names, load_design
 from nicscope.errors import DesignError
 from nicscope.interfaces import Cluster, Faults, crossbar, mini, trapeze, unet, via, vmmc
-from nicscope.interfaces import setting_up as setting
+from nicscope.interfaces import options as setting
 from nicscope.interfaces.options import AnyOptions, DesignSettings, RunOptions, TrapezeOptions
 from nicscope.interfaces.ways import IN_TIME
 from refusals import refused

@@ -5,9 +5,8 @@ from itertools import cycle, pairwise, product
 
 import pytest
 
-from nicscope.config.delivery import Way
-from nicscope.config.design import load_design, with_settings
-from nicscope.drivers.simulate.log import Engine
+from nicscope.config.design import Way, load_design, with_settings
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import mini, unet, vmmc
 from nicscope.interfaces.ways import BY_PROCESSOR

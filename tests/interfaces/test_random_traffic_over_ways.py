@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from nicscope.config.delivery import Way
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import Way, load_design, with_settings
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces import vmmc
 from nicscope.interfaces.ways import BY_PROCESSOR

@@ -12,7 +12,7 @@ import pytest
 import small_programs as small
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces import Cluster, Faults, Transport, run_progress
+from nicscope.interfaces import Cluster, Faults, Transport, run_report
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.run_report import on_run
 from nicscope.nic.ports.layout import SEND
@@ -207,8 +207,8 @@ class Terminal(io.StringIO):
 
 def long_run(monkeypatch, stream, goes_on=lambda: False):
     """What a run of many sleeps writes, which lasts while ``goes_on()`` says so."""
-    monkeypatch.setattr(run_progress, "PATIENCE_S", 0.001)
-    monkeypatch.setattr(run_progress, "PACE_S", 0.001)
+    monkeypatch.setattr(run_report, "PATIENCE_S", 0.001)
+    monkeypatch.setattr(run_report, "PACE_S", 0.001)
     monkeypatch.setattr("sys.stderr", stream)
     cluster = Cluster("utlb")
 
@@ -229,7 +229,7 @@ def test_a_long_run_says_on_a_terminal_how_far_it_is_and_leaves_nothing_there(mo
         monkeypatch, terminal, lambda: not terminal.getvalue() and time.monotonic() < latest
     )
 
-    lines = said.split(run_progress.CLEAR)
+    lines = said.split(run_report.CLEAR)
     assert "us of virtual time, " in lines[1]
     assert " events/s, " in lines[1]
     assert "\n" not in said

@@ -3,8 +3,8 @@
 import pytest
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.drivers.simulate.log import Engine
 from nicscope.drivers.simulate.machine import COMPUTING, INTERRUPTED
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces import vmmc
 from nicscope.interfaces.ways import BY_PROCESSOR

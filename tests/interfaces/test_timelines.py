@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 import small_programs as small
 
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.interfaces.run_report import on_run, report_of
 from nicscope.studies.programs import ProgramRuns

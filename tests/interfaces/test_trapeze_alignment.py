@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trapeze_sizes import PLATFORM, SMALL
 
-from nicscope.config.delivery import POLICIES
+from nicscope.config.design import POLICIES
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
 from program_results import results_of

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from nicscope.config.delivery import POLICIES
-from nicscope.drivers.simulate.log import Engine, Task
+from nicscope.config.design import POLICIES
+from nicscope.drivers.simulate.observe import Engine, Task
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.fabric.faults import CORRUPTED, LOST, fate, new_faults
 from nicscope.interfaces.trapeze import Cluster

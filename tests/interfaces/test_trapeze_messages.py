@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from trapeze_sizes import PLATFORM, SMALL
 
-from nicscope.config.delivery import POLICIES
-from nicscope.drivers.simulate.log import Engine
+from nicscope.config.design import POLICIES
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
 from program_results import results_of

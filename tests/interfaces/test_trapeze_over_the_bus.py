@@ -2,7 +2,7 @@
 
 import pytest
 
-from nicscope.config.delivery import POLICIES
+from nicscope.config.design import POLICIES
 from nicscope.config.platform import load_platform
 from nicscope.interfaces import trapeze
 from program_results import results_of

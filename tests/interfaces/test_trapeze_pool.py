@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
-from nicscope.interfaces.trapeze_pool import PageMap, PagePool
+from nicscope.interfaces.trapeze_memory import PageMap, PagePool
 from program_results import results_of
 from refusals import refused
 from suite import share

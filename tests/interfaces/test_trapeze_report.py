@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from nicscope.config.delivery import POLICIES
-from nicscope.drivers.simulate.log import Engine
+from nicscope.config.design import POLICIES
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.interfaces.trapeze import Cluster
 from program_results import results_of
 from suite import share
@@ -131,7 +131,7 @@ def test_packets_that_the_watchdog_takes_away_are_broken_off_or_never_heard(monk
 
 
 def _impatient(platform):
-    from nicscope.config.delivery import delivery_costs
+    from nicscope.config.design import delivery_costs
 
     return delivery_costs(platform) | {"link_watchdog": 40_000_000}
 

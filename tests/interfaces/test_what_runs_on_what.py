@@ -8,19 +8,16 @@ import msgspec
 import pytest
 import small_programs as small
 
-from nicscope.config.cost_name import COSTS
-from nicscope.config.delivery import Way, transfer_costs
-from nicscope.config.design import load_design, with_settings
-from nicscope.config.evidence import Evidence, Origin
+from nicscope.config.costs import COSTS, Evidence, Origin, UnitCost
+from nicscope.config.design import Way, load_design, transfer_costs, with_settings
 from nicscope.config.machine import unstated_machine
 from nicscope.config.platform import load_platform, platform_names
-from nicscope.config.unit_cost import UnitCost
 from nicscope.errors import NicscopeError, PlatformError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.ports import cluster as ports
 from nicscope.interfaces.verbs_device.fabric import Fabric
 from nicscope.interfaces.ways import INTERFACES, PORTS, TRACE, Combination, why_not
-from nicscope.nic.coherent.mechanism import NAMES
+from nicscope.nic.coherent import NAMES
 from pairwise import pairs_among
 from refusals import refused
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from nicscope.config.delivery import POLICIES
+from nicscope.config.design import POLICIES
 
 PLATFORM = "p6-natoma"
 SMALL = msgspec.structs.replace(POLICIES["adaptive"], max_payload=600, send_ring=3, receive_ring=3)

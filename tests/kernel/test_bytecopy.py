@@ -8,8 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import kernel
+from nicscope.kernel.decorators import copy_bytes, kernel
 from nicscope.kernel.entering import bound
 
 SIZE = 40

@@ -11,9 +11,9 @@ from collections import namedtuple
 import pytest
 
 import nicscope
+from nicscope.kernel.decorators import STEPS, Compiled
 from nicscope.kernel.fingerprint import UnknownGlobalError, digest_of_function
 from nicscope.kernel.mode import numba_settings
-from nicscope.kernel.steps import STEPS, Compiled
 
 HEAD = """
 import enum

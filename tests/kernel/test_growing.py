@@ -9,8 +9,7 @@ import pytest
 
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
-from nicscope.kernel.growing import Growing
-from nicscope.kernel.layout import renew
+from nicscope.kernel.layout import Growing, renew
 from nicscope.kernel.records import longer
 
 if TYPE_CHECKING:

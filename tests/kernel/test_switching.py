@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme
 
 pytestmark = pytest.mark.compiled
 

@@ -5,24 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.memory.paging import layout as code
-from nicscope.memory.paging.access import begin_at, end_at, may_access, read_bytes, write_bytes
-from nicscope.memory.paging.faults import need, provide, provide_zeroed
-from nicscope.memory.paging.layout import new_memory
-from nicscope.memory.paging.pins import (
+from nicscope.memory.paging.frames import (
+    could_take_frame,
+    evict_page,
+    keep_free,
     may_transfer,
     may_transfer_into,
+    need,
     need_to_pin,
     pin_page,
+    provide,
+    provide_zeroed,
+    reclaim,
     unpin_frame,
 )
+from nicscope.memory.paging.layout import new_memory
 from nicscope.memory.paging.spaces import (
+    begin_at,
     close_space,
+    end_at,
     fork_space,
     map_pages,
+    may_access,
     protect_pages,
+    read_bytes,
     unmap_pages,
+    write_bytes,
 )
-from nicscope.memory.paging.swapper import could_take_frame, evict_page, keep_free, reclaim
 from oracle.paging import Host
 from oracle.paging_checks import check_equal, check_invariants, page_bytes
 

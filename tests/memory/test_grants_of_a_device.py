@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from nicscope.drivers.simulate.bus.alone import BusAlone
-from nicscope.memory.coherence.asks import ENGINE_IN, MADE, VOID
-from nicscope.memory.coherence.device_grants import grant_device
+from nicscope.memory.coherence.bus import (
+    ENGINE_IN,
+    MADE,
+    VOID,
+    grant_device,
+    host_of,
+    watch_block,
+    watcher_of,
+)
 from nicscope.memory.coherence.layout import (
     DEVICE,
     EMPTY,
@@ -17,8 +24,6 @@ from nicscope.memory.coherence.layout import (
     UPGRADE,
     WRITE_BACK,
 )
-from nicscope.memory.coherence.nodes import host_of, watcher_of
-from nicscope.memory.coherence.watcher import watch_block
 
 BLOCK, HOME = 3, 1
 

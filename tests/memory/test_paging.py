@@ -4,13 +4,29 @@ import numpy as np
 import pytest
 
 from nicscope.memory.paging import layout as code
-from nicscope.memory.paging.access import begin_at, bring_page, end_at, read_bytes, write_bytes
-from nicscope.memory.paging.faults import need, provide, provide_zeroed
-from nicscope.memory.paging.layout import new_memory
-from nicscope.memory.paging.pins import may_transfer, may_transfer_into, pin_page, unpin_frame
-from nicscope.memory.paging.resident import make_resident
-from nicscope.memory.paging.spaces import fork_space, map_pages, unmap_pages
-from nicscope.memory.paging.swapper import evict_page, keep_free, reclaim
+from nicscope.memory.paging.frames import (
+    evict_page,
+    keep_free,
+    may_transfer,
+    may_transfer_into,
+    need,
+    pin_page,
+    provide,
+    provide_zeroed,
+    reclaim,
+    unpin_frame,
+)
+from nicscope.memory.paging.layout import make_resident, new_memory
+from nicscope.memory.paging.spaces import (
+    begin_at,
+    bring_page,
+    end_at,
+    fork_space,
+    map_pages,
+    read_bytes,
+    unmap_pages,
+    write_bytes,
+)
 from oracle.paging_checks import check_invariants
 
 BOTH = code.READ | code.WRITE

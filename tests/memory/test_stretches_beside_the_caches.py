@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from nicscope.drivers.simulate.bus.alone import BusAlone
-from nicscope.memory.coherence.frames import forget, settle
+from nicscope.memory.coherence.bus import forget, host_of, settle
 from nicscope.memory.coherence.layout import EMPTY, MODIFIED, SHARED
 from nicscope.memory.coherence.lines import find_l2
-from nicscope.memory.coherence.nodes import host_of
 
 BLOCKS = 6
 STORED = (0, 1, 2, 4)  # of the six

@@ -55,7 +55,7 @@ def test_every_kind_is_of_lines_that_are_there():
     ],
 )
 def test_a_kind_is_one_change_of_one_place(before, after, same):
-    change = Change("src/nicscope/memory/paging/pins.py", before, after)
+    change = Change("src/nicscope/memory/paging/frames.py", before, after)
 
     assert judged.judged_equivalent(change) == same
 

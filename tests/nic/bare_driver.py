@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.drivers.simulate.ports.connecting import connect_ports
+from nicscope.drivers.simulate.ports.connections import connect_ports
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.host import pages
 from nicscope.host.calls import admit_piece
-from nicscope.host.second_level import note_read
+from nicscope.host.pages import note_read
 from nicscope.interfaces.ports.cluster import PortCluster
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import distant
+from nicscope.kernel.decorators import copy_bytes, distant
 from nicscope.kernel.distant import link
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import (
@@ -39,9 +38,8 @@ from nicscope.nic.delivery import (
     settle,
 )
 from nicscope.nic.ports import calls
-from nicscope.nic.ports.arrivals import judge_header, note_header
-from nicscope.nic.ports.atomics import put_result
-from nicscope.nic.ports.confirming import confirms_on_nic
+from nicscope.nic.ports.arrivals import confirms_on_nic, judge_header, note_header
+from nicscope.nic.ports.descriptor import put_result
 from nicscope.nic.ports.layout import (
     BARRED,
     DONE,

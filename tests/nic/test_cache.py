@@ -23,7 +23,7 @@ from nicscope.nic.cache import (
 )
 from nicscope.nic.layout import EMPTY, SEARCHED_WAYS, new_cache
 from nicscope.nic.linked import is_used
-from nicscope.nic.translate.deeds import write_frame
+from nicscope.nic.translate.book import write_frame
 from oracle.cache import PlainCache
 
 COUNTS = np.dtype([("further_ways", "i8")])  # what a driver has besides does not matter here

@@ -26,7 +26,7 @@ from nicscope.nic.ports.layout import (
     UNRELIABLE,
     WRITE,
 )
-from nicscope.nic.ports.pools import NO_ENTRY
+from nicscope.nic.ports.streams import NO_ENTRY
 
 TEXT = bytes(range(1, 251)) * 60
 SIZE = PortSize(connections=8)

@@ -15,10 +15,10 @@ ROOMS = ("nic", "memory", "host", "drivers/translation")
 # What stands among them and is no one of them: how many there are, or another question's answer.
 OF_THEIR_OWN = {
     "nicscope.nic.cache": {"FOUR", "REFUSED"},
-    "nicscope.nic.coherent.layout": {"FALL_BACK"},
+    "nicscope.nic.coherent": {"FALL_BACK"},
     "nicscope.nic.delivery": {"TASKS", "MISSING"},
     "nicscope.nic.linked": {"REFUSED"},
-    "nicscope.nic.ports.pools": {"AT_ONCE", "FIRST"},
+    "nicscope.nic.ports.streams": {"AT_ONCE", "FIRST"},
     "nicscope.nic.ports.traffic": {"FIRST_DROPPED"},
 }
 

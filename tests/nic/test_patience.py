@@ -8,7 +8,7 @@ import pytest
 
 from nicscope.drivers.simulate.ports.state import RULES
 from nicscope.kernel.records import records
-from nicscope.nic.ports.reservation import patience
+from nicscope.nic.ports.lookup import patience
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,16 @@ from fresh_links import new_links
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicscope.nic import reception, transport
-from nicscope.nic.reception import DUPLICATE, GAP, WANTED
+from nicscope.nic import transport
 from nicscope.nic.transport import (
     DEAD,
+    DUPLICATE,
+    GAP,
     LAST,
     NONE,
     NOTHING,
     RESEND,
+    WANTED,
 )
 from oracle.transport import Link
 
@@ -67,18 +69,18 @@ def happen(event, shift, link, model, window, most_retries):
         assert transport.time_out(link, most_retries) == OUTCOMES[expected]
     elif event == "judge":
         near = model.sequence(model.wanted() + max(0, shift - 4) - max(0, -shift - 3))
-        assert reception.judge(link, near) == VERDICTS[model.judge(near)]
+        assert transport.judge(link, near) == VERDICTS[model.judge(near)]
     elif event == "confirm":
         sequence = model.sequence(model.confirmed + max(0, shift - 4))
         may = model.may_confirm(sequence)
-        assert bool(reception.may_confirm(link, sequence)) == may
+        assert bool(transport.may_confirm(link, sequence)) == may
         if may:
-            reception.confirm(link, sequence)
+            transport.confirm(link, sequence)
             model.confirm()
     elif event == "refuse":
-        assert bool(reception.refuse(link, wanted)) == model.refuse(wanted)
+        assert bool(transport.refuse(link, wanted)) == model.refuse(wanted)
     elif event == "take_ack":
-        assert reception.take_ack(link) == model.take_ack()
+        assert transport.take_ack(link) == model.take_ack()
     elif event == "revive":
         transport.revive(link)
         model.revive()
@@ -93,11 +95,11 @@ def look(link, model, window):
     assert bool(transport.is_outstanding(link)) == model.is_outstanding()
     sequence = model.next_to_send()
     assert transport.next_to_send(link) == (NONE if sequence is None else sequence)
-    assert bool(reception.ack_is_due(link)) == model.ack_is_due()
+    assert bool(transport.ack_is_due(link)) == model.ack_is_due()
     for shift in range(-2, 4):
         sequence = model.sequence(model.confirmed + shift)
-        assert bool(reception.is_accepted(link, sequence)) == model.is_accepted(sequence)
-        assert bool(reception.may_confirm(link, sequence)) == model.may_confirm(sequence)
+        assert bool(transport.is_accepted(link, sequence)) == model.is_accepted(sequence)
+        assert bool(transport.may_confirm(link, sequence)) == model.may_confirm(sequence)
     assert {name: int(link[name]) for name in COUNTERS} == {
         name: model.counts.get(name, 0) for name in COUNTERS
     }
@@ -109,7 +111,7 @@ def test_an_unreliable_receiver_takes_in_order_what_comes(first, shifts):
     for shift in shifts:
         sequence = model.sequence(model.wanted() + shift)
         expected = VERDICTS[model.judge_unreliable(sequence)]
-        assert reception.judge_unreliable(link, sequence) == expected
+        assert transport.judge_unreliable(link, sequence) == expected
         assert transport.number_unreliable(link) == model.number_unreliable()
         look(link, model, 4)
 
@@ -189,34 +191,34 @@ def test_a_peer_without_progress_is_dead_after_the_retries_and_one_with_progress
 
 def test_a_duplicate_is_acknowledged_again_and_a_gap_is_not():
     link = new_links(2)[0, 1]
-    reception.judge(link, 0)
-    reception.confirm(link, 0)
-    assert reception.take_ack(link) == 1
+    transport.judge(link, 0)
+    transport.confirm(link, 0)
+    assert transport.take_ack(link) == 1
 
-    assert reception.judge(link, 2) == GAP
-    assert not reception.ack_is_due(link)
-    assert reception.judge(link, 0) == DUPLICATE
-    assert reception.ack_is_due(link)
+    assert transport.judge(link, 2) == GAP
+    assert not transport.ack_is_due(link)
+    assert transport.judge(link, 0) == DUPLICATE
+    assert transport.ack_is_due(link)
 
 
 def test_what_comes_behind_a_refused_packet_is_never_confirmed():
     link = new_links(2)[0, 1]
-    assert [reception.judge(link, number) for number in (0, 1, 2)] == [WANTED] * 3
+    assert [transport.judge(link, number) for number in (0, 1, 2)] == [WANTED] * 3
 
-    assert reception.refuse(link, 1)  # while 0 is still on its way in
+    assert transport.refuse(link, 1)  # while 0 is still on its way in
 
-    assert reception.may_confirm(link, 0)
-    reception.confirm(link, 0)
-    assert reception.judge(link, 1) == WANTED  # it was sent again
-    assert not reception.may_confirm(link, 2)
-    reception.confirm(link, 1)
-    assert not reception.may_confirm(link, 2)  # the one from before
-    assert reception.take_ack(link) == 2
+    assert transport.may_confirm(link, 0)
+    transport.confirm(link, 0)
+    assert transport.judge(link, 1) == WANTED  # it was sent again
+    assert not transport.may_confirm(link, 2)
+    transport.confirm(link, 1)
+    assert not transport.may_confirm(link, 2)  # the one from before
+    assert transport.take_ack(link) == 2
 
 
 def test_a_refusal_counts_once():
     link = new_links(2)[0, 1]
-    reception.judge(link, 0)
+    transport.judge(link, 0)
 
-    assert [bool(reception.refuse(link, 0)) for _ in range(2)] == [True, False]
+    assert [bool(transport.refuse(link, 0)) for _ in range(2)] == [True, False]
     assert link["refused"] == 1

@@ -21,28 +21,25 @@ from nicscope.fabric.faults import (
     new_deaths,
     new_faults,
 )
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import kernel
+from nicscope.kernel.decorators import copy_bytes, kernel
 from nicscope.kernel.records import records
 from nicscope.nic.crc import crc32
-from nicscope.nic.reception import (
-    WANTED,
-    ack_is_due,
-    confirm,
-    judge,
-    may_confirm,
-    refuse,
-    take_ack,
-)
 from nicscope.nic.transport import (
     DEAD,
     LAST,
     NONE,
+    WANTED,
+    ack_is_due,
+    confirm,
     is_outstanding,
+    judge,
+    may_confirm,
     next_to_send,
     note_sent,
     number_next,
+    refuse,
     revive,
+    take_ack,
     take_acknowledgement,
     time_out,
     window_open,

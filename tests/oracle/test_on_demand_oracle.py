@@ -15,8 +15,7 @@ from nicscope.host.on_demand import (
     use_requests,
     use_rest,
 )
-from nicscope.memory.paging.growing import grown_memory
-from nicscope.memory.paging.layout import new_memory
+from nicscope.memory.paging.layout import grown_memory, new_memory
 from oracle.on_demand import Twin
 
 PAGES = 24

@@ -4,7 +4,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
 PICTURE = (DOCS / "pictures" / "program.svg").as_uri()
-CELL = "<td><code>nic/translate/user_library.py</code></td>"
+CELL = "<td><code>nic/translate/utlb.py</code></td>"
 # As the theme makes a page: a table in a box that scrolls, a picture alone in its paragraph.
 PAGE = f"""<!doctype html><meta name="viewport" content="width=device-width">
 <style>body {{ margin: 0 }} .table-wrapper {{ overflow-x: auto }} code {{ white-space: nowrap }}

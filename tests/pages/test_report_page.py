@@ -8,8 +8,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from nicscope.reports.reproduction import ShownReproduction
-from nicscope.studies.reproduce.harness import load_papers, study, study_names
-from nicscope.studies.reproduce.known import KnownMiss
+from nicscope.studies.reproduce.harness import KnownMiss, load_papers, study, study_names
 from nicscope.studies.reproduce.verdict import (
     Met,
     Missing,
@@ -341,7 +340,7 @@ def test_studies_have_their_tables_and_pictures_in_the_page(studied, tmp_path, o
 
 
 def test_pictures_without_room_are_named_and_lie_beside_the_page(studied, tmp_path, monkeypatch):
-    monkeypatch.setattr("nicscope.reports.reproduction_page.page.MOST_PICTURED", 10)
+    monkeypatch.setattr("nicscope.reports.reproduction_page.MOST_PICTURED", 10)
     ShownReproduction(studied, STUDIES).save(tmp_path / "report")
 
     text = (tmp_path / "report" / "index.html").read_text()

@@ -7,9 +7,9 @@ import inspect
 
 import numpy as np
 
-from nicscope.drivers.simulate import driven, programs
-from nicscope.drivers.simulate.driven import OWN
+from nicscope.drivers.simulate import process, programs
 from nicscope.drivers.simulate.machine import POST
+from nicscope.drivers.simulate.process import OWN
 
 # What is only on its way between programs and the driver.
 _PASSING = {"outbox", "inbox", "chains", "chained", "inlined", "due", "begun", "calls", "agenda"}
@@ -24,7 +24,7 @@ def take_apart(monkeypatch):
     left = {}
     asked = []
     resume = programs.Simulation._resume
-    size, follow = programs._SIZE, driven._FOLLOW
+    size, follow = programs._SIZE, process._FOLLOW
 
     def by_one(self, number, ended, begun):
         process = self._actors[number]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.ports.connecting import connect_ports
+from nicscope.config.design import Scheme
+from nicscope.drivers.simulate.ports.connections import connect_ports
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.nic.ports.layout import MAY_FETCH, MAY_WRITE
 

@@ -6,7 +6,7 @@ import port_world as world
 import work_world
 from work_world import KEY, PAGE, cluster_of, connect, digest, with_memory
 
-from nicscope.config.delivery import Transport
+from nicscope.config.design import Transport
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.nic.ports.layout import WRITE
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import port_world as world
 from hypothesis import strategies as st
 
-from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.log import Engine
+from nicscope.config.design import Scheme
 from nicscope.drivers.simulate.machine import REGISTER
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate
 from nicscope.nic.ports.layout import ACKNOWLEDGEMENT, FETCH, SEND, WRITE

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from test_ports_agree_with_the_oracle import PAGE, compare, driven, in_order
 
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.nic.delivery import COMPLETE, POST_PAYLOAD, SERVE
 from nicscope.nic.ports.layout import SEND
 from oracle.delivery_records import STORE_AND_FORWARD, Delivery

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
-from nicscope.drivers.simulate.ports.connecting import connect_ports
+from nicscope.drivers.simulate.ports.connections import connect_ports
 from nicscope.nic.ports.layout import (
     COMPARE_SWAP,
     DELIVERY,

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interfaces import small_programs
-from nicscope.drivers.simulate.chains import goes_on
 from nicscope.drivers.simulate.ports.build import Faults, PortSize
+from nicscope.drivers.simulate.processor import goes_on
 from nicscope.errors import SimulationError
-from nicscope.interfaces.ports.asking import MOST_BEFORE
+from nicscope.interfaces.ports.process import MOST_BEFORE
 from nicscope.nic.ports.layout import SEND
 from ports.apart import keep_runs, take_apart
 from ports.port_world import cluster_of, content, join, run_on_nodes

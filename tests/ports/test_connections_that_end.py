@@ -22,7 +22,7 @@ from work_world import (
     with_memory,
 )
 
-from nicscope.config.delivery import Transport
+from nicscope.config.design import Transport
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError
 from nicscope.nic.ports.layout import (

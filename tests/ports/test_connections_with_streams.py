@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicscope.config.delivery import Transport
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import Transport, load_design, with_settings
 from nicscope.drivers.simulate.ports.build import Faults, PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, unet, vmmc

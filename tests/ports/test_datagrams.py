@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
-from nicscope.drivers.simulate.ports.connecting import end_connection
-from nicscope.drivers.simulate.ports.datagrams import Ways, open_datagrams
+from nicscope.drivers.simulate.ports.connections import Ways, end_connection, open_datagrams
 from nicscope.errors import SimulationError
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import FETCH, SEND, STATUS_NAMES, WRITE

@@ -7,7 +7,7 @@ import pytest
 import work_world as work
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
-from nicscope.drivers.simulate.ports.connecting import connect_ports
+from nicscope.drivers.simulate.ports.connections import connect_ports
 from nicscope.errors import SimulationError
 from nicscope.nic.ports.layout import DELIVERY, FETCH, RECEPTION, SEND, UNRELIABLE, WRITE
 

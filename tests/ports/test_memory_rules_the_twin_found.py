@@ -7,10 +7,10 @@ import port_world as world
 import pytest
 
 from nicscope.config.design import load_design
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.host import calls, pages
-from nicscope.memory.paging.pins import unpin_frame
+from nicscope.memory.paging.frames import unpin_frame
 from nicscope.nic.ports.layout import SEND, WRITE
 
 MISSING = 8  # what the processor waits for, as records have it

@@ -10,7 +10,7 @@ from nicscope.config.design import load_design
 from nicscope.drivers.simulate.machine import POST, REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
-from nicscope.host.second_level import swap_table
+from nicscope.host.pages import swap_table
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 

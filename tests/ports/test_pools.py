@@ -13,10 +13,9 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Tr
 from nicscope.errors import RoomError
 from nicscope.fabric import paths as paths_of
 from nicscope.interfaces.vmmc import Cluster
-from nicscope.nic.ports import pools as pools_of
+from nicscope.nic.ports import streams as pools_of
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
-from nicscope.nic.ports.pools import BLANK, NO_ENTRY, POOLS, STREAM
-from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.streams import BLANK, NO_ENTRY, POOLS, STREAM, stream_to
 from nicscope.room import bytes_left
 from refusals import refused
 from suite import share

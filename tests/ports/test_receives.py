@@ -20,8 +20,7 @@ from work_world import (
     with_memory,
 )
 
-from nicscope.config.delivery import POLICIES, Transport, Way
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import POLICIES, Transport, Way, load_design, with_settings
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.nic.ports.layout import SEND
 from nicscope.nic.ports.traffic import NO_TRANSLATION

@@ -18,8 +18,7 @@ from work_world import (
     with_memory,
 )
 
-from nicscope.config.delivery import Transport
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import Transport, load_design, with_settings
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.nic.ports.layout import (

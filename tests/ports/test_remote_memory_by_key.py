@@ -18,7 +18,7 @@ from remote_world import (
 )
 from work_world import PAGE, at, digest, read, state_of
 
-from nicscope.config.delivery import Way
+from nicscope.config.design import Way
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.nic.ports.layout import (

@@ -15,10 +15,10 @@ from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, Transport
-from nicscope.interfaces.ports.asking import PINS_FIRST
+from nicscope.interfaces.ports.process import PINS_FIRST
 from nicscope.nic.ports.layout import FETCH, OWN_PORT, SEND, WRITE
 from nicscope.nic.ports.streams import stream_to
-from nicscope.traces.schema import Requests
+from nicscope.traces.columns import Requests
 from suite import share
 
 PAGE = world.PAGE

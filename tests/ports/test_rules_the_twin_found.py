@@ -6,10 +6,9 @@ import msgspec
 import port_world as world
 import pytest
 
-from nicscope.config.delivery import POLICIES, Transport
-from nicscope.config.design import load_design, with_settings
-from nicscope.drivers.simulate.log import Engine
+from nicscope.config.design import POLICIES, Transport, load_design, with_settings
 from nicscope.drivers.simulate.machine import REGISTER
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import Faults, PortSize
 from nicscope.nic.ports.layout import FETCH, SEND
 

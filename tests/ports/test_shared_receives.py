@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
-from nicscope.drivers.simulate.ports.connecting import connect_ports
+from nicscope.drivers.simulate.ports.connections import connect_ports
 from nicscope.nic.ports.layout import DELIVERY, NAMED, RECEPTION, SEND, UNRELIABLE
 from nicscope.nic.ports.work_queues import RECEIVES_LOW
 from oracle.shared_receives import first_low, is_fair

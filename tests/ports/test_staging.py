@@ -6,12 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from nicscope.drivers.simulate.ports import leaving
+from nicscope.drivers.simulate.ports import network
 from nicscope.kernel.records import records
 from nicscope.nic.delivery import ENDPOINT, PACKET
-from nicscope.nic.ports.arrivals import TAKEN
+from nicscope.nic.ports.arrivals import TAKEN, hold_messages
 from nicscope.nic.ports.layout import BARRED, HEAD, REPLY, SEND
-from nicscope.nic.ports.staging import hold_messages
 
 
 def staged(side, *packets):
@@ -88,5 +87,5 @@ def test_a_request_ends_later_for_copies_of_its_own_packets_alone(number, later)
     last, copy = machine.ports.send_heads[0, 0], machine.ports.send_heads[0, 1]
     last.cookie, copy.cookie, copy.copied = 7, number, 1
 
-    assert leaving._is_told_later(machine, 0, last) == later
+    assert network._is_told_later(machine, 0, last) == later
     assert copy.tells == later

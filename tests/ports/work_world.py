@@ -7,11 +7,10 @@ import hashlib
 import port_world as world
 from work_calls import WorkCalls
 
-from nicscope.config.design import load_design, with_settings
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme, load_design, with_settings
 from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import PortSize
-from nicscope.drivers.simulate.ports.connecting import connect_ports, end_connection
+from nicscope.drivers.simulate.ports.connections import connect_ports, end_connection
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.kernel.entering import bound

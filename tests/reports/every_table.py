@@ -18,8 +18,7 @@ from nicscope.cli.app import main
 from nicscope.reports import drawing
 from nicscope.reports.calibration import ShownCalibration
 from nicscope.reports.printing import show
-from nicscope.reports.reproduction import ShownReproduction, study_rows
-from nicscope.reports.reproduction_markdown import as_markdown
+from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_rows
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
 from nicscope.studies.calibrate.fit import Calibration, Residual, Value

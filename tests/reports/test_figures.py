@@ -12,8 +12,14 @@ from drawn_figures import drawn
 from nicscope.reports.comparison import memory_rows, miss_rows, work_rows
 from nicscope.reports.figures.comparison import FIGURES
 from nicscope.reports.figures.style import save
-from nicscope.reports.palette import GROUP_COLOURS, KIND_COLOURS, STEP_GROUPS
-from nicscope.reports.wording import byte_size, per_hundred, significant
+from nicscope.reports.wording import (
+    GROUP_COLOURS,
+    KIND_COLOURS,
+    STEP_GROUPS,
+    byte_size,
+    per_hundred,
+    significant,
+)
 from nicscope.studies.pricing import STEP_NAMES
 
 

@@ -11,8 +11,7 @@ import pytest
 import nicscope as ns
 from drawn_figures import drawn
 from nicscope.cli.app import main
-from nicscope.reports.figures.lines import LOOKS
-from nicscope.reports.figures.rows import MOST_ROWS
+from nicscope.reports.figures.shares import LOOKS, MOST_ROWS
 from nicscope.reports.figures.style import save
 from nicscope.reports.register import spelt_seconds
 from nicscope.traces.writer import write_trace

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 
 from flow_samples import answered
-from nicscope.config.delivery import POLICIES
+from nicscope.config.design import POLICIES
 from nicscope.reports import flow
 from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
 from nicscope.reports.flow_page import (
@@ -22,7 +22,7 @@ from nicscope.reports.flow_page import (
     page_of,
     title,
 )
-from nicscope.reports.palette import BAND_SHADES
+from nicscope.reports.wording import BAND_SHADES
 from nicscope.studies.flow.transfers import BANDS, bandwidth_steps, receptions
 
 PS_PER_US = 10**6

@@ -13,17 +13,17 @@ import pytest
 from comparison_samples import DESIGNS, comparison
 
 import nicscope as ns
-from nicscope.config.evidence import Evidence
-from nicscope.reports import size_summary, wording
+from nicscope.config.costs import Evidence
+from nicscope.reports import size, wording
 from nicscope.reports.comparison import (
     ReplayReport,
     miss_rates,
     notes,
     work_rows,
 )
-from nicscope.reports.palette import KIND_TEXTURES
 from nicscope.reports.printing import lines_of
 from nicscope.reports.table import BAR
+from nicscope.reports.wording import KIND_TEXTURES
 from nicscope.studies.pricing import Denominator
 
 WIDEST = 100
@@ -164,4 +164,4 @@ def test_the_best_page_size_is_compared_with_todays(misses, said):
         for size, count in zip((1 << 12, 1 << 16, 1 << 21), misses, strict=True)
     ]
 
-    assert size_summary._of_pages(sizes, 1 << 16, 0).startswith(said)
+    assert size._of_pages(sizes, 1 << 16, 0).startswith(said)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme
 from nicscope.studies.reproduce.experiments.utlb.invariants import check, shared_memory_traffic
 from nicscope.studies.reproduce.harness import reproduce
 from nicscope.studies.reproduce.verdict import Outcome

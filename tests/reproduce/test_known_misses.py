@@ -10,10 +10,8 @@ from nicscope.cli.reproduce import reproduce as command
 from nicscope.config import shelf
 from nicscope.errors import StudyError
 from nicscope.reports.printing import lines_of
-from nicscope.reports.reproduction import ShownReproduction
-from nicscope.reports.reproduction_markdown import as_markdown
-from nicscope.studies.reproduce.harness import load_papers, reproduce
-from nicscope.studies.reproduce.known import load_known
+from nicscope.reports.reproduction import ShownReproduction, as_markdown
+from nicscope.studies.reproduce.harness import load_known, load_papers, reproduce
 from nicscope.studies.reproduce.verdict import (
     Basis,
     ExpectedShape,

@@ -10,12 +10,11 @@ from program_samples import TINY, have_tiny
 
 from nicscope.cli.app import main
 from nicscope.errors import StudyError
-from nicscope.studies.reproduce import harness, known
+from nicscope.studies.reproduce import harness
 from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
 from nicscope.studies.reproduce.traced import programs, running
 from nicscope.studies.reproduce.traced.measuring import as_run, reduced
-from nicscope.studies.reproduce.traced.programs import KEPT_S, run_programs
-from nicscope.studies.reproduce.traced.workloads import PAPER, SMALL, WORKLOADS
+from nicscope.studies.reproduce.traced.programs import KEPT_S, PAPER, SMALL, WORKLOADS, run_programs
 
 LABELS = ["Barnes", "FFT", "LU", "Radix", "Raytrace", "Volrend", "Water"]
 FFT, LU, RADIX = (TINY._replace(programs=TINY.programs[place : place + 1]) for place in (1, 2, 3))
@@ -180,11 +179,11 @@ def test_a_known_miss_of_one_size_is_none_of_the_other(monkeypatch):
     listed = {
         "table3": {"fft-communicates-most": {"why": "toy", "short": "toy", "programs": SMALL}}
     }
-    monkeypatch.setattr(known, "shelf_names", lambda _: ["utlb"])
-    monkeypatch.setattr(known, "open_shelf", lambda *_: ("utlb", "misses 'utlb'", listed))
+    monkeypatch.setattr(harness, "shelf_names", lambda _: ["utlb"])
+    monkeypatch.setattr(harness, "open_shelf", lambda *_: ("utlb", "misses 'utlb'", listed))
 
-    assert list(known.load_known("utlb", SMALL)) == [("table3", "fft-communicates-most")]
-    assert known.load_known("utlb", PAPER) == known.load_known("utlb") == {}
+    assert list(harness.load_known("utlb", SMALL)) == [("table3", "fft-communicates-most")]
+    assert harness.load_known("utlb", PAPER) == harness.load_known("utlb") == {}
 
 
 @pytest.mark.usefixtures("tiny")

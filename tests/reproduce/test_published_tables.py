@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
+from nicscope.config.costs import Evidence
 from nicscope.config.design import load_design
-from nicscope.config.evidence import Evidence
 from nicscope.config.platform import load_platform
 from nicscope.studies.pricing import price
 from nicscope.studies.reproduce.experiments.utlb.pricing import interrupt_counts, utlb_counts

@@ -9,11 +9,9 @@ from typer.testing import CliRunner
 from nicscope.cli.reproduce import EXAMPLES, reproduce
 from nicscope.errors import OutputError, StudyError
 from nicscope.reports.printing import lines_of
-from nicscope.reports.reproduction import ShownReproduction
-from nicscope.reports.reproduction_markdown import as_markdown
+from nicscope.reports.reproduction import ShownReproduction, as_markdown
 from nicscope.reports.table import Rows
-from nicscope.studies.reproduce.baselines import by_hand
-from nicscope.studies.reproduce.harness import load_papers
+from nicscope.studies.reproduce.harness import by_hand, load_papers
 from nicscope.studies.reproduce.verdict import (
     Basis,
     Missing,

@@ -8,8 +8,7 @@ from study_samples import ALL, tables_of, write_sample
 from nicscope.config.design import load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.drivers.replay import replay
-from nicscope.studies.curve_question import Question
-from nicscope.studies.curves import curves_of
+from nicscope.studies.curves import Question, curves_of
 from nicscope.studies.replaying import Subject, compare
 from nicscope.studies.reproduce.harness import (
     find_study,

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.studies.calibrate.anchors import cold_start
 from nicscope.studies.delivery_measures import (
     PAIRS,

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from nicscope.cli.calibrate import calibrate_platform
-from nicscope.config.evidence import Evidence
+from nicscope.config.costs import Evidence
 from nicscope.config.platform import load_platform
 from nicscope.errors import StudyError
 from nicscope.reports.calibration import ShownCalibration

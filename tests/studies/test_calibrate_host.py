@@ -7,16 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
-from nicscope.config.evidence import Evidence
-from nicscope.config.registration import (
-    Span,
+from nicscope.config.costs import Evidence, Span
+from nicscope.config.rdma_costs import (
     load_registration_costs,
     registration_file,
     registration_names,
 )
 from nicscope.errors import NicscopeError
 from nicscope.studies.calibrate import host
-from nicscope.studies.calibrate.host_memory import PAGE, Mapped, locked
+from nicscope.studies.calibrate.host import PAGE, Mapped, locked
 from refusals import refused
 
 MIB = 1 << 20

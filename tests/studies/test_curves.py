@@ -7,15 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope import room
-from nicscope.config.design import Design
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Design, Scheme
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.replay import replay
 from nicscope.drivers.replay.lookups import LookupStreams
 from nicscope.errors import RoomError
-from nicscope.studies.curve_question import Question, ask, fitting_entries
-from nicscope.studies.curve_result import knee
-from nicscope.studies.curves import curves_of, report
+from nicscope.studies.curves import Question, ask, curves_of, fitting_entries, knee, report
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from oracle.strategies import PAGE_SIZES, traces

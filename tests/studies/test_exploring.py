@@ -8,8 +8,8 @@ from exploring_samples import explorer, own_design, small_trace
 from nicscope.config.design import design_names
 from nicscope.errors import DesignError, StudyError
 from nicscope.reports.template import design_file
-from nicscope.studies.exploring import exploring
-from nicscope.studies.exploring.state import EXPLORED, controls, offer, read_state
+from nicscope.studies import exploring
+from nicscope.studies.exploring import EXPLORED, controls, offer, read_state
 from nicscope.studies.replaying import choose_subjects, compare
 from refusals import refused
 

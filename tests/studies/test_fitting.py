@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from request_tables import table
 
 import nicscope as ns
-from nicscope.config.counter_names import known_counter
+from nicscope.config.glossary import known_counter
 from nicscope.drivers.onepass.drawn import KeptLookups
 from nicscope.drivers.replay.lookups import Lookups, Nic
 from nicscope.errors import NicscopeError

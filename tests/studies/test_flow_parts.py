@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flow_samples import answered, asked
-from nicscope.config.delivery import POLICIES
-from nicscope.drivers.simulate.log import LOG, MESSAGE, Engine, Task
+from nicscope.config.design import POLICIES
+from nicscope.drivers.simulate.observe import LOG, MESSAGE, Engine, Task
 from nicscope.studies.flow.parts import PART_NAMES, WAITS, Part, busy_parts, latency_parts
 from nicscope.studies.flow.report import report
 

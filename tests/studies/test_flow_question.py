@@ -3,7 +3,7 @@
 import pytest
 
 from flow_samples import COSTS, asked, made_up
-from nicscope.config.delivery import POLICIES
+from nicscope.config.design import POLICIES
 from nicscope.errors import NicscopeError
 from nicscope.studies.flow import question
 from nicscope.studies.flow.question import ask

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from flow_samples import answered
-from nicscope.config.delivery import POLICIES
-from nicscope.interfaces.run_log import TRACKS
+from nicscope.config.design import POLICIES
+from nicscope.interfaces.run_timeline import TRACKS
 from nicscope.studies.flow.report import ENGINES, timeline
 
 PS_PER_US = 10**6

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from flow_samples import answered
-from nicscope.config.delivery import CONTROL_BYTES, POLICIES, Delivery
-from nicscope.drivers.simulate.log import LOG, Engine, Task
+from nicscope.config.design import CONTROL_BYTES, POLICIES, Delivery
+from nicscope.drivers.simulate.observe import LOG, Engine, Task
 from nicscope.studies.flow.report import LOG_RECORD_BYTES, memory_account
 from nicscope.studies.flow.transfers import (
     BANDS,

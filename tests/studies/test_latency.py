@@ -5,16 +5,15 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from nicscope.config.delivery import Way
+from nicscope.config.design import Way
 from nicscope.config.platform import load_platform
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.errors import NicscopeError, StudyError
 from nicscope.interfaces.via import Cluster, Nic, Reliability
 from nicscope.studies.latency import ping_pong as game
 from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.studies.latency.ping_pong import Setting, ping_pong
-from nicscope.studies.latency.question import ask
-from nicscope.studies.latency.report import measure
+from nicscope.studies.latency.report import ask, measure
 from refusals import refused
 from suite import share
 

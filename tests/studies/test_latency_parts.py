@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.delivery import Way
-from nicscope.drivers.simulate.log import LOG, Engine, Task
+from nicscope.config.design import Way
 from nicscope.drivers.simulate.machine import ACCESSING, COPYING, POLLING, POSTING
+from nicscope.drivers.simulate.observe import LOG, Engine, Task
 from nicscope.studies.latency.parts import Part, Prices, Sent, Span, parted, parts_of
 from oracle.parts import parted as told
 

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
-from nicscope.config.evidence import Evidence, Origin
-from nicscope.config.region_limits import Limit, limit_names, load_limits
+from nicscope.config.costs import Evidence, Limit, Origin, limit_names, load_limits
 from nicscope.studies.planning import Wanted, plan_pool
 from oracle import pool_plan
 

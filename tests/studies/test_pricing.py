@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.cost_name import COSTS
+from nicscope.config.costs import COSTS, Evidence
 from nicscope.config.design import Scheme, design_names, load_design
-from nicscope.config.evidence import Evidence
 from nicscope.config.platform import load_platform, platform_names
 from nicscope.studies.pricing import MODELS, STEP_NAMES, price
 

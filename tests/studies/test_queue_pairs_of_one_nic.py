@@ -6,7 +6,7 @@ import pytest
 
 import nicscope as ns
 from nicscope.cli.app import main
-from nicscope.config.nic_costs import COSTS, COUNTS, RATES, load_nic_costs, nic_names
+from nicscope.config.rdma_costs import COUNTS, NIC_COSTS, RATES, load_nic_costs, nic_names
 from nicscope.errors import PlatformError
 from nicscope.studies.connections import Asked, Found, Rate, cliff_of, measure
 from refusals import refused
@@ -109,7 +109,7 @@ def test_every_cost_of_every_nic_is_stated_or_says_why_it_is_not():
     for name in nic_names():
         nic = load_nic_costs(name)
         stated = {*nic.costs, *nic.counts, *nic.rates}
-        assert stated | {*nic.not_applicable} == {*COSTS, *COUNTS, *RATES}
+        assert stated | {*nic.not_applicable} == {*NIC_COSTS, *COUNTS, *RATES}
         assert stated == set(nic.origins)
 
 

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nicscope as ns
-from nicscope.config.registration import load_registration_costs
+from nicscope.config.rdma_costs import load_registration_costs
 from nicscope.errors import NicscopeError
 from nicscope.reports.printing import lines_of
-from nicscope.studies import region_lists
+from nicscope.studies import registering
 from refusals import refused
 
 GB = 10**9
@@ -126,10 +126,10 @@ def test_ranges_are_the_bytes_that_are_listed_run_by_run(lines):
             runs[-1].append(byte)
         else:
             runs.append([byte])
-    regions = [region_lists.Region(at, size) for at, size in lines]
+    regions = [registering.Region(at, size) for at, size in lines]
 
-    assert region_lists.registered(regions, "range", "here") == [len(run) for run in runs]
-    assert len(region_lists.registered(regions, "exact", "here")) == len(set(lines))
+    assert registering.registered(regions, "range", "here") == [len(run) for run in runs]
+    assert len(registering.registered(regions, "exact", "here")) == len(set(lines))
 
 
 def test_joining_a_list_is_told_first_and_named_in_each_row(tmp_path):

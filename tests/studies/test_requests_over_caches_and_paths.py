@@ -9,9 +9,14 @@ from request_tables import table
 
 import nicscope as ns
 from nicscope.cli.app import main
-from nicscope.config.fault_costs import fault_names, load_fault_costs
-from nicscope.config.path_costs import load_path_costs, path_names
-from nicscope.config.registration import load_registration_costs, registration_names
+from nicscope.config.rdma_costs import (
+    fault_names,
+    load_fault_costs,
+    load_path_costs,
+    load_registration_costs,
+    path_names,
+    registration_names,
+)
 from oracle.iommu import Twin
 from oracle.registration_cache import Cache
 

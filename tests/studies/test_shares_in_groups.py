@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from own_hands import Here
 
 from nicscope.drivers.replay import Replayer
-from nicscope.drivers.replay.grain import NO_GRAIN
+from nicscope.drivers.replay.naming import NO_GRAIN
 from nicscope.studies import curves
-from nicscope.studies.curve_question import ask
+from nicscope.studies.curves import ask
 from nicscope.studies.replaying import choose_subjects, compare
 from nicscope.studies.sources import ShareDone
 from nicscope.traces.folders.reading import open_folder

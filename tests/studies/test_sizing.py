@@ -8,20 +8,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nicscope.config.design import load_design, with_settings
-from nicscope.config.scheme import SETTINGS, Scheme
+from nicscope.config.design import SETTINGS, Scheme, load_design, with_settings
 from nicscope.drivers.replay import replay
 from nicscope.errors import NicscopeError, TraceError
 from nicscope.nic.layout import new_table, region_bytes
-from nicscope.nic.translate.counts import COUNT_NAMES, KIND_NAMES
+from nicscope.nic.translate.book import COUNT_NAMES, KIND_NAMES
 from nicscope.studies.replaying import compare
 from nicscope.studies.sizing import counting, sizings
-from nicscope.studies.sizing.merit import Point, best_within, knee_of, staircase
-from nicscope.studies.sizing.question import ask
-from nicscope.studies.sizing.result import shaky
-from nicscope.studies.sizing.shapes import Room, _filled, families, most_entries, shapes
+from nicscope.studies.sizing.counting import extent, grids
+from nicscope.studies.sizing.result import Point, best_within, knee_of, shaky, staircase
+from nicscope.studies.sizing.search import Room, _filled, families, most_entries, shapes
 from nicscope.studies.sizing.sizings import report, size
-from nicscope.studies.sizing.survey import extent, grids
+from nicscope.studies.sizing.targets import ask
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from refusals import refused

@@ -11,6 +11,7 @@ from nicscope.errors import OutputError, StudyError
 from nicscope.outputs import log
 from nicscope.studies.sweep.grid import ask
 from nicscope.studies.sweep.journal import (
+    TALLIED,
     Record,
     TraceIdentity,
     identity_of,
@@ -19,7 +20,6 @@ from nicscope.studies.sweep.journal import (
 )
 from nicscope.studies.sweep.sweeping import Sweep, sweep
 from nicscope.studies.sweep.table import difference_of_table
-from nicscope.studies.sweep.tally import TALLIED
 from nicscope.traces.reader import open_trace
 from nicscope.traces.writer import write_trace
 from refusals import refused

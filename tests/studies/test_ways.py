@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.delivery import transfer_costs
-from nicscope.config.design import load_design, with_settings
-from nicscope.config.platform import load_platform
-from nicscope.config.program_costs import program_costs
+from nicscope.config.design import load_design, transfer_costs, with_settings
+from nicscope.config.platform import load_platform, program_costs
 from nicscope.drivers.onepass.grid import SetAssociativeGrid
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.ports.costs import service_costs
@@ -20,7 +18,7 @@ from nicscope.drivers.simulate.tracing import part_trace, simulate_node
 from nicscope.errors import PlatformError
 from nicscope.studies.pricing import price
 from nicscope.studies.reproduce.verdict import load_paper
-from nicscope.studies.sizing.survey import Grid
+from nicscope.studies.sizing.counting import Grid
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from refusals import refused

@@ -11,8 +11,7 @@ import dying_tasks
 import pytest
 
 from nicscope.errors import StudyError, TraceError
-from nicscope.studies.workers.processes import LocalWorkers
-from nicscope.studies.workers.tasks import Task
+from nicscope.studies.workers import LocalWorkers, Task
 from refusals import refused
 
 HERE = Path(__file__).parent
@@ -119,8 +118,8 @@ ASKING = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import dying_tasks
-from nicscope.studies.workers.processes import LocalWorkers
-from nicscope.studies.workers.tasks import Task
+from nicscope.studies.workers import LocalWorkers
+from nicscope.studies.workers import Task
 with LocalWorkers(1) as workers:
     workers.results([Task(dying_tasks.sleeps, (sys.argv[2],), 1)])
 """

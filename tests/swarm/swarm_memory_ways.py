@@ -10,9 +10,8 @@ from swarm_rules import PAGE
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, vmmc
-from nicscope.interfaces.mini.endpoint import Region
-from nicscope.interfaces.mini.handles import BufferHandle, Remote
-from nicscope.interfaces.ports.buffers import Buffer
+from nicscope.interfaces.mini.endpoint import BufferHandle, Region, Remote
+from nicscope.interfaces.ports.memory import Buffer
 from nicscope.interfaces.ports.process import Process
 from nicscope.nic.ports.layout import FETCH, WRITE
 

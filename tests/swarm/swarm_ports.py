@@ -7,8 +7,7 @@ import numpy as np
 from swarm_rules import PAGE, SECRET, RuleError, must_be
 
 from nicscope.clock import NEVER
-from nicscope.config.design import load_design
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme, load_design
 from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.drivers.simulate.ports.posting import PREPARED

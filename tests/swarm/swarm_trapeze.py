@@ -8,7 +8,7 @@ import msgspec
 from swarm_ports import Bazaar, attempt
 from swarm_rules import SECRET, Made, Stream, must_be
 
-from nicscope.config.delivery import POLICIES
+from nicscope.config.design import POLICIES
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster, Endpoint, HostBuffer, Message
 

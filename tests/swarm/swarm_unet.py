@@ -18,7 +18,7 @@ from swarm_ports import (
 from swarm_rules import PAGE, SECRET, Made, Stream, faults, must_be, transport
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces.ports.buffers import Buffer
+from nicscope.interfaces.ports.memory import Buffer
 from nicscope.interfaces.unet import Cluster, Endpoint, Process
 
 DESIGNS = ("unet-mm-pca200", "unet-mm-pca200", "unet", "unet-mm-dc21140")

@@ -8,10 +8,9 @@ from swarm_ports import Bazaar, attempt
 from swarm_rules import PAGE, SECRET, must_be
 
 from nicscope.errors import SimulationError
-from nicscope.interfaces.ports.buffers import Buffer
+from nicscope.interfaces.ports.memory import Buffer
 from nicscope.interfaces.via import Descriptors, Host, Nic, Reliability, VipError
-from nicscope.interfaces.via.addresses import Region
-from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
+from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor, Region
 from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
 ODD = (0, 1, 8, 63, 64, 4096, 2**31, 2**32 - 1)

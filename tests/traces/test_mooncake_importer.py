@@ -16,8 +16,7 @@ from nicscope.config.language_model import language_model_names, load_language_m
 from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
-from nicscope.traces.kv_layout import ALIGNED, BASE, Cutter, KvChoices
-from nicscope.traces.kv_pool import place
+from nicscope.traces.kv_pool import ALIGNED, BASE, Cutter, KvChoices, place
 from oracle import kv_pool as oracle
 
 # Of a token, as the makers of traces and stores print it (KiB where they do).

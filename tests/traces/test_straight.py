@@ -12,7 +12,7 @@ import pytest
 import nicscope as ns
 from every_command import COMMANDS
 from nicscope.cli.app import main
-from nicscope.cli.services import Service
+from nicscope.cli.arguments import Service
 from nicscope.errors import TraceError
 from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert

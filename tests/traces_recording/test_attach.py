@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicscope.errors import OutputError
-from nicscope.traces.recording.attach import Attached as Attachment
 from nicscope.traces.recording.calls import this_machine
-from nicscope.traces.recording.observed import Observed
+from nicscope.traces.recording.connections import Observed
+from nicscope.traces.recording.launch import Attached as Attachment
 from nicscope.traces.recording.rows import IssueOrder
 from nicscope.traces.recording.signals import held_signals
 from nicscope.traces.recording.tracer import Tracer

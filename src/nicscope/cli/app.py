@@ -40,10 +40,14 @@ from nicscope.cli import (
     trace,
     verbs,
 )
-from nicscope.cli.interrupt import ENDINGS, ending_status, heeded_interrupts
-from nicscope.cli.streams import standard_streams
+from nicscope.cli.streams import (
+    ENDINGS,
+    ending_status,
+    heeded_interrupts,
+    leave_pandas_out,
+    standard_streams,
+)
 from nicscope.cli.usage import Commands, told
-from nicscope.cli.without_pandas import leave_pandas_out
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
 from nicscope.library.progress import told_to_logs

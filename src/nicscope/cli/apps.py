@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import print_json, print_written, tell
 from nicscope.cli.arguments import AsJson, option, output_path, text_beside
 from nicscope.cli.collective import EXAMPLES, collective
@@ -97,7 +97,7 @@ def run(
         option(
             "NAME",
             "With --on: a design of NICs, or a file of one.",
-            autocompletion=completion.designs,
+            autocompletion=arguments.designs,
         ),
     ] = None,
     platform: Annotated[
@@ -105,7 +105,7 @@ def run(
         option(
             "NAME",
             "With --on: what things cost, or a file of that.",
-            autocompletion=completion.platforms,
+            autocompletion=arguments.platforms,
         ),
     ] = None,
     faults: Annotated[

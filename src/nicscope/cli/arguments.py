@@ -1,20 +1,111 @@
-"""What several commands take: traces, folders, and results that are one file, ``-`` for stdout."""
+"""What several commands take: traces, services, results, and what a shell offers for them."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
-from nicscope.cli import completion
-from nicscope.config.byte_size import SPELLINGS, read_bytes
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
+from nicscope.errors import printable
+from nicscope.library.traces import BUNDLED
 from nicscope.outputs import STDOUT, check_output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nicscope.studies.programs import ProgramRuns
+    from nicscope.traces.kv_pool import KvChoices
+    from nicscope.traces.reader import Trace
+
+
+def designs(incomplete: str) -> list[str]:
+    """Designs of the catalog that begin with ``incomplete``."""
+    from nicscope.config.design import design_names
+
+    return _beginning(design_names(), incomplete)
+
+
+def platforms(incomplete: str) -> list[str]:
+    """Platforms of the catalog that begin with ``incomplete``."""
+    from nicscope.config.platform import platform_names
+
+    return _beginning(platform_names(), incomplete)
+
+
+def language_models(incomplete: str) -> list[str]:
+    """Language models of the catalog that begin with ``incomplete``."""
+    from nicscope.config.language_model import language_model_names
+
+    return _beginning(language_model_names(), incomplete)
+
+
+def registrations(incomplete: str) -> list[str]:
+    """Costs of registration in the catalog that begin with ``incomplete``."""
+    from nicscope.config.rdma_costs import registration_names
+
+    return _beginning(registration_names(), incomplete)
+
+
+def limits(incomplete: str) -> list[str]:
+    """Limits of registered memory in the catalog that begin with ``incomplete``."""
+    from nicscope.config.costs import limit_names
+
+    return _beginning(limit_names(), incomplete)
+
+
+def hypotheses(incomplete: str) -> list[str]:
+    """Hypotheses of the catalog that begin with ``incomplete``."""
+    from nicscope.config.rdma_costs import hypothesis_names
+
+    return _beginning(hypothesis_names(), incomplete)
+
+
+def nics(incomplete: str) -> list[str]:
+    """NICs of the catalog that begin with ``incomplete``."""
+    from nicscope.config.rdma_costs import nic_names
+
+    return _beginning(nic_names(), incomplete)
+
+
+def faults(incomplete: str) -> list[str]:
+    """Costs of faults in the catalog that begin with ``incomplete``."""
+    from nicscope.config.rdma_costs import fault_names
+
+    return _beginning(fault_names(), incomplete)
+
+
+def paths(incomplete: str) -> list[str]:
+    """Costs of paths in the catalog that begin with ``incomplete``."""
+    from nicscope.config.rdma_costs import path_names
+
+    return _beginning(path_names(), incomplete)
+
+
+def traces(incomplete: str) -> list[str]:
+    """Bundled traces, as soon as a letter says that one is meant, as most traces are files."""
+    from nicscope.traces.bundled import bundled_traces
+
+    if not incomplete:
+        return []
+    return _beginning([BUNDLED + name for name in bundled_traces()], incomplete)
+
+
+def programs(incomplete: str) -> list[str]:
+    """Sizes of the papers' programs."""
+    from nicscope.studies.reproduce.traced.programs import SIZES
+
+    return _beginning(SIZES, incomplete)
+
+
+def _beginning(names: Sequence[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
 
 DASH = "-"
 
@@ -29,7 +120,7 @@ Traces = Annotated[
     typer.Argument(
         metavar="TRACE...",
         help="Traces (Parquet), or bundled:NAME for one that comes with nicscope.",
-        autocompletion=completion.traces,
+        autocompletion=traces,
         show_default=False,
     ),
 ]
@@ -38,12 +129,12 @@ OneTrace = Annotated[
     typer.Argument(
         metavar="TRACE",
         help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
-        autocompletion=completion.traces,
+        autocompletion=traces,
         show_default=False,
     ),
 ]
 Registering = Annotated[
-    str, option("NAME|FILE", "What registering costs.", autocompletion=completion.registrations)
+    str, option("NAME|FILE", "What registering costs.", autocompletion=registrations)
 ]
 Assignments = Annotated[
     list[str] | None, option("KEY=VALUE", "Set on every design; may be repeated.", "--set")
@@ -73,7 +164,7 @@ def byte_count(given: str | int) -> int:
     """The bytes that an argument names, as every size is spelt."""
     count = given if isinstance(given, int) else read_bytes(given)
     if count is None:
-        raise typer.BadParameter(f"{given!r} is no whole number of bytes, {SPELLINGS}")
+        raise typer.BadParameter(f"{given!r} is no whole number of bytes, {BYTE_SPELLINGS}")
     return count
 
 
@@ -99,3 +190,143 @@ def text_beside(out: Path, as_json: bool = False) -> Iterator[None]:
         aside = contextlib.redirect_stdout(sys.stderr)
     with aside:
         yield
+
+
+Timeline = Annotated[
+    Path | None,
+    option(
+        "FILE",
+        "Of a program: what every engine did when, for ui.perfetto.dev, or a page that shows "
+        "itself where FILE ends in .html; - for standard output.",
+        parser=output_path,
+    ),
+]
+
+
+def beside_timeline(timeline: Path | None, as_json: bool) -> Any:
+    """A block in which what is printed does not mix with a timeline.
+
+    Errors: ``OutputError`` if that could not be written.
+    """
+    return contextlib.nullcontext() if timeline is None else text_beside(timeline, as_json)
+
+
+def tell_of_rest(found: ProgramRuns, path: Path) -> None:
+    """Say on the error stream how much of a run a timeline does not show."""
+    from nicscope.studies.timeline import counts
+
+    kept, every = counts(found)
+    if kept < every:
+        print(
+            f"nicscope: {printable(str(path))}: the first {kept:,} of {every:,} records, which is "
+            "as many as a browser holds",
+            file=sys.stderr,
+        )
+
+
+SERVICE = "service"  # the parameter of a command that reads services
+PANEL = "Traces of a language model's service (Mooncake's, Azure's, BurstGPT's)"
+
+
+def _option(metavar: str, told: str, *names: str, **more: Any) -> Any:
+    return option(metavar, told, *names, rich_help_panel=PANEL, **more)
+
+
+class Service(NamedTuple):
+    """What the options said, each of which is declared here and nowhere else."""
+
+    model: Annotated[
+        str | None,
+        _option(
+            "NAME|FILE",
+            "The model whose KV cache a pool keeps, as llama-3-70b.",
+            autocompletion=language_models,
+        ),
+    ] = None
+    ranks: Annotated[int, _option("N", "Ranks that share the model's heads.", "--tp", min=1)] = 1
+    layout: Annotated[
+        str, _option("block|layer", "Whether a block's bytes or a layer's are together.")
+    ] = "block"
+    pool_bytes: Annotated[
+        str | None,
+        _option("BYTES", "Memory of the pool at each rank; left out: room for all.", "--pool"),
+    ] = None
+    slice_bytes: Annotated[
+        str, _option("BYTES|whole", "A longer run of bytes is cut into these.", "--slice")
+    ] = "64K"
+    block_tokens: Annotated[
+        int, _option("N", "Of a block, where the file names none (Azure, BurstGPT).", min=1)
+    ] = 512
+    prefix_tokens: Annotated[
+        int,
+        _option(
+            "N",
+            "Assumed: all requests begin with the same N tokens (Azure, BurstGPT).",
+            "--prefix",
+            min=0,
+        ),
+    ] = 0
+    generated: Annotated[
+        bool,
+        typer.Option(
+            "--generated",
+            help="Assumed: what is generated is kept too (Azure, BurstGPT).",
+            rich_help_panel=PANEL,
+        ),
+    ] = False
+
+    def opened(self, given: str) -> str | Trace:
+        """The trace ``given``, open if it is a service's; any other stays a name."""
+        from nicscope.library.traces import open_trace
+
+        if self == UNSAID:
+            return given
+        return open_trace(given, **self._asdict())
+
+    def choices(self) -> KvChoices | None:
+        """Whose KV cache it is; None if nobody said.  Errors: ``TraceError``."""
+        from nicscope.errors import TraceError
+        from nicscope.library.kv_cache import kv_choices
+
+        if self.model is None:
+            if self != UNSAID:
+                raise TraceError("name the --model that the other options of a service go with")
+            return None
+        return kv_choices(
+            self.model,
+            self.ranks,
+            self.layout,
+            self.pool_bytes,
+            self.slice_bytes,
+            block_tokens=self.block_tokens,
+            prefix_tokens=self.prefix_tokens,
+            generated=self.generated,
+        )
+
+
+UNSAID = Service()
+
+
+def reads_services(command: Callable[..., None]) -> Callable[..., None]:
+    """``command`` with the options of a ``Service`` in the place of its parameter ``service``."""
+    own = inspect.signature(command, eval_str=True)
+    declared = get_type_hints(Service, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    for parameter in own.parameters.values():
+        if parameter.name != SERVICE:
+            parameters.append(parameter)
+            continue
+        parameters += [
+            parameter.replace(name=name, annotation=declared[name], default=default)
+            for name, default in Service._field_defaults.items()
+        ]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        service = Service(*(given.pop(name) for name in Service._fields))
+        command(**given, service=service)
+
+    # What Typer reads: the signature, and the annotations as they were evaluated.
+    run.__dict__["__signature__"] = own.replace(parameters=parameters)
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer, tell
 from nicscope.cli.arguments import AsJson, Explain, option
 from nicscope.library.progress import progress
@@ -70,7 +70,7 @@ def calibrate_host(
         option(
             "NAME|FILE",
             "Costs whose part of the NIC is taken, as no NIC is asked.",
-            autocompletion=completion.registrations,
+            autocompletion=arguments.registrations,
         ),
     ] = "connectx",
     out: Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import tell
 from nicscope.cli.arguments import option
 from nicscope.cli.usage import Commands
@@ -42,7 +42,7 @@ def show_design(
         typer.Argument(
             metavar="NAME|FILE",
             help="A design of the catalog, or a .toml file.",
-            autocompletion=completion.designs,
+            autocompletion=arguments.designs,
         ),
     ],
     as_json: _Json = False,
@@ -90,7 +90,7 @@ def show_platform(
         typer.Argument(
             metavar="NAME|FILE",
             help="A platform of the catalog, or a .toml file.",
-            autocompletion=completion.platforms,
+            autocompletion=arguments.platforms,
         ),
     ],
     as_json: _Json = False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Assignments, Explain, option
 from nicscope.library.collectives import NODES, REPEAT, SIZES
@@ -60,10 +60,10 @@ def collective(
     ] = None,
     design: Annotated[
         str | None,
-        option("NAME", "What translates on the NIC.", autocompletion=completion.designs),
+        option("NAME", "What translates on the NIC.", autocompletion=arguments.designs),
     ] = None,
     platform: Annotated[
-        str | None, option("NAME", "What things cost.", autocompletion=completion.platforms)
+        str | None, option("NAME", "What things cost.", autocompletion=arguments.platforms)
     ] = None,
     way: Annotated[
         str | None, option("NAME", "Into the NIC: pci, edt, cni, dma and others.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, option
 
@@ -44,7 +44,7 @@ def connections(
         str, option("random|lru", "Whom the NIC gives up where it has no room; or both.")
     ] = "random",
     nic: Annotated[
-        str, option("NAME|FILE", "What the NIC costs and keeps.", autocompletion=completion.nics)
+        str, option("NAME|FILE", "What the NIC costs and keeps.", autocompletion=arguments.nics)
     ] = "connectx-6",
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, connections.parquet and a figure.")

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, Scheduler, Traces, Workers, option
-from nicscope.cli.services import UNSAID, Service, reads_services
+from nicscope.cli.arguments import (
+    UNSAID,
+    AsJson,
+    Explain,
+    Scheduler,
+    Service,
+    Traces,
+    Workers,
+    option,
+    reads_services,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.curve import ShownCurves

@@ -5,10 +5,17 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, OneTrace, option
-from nicscope.cli.services import UNSAID, Service, reads_services
+from nicscope.cli.arguments import (
+    UNSAID,
+    AsJson,
+    Explain,
+    OneTrace,
+    Service,
+    option,
+    reads_services,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.descriptors import ShownDescriptors
@@ -39,7 +46,7 @@ def descriptors(
     nics: Annotated[str, option("N,...|LOW..HIGH", "NICs that share the work.")] = "1",
     qps: Annotated[str, option("N,...|LOW..HIGH", "Queue pairs of each NIC.")] = "2",
     nic: Annotated[
-        str, option("NAME|FILE", "What the NIC costs and carries.", autocompletion=completion.nics)
+        str, option("NAME|FILE", "What the NIC costs and carries.", autocompletion=arguments.nics)
     ] = "connectx-7",
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json and descriptors.parquet.")

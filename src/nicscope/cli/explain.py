@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, option
 
@@ -30,9 +30,7 @@ def explain(
     ] = "ucx",
     hypothesis: Annotated[
         str,
-        option(
-            "NAME|FILE,...", "Which are set side by side.", autocompletion=completion.hypotheses
-        ),
+        option("NAME|FILE,...", "Which are set side by side.", autocompletion=arguments.hypotheses),
     ] = "ksm,table,pool",
     page_size: Annotated[str, option("BYTES", "What an entry of the NIC's table maps.")] = "4K",
     fast: Annotated[float | None, option("GB/s", "Measured where it is fast.")] = None,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.arguments import OneTrace, option
 from nicscope.library.traces import trace_path
 
@@ -31,7 +31,7 @@ def explore(
             "NAME|FILE",
             "A design file of your own, offered beside the catalog; may be repeated. The page "
             "begins with the first.",
-            autocompletion=completion.designs,
+            autocompletion=arguments.designs,
         ),
     ] = None,
     port: Annotated[int, option("N", "Port on 127.0.0.1; 0 is any that is free.")] = 0,
@@ -53,7 +53,7 @@ def explore(
     if not 0 <= port <= MOST_PORT:
         raise StudyError(f"--port must be from 0 to {MOST_PORT}, got {port}")
     from nicscope.serving.explorer import explorer_app, listening, serve
-    from nicscope.studies.exploring.exploring import Explorer
+    from nicscope.studies.exploring import Explorer
     from nicscope.traces.reader import open_trace
 
     explorer = Explorer(trace, open_trace(trace_path(trace)), design or ())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, option
 
@@ -33,7 +33,7 @@ def fit(
     ],
     trace: Annotated[
         str,
-        option("TRACE", "The traffic that was counted.", autocompletion=completion.traces),
+        option("TRACE", "The traffic that was counted.", autocompletion=arguments.traces),
     ],
     tolerance: Annotated[
         float, option("SHARE", "By which counted miss ratios may be off, beside chance.")

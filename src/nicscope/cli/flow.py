@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, byte_count, option
 from nicscope.library.flow import PLATFORM
@@ -27,14 +27,14 @@ EXAMPLES = (
 
 def flow(
     platform: Annotated[
-        str, option("NAME|FILE", "Of the senders.", autocompletion=completion.platforms)
+        str, option("NAME|FILE", "Of the senders.", autocompletion=arguments.platforms)
     ] = PLATFORM,
     to: Annotated[
         str | None,
         option(
             "NAME|FILE",
             "Of the receivers; left out: the same.",
-            autocompletion=completion.platforms,
+            autocompletion=arguments.platforms,
         ),
     ] = None,
     policy: Annotated[

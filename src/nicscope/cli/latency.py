@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotation
 from typing import TYPE_CHECKING, Annotated
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, byte_count, option
 from nicscope.library.latency import BYTES, MESSAGES, PLATFORM
@@ -72,7 +72,7 @@ def latency(
         option(
             "NAME",
             "What things cost, by name or a .toml file.",
-            autocompletion=completion.platforms,
+            autocompletion=arguments.platforms,
         ),
     ] = PLATFORM,
     override: Annotated[

@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, OneTrace, Registering, option
-from nicscope.cli.services import UNSAID, Service, reads_services
+from nicscope.cli.arguments import (
+    UNSAID,
+    AsJson,
+    Explain,
+    OneTrace,
+    Registering,
+    Service,
+    option,
+    reads_services,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.odp import ShownDemand
@@ -49,7 +57,7 @@ def odp(
     ] = False,
     costs: Registering = "connectx",
     faults: Annotated[
-        str, option("NAME|FILE", "What faults cost.", autocompletion=completion.faults)
+        str, option("NAME|FILE", "What faults cost.", autocompletion=arguments.faults)
     ] = "connectx",
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, odp.parquet and figures.")

@@ -5,10 +5,17 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, OneTrace, option
-from nicscope.cli.services import UNSAID, Service, reads_services
+from nicscope.cli.arguments import (
+    UNSAID,
+    AsJson,
+    Explain,
+    OneTrace,
+    Service,
+    option,
+    reads_services,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.path import ShownPaths
@@ -40,7 +47,7 @@ def path(
     ] = None,
     read_bytes: Annotated[str, option("BYTES", "Of each of these reads.")] = "512",
     costs: Annotated[
-        str, option("NAME|FILE", "What the path costs.", autocompletion=completion.paths)
+        str, option("NAME|FILE", "What the path costs.", autocompletion=arguments.paths)
     ] = "connectx",
     out: Annotated[
         Path | None, option("DIR", "Folder for results.json, paths.parquet and a figure.")

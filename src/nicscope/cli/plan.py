@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import AsJson, Explain, option
 
@@ -31,7 +31,7 @@ def plan(
         option(
             "NAME|FILE,...",
             "More limits, of NICs and libraries; of all the tightest hold.",
-            autocompletion=completion.limits,
+            autocompletion=arguments.limits,
         ),
     ] = None,
     kv_block: Annotated[

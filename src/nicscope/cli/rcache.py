@@ -6,8 +6,16 @@ from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, OneTrace, Registering, option
-from nicscope.cli.services import UNSAID, Service, reads_services
+from nicscope.cli.arguments import (
+    UNSAID,
+    AsJson,
+    Explain,
+    OneTrace,
+    Registering,
+    Service,
+    option,
+    reads_services,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.rcache import ShownCaches

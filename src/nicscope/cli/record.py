@@ -16,7 +16,7 @@ from nicscope.outputs import STDOUT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nicscope.traces.recording.observed import Observed
+    from nicscope.traces.recording.connections import Observed
     from nicscope.traces.recording.record import Progress, Recording
 
 # Options end where the program begins: what follows is the program's own.

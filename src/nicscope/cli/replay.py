@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import (
+    UNSAID,
     AsJson,
     Assignments,
     Explain,
     Scheduler,
+    Service,
     WithoutKinds,
     Workers,
     option,
+    reads_services,
 )
-from nicscope.cli.services import UNSAID, Service, reads_services
 
 if TYPE_CHECKING:
     from nicscope.reports.comparison import ReplayReport
@@ -46,7 +48,7 @@ def replay(
             metavar="TRACE",
             help="A trace (Parquet), a folder of files that are one, or bundled:NAME for one that "
             "comes with nicscope.",
-            autocompletion=completion.traces,
+            autocompletion=arguments.traces,
             show_default=False,
         ),
     ],
@@ -55,7 +57,7 @@ def replay(
         option(
             "NAME|FILE",
             "May be repeated; left out: every design of the catalog.",
-            autocompletion=completion.designs,
+            autocompletion=arguments.designs,
         ),
     ] = None,
     platform: Annotated[
@@ -63,7 +65,7 @@ def replay(
         option(
             "NAME|FILE",
             "Prices every design; left out: each design's own platform.",
-            autocompletion=completion.platforms,
+            autocompletion=arguments.platforms,
         ),
     ] = None,
     assignments: Assignments = None,

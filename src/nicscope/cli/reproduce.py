@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import check_explained, tell
 from nicscope.cli.arguments import AsJson, Explain, option
-from nicscope.cli.interrupt import leave_kept
+from nicscope.cli.streams import leave_kept
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def reproduce(
             "SIZES",
             "Sizes of the papers' programs, which are run for their tables: small, paper (minutes, "
             "the first time), or none.",
-            autocompletion=completion.programs,
+            autocompletion=arguments.programs,
         ),
     ] = "small",
     as_json: AsJson = False,

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer, check_explained, tell
-from nicscope.cli.arguments import AsJson, Assignments, Explain, option
-from nicscope.cli.timelines import Timeline, beside_timeline, tell_of_rest
+from nicscope.cli.arguments import (
+    AsJson,
+    Assignments,
+    Explain,
+    Timeline,
+    beside_timeline,
+    option,
+    tell_of_rest,
+)
 from nicscope.errors import SimulationError
 from nicscope.library.progress import progress
 
@@ -37,7 +44,7 @@ def simulate(
         typer.Argument(
             metavar="FILE.py|TRACE",
             help="A program whose main() runs clusters, or a trace (Parquet, or bundled:NAME).",
-            autocompletion=completion.traces,
+            autocompletion=arguments.traces,
             show_default=False,
         ),
     ],
@@ -46,7 +53,7 @@ def simulate(
         option(
             "NAME|FILE",
             "Of a trace; may be repeated; left out: every design of the catalog.",
-            autocompletion=completion.designs,
+            autocompletion=arguments.designs,
         ),
     ] = None,
     platform: Annotated[
@@ -54,7 +61,7 @@ def simulate(
         option(
             "NAME|FILE",
             "Of a trace: what things cost; left out: the design's own.",
-            autocompletion=completion.platforms,
+            autocompletion=arguments.platforms,
         ),
     ] = None,
     assignments: Assignments = None,

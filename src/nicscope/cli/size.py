@@ -5,10 +5,19 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Explain, Scheduler, Traces, Workers, option
-from nicscope.cli.services import UNSAID, Service, reads_services
+from nicscope.cli.arguments import (
+    UNSAID,
+    AsJson,
+    Explain,
+    Scheduler,
+    Service,
+    Traces,
+    Workers,
+    option,
+    reads_services,
+)
 
 if TYPE_CHECKING:
     from nicscope.reports.size import ShownSizes
@@ -49,7 +58,7 @@ def size(
         option(
             "NAME|FILE",
             "The cheapest design there is best; left out: the one that misses least.",
-            autocompletion=completion.platforms,
+            autocompletion=arguments.platforms,
         ),
     ] = None,
     target_us: Annotated[

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import check_explained, tell
 from nicscope.cli.arguments import (
+    UNSAID,
     AsJson,
     Explain,
+    Service,
     Traces,
     WithoutKinds,
     option,
     output_path,
+    reads_services,
     text_beside,
 )
-from nicscope.cli.interrupt import leave_kept
-from nicscope.cli.services import UNSAID, Service, reads_services
+from nicscope.cli.streams import leave_kept
 
 if TYPE_CHECKING:
     from nicscope.studies.sweep.sweeping import Done
@@ -42,7 +44,7 @@ def sweep(
     design: Annotated[
         str,
         option(
-            "NAME|FILE", "What is varied.", show_default=False, autocompletion=completion.designs
+            "NAME|FILE", "What is varied.", show_default=False, autocompletion=arguments.designs
         ),
     ],
     out: Annotated[
@@ -67,7 +69,7 @@ def sweep(
         option(
             "NAME|FILE",
             "Prices all; left out: the design's own platform.",
-            autocompletion=completion.platforms,
+            autocompletion=arguments.platforms,
         ),
     ] = None,
     workers: Annotated[int | None, option("N", "Threads; left out: one per processor.")] = None,

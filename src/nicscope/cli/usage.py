@@ -187,6 +187,6 @@ def _takes_settings(command: Any) -> bool:
 
 
 def _settings() -> Iterable[str]:
-    from nicscope.config.scheme import SETTINGS
+    from nicscope.config.design import SETTINGS
 
     return SETTINGS

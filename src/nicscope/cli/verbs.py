@@ -1,4 +1,4 @@
-"""``nicscope verbs``: programs of RDMA's verbs on a simulated device."""
+"""``nicscope verbs``: RDMA programs on a simulated device, and perftest's questions of it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,165 @@ from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
-from nicscope.cli import completion
+from nicscope.cli import arguments
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import AsJson, Assignments, Explain, option
-from nicscope.cli.timelines import Timeline, beside_timeline, tell_of_rest
+from nicscope.cli.arguments import (
+    AsJson,
+    Assignments,
+    Explain,
+    Timeline,
+    beside_timeline,
+    byte_count,
+    option,
+    tell_of_rest,
+)
 from nicscope.cli.usage import Commands
-from nicscope.cli.verbs_measures import BW_EXAMPLES, LAT_EXAMPLES, bw, lat
-from nicscope.cli.verbs_nodes import RunCommand, nodes_of
+from nicscope.library.verbs_measures import COUNT, DEPTH, TIMES
 
 if TYPE_CHECKING:
     from nicscope.reports.verbs import ShownVerbs
+    from nicscope.reports.verbs_measures import ShownBandwidths, ShownVerbsLatencies
+
+
+Sizes = Annotated[
+    str | None,
+    option(
+        "LOW..HIGH",
+        "Bytes of messages by powers of two, or a list such as 64,1500; default 64..65536, "
+        "and 8 of atomic operations.",
+    ),
+]
+Inline = Annotated[
+    int, option("BYTES", "Messages of up to so many go with the request.", parser=byte_count)
+]
+Designs = Annotated[
+    list[str] | None,
+    option(
+        "NAME|FILE",
+        "What translates on the NIC; again for another beside it.",
+        autocompletion=arguments.designs,
+    ),
+]
+OnPlatform = Annotated[
+    str | None,
+    option(
+        "NAME|FILE",
+        "What things cost; left out: the design's own.",
+        autocompletion=arguments.platforms,
+    ),
+]
+BW_EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope verbs bw[/bold]\n\n"
+    "[bold]nicscope verbs bw --op read --size 64..4096 --qps 4 --tx-depth 8 --design utlb "
+    "--design vmmc-interrupt[/bold]"
+)
+LAT_EXAMPLES = (
+    "Examples:\n\n"
+    "[bold]nicscope verbs lat[/bold]\n\n"
+    "[bold]nicscope verbs lat --op atomic --design utlb --design via-static --json[/bold]"
+)
+
+
+def bw(
+    op: Annotated[str, option("OP", "send, write, read or atomic.")] = "write",
+    size: Sizes = None,
+    qps: Annotated[int, option("N", "Queue pairs on either side.", min=1)] = 1,
+    iters: Annotated[int, option("N", "Messages of each queue pair.", min=2)] = COUNT,
+    tx_depth: Annotated[
+        int, option("N", "Of these, as many outstanding.", "--tx-depth", "--outstanding", min=1)
+    ] = DEPTH,
+    inline: Inline = 0,
+    design: Designs = None,
+    platform: OnPlatform = None,
+    out: Annotated[
+        Path | None, option("DIR", "Folder for results.json, bandwidth.parquet and a figure.")
+    ] = None,
+    as_json: AsJson = False,
+    explain: Explain = False,
+) -> None:
+    """Measure the bandwidth of verbs on the simulated device, as perftest does on a card."""
+    from nicscope.library.verbs_measures import verbs_bandwidth
+
+    def measured() -> ShownBandwidths:
+        return verbs_bandwidth(
+            op=op,
+            size=size,
+            qps=qps,
+            iters=iters,
+            tx_depth=tx_depth,
+            inline=inline,
+            design=design,
+            platform=platform,
+        )
+
+    answer(measured, out, as_json, explain)
+
+
+def lat(
+    op: Annotated[
+        str,
+        option(
+            "OP",
+            "send: until its receiver knows of it; write, read or atomic: until they complete.",
+        ),
+    ] = "send",
+    size: Sizes = None,
+    iters: Annotated[int, option("N", "Messages, one after another.", min=2)] = TIMES,
+    inline: Inline = 0,
+    design: Designs = None,
+    platform: OnPlatform = None,
+    out: Annotated[
+        Path | None, option("DIR", "Folder for results.json, two tables and a figure.")
+    ] = None,
+    as_json: AsJson = False,
+    explain: Explain = False,
+) -> None:
+    """Measure the latency of verbs on the simulated device, and where each microsecond went."""
+    from nicscope.library.verbs_measures import verbs_latency
+
+    def measured() -> ShownVerbsLatencies:
+        return verbs_latency(
+            op=op, size=size, iters=iters, inline=inline, design=design, platform=platform
+        )
+
+    answer(measured, out, as_json, explain)
+
+
+OPTION = "--node"
+
+
+class RunCommand(typer.core.TyperCommand):
+    """A command whose ``--node`` takes two words: a number, and a program with its arguments."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Have each be one word, as an option that may be repeated takes."""
+        joined: list[str] = []
+        left = [*args]
+        while left:
+            word = left.pop(0)
+            joined.append(word)
+            if word == OPTION and len(left) > 1 and left[0].isdecimal():
+                joined.append(f"{left.pop(0)} {left.pop(0)}")
+        return super().parse_args(ctx, joined)
+
+
+def nodes_of(given: list[str]) -> dict[int, str]:
+    """What runs on which node.  Errors: ``BadParameter`` for no number, or one given twice."""
+    found: dict[int, str] = {}
+    for each in given:
+        number, _, command = each.partition(" ")
+        if not number.isdecimal() or not command.strip():
+            raise typer.BadParameter(
+                f'{each!r} is no node and its program, as in --node 1 "client.py 10.0.0.1"'
+            )
+        if int(number) in found:
+            raise typer.BadParameter(f"node {int(number)} has two programs; give it one")
+        found[int(number)] = command
+    return found
+
 
 app = typer.Typer(
     name="verbs",
@@ -59,7 +207,7 @@ def run(
         option(
             "NAME|FILE",
             "What translates on the NIC; again to run the program on another.",
-            autocompletion=completion.designs,
+            autocompletion=arguments.designs,
         ),
     ] = None,
     platform: Annotated[
@@ -67,7 +215,7 @@ def run(
         option(
             "NAME|FILE",
             "What things cost; left out: the design's own.",
-            autocompletion=completion.platforms,
+            autocompletion=arguments.platforms,
         ),
     ] = None,
     assignments: Assignments = None,

@@ -1,33 +1,19 @@
-"""A design: a translation scheme with its sizes and policies, and the parts beside it.
-
-A design file is flat TOML with the names of ``SETTINGS`` and ``PARTS``; see ``docs/designs.md``.
-A value may stand alone (``entries = 8192``) or with its evidence
-(``entries = { value = 8192, evidence = "published", source = "UTLB, section 4.2" }``), as every
-number of the catalog does.
-"""
+"""A design: a translation scheme with its settings, and delivery, transport, way and interface."""
 
 from __future__ import annotations
 
 import operator
+import re
+from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum, auto
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.delivery import PARTS, read_part
-from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
-from nicscope.config.interface import read_interface
-from nicscope.config.scheme import (
-    NONE,
-    SETTINGS,
-    USES,
-    Scheme,
-    Value,
-    known_setting,
-    read_scheme,
-    read_setting,
-)
+from nicscope.config.costs import Evidence, Origin, only_known, read_origin
+from nicscope.config.quantities import read_bytes
 from nicscope.config.shelf import beside, open_shelf, read_text, read_texts, shelf_names
-from nicscope.errors import DesignError, did_you_mean
+from nicscope.errors import DesignError, PlatformError, did_you_mean
 from nicscope.memory.replacement import Replacement
 from nicscope.telling import ToldPlainly
 
@@ -36,6 +22,498 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nicscope.config.platform import Platform
+    from nicscope.errors import NicscopeError
+
+
+# The word, and the interface's name as its papers and every report have it.
+INTERFACE_NAMES = {
+    "unet": "U-Net",
+    "vmmc": "VMMC",
+    "mini": "miNI",
+    "via": "VIA",
+    "trapeze": "Trapeze",
+}
+
+
+def read_interface(given: object, where: str, error: type[NicscopeError]) -> str:
+    """The word of the interface that ``given`` names: by its word, or by its name.
+
+    Errors: ``error``, beginning with ``where``, with the nearest word.
+    """
+    if isinstance(given, str):
+        for word, name in INTERFACE_NAMES.items():
+            if given.lower() in (word, name.lower()):
+                return word
+    raise error(f"{where}: no interface {given!r}{did_you_mean(str(given), INTERFACE_NAMES)}")
+
+
+class Transport(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether and how packets are brought again that did not arrive."""
+
+    reliable: bool = True
+    window: int = 32  # packets on the way between two nodes
+    time_out_ps: int = 1_000_000_000
+    most_retries: int = 12
+    ack_delay_ps: int = 20_000_000
+    # Numbered, acknowledged and retransmitted by: two nodes together, or each connection by itself.
+    by_connection: bool = False
+    # When retries have been to no avail, routes that are alive are looked for by probes (UTLB 4.1).
+    remaps: bool = True
+    # Assumed: how long the answer to a probe is waited for; none is printed.
+    probe_time_out_ps: int = 100_000_000
+
+
+# A design's word: what of a transport it says.
+TRANSPORTS: dict[str, dict[str, bool]] = {
+    "reliable": {"reliable": True},
+    "unreliable": {"reliable": False},
+    "reliable-connections": {"reliable": True, "by_connection": True},
+}
+
+
+def chosen_transport(word: str | None, own: Transport) -> Transport:
+    """``own``, an interface's, as a design's ``transport`` has it; None leaves it as it is."""
+    return own if word is None else msgspec.structs.replace(own, **TRANSPORTS[word])
+
+
+CONTROL_BYTES = 128  # Trapeze, 2.1: a control message, always sent whole
+# Where DMA of a payload can begin: at a word of the 32-bit bus (Trapeze, 1).  The eight transfers
+# whose bytes section 3.4 prints are all whole words of 4, and four of them no whole words of 8.
+PAYLOAD_ALIGNMENT = 4  # bytes
+
+# A platform on which delivery can be simulated states all of these; what does not apply is 0.
+DELIVERY_COSTS = (
+    "send_call",
+    "pio_write",
+    "pio_read",
+    "pci_read_start",
+    "pci_read_per_byte",
+    "pci_read_contended_per_byte",
+    "pci_write_start",
+    "pci_write_per_byte",
+    "pci_write_contended_per_byte",
+    "link_start",
+    "link_per_byte",
+    "link_watchdog",
+    "switch_hop",
+    "nic_memory_per_byte",
+    "firmware_start",
+    "firmware_finish",
+    "firmware_log",
+    "block_copy_per_byte",
+    "block_copy_contended_per_byte",
+)
+# What the firmware does for each transfer; a platform may price it as a whole (send_queue) instead.
+FIRMWARE_COSTS = ("firmware_start", "firmware_finish")
+# A control message in bursts; stated where the bridge can.
+BURSTS = {"pio_write": "pio_write_burst", "pio_read": "pio_read_burst"}
+
+
+class Policy(IntEnum):
+    """When bytes in NIC memory go on to the sink."""
+
+    STORE_AND_FORWARD = 0
+    CUT_THROUGH = 1
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One NIC's delivery: Trapeze's parts, each of which can be set."""
+
+    policy: Policy = Policy.CUT_THROUGH
+    eager: bool = True
+    minpulse_send: int = 128  # bytes
+    minpulse_receive: int = 128
+    send_buffers: int = 4
+    receive_buffers: int = 4
+    send_ring: int = 64  # entries
+    receive_ring: int = 64
+    max_payload: int = 8192  # bytes
+    logging: bool = False
+    control_bytes: int = CONTROL_BYTES  # of a packet, before its payload
+    by_message: bool = False  # a message's first packet waits until its last is on the NIC
+
+    @ToldPlainly()
+    def __post_init__(self) -> None:
+        """Refuse what no NIC could be: ``DesignError``."""
+        for name in ("send_buffers", "receive_buffers", "send_ring", "receive_ring", "max_payload"):
+            if getattr(self, name) < 1:
+                raise DesignError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("minpulse_send", "minpulse_receive"):
+            value = getattr(self, name)
+            if not 1 <= value <= self.max_payload:
+                raise DesignError(
+                    f"{name} must be from 1 to the largest payload, {self.max_payload}, got {value}"
+                )
+
+
+MESSAGE_STORE_AND_FORWARD = "message-store-and-forward"
+# The published policies, as parts.  Pure cut-through is eager with one buffer on each side
+# (Trapeze, 3.3); store-and-forward is double buffered (3.3); adaptive has several buffers (3.4).
+# SONIC-VIA has a message on the NIC before it goes out (EDT, 3); its buffers are messages' rooms.
+POLICIES: dict[str, Delivery] = {
+    "store-and-forward": Delivery(
+        policy=Policy.STORE_AND_FORWARD, send_buffers=2, receive_buffers=2
+    ),
+    "cut-through": Delivery(send_buffers=1, receive_buffers=1),
+    "cut-through-minpulse": Delivery(eager=False, send_buffers=1, receive_buffers=1),
+    "adaptive": Delivery(),
+    MESSAGE_STORE_AND_FORWARD: Delivery(
+        policy=Policy.STORE_AND_FORWARD, send_buffers=8, receive_buffers=8, by_message=True
+    ),
+}
+
+
+def policy_name(delivery: Delivery) -> str:
+    """The name in ``POLICIES``; of a delivery with settings of its own, what kind it is."""
+    for name, each in POLICIES.items():
+        if each == delivery:
+            return name
+    return f"own {delivery.policy.name.lower().replace('_', '-')}"
+
+
+def delivery_costs(platform: Platform) -> dict[str, int]:
+    """Picoseconds (per byte, where the name says so) of every cost in ``DELIVERY_COSTS``.
+
+    For a NIC whose firmware is priced action by action, as Trapeze's is.  Errors:
+    ``PlatformError`` naming the costs that the platform does not state, or those of the firmware
+    if it holds them to be part of others: such a NIC would deliver for nothing.
+    """
+    costs = transfer_costs(platform)
+    inside = [name for name in FIRMWARE_COSTS if name in platform.not_applicable]
+    if inside:
+        raise PlatformError(
+            f"platform {platform.name!r} prices {', '.join(inside)} as part of other steps: "
+            "delivery cannot be simulated on it alone; `nicscope platforms` lists those on which "
+            "it can"
+        )
+    unused = [name for name in BURSTS if name in platform.not_applicable]
+    if unused:
+        raise PlatformError(
+            f"platform {platform.name!r} has no control messages that a processor writes and "
+            f"reads ({unused[0]}: {platform.not_applicable[unused[0]]}); `nicscope platforms` "
+            "lists those that have"
+        )
+    return costs
+
+
+def transfer_costs(platform: Platform) -> dict[str, int]:
+    """The same for a NIC whose work on a message may be priced as a whole, by ``program_costs``.
+
+    What does not apply is 0.  Errors: ``PlatformError`` naming the costs that the platform does
+    not state.
+    """
+    absent = [
+        name
+        for name in DELIVERY_COSTS
+        if name not in platform.costs and name not in platform.not_applicable
+    ]
+    if absent:
+        raise PlatformError(
+            f"platform {platform.name!r} states no {', '.join(absent)}: delivery cannot be "
+            "simulated on it; `nicscope platforms` lists those on which it can"
+        )
+    return {
+        name: platform.costs[name].high_ps if name in platform.costs else 0
+        for name in DELIVERY_COSTS
+    }
+
+
+def shadow_costs(platform: Platform) -> dict[str, int]:
+    """``delivery_costs`` when control messages pass through a shadow buffer in host memory.
+
+    Each costs a pass through the memory, at either end, and crosses the bus in bursts where the
+    platform has them.  Source: Trapeze, 2.3.
+    """
+    costs = delivery_costs(platform)
+    memory_pass = CONTROL_BYTES * costs["block_copy_per_byte"]
+    for name, burst in BURSTS.items():
+        if burst in platform.costs:
+            costs[name] = platform.costs[burst].high_ps
+    costs["send_call"] += memory_pass
+    costs["pio_read"] += memory_pass
+    return costs
+
+
+class ServedBy(StrEnum):
+    """Who takes descriptors from a process's queues and gives it what arrives."""
+
+    NIC = "nic"
+    KERNEL = "kernel"  # of the host, in a trap of the process and in an interrupt handler
+
+
+class Way(StrEnum):
+    """How descriptors and bytes cross between a host and its NIC."""
+
+    PCI = "pci"  # the NIC's DMA over an I/O bus, as a flow with a rate
+    PIO = "pio"  # the processor moves words, uncached
+    PIO_COMBINED = "pio-combined"  # the same through write-combining buffers
+    DMA = "dma"  # software flushes the caches, the engine sees memory alone
+    CC_DMA_RETRY = "cc-dma-retry"  # the engine retries until dirty blocks are written back
+    CC_DMA_INTERVENTION = "cc-dma-intervention"  # the cache supplies dirty blocks
+    CNI = "cni"  # cacheable queues
+    EDT = "edt"  # the NIC reads registered blocks as they are written
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part: its choices by name, and which one holds where a design says nothing."""
+
+    meaning: str
+    choices: tuple[str, ...]
+    default: str | None = None
+    unsaid: str = "nicscope's default"  # who decides then, or why so
+
+
+PARTS: dict[str, Part] = {
+    "served_by": Part(
+        "who serves a process's queues",
+        tuple(one.value for one in ServedBy),
+        None,
+        "the platform: its NIC, unless it runs no firmware",
+    ),
+    "delivery": Part("when bytes in NIC memory go on", tuple(POLICIES), "adaptive"),
+    "transport": Part(
+        "whether what is lost comes again", tuple(TRANSPORTS), None, "the interface's own"
+    ),
+    "way": Part(
+        "how bytes cross between host and NIC", tuple(one.value for one in Way), Way.PCI.value
+    ),
+}
+
+
+def read_part(key: str, given: Any, where: str) -> str:
+    """The choice of part ``key`` that ``given`` names.
+
+    Errors: ``DesignError`` beginning with ``where``, with the nearest name.
+    """
+    choices = PARTS[key].choices
+    if not isinstance(given, str) or given not in choices:
+        raise DesignError(f"{where}: no {key} {given!r}{did_you_mean(str(given), choices)}")
+    return given
+
+
+_SWITCH = {"true": True, "false": False}
+NONE = "none"
+
+
+def known_setting(scheme: Scheme, key: str, where: str) -> Setting:
+    """Entry of ``SETTINGS`` for ``key``, provided that ``scheme`` uses it.
+
+    Errors: ``DesignError`` if there is none of that name, or the scheme does not use it.
+    """
+    if key not in SETTINGS:
+        raise DesignError(
+            f"{where}: unknown key {key!r}{did_you_mean(key, ['scheme', *SETTINGS, *PARTS])}"
+        )
+    if key not in USES[scheme]:
+        raise DesignError(
+            f"{where}: scheme {scheme.value!r} does not use {key!r}; "
+            f"it uses {', '.join(USES[scheme])}"
+        )
+    return SETTINGS[key]
+
+
+def read_scheme(given: object, where: str) -> Scheme:
+    """Scheme that ``given`` names; errors: ``DesignError`` with the nearest name."""
+    names = [scheme.value for scheme in Scheme]
+    if given not in names:
+        raise DesignError(f"{where}: no scheme {given!r}{did_you_mean(str(given), names)}")
+    return Scheme(given)
+
+
+def read_setting(scheme: Scheme, key: str, given: Any, where: str) -> Value:
+    """``given`` (a TOML value, or text) as the value of ``key``; None where "none" removes it.
+
+    Errors: ``DesignError``, beginning with ``where``, if it is no such value or out of range.
+    """
+    setting = known_setting(scheme, key, where)
+    if given == NONE:
+        if setting.optional:
+            return None
+        raise DesignError(f"{where}: {key} is needed by scheme {scheme.value!r}; give it a value")
+    if setting.kind is Kind.SWITCH:
+        return _switch(key, given, where)
+    if setting.kind is Kind.POLICY:
+        return _policy(key, given, where)
+    number = _count(key, given, where, in_bytes=setting.kind is Kind.BYTES)
+    if not setting.low <= number <= setting.high:
+        raise DesignError(
+            f"{where}: {key} must be from {setting.low} to {setting.high}, got {number}"
+        )
+    is_table = key == "entries" and scheme in TABLES
+    if setting.power_of_two and not is_table and number & (number - 1):
+        raise DesignError(f"{where}: {key} must be a power of two, got {number}")
+    return number
+
+
+def _switch(key: str, given: Any, where: str) -> bool:
+    if isinstance(given, str):
+        given = _SWITCH.get(given.lower(), given)
+    if not isinstance(given, bool):
+        raise DesignError(f"{where}: {key} must be true or false, got {given!r}")
+    return given
+
+
+def _policy(key: str, given: Any, where: str) -> Replacement:
+    names = [policy.name.lower() for policy in Replacement]
+    if not isinstance(given, str) or given.lower() not in names:
+        raise DesignError(f"{where}: no {key} {given!r}{did_you_mean(str(given), names)}")
+    return Replacement[given.upper()]
+
+
+def _count(key: str, given: Any, where: str, *, in_bytes: bool) -> int:
+    if isinstance(given, int) and not isinstance(given, bool):
+        return given
+    if isinstance(given, str):
+        text = given.strip().replace("_", "")
+        if re.fullmatch(r"-?[0-9]{1,20}", text):
+            return int(text)
+        if in_bytes and (size := read_bytes(text)) is not None:
+            return size
+    what = "a whole number of bytes, such as 65536 or '64KiB'" if in_bytes else "a whole number"
+    shown = given if isinstance(given, Decimal) else repr(given)
+    raise DesignError(f"{where}: {key} must be {what}, got {shown}")
+
+
+class Scheme(StrEnum):
+    """How a network interface comes by its translations."""
+
+    PINNED = "pinned"
+    STATIC = "static"
+    INTERRUPT = "interrupt"
+    UNET_MM = "unet-mm"
+    UTLB = "utlb"
+    UTLB_SHARED = "utlb-shared"
+    UTLB_PROCESS = "utlb-process"
+    HANDLE = "handle"
+    RNIC = "rnic"
+
+
+class Kind(Enum):
+    """What a value of a setting looks like."""
+
+    COUNT = auto()
+    BYTES = auto()  # a count of bytes; text may carry a unit, as in "64KiB"
+    SWITCH = auto()
+    POLICY = auto()
+
+
+Value = int | bool | Replacement | None
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One name of design files and ``--set``: its kind, range (inclusive) and default.
+
+    ``optional`` settings may be absent; the others without a default must be given.
+    """
+
+    meaning: str
+    kind: Kind
+    low: int = 0
+    high: int = 2**26
+    power_of_two: bool = False
+    default: Value = None
+    optional: bool = False
+
+
+SETTINGS: dict[str, Setting] = {
+    "area_bytes": Setting("pinned buffer area per process", Kind.BYTES, low=1, high=2**48),
+    "entries": Setting("translations in all", Kind.COUNT, low=1, power_of_two=True),
+    "ways": Setting("associativity", Kind.COUNT, low=1, power_of_two=True, default=1),
+    "line": Setting("translations per line", Kind.COUNT, low=1, power_of_two=True, default=1),
+    "victim_entries": Setting("entries of the victim cache", Kind.COUNT, default=0),
+    "most_valid": Setting(
+        "valid entries at most, so pinned pages of a node", Kind.COUNT, low=1, optional=True
+    ),
+    "index_offset": Setting("processes spread over the sets", Kind.SWITCH, default=True),
+    "prefetch": Setting("entries fetched per miss", Kind.COUNT, low=1, high=1024, default=1),
+    "prepin": Setting("pages pinned per check miss", Kind.COUNT, low=1, default=1),
+    "pin_limit": Setting("pinned pages per process", Kind.COUNT, low=1, high=2**40, optional=True),
+    "replacement": Setting("victim among the pinned pages", Kind.POLICY, default=Replacement.LRU),
+    "high_water": Setting(
+        "pinned pages per node that start unpinning", Kind.COUNT, high=2**40, optional=True
+    ),
+    "mpt_entries": Setting(
+        "regions that the NIC has at hand", Kind.COUNT, low=1, power_of_two=True
+    ),
+    "mpt_ways": Setting(
+        "associativity of the regions", Kind.COUNT, low=1, power_of_two=True, default=1
+    ),
+    "l1_entries": Setting(
+        "translations of a second level on the NIC",
+        Kind.COUNT,
+        low=1,
+        power_of_two=True,
+        optional=True,
+    ),
+    "l1_ways": Setting(
+        "associativity of the second level", Kind.COUNT, low=1, power_of_two=True, default=1
+    ),
+    "l1_shared": Setting("regions have lines of the second level too", Kind.SWITCH, default=False),
+    "mpt_l1_entries": Setting(
+        "regions of a second level of their own",
+        Kind.COUNT,
+        low=1,
+        power_of_two=True,
+        optional=True,
+    ),
+    "mpt_l1_ways": Setting(
+        "associativity of that level", Kind.COUNT, low=1, power_of_two=True, default=1
+    ),
+    "mtu": Setting(
+        "bytes of a packet, each of which has its region looked up",
+        Kind.BYTES,
+        low=1,
+        high=2**32,
+        optional=True,
+    ),
+    "indirect": Setting(
+        "bytes of each region that an indirect region is made of",
+        Kind.BYTES,
+        low=512,
+        high=2**48,
+        power_of_two=True,
+        optional=True,
+    ),
+    "registered": Setting(
+        "bytes that each process registers, from its lowest address on",
+        Kind.BYTES,
+        low=1,
+        high=2**60,
+        optional=True,
+    ),
+    "seed": Setting("seed of random replacement", Kind.COUNT, high=2**62, default=0),
+    "page_size": Setting(
+        "bytes per page; absent: the trace's",
+        Kind.BYTES,
+        low=512,
+        high=2**30,
+        power_of_two=True,
+        optional=True,
+    ),
+}
+
+_HOST = ("prepin", "pin_limit", "replacement", "seed")
+_UTLB = ("entries", "ways", "index_offset", "prefetch", *_HOST)
+
+USES: dict[Scheme, tuple[str, ...]] = {
+    Scheme.PINNED: ("area_bytes", "page_size"),
+    Scheme.STATIC: ("entries", "page_size"),
+    Scheme.INTERRUPT: ("entries", "ways", "index_offset", "pin_limit", "page_size"),
+    Scheme.UNET_MM: ("entries", "victim_entries", "most_valid", "page_size"),
+    Scheme.UTLB: (*_UTLB, "page_size"),
+    Scheme.UTLB_SHARED: (*_UTLB, "page_size"),
+    Scheme.UTLB_PROCESS: ("entries", "prepin", "replacement", "seed", "page_size"),
+    Scheme.HANDLE: ("entries", "ways", "line", "high_water", "page_size"),
+    Scheme.RNIC: (
+        *("entries", "ways", "line", "mpt_entries", "mpt_ways"),
+        *("l1_entries", "l1_ways", "l1_shared", "mpt_l1_entries", "mpt_l1_ways"),
+        *("mtu", "indirect", "registered", "page_size"),
+    ),
+}
+
+# Their entries are a plain table that nothing is hashed into, so any length will do.
+TABLES = (Scheme.STATIC, Scheme.UTLB_PROCESS)
+
 
 __all__ = [
     "Design",

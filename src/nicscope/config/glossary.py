@@ -1,10 +1,4 @@
-"""What words and columns of results mean: the catalog's one text on each.
-
-``catalog/glossary/terms.toml`` has a table for each term: what it ``means`` and the ``source`` of
-that, if it is somebody else's; ``headings`` of tables that it stands behind besides its own name,
-of which one in slashes is a pattern; and with ``topic`` the results whose headings it is for alone.
-``columns.toml`` has for each column of tables for programs its ``unit`` and what it ``means``.
-"""
+"""What words and columns of results mean, and tools' own names for hits and misses of caches."""
 
 from __future__ import annotations
 
@@ -92,3 +86,43 @@ def column_of(name: str) -> Column | None:
     if name in every:
         return every[name]
     return next((column for key, column in every.items() if _fits(name, key)), None)
+
+
+# By what is spelt alike in all of them: the cache, and whether the counter is of hits.
+_NAMES = (
+    (re.compile(r"(hits|misses)"), "the cache"),
+    (re.compile(r"level ?0 mtt cache (hit|miss)"), "MTT, level 0"),
+    (re.compile(r"(?:mlx5_tpt_)?l0_mtt_(hit|miss)"), "MTT, level 0"),
+)
+# What nobody can fit from requests alone, and why.
+_OTHERS = (
+    (re.compile(r"level ?1 mtt cache (?:hit|miss)"), "level 1 sees what level 0 misses alone"),
+    (re.compile(r"(?:mlx5_tpt_)?l1_mtt_(?:hit|miss)"), "level 1 sees what level 0 misses alone"),
+    (
+        re.compile(r"level ?[01] mpt cache (?:hit|miss)"),
+        "it counts regions, of which requests say nothing",
+    ),
+    (
+        re.compile(r"(?:mlx5_tpt_)?l[01]_mpt_(?:hit|miss)"),
+        "it counts regions, of which requests say nothing",
+    ),
+    (
+        re.compile(r"icm cache miss|mlx5_pxt_icm_cache_miss"),
+        "it counts all that comes from the host, not translations alone",
+    ),
+)
+
+
+def known_counter(name: str) -> tuple[str, bool] | None:
+    """The cache that a counter is of, and whether it counts hits; None if it is none of a cache."""
+    spelt = " ".join(name.strip().lower().split())
+    for pattern, counted in _NAMES:
+        if found := pattern.fullmatch(spelt):
+            return counted, found[1].startswith("hit")
+    return None
+
+
+def why_not(name: str) -> str | None:
+    """Why a counter that is known tells nothing of a cache's size; None if it is not known."""
+    spelt = " ".join(name.strip().lower().split())
+    return next((why for pattern, why in _OTHERS if pattern.fullmatch(spelt)), None)

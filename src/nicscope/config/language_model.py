@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.evidence import Origin, only_known, read_origin
+from nicscope.config.costs import Origin, only_known, read_origin
 from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import TraceError
 from nicscope.telling import ToldPlainly

@@ -1,8 +1,4 @@
-"""What a coherent host, its interface and the messaging on it are like: the words of ``[machine]``.
-
-A platform states there what is no time: sizes, counts, cycles, rates and switches, each with its
-evidence; the times of the same machine are costs.  See ``docs/coherence.md``.
-"""
+"""A coherent host and its interface, ``[machine]``; whether a NIC's memory suffices."""
 
 from __future__ import annotations
 
@@ -11,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.byte_size import read_bytes
-from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
+from nicscope.config.costs import Evidence, Origin, only_known, read_origin
+from nicscope.config.quantities import read_bytes
 from nicscope.errors import PlatformError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nicscope.config.platform import Platform
+
 
 BYTES = "bytes"
 SIZES = {BYTES: 1, "KiB": 1 << 10, "MiB": 1 << 20}
@@ -173,3 +170,24 @@ def unstated_machine(platform: Platform, beside: Sequence[str] = ()) -> list[str
     times = [name for name in MACHINE_TIMES if name not in platform.costs]
     words = [name for name in MACHINE if name not in (*OF_VIA, *OF_ANY)] + [*beside]
     return times + [name for name in words if name not in platform.machine]
+
+
+WORD = "nic_memory_bytes"  # of ``[machine]``
+
+
+def excess_of(parts: Mapping[str, int], platform: Platform) -> str | None:
+    """What does not fit, in words, and by how much; None if all does, or no size is stated.
+
+    ``parts``: bytes of each structure, queue and buffer on the NIC.
+    """
+    stated = platform.machine.get(WORD)
+    total = sum(parts.values())
+    if stated is None or total <= stated.value:
+        return None
+    largest = sorted(parts.items(), key=lambda part: (-part[1], part[0]))
+    listed = ", ".join(f"{name} {size:,}" for name, size in largest if size)
+    return (
+        f"the NIC would have to hold {total:,} bytes ({listed}), and that of platform "
+        f"{platform.name!r} has {stated.value:,} ({stated.origin.source}): "
+        f"{total - stated.value:,} too many"
+    )

@@ -1,10 +1,4 @@
-"""A platform: one machine, and what each operation costs on it, all with unit and evidence.
-
-Each entry of ``[costs]`` is a value, a range (``value = [low, high]``) or a table (``at`` and
-``value``); see ``docs/platforms.md``.  Times are integer picoseconds inside.
-
-Times are whole picoseconds inside, in the unit of their source in files; a user may override any.
-"""
+"""A platform: one machine, its processors' clocks, what each operation costs, with evidence."""
 
 from __future__ import annotations
 
@@ -13,25 +7,326 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
 from nicscope.config import shelf
-from nicscope.config.clocks import at_clocks, clocks_of, read_changes, split_changes
-from nicscope.config.cost_name import COSTS
-from nicscope.config.delivery import ServedBy
-from nicscope.config.evidence import Evidence, Origin, only_known, read_origin
-from nicscope.config.machine import Parameter, read_machine
+from nicscope.config.costs import (
+    COSTS,
+    Evidence,
+    Origin,
+    UnitCost,
+    half_up,
+    only_known,
+    read_origin,
+)
+from nicscope.config.design import Scheme, ServedBy
+from nicscope.config.machine import BYTES, MACHINE, Parameter, read_machine, read_number
 from nicscope.config.shelf import is_path, open_shelf, read_text, read_texts, shelf_names
-from nicscope.config.unit_cost import UnitCost
 from nicscope.errors import PlatformError, did_you_mean
 from nicscope.inputs import STDIN
 from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+# Whatever translates: queues, the kernel, processes, the disk.
+EVERYWHERE = (
+    "system_call",
+    "post",
+    "poll",
+    "interrupt_entry",
+    "kernel_pin_shared",
+    "zero_map_in",
+    "page_fault",
+    "page_out",
+    "thread_delay",
+    "wake_up",
+    "notify",
+    "ni_handle",
+    "send_queue",
+    "receive_queue",
+)
+# Where the host's kernel serves ports, besides; elsewhere it need not be stated.
+OF_KERNEL = ("trap",)
+_COPY = ("copy_start", "copy_per_byte")
+_KERNEL = ("interrupt", "kernel_pin", "kernel_unpin")
+# What translation takes besides.
+OF_SCHEME: dict[Scheme, tuple[str, ...]] = {
+    Scheme.PINNED: _COPY,
+    Scheme.STATIC: ("ni_table_read", "user_pin"),
+    Scheme.INTERRUPT: ("ni_check", *_KERNEL),
+    Scheme.UNET_MM: (
+        "ni_hit_send",
+        "ni_hit_receive",
+        "ni_hit_pretranslate",
+        "ni_handshake",
+        *_KERNEL,
+        "kernel_pin_receive",
+        *_COPY,
+    ),
+    # the interrupt is for a second-level table that is swapped out (UTLB, 3.3)
+    Scheme.UTLB: (
+        "user_check",
+        "user_pin",
+        "user_unpin",
+        "ni_check",
+        "ni_dma",
+        "ni_miss",
+        "interrupt",
+    ),
+    Scheme.UTLB_SHARED: ("user_tree", "user_pin", "user_unpin", "ni_check", "ni_dma", "ni_miss"),
+    Scheme.UTLB_PROCESS: ("user_tree", "user_pin", "user_unpin", "ni_table_read"),
+    Scheme.HANDLE: ("ni_check", "miss_delay", "kernel_pin", "kernel_unpin"),
+    Scheme.RNIC: ("ni_check", "icm_fetch", "user_pin"),
+}
+# What some designs of a scheme never charge: it may be unstated where it is not charged.
+OF_DESIGN = ("ni_further_way",)
+# What may be unstated: a miss thread that was not timed takes what its pins take.
+BESIDE_PINS = ("miss_processing",)
+TABLES = ("request_check_min", "request_check_max", "user_pin", "user_unpin", "ni_dma", "ni_miss")
+PROGRAM_COSTS = (
+    *OF_KERNEL,
+    *EVERYWHERE,
+    *dict.fromkeys(name for names in OF_SCHEME.values() for name in names if name not in TABLES),
+    *OF_DESIGN,
+    *BESIDE_PINS,
+)
+
+# Where a cost is not stated, the first of these that is. What does not apply stands in for none.
+FALLBACKS = {
+    "user_tree": ("user_check",),
+    "ni_hit_send": ("ni_check", "ni_handle"),
+    "ni_hit_receive": ("ni_check", "ni_handle"),
+    "ni_hit_pretranslate": ("ni_check", "ni_handle"),
+    "ni_check": ("ni_hit_send", "ni_handle"),
+    "ni_table_read": ("ni_check", "ni_hit_send", "ni_handle"),
+    "kernel_pin_receive": ("kernel_pin",),
+    "miss_delay": ("interrupt",),
+}
+# A user's call where it was not timed: into the kernel and back, and the kernel's work by page.
+# On UTLB's prototype that is how the two relate (27 = 10 + 17 us, 25 = 10 + 15).
+_CALLS = {"user_pin": "kernel_pin", "user_unpin": "kernel_unpin"}
+
+LONGEST = 64  # sizes that a table holds by itself
+MIDDLE = Fraction(1, 2)
+
+
+class ProgramCosts(NamedTuple):
+    """Picoseconds of each step (per byte, where the name says so); what does not apply is 0."""
+
+    steps: dict[str, int]
+    """Every name of ``PROGRAM_COSTS``."""
+    tables: dict[str, NDArray[np.int64]]
+    """Every name of ``TABLES``: entry n is a call of n pages, or a fetch of n entries; entry 0 is
+    0.  Beyond its end the straight line through its last two entries goes on."""
+    unstated: tuple[str, ...]
+    """Names of ``OF_DESIGN`` that the platform does not state; they are 0 in ``steps``."""
+    served_by: str = ServedBy.NIC.value
+
+
+def program_costs(
+    platform: Platform,
+    scheme: Scheme,
+    longest: int = LONGEST,
+    place: Fraction = MIDDLE,
+    *,
+    served_by: str = ServedBy.NIC,
+) -> ProgramCosts:
+    """Costs of programs on ``platform`` whose NICs translate by ``scheme``.
+
+    Tables reach to ``longest`` (33 or more, so that its end lies beyond every printed size).  Of a
+    range the value at ``place`` is taken: 0 is its low end, 1 its high end.  What the scheme never
+    charges is 0 if the platform does not state it; what only a kernel that serves ports charges is
+    0 unless ``served_by`` is one, whatever the platform states.  Errors: ``PlatformError`` naming
+    every cost that scheme and program need and the platform does not state; ``ValueError`` for a
+    ``longest`` or ``place`` out of range.
+    """
+    import numpy as np
+
+    if longest < 33 or not 0 <= place <= 1:
+        raise ValueError(f"longest must be 33 or more and place from 0 to 1: {longest}, {place}")
+    check_priced(platform, scheme, served_by)
+    steps = {name: _step(platform, name, place) for name in PROGRAM_COSTS}
+    if served_by != ServedBy.KERNEL:
+        steps |= dict.fromkeys(OF_KERNEL, 0)
+    tables = {name: _table(platform, name, longest, place) for name in TABLES}
+    return ProgramCosts(
+        {name: ps or 0 for name, ps in steps.items()},
+        {
+            name: np.array([0] * (longest + 1) if row is None else row, np.int64)
+            for name, row in tables.items()
+        },
+        unpriced_of_design(platform),
+        served_by,
+    )
+
+
+def check_priced(platform: Platform, scheme: Scheme, served_by: str = ServedBy.NIC) -> None:
+    """Return if ``platform`` states all that programs whose NICs translate by ``scheme`` need.
+
+    Errors: ``PlatformError`` naming what it does not.
+    """
+    needed = [*EVERYWHERE, *OF_SCHEME[scheme]]
+    needed += OF_KERNEL if served_by == ServedBy.KERNEL else ()
+    absent = [name for name in needed if not _is_priced(platform, name)]
+    if absent:
+        raise PlatformError(
+            f"platform {platform.name!r} states no {', '.join(absent)}: programs over "
+            f"{scheme.value} cannot be simulated on it; state them in a file of your own, or "
+            "choose another platform"
+        )
+
+
+def unpriced_of_design(platform: Platform) -> tuple[str, ...]:
+    """Names of ``OF_DESIGN`` that ``platform`` does not state."""
+    return tuple(name for name in OF_DESIGN if not _is_priced(platform, name))
+
+
+def _is_priced(platform: Platform, name: str) -> bool:
+    """Whether ``platform`` states that cost, what stands in for it, or that it does not apply."""
+    if name in platform.not_applicable:
+        return True
+    if any(one in platform.costs for one in (name, *FALLBACKS.get(name, ()))):
+        return True
+    return name in _CALLS and all(
+        _is_priced(platform, part) for part in ("system_call", _CALLS[name])
+    )
+
+
+def _step(platform: Platform, name: str, place: Fraction) -> int | None:
+    """Picoseconds of one event; None if neither it nor what stands in for it is stated."""
+    if name in platform.not_applicable:
+        return 0
+    for one in (name, *FALLBACKS.get(name, ())):
+        if one in platform.costs:
+            cost = platform.costs[one]
+            return int(cost.low_ps + place * (cost.high_ps - cost.low_ps))
+    return None
+
+
+def _table(platform: Platform, name: str, longest: int, place: Fraction) -> list[int] | None:
+    """Picoseconds by size, from 0 to ``longest``; None as in ``_step``."""
+    if name in platform.not_applicable:
+        return [0] * (longest + 1)
+    if name in platform.costs:
+        return [0, *_by_size(platform.costs[name], longest)]
+    if name not in _CALLS:
+        return None
+    call, page = (_step(platform, part, place) for part in ("system_call", _CALLS[name]))
+    if call is None or page is None:
+        return None
+    return [0, *(call + size * page for size in range(1, longest + 1))]
+
+
+@functools.lru_cache(maxsize=64)
+def _by_size(cost: UnitCost, longest: int) -> tuple[int, ...]:
+    """Picoseconds of sizes 1 to ``longest``; a line between printed sizes is rounded down."""
+    return tuple(int(cost.each(Fraction(size))[0]) for size in range(1, longest + 1))
+
+
+NI, HOST = "ni_mhz", "host_mhz"  # words of ``[machine]``
+CHANGEABLE = (NI, HOST, "nic_memory_bytes")
+BY_NI = (
+    "ni_check", "ni_further_way", "ni_handle", "ni_table_read", "ni_hit_send", "ni_hit_receive",
+    "ni_hit_pretranslate", "ni_miss", "send_queue", "receive_queue", "firmware_start",
+    "firmware_finish", "firmware_log", "dma_init", "dma_interrupt", "pci_read_start",
+    "pci_write_start", "link_start",
+)  # fmt: skip
+BY_HOST = (
+    "user_check", "user_tree", "request_check_min", "request_check_max", "user_pin", "user_unpin",
+    "trap", "system_call", "interrupt", "interrupt_entry", "kernel_pin", "kernel_pin_receive",
+    "kernel_pin_shared", "kernel_unpin", "zero_map_in", "thread_delay", "wake_up", "notify",
+    "miss_delay", "miss_processing", "send_call",
+)  # fmt: skip
+# Where the host's kernel serves ports it does what firmware would.
+OF_WHO_SERVES = tuple(name for name in BY_NI if name.startswith(("ni_", "send_", "receive_")))
+WITHIN = {"ni_miss": "ni_dma"}  # the part of a cost that is a bus's
+
+
+def clocks_of(machine: Mapping[str, Parameter]) -> dict[str, int]:
+    """The clocks that a machine states, in MHz."""
+    return {name: machine[name].value for name in (NI, HOST) if name in machine}
+
+
+def at_clocks(
+    costs: Mapping[str, UnitCost],
+    stated: Mapping[str, int],
+    wanted: Mapping[str, int],
+    name: str,
+    *,
+    serves: bool,
+) -> dict[str, UnitCost]:
+    """``costs`` of platform ``name`` at the clocks ``wanted`` instead of those ``stated``.
+
+    ``serves``: whether its NIC runs firmware.  Errors: ``PlatformError`` if a clock is to be
+    changed that the platform does not state.
+    """
+    for clock in wanted:
+        if clock not in stated:
+            raise PlatformError(
+                f"platform {name!r} states no {clock} of its [machine]: what it costs at "
+                f"{wanted[clock]} MHz cannot be told; state it there"
+            )
+    changed = {clock: Fraction(stated[clock], wanted[clock]) for clock in wanted}
+    found = dict(costs)
+    for key in (*BY_NI, *BY_HOST):
+        clock = NI if key in BY_NI and (serves or key not in OF_WHO_SERVES) else HOST
+        if key in costs and changed.get(clock, 1) != 1:
+            words = f"{name} by {stated[clock]} over {wanted[clock]} MHz"
+            found[key] = _scaled(costs[key], changed[clock], costs.get(WITHIN.get(key, "")), words)
+    return found
+
+
+def _scaled(cost: UnitCost, by: Fraction, within: UnitCost | None, words: str) -> UnitCost:
+    """``cost`` times ``by``, but for what is ``within`` it."""
+
+    def at(ps: int, size: int | None) -> int:
+        fixed = Fraction(0)
+        if within is not None:
+            fixed = min(Fraction(ps), within.each(None if size is None else Fraction(size))[0])
+        return half_up(fixed + (ps - fixed) * by)
+
+    source = cost.origin.source.removeprefix("assumed: ")
+    return msgspec.structs.replace(
+        cost,
+        low_ps=at(cost.low_ps, None) if not cost.points else 0,
+        high_ps=at(cost.high_ps, None) if not cost.points else 0,
+        points=tuple((size, at(ps, size)) for size, ps in cost.points),
+        origin=Origin(Evidence.ASSUMED, f"assumed: {words} ({cost.origin.evidence}: {source})"),
+    )
+
+
+def split_changes(name_or_path: str | Path) -> tuple[str | Path, str]:
+    """The platform that is named, and the changes behind an @; none of a name without any."""
+    text = str(name_or_path)
+    before, at, after = text.rpartition("@")
+    if not at or "=" not in after:
+        return name_or_path, ""
+    return (Path(before) if isinstance(name_or_path, Path) else before), after
+
+
+def read_changes(changes: str, where: str) -> dict[str, Parameter]:
+    """The parameters that ``WORD=VALUE,...`` states.  Errors: ``PlatformError``."""
+    found: dict[str, Parameter] = {}
+    for change in changes.split(","):
+        word, _, text = change.partition("=")
+        if word not in CHANGEABLE:
+            raise PlatformError(f"{where}: no {word!r} behind @{did_you_mean(word, CHANGEABLE)}")
+        number = read_number(word, text)
+        if not number:
+            example = "512KiB" if MACHINE[word].unit == BYTES else "66MHz"
+            raise PlatformError(f"{where}: {word} must be like {example}, got {text!r}")
+        origin = Origin(Evidence.ASSUMED, f"assumed: {where}")
+        found[word] = Parameter(word, number, MACHINE[word].unit, origin)
+    return found
+
 
 PS_PER_US = 10**6
 TIME_UNITS = {"ps": 1, "ns": 10**3, "us": PS_PER_US, "ms": 10**9, "s": 10**12}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.drivers.replay import parting
-from nicscope.drivers.replay.columns import new_stream
-from nicscope.drivers.replay.parting import ROWS, Parter
+from nicscope.drivers.replay import columns
+from nicscope.drivers.replay.columns import ROWS, Parter, new_stream
 from nicscope.host.iommu import COUNTS, NUMBERINGS, new_iommu, translate
 from nicscope.memory.numbering import BLOCK, grown
 from nicscope.room import check_room
@@ -39,7 +38,7 @@ class IommuReplay:
 
     def feed(self, batch: RequestColumns) -> None:
         """Translate what a batch of requests touches, in the order of issue."""
-        for piece in parting.pieces(len(batch.node)):
+        for piece in columns.pieces(len(batch.node)):
             self._parter.owners(batch, piece)
             for share in self._parter.shares(PIECE_BITS, self._stream):
                 if share.place == len(self._nodes):

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.replay import parting
+from nicscope.drivers.replay import columns
+from nicscope.drivers.replay.columns import Parter
 from nicscope.drivers.replay.naming import Desk, Namer
-from nicscope.drivers.replay.parting import Parter
 from nicscope.host.on_demand import COUNTS, Asked, map_more, new_on_demand, use_requests, use_rest
 from nicscope.memory.numbering import BLOCK, capacity
-from nicscope.memory.paging.growing import grown_memory
-from nicscope.memory.paging.layout import PRESENT, SWAPPED, new_memory
+from nicscope.memory.paging.layout import PRESENT, SWAPPED, grown_memory, new_memory
 from nicscope.room import check_room
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class OnDemandReplay:
 
     def feed(self, batch: RequestColumns) -> None:
         """Carry out a batch of requests, in the order of issue."""
-        for piece in parting.pieces(len(batch.node)):
+        for piece in columns.pieces(len(batch.node)):
             self._parter.owners(batch, piece)
             for share in self._parter.shares(self._page_bits, self._desk.stream):
                 if share.place == len(self._nodes):

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.kernel.decorators import step
-from nicscope.kernel.growing import Growing
-from nicscope.kernel.layout import renew
+from nicscope.kernel.layout import Growing, renew
 from nicscope.kernel.records import longer, records
 
 if TYPE_CHECKING:

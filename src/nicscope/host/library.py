@@ -6,8 +6,7 @@ import numpy as np
 
 from nicscope.host import calls
 from nicscope.host.calls import carry_out, mend_page
-from nicscope.host.pages import is_mapped
-from nicscope.host.second_level import has_tables, let_tables_go, take_tables
+from nicscope.host.pages import has_tables, is_mapped, let_tables_go, take_tables
 from nicscope.host.tables import enter_table
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
@@ -21,13 +20,21 @@ from nicscope.nic.translate.asking import (
     key_of_page,
     page_of_key,
 )
-from nicscope.nic.translate.book import note_request
-from nicscope.nic.translate.codes import ADMITTED, PINNED_AREA, RNIC, STATIC, UNKNOWN, UTLB
-from nicscope.nic.translate.deeds import PIN, clear_deeds, unpin_page
-from nicscope.nic.translate.holding import keep_page, leave_page
-from nicscope.nic.translate.nodes import translation_of
+from nicscope.nic.translate.book import (
+    ADMITTED,
+    PIN,
+    PINNED_AREA,
+    RNIC,
+    STATIC,
+    UNKNOWN,
+    UTLB,
+    clear_deeds,
+    note_request,
+    unpin_page,
+)
+from nicscope.nic.translate.state import keep_page, leave_page, translation_of
 from nicscope.nic.translate.static import copy_request, give_entry_back
-from nicscope.nic.translate.user_library import forget
+from nicscope.nic.translate.utlb import forget
 
 
 @step

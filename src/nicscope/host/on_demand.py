@@ -15,7 +15,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.records import records
-from nicscope.memory.paging.faults import bring, need
+from nicscope.memory.paging.frames import bring, need
 from nicscope.memory.paging.layout import DISK, READ, READY, WRITE
 from nicscope.memory.paging.spaces import map_pages
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from nicscope.host.calls import carry_out
 from nicscope.kernel.decorators import step
-from nicscope.nic.translate.codes import RNIC
-from nicscope.nic.translate.deeds import unpin_page
-from nicscope.nic.translate.nodes import levels_of, translation_of
-from nicscope.nic.translate.rnic_pages import deregister_rnic, register_rnic
+from nicscope.nic.translate.book import RNIC, unpin_page
+from nicscope.nic.translate.rnic import deregister_rnic, register_rnic
+from nicscope.nic.translate.state import levels_of, translation_of
 from nicscope.nic.translate.static import give_entry_back, serve_again, serve_static
 
 

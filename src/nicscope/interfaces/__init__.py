@@ -12,11 +12,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nicscope.config.delivery import Delivery, Transport
-    from nicscope.config.design import Design, load_design
+    from nicscope.config.design import Delivery, Design, Transport, load_design
     from nicscope.config.platform import Platform, load_platform
-    from nicscope.drivers.simulate.other_master import OtherMaster
     from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
+    from nicscope.drivers.simulate.processor import OtherMaster
     from nicscope.errors import (
         DesignError,
         NicscopeError,
@@ -29,12 +28,12 @@ if TYPE_CHECKING:
     from nicscope.fabric.topology import Topology, crossbar, pair, redundant, routed, trunk
     from nicscope.interfaces import mini, trapeze, unet, via, vmmc
     from nicscope.interfaces.mini import BufferHandle, Region, Remote, Stored
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.interfaces.options import Cluster
     from nicscope.interfaces.ports.cluster import PortCluster
+    from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.run_report import RunReport
-    from nicscope.interfaces.setting_up import Cluster
     from nicscope.interfaces.trapeze import NO_TAG, HostBuffer
-    from nicscope.interfaces.trapeze_pool import PageMap, PagePool
+    from nicscope.interfaces.trapeze_memory import PageMap, PagePool
     from nicscope.interfaces.unet import AtmCircuits, EthernetPorts, TagForm
     from nicscope.interfaces.unet.active_messages import ActiveMessages
     from nicscope.interfaces.via import (
@@ -60,10 +59,9 @@ if TYPE_CHECKING:
 
 MODULES = ("mini", "trapeze", "unet", "via", "vmmc")
 FROM = {
-    "nicscope.config.delivery": ("Delivery", "Transport"),
-    "nicscope.config.design": ("Design", "load_design"),
+    "nicscope.config.design": ("Delivery", "Design", "Transport", "load_design"),
     "nicscope.config.platform": ("Platform", "load_platform"),
-    "nicscope.drivers.simulate.other_master": ("OtherMaster",),
+    "nicscope.drivers.simulate.processor": ("OtherMaster",),
     "nicscope.drivers.simulate.ports.build": ("Faults", "HostSize", "PortSize"),
     "nicscope.errors": (
         "DesignError",
@@ -76,12 +74,12 @@ FROM = {
     ),
     "nicscope.fabric.topology": ("Topology", "crossbar", "pair", "redundant", "routed", "trunk"),
     "nicscope.interfaces.mini": ("BufferHandle", "Region", "Remote", "Stored"),
-    "nicscope.interfaces.ports.buffers": ("Buffer",),
+    "nicscope.interfaces.ports.memory": ("Buffer",),
     "nicscope.interfaces.ports.cluster": ("PortCluster",),
     "nicscope.interfaces.run_report": ("RunReport",),
-    "nicscope.interfaces.setting_up": ("Cluster",),
+    "nicscope.interfaces.options": ("Cluster",),
     "nicscope.interfaces.trapeze": ("NO_TAG", "HostBuffer"),
-    "nicscope.interfaces.trapeze_pool": ("PageMap", "PagePool"),
+    "nicscope.interfaces.trapeze_memory": ("PageMap", "PagePool"),
     "nicscope.interfaces.unet": ("AtmCircuits", "EthernetPorts", "TagForm"),
     "nicscope.interfaces.unet.active_messages": ("ActiveMessages",),
     "nicscope.interfaces.via": (

@@ -11,8 +11,7 @@ from fractions import Fraction
 from numbers import Integral, Real
 from typing import Any, TypeVar, cast
 
-from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
-from nicscope.drivers.simulate.ports.numbers import check_whole
+from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, check_whole
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import Topology
 

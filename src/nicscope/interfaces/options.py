@@ -1,29 +1,28 @@
-"""The keywords of every cluster: a design's settings, what all clusters take, and each one's own.
-
-Constructors take them as ``**options: Unpack[...]``, so that type checkers and editors know each by
-its name and type; ``spelt_out`` has ``help()`` and notebooks know them too, and answers a keyword
-that there is not with the nearest one.
-"""
+"""``Cluster`` and its keywords: a design's settings, and what each interface takes."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
-from nicscope.errors import SimulationError, did_you_mean
+from nicscope.config.design import INTERFACE_NAMES, read_interface
+from nicscope.errors import DesignError, SimulationError, did_you_mean
 from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from fractions import Fraction
     from pathlib import Path
+    from typing import TypeAlias
 
-    from nicscope.config.delivery import Delivery, Transport
+    from nicscope.config.design import Delivery, Design, Transport
     from nicscope.config.platform import Platform
-    from nicscope.drivers.simulate.other_master import OtherMaster
     from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
+    from nicscope.drivers.simulate.processor import OtherMaster
     from nicscope.fabric.topology import Topology
+    from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+    from nicscope.interfaces.ports.cluster import PortCluster
     from nicscope.interfaces.unet.tags import TagForm
     from nicscope.memory.replacement import Replacement
 
@@ -161,7 +160,7 @@ def spelt_out(*several: type) -> Callable[[F], F]:
 
 def unknown(name: str, names: Sequence[str]) -> SimulationError:
     """The error for a keyword that is none of ``names``."""
-    from nicscope.config.delivery import Transport
+    from nicscope.config.design import Transport
     from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 
     for option, kind in {
@@ -201,3 +200,173 @@ def _keyword(name: str, kind: str) -> inspect.Parameter:
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=LEFT_OUT, annotation=kind
     )
+
+
+# What each of them is; a test holds these words against the catalog.
+UNetDesign: TypeAlias = 'Literal["unet", "unet-mm-pca200", "unet-mm-dc21140"]'
+VmmcDesign: TypeAlias = (
+    'Literal["vmmc", "utlb", "utlb-shared", "utlb-process", "vmmc-interrupt", "vmmc-static"]'
+)
+MiniDesign: TypeAlias = 'Literal["mini"]'
+ViaDesign: TypeAlias = 'Literal["via", "edt", "via-static"]'
+TrapezeDesign: TypeAlias = 'Literal["trapeze"]'
+
+EDT = "edt"
+# Words that are no designs, and the design that each stands for (a paper's, or the first choice of
+# its interface); Trapeze has none, as nothing is translated on its NIC.
+FIRST_CHOICE = {"vmmc": "utlb", "via": "via-static", EDT: "via-static", "trapeze": None}
+BY_SCHEME = {"pinned": "unet", "unet-mm": "unet", "handle": "mini"}  # the others are VMMC's
+DESIGN_SETTINGS = frozenset(DesignSettings.__annotations__)
+TRAPEZE_PLATFORM = "p6-natoma"  # on which most of its numbers were fitted (docs/trapeze.md)
+
+
+@overload
+def Cluster(
+    design: UNetDesign, *, interface: None = None, **options: Unpack[UNetOptions]
+) -> unet.Cluster: ...
+@overload
+def Cluster(
+    design: VmmcDesign, *, interface: None = None, **options: Unpack[VmmcOptions]
+) -> vmmc.Cluster: ...
+@overload
+def Cluster(
+    design: MiniDesign, *, interface: None = None, **options: Unpack[VmmcOptions]
+) -> mini.Cluster: ...
+@overload
+def Cluster(
+    design: ViaDesign, *, interface: None = None, **options: Unpack[ViaOptions]
+) -> via.Cluster: ...
+@overload
+def Cluster(  # type: ignore[overload-overlap]  # any other text is none of Trapeze's
+    design: TrapezeDesign, *, interface: None = None, **options: Unpack[TrapezeOptions]
+) -> trapeze.Cluster: ...
+@overload
+def Cluster(
+    design: str | Path | Design, *, interface: Literal["unet"], **options: Unpack[UNetOptions]
+) -> unet.Cluster: ...
+@overload
+def Cluster(
+    design: str | Path | Design, *, interface: Literal["vmmc"], **options: Unpack[VmmcOptions]
+) -> vmmc.Cluster: ...
+@overload
+def Cluster(
+    design: str | Path | Design, *, interface: Literal["mini"], **options: Unpack[VmmcOptions]
+) -> mini.Cluster: ...
+@overload
+def Cluster(
+    design: str | Path | Design, *, interface: Literal["via"], **options: Unpack[ViaOptions]
+) -> via.Cluster: ...
+@overload
+def Cluster(
+    design: str | Path | Design, *, interface: str | None = None, **options: Unpack[AnyOptions]
+) -> PortCluster[Any]: ...
+
+
+@spelt_out(AnyOptions, TrapezeOptions)
+def Cluster(  # noqa: N802 - it reads as the class of what it gives
+    design: str | Path | Design, *, interface: str | None = None, **options: Any
+) -> Any:
+    """Hosts on one network with NICs of ``design``, to start programs on and to run.
+
+    ``design``: of the catalog (``nicscope designs``), a design file, or a ``Design``; it knows its
+    interface, and one that serves several takes ``interface``: ``unet``, ``vmmc``, ``mini`` or
+    ``via``.  The words ``vmmc``, ``via``, ``edt`` and ``trapeze`` stand for an interface with its
+    own first choice.
+
+    Settings of the design are keywords (``pin_limit=64``), and so are ``platform`` (whose costs
+    hold), ``nodes``, ``topology``, ``transport``, ``faults``, ``delivery``, ``way`` and the sizes
+    of hosts and NICs.  Errors: ``NicscopeError`` naming what is not there, with the nearest name,
+    or why it cannot run together.
+    """
+    word = _word(design)
+    if word == "trapeze" or (interface and _named(interface) == "trapeze"):
+        return _trapeze(design, options)
+    from nicscope.config.design import chosen_design
+
+    settings = {key: options.pop(key) for key in [*options] if key in DESIGN_SETTINGS}
+    if settings.get("area_bytes", 0) is None:
+        del settings["area_bytes"]
+    if word == EDT:
+        settings = {"way": EDT, **settings}
+    chosen = chosen_design(_first_choice(design, word), settings)
+    named = _named(interface) if interface else _interface_of(chosen, word)
+    # None says no more than leaving it out: the interface's own holds.
+    given = {key: value for key, value in options.items() if value is not None}
+    return _of_interface(named, chosen, given)
+
+
+def _word(design: object) -> str | None:
+    """The word that ``design`` is, if it stands for an interface."""
+    return design if isinstance(design, str) and design in FIRST_CHOICE else None
+
+
+def _first_choice(design: str | Path | Design, word: str | None) -> str | Path | Design:
+    """The design that is meant.  Errors: for a name that is neither a design nor a word."""
+    from nicscope.config.design import design_names
+
+    if word is not None:
+        return FIRST_CHOICE[word] or ""
+    if isinstance(design, str) and not design.endswith(".toml"):
+        known = [*design_names(), *FIRST_CHOICE]
+        if design not in known:
+            raise DesignError(
+                f"no design {design!r} (a file of your own ends in .toml)"
+                f"{did_you_mean(design, known)}"
+            )
+    return design
+
+
+def _named(interface: str) -> str:
+    return read_interface(interface, "Cluster", SimulationError)
+
+
+def _interface_of(design: Design, word: str | None) -> str:
+    if word in INTERFACE_NAMES:
+        return word
+    return design.interface or BY_SCHEME.get(design.scheme.value, "vmmc")
+
+
+def _of_interface(named: str, design: Design, options: dict[str, Any]) -> Any:
+    """A cluster of the interface ``named``.  Errors: for what others have, and it has not."""
+    from importlib import import_module
+
+    kind = import_module(f"nicscope.interfaces.{named}").Cluster
+    _check_own(kind, named, options)
+    if named == "via":
+        return kind(design=design, way=design.way, **options)
+    return kind(design, **options)
+
+
+def _check_own(kind: Any, named: str, options: dict[str, Any]) -> None:
+    from inspect import signature
+
+    own = signature(kind).parameters
+    for name in options:
+        if name not in own:
+            others = did_you_mean(name, [one for one in own if one not in DESIGN_SETTINGS])
+            raise SimulationError(f"a cluster of {INTERFACE_NAMES[named]} has no {name!r}{others}")
+
+
+def _trapeze(design: object, options: dict[str, Any]) -> trapeze.Cluster:
+    from nicscope.interfaces import trapeze
+
+    if design != "trapeze":
+        raise SimulationError(
+            f"Trapeze has no design such as {design!r}: it translates nothing on its NIC; name it "
+            'Cluster("trapeze")'
+        )
+    platform = options.pop("platform", None) or TRAPEZE_PLATFORM
+    given = {key: value for key, value in options.items() if value is not None}
+    for name in given:
+        if name == "transport":
+            raise SimulationError(
+                "a cluster of Trapeze has no 'transport': it sends each message once, whatever "
+                "becomes of it; leave it out"
+            )
+        if name in DESIGN_SETTINGS and name != "way":
+            raise SimulationError(
+                f"a cluster of Trapeze has no {name!r}: it translates nothing on its NIC; leave it "
+                "out"
+            )
+    _check_own(trapeze.Cluster, "trapeze", given)
+    return trapeze.Cluster(platform, **given)

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from nicscope.drivers.running import RUNNING
-from nicscope.drivers.simulate.forgotten import awaits_minded
+from nicscope.drivers.simulate.diagnostics import awaits_minded
 from nicscope.errors import SimulationError
 from nicscope.frames import place
 from nicscope.interfaces.arguments import LEAST, in_ps, shown, whole
-from nicscope.interfaces.run_progress import run_progress
-from nicscope.interfaces.run_report import RunReport, Source, report_of, tell
+from nicscope.interfaces.run_report import RunReport, Source, report_of, run_progress, tell
 from nicscope.interfaces.run_timeline import write_timeline
 from nicscope.telling import ToldPlainly
 

@@ -1,16 +1,17 @@
-"""What a run of programs has cost, node by node and in all: one report for every interface.
-
-A cluster gives it a ``Source``; nothing else here, or in what shows it, is of one interface.
-"""
+"""What a run of programs has cost: by node and in all, as a table of Arrow, and while it runs."""
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+import sys
+import threading
+import time
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints
 
 import msgspec
 
-from nicscope.errors import one_line, shortened
+from nicscope.errors import SimulationError, did_you_mean, one_line, shortened
 from nicscope.interfaces.arguments import whole
 from nicscope.interfaces.run_tables import (
     as_html,
@@ -20,14 +21,17 @@ from nicscope.interfaces.run_tables import (
     text_of,
     title,
 )
+from nicscope.nic.ports.traffic import ENDED_NAMES, FIRST_DROPPED
 from nicscope.reports.printing import show
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from nicscope.interfaces.run_log import RunLog
+    from nicscope.drivers.simulate.programs import Simulation
     from nicscope.interfaces.run_tables import Table
+    from nicscope.interfaces.run_timeline import RunLog
     from nicscope.reports.printing import Printed
+
 
 PS_PER_US = 1_000_000
 
@@ -162,8 +166,6 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
         Numbers are numbers; units are in names (``run_frame``).  It has ``to_pandas()``, and
         ``polars.from_arrow`` takes it.  Errors: ``SimulationError`` for another ``by``.
         """
-        from nicscope.interfaces.run_frame import frame_of
-
         return frame_of(self, by)
 
     def parts(self) -> Iterable[Printed]:
@@ -350,3 +352,115 @@ def tell(source: Source) -> None:
     """A run has ended: call whoever listens."""
     for listener in _listeners:
         listener.hear(source)
+
+
+DROPPED = tuple(name.removeprefix("no_") for name in ENDED_NAMES[FIRST_DROPPED:])
+OF_RUN = ("interface", "design", "way", "delivery", "platform", "elapsed_us", "events")
+ROWS: dict[str, tuple[type[msgspec.Struct], Callable[[RunReport], list[Any]]]] = {
+    "run": (Work, lambda report: [report.total]),
+    "node": (NodeReport, lambda report: report.nodes),
+    "process": (Account, lambda report: report.processes),
+    "endpoint": (Account, lambda report: report.endpoints),
+}
+FIRST = ("node", "process", "port", "name")  # columns that say whose row it is
+
+
+def frame_of(report: RunReport, by: str) -> Any:
+    """The table whose rows are ``by``.  Errors: ``SimulationError`` for no such rows."""
+    import pyarrow as pa
+
+    if by not in ROWS:
+        raise SimulationError(f"no rows by {by!r}{did_you_mean(str(by), ROWS)}")
+    kind, rows_of = ROWS[by]
+    rows = [msgspec.to_builtins(one) for one in rows_of(report)]
+    kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
+    of_run = {name: getattr(report, name) for name in OF_RUN}
+    arrays: dict[str, Any] = {}
+    for name, what in _columns(RunReport, OF_RUN):
+        arrays[name] = pa.array([of_run[name]] * len(rows), kinds[what])
+    fields = list(kind.__struct_fields__)
+    ordered = [*(name for name in FIRST if name in fields), *fields]
+    for name, what in _columns(kind, tuple(dict.fromkeys(ordered))):
+        arrays[name] = pa.array([_found(row, name) for row in rows], kinds[what])
+    return pa.table(arrays)
+
+
+def _columns(kind: type[msgspec.Struct], fields: tuple[str, ...]) -> Iterator[tuple[str, type]]:
+    """Names and types of the columns that ``fields`` of a struct become."""
+    hints = get_type_hints(kind)
+    for field in fields:
+        what = hints[field]
+        if isinstance(what, UnionType):
+            (what,) = (each for each in get_args(what) if each is not NoneType)
+        if field == "requests":
+            yield from (("requests_done", int), ("requests_failed", int))
+        elif field == "dropped":
+            yield from ((f"dropped_{name}", int) for name in DROPPED)
+        elif isinstance(what, type) and issubclass(what, msgspec.Struct):
+            inner = _columns(what, what.__struct_fields__)
+            yield from ((f"{field}_{name}", each) for name, each in inner)
+        else:
+            yield field, what
+
+
+def _found(row: Any, name: str) -> Any:
+    """The value of a column in a row as JSON has it; None if there is none such."""
+    if name in row:
+        return row[name]
+    if name in ("requests_done", "requests_failed"):
+        done = row["requests"].get("done", 0)
+        return done if name == "requests_done" else sum(row["requests"].values()) - done
+    for field, value in row.items():
+        if name.startswith(f"{field}_"):
+            return None if value is None else _found(value, name.removeprefix(f"{field}_"))
+    return None
+
+
+PATIENCE_S = 2.0  # before anything is said
+PACE_S = 0.5  # between two looks
+JOIN_S = 2.0  # at most, for the line to be taken away
+CLEAR = "\r\x1b[K"
+
+
+@contextlib.contextmanager
+def run_progress(simulation: Simulation) -> Iterator[None]:
+    """Say on a terminal's error stream how far the run is, once it has taken ``PATIENCE_S``.
+
+    Nothing is said where there is no terminal, or where whoever runs the program tells of it.
+    """
+    if not sys.stderr.isatty() or is_listened_to():
+        yield
+        return
+    over = threading.Event()
+    thread = threading.Thread(target=_tell, args=(simulation, over), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(JOIN_S)
+
+
+def _tell(simulation: Simulation, over: threading.Event) -> None:
+    """Write one line over the last until the run is ``over``, and take it away then."""
+    stream, begin = sys.stderr, time.monotonic()
+    before, since, waiting, said = 0, begin, PATIENCE_S, False
+    with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+        while not over.wait(waiting):
+            waiting = PACE_S
+            events, now = int(simulation.machine.tally[0]["events"]), time.monotonic()
+            line = line_of(simulation.now, (events - before) / max(now - since, 1e-9), now - begin)
+            before, since, said = events, now, True
+            stream.write(CLEAR + line)
+            stream.flush()
+        if said:
+            stream.write(CLEAR)
+            stream.flush()
+
+
+def line_of(now_ps: int, events_per_s: float, seconds: float) -> str:
+    """The line: ``now_ps`` of virtual time after so many seconds."""
+    return (
+        f"nicscope: running: {now_ps / PS_PER_US:,.0f} us of virtual time, "
+        f"{events_per_s:,.0f} events/s, {seconds:.0f} s so far"
+    )

@@ -1,35 +1,150 @@
-"""Virtual time as Chrome trace JSON, which Perfetto (ui.perfetto.dev) opens.
-
-A process for each node, a thread for each of its engines, a slice for each transfer and action,
-and an arrow that follows each packet from where it begins to where it ends.
-
-As a page it is one file that shows itself in any browser, with nothing beside it.
-"""
+"""Virtual time as Chrome trace JSON, from one form of log for every engine (ui.perfetto.dev)."""
 
 from __future__ import annotations
 
 import itertools
 import json
 from html import escape
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nicscope import __version__
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate import machine as doing
+from nicscope.drivers.simulate.observe import Engine, Task
 from nicscope.errors import SimulationError
-from nicscope.interfaces.run_log import TRACKS
 from nicscope.interfaces.run_tables import title
 from nicscope.outputs import whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.run_log import RunLog
-    from nicscope.interfaces.run_report import Source
+    from nicscope.drivers.simulate.machine import Machine
+    from nicscope.interfaces.run_report import Names, Source
+
+
+TRACKS = {
+    Engine.HOST_WRITE: "host write",
+    Engine.HOST_TX: "hostTx",
+    Engine.NET_TX: "netTx",
+    Engine.NET_RCV: "netRcv",
+    Engine.HOST_RCV: "hostRcv",
+    Engine.HOST_READ: "host read",
+    Engine.FIRMWARE: "firmware",
+    Engine.CPU: "CPU",
+    Engine.TABLE: "table reads",
+    Engine.DESCRIPTOR: "descriptor reads",
+    Engine.REPORT: "reports",
+}
+
+
+class Stop(NamedTuple):
+    """Where a packet's arrow touches down: an engine, of any node or of one side alone."""
+
+    engine: Engine
+    of_sender: bool | None = None
+
+
+class RunLog(NamedTuple):
+    """A run's records, and what their numbers are called."""
+
+    records: NDArray[Any]  # LOG, by ``end``
+    total: int  # records that there would have been with room for all
+    actions: Mapping[Engine, Mapping[int, str]]  # what a processor did, by ``task``
+    packets: Mapping[tuple[int, int], str]  # what a packet carries, by sender and number
+    way: Sequence[Stop]  # of a packet's arrow, in this order
+
+
+WAY = (
+    Stop(Engine.HOST_WRITE),
+    Stop(Engine.HOST_TX),
+    Stop(Engine.NET_TX),
+    Stop(Engine.NET_RCV),
+    Stop(Engine.HOST_RCV),
+    Stop(Engine.HOST_READ),
+)
+ACTIONS = {
+    Engine.FIRMWARE: {int(task): task.name for task in Task},
+    Engine.CPU: {
+        doing.COPYING: "copy",
+        doing.COMPUTING: "compute",
+        doing.POSTING: "post",
+        doing.POLLING: "take a report",
+        doing.ACCESSING: "load or store",
+        doing.INTERRUPTED: "interrupt",
+        doing.IN_TRAP: "trap",
+        doing.IN_MISS: "miss in the kernel",
+    },
+}
+
+
+class MachineRun:
+    """A run on ``machine``, as far as it does not matter which interface it served."""
+
+    def __init__(self, machine: Machine, names: Names) -> None:
+        self._machine = machine
+        self.names = names
+        self.remarks: list[str] = []
+
+    @property
+    def run(self) -> object:
+        """What is one and the same for all that is told of one run, which may go on."""
+        return self._machine
+
+    @property
+    def elapsed_ps(self) -> int:
+        """When the last thing happened."""
+        return int(self._machine.tally[0]["now"])
+
+    @property
+    def events(self) -> int:
+        """How many events the driver has fired."""
+        return int(self._machine.tally[0]["events"])
+
+    def log(self) -> RunLog:
+        """What every engine did when, as far as it was kept."""
+        total = int(self._machine.tally[0]["log"])
+        records = self._machine.log[:total].copy()
+        _begin_when_bytes_come(records)
+        return RunLog(records, total, ACTIONS, self._packets(), WAY)
+
+    def _packets(self) -> Mapping[tuple[int, int], str]:
+        return {}
+
+    def _engines(self, n: int) -> dict[str, Any]:
+        """What a node's report says of its programs, and of its engines' shares of the time."""
+        node, elapsed = self._machine.nodes[n], max(self.elapsed_ps, 1)
+        return {
+            "node": n,
+            "programs": int(node["last_process"] - node["first_process"]),
+            "cpu_share": int(node["cpu_busy"]) / elapsed,
+            "nic_share": int(node["processor_busy"]) / elapsed,
+            "bus_share": int(node["pci_busy"]) / elapsed,
+            "link_share": int(node["link_busy"]) / elapsed,
+        }
+
+    def _made(self, n: int) -> dict[str, int]:
+        """What a node's report says of packets that it made and nobody has heard of."""
+        endpoint = self._machine.endpoints[n]
+        left = int(endpoint["sent"]) + int(endpoint["control_sent"])
+        unheard = int(self._machine.nodes[n]["unheard"])
+        return {"waiting": int(endpoint["written"]) - left, "unheard": unheard}
+
+
+def _begin_when_bytes_come(records: NDArray[Any]) -> None:
+    """Let receives begin with what they receive: they are posted long before, for any packet."""
+    packet = itemgetter("sender", "packet", "control")
+    first: dict[tuple[int, ...], int] = {}
+    for record in records[records["engine"] == Engine.NET_TX]:
+        first.setdefault(packet(record), record["start"])
+    for place in np.flatnonzero(records["engine"] == Engine.NET_RCV):
+        begun = first.get(packet(records[place]), 0)
+        records["start"][place] = max(int(records["start"][place]), begun)
+
 
 MOST_RECORDS = 200_000  # of all logs, each by end; a browser has to hold them
 PS_PER_US = 10**6

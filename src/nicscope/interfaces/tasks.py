@@ -1,24 +1,105 @@
-"""Tasks of a process, and waiting for any of several things: alike for every interface."""
+"""Tasks of a process, gates between programs, and waiting for any of several things."""
 
 from __future__ import annotations
 
 import inspect
+import sys
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from nicscope.drivers.simulate.diagnostics import us
 from nicscope.drivers.simulate.machine import SLEEP
-from nicscope.drivers.simulate.tasks import PARKED
-from nicscope.drivers.simulate.yielding import coroutine
-from nicscope.errors import SimulationError
-from nicscope.interfaces.arguments import shown
-from nicscope.interfaces.waits import NO_END, latest, timed_out
+from nicscope.drivers.simulate.process import PARKED, coroutine
+from nicscope.errors import SimulationError, WaitTimeoutError
+from nicscope.frames import is_ours, is_own, place
+from nicscope.interfaces.arguments import PS_PER_US, in_ps, shown
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Sequence
 
-    from nicscope.drivers.simulate.driven import Process as Driven
-    from nicscope.drivers.simulate.driven import Record
-    from nicscope.drivers.simulate.tasks import Task as Running
+    from nicscope.drivers.simulate.process import Process, Record
+    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Task as Running
     from nicscope.interfaces.ownership import Owner
+
+
+NO_END = 0  # in place of a time
+
+
+def latest(process: Process, timeout_us: float | Fraction | None) -> int:
+    """The time (ps) until which ``process`` waits from now on.  Errors: for no time."""
+    if timeout_us is None:
+        return NO_END
+    return max(1, process.now + in_ps(timeout_us, process.now, "timeout_us"))
+
+
+def left(process: Process, until: int) -> Fraction | None:
+    """What is left (us) until that time, of a wait that takes several."""
+    return None if until == NO_END else Fraction(max(0, until - process.now), PS_PER_US)
+
+
+def unanswered(process: Process, said: str, node: int | None = None) -> WaitTimeoutError:
+    """The error of a call that has asked ``node``, or all, in vain: what they do instead."""
+    standings = process.standings
+    silence = "" if node is None else standings.silence_of(node)
+    return WaitTimeoutError(f"{said}{silence}", standings.others_stand(process))
+
+
+def timed_out(process: Process) -> WaitTimeoutError:
+    """The error of the call that a program waits in, which nothing has ended in time."""
+    call, where = "a call", ""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if is_own(code.co_filename):
+            where = f", {place(code.co_filename, frame.f_lineno)}"
+            break
+        if is_ours(code.co_filename):
+            of = frame.f_locals.get("self")
+            call = f"{type(of).__name__.lower()}.{code.co_name}()"
+        frame = frame.f_back  # type: ignore[assignment]
+    known = "; ".join(process.knows())
+    return WaitTimeoutError(
+        f"{call}{where}, has waited long enough at {us(process.now)}: nothing has come"
+        f"{f' ({known})' if known else ''}"
+    )
+
+
+class Gate:
+    """Where programs wait; once it has been opened nobody waits there any more."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[Driven, int]] = []
+        self._is_open = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has been opened."""
+        return self._is_open
+
+    @coroutine
+    def wait(self, endpoint: Tasking) -> Generator[bytes, Record | None, None]:
+        """Wait until another program, or task, opens it, or has."""
+        endpoint._owner.check_caller()
+        if self._is_open:
+            return
+        driven = endpoint._driven
+        here = driven, driven.row_now()  # a task's own, if one waits
+        self._waiting.append(here)
+        try:
+            while not self._is_open:
+                yield PARKED
+        finally:  # who no longer waits has its row woken by nobody
+            if here in self._waiting:
+                self._waiting.remove(here)
+        driven.catch_up()
+
+    def open(self) -> None:
+        """Let all go on who wait, now and in the order in which they came."""
+        self._is_open = True
+        for driven, row in self._waiting:
+            driven.tasks.wake(row)
+        self._waiting.clear()
 
 
 class Task:

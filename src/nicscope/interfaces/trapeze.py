@@ -1,14 +1,4 @@
-"""Trapeze endpoints: control messages of 128 bytes with an optional payload.
-
-    async def ping(endpoint: Endpoint) -> None:
-        page = endpoint.allocate(4096)
-        await page.write(bytes([7]) * 4096)
-        endpoint.reserve(5)[:] = b"hello"
-        await endpoint.send(1, page)
-
-Control messages are built and read in place, payloads go from one host's memory to the other's.
-Source: Trapeze, 2.1 and 2.3.
-"""
+"""Trapeze endpoints: control messages of 128 bytes with an optional payload."""
 
 from __future__ import annotations
 
@@ -18,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nicscope.config.delivery import (
+from nicscope.config.design import (
     POLICIES,
     Delivery,
     Policy,
@@ -30,9 +20,8 @@ from nicscope.config.delivery import (
 from nicscope.config.platform import Platform, load_platform
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_of_endpoints
-from nicscope.drivers.simulate.bus.need import bytes_at_buses
-from nicscope.drivers.simulate.bus.parameters import machine_parameters
-from nicscope.drivers.simulate.other_master import OtherMaster
+from nicscope.drivers.simulate.bus.state import bytes_at_buses, machine_parameters
+from nicscope.drivers.simulate.processor import OtherMaster
 from nicscope.drivers.simulate.programs import Simulation
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
@@ -47,17 +36,28 @@ from nicscope.interfaces.arguments import (
     whole,
 )
 from nicscope.interfaces.options import spelt_out
-from nicscope.interfaces.payloads import HostBuffer, read_only, settle_memory
 from nicscope.interfaces.programs import Programs
-from nicscope.interfaces.run_report import Names, records_to_keep
+from nicscope.interfaces.run_report import (
+    Account,
+    Names,
+    NodeReport,
+    Received,
+    Sent,
+    records_to_keep,
+)
 from nicscope.interfaces.run_tables import counted, title
-from nicscope.interfaces.trapeze_endpoint import NO_TAG, Counted, Endpoint
-from nicscope.interfaces.trapeze_knowing import unclaimed_of
-from nicscope.interfaces.trapeze_memory import HostMemories
-from nicscope.interfaces.trapeze_message import Message
-from nicscope.interfaces.trapeze_report import TrapezeRun
+from nicscope.interfaces.run_timeline import MachineRun
+from nicscope.interfaces.trapeze_endpoint import (
+    NO_TAG,
+    Counted,
+    Endpoint,
+    HostBuffer,
+    read_only,
+    settle_memory,
+)
+from nicscope.interfaces.trapeze_memory import HostMemories, Message, unclaimed_of
 from nicscope.interfaces.ways import Combination, check_runs, chosen_way
-from nicscope.nic.coherent.mechanism import NAMES as MECHANISMS
+from nicscope.nic.coherent import NAMES as MECHANISMS
 from nicscope.room import check_room, zeros
 from nicscope.telling import ToldPlainly
 
@@ -66,10 +66,73 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.simulate.bus.parameters import Parameters
-    from nicscope.drivers.simulate.bus.state import Bus
+    from nicscope.drivers.simulate.bus.state import Bus, Parameters
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.fabric.topology import Topology
+    from nicscope.interfaces.trapeze_endpoint import Counted
+
+
+class TrapezeRun(MachineRun):
+    """A run on NICs whose only client is the endpoint library."""
+
+    def __init__(self, machine: Machine, names: Names, counted: Sequence[Counted]) -> None:
+        """``counted``: by process, what it has handed over and taken."""
+        super().__init__(machine, names)
+        self._counted = counted
+
+    def endpoints(self) -> list[Account]:
+        """What was done for each process, which has one endpoint."""
+        return [
+            Account(
+                node=one.node,
+                process=one.process,
+                messages_out=one.messages_out,
+                messages_in=one.messages_in,
+                bytes_out=one.bytes_out,
+                bytes_in=one.bytes_in,
+                requests={},
+                sent=Sent(total=one.messages_out, first=one.messages_out),
+            )
+            for one in self._counted
+        ]
+
+    def nodes(self) -> list[NodeReport]:
+        """Every node's work."""
+        return [self._node(n) for n in range(len(self._machine.nodes))]
+
+    def _node(self, n: int) -> NodeReport:
+        endpoint, node = self._machine.endpoints[n], self._machine.nodes[n]
+        written, finished, shown, came = (
+            int(endpoint[name]) for name in ("written", "finished", "shown", "accepted")
+        )
+        lost, corrupted, cut_off = (int(node[why]) for why in ("lost", "corrupted", "cut_off"))
+        return NodeReport(
+            **self._engines(n),
+            messages_out=written,
+            messages_in=shown,
+            bytes_out=int(node["written_bytes"]),
+            bytes_in=int(node["received_bytes"]) + self._unread_bytes(n),
+            requests={"done": finished} if finished else {},
+            open_requests=written - finished,
+            sent=Sent(total=written, first=written, **self._made(n)),
+            received=Received(
+                total=came,
+                delivered=shown,
+                lost=lost,
+                corrupted=corrupted,
+                cut_off=cut_off,
+                broken_off=int(endpoint["dropped"]) - lost - corrupted - cut_off,
+                unfinished=came - int(endpoint["completed"]),
+            ),
+        )
+
+    def _unread_bytes(self, n: int) -> int:
+        """Payload that is in the host's memory and of which no program has heard."""
+        endpoint, inbox = self._machine.endpoints[n], self._machine.inboxes[n]
+        unread = range(int(endpoint["read"]), int(endpoint["shown"]))
+        return sum(int(inbox[i % len(inbox)]["payload"]) for i in unread)
+
 
 __all__ = ["NO_TAG", "Cluster", "Endpoint", "HostBuffer", "Message", "OtherMaster"]
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.delivery import ServedBy, Way, delivery_costs, transfer_costs
+from nicscope.config.design import Scheme, ServedBy, Way, delivery_costs, transfer_costs
 from nicscope.config.machine import OF_VIA, VIA_COSTS, unstated_machine
-from nicscope.config.platform import load_platform, platform_names
-from nicscope.config.program_costs import check_priced, unpriced_of_design
-from nicscope.config.scheme import Scheme
+from nicscope.config.platform import check_priced, load_platform, platform_names, unpriced_of_design
 from nicscope.drivers.simulate.ports.costs import check_searched
 from nicscope.errors import (
     DesignError,

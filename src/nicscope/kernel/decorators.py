@@ -1,20 +1,27 @@
-"""What functions wear that can be compiled, and what is known of each.
-
-A function that wears ``step``, ``routine`` or ``distant`` stays the plain function, so that
-interpreted code calls it as such; ``kernel`` makes an entry from Python of it.  Nothing here needs
-the compiler: which function is to be compiled in which way stands in a table that it reads.
-"""
+"""Marks functions that can be compiled, and records how each of them is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
+
+import numpy as np
 
 from nicscope.kernel.entering import Entry
 from nicscope.kernel.mode import INTERPRETED
-from nicscope.kernel.steps import STEPS, Compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+class Compiled(NamedTuple):
+    """How a function is compiled into its callers."""
+
+    inline: bool = True
+    code: str = ""  # module and name of what writes its code, if that is not its own
+
+
+STEPS: dict[Any, Compiled] = {}
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,3 +71,21 @@ def coded(code: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return function
 
     return register
+
+
+@coded("nicscope.kernel.compiler.states:row_of")
+def row_of(state: Any, row: int) -> Any:
+    """Row ``row`` of every array of ``state``, as a state of the same kind."""
+    rows = [field[row] if isinstance(field, np.ndarray) else row_of(field, row) for field in state]
+    return tuple.__new__(type(state), rows)
+
+
+@coded("nicscope.kernel.compiler.intrinsics:copy_bytes")
+def copy_bytes(target: Any, to: Any, source: Any, begin: Any, count: Any) -> None:
+    """Copy ``source[begin : begin + count]`` to ``target[to : to + count]``.
+
+    Both are one-dimensional, contiguous arrays of bytes that do not overlap.  A loop over elements
+    that are read through a state costs some twenty instructions a byte, because the compiler cannot
+    know what the bytes overwrite.
+    """
+    target[to : to + count] = source[begin : begin + count]

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from nicscope.kernel.decorators import STEPS
 from nicscope.kernel.mode import CHECKED, numba_settings
-from nicscope.kernel.steps import STEPS
 
 ROOM = Path(__file__).parent
 PACKAGE = ROOM.parent
@@ -32,7 +32,7 @@ _LOAD_GLOBAL = opcode.opmap["LOAD_GLOBAL"]
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 # Files beside the folder ``compiler`` on which code depends: how states lie, and how it is entered.
-_MAKING = ("fingerprint.py", "layout.py", "loading.py", "steps.py")
+_MAKING = ("decorators.py", "fingerprint.py", "layout.py", "loading.py")
 _OURS = __name__.partition(".")[0]
 
 

@@ -1,21 +1,4 @@
-"""State handed over to compiled code at the cost of one address, however many arrays it has.
-
-Addresses, shapes and strides of a state's arrays are written into one table of words when the
-state is bound to a kernel, which reads them there.
-
-    @kernel
-    def advance(machine, most):
-        machine.nodes[0].cpu = IDLE
-        ...
-
-    go_on = bound(advance, machine)
-    go_on(100)
-
-In compiled code the state is the address of its table, and a field is read when it is named: so
-kernels hand a state on for one word, and its size costs no time to compile.  A state can be taken
-apart by field only, not as the tuple that it is outside.  What a table holds is described here by
-kinds, which need no compiler: plain values that can be compared, hashed and written as JSON.
-"""
+"""State handed to compiled code as one address: its layout, and arrays that grow while in use."""
 
 from __future__ import annotations
 
@@ -24,16 +7,33 @@ import hashlib
 import json
 import weakref
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from nicscope.kernel.growing import Growing
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+
+class Growing:
+    """A part of a state: the arrays that a subclass annotates, each of which may be replaced.
+
+    Only between two calls of kernels, by one of the same dtype and as many axes.
+    """
+
+    _fields: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls._fields = tuple(cls.__annotations__)
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        for name in self._fields:
+            setattr(self, name, arrays[name])
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (getattr(self, name) for name in self._fields)
 
 
 class ArrayKind(NamedTuple):

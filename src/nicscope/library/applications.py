@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nicscope.reports.applications import ShownApplication, ShownApplications
-    from nicscope.reports.applications_on_machines import ShownMachineApplication
-    from nicscope.reports.interactive import ShownSession
-    from nicscope.studies.applications_on_machines import Given, Placed
+    from nicscope.reports.applications import (
+        ShownApplication,
+        ShownApplications,
+        ShownMachineApplication,
+        ShownSession,
+    )
+    from nicscope.studies.applications import Given, Placed
 
 
 def app_names() -> list[str]:
@@ -40,8 +43,8 @@ def traces_of(out: str | Path | Sequence[str | Path] | None) -> list[Path]:
     """
     from pathlib import Path
 
-    from nicscope.traces.programs.conversion import is_program_file
     from nicscope.traces.programs.schema import ENDING
+    from nicscope.traces.programs.writer import is_program_file
 
     named = [] if out is None else [out] if isinstance(out, str | Path) else out
     outs = [Path(each) for each in named]
@@ -96,8 +99,12 @@ def run_app(
 
     """
     from nicscope.reports.applications import ShownApplication
-    from nicscope.studies.application_programs import write_application_program
-    from nicscope.studies.applications import placed, run_application, write_requests
+    from nicscope.studies.applications import (
+        placed,
+        run_application,
+        write_application_program,
+        write_requests,
+    )
     from nicscope.traces.programs.schema import ENDING
 
     outs = traces_of(out)
@@ -139,12 +146,8 @@ def _run_on_machines(
     faults: Given,
 ) -> ShownMachineApplication:
     """Run it on machines of an interface, a design and a platform."""
-    from nicscope.reports.applications_on_machines import ShownMachineApplication
-    from nicscope.studies.applications_on_machines import (
-        Machines,
-        faults_of,
-        run_application_on_machines,
-    )
+    from nicscope.reports.applications import ShownMachineApplication
+    from nicscope.studies.applications import Machines, faults_of, run_application_on_machines
 
     with progress(f"running {name}", "phases") as watch:
         found = run_application_on_machines(
@@ -188,7 +191,7 @@ def record_sockets(
     """
     from pathlib import Path
 
-    from nicscope.reports.interactive import ShownSession
+    from nicscope.reports.applications import ShownSession
     from nicscope.studies.interactive import record_session
 
     _check_trace(Path(out))

@@ -26,7 +26,7 @@ def calibrate_host(
     Errors: ``NicscopeError`` for bounds that cannot be.
 
     """
-    from nicscope.config.registration import load_registration_costs
+    from nicscope.config.rdma_costs import load_registration_costs
     from nicscope.reports.host import ShownHost
     from nicscope.studies.calibrate.host import calibrate_host as measure
 

@@ -23,7 +23,7 @@ REPEAT = 3
 
 def collective_names() -> list[str]:
     """The collectives that ``run_collective`` runs."""
-    from nicscope.studies.collectives.question import ALGORITHMS
+    from nicscope.studies.collectives.report import ALGORITHMS
 
     return list(ALGORITHMS)
 
@@ -79,8 +79,7 @@ def run_collective(
 
     """
     from nicscope.reports.collectives import ShownCollectives
-    from nicscope.studies.collectives.question import ask, dead_node, faults_of
-    from nicscope.studies.collectives.report import measure
+    from nicscope.studies.collectives.report import ask, dead_node, faults_of, measure
 
     counts = {
         called: whole(called, value)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from nicscope.config.byte_size import SPELLINGS, read_bytes
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import StudyError
 
 One: TypeAlias = "str | int | float | bool | Path | None"
@@ -101,7 +101,7 @@ def byte_count(what: str, value: str | int | None) -> int | None:
         return whole(what, value)
     count = read_bytes(value)
     if count is None:
-        raise StudyError(f"{what}: {value!r} is no whole number of bytes, {SPELLINGS}")
+        raise StudyError(f"{what}: {value!r} is no whole number of bytes, {BYTE_SPELLINGS}")
     return count
 
 

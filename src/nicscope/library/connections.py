@@ -41,10 +41,10 @@ def connections(
     Errors: ``NicscopeError`` for what cannot be.
 
     """
-    from nicscope.config.nic_costs import load_nic_costs
+    from nicscope.config.rdma_costs import load_nic_costs
     from nicscope.reports.connections import ShownConnections
     from nicscope.studies import connections as study
-    from nicscope.studies.number_lists import numbers
+    from nicscope.studies.sources import numbers
 
     priced = load_nic_costs(nic)
     window = None if read_window is None else word("read_window", read_window)

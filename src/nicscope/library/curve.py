@@ -53,7 +53,7 @@ def curve(
     Errors: ``NicscopeError``, before the trace is read if it can be.
 
     """
-    from nicscope.studies.curve_question import ask
+    from nicscope.studies.curves import ask
 
     set_ways, lines = word("ways", ways), word("line", line) or "1"
     ends, size = span("entries", entries), word("page_size", page_size)

@@ -39,10 +39,10 @@ def descriptors(
     Errors: ``NicscopeError``, before the trace is read if it can be.
 
     """
-    from nicscope.config.nic_costs import load_nic_costs
+    from nicscope.config.rdma_costs import load_nic_costs
     from nicscope.reports.descriptors import ShownDescriptors
     from nicscope.studies import descriptors as study
-    from nicscope.studies.number_lists import numbers
+    from nicscope.studies.sources import numbers
 
     options = {
         "--engine": word("engine", engine),

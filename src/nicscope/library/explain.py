@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.config.byte_size import SPELLINGS, read_bytes
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import StudyError, in_one_line
 from nicscope.library.command import command_line, number, word
 
@@ -38,7 +38,7 @@ def explain(
     Errors: ``NicscopeError`` for what cannot be.
 
     """
-    from nicscope.config.hypothesis import load_hypothesis
+    from nicscope.config.rdma_costs import load_hypothesis
     from nicscope.reports.region_sizes import ShownRegionSizes
     from nicscope.studies.region_sizes import explain_sizes
 
@@ -74,7 +74,7 @@ def explain(
 def _bytes(option: str, given: str | int) -> int:
     size = given if isinstance(given, int) else read_bytes(given)
     if not size or size < 1:
-        raise StudyError(f"{option} must be bytes, {SPELLINGS}; got {given!r}")
+        raise StudyError(f"{option} must be bytes, {BYTE_SPELLINGS}; got {given!r}")
     return size
 
 

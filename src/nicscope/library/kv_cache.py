@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nicscope.config.byte_size import SPELLINGS, read_bytes
 from nicscope.config.language_model import load_language_model
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import TraceError, did_you_mean
-from nicscope.traces.kv_layout import BLOCK_TOKENS, LAYOUTS, PAGE_TOKENS, KvChoices
+from nicscope.traces.kv_pool import BLOCK_TOKENS, LAYOUTS, PAGE_TOKENS, KvChoices
 
 WHOLE = "whole"
 
@@ -39,10 +39,12 @@ def kv_choices(
         raise TraceError(f"unknown --layout {layout!r}{did_you_mean(layout, LAYOUTS)}")
     size = None if slice_bytes == WHOLE else read_bytes(slice_bytes)
     if slice_bytes != WHOLE and not size:
-        raise TraceError(f"--slice must be {WHOLE!r} or bytes, {SPELLINGS}; got {slice_bytes!r}")
+        raise TraceError(
+            f"--slice must be {WHOLE!r} or bytes, {BYTE_SPELLINGS}; got {slice_bytes!r}"
+        )
     pool = None if pool_bytes is None else read_bytes(str(pool_bytes))
     if pool_bytes is not None and pool is None:
-        raise TraceError(f"--pool must be bytes, {SPELLINGS}; got {str(pool_bytes)!r}")
+        raise TraceError(f"--pool must be bytes, {BYTE_SPELLINGS}; got {str(pool_bytes)!r}")
     return KvChoices(
         model=found.name,
         token_bytes=found.bytes_of_rank(ranks),

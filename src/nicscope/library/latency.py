@@ -56,7 +56,7 @@ def latency(
     Errors: ``NicscopeError``, before anything is simulated if it can be.
 
     """
-    from nicscope.studies.latency.question import ask
+    from nicscope.studies.latency.report import ask
 
     if "bytes" in settings:  # as the command has it, and Python its own bytes
         raise StudyError("latency() has no bytes=; the sizes of messages are sizes=")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nicscope.config.byte_size import SPELLINGS, read_bytes
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import TraceError
-from nicscope.traces.making.recipe import LONGEST, weighted
+from nicscope.traces.making import LONGEST, weighted
 
 
 def sizes_of(text: str) -> tuple[tuple[int, float], ...]:
@@ -14,6 +14,6 @@ def sizes_of(text: str) -> tuple[tuple[int, float], ...]:
     for (size, _), (name, _) in zip(sizes, parts, strict=True):
         if size is None or not 1 <= size <= LONGEST:
             raise TraceError(
-                f"--size: {name!r} is no length of a request, {SPELLINGS}, below 4 GiB"
+                f"--size: {name!r} is no length of a request, {BYTE_SPELLINGS}, below 4 GiB"
             )
     return tuple((size, share) for size, share in sizes if size is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.config.byte_size import read_bytes
+from nicscope.config.quantities import read_bytes
 from nicscope.errors import StudyError, in_one_line
 from nicscope.library.command import command_line, word
 from nicscope.library.progress import progress
@@ -48,8 +48,7 @@ def odp(
     Errors: ``NicscopeError``, before the trace is read if it can be.
 
     """
-    from nicscope.config.fault_costs import load_fault_costs
-    from nicscope.config.registration import load_registration_costs
+    from nicscope.config.rdma_costs import load_fault_costs, load_registration_costs
     from nicscope.reports.odp import ShownDemand
     from nicscope.studies.paging_on_demand import Costs, page_bytes, page_on_demand, ways
 

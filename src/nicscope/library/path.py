@@ -46,7 +46,7 @@ def path(
     Errors: ``NicscopeError``, before the trace is read if it can be.
 
     """
-    from nicscope.config.path_costs import load_path_costs
+    from nicscope.config.rdma_costs import load_path_costs
     from nicscope.reports.path import ShownPaths
     from nicscope.studies.paths import entries, hosts, look_at_paths, window
 

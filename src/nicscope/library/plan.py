@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.config.byte_size import SPELLINGS, read_bytes
-from nicscope.config.count import SPELLINGS as COUNT_SPELLINGS
-from nicscope.config.count import read_count
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes, read_count
+from nicscope.config.quantities import COUNT_SPELLINGS as COUNT_SPELLINGS
 from nicscope.errors import StudyError, in_one_line
 from nicscope.library.command import command_line, word
 
 if TYPE_CHECKING:
-    from nicscope.config.region_limits import Limit
+    from nicscope.config.costs import Limit
     from nicscope.library.command import Word
     from nicscope.reports.plan import ShownPlans
 
@@ -62,8 +61,7 @@ def _tightest(
     max_mr: str | int | None, max_entries: str | int | None, named: list[str]
 ) -> dict[str, Limit]:
     """The smallest limit of each kind.  Errors: ``NicscopeError`` for one that is none."""
-    from nicscope.config.evidence import Evidence, Origin
-    from nicscope.config.region_limits import Limit, load_limits
+    from nicscope.config.costs import Evidence, Limit, Origin, load_limits
 
     given: dict[str, list[Limit]] = {"region_bytes": [], "entries": []}
 
@@ -83,7 +81,7 @@ def _tightest(
 def _bytes(option: str, given: Any) -> int:
     size = given if isinstance(given, int) else read_bytes(str(given))
     if not size or size < 1:
-        raise StudyError(f"{option} must be bytes, {SPELLINGS}; got {given!r}")
+        raise StudyError(f"{option} must be bytes, {BYTE_SPELLINGS}; got {given!r}")
     return size
 
 

@@ -39,7 +39,7 @@ def rcache(
     Errors: ``NicscopeError``, before the trace is read if it can be.
 
     """
-    from nicscope.config.registration import load_registration_costs
+    from nicscope.config.rdma_costs import load_registration_costs
     from nicscope.reports.rcache import ShownCaches
     from nicscope.studies.registration_caches import libraries, use_caches
 

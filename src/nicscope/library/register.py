@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.config.byte_size import SPELLINGS, read_bytes
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import StudyError, in_one_line
 from nicscope.inputs import read_whole
 from nicscope.library.command import command_line, word
@@ -54,7 +54,7 @@ def register(
     Errors: ``NicscopeError`` for what cannot be.
 
     """
-    from nicscope.config.registration import load_registration_costs
+    from nicscope.config.rdma_costs import load_registration_costs
     from nicscope.reports.register import ShownRegistrations
     from nicscope.studies.registering import pools, register_all
 
@@ -94,7 +94,7 @@ def _several(text: str | None) -> list[str]:
 def _bytes(what: str, text: str | int) -> int:
     count = text if isinstance(text, int) else read_bytes(text)
     if not count:
-        raise StudyError(f"{what} must be bytes, {SPELLINGS}; got {text!r}")
+        raise StudyError(f"{what} must be bytes, {BYTE_SPELLINGS}; got {text!r}")
     return count
 
 
@@ -125,7 +125,7 @@ def _regions(
         return _equal(_bytes("BYTES", byte_count), int(regions))
     if byte_count is not None:
         raise StudyError(f"{regions} says what is registered; leave {byte_count} out")
-    from nicscope.studies.region_lists import read_regions, registered
+    from nicscope.studies.registering import read_regions, registered
 
     text = read_whole(str(regions), MOST_FILE, StudyError).decode(errors="replace")
     sizes = registered(read_regions(text, str(regions)), cache, str(regions))

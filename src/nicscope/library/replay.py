@@ -53,8 +53,7 @@ def replay(
 
     """
     from nicscope.reports.comparison import ReplayReport
-    from nicscope.studies.nic_counters import tool_named
-    from nicscope.studies.replaying import choose_subjects, compare
+    from nicscope.studies.replaying import choose_subjects, compare, tool_named
 
     names, overrides = several(designs), set_of(assignments, settings)
     subjects = choose_subjects(names, platform, overrides)

@@ -50,7 +50,7 @@ def size(
     Errors: ``NicscopeError``, before the trace is read if it can be.
 
     """
-    from nicscope.studies.sizing.question import ask
+    from nicscope.studies.sizing.targets import ask
 
     budget, pinned = word("nic_memory", nic_memory) or "", word("pin_memory", pin_memory)
     sizes = word("page_size", page_size)

@@ -76,8 +76,8 @@ def sweep(
         what = Sweep(points, all_opened(trace), output.path, kinds=kinds)
         cluster: Any = None
         if scheduler is not None:
-            from nicscope.studies.sweep.cluster import CONTINUES
-            from nicscope.studies.workers.cluster import connected
+            from nicscope.studies.sweep.sweeping import CONTINUES
+            from nicscope.studies.workers import connected
 
             cluster = stack.enter_context(connected(scheduler, CONTINUES))
         watch = stack.enter_context(progress("sweeping", "designs"))

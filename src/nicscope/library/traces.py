@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Protocol
 
-    from nicscope.traces.kv_layout import KvChoices
+    from nicscope.traces.kv_pool import KvChoices
     from nicscope.traces.reader import Trace
 
     class Table(Protocol):

@@ -62,9 +62,8 @@ def run_verbs(
     """
     from nicscope.reports.verbs import ShownVerbs
     from nicscope.studies.timeline import MOST_RECORDS, write_timeline
-    from nicscope.studies.topologies import CROSSBAR
     from nicscope.studies.verbs_designs import with_all_set
-    from nicscope.studies.verbs_programs import Wanted, run_programs
+    from nicscope.studies.verbs_programs import CROSSBAR, Wanted, run_programs
 
     if timeline is not None:
         check_output(timeline)
@@ -89,7 +88,7 @@ def run_verbs(
     if nodes is None and topology is not None:
         raise StudyError(f"topology {topology!r} is of several nodes; give the program of each")
     if nodes is not None:
-        from nicscope.studies.verbs_nodes import programs_of, run_on_nodes
+        from nicscope.studies.verbs_programs import programs_of, run_on_nodes
 
         programs = programs_of(nodes)
         with progress("running", "", always_say=True):

@@ -45,7 +45,7 @@ def verbs_bandwidth(
     Errors: ``NicscopeError``, before anything is simulated if it can be.
 
     """
-    from nicscope.studies.verbs_measures.question import ask
+    from nicscope.studies.verbs_measures import ask
 
     sizes, designs = word("size", size), several(design) or [None]
     question = ask(
@@ -64,7 +64,7 @@ def verbs_bandwidth(
     from nicscope.reports.verbs_measures import ShownBandwidths
 
     with progress("measuring", "messages", always_say=True) as watch:
-        from nicscope.studies.verbs_measures.measuring import bandwidths
+        from nicscope.studies.verbs_measures import bandwidths
 
         return ShownBandwidths(bandwidths(question, command, watch))
 
@@ -93,7 +93,7 @@ def verbs_latency(
     Errors: ``NicscopeError``, before anything is simulated if it can be.
 
     """
-    from nicscope.studies.verbs_measures.question import ask
+    from nicscope.studies.verbs_measures import ask
 
     sizes, designs = word("size", size), several(design) or [None]
     question = ask(
@@ -109,7 +109,7 @@ def verbs_latency(
     from nicscope.reports.verbs_measures import ShownVerbsLatencies
 
     with progress("measuring", "messages", always_say=True) as watch:
-        from nicscope.studies.verbs_measures.measuring import all_latencies
+        from nicscope.studies.verbs_measures import all_latencies
 
         return ShownVerbsLatencies(all_latencies(question, command, watch))
 

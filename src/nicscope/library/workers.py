@@ -11,7 +11,7 @@ from nicscope.library.command import whole
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nicscope.studies.workers.tasks import Workers
+    from nicscope.studies.workers import Workers
     from nicscope.traces.reader import Trace
 
 # Assumed: rows that take about as long as starting a process; less is done here.
@@ -47,7 +47,7 @@ def workers_for(
             "a folder, whose nodes are shared out among workers"
         )
     if scheduler is not None:
-        from nicscope.studies.workers.cluster import connected
+        from nicscope.studies.workers import connected
 
         with connected(scheduler) as cluster:
             yield cluster
@@ -56,7 +56,7 @@ def workers_for(
     if files or few or alone or hands == 1:
         yield None
         return
-    from nicscope.studies.workers.processes import LocalWorkers
+    from nicscope.studies.workers import LocalWorkers
 
     with LocalWorkers(hands) as local:
         yield local

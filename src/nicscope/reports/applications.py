@@ -1,4 +1,4 @@
-"""What parallel programs ask of network interfaces, on a terminal and as tables."""
+"""Runs of programs, in logical time, on machines or by people: tables and words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.applications import Application, ApplicationRun
+    from nicscope.studies.applications import Application, ApplicationRun, MachineApplicationRun
+    from nicscope.studies.interactive import Group, Session
 
 
 class ShownApplications(Report):
@@ -107,3 +108,113 @@ def run_rows(found: ApplicationRun) -> Rows:
     counts = [nodes * each, nodes, found.fetches, found.initial_copies, found.diffs]
     headings = ["processes", "nodes", "fetches", "first copies", "diffs"]
     return Rows("In all", headings, [[f"{count:,}" for count in counts]], left=())
+
+
+class ShownMachineApplication(Report):
+    """A program's run on simulated machines."""
+
+    found: MachineApplicationRun
+    topic = "program"  # whose tables of NICs these are
+
+    def summary(self) -> list[str]:
+        """That it is right, and what it took."""
+        found = self.found
+        nodes, each = found.placement.nodes, found.placement.processes
+        return [
+            f"{found.name} of {found.size} gives the right result with {nodes * each} processes "
+            f"on {nodes} nodes, in {found.milliseconds:,.3f} ms of virtual time.",
+            f"For that {found.fetches:,} pages were fetched from their homes, {found.diffs:,} "
+            f"diffs brought there and {found.initial_copies:,} pages copied at first.",
+        ]
+
+    def parts(self) -> Iterator[Printed]:
+        """Tables: what the processes did together, and what the NICs did for that, node by node."""
+        from rich.text import Text
+
+        found = self.found
+        yield Text(f"{found.name}, {found.size}, on {found.report.title()}", style="bold")
+        yield Text()
+        yield _in_all(found)
+        for table in found.report.tables():
+            yield Text()
+            yield Rows(table.title, table.headings, table.cells, left=())
+            yield from (Text(note) for note in table.notes)
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield what each node did."""
+        yield "nodes", self.found.report.table()
+
+
+def _in_all(found: MachineApplicationRun) -> Rows:
+    nodes, each = found.placement.nodes, found.placement.processes
+    counts = [nodes * each, nodes, found.fetches, found.initial_copies, found.diffs]
+    cells = [f"{count:,}" for count in counts]
+    headings = ["processes", "nodes", "fetches", "first copies", "diffs"]
+    return Rows(
+        "In all", [*headings, "virtual ms"], [[*cells, f"{found.milliseconds:,.3f}"]], left=()
+    )
+
+
+SIDES = ("users", "servers")  # by node
+
+
+class ShownSession(Report):
+    """A session, and what each kind of program asked of the network."""
+
+    found: Session
+    topic = "sockets"
+
+    def summary(self) -> list[str]:
+        """That each byte arrived."""
+        found = self.found
+        where = "a network namespace of their own" if found.own_network else "loopback"
+        who = "1 user was" if found.users == 1 else f"{found.users} users were"
+        return [
+            f"{who} at work for {found.elapsed_s:.0f} s in {where}, and each of "
+            f"the {found.bytes_moved:,} bytes that were sent arrived.",
+            f"{found.rows:,} sends and receives were recorded; each process received into "
+            f"{found.receive_pages} pages of its own in turn.",
+        ]
+
+    def parts(self) -> Iterator[Printed]:
+        """A table: each kind of program."""
+        from rich.text import Text
+
+        yield Text("interactive users, a shell, a web and a mail server", style="bold")
+        yield Text()
+        yield group_rows(self.found.groups)
+        yield Text()
+        yield session_rows(self.found)
+
+    def tables(self) -> Iterator[tuple[str, Any]]:
+        """Yield what each kind of program did."""
+        import pyarrow as pa
+
+        yield "programs", pa.Table.from_pylist([each._asdict() for each in self.found.groups])
+
+
+def session_rows(found: Session) -> Rows:
+    """A row of the whole session."""
+    counts = [found.users, found.bytes_moved, found.rows, found.receive_pages]
+    headings = ["users", "seconds", "bytes", "calls", "receive pages"]
+    first, *others = (f"{count:,}" for count in counts)
+    return Rows("In all", headings, [[first, f"{found.elapsed_s:.0f}", *others]], left=())
+
+
+def group_rows(groups: list[Group]) -> Rows:
+    """A row for each kind of program."""
+    cells = [
+        [
+            SIDES[each.node],
+            each.kind,
+            f"{each.processes:,}",
+            f"{each.sends:,}",
+            f"{each.pages_sent:,}",
+            f"{each.receives:,}",
+            f"{each.pages_received:,}",
+        ]
+        for each in groups
+    ]
+    headings = ["side", "kind", "processes"]
+    ways = ["sends", "pages sent", "receives", "pages received"]
+    return Rows("By program", [*headings, *ways], cells, left=(0, 1))

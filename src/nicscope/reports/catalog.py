@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from nicscope.config.cost_name import COSTS
-from nicscope.config.delivery import PARTS
+from nicscope.config.costs import COSTS
+from nicscope.config.design import PARTS, SETTINGS, Kind
 from nicscope.config.machine import MACHINE
 from nicscope.config.platform import in_us
-from nicscope.config.scheme import SETTINGS, Kind
 from nicscope.reports.printing import Note
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
@@ -17,10 +16,10 @@ from nicscope.reports.table import Rows, rows_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from nicscope.config.costs import UnitCost
     from nicscope.config.design import Design
     from nicscope.config.machine import Parameter
     from nicscope.config.platform import Platform
-    from nicscope.config.unit_cost import UnitCost
     from nicscope.reports.printing import Printed
 
 

@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.reports.palette import KIND_COLOURS, KIND_TEXTURES
 from nicscope.reports.result import Report
 from nicscope.reports.summaries import of_curves, of_many_curves
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
-from nicscope.reports.wording import byte_size, listed, per_hundred, whole
-from nicscope.studies.curve_result import as_named
+from nicscope.reports.wording import (
+    KIND_COLOURS,
+    KIND_TEXTURES,
+    byte_size,
+    listed,
+    per_hundred,
+    whole,
+)
+from nicscope.studies.curves import as_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.curve_result import CurveReport, MissCurve, Point
+    from nicscope.studies.curves import CurveReport, MissCurve, Point
 
 BAR = 28  # characters of the longest bar
 SPELT_OUT = 4  # curves with a table each; more share one

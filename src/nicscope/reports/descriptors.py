@@ -12,7 +12,7 @@ from nicscope.studies.descriptors import BOUNDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nicscope.config.registration import Span
+    from nicscope.config.costs import Span
     from nicscope.reports.printing import Printed
     from nicscope.studies.descriptors import DescriptorReport, Transfer
 

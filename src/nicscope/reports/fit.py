@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, whole
-from nicscope.studies.curve_question import MOST_ENTRIES
-from nicscope.studies.fit_shapes import FULL, RANDOM
+from nicscope.studies.curves import MOST_ENTRIES
+from nicscope.studies.fitting import FULL, RANDOM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.fit_shapes import Explained
-    from nicscope.studies.fitting import FitReport
+    from nicscope.studies.fitting import Explained, FitReport
 
 FAR = 0.01  # of the trace's lookups: counters of other traffic
 

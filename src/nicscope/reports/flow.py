@@ -8,12 +8,11 @@ import numpy as np
 
 from nicscope.errors import OutputError
 from nicscope.reports.flow_page import MISSING, has_plotly, page_of
-from nicscope.reports.palette import PART_COLOURS
 from nicscope.reports.result import Report
 from nicscope.reports.simulation import timeline_text
 from nicscope.reports.summaries import of_flow
 from nicscope.reports.table import Bar, Piece, Rows
-from nicscope.reports.wording import byte_size, in_words, significant, whole
+from nicscope.reports.wording import PART_COLOURS, byte_size, in_words, significant, whole
 from nicscope.studies.flow.parts import PART_NAMES, WAITS, Part
 from nicscope.studies.flow.report import evidence_of, timeline
 from nicscope.studies.flow.transfers import BANDS

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.reports.palette import BAND_SHADES
-from nicscope.reports.wording import whole
+from nicscope.reports.wording import BAND_SHADES, whole
 from nicscope.studies.flow.transfers import BANDS, NET_RCV, bandwidth_steps, is_moving, receptions
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from nicscope.reports.wording import significant, whole
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nicscope.config.registration import Span
+    from nicscope.config.costs import Span
     from nicscope.reports.printing import Printed
     from nicscope.studies.calibrate.host import HostReport, Measured
 
@@ -85,7 +85,7 @@ class ShownHost(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Beside the table, the costs as ``register`` reads them."""
-        from nicscope.config.registration import registration_file
+        from nicscope.config.rdma_costs import registration_file
 
         yield from super().files()
         yield FILE, registration_file(self.found.costs)
@@ -119,10 +119,10 @@ def measurement_rows(found: HostReport) -> Rows:
 
 def cost_rows(found: HostReport) -> Rows:
     """A row for each cost of registration."""
-    from nicscope.config.registration import COSTS
+    from nicscope.config.rdma_costs import REGISTRATION_COSTS
 
     def spelt(name: str, span: Span) -> str:
-        factor = float(next(iter(COSTS[name][1].values())))
+        factor = float(next(iter(REGISTRATION_COSTS[name][1].values())))
         low, high = (significant(end / factor) for end in span)
         return low if low == high else f"{low} to {high}"
 
@@ -131,9 +131,9 @@ def cost_rows(found: HostReport) -> Rows:
         found.costs.costs.items(),
         {
             "cost": lambda one: one[0],
-            "of": lambda one: COSTS[one[0]][0],
+            "of": lambda one: REGISTRATION_COSTS[one[0]][0],
             "value": lambda one: spelt(*one),
-            "unit": lambda one: next(iter(COSTS[one[0]][1])),
+            "unit": lambda one: next(iter(REGISTRATION_COSTS[one[0]][1])),
             "evidence": lambda one: found.costs.origins[one[0]].evidence.value,
         },
         words=("cost", "of", "unit", "evidence"),

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nicscope.reports.printing import Printed
+    from nicscope.studies.latency.ping_pong import Translating
     from nicscope.studies.latency.report import LatencyReport
-    from nicscope.studies.latency.translated import Translating
 
 COLUMNS: dict[str, tuple[Part, ...]] = {
     "write": (Part.USER_DATA,),

@@ -20,7 +20,7 @@ from nicscope.studies.paging_on_demand import MOST_TOLD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nicscope.config.ranged_costs import Span
+    from nicscope.config.costs import Span
     from nicscope.reports.printing import Printed
     from nicscope.studies.paging_on_demand import Demand, DemandReport
 

@@ -18,7 +18,7 @@ from nicscope.reports.wording import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nicscope.config.registration import Span
+    from nicscope.config.costs import Span
     from nicscope.reports.printing import Printed
     from nicscope.studies.registering import Pool, RegisterReport, Registration
 

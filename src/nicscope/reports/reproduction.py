@@ -1,31 +1,20 @@
-"""What the papers printed beside what comes out, on a terminal, as a Markdown page and as files.
-
-A study as a table: a column, or a few, for each application.
-
-Applications that do not fit beside each other follow below, under the same lines.
-"""
+"""What the papers printed beside what comes out: on a terminal, as Markdown, as files."""
 
 from __future__ import annotations
 
+import re
+import shlex
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nicscope import __version__
+from nicscope.reports.page import markdown_table
 from nicscope.reports.printing import INDENT
-from nicscope.reports.reproduction_markdown import as_markdown
-from nicscope.reports.reproduction_tables import reproduction_tables, study_table
-from nicscope.reports.reproduction_words import (
-    STYLES,
-    name_of,
-    off_by,
-    placed,
-    share,
-    summary_line,
-    verdict,
-)
-from nicscope.reports.result import Report
+from nicscope.reports.result import Report, tidy
 from nicscope.reports.summaries import of_reproduction
-from nicscope.reports.table import Rows
+from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import per_hundred
+from nicscope.studies.reproduce.verdict import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +22,174 @@ if TYPE_CHECKING:
     from nicscope.reports.printing import Printed
     from nicscope.studies.reproduce.traced.measuring import Layout, Row
     from nicscope.studies.reproduce.traced.running import StudyTable
-    from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction, Shape
+    from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction
+
+
+_QUANTITY = re.compile(r"(.*?)(?:\[(.*)\])? (\S+)")
+MET, MISS, KNOWN_MISS = "✓ ok", "✗ MISS", "✗ known"
+# Blue and orange stay apart for every kind of colour vision; sign and word say it without colour.
+STYLES = {MET: "blue", MISS: "bold dark_orange", KNOWN_MISS: "dark_orange"}
+
+
+def verdict(check: Point | Shape) -> str:
+    """A word and a sign, so that no colour is needed to tell them apart."""
+    if check.ok:
+        return MET
+    return MISS if check.known_miss is None else KNOWN_MISS
+
+
+def name_of(check: Point | Shape) -> str:
+    """What the catalog calls a number or a statement."""
+    return check.name if isinstance(check, Shape) else check.quantity
+
+
+def command_of(wanted: Sequence[str]) -> str:
+    """The command that reproduces what was asked for again, as a shell reads it."""
+    return shlex.join(["nicscope", "reproduce", *wanted])
+
+
+class Placed(NamedTuple):
+    """A number of a paper, and where it stands on the axes of its quantity."""
+
+    name: str
+    unit: str
+    at: dict[str, str]
+    point: Point
+
+
+def placed(point: Point) -> Placed:
+    """``point`` with its quantity taken apart: ``pin[pages=8] us``."""
+    match = _QUANTITY.fullmatch(point.quantity)
+    if match is None:
+        return Placed(point.quantity, "", {}, point)
+    axes = [each.partition("=") for each in (match[2] or "").split(", ") if each]
+    return Placed(match[1], match[3], {name: value for name, _, value in axes}, point)
+
+
+def summary_line(found: Reproduction) -> str:
+    """One sentence with every count of the summary."""
+    counts = found.summary()
+    several = "es" if len(found.met) != 1 else ""
+    met = f"; {len(found.met)} known miss{several} met" if found.met else ""
+    return (
+        f"{counts.ok} of {counts.points} numbers within tolerance ({counts.predicted} predicted, "
+        f"{counts.fitted} fitted); {counts.shapes_ok} of {counts.shapes} statements hold "
+        f"({counts.shapes_predicted} predicted); {counts.known_misses} known misses, "
+        f"{counts.new_misses} new{met}; {counts.identities} identities among all these, whose "
+        f"numbers are not counted; {counts.missing} items missing; {counts.studies} studies "
+        "without verdict"
+    )
+
+
+def off_by(check: Point | Shape) -> str:
+    """How far a number is off, or what speaks against a statement."""
+    if isinstance(check, Shape):
+        return check.evidence
+    return f"off by {check.reproduced - check.published:.6g}"
+
+
+def share(value: float | None) -> str:
+    """A share in percent, or a dash where there is none."""
+    return "-" if value is None else f"{100 * value:.2f} %"
+
+
+NUMBERS = {
+    "paper": "string",
+    "item": "string",
+    "quantity": "string",
+    "published": "float64",
+    "reproduced": "float64",
+    "relative_error": "float64",
+    "tolerance": "float64",
+    "basis": "string",
+    "because": "string",
+    "baseline": "float64",
+    "ok": "bool",
+    "known_miss": "string",
+}
+STATEMENTS = {
+    "paper": "string",
+    "item": "string",
+    "statement": "string",
+    "ok": "bool",
+    "evidence": "string",
+    "basis": "string",
+    "because": "string",
+    "known_miss": "string",
+}
+
+
+def reproduction_tables(found: Reproduction) -> Iterator[tuple[str, Any]]:
+    """Yield names and tables: of printed numbers, of statements, and of each study."""
+    yield "numbers", _plain(found.points, NUMBERS)
+    yield "statements", _plain(found.shapes, STATEMENTS)
+    for table in found.tables:
+        yield study_table(table)
+
+
+def _plain(checks: Sequence[Point] | Sequence[Shape], kinds: dict[str, str]) -> Any:
+    """``checks`` as an Arrow table with a column for each of ``kinds``."""
+    rows = [[getattr(one, "id" if name == "item" else name) for name in kinds] for one in checks]
+    return tidy(kinds, rows)
+
+
+def study_table(table: StudyTable) -> tuple[str, Any]:
+    """Its name, and one row per application and place, as ``rows`` of the JSON has them."""
+    import pyarrow as pa
+
+    axes = [(axis.key, pa.int64()) for axis in table.layout.axes]
+    measures = [(name, pa.float64()) for name in table.layout.measures]
+    schema = pa.schema([("application", pa.string()), *axes, *measures])
+    return f"{table.paper}_{table.id}", pa.Table.from_pylist(table.rows, schema=schema)
+
+
+_NUMBERS = ("published", "reproduced", "error", "tolerance", "baseline", "its error")
+
+
+def as_markdown(found: Reproduction, wanted: Sequence[str]) -> str:
+    """The page; ``wanted`` is what was asked for, so that it can be repeated."""
+    item: dict[str, Callable[[Any], str]] = {"item": lambda one: f"{one.paper}/{one.id}"}
+    why = item | {"why": lambda one: one.why}
+    label: dict[str, Callable[[Any], str]] = {
+        "basis": lambda one: one.basis.value,
+        "because": lambda one: one.because,
+        "": verdict,
+    }
+    numbers = item | {
+        "quantity": lambda point: point.quantity,
+        "published": lambda point: f"{point.published:g}",
+        "reproduced": lambda point: f"{point.reproduced:.6g}",
+        "error": lambda point: share(point.relative_error),
+        "tolerance": lambda point: share(point.tolerance),
+        "baseline": lambda point: "-" if point.baseline is None else f"{point.baseline:.6g}",
+        "its error": lambda point: share(point.baseline_error),
+    }
+    statements = item | {
+        "statement": lambda shape: shape.statement,
+        "evidence": lambda shape: shape.evidence,
+    }
+    named = item | {
+        "number or statement": name_of,
+        "why": lambda one: one.known_miss or off_by(one),
+    }
+    formulas = {"item": lambda pair: pair[0], "formula": lambda pair: pair[1]}
+    misses = found.misses()
+    lines = ["# Reproduction", "", f"`{command_of(wanted)}`, nicscope {__version__}.", ""]
+    lines.append(f"{summary_line(found)}.")
+    for title, things, columns in (
+        ("Numbers", found.points, numbers | label),
+        ("Statements", found.shapes, statements | label),
+        ("Baselines, by pencil and paper", [*found.baselines.items()], formulas),
+        ("Known misses", [one for one in misses if one.known_miss is not None], named),
+        ("New misses", [one for one in misses if one.known_miss is None], named),
+        ("Known misses that are met now", found.met, item | {"name": lambda one: one.name}),
+        ("Missing", found.missing, why),
+        ("Studies without a verdict", found.studies, why),
+    ):
+        words = [name for name in columns if name not in _NUMBERS]
+        lines += ["", f"## {title}", "", *markdown_table(rows_of("", things, columns, words=words))]
+    return "\n".join(lines) + "\n"
+
 
 MOST_NOTES = 3
 OWN = "own implementation and inputs"
@@ -217,7 +373,7 @@ class ShownReproduction(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield both pages, and of each study a table and its figures."""
-        from nicscope.reports.reproduction_page.page import Pictures, page_of
+        from nicscope.reports.reproduction_page import Pictures, page_of
 
         yield "results.md", as_markdown(self.found, self.wanted)
         pictures = Pictures()

@@ -18,8 +18,7 @@ from nicscope.studies.sizing.result import fewest_misses, shaky
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.studies.sizing.merit import Point
-    from nicscope.studies.sizing.result import Answer, Sizing, SizingReport
+    from nicscope.studies.sizing.result import Answer, Point, Sizing, SizingReport
 
 NONE = "-"
 LEAST_PERCENT = 0.1

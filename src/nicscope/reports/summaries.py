@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nicscope.reports.comparison import MissRates
-    from nicscope.studies.curve_result import MissCurve
+    from nicscope.studies.curves import MissCurve
     from nicscope.studies.latency.report import Latency, LatencyReport
     from nicscope.studies.programs import ProgramRuns
     from nicscope.studies.replaying import Comparison, Priced

@@ -11,21 +11,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.config.cost_name import COSTS
-from nicscope.config.delivery import PARTS
+from nicscope.config.costs import COSTS
+from nicscope.config.design import PARTS, SETTINGS, USES, Kind
 from nicscope.config.machine import BYTES, MACHINE, SIZES
 from nicscope.config.platform import PER_BYTE_UNITS, TIME_UNITS
-from nicscope.config.scheme import SETTINGS, USES, Kind
-from nicscope.studies.cost_uses import use_in_words
+from nicscope.studies.pricing import use_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from nicscope.config.costs import Origin, UnitCost
     from nicscope.config.design import Design
-    from nicscope.config.evidence import Origin
     from nicscope.config.machine import Parameter
     from nicscope.config.platform import Platform
-    from nicscope.config.unit_cost import UnitCost
 
 EVIDENCE = (
     "# evidence: published, derived and fitted ones begin their source with a key of [sources];",

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.verbs_outcomes import TestOutcome
-    from nicscope.studies.verbs_programs import VerbsRun, VerbsRuns
+    from nicscope.studies.verbs_programs import TestOutcome, VerbsRun, VerbsRuns
 
 COLUMNS = {
     "design": "string",

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.verbs_measures.bandwidth import Bandwidth
-    from nicscope.studies.verbs_measures.latencies import Latencies
-    from nicscope.studies.verbs_measures.measuring import AllLatencies, Bandwidths, Measured
+    from nicscope.studies.verbs_measures import (
+        AllLatencies,
+        Bandwidth,
+        Bandwidths,
+        Latencies,
+        Measured,
+    )
 
 NS_PER_US = 1000
 ENGINES = {"cpu": "CPU", "nic": "NIC", "bus": "bus", "link": "link"}

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from nicscope.studies.exploring.exploring import Explorer
-    from nicscope.studies.exploring.state import State
+    from nicscope.studies.exploring import Explorer, State
 
 HERE = Path(__file__).parent
 ASSETS = {

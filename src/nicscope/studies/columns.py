@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from nicscope.config.platform import in_us
-from nicscope.nic.translate.counts import COUNT_NAMES
+from nicscope.nic.translate.book import COUNT_NAMES
 
 if TYPE_CHECKING:
     from nicscope.studies.pricing import Cost

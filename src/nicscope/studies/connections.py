@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.drivers.simulate.connection_state import Doorbells, new_traffic
-from nicscope.drivers.simulate.connections import run_traffic
+from nicscope.drivers.simulate.connections import Doorbells, new_traffic, run_traffic
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.nic.residents import LRU, RANDOM
 from nicscope.studies.sources import repeat
@@ -16,7 +15,7 @@ from nicscope.studies.sources import repeat
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.config.nic_costs import NicCosts
+    from nicscope.config.rdma_costs import NicCosts
 
 OPERATIONS = ("read", "write")
 DOORBELLS = ("context", "own")

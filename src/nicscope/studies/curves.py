@@ -1,22 +1,20 @@
-"""Exact miss-ratio curves of a trace, for every size at once: what ``nicscope curve`` reports.
-
-Each node has a NIC of its own, so what is told of several nodes is the sum of their counts.
-"""
+"""Miss-ratio curves of traces: what is asked, by which passes, and what came of it."""
 
 from __future__ import annotations
 
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 
+from nicscope.config.design import Scheme, read_setting
+from nicscope.errors import StudyError, did_you_mean
 from nicscope.room import check_room
-from nicscope.studies.curve_question import USUAL_ENTRIES, fitting_entries
-from nicscope.studies.curve_result import CurveReport, MissCurve, Point, Sample, Sizes
 from nicscope.studies.meters import Counted, Meter, SamplingMeter, Span
 from nicscope.studies.skipping import check_skip, grains_counted, parted
 from nicscope.studies.sources import RowsDone, ShareDone, named, repeat
-from nicscope.studies.workers.tasks import Task, within
+from nicscope.studies.workers import Task, within
 from nicscope.traces.folders.reading import FolderTrace
 
 if TYPE_CHECKING:
@@ -27,12 +25,288 @@ if TYPE_CHECKING:
     from nicscope.drivers.onepass.curve import Curve
     from nicscope.drivers.onepass.sample import Estimate
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.grain import Grain
     from nicscope.drivers.replay.lookups import Nic
-    from nicscope.studies.curve_question import Question
-    from nicscope.studies.workers.tasks import Workers
+    from nicscope.drivers.replay.naming import Grain
+    from nicscope.studies.workers import Workers
     from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
+
+
+MOST_ENTRIES = 1 << 26  # as of a design
+USUAL_ENTRIES = 1 << 16  # of caches with sets, unless more are asked for
+MOST_WAYS = 16
+MOST_LINE = 128
+MOST_SEED = 2**62
+WAYS = (1, 2, 4, 8)
+BY = ("trace", "node", "process")
+
+
+class Question(NamedTuple):
+    """Which curves are wanted."""
+
+    ways: tuple[int, ...] = WAYS  # ascending
+    lines: tuple[int, ...] = (1,)  # pages, ascending
+    entries: tuple[int, int] | None = None  # least and most; None: as the footprint suggests
+    by: str = "trace"
+    sample: float | None = None  # the share of pages to sample
+    offset: bool = True
+    page_size: int | None = None  # None: the trace's
+    seed: int = 0  # which pages are sampled
+    skip: int = 0  # requests that only fill the caches
+
+
+def ask(
+    *,
+    ways: str | None = None,
+    line: str = "1",
+    entries: str | None = None,
+    by: str = "trace",
+    sample: float | None = None,
+    seed: int | None = None,
+    offset: bool = True,
+    page_size: str | None = None,
+    skip: int = 0,
+) -> Question:
+    """The question in the words of the command line.
+
+    Errors: ``StudyError`` for the first word that makes no sense, ``DesignError`` for a page size.
+    """
+    if by not in BY:
+        raise StudyError(f"no curves by {by!r}{did_you_mean(by, BY)}")
+    if sample is not None and not 0 < sample <= 1:
+        raise StudyError(f"--sample must be above 0 and at most 1, got {sample!r}")
+    if sample is not None and ways is not None:
+        raise StudyError("--ways cannot be sampled: sets need every lookup; leave out one of both")
+    if seed is not None and sample is None:
+        raise StudyError("--seed says which pages are sampled; give --sample, or leave it out")
+    if seed is not None and not 0 <= seed <= MOST_SEED:
+        raise StudyError(f"--seed must be from 0 to {MOST_SEED}, got {seed!r}")
+    if skip < 0:
+        raise StudyError(f"--skip must be a number of requests, 0 or more, got {skip}")
+    size = None
+    if page_size is not None:
+        size = read_setting(Scheme.UTLB, "page_size", page_size, "--page-size")
+        assert size is None or isinstance(size, int)
+    span = None if entries is None else _span_of_sizes(entries)
+    lines = _powers("--line", line, MOST_LINE)
+    if span is not None and lines[-1] > span[1]:
+        raise StudyError(f"a line of {lines[-1]} pages does not fit in {span[1]} entries")
+    listed = WAYS if ways is None else _powers("--ways", ways, MOST_WAYS)
+    return Question(listed, lines, span, by, sample, offset, size, seed or 0, skip)
+
+
+def _is_power(number: int) -> bool:
+    return number > 0 and not number & (number - 1)
+
+
+def _powers(option: str, text: str, most: int) -> tuple[int, ...]:
+    """Powers of two up to ``most`` in a list such as ``1,2,4``; each once, ascending."""
+    found = set()
+    for word in text.split(","):
+        number = _whole(word)
+        if number is None or not _is_power(number) or number > most:
+            raise StudyError(
+                f"{option} must list powers of two from 1 to {most}, such as 1,2,4; got {word!r}"
+            )
+        found.add(number)
+    return tuple(sorted(found))
+
+
+def _span_of_sizes(text: str) -> tuple[int, int]:
+    """The ends of a range such as ``256..65536``; a single number is both."""
+    low, dots, high = text.partition("..")
+    ends = _whole(low), _whole(high if dots else low)
+    for end in ends:
+        if end is None or not _is_power(end) or end > MOST_ENTRIES:
+            raise StudyError(
+                f"--entries must be two powers of two from 1 to {MOST_ENTRIES}, "
+                f"such as 256..65536; got {text!r}"
+            )
+    least, most = ends
+    assert least is not None
+    assert most is not None
+    if least > most:
+        raise StudyError(f"--entries must ascend, such as {most}..{least}; got {text!r}")
+    return least, most
+
+
+def _whole(word: str) -> int | None:
+    word = word.strip()
+    return int(word) if word.isascii() and word.isdecimal() else None
+
+
+def fitting_entries(footprint: int) -> tuple[int, int]:
+    """Entries that show most of what caches can do for ``footprint`` pages.
+
+    256 to 65536, or to where all pages are held, for all but small footprints; for these, 1/32 of
+    it to four times as many.
+    """
+    power = 1 << max(footprint - 1, 0).bit_length()
+    if power >= 1 << 13:
+        return 1 << 8, min(max(power, USUAL_ENTRIES), MOST_ENTRIES)
+    return max(1, power >> 5), max(8, power << 2)
+
+
+# Assumed: a curve that bends less, as a share of what it falls, has no knee worth a mark.
+LEAST_BEND = 0.1
+
+
+def knee(entries: NDArray[np.int64], misses: NDArray[np.float64]) -> int | None:
+    """The size at which doubling begins to buy less; None if the curve hardly bends.
+
+    Where the curve, over log2 of the ascending ``entries``, lies furthest below the straight
+    line between its ends.  Source: V. Satopaa, J. Albrecht, D. Irwin and B. Raghavan, "Finding a
+    kneedle in a haystack", ICDCS workshops 2011, without its smoothing: the curve is exact.
+    """
+    fall = float(misses[0] - misses[-1]) if len(misses) else 0.0
+    if len(entries) < 3 or fall <= 0:
+        return None
+    doublings = np.log2(entries)
+    along = (doublings - doublings[0]) / (doublings[-1] - doublings[0])
+    below = 1 - along - (misses - misses[-1]) / fall
+    furthest = int(np.argmax(below))
+    return int(entries[furthest]) if below[furthest] >= LEAST_BEND else None
+
+
+# What outputs call numbers of misses; the rest is called as it is here.
+NAMES = {
+    "misses": "ni_misses",
+    "low": "ni_misses_low",
+    "high": "ni_misses_high",
+    "compulsory": "ni_misses_compulsory",
+    "capacity": "ni_misses_capacity",
+    "conflict": "ni_misses_conflict",
+}
+
+
+def as_named(numbers: dict[str, Any]) -> dict[str, Any]:
+    """``numbers`` by the names that outputs have for them."""
+    return {NAMES.get(name, name): value for name, value in numbers.items()}
+
+
+class Point(NamedTuple):
+    """What one set-associative cache on every NIC misses: compulsory + capacity + conflict."""
+
+    entries: int
+    ways: int
+    misses: int
+    compulsory: int
+    capacity: int
+    conflict: int
+
+
+class Sizes(NamedTuple):
+    """What fully associative caches miss; each of shape (sizes,), by ascending size."""
+
+    entries: NDArray[np.int64]
+    misses: NDArray[np.float64]  # whole numbers unless estimated
+    low: NDArray[np.float64]  # as misses, if exact
+    high: NDArray[np.float64]
+
+    def at(self, entries: int) -> float:
+        """Misses with as many ``entries``, one of the sizes."""
+        return float(self.misses[np.searchsorted(self.entries, entries)])
+
+
+class Sample(NamedTuple):
+    """How much was looked at of what was estimated."""
+
+    rate: float
+    seed: int
+    keys: int
+    lookups: int
+
+
+class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """The caches of one trace, node or process, with lines of one length."""
+
+    trace: str
+    node: int | None  # None: all
+    pid: int | None  # None: all
+    line: int  # pages
+    page_size: int
+    nics: int
+    lookups: int
+    footprint: int  # lines that were looked up, also by requests that were skipped
+    compulsory: int  # first lookups of a line among those that count
+    skipped: int  # requests of the trace that only filled the caches
+    span: tuple[int, int]  # least and most entries
+    points: list[Point]
+    sizes: Sizes  # over the span
+    # Misses with room for 0, 1, ... groups of lines; None: estimated.
+    every_size: NDArray[np.int64] | None
+    group: int  # lines that are always looked up together, of which a cache has all or none
+    sample: Sample | None
+    note: str | None
+
+    @property
+    def knee(self) -> int | None:
+        """Entries beyond which the fully associative curve gets flatter; None: hardly bends."""
+        return knee(self.sizes.entries, self.sizes.misses)
+
+    @property
+    def name(self) -> str:
+        """What it is the curve of, in a few words."""
+        parts = [self.trace]
+        if self.node is not None:
+            parts.append(f"node {self.node}")
+        if self.pid is not None:
+            parts.append(f"process {self.pid}")
+        return " ".join(parts) + (f", lines of {self.line}" if self.line > 1 else "")
+
+    def ratio(self, misses: float) -> float:
+        """``misses`` per lookup."""
+        return misses / self.lookups if self.lookups else 0.0
+
+    def powers(self) -> list[int]:
+        """The powers of two among its sizes."""
+        low, high = self.span
+        return [
+            1 << bits
+            for bits in range(high.bit_length())
+            if max(low, self.line) <= 1 << bits <= high
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but ``every_size`` and what it is told by."""
+        whole = self.sample is None
+        columns = self.sizes if not whole else self.sizes[:2]
+        names = Sizes._fields[: len(columns)]
+        lists = {
+            name: [int(x) if whole or name == "entries" else round(float(x), 3) for x in column]
+            for name, column in zip(names, columns, strict=True)
+        }
+        return {
+            "trace": self.trace,
+            "node": self.node,
+            "pid": self.pid,
+            "line_pages": self.line,
+            "page_size_bytes": self.page_size,
+            "nics": self.nics,
+            "lookups": self.lookups,
+            "footprint_lines": self.footprint,
+            "ni_misses_compulsory": self.compulsory,
+            "skipped_requests": self.skipped,
+            "knee_entries": self.knee,
+            "fully_associative": as_named(lists),
+            "set_associative": [as_named(point._asdict()) for point in self.points],
+            "sample": None if self.sample is None else self.sample._asdict(),
+            "note": self.note,
+        }
+
+
+class CurveReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Curves of some traces, and how to get them again."""
+
+    traces: list[dict[str, Any]]
+    curves: list[MissCurve]
+    repeat: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """One object for programs."""
+        curves = [curve.to_json() for curve in self.curves]
+        return {"traces": self.traces, "curves": curves, "repeat": self.repeat}
+
 
 PARTS = 16  # sizes per doubling at which the fully associative curve is told
 
@@ -116,7 +390,7 @@ def _by(
     watch: Callable[[int, int], None] | None,
 ) -> Measuring:
     """Measuring by ``workers``, each the nodes that it gets."""
-    from nicscope.drivers.replay.grain import NO_GRAIN, common
+    from nicscope.drivers.replay.naming import NO_GRAIN, common
 
     shares = trace.shares(workers.hands)
     runs: Grain | None = None

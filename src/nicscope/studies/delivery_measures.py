@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.delivery import POLICIES, delivery_costs
+from nicscope.config.design import POLICIES, delivery_costs
 from nicscope.config.platform import load_platform
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.delivery import Delivery
+    from nicscope.config.design import Delivery
     from nicscope.drivers.simulate.script import Outcome
 
     Costs = Mapping[str, int]  # ps by the names of DELIVERY_COSTS

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.registration import Span
+from nicscope.config.costs import Span
 from nicscope.errors import PlatformError, StudyError, did_you_mean
 from nicscope.studies.sources import RowsDone, extent_of, repeat
+from nicscope.traces.columns import Op
 from nicscope.traces.descriptor_counts import RULES, DescriptorCounts
-from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.config.nic_costs import NicCosts
+    from nicscope.config.rdma_costs import NicCosts
     from nicscope.traces.reader import Trace
 
 ENGINES = tuple(RULES)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.byte_size import SPELLINGS, read_bytes
-from nicscope.config.ranged_costs import RangedCosts, Span
+from nicscope.config.costs import RangedCosts, Span
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.drivers.on_demand import OnDemandReplay, Paging, Touched
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.host.on_demand import MOST_FAULTS, WHOLE
@@ -164,7 +164,7 @@ def page_bytes(given: str | int) -> int:
     if not page or not SMALLEST_PAGE <= page <= LARGEST_PAGE or page & (page - 1):
         raise StudyError(
             f"--page-size must be a power of two from {SMALLEST_PAGE} to {LARGEST_PAGE} bytes, "
-            f"{SPELLINGS}; got {given!r}"
+            f"{BYTE_SPELLINGS}; got {given!r}"
         )
     return page
 
@@ -191,7 +191,7 @@ def _piece(text: str, page: int) -> int | None:
     if not count or count & (count - 1) or count < page:
         raise StudyError(
             f"--fault-bytes must be {REQUEST}, or powers of two from the page size of {page} on, "
-            f"{SPELLINGS}; got {text!r}"
+            f"{BYTE_SPELLINGS}; got {text!r}"
         )
     return count
 
@@ -202,8 +202,8 @@ def _resident(text: str, page: int) -> int | None:
     count = read_bytes(text)
     if not count or not page <= count < MOST_RESIDENT * page:
         raise StudyError(
-            f"--resident must be {NONE}, or bytes from the page size of {page} on, {SPELLINGS}; "
-            f"got {text!r}"
+            f"--resident must be {NONE}, or bytes from the page size of {page} on, "
+            f"{BYTE_SPELLINGS}; got {text!r}"
         )
     return count
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.byte_size import SPELLINGS, read_bytes
-from nicscope.config.path_costs import GENERATIONS
-from nicscope.config.ranged_costs import RangedCosts, Span
+from nicscope.config.costs import RangedCosts, Span
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
+from nicscope.config.rdma_costs import GENERATIONS
 from nicscope.drivers.iommu import IommuReplay, Translating
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.studies.sources import RowsDone, extent_of, repeat
@@ -162,7 +162,7 @@ def window(reads: int | None, size: str) -> Window | None:
     """Reads under way, of so many bytes each.  Errors: ``StudyError`` naming the option."""
     byte_count = read_bytes(size)
     if not byte_count or byte_count > PIECE:
-        raise StudyError(f"--read-bytes must be up to {PIECE}, {SPELLINGS}; got {size!r}")
+        raise StudyError(f"--read-bytes must be up to {PIECE}, {BYTE_SPELLINGS}; got {size!r}")
     if reads is None:
         return None
     return Window(_at_once("--reads", str(reads)), byte_count)

@@ -19,7 +19,7 @@ from nicscope.studies.sources import repeat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nicscope.config.region_limits import Limit
+    from nicscope.config.costs import Limit
 
 PAGES = (4096, 65536, 2 << 20, 1 << 30)  # that are tried where none that was asked for fits
 MOST_REGIONS = 1 << 20

@@ -1,17 +1,4 @@
-"""Counts times costs: what the translation path of a design took on a platform.
-
-Every component is a whole number of picoseconds and the total is their sum, exactly.  A step
-that the scheme or the machine does not have is *not applicable*; a step that happened but whose
-cost nobody printed is *unpriced*, and then the total is only a lower bound.  Neither counts as 0.
-
-The two formulas of UTLB 6.2 are the entries ``utlb`` and ``interrupt``; the sums of U-Net/MM's
-Table 1 are ``unet-mm``.  Where a component lists several terms, the first one whose cost the
-platform states is used: machines describe the same step in different words.
-
-Requests and bytes of a trace are the same for every design. Its lookups are not: larger pages ask
-less often. So a rate per lookup compares designs whose pages are of one size and no others; where
-sizes differ, rates are per request, and what ranks designs is always a total.
-"""
+"""Prices of counts on a platform, and which costs each design uses."""
 
 from __future__ import annotations
 
@@ -21,18 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.delivery import ServedBy
-from nicscope.config.platform import in_us
-from nicscope.config.program_costs import BESIDE_PINS
-from nicscope.config.scheme import Scheme
-from nicscope.config.unit_cost import half_up
+from nicscope.config.costs import COSTS, half_up
+from nicscope.config.design import BURSTS, DELIVERY_COSTS, Scheme, ServedBy
+from nicscope.config.machine import MACHINE_TIMES, VIA_COSTS
+from nicscope.config.platform import (
+    BESIDE_PINS,
+    EVERYWHERE,
+    OF_DESIGN,
+    OF_KERNEL,
+    OF_SCHEME,
+    TABLES,
+    in_us,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from decimal import Decimal
 
+    from nicscope.config.costs import Evidence
     from nicscope.config.design import Design
-    from nicscope.config.evidence import Evidence
     from nicscope.config.platform import Platform
 
 
@@ -392,3 +386,61 @@ def plain(bounds: tuple[Decimal, Decimal] | None) -> float | list[float] | None:
         return None
     low, high = map(float, bounds)
     return low if low == high else [low, high]
+
+
+REPLAY = "replay, sweep, size"
+SIMULATE = "simulate"
+FLOW = "flow"
+LATENCY = "latency"
+
+
+def cost_uses() -> dict[str, dict[str, str]]:
+    """Of each name of ``COSTS``, by command: for which schemes, or what of it, it is charged."""
+    found: dict[str, dict[str, str]] = {name: {} for name in COSTS}
+    for name, schemes in _by_cost(_replayed()).items():
+        found[name][REPLAY] = _listed(schemes)
+    for name, schemes in _by_cost(OF_SCHEME).items():
+        found[name][SIMULATE] = _listed(schemes)
+    for name in EVERYWHERE:
+        found[name][SIMULATE] = "every program"
+    for name in OF_KERNEL:
+        found[name][SIMULATE] = "where the kernel serves"
+    for name in OF_DESIGN:
+        found[name][SIMULATE] = "caches of several ways"
+    for name in BESIDE_PINS:
+        found[name][SIMULATE] = Scheme.HANDLE.value
+    for name in TABLES:
+        found[name].setdefault(SIMULATE, "programs that check requests")
+    for name in DELIVERY_COSTS:
+        found[name] |= {FLOW: "every packet", SIMULATE: "every packet"}
+    for name in BURSTS.values():
+        found[name][SIMULATE] = "control messages in bursts"
+    for name in MACHINE_TIMES:
+        found[name] |= {LATENCY: "every way", SIMULATE: "hosts on a bus"}
+    for name in VIA_COSTS:
+        found[name] |= {LATENCY: "lost frames", SIMULATE: "VIA"}
+    return found
+
+
+def use_in_words(name: str) -> str:
+    """Who charges the cost ``name``, on one line."""
+    return "; ".join(f"{who} ({what})" for who, what in cost_uses()[name].items())
+
+
+def _replayed() -> dict[Scheme, list[str]]:
+    return {
+        scheme: [term.cost for step in steps for term in step.terms]
+        for scheme, steps in MODELS.items()
+    }
+
+
+def _by_cost(costs: Mapping[Scheme, Iterable[str]]) -> dict[str, list[Scheme]]:
+    found: dict[str, list[Scheme]] = {}
+    for scheme, names in costs.items():
+        for name in dict.fromkeys(names):
+            found.setdefault(name, []).append(scheme)
+    return found
+
+
+def _listed(schemes: Iterable[Scheme]) -> str:
+    return ", ".join(scheme.value for scheme in schemes)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.evidence import Evidence
+from nicscope.config.costs import Evidence
 from nicscope.errors import StudyError
 from nicscope.studies.registering import LARGEST_PAGE, MOST_BYTES, SMALLEST_PAGE
 from nicscope.studies.sources import repeat
@@ -14,7 +14,7 @@ from nicscope.studies.sources import repeat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.config.hypothesis import Hypothesis
+    from nicscope.config.rdma_costs import Hypothesis
 
 MOST_REGIONS = 1 << 24
 OTHER_LIBRARY = "verbs"  # nothing between the program and the driver

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.byte_size import SPELLINGS, read_bytes
+from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.drivers.registration import UNLIMITED, RegistrationReplay, Rules
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.studies.number_lists import numbers
-from nicscope.studies.sources import RowsDone, extent_of, repeat
+from nicscope.studies.sources import RowsDone, extent_of, numbers, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.config.registration import RegistrationCosts
+    from nicscope.config.rdma_costs import RegistrationCosts
     from nicscope.traces.reader import Trace
 
 POLICIES = ("exact", "page", "merge")
@@ -117,7 +116,7 @@ def libraries(
 def _bytes(option: str, text: str) -> int:
     count = read_bytes(text)
     if not count:
-        raise StudyError(f"{option} must be bytes, {SPELLINGS}; got {text!r}")
+        raise StudyError(f"{option} must be bytes, {BYTE_SPELLINGS}; got {text!r}")
     return count
 
 

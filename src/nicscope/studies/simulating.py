@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.delivery import POLICIES, Policy, Way, transfer_costs
-from nicscope.config.nic_memory import WORD as NIC_MEMORY
-from nicscope.config.nic_memory import excess_of
-from nicscope.config.program_costs import program_costs
+from nicscope.config.design import POLICIES, Policy, Way, transfer_costs
+from nicscope.config.machine import WORD as NIC_MEMORY
+from nicscope.config.machine import excess_of
+from nicscope.config.platform import program_costs
 from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError
 from nicscope.interfaces.ways import TRACE, Combination, check_runs
 from nicscope.studies.replaying import choose_subjects
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.ports.costs import ServiceCosts
     from nicscope.drivers.simulate.tracing import NodeOutcome
+    from nicscope.traces.columns import Requests
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests
 
 PS_PER_US = 1_000_000
 PS_PER_S = 10**12
@@ -233,9 +233,9 @@ def _simulated(
     kinds: bool,
     done: _Done,
 ) -> Simulated:
-    from nicscope.drivers.simulate.bus.parameters import machine_parameters
+    from nicscope.drivers.simulate.bus.state import machine_parameters
     from nicscope.drivers.simulate.tracing import AtBus, simulate_node
-    from nicscope.nic.coherent.mechanism import NAMES
+    from nicscope.nic.coherent import NAMES
 
     design = subject.design.at_page_size(trace.metadata.page_size)
     at_bus = None

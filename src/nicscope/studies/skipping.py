@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.replay.grain import Grains
+from nicscope.drivers.replay.naming import Grains
 from nicscope.errors import StudyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.grain import Grain
+    from nicscope.drivers.replay.naming import Grain
     from nicscope.traces.reader import Trace
 
 

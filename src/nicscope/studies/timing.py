@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.delivery import POLICIES, ServedBy, Way, chosen_transport
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import POLICIES, Scheme, ServedBy, Way, chosen_transport
 from nicscope.drivers.simulate.traced.state import PART_NAMES as PART_NAMES  # reports name them
 from nicscope.errors import DesignError
 from nicscope.studies.simulating import PS_PER_US, check_fits
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.delivery import Transport
-    from nicscope.config.design import Design
+    from nicscope.config.design import Design, Transport
     from nicscope.drivers.simulate.traced.program import Program
     from nicscope.drivers.simulate.traced.timing import ProgramOutcome
     from nicscope.studies.simulating import Runnable
@@ -258,7 +256,7 @@ def time_design(
 
     Errors: as ``time_program``; ``DesignError`` for a way that programs are not timed over.
     """
-    from nicscope.drivers.simulate.traced.setting_up import Subject
+    from nicscope.drivers.simulate.traced.build import Subject
     from nicscope.drivers.simulate.traced.timing import Timing
 
     design = subject.design.at_page_size(page_size)

@@ -1,28 +1,178 @@
-"""Programs of RDMA's verbs: each is run on the simulated device, and what it cost is kept."""
+"""Programs of RDMA's verbs on simulated nodes: loaded, started, and what became of their tests."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib._bootstrap
+import os
 import random
 import runpy
+import shlex
 import sys
+import types
+import unittest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.errors import SimulationError, printable
+from nicscope.errors import (
+    DesignError,
+    NicscopeError,
+    SimulationError,
+    StudyError,
+    did_you_mean,
+    printable,
+)
+from nicscope.fabric.topology import crossbar, pair, trunk
 from nicscope.interfaces.run_report import report_of
-from nicscope.interfaces.verbs_device.counters import COUNTERS
-from nicscope.studies.programs import ProgramRuns, beside, check_source, failures_told
-from nicscope.studies.topologies import CROSSBAR
-from nicscope.studies.verbs_modules import folder_of, forget_modules
-from nicscope.studies.verbs_outcomes import FAILED, PASSED, SKIPPED, TestOutcome
+from nicscope.interfaces.verbs_device.device import COUNTERS
+from nicscope.studies.programs import ProgramError, ProgramRuns, beside, check_source, failures_told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from nicscope.fabric.topology import Topology
+    from nicscope.interfaces.verbs_device.device import Device
     from nicscope.interfaces.verbs_device.fabric import Fabric
+
+
+CROSSBAR = "crossbar"
+TOPOLOGIES = (CROSSBAR, "pair", "trunk")
+
+
+def topology_named(name: str, nodes: int) -> Topology:
+    """The network of that name that joins so many nodes, of a trunk the first half by the other.
+
+    Errors: ``DesignError`` for a name that is none, or for nodes that it cannot have.
+    """
+    if name not in TOPOLOGIES:
+        raise DesignError(f"no topology {name!r}{did_you_mean(name, TOPOLOGIES)}")
+    if name == "trunk":
+        return trunk((nodes + 1) // 2, nodes // 2)
+    if name == CROSSBAR:
+        return crossbar(nodes)
+    if nodes != 2:
+        raise DesignError(f"topology 'pair' has 2 nodes, got {nodes}; try 'crossbar'")
+    return pair()
+
+
+OURS = {"nicscope", "pyverbs", "__main__"}  # which all programs share, wherever it lies
+# Of modules that are being imported, by name: weak references (Python 3.11 to 3.13).  A Python that
+# keeps them elsewhere has programs wait for each other's imports of modules of one name.
+_locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
+
+
+def folder_of(path: Path) -> str:
+    """Where the modules beside a program are."""
+    return str(path.resolve().parent)
+
+
+def is_of(name: str, folders: set[str]) -> bool:
+    """Whether a module that was imported is one of these folders, or in a package of theirs."""
+    top = name.partition(".")[0]
+    module = sys.modules.get(top)
+    if module is None or top in OURS:
+        return False
+    places = [*getattr(module, "__path__", ())]
+    file = getattr(module, "__file__", None)
+    if not places and file:
+        places = [file]
+    return not folders.isdisjoint(os.path.realpath(Path(place).parent) for place in places)
+
+
+def forget_modules(folders: Sequence[str], loaded: set[str]) -> None:
+    """Leave no module behind that lies beside a program, but for those that were ``loaded``."""
+    for name in [name for name in {*sys.modules} - loaded if is_of(name, {*folders})]:
+        del sys.modules[name]
+
+
+class OwnModules:
+    """The modules of each node's program, which sees its own while it goes on.
+
+    Those are its own that lie beside it, or in a folder that it has had searched.
+    """
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders = folders
+        self._given = {*sys.path}
+        self._shared = {*sys.modules}
+        self._own: list[dict[str, Any]] = [{} for _ in folders]
+        self._held: list[dict[str, Any]] = [{} for _ in folders]  # locks
+        self._many = len(sys.modules)
+
+    def enter(self, node: int) -> None:
+        """The program of a node goes on."""
+        sys.modules.update(self._own[node])
+        _locks.update(self._held[node])
+        self._many = len(sys.modules)
+
+    def leave(self, node: int) -> None:
+        """Another goes on."""
+        names = {*self._own[node]}
+        if len(sys.modules) != self._many:
+            added = (os.path.realpath(each) for each in sys.path if each not in self._given)
+            folders = {self._folders[node], *added}
+            for name in {*sys.modules} - self._shared - names:
+                (names if is_of(name, folders) else self._shared).add(name)
+        self._own[node] = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+        self._held[node] = dict(_locks)
+        _locks.clear()
+
+
+PASSED, SKIPPED, FAILED = "passed", "skipped", "failed"
+
+
+class TestOutcome(msgspec.Struct, frozen=True):
+    """A test, what it came to, and why if it did not pass."""
+
+    test: str
+    outcome: str
+    reason: str = ""
+
+
+@contextlib.contextmanager
+def outcomes_noted() -> Iterator[list[TestOutcome]]:
+    """Within the block, what each test comes to is added to the list."""
+    found: list[TestOutcome] = []
+    result: Any = unittest.TestResult
+    kept = {name: getattr(result, name) for name in _NOTED}
+
+    def noting(name: str, outcome: str) -> Any:
+        def note(self: Any, test: Any, *told: Any) -> None:
+            reason = _reason(told[-1]) if told else ""
+            found.append(TestOutcome(test.id(), outcome, reason))
+            kept[name](self, test, *told)
+
+        return note
+
+    for name, outcome in _NOTED.items():
+        setattr(result, name, noting(name, outcome))
+    try:
+        yield found
+    finally:
+        for name, method in kept.items():
+            setattr(result, name, method)
+
+
+_NOTED = {
+    "addSuccess": PASSED,
+    "addExpectedFailure": PASSED,
+    "addSkip": SKIPPED,
+    "addFailure": FAILED,
+    "addError": FAILED,
+    "addUnexpectedSuccess": FAILED,
+}
+
+
+def _reason(told: Any) -> str:
+    """A skip's reason, or an error in a line."""
+    if isinstance(told, str):
+        return told
+    kind, error, _ = told
+    lines = str(error).splitlines() or [""]
+    return f"{kind.__name__}: {lines[0]}"
+
 
 BINDINGS = "pyverbs"  # what programs import
 NS_PER_US = 1000
@@ -145,12 +295,10 @@ def seen_of(program: str, fabrics: Sequence[Fabric], wanted: Wanted) -> ProgramR
 
 
 def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> VerbsRun:
-    from nicscope.drivers.simulate.turns import StoppedError
+    from nicscope.drivers.simulate.thread_scheduler import StoppedError
     from nicscope.interfaces.verbs.alias import importable_as
-    from nicscope.interfaces.verbs.processes import join_children, left_with
-    from nicscope.interfaces.verbs.surroundings import system_answered
+    from nicscope.interfaces.verbs.processes import join_children, left_with, system_answered
     from nicscope.interfaces.verbs.world import World, use
-    from nicscope.studies.verbs_outcomes import outcomes_noted
 
     world = World(device, name=wanted.device)
     use(world)
@@ -208,3 +356,181 @@ def _called(path: Path, arguments: Sequence[str]) -> Iterator[None]:
     finally:
         sys.argv = kept
         forget_modules([folder_of(path)], loaded)
+
+
+MOST_NODES = 16  # assumed: an address space and a thread for each
+
+
+class NodeProgram(msgspec.Struct, frozen=True):
+    """What runs on a node: a file and its arguments."""
+
+    path: Path
+    arguments: list[str]
+
+    @property
+    def told(self) -> str:
+        """As one line."""
+        return " ".join([printable(str(self.path)), *self.arguments])
+
+
+def programs_of(nodes: Mapping[int, str | Sequence[str]]) -> list[NodeProgram]:
+    """The programs of nodes from 0 on.  Errors: ``StudyError`` for what is none, or missing."""
+    if sorted(nodes) != list(range(len(nodes))) or not 2 <= len(nodes) <= MOST_NODES:
+        raise StudyError(
+            f"2 to {MOST_NODES} nodes have programs, from node 0 on; got nodes "
+            f"{', '.join(map(str, sorted(nodes)))}"
+        )
+    found = []
+    for node, command in sorted(nodes.items()):
+        try:
+            words = shlex.split(command) if isinstance(command, str) else [*map(str, command)]
+        except ValueError as wrong:
+            raise StudyError(f"the program of node {node}: {str(wrong).lower()}") from None
+        if not words:
+            raise StudyError(f"node {node} has no program")
+        found.append(NodeProgram(Path(words[0]), words[1:]))
+    return found
+
+
+def run_on_nodes(programs: Sequence[NodeProgram], wanted: Wanted) -> VerbsRuns:
+    """Run a program on each node, together, once for each design.
+
+    Errors: ``NicscopeError`` for a file that is no program, a device that cannot be, or programs
+    that wait for each other for ever; ``ProgramError`` for whatever programs raise, with the
+    number of the node of each.
+    """
+    from nicscope.drivers.simulate.ports.build import Faults
+    from nicscope.interfaces.verbs_device.fabric import DESIGN, Fabric
+
+    for program in programs:
+        check_source(program.path)
+    topology = topology_named(wanted.topology, len(programs))
+    faults = Faults(seed=wanted.seed, **wanted.faults)
+    fabrics = [
+        Fabric(
+            design or DESIGN,
+            wanted.platform,
+            faults=faults,
+            topology=topology,
+            keep_log=wanted.log_of_each,
+        )
+        for design in wanted.designs
+    ]
+    runs = [run for fabric in fabrics for run in _run_nodes(programs, fabric, wanted)]
+    told = ", ".join(f"{node}: {each.told}" for node, each in enumerate(programs))
+    seen = seen_of(told, fabrics, wanted)
+    return VerbsRuns(program=told, arguments=[], seed=wanted.seed, runs=runs, seen=seen)
+
+
+def _run_nodes(programs: Sequence[NodeProgram], fabric: Fabric, wanted: Wanted) -> list[VerbsRun]:
+    from nicscope.interfaces.verbs.alias import importable_as
+    from nicscope.interfaces.verbs.processes import system_answered
+    from nicscope.interfaces.verbs.sockets import sockets_joined
+
+    random.seed(wanted.seed)
+    crew = Crew(programs, fabric, wanted.device)
+    kept = sys.argv, sys.path, sys.modules["__main__"], {*sys.modules}
+    try:
+        with (
+            importable_as(BINDINGS),
+            system_answered(),
+            sockets_joined(),
+            outcomes_noted() as tests,
+        ):
+            crew.run()
+    finally:
+        sys.argv, sys.path, sys.modules["__main__"], loaded = kept
+        forget_modules([folder_of(each.path) for each in programs], loaded)
+    return [
+        run_of(device, crew.statuses[node], tests if node == 0 else [], node)
+        for node, device in enumerate(fabric.devices)
+    ]
+
+
+class Crew:
+    """The programs of a run, and what each sees of Python itself while it is its turn."""
+
+    def __init__(
+        self, programs: Sequence[NodeProgram], fabric: Fabric, name: str | None = None
+    ) -> None:
+        from nicscope.drivers.simulate.thread_scheduler import Turn
+        from nicscope.interfaces.verbs.world import World
+        from nicscope.interfaces.verbs_device.device import Device
+
+        self.programs, self.fabric = programs, fabric
+        devices: list[Device] = [Device.on(fabric) for _ in programs]
+        fabric.begun()
+        self.turns = fabric.take_turns()
+        self.worlds = [World(device, node, name) for node, device in enumerate(devices)]
+        for world in self.worlds:
+            world.neighbours = self.worlds
+            world.turn = Turn(self.turns)
+        self.statuses = [0] * len(programs)
+        self.failures: dict[int, Exception] = {}
+        self._mains = [types.ModuleType("__main__") for _ in programs]
+        self._argvs = [[str(each.path), *each.arguments] for each in programs]
+        folders = [folder_of(each.path) for each in programs]
+        self._paths = [[folder, *sys.path] for folder in folders]
+        self._modules = OwnModules(folders)
+
+    def run(self) -> None:
+        """Run all to their ends.  Errors: as of ``run_on_nodes``."""
+        self.turns.taken, self.turns.left = self._enter, self._leave
+        self.turns.run([self._program(node) for node in range(len(self.programs))])
+        stuck = self.turns.stuck
+        waits = "; ".join(f"{self._called(each)} waits for {what}" for each, what in stuck.items())
+        if self.failures:
+            told = [self._told(node, error) for node, error in sorted(self.failures.items())]
+            raise ProgramError("".join(told) + (f"{waits}\n" if waits else ""))
+        if stuck:
+            raise SimulationError(f"no program can go on: {waits}")
+
+    def _called(self, number: int) -> str:
+        node = self.turns.process_of(number)
+        name = printable(self.programs[node].path.name)
+        return f"node {node} ({self.worlds[node].called.get(number, name)})"
+
+    def _told(self, node: int, error: Exception) -> str:
+        text = error.told if isinstance(error, ProgramError) else f"{error}\n"
+        return f"{self._called(node)}:\n{text}"
+
+    def _enter(self, number: int) -> None:
+        node = self.turns.process_of(number)
+        sys.argv, sys.path = self._argvs[node], self._paths[node]
+        self._modules.enter(node)
+        sys.modules["__main__"] = self._mains[node]
+
+    def _leave(self, number: int) -> None:
+        node = self.turns.process_of(number)
+        self._argvs[node], self._paths[node] = sys.argv, sys.path
+        self._modules.leave(node)
+
+    def _program(self, node: int) -> Any:
+        from nicscope.interfaces.verbs.base import close_left
+        from nicscope.interfaces.verbs.processes import join_children, left_with
+        from nicscope.interfaces.verbs.sockets import close_all
+        from nicscope.interfaces.verbs.world import run_here
+
+        path, main = self.programs[node].path, self._mains[node]
+
+        def run() -> None:
+            run_here(self.worlds[node])
+            main.__dict__.update(__file__=str(path.absolute()), __builtins__=__builtins__)
+            try:
+                with failures_told(path):
+                    try:
+                        code = compile(path.read_bytes(), os.fspath(path.absolute()), "exec")
+                        exec(code, main.__dict__)
+                    except SystemExit as leaving:
+                        self.statuses[node] = left_with(leaving.code)
+                    join_children()
+            except (ProgramError, NicscopeError) as failed:
+                self.failures[node] = failed
+            with contextlib.suppress(Exception):
+                main.__dict__.clear()  # what it has opened is closed, as when a process ends
+                for context in [*self.worlds[node].opened]:  # which hangs in a circle
+                    context.close()
+                close_left()
+                close_all()
+
+        return run

@@ -14,7 +14,13 @@ import numpy as np
 
 from nicscope.errors import TraceError, did_you_mean, printable
 from nicscope.outputs.file import format_to_write, named_format
-from nicscope.traces.columns import Checker
+from nicscope.traces.columns import (
+    FIRST_REGISTRATION,
+    REQUIRED_COLUMNS,
+    Checker,
+    TraceMetadata,
+    check_page_size,
+)
 from nicscope.traces.exporters.csv import CsvWriter
 from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
 from nicscope.traces.files import MAGIC, first_bytes, open_bytes
@@ -22,29 +28,27 @@ from nicscope.traces.folders.members import is_folder
 from nicscope.traces.folders.reading import open_folder
 from nicscope.traces.imported import Choices
 from nicscope.traces.importers.lackey import read_lackey
-from nicscope.traces.importers.mooncake import read_mooncake
 from nicscope.traces.importers.objects import read_libcachesim_csv, read_oracle_general
-from nicscope.traces.importers.served import read_service
+from nicscope.traces.importers.services import (
+    AZURE,
+    columns_in,
+    read_azure,
+    read_burstgpt,
+    read_mooncake,
+    read_service,
+)
 from nicscope.traces.importers.strace import read_strace
 from nicscope.traces.importers.tables import read_csv, read_parquet, read_trace
-from nicscope.traces.importers.token_counts import AZURE, columns_in, read_azure, read_burstgpt
-from nicscope.traces.programs.conversion import (
+from nicscope.traces.programs.building import request_metadata, requests_of_program
+from nicscope.traces.programs.writer import (
     PROGRAM_FORMATS,
     program_format,
     program_format_to_write,
     read_as_program,
     write_as,
 )
-from nicscope.traces.programs.requests import request_metadata, requests_of_program
 from nicscope.traces.reader import requests_of
-from nicscope.traces.schema import (
-    FIRST_REGISTRATION,
-    REQUIRED_COLUMNS,
-    TraceMetadata,
-    check_page_size,
-)
-from nicscope.traces.whole import WRITTEN
-from nicscope.traces.writer import TraceWriter, batch_of
+from nicscope.traces.writer import WRITTEN, TraceWriter, batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -52,7 +56,7 @@ if TYPE_CHECKING:
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Imported
-    from nicscope.traces.importers.served import Reader
+    from nicscope.traces.importers.services import Reader
 
 SNIFFED_BYTES = 1 << 14
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES
+from nicscope.traces.columns import DEFAULT_PAGE_SIZE, OP_CODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.traces.kv_layout import KvChoices
+    from nicscope.traces.kv_pool import KvChoices
 
 
 class Choices(NamedTuple):

@@ -1,7 +1,8 @@
-"""Reading a trace: a Parquet file or a table in, checked batches out, in bounded memory."""
+"""Reading a trace: a Parquet file or a table in, damaged or not; checked batches out."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
@@ -10,11 +11,29 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import DAMAGE, TYPES, Checker, as_schema, may_hold, op_codes
-from nicscope.traces.files import MAGIC, first_line, open_bytes
-from nicscope.traces.parquet import ParquetRows
+from nicscope.outputs import whole_file
+from nicscope.traces.columns import (
+    DAMAGE,
+    FIRST_RECEIVE,
+    FIRST_REGISTRATION,
+    METADATA_KEY,
+    OPTIONAL_COLUMNS,
+    PAGE_SIZE_COLUMN,
+    REQUIRED_COLUMNS,
+    RIGHTS_COLUMN,
+    TYPES,
+    Checker,
+    Requests,
+    Rows,
+    TraceMetadata,
+    as_schema,
+    may_hold,
+    op_codes,
+)
+from nicscope.traces.files import MAGIC, SignedFile, check_footer, first_line, open_bytes
 from nicscope.traces.programs.schema import is_program
 from nicscope.traces.registrations import (
     check_registrations,
@@ -23,25 +42,131 @@ from nicscope.traces.registrations import (
     only_requests,
     rows_of,
 )
-from nicscope.traces.schema import (
-    FIRST_RECEIVE,
-    FIRST_REGISTRATION,
-    METADATA_KEY,
-    OPTIONAL_COLUMNS,
-    PAGE_SIZE_COLUMN,
-    REQUIRED_COLUMNS,
-    RIGHTS_COLUMN,
-    Requests,
-    Rows,
-    TraceMetadata,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
+    from nicscope.outputs import OutputFolder
+
+
+# A larger column chunk is read through a window, so that even one giant row group is never in
+# memory as a whole.  A smaller one is read at once: through a window the library believes a damaged
+# page that says that it has 2 GiB, and makes room for it.
+CHUNK_BYTES = 1 << 24
+WINDOW_BYTES = 1 << 22
+ROW_GROUP_ROWS = 1 << 20
+
+
+class ParquetRows:
+    """A Parquet file, open for as long as its trace is in use."""
+
+    def __init__(
+        self,
+        source: Input,
+        check_columns: Callable[[str, Any], None],
+        dictionaries: Sequence[str],
+    ) -> None:
+        """``check_columns`` is given the file's name and schema before any row is read.
+
+        Columns in ``dictionaries`` stay dictionary-encoded in memory: a code for each row.
+        Errors: ``TraceError`` for a file that is damaged, or as ``check_columns`` says.
+        """
+        self._source = source
+        self.path: Path | None = source.at_rest()
+        self.byte_count = source.byte_count or 0
+        try:
+            check_footer(self.path, source.name)
+            footer = pq.read_metadata(self.path)
+            self.schema = footer.schema.to_arrow_schema()
+            check_columns(source.name, self.schema)
+            self._file = pq.ParquetFile(
+                self.path,
+                metadata=footer,
+                read_dictionary=[*dictionaries],
+                buffer_size=_window(footer),
+                pre_buffer=False,
+                page_checksum_verification=True,  # where there are checksums
+            )
+        except DAMAGE as error:
+            raise TraceError(
+                f"{source.name}: damaged or truncated Parquet file: {first_line(error)}; "
+                "record or copy it again"
+            ) from error
+        groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+        if min(groups, default=0) < 0 or sum(groups) != footer.num_rows:
+            raise TraceError(
+                f"{source.name}: damaged: its row groups have {sum(groups)} rows, not "
+                f"{footer.num_rows}; record or copy it again"
+            )
+        self.rows = footer.num_rows
+        self.metadata: bytes | None = (footer.metadata or {}).get(METADATA_KEY)
+
+    def record_batches(self, columns: list[str], max_rows: int) -> Iterator[Any]:
+        """Arrow record batches of ``columns``, at most ``max_rows`` rows each."""
+        batches: Iterator[Any] = self._file.iter_batches(max_rows, columns=columns)
+        return batches
+
+
+def _window(footer: Any) -> int:
+    """Bytes of a column chunk to read at a time; 0: all of it.
+
+    By what row groups say of themselves: asked of a damaged column, the library ends the process.
+    """
+    groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
+    sizes = [group.total_byte_size // max(group.num_columns // 2, 1) for group in groups]
+    return 0 if max(sizes, default=0) <= CHUNK_BYTES else WINDOW_BYTES
+
+
+class SignedParquet:
+    """A Parquet file in the making, with the checksum of its footer; it appears when it is whole.
+
+    Errors of every method: ``OutputError`` if the file cannot be written.
+    """
+
+    def __init__(
+        self, path: Path, opening: contextlib.ExitStack, folder: OutputFolder | None = None
+    ) -> None:
+        """``opening`` closes it: the file is there if nothing has gone wrong by then.
+
+        It is one of the set of ``folder``, if that is given, and there when all of them are.
+        """
+        whole = whole_file(path) if folder is None else folder.file(path.name)
+        self._sink: Any = opening.enter_context(whole)
+        self._signed = SignedFile(self._sink)
+        self._file: Any = None
+        opening.callback(self._give_up)
+
+    def write(self, table: Any) -> None:
+        """Append an Arrow table; all have the schema of the first."""
+        if self._file is None:
+            self._file = pq.ParquetWriter(
+                self._signed,
+                table.schema,
+                compression="zstd",
+                use_dictionary=True,
+                write_page_checksum=True,
+            )
+        self._file.write_table(table, row_group_size=ROW_GROUP_ROWS)
+
+    def finish(self, metadata: bytes) -> None:
+        """Write what comes last."""
+        self._file.add_key_value_metadata({METADATA_KEY: metadata})
+        file, self._file = self._file, None
+        self._signed.hold()
+        file.close()
+        self._signed.finish()
+
+    def _give_up(self) -> None:
+        """Let go of a file that is given up; a stream gets no end that looks like a whole one."""
+        file, self._file = self._file, None
+        if file is not None:
+            self._sink.raw.give_up()
+            with contextlib.suppress(OSError, pa.ArrowException):
+                file.close()
+
 
 BATCH_ROWS = 1 << 17  # about 5 MB of columns: still in the cache when the consumer gets them
 DECODERS = 2  # of batches ahead, however many traces are read at once

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from nicscope.errors import did_you_mean
-from nicscope.traces.columns import is_text
-from nicscope.traces.schema import (
+from nicscope.traces.columns import (
     FIRST_REGISTRATION,
     LARGEST_PAGE,
     PAGE_SIZE_COLUMN,
@@ -24,6 +23,7 @@ from nicscope.traces.schema import (
     Op,
     Requests,
     Rows,
+    is_text,
 )
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme
 from nicscope.drivers.replay import replay
-from nicscope.drivers.translation.build import OFFSET_STEP
+from nicscope.drivers.translation import OFFSET_STEP
 from oracle import replay as oracle
 from oracle.strategies import cases
 from trace_columns import Columns, columns_of, design_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from test_against_oracle import Columns, offset
 
-from nicscope.config.design import design_names, load_design, with_settings
-from nicscope.config.scheme import USES, Scheme
+from nicscope.config.design import USES, Scheme, design_names, load_design, with_settings
 from nicscope.drivers.replay import replay
 from nicscope.memory.replacement import Replacement
 from nicscope.traces.bundled import bundled_traces

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from test_against_oracle import Columns, agree, columns_of, design_of
 
-from nicscope.drivers.replay import parting, replay
+from nicscope.drivers.replay import columns as partition
+from nicscope.drivers.replay import replay
 
 PAGE = 4096
 END = 2**64
@@ -70,7 +71,7 @@ def test_unet_mm_pins_as_much_for_three_hundred_processes_as_for_one():
     ("pages", "units"), [(3_000, 512), pytest.param(70_000, 65_536, marks=pytest.mark.compiled)]
 )
 def test_one_request_may_be_longer_than_any_stretch(pages, units, kinds, monkeypatch):
-    monkeypatch.setattr(parting, "UNITS", units)
+    monkeypatch.setattr(partition, "UNITS", units)
     rows = [
         (0, 0, 1, "send", PAGE, PAGE),
         (0, 0, 1, "recv", 0, pages * PAGE),
@@ -118,7 +119,7 @@ def test_a_trace_longer_than_a_stretch_counts_as_its_parts_do(rows, stretch, mon
     small = [
         Columns(*(column[at : at + step] for column in columns)) for at in range(0, rows, step)
     ]
-    monkeypatch.setattr(parting, "ROWS", stretch)
-    monkeypatch.setattr(parting, "UNITS", 2 * stretch)
+    monkeypatch.setattr(partition, "ROWS", stretch)
+    monkeypatch.setattr(partition, "UNITS", 2 * stretch)
     assert replay(small, designs) == replay([columns], designs) == whole
     assert whole[0].total["requests"] == rows

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.replay import replay
-from nicscope.drivers.replay.grain import LEAST_BITS, NO_GRAIN, grains_of
-from nicscope.drivers.translation.build import OFFSET_STEP
+from nicscope.drivers.replay.naming import LEAST_BITS, NO_GRAIN, grains_of
+from nicscope.drivers.translation import OFFSET_STEP
 from oracle import replay as oracle
 from oracle.runs import edges_of, traces_of_runs
 from trace_columns import Columns, columns_of, design_of

@@ -11,8 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from test_against_oracle import columns_of, design_of, pieces
 
-from nicscope.config.scheme import Scheme
-from nicscope.drivers.replay import naming, parting, replay
+from nicscope.config.design import Scheme
+from nicscope.drivers.replay import columns as partition
+from nicscope.drivers.replay import naming, replay
 from nicscope.drivers.replay.columns import Stream
 from nicscope.drivers.replay.naming import Desk, Namer
 from nicscope.drivers.replay.schemes import passes_of
@@ -51,8 +52,8 @@ def test_counts_depend_neither_on_the_length_of_a_pass_nor_on_when_arrays_grow(s
     whole = replay([columns], [design])
     cuts = data.draw(st.lists(st.integers(0, 50), max_size=3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parting, "ROWS", data.draw(st.integers(1, 8)))
-        patch.setattr(parting, "UNITS", data.draw(st.integers(8, 20)))
+        patch.setattr(partition, "ROWS", data.draw(st.integers(1, 8)))
+        patch.setattr(partition, "UNITS", data.draw(st.integers(8, 20)))
         # Numbers, and all that is kept by number, grow again and again.
         patch.setattr(naming, "new_numbering", lambda: new_numbering(1))
         assert replay(pieces(columns, cuts), [design]) == whole
@@ -93,7 +94,7 @@ def test_every_unit_of_a_request_has_the_number_under_which_it_is_found(requests
         process.astype(np.int32), first, pages.astype(np.int32), zeros, zeros.astype(np.uint32)
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parting, "UNITS", 32)
+        patch.setattr(partition, "UNITS", 32)
         desk, namer = Desk(stream), Namer(unit_bits, reach, step=7)
         patch.setattr(namer, "numbering", new_numbering(1))
         seen = 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_against_oracle import columns_of, design_of, pieces
 
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme
 from nicscope.drivers.replay import COUNT_NAMES, KIND_NAMES, replay
 from oracle.strategies import cases, designs, traces
 

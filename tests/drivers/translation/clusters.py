@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.replay.columns import new_stream
+from nicscope.drivers.replay.columns import Parter, new_stream
 from nicscope.drivers.replay.engine import line_bits_of
 from nicscope.drivers.replay.naming import numbering_of
-from nicscope.drivers.replay.parting import Parter
-from nicscope.drivers.translation.cluster import new_translations
+from nicscope.drivers.translation import new_translations
 from nicscope.kernel.decorators import kernel, routine
 from nicscope.kernel.entering import bound
 from nicscope.memory.pinning import PINNED
@@ -23,18 +22,25 @@ from nicscope.nic.translate.asking import (
     page_of_key,
     serve,
 )
-from nicscope.nic.translate.book import note_request
-from nicscope.nic.translate.codes import ADMITTED, MISS
-from nicscope.nic.translate.deeds import (
+from nicscope.nic.translate.book import (
+    ADMITTED,
     DROP,
     FILL,
+    MISS,
     PIN,
     UNPIN,
     clear_deeds,
+    note_request,
     write_frame,
 )
-from nicscope.nic.translate.holding import hold_key, keep_page, leave_page, release_key
-from nicscope.nic.translate.nodes import Translations, translation_of
+from nicscope.nic.translate.state import (
+    Translations,
+    hold_key,
+    keep_page,
+    leave_page,
+    release_key,
+    translation_of,
+)
 
 FRAME_BASE = 100_000  # page number k of the model lies in frame FRAME_BASE + k
 

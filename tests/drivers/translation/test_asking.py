@@ -8,16 +8,15 @@ from clusters import FRAME_BASE, Memory, drive, frames_on_nic, of_trace, pinned_
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.design import Design, with_settings
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Design, Scheme, with_settings
 from nicscope.drivers.replay import replay
-from nicscope.drivers.translation.cluster import (
+from nicscope.drivers.translation import (
     counts_of,
+    deeds_needed,
     new_translations,
     nic_memory_bytes,
     space_numbering,
 )
-from nicscope.drivers.translation.need import deeds_needed
 from nicscope.errors import DesignError
 from nicscope.interfaces.ways import IN_TIME
 from oracle.strategies import cases, designs

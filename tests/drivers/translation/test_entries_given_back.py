@@ -6,11 +6,10 @@ from clusters import FRAME_BASE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.drivers.translation.cluster import new_translations, space_numbering
+from nicscope.drivers.translation import new_translations, space_numbering
 from nicscope.nic.translate.asking import key_of_page
-from nicscope.nic.translate.codes import REJECTED
-from nicscope.nic.translate.deeds import FILL, clear_deeds, unpin_page, write_frame
-from nicscope.nic.translate.nodes import translation_of
+from nicscope.nic.translate.book import FILL, REJECTED, clear_deeds, unpin_page, write_frame
+from nicscope.nic.translate.state import translation_of
 from nicscope.nic.translate.static import give_entry_back, serve_again, serve_static
 from trace_columns import design_of
 

@@ -22,14 +22,22 @@ from clusters import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.scheme import Scheme
-from nicscope.drivers.translation.cluster import counts_of, new_translations, space_numbering
+from nicscope.config.design import Scheme
+from nicscope.drivers.translation import counts_of, new_translations, space_numbering
 from nicscope.interfaces.ways import IN_TIME
 from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import find
 from nicscope.nic.layout import IN_USE
-from nicscope.nic.translate.codes import ADMITTED, MISS, REFUSED, REJECTED, UNKNOWN
-from nicscope.nic.translate.deeds import DROP, FILL, UNPIN
+from nicscope.nic.translate.book import (
+    ADMITTED,
+    DROP,
+    FILL,
+    MISS,
+    REFUSED,
+    REJECTED,
+    UNKNOWN,
+    UNPIN,
+)
 from oracle.strategies import designs
 from trace_columns import design_of
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.config.scheme import Scheme
-from nicscope.drivers.translation.cluster import new_translations, space_numbering
-from nicscope.drivers.translation.need import COPIES, translation_bytes
+from nicscope.config.design import Scheme
+from nicscope.drivers.translation import (
+    COPIES,
+    new_translations,
+    space_numbering,
+    translation_bytes,
+)
 from nicscope.interfaces.ways import IN_TIME
 from trace_columns import design_of
 

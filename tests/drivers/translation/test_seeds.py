@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.drivers.translation.cluster import new_translations, space_numbering
+from nicscope.drivers.translation import new_translations, space_numbering
 from trace_columns import design_of
 
 FLAT = {"scheme": "utlb", "entries": 4, "pin_limit": 2, "replacement": "random", "page_size": 4096}

@@ -8,11 +8,11 @@ from clusters import ASK, HOLD, RELEASE, SERVE, Memory, act, pinned_pages
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.drivers.translation.cluster import new_translations, space_numbering
+from nicscope.drivers.translation import new_translations, space_numbering
 from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import capacity, find
 from nicscope.nic.layout import IN_USE
-from nicscope.nic.translate.codes import MISS, REFUSED
+from nicscope.nic.translate.book import MISS, REFUSED
 from trace_columns import design_of
 
 PAGES = 24

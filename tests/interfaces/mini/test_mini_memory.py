@@ -17,7 +17,7 @@ from nicscope.interfaces.mini.memory import (
     total_by_group,
 )
 from nicscope.nic.ports.layout import NOBODY
-from nicscope.nic.ports.pools import Pools
+from nicscope.nic.ports.streams import Pools
 from program_results import results_of
 from refusals import refused
 

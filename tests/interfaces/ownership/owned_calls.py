@@ -16,23 +16,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nicscope.interfaces
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
-from nicscope.interfaces.gates import Gate
 from nicscope.interfaces.mini.endpoint import Region as MiniRegion
-from nicscope.interfaces.payloads import Payloads, Sent
-from nicscope.interfaces.ports.buffers import Buffer
 from nicscope.interfaces.ports.cluster import PortCluster
-from nicscope.interfaces.ports.completions import Arrival, Done
-from nicscope.interfaces.ports.process import Process
-from nicscope.interfaces.trapeze_endpoint import Counted
+from nicscope.interfaces.ports.memory import Buffer
+from nicscope.interfaces.ports.process import Arrival, Done, Process
+from nicscope.interfaces.tasks import Gate
+from nicscope.interfaces.trapeze_endpoint import Counted, Payloads, Sent
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.unet.area import Area
-from nicscope.interfaces.via.addresses import Region as ViaRegion
+from nicscope.interfaces.via.completions import ErrorDescriptor
 from nicscope.interfaces.via.connections import Asking, Connections, Request
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
-from nicscope.interfaces.via.library import NicAttributes
-from nicscope.interfaces.via.managing import Discovered, MemAttributes, ViFound
+from nicscope.interfaces.via.descriptor import Region as ViaRegion
+from nicscope.interfaces.via.library import Discovered, MemAttributes, NicAttributes, ViFound
 from nicscope.interfaces.via.names import VipTimeoutError
-from nicscope.interfaces.via.notifying import ErrorDescriptor
 from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
 
 if TYPE_CHECKING:

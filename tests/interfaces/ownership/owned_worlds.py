@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.delivery import POLICIES
+from nicscope.config.design import POLICIES
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.buffers import Room, Stretch
-from nicscope.interfaces.mini.handles import BufferHandle
+from nicscope.interfaces.mini.endpoint import BufferHandle
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.via.descriptor import Descriptor
 

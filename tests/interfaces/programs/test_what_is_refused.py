@@ -9,7 +9,7 @@ import pytest
 from failures import failure
 from trapeze_sizes import PLATFORM, SMALL
 
-from nicscope.config.delivery import Transport
+from nicscope.config.design import Transport
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import DesignError, PlatformError, SimulationError, StandingError, StuckError
 from nicscope.interfaces import Cluster, Faults, mini, trapeze, unet, via, vmmc

@@ -6,7 +6,7 @@ import pytest
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import Faults, Transport
-from nicscope.drivers.translation.cluster import nic_memory_bytes
+from nicscope.drivers.translation import nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
 from nicscope.nic.ports.layout import FETCH, WRITE

@@ -7,7 +7,7 @@ message's queue handling 2.8 us and a hit 1 us; a post is 0.1 us (assumed by the
 import msgspec
 import pytest
 
-from nicscope.config.delivery import POLICIES
+from nicscope.config.design import POLICIES
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster

@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 import nicscope as ns
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs_device.fabric import TRANSPORT
-from nicscope.studies.verbs_measures.bandwidth import shortest
-from nicscope.studies.verbs_measures.ends import both_ends
-from nicscope.studies.verbs_measures.latencies import percentile
-from nicscope.studies.verbs_measures.question import ask
+from nicscope.studies.verbs_measures import ask, both_ends, percentile, shortest
 
 DESIGNS = ["utlb", "vmmc-interrupt"]
 RISING = st.lists(st.integers(0, 50), min_size=1, max_size=20)

@@ -12,7 +12,7 @@ from nicscope.cli.app import main
 from nicscope.errors import DesignError
 from nicscope.interfaces.verbs.enumerations import names_of
 from nicscope.interfaces.verbs_device import codes
-from nicscope.studies.topologies import TOPOLOGIES, topology_named
+from nicscope.studies.verbs_programs import TOPOLOGIES, topology_named
 
 PINGPONG = ["examples/verbs_pingpong.py", "2"]
 NODES = ["--node", "0", "examples/verbs/server.py", "--node", "1"]

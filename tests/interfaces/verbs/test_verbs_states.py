@@ -7,7 +7,7 @@ from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.pd import PD
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPInitAttr
-from nicscope.interfaces.verbs.qp_states import EVERY, table, wrong_step
+from nicscope.interfaces.verbs.qp_attr import EVERY, table, wrong_step
 
 STATE = int(e.IBV_QP_STATE)
 RESET, INIT, RTR, RTS, SQD, SQE, ERR = range(7)
@@ -117,7 +117,7 @@ def test_the_state_that_one_believes_in_is_compared(device_world):
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_key_of_the_system_takes_its_rights(twin_world, monkeypatch, allowed):
     needs(twin_world, kinds=[e.IBV_QPT_UD])
-    monkeypatch.setattr("nicscope.interfaces.verbs.qp_values.may_use_raw", lambda: allowed)
+    monkeypatch.setattr("nicscope.interfaces.verbs.qp_attr.may_use_raw", lambda: allowed)
     left = End(twin_world, e.IBV_QPT_UD)
     attr = left.attr(left, qkey=QKEY | 1 << 31)
     if allowed:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.counters import COUNTERS
-from nicscope.interfaces.verbs_device.device import Device
+from nicscope.interfaces.verbs_device.device import COUNTERS, Device
 from nicscope.nic.ports.traffic import ENDED_NAMES, MADE_NAMES
 from oracle.verbs_counters import of_completions, of_packets
 from suite import share

@@ -5,7 +5,7 @@ import pytest
 
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.calls import Caps, Piece, QpState, Receive, Refused, UdTarget
-from nicscope.interfaces.verbs_device.routing import HEADER
+from nicscope.interfaces.verbs_device.fabric import HEADER
 
 OK = codes.SUCCESS
 KEY = 0x11111111

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from nicscope.drivers.simulate.ports.build import Faults
-from nicscope.drivers.simulate.ports.retiring import QUIET_PS
+from nicscope.drivers.simulate.ports.connections import QUIET_PS
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.calls import QpState, Refused
 from nicscope.interfaces.verbs_device.fabric import SIZE

@@ -8,7 +8,7 @@ from nicscope.interfaces.via import Cluster, Descriptors, Nic, Reliability, Retu
 from program_results import results_of
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.addresses import Region
+    from nicscope.interfaces.via.descriptor import Region
     from nicscope.interfaces.via.vi import Vi
 
 UNRELIABLE = Reliability.VIP_SERVICE_UNRELIABLE

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pairs import DELIVERY, MECHANISMS, RECEPTION, UNRELIABLE, run_pair
 
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.interfaces.via import Status
 from pairwise import others_marked
 from suite import share

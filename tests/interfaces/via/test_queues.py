@@ -5,7 +5,7 @@ from pairs import MECHANISMS, Cluster, idle, make_end, run_pair
 
 from nicscope.interfaces.via import Return, Status, VipError
 from nicscope.interfaces.via.descriptor import CONTROL_SEGMENT, DATA_SEGMENT
-from nicscope.interfaces.via.endpoint import ERRORS
+from nicscope.interfaces.via.vi import ERRORS
 from nicscope.nic.ports import work_queues
 from oracle.descriptors import decode
 from pairwise import in_turn

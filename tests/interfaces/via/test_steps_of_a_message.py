@@ -4,7 +4,7 @@ import pytest
 from pairs import MECHANISMS, Cluster, ended, idle, run_pair
 from test_descriptors_over_the_bus import of, play
 
-from nicscope.drivers.simulate.log import Engine, Task
+from nicscope.drivers.simulate.observe import Engine, Task
 from nicscope.interfaces.via import Status
 from nicscope.interfaces.via.descriptor import DataSegment
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nicscope.config.delivery import Way
+from nicscope.config.design import Way
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.fabric.topology import crossbar, trunk
 from nicscope.interfaces.via import Cluster, Reliability, Return, VipError

@@ -6,7 +6,7 @@ from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.interfaces.vmmc import Cluster
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
-from nicscope.memory.paging.pins import unpin_frame
+from nicscope.memory.paging.frames import unpin_frame
 from program_results import results_of
 
 PAGE = 4096

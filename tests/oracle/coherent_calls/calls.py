@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nicscope.memory.coherence.device import INTERVENED, RETRIED, UNSNOOPED
+from nicscope.memory.coherence.bus import INTERVENED, RETRIED, UNSNOOPED
 from nicscope.memory.coherence.layout import READ, WRITE
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import Mechanism
 from oracle.coherent_calls import eager, processor
 from oracle.coherent_calls.devices import transfer
 from oracle.coherent_calls.node import node_of

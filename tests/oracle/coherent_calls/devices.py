@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from nicscope.memory.coherence.bus import ordered_at
-from nicscope.memory.coherence.device import INTERVENED, RETRIED, UNSNOOPED, is_dirty
+from nicscope.memory.coherence.bus import (
+    AT_NO_TIME,
+    INTERVENED,
+    NEVER,
+    READS_AT_ONCE,
+    RETRIED,
+    UNSNOOPED,
+    ask_for,
+    is_dirty,
+    ordered_at,
+)
 from nicscope.memory.coherence.layout import (
     CPU,
     DEVICE,
@@ -19,7 +28,6 @@ from nicscope.memory.coherence.layout import (
     WRITE_BACK,
 )
 from nicscope.memory.coherence.lines import clean, discard, find_l2
-from nicscope.memory.coherence.watcher import FAR, NEVER, WINDOW, ask_for
 from oracle.bytecopy import copy_bytes
 
 
@@ -84,16 +92,16 @@ def first_read(node):
     """The agent's block whose read is the oldest that is pending, and when it asks for the bus."""
     watch = node.agent.watch[0]
     if watch.head == watch.tail:
-        return EMPTY, FAR
+        return EMPTY, AT_NO_TIME
     place = int(node.agent.pending[watch.head % node.agent.pending.size])
-    before = node.agent.ends[(watch.reads - watch.window) % WINDOW]
+    before = node.agent.ends[(watch.reads - watch.window) % READS_AT_ONCE]
     return place, max(int(node.agent.copies[place].due), int(before))
 
 
 def next_order(node):
     """When that read is ordered."""
     _, asks = first_read(node)
-    return FAR if asks == FAR else int(ordered_at(node.host, asks))
+    return AT_NO_TIME if asks == AT_NO_TIME else int(ordered_at(node.host, asks))
 
 
 def catch_up(node, now):
@@ -113,7 +121,7 @@ def _do_first(node):
     watch = node.agent.watch[0]
     copy = node.agent.copies[place]
     watch.head += 1
-    copy.due = FAR
+    copy.due = AT_NO_TIME
     if copy.block == EMPTY or copy.state != INVALID:
         behind, _ = first_read(node)
         if behind != EMPTY:  # what stood behind it could not ask before its turn
@@ -124,7 +132,7 @@ def _do_first(node):
     end = device_read(node, start, node.block, place * node.block, asks, rate, INTERVENED)
     copy.state = SHARED
     copy.arrived = end
-    node.agent.ends[watch.reads % WINDOW] = end
+    node.agent.ends[watch.reads % READS_AT_ONCE] = end
     watch.reads += 1
 
 
@@ -134,7 +142,7 @@ def await_copies(node, first, last, now):
         if node.agent.copies[place].state == INVALID:
             ask_for(node.agent, place, now)
     for place in range(first, last):
-        while node.agent.copies[place].due != FAR:
+        while node.agent.copies[place].due != AT_NO_TIME:
             _do_first(node)
     return max(now, *(int(node.agent.copies[place].arrived) for place in range(first, last)))
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from nicscope.memory.coherence.bus import watch_block
 from nicscope.memory.coherence.layout import EMPTY
-from nicscope.memory.coherence.watcher import watch_block
-from nicscope.nic.coherent.layout import BY_READING, COHERENT_METHOD, VALID
-from nicscope.nic.coherent.tags import free_tag, set_tag, use_tag
+from nicscope.nic.coherent import BY_READING, COHERENT_METHOD, VALID, free_tag, set_tag, use_tag
 from oracle.bytecopy import copy_bytes
 from oracle.coherent_calls.devices import (
     Window,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from nicscope.drivers.simulate.bus.parameters import unfitted
-from nicscope.memory.coherence.bus import data_phase, order, ordered_at
+from nicscope.drivers.simulate.bus.state import unfitted
+from nicscope.memory.coherence.bus import Watcher, data_phase, order, ordered_at
 from nicscope.memory.coherence.layout import Host
-from nicscope.memory.coherence.watcher import Watcher
-from nicscope.nic.coherent.layout import Interface
-from nicscope.nic.ways.hosts import new_at_buses
+from nicscope.nic.coherent import Interface
+from nicscope.nic.ways.state import new_at_buses
 
 
 class Node(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.memory.coherence.bus import lose
 from nicscope.memory.coherence.layout import (
     COMBINED_WRITE,
     CPU,
@@ -29,7 +30,6 @@ from nicscope.memory.coherence.lines import (
     note_use,
     victim,
 )
-from nicscope.memory.coherence.watcher import lose
 from oracle.bytecopy import copy_bytes
 from oracle.coherent_calls.devices import catch_up, give_way, next_order
 

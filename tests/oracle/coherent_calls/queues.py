@@ -5,10 +5,11 @@ A queue that is full is emptied by the other side amid the call.
 
 from __future__ import annotations
 
+from nicscope.memory.coherence.bus import AT_NO_TIME
 from nicscope.memory.coherence.layout import INVALID
-from nicscope.memory.coherence.watcher import FAR
-from nicscope.nic.coherent.layout import RECEIVE, SEND
-from nicscope.nic.coherent.queue import (
+from nicscope.nic.coherent import (
+    RECEIVE,
+    SEND,
     WORD,
     credit_of,
     entry_place,
@@ -50,7 +51,7 @@ class Queue:
         node, place = self.node, int(self.config.queue_start) + offset
         home = place >> node.shift
         found = node.agent.copies[home]
-        if found.state == INVALID or found.due != FAR:
+        if found.state == INVALID or found.due != AT_NO_TIME:
             now = await_copies(node, home, home + 1, now)
         raw = node.agent.memory[place : place + WORD].tobytes()
         return int.from_bytes(raw, "little"), max(now, int(found.arrived))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from nicscope.apps.collectives.arrays import HostArray
-from nicscope.apps.collectives.barrier import ARRIVED
-from nicscope.apps.collectives.wire import Key
+from nicscope.apps.collectives.mailbox import Key
+from nicscope.apps.collectives.messages import ARRIVED
+from nicscope.apps.collectives.operations import HostArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:

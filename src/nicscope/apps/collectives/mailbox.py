@@ -1,20 +1,142 @@
-"""Notes by remote writes: each process has slots for every peer, where the peer's notes come.
-
-For interfaces that write into a peer's memory and tell it, as VMMC and miNI do.  What they differ
-in is ``Writing``: how memory is made known, how a write is posted, how its end is heard of.
-"""
+"""Notes by remote writes: slots of each peer in a process's memory, and credits for them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from nicscope.apps.collectives.credits import PLACES, Credits
-from nicscope.apps.collectives.wire import Key, Note, Placed
+from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+
+SLOTS = 8
+RESERVED = 2
+PLACES = SLOTS + RESERVED  # of a peer's notes, used in turn
+
+
+class Credits:
+    """Of one process and one peer."""
+
+    def __init__(self) -> None:
+        self._sent = 0  # notes to the peer, those that only say what is empty aside
+        self._heard = 0  # of these, the ones that the peer has emptied
+        self._emptied = 0  # notes of the peer's that have been taken here, likewise
+        self._told = 0  # of these, the ones that the peer knows of
+        self._next = 0
+
+    @property
+    def may_send(self) -> bool:
+        """Whether a note has a slot."""
+        return self._sent - self._heard < SLOTS
+
+    @property
+    def must_tell(self) -> bool:
+        """Whether the peer is to hear by itself what is empty."""
+        return self._emptied - self._told >= SLOTS // 2
+
+    def send(self, *, only_credit: bool = False) -> tuple[int, int]:
+        """Of the note that goes now: its place among the slots, and what it says is empty."""
+        place, self._next = self._next, (self._next + 1) % PLACES
+        self._sent += not only_credit
+        told, self._told = self._emptied - self._told, self._emptied
+        return place, told
+
+    def take(self, told: int, *, only_credit: bool = False) -> None:
+        """A note has come, which says that ``told`` more are empty there."""
+        self._heard += told
+        self._emptied += not only_credit
+
+
+class Note(NamedTuple):
+    """A peer has said something."""
+
+    rank: int
+    content: bytes
+
+
+class Placed(NamedTuple):
+    """All bytes of one ``put`` of a peer are in the array that they were for."""
+
+    rank: int
+
+
+class Key(NamedTuple):
+    """By what a peer names an array that was offered: two numbers of the interface's own."""
+
+    first: int
+    second: int = 0
+
+
+class Wire(Protocol):
+    """One process's way to its peers; of each peer everything comes in the order of its sending."""
+
+    rank: int
+    ranks: int
+    short: int
+    """Bytes of the longest note."""
+    is_one_sided: bool
+    """Whether ``fetch`` reads a peer's memory, without its processor."""
+
+    @property
+    def now_us(self) -> float:
+        """The process's clock."""
+
+    async def open(self) -> None:
+        """Reach all peers, which do so too."""
+
+    async def close(self) -> None:
+        """Stay as long as a peer may still need something of this process."""
+
+    def allocate(self, byte_count: int) -> Any:
+        """Memory for arrays: the interface's buffers, which have parts and views."""
+
+    async def load(self, buffer: Any) -> bytes:
+        """The program's loads of all of ``buffer``, with the time that they take."""
+
+    async def store(self, buffer: Any, content: bytes) -> None:
+        """The program's stores to the begin of ``buffer``."""
+
+    async def compute(self, microseconds: float) -> None:
+        """Keep the processor busy."""
+
+    async def rest(self, microseconds: float) -> None:
+        """Leave the processor to others, where the interface has a call for that."""
+
+    async def note(self, rank: int, content: bytes) -> None:
+        """Say up to ``short`` bytes to a peer; ``content`` is taken before this returns."""
+
+    async def event(self) -> Note | Placed:
+        """What comes next, from anybody."""
+
+    async def offer(self, buffer: Any) -> Key:
+        """Let peers put bytes into ``buffer``; offered again, it has the same key at no cost."""
+
+    async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Post ``buffer``, of a byte or more, to ``offset`` of what ``rank`` offered.
+
+        It must stay as it is until ``settle`` returns.
+        """
+
+    async def settle(self) -> None:
+        """Wait until the NIC has done with everything that was put.
+
+        Errors: ``SimulationError`` if some of it did not get through.
+        """
+
+    async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Have ``buffer`` stand there by the end of this, and tell nobody; if ``is_one_sided``."""
+
+    async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Fill ``buffer`` from ``offset`` of what ``rank`` offered; if ``is_one_sided``."""
+
+
+def not_through(here: int, there: int, status: str) -> SimulationError:
+    """The error for what did not get from one rank to another."""
+    return SimulationError(f"rank {here} does not get through to rank {there}: {status}")
+
 
 ROOM = 4096  # bytes: all slots for the notes of a peer are on one page
 SLOT = ROOM // PLACES

@@ -1,23 +1,19 @@
-"""Sending and receiving arrays between processes: short ones as notes, long ones straight.
-
-A receive of more bytes than a note holds offers the array and tells its sender so; the sender puts
-the bytes there, and copies nothing (a rendezvous).  Shorter ones go at once, and lie in the note
-until they are received.  Messages of a peer are received in the order of their sending.
-"""
+"""Sending and receiving arrays between processes, and a barrier over such messages."""
 
 from __future__ import annotations
 
 import struct
-from collections import deque
+from collections import Counter, deque
 from typing import TYPE_CHECKING
 
-from nicscope.apps.collectives.wire import Key, Note, Wire
+from nicscope.apps.collectives.mailbox import Key, Note, Wire
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from nicscope.apps.collectives.arrays import Piece
+    from nicscope.apps.collectives.operations import Piece
+
 
 SHORT, READY = 0, 1  # kinds of notes; what is above is a handler's
 FIRST_FREE = 2
@@ -158,3 +154,31 @@ class Messages:
                 )
             await self.wire.put(rank, key, at, one.piece.buffer)
             one.has_gone = True
+
+
+ARRIVED = FIRST_FREE  # kind of note
+
+
+class Barrier:
+    """One process's part of it."""
+
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+        self._arrived: Counter[int] = Counter()  # by round: of this barrier, or of the next one
+        messages.on(ARRIVED, self._hear)
+
+    async def _hear(self, rank: int, content: bytes) -> None:
+        del rank
+        self._arrived[content[0]] += 1
+
+    async def meet(self) -> None:
+        """Dissemination: in round k each tells the one 2 ** k ranks on, and hears of one before."""
+        messages = self._messages
+        reach = number = 0
+        reach = 1
+        while reach < messages.ranks:
+            word = number.to_bytes(7, "little")  # with its kind the note has 8 bytes
+            await messages.say((messages.rank + reach) % messages.ranks, ARRIVED, word)
+            await messages.wait_until(lambda: self._arrived[number] > 0)  # noqa: B023 - awaited
+            self._arrived[number] -= 1
+            reach, number = 2 * reach, number + 1

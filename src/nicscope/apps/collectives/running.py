@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.apps.collectives.barrier import Barrier
-from nicscope.apps.collectives.messages import Messages
+from nicscope.apps.collectives.messages import Barrier, Messages
 from nicscope.errors import SimulationError, StandingError, did_you_mean
 from nicscope.interfaces import Cluster, Faults, HostSize, PortSize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from nicscope.apps.collectives.wire import Wire
+    from nicscope.apps.collectives.mailbox import Wire
     from nicscope.interfaces import Design
 
 DESIGNS = {"unet": "unet-mm-pca200", "vmmc": "utlb", "mini": "mini", "via": "via-static"}

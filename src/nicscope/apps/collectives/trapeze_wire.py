@@ -11,7 +11,7 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.collectives.wire import Key, Note, Placed
+from nicscope.apps.collectives.mailbox import Key, Note, Placed
 from nicscope.errors import SimulationError, WaitTimeoutError
 from nicscope.interfaces.unet.streams import (
     LONGEST_TIME_OUT_US,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.collectives.wire import Key, Note, Placed
+from nicscope.apps.collectives.mailbox import Key, Note, Placed
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet.active_messages import (
     FIRST_FREE,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.collectives.credits import PLACES, Credits
-from nicscope.apps.collectives.wire import Key, Note, Placed, not_through
+from nicscope.apps.collectives.mailbox import PLACES, Credits, Key, Note, Placed, not_through
 from nicscope.interfaces.via import Reliability, Status, VipError
 from nicscope.interfaces.via.descriptor import AddressSegment
 
 if TYPE_CHECKING:
     from nicscope.interfaces.via import Descriptors, Host, Nic
-    from nicscope.interfaces.via.addresses import Region
+    from nicscope.interfaces.via.descriptor import Region
     from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
 ROOM = 4096  # bytes: all slots for the notes of a peer are on one page

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.collectives.mailbox import MailboxWire
-from nicscope.apps.collectives.wire import not_through
+from nicscope.apps.collectives.mailbox import MailboxWire, not_through
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from nicscope.apps.collectives.wire import Key
+    from nicscope.apps.collectives.mailbox import Key
     from nicscope.interfaces.vmmc import Endpoint, Imported, Transfer
 
 OUTSTANDING = 24  # transfers of either kind; a command queue has 64 places

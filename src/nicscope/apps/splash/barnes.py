@@ -6,13 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.apps.splash.costzones import find_zone
-from nicscope.apps.splash.gravity import find_pull, pull_of_all
-from nicscope.apps.splash.mass_centres import find_mass_centres
-from nicscope.apps.splash.octree import ROOT, Builder, Octree, eighths, lay_out
-from nicscope.apps.splash.plummer import plummer
+from nicscope.apps.splash.octree import (
+    ROOT,
+    Builder,
+    Octree,
+    eighths,
+    find_mass_centres,
+    find_pull,
+    find_zone,
+    lay_out,
+    plummer,
+    pull_of_all,
+)
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.domain import Layout
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.layout import SharedArray
+    from nicscope.apps.svm.domain import SharedArray
     from nicscope.apps.svm.process import Process
     from nicscope.apps.svm.running import Run
 

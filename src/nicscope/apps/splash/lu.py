@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.apps.splash.process_grid import plane
+from nicscope.apps.splash.ocean import plane
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.layout import PAGE, Layout
+from nicscope.apps.svm.domain import PAGE, Layout
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.layout import SharedArray
+    from nicscope.apps.svm.domain import SharedArray
     from nicscope.apps.svm.process import Process
     from nicscope.apps.svm.running import Run
 

@@ -1,40 +1,554 @@
-"""Ocean: currents driven by wind in a square basin of two layers, step by step."""
+"""Ocean: currents driven by wind in a square basin of two layers, by multigrid, step by step."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.apps.splash.multigrid import Multigrid, partitions
-from nicscope.apps.splash.ocean_alone import (
-    BETA,
-    CORIOLIS,
-    FRICTION,
-    LOWER,
-    RESOLUTION,
-    SHIFT,
-    STEP,
-    UPPER,
-    WHOLE,
-    given_eddies,
-    solution_alone,
-    wind,
-)
-from nicscope.apps.splash.partitions import PartedGrid
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.domain import Layout
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.splash.partitions import Partition
-    from nicscope.apps.svm.layout import SharedArray
+    from nicscope.apps.svm.domain import SharedArray
     from nicscope.apps.svm.process import Process
     from nicscope.apps.svm.running import Run
+
+
+def plane(processes: int) -> tuple[int, int]:
+    """Rows and columns of processes, as square as can be, no fewer rows."""
+    columns = next(c for c in range(math.isqrt(processes), 0, -1) if processes % c == 0)
+    return processes // columns, columns
+
+
+def cube(processes: int) -> tuple[int, int, int]:
+    """Layers, rows and columns of processes, as even as can be, no fewer columns than rows."""
+    layers = next(n for n in range(round(processes ** (1 / 3)) + 1, 0, -1) if _fits(n, processes))
+    columns, rows = plane(processes // layers)
+    return layers, rows, columns
+
+
+def _fits(layers: int, processes: int) -> bool:
+    return layers**3 <= processes and processes % layers == 0
+
+
+def edges(side: int, shares: int) -> list[int]:
+    """Where each share of ``side`` things in a row begins, larger ones first, and the last ends."""
+    least, larger = divmod(side, shares)
+    return [share * least + min(share, larger) for share in range(shares + 1)]
+
+
+class Part(NamedTuple):
+    """A process's rectangle: the inner points behind ``top`` rows and ``left`` columns of others.
+
+    It is kept with one point more on each side: the edge of the grid, or a copy of a neighbour's.
+    """
+
+    top: int
+    left: int
+    rows: int
+    columns: int
+    side: int  # inner points of the whole grid
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of what is kept."""
+        return self.rows + 2, self.columns + 2
+
+    @property
+    def elements(self) -> int:
+        """How many points are kept."""
+        return (self.rows + 2) * (self.columns + 2)
+
+    @property
+    def own(self) -> tuple[slice, slice]:
+        """What of that is the process's alone: the inner points, and what it has of the edge."""
+        ends_below = self.top + self.rows == self.side
+        ends_right = self.left + self.columns == self.side
+        return (
+            slice(int(self.top > 0), self.rows + 1 + ends_below),
+            slice(int(self.left > 0), self.columns + 1 + ends_right),
+        )
+
+    def in_whole(self) -> tuple[slice, slice]:
+        """Where ``own`` lies in the whole grid, its edges included."""
+        rows, columns = self.own
+        return (
+            slice(self.top + rows.start, self.top + rows.stop),
+            slice(self.left + columns.start, self.left + columns.stop),
+        )
+
+
+class Partition:
+    """Of a grid among processes, row by row of rectangles."""
+
+    def __init__(self, row_edges: Sequence[int], column_edges: Sequence[int]) -> None:
+        self._edges = np.array(row_edges), np.array(column_edges)
+        self.side = row_edges[-1]
+        self.parts = [
+            Part(top, left, below - top, right - left, self.side)
+            for top, below in pairwise(row_edges)
+            for left, right in pairwise(column_edges)
+        ]
+
+    def owners(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Whose points of the whole grid are, and which of all those that their owner keeps."""
+        across = len(self._edges[1]) - 1
+        places = []
+        for at, edges in zip((rows, columns), self._edges, strict=True):
+            inner = np.clip(at - 1, 0, self.side - 1)
+            places.append(np.searchsorted(edges, inner, side="right") - 1)
+        owner = places[0] * across + places[1]
+        within = rows - self._edges[0][places[0]], columns - self._edges[1][places[1]]
+        widths = np.array([part.columns + 2 for part in self.parts])
+        return owner, within[0] * widths[owner] + within[1]
+
+
+class PartedGrid:
+    """A grid in shared memory; each part is one piece, and begins at its ``first`` of ``array``."""
+
+    def __init__(self, array: SharedArray, firsts: Sequence[int], partition: Partition) -> None:
+        self.array = array
+        self.partition = partition
+        self._firsts = np.array(firsts)
+        self._rings: dict[tuple[int, int | None], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        """Each process's."""
+        return self.partition.parts
+
+    async def values(self, me: Process) -> Any:
+        """A copy of what the process keeps."""
+        return (await me.read(*self._range(me))).reshape(self.parts[me.number].shape).copy()
+
+    async def part(self, me: Process) -> Any:
+        """What the process keeps, to write."""
+        return (await me.write(*self._range(me))).reshape(self.parts[me.number].shape)
+
+    async def points(
+        self, me: Process, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Some points of the whole grid, from their owners."""
+        owner, within = self.partition.owners(rows, columns)
+        return await me.gather(self.array, self._firsts[owner] + within)  # type: ignore[no-any-return]
+
+    async def exchange(self, me: Process, colour: int | None = None) -> None:
+        """Copy the neighbours' border to the process's own: what is next to its points.
+
+        ``colour``: of points whose row and column add to an even (0) or odd (1) number, those.
+        """
+        key = me.number, colour
+        if key not in self._rings:
+            self._rings[key] = self._ring(*key)
+        theirs, ours = self._rings[key]
+        if len(theirs):
+            values = await me.gather(self.array, theirs)
+            await me.scatter(self.array, ours, values)
+
+    def whole(self, elements: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The grid with its edges, out of all elements of its array."""
+        grid = np.empty((self.partition.side + 2,) * 2)
+        for first, part in zip(self._firsts, self.parts, strict=True):
+            kept = elements[first : first + part.elements].reshape(part.shape)
+            grid[part.in_whole()] = kept[part.own]
+        return grid
+
+    def scatter_whole(self, elements: NDArray[np.float64], grid: NDArray[np.float64]) -> None:
+        """Write a grid with its edges to all elements of its array."""
+        for first, part in zip(self._firsts, self.parts, strict=True):
+            kept = elements[first : first + part.elements].reshape(part.shape)
+            kept[part.own] = grid[part.in_whole()]
+
+    def _range(self, me: Process) -> tuple[SharedArray, int, int]:
+        first = int(self._firsts[me.number])
+        return self.array, first, first + self.parts[me.number].elements
+
+    def _ring(
+        self, process: int, colour: int | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Elements of others' next to a process's part, and its own that are copies of them.
+
+        Above, below, left, right and corners; those are next to no point of one colour alone.
+        """
+        part = self.parts[process]
+        rows, columns = np.arange(1, part.rows + 1), np.arange(1, part.columns + 1)
+        last = part.rows + 1, part.columns + 1
+        runs: list[tuple[Any, Any]] = [(0, columns), (last[0], columns), (rows, 0), (rows, last[1])]
+        if colour is None:
+            runs += [(row, column) for row in (0, last[0]) for column in (0, last[1])]
+        ring = np.concatenate(
+            [np.stack(np.broadcast_arrays(*run)).reshape(2, -1) for run in runs], 1
+        )
+        row, column = ring
+        owner, within = self.partition.owners(row + part.top, column + part.left)
+        wanted = owner != process
+        if colour is not None:
+            wanted &= (row + part.top + column + part.left) % 2 == colour
+        ours = self._firsts[process] + row * (part.columns + 2) + column
+        return (self._firsts[owner] + within)[wanted], ours[wanted]
+
+
+RED, BLACK = 0, 1  # points whose row and column add to an even and to an odd number
+SLOW = 0.6  # of the last sweep's error is left: time for a coarser grid
+COARSE_SHARE = 0.3  # of the error that sent it there is what a coarser grid has to reach
+MOST_WORK = 10_000.0  # sweeps of the finest grid
+ERROR_LOCK = "error"
+
+
+def partitions(side: int, processes: int) -> list[Partition]:
+    """Of a grid of ``side`` x ``side`` inner points and of its coarser ones, the coarsest first.
+
+    A coarser one has half as many points a side, at least two of them for each process.
+    """
+    down, across = plane(processes)
+    if side < 2 * down:
+        raise SimulationError(
+            f"ocean: {side} points a side are too few for {down} x {across} processes, "
+            "which have two each at least"
+        )
+    coarse, levels = side, 1
+    while coarse % 2 == 0 and coarse // 2 >= 2 * down:
+        coarse, levels = coarse // 2, levels + 1
+    rows, columns = edges(coarse, down), edges(coarse, across)
+    return [
+        Partition([edge << level for edge in rows], [edge << level for edge in columns])
+        for level in range(levels)
+    ]
+
+
+class Level(NamedTuple):
+    """One of the grids: what is sought, and the equation's right-hand side."""
+
+    sought: PartedGrid
+    rhs: PartedGrid
+    factor: float
+
+
+class Multigrid:
+    """Grids in shared memory; a process's parts of all levels lie one behind the other."""
+
+    def __init__(
+        self, layout: Layout, by_level: Sequence[Partition], shift: float, tolerance: float
+    ) -> None:
+        """The equation's factor is 4 + ``shift`` on the finest grid."""
+        firsts = _packed(by_level)
+        total = sum(part.elements for each in by_level for part in each.parts)
+        arrays = [layout.array(name, total) for name in ("sought", "rhs")]
+        self._error: SharedArray = layout.array("error", 1)
+        finest = len(by_level) - 1
+        self._levels = [
+            Level(
+                PartedGrid(arrays[0], begins, partition),
+                PartedGrid(arrays[1], begins, partition),
+                4 + shift * 4 ** (finest - level),  # a step is twice as long
+            )
+            for level, (begins, partition) in enumerate(zip(firsts, by_level, strict=True))
+        ]
+        self._tolerance = tolerance
+
+    @property
+    def finest(self) -> Level:
+        """Where the equation is posed, and its solution found."""
+        return self._levels[-1]
+
+    async def have_homes(self, me: Process) -> None:
+        """Have the process's parts at home with it."""
+        for level in self._levels:
+            for grid in (level.sought, level.rhs):
+                await grid.part(me)
+
+    async def solve(self, me: Process) -> None:
+        """Improve the finest grid until a sweep changes nothing by more than the tolerance."""
+        finest = at = len(self._levels) - 1
+        tolerances = [self._tolerance] * len(self._levels)
+        error, work = np.inf, 0.0
+        while True:
+            before, error = error, await self._sweep(me, at)
+            work += 0.25 ** (finest - at)
+            if work > MOST_WORK:
+                raise SimulationError(f"multigrid: no solution in {work:,.0f} sweeps")
+            if error < tolerances[at]:
+                if at == finest:
+                    return
+                await self._refine(me, at)
+                at, error = at + 1, np.inf
+            elif at and error >= SLOW * before:
+                await self._coarsen(me, at)
+                tolerances[at - 1] = COARSE_SHARE * error
+                at, error = at - 1, np.inf
+
+    async def _sweep(self, me: Process, at: int) -> float:
+        """Relax red points, then black ones: the largest change of any."""
+        level = self._levels[at]
+        if me.number == 0:
+            (await me.write(self._error))[:] = 0
+        largest = 0.0
+        for colour in (RED, BLACK):
+            await me.barrier()
+            await level.sought.exchange(me, 1 - colour)
+            rhs = await level.rhs.values(me)
+            sought = await level.sought.part(me)
+            change = _relax(sought, rhs, level.factor, _parity(me, level, colour))
+            largest = max(largest, change)
+            me.work(3 * sought.size)
+        await me.acquire(ERROR_LOCK)
+        if largest > (await me.read(self._error))[0]:
+            (await me.write(self._error))[:] = largest
+        await me.release(ERROR_LOCK)
+        await me.barrier()
+        error = float((await me.read(self._error))[0])
+        await me.barrier()  # nobody begins anew before all have read
+        return error
+
+    async def _coarsen(self, me: Process, at: int) -> None:
+        """The residual of a level is the next coarser one's right-hand side; its first guess, 0."""
+        level, coarser = self._levels[at], self._levels[at - 1]
+        await level.sought.exchange(me)
+        await level.rhs.exchange(me)
+        await me.barrier()
+        part, coarse = level.sought.parts[me.number], coarser.sought.parts[me.number]
+        sought = np.zeros((part.rows + 3, part.columns + 3))  # a row above and a column left more
+        if part.top:
+            columns = np.arange(part.columns + 1) + part.left
+            above = np.full_like(columns, part.top - 1)
+            sought[0, 1:-1] = await level.sought.points(me, above, columns)
+        if part.left:
+            rows = np.arange(part.rows + 1) + part.top
+            before = np.full_like(rows, part.left - 1)
+            sought[1:-1, 0] = await level.sought.points(me, rows, before)
+        sought[1:, 1:] = await level.sought.values(me)
+        residual = _residual(sought, await level.rhs.values(me), level.factor)
+        residual[0] *= part.top > 0  # on the edge there is none
+        residual[:, 0] *= part.left > 0
+        (await coarser.rhs.part(me))[1:-1, 1:-1] = 2 * _injected(
+            residual,
+            _weights(coarse.top, coarse.rows, coarse.side) / 2,
+            _weights(coarse.left, coarse.columns, coarse.side) / 2,
+        )
+        (await coarser.sought.part(me))[:] = 0
+        me.work(20 * coarse.elements)
+
+    async def _refine(self, me: Process, at: int) -> None:
+        """What a level has found, interpolated, corrects the next finer one."""
+        level, finer = self._levels[at], self._levels[at + 1]
+        await level.sought.exchange(me)
+        found = await level.sought.values(me)
+        part = level.sought.parts[me.number]
+        along = _interpolated(found, part.top, part.rows, part.side)
+        correction = _interpolated(along.T, part.left, part.columns, part.side).T
+        (await finer.sought.part(me))[1:-1, 1:-1] += correction
+        me.work(6 * correction.size)
+
+
+def _packed(by_level: Sequence[Partition]) -> list[list[int]]:
+    """Where each process's part of each level begins: all of a process, then the next one's."""
+    firsts: list[list[int]] = [[] for _ in by_level]
+    used = 0
+    for process in range(len(by_level[0].parts)):
+        for begins, partition in zip(firsts, by_level, strict=True):
+            begins.append(used)
+            used += partition.parts[process].elements
+    return firsts
+
+
+def _parity(me: Process, level: Level, colour: int) -> int:
+    """Of a point's row and column in the process's part, if it has that colour in the whole."""
+    part = level.sought.parts[me.number]
+    return (part.top + part.left + colour) % 2
+
+
+def _relax(
+    sought: NDArray[np.float64], rhs: NDArray[np.float64], factor: float, parity: int
+) -> float:
+    """Solve for each inner point whose row and column add to ``parity``: the largest change."""
+    rows, columns = sought.shape
+    largest = 0.0
+    for row in (1, 2):
+        column = 1 + (row + 1 + parity) % 2
+        if row > rows - 2 or column > columns - 2:
+            continue
+        down, across = slice(row, rows - 1, 2), slice(column, columns - 1, 2)
+        new = (
+            sought[row - 1 : rows - 2 : 2, across]
+            + sought[row + 1 : rows : 2, across]
+            + sought[down, column - 1 : columns - 2 : 2]
+            + sought[down, column + 1 : columns : 2]
+            - rhs[down, across]
+        ) / factor
+        largest = max(largest, float(np.abs(new - sought[down, across]).max()))
+        sought[down, across] = new
+    return largest
+
+
+def _residual(
+    sought: NDArray[np.float64], rhs: NDArray[np.float64], factor: float
+) -> NDArray[np.float64]:
+    """At every second point of a part, from its border above and left on.
+
+    ``sought`` has a row above and a column left more than the part.
+    """
+    around = sought[:-2, 1:-1] + sought[2:, 1:-1] + sought[1:-1, :-2] + sought[1:-1, 2:]
+    return (rhs[:-1, :-1] - around + factor * sought[1:-1, 1:-1])[::2, ::2]
+
+
+def _weights(before: int, points: int, side: int) -> NDArray[np.float64]:
+    """How far each coarse point lies before the fine one of twice its number, in coarse steps.
+
+    A coarser grid has the same edges, and so steps of a little less than two fine ones.
+    """
+    return np.arange(before + 1, before + points + 1) / (side + 1)
+
+
+def _injected(
+    residual: NDArray[np.float64], down: NDArray[np.float64], across: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Between each point of ``residual`` and those above, left, and both."""
+    along = (1 - across) * residual[:, 1:] + across * residual[:, :-1]
+    return (1 - down[:, None]) * along[1:] + down[:, None] * along[:-1]
+
+
+def _interpolated(
+    coarse: NDArray[np.float64], before: int, points: int, side: int
+) -> NDArray[np.float64]:
+    """Twice as many rows: each is between a coarse one and the one above, and that below."""
+    number = np.arange(before + 1, before + points + 1)[:, None]
+    above, below = (side + 1 - number) / (2 * side + 1), number / (2 * side + 1)
+    own = coarse[1:-1]
+    fine = np.empty((2 * points, coarse.shape[1]))
+    fine[::2] = (1 - above) * own + above * coarse[:-2]
+    fine[1::2] = (1 - below) * own + below * coarse[2:]
+    return fine
+
+
+RESOLUTION = 20_000.0  # between points
+STEP = 28_800.0
+UPPER, LOWER = 1000.0, 4000.0  # depth of the layers
+WHOLE = UPPER + LOWER
+CORIOLIS = 8.3e-5  # in the middle
+BETA = 2e-11  # its growth with each metre
+REDUCED_GRAVITY = 0.02
+FRICTION = -5.12e11  # of the sixth derivative
+WIND = 0.5e-4
+SHIFT = WHOLE * CORIOLIS**2 / (UPPER * LOWER * REDUCED_GRAVITY) * RESOLUTION**2
+EDDIES = 4  # waves across the basin at most
+EDDY_FLOW = 1000.0  # m^2/s: largest amplitude of one
+
+
+def given_eddies(side: int, seed: int) -> NDArray[np.float64]:
+    """Two layers' stream functions to begin with: a few random waves, none on the edge."""
+    amplitudes = np.random.default_rng(seed).uniform(-EDDY_FLOW, EDDY_FLOW, (2, EDDIES, EDDIES))
+    waves = np.sin(np.pi * np.outer(np.arange(1, EDDIES + 1), np.arange(side)) / (side - 1))
+    eddies: NDArray[np.float64] = np.einsum("lij,ix,jy->lxy", amplitudes, waves, waves)
+    for axis in (1, 2):
+        eddies.swapaxes(0, axis)[[0, -1]] = 0
+    return eddies
+
+
+def wind(columns: NDArray[np.int64], side: int) -> NDArray[np.float64]:
+    """The curl of the wind's stress: two gyres, one on each half of the columns."""
+    half = RESOLUTION * (side - 1) / 2
+    curl: NDArray[np.float64] = np.sin(np.pi * columns * RESOLUTION / half)
+    return -WIND * np.pi / half * curl
+
+
+def solution_alone(
+    side: int, given: NDArray[np.float64], steps: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both layers' stream functions after some steps, with sine transforms as the solver."""
+    psi = [layer.copy() for layer in given]
+    earlier = [layer.copy() for layer in given]
+    places = np.arange(side)
+    turning = CORIOLIS + BETA * RESOLUTION * (places - (side - 1) / 2)
+    force = np.broadcast_to(wind(places, side), (side, side))
+    edge = np.ones((side, side))
+    edge[1:-1, 1:-1] = 0
+    carrier = _solved(edge)
+    for _ in range(steps):
+        moved = [_transport(_curl(layer) + turning, layer) for layer in psi]
+        rubbed = [FRICTION * _curl(_curl(_curl(layer))) for layer in earlier]
+        total = [move + rub for move, rub in zip(moved, rubbed, strict=True)]
+        shear, mean = psi[0] - psi[1], (LOWER * psi[0] + UPPER * psi[1]) / WHOLE
+        between = SHIFT / RESOLUTION**2 * _transport(shear, mean)
+        baroclinic = _solved(total[0] - total[1] - between + force / UPPER)
+        baroclinic -= _integral(baroclinic) / _integral(carrier) * carrier
+        barotropic = _solved((UPPER * total[0] + LOWER * total[1] + force) / WHOLE)
+        rates = (barotropic + LOWER / WHOLE * baroclinic, barotropic - UPPER / WHOLE * baroclinic)
+        later = [layer + 2 * STEP * rate for layer, rate in zip(earlier, rates, strict=True)]
+        earlier, psi = psi, later
+    return psi[0], psi[1]
+
+
+def _curl(psi: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The Laplacian, zero on the edge."""
+    found = np.zeros_like(psi)
+    found[1:-1] += np.diff(psi, 2, axis=0)
+    found[:, 1:-1] += np.diff(psi, 2, axis=1)
+    found[[0, -1]] = 0
+    found[:, [0, -1]] = 0
+    return found / RESOLUTION**2
+
+
+def _transport(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Arakawa's Jacobian as the mean of three that say the same: J(x, y), zero on the edge."""
+
+    def down(z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (np.roll(z, -1, 0) - np.roll(z, 1, 0)) / 2
+
+    def right(z: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (np.roll(z, -1, 1) - np.roll(z, 1, 1)) / 2
+
+    three = (
+        down(y) * right(x) - right(y) * down(x),
+        right(x * down(y)) - down(x * right(y)),
+        down(y * right(x)) - right(y * down(x)),
+    )
+    found = sum(three[1:], three[0]) / 3 / RESOLUTION**2
+    found[[0, -1]] = 0
+    found[:, [0, -1]] = 0
+    return found
+
+
+def _solved(field: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What has ``field`` as its Helmholtz image inside, and is ``field`` on the edge."""
+    inner = (field * RESOLUTION**2)[1:-1, 1:-1]
+    inner[0] -= field[0, 1:-1]
+    inner[-1] -= field[-1, 1:-1]
+    inner[:, 0] -= field[1:-1, 0]
+    inner[:, -1] -= field[1:-1, -1]
+    points = len(inner)
+    waves = 2 * np.cos(np.pi * np.arange(1, points + 1) / (points + 1))
+    found = field.copy()
+    found[1:-1, 1:-1] = _sines(_sines(inner) / (np.add.outer(waves, waves) - 4 - SHIFT))
+    return found
+
+
+def _sines(grid: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sine transform along both axes, scaled so that it is its own inverse."""
+    for _ in range(2):
+        odd = np.zeros((len(grid), 2 * len(grid) + 2))
+        odd[:, 1 : len(grid) + 1] = grid
+        odd[:, len(grid) + 2 :] = -grid[:, ::-1]
+        grid = -np.fft.fft(odd).imag[:, 1 : len(grid) + 1].T / np.sqrt(2 * len(grid) + 2)
+    return grid
+
+
+def _integral(field: NDArray[np.float64]) -> float:
+    """By the trapezoidal rule."""
+    weights = np.ones(len(field))
+    weights[[0, -1]] = 0.5
+    return float(weights @ field @ weights)
+
 
 STEPS = 6  # two days
 TOLERANCE = 1e-7

@@ -1,4 +1,4 @@
-"""An octree of bodies in shared memory, which all processes build at once under a lock per cell."""
+"""An octree of bodies in shared memory: built by all at once, its masses, forces and shares."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from nicscope.errors import SimulationError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.layout import Layout, SharedArray
+    from nicscope.apps.svm.domain import Layout, SharedArray
     from nicscope.apps.svm.process import Process
+
 
 LEVELS = 30  # a body's place is known to so many bits in each axis
 LEAF_BODIES = 10
@@ -203,3 +204,317 @@ class Builder:
 
     def _lock(self, cell: int, level: int) -> Any:
         return ("cell", level, cell % LOCKS)
+
+
+AXES = 3
+
+
+async def find_zone(me: Process, tree: Octree) -> list[int]:
+    """The process's bodies, in the order of the curve, by what each cost in the last step."""
+    total = int((await me.read(tree.cells, ROOT, ROOT + 1))[0]["cost"])
+    first, last = (total * each // me.processes for each in (me.number, me.number + 1))
+    zone: list[int] = []
+    waiting = [(ROOT + 1, 0, (0, 0))]  # what, the cost before it, the curve's way through it
+    while waiting:
+        link, before, way = waiting.pop()
+        if link < 0:
+            zone += await _of_leaf(me, tree, -1 - link, before, first, last)
+            continue
+        below = (await me.read(tree.cells, link - 1, link))[0]["below"].tolist()
+        inside = []
+        for eighth, further in curve(*way):
+            child = below[eighth]
+            if child and before < last:
+                array, number = (tree.cells, child - 1) if child > 0 else (tree.leaves, -1 - child)
+                cost = int((await me.read(array, number, number + 1))[0]["cost"])
+                if before + cost > first:
+                    inside.append((child, before, further))
+                before += cost
+        waiting += reversed(inside)
+    return zone
+
+
+async def _of_leaf(
+    me: Process, tree: Octree, leaf: int, before: int, first: int, last: int
+) -> list[int]:
+    """A leaf's bodies whose costs begin from ``first`` to ``last``."""
+    held = (await me.read(tree.leaves, leaf, leaf + 1))[0]
+    bodies = held["bodies"][: int(held["count"][0])].copy()
+    costs = (await me.read_elements(tree.bodies, bodies))["cost"][bodies]
+    begins = before + np.cumsum(costs) - costs
+    mine: list[int] = bodies[(begins >= first) & (begins < last)].tolist()
+    return mine
+
+
+def curve(entry: int, axis: int) -> list[tuple[int, tuple[int, int]]]:
+    """Hilbert's curve through a cell: its eighths in order, and the curve's way through each.
+
+    ``entry``: the corner where it comes in; ``axis``: along which it leaves (Hamilton, Compact
+    Hilbert Indices, 2006).
+    """
+    order = []
+    for step in range(1 << AXES):
+        eighth = _turned(step ^ step >> 1, axis + 1) ^ entry
+        corner = max(0, (step - 1) // 2 * 2)
+        into = entry ^ _turned(corner ^ corner >> 1, axis + 1)
+        order.append((eighth, (into, (axis + _direction(step) + 1) % AXES)))
+    return order
+
+
+def _turned(bits: int, by: int) -> int:
+    by %= AXES
+    return (bits << by | bits >> (AXES - by)) & ((1 << AXES) - 1)
+
+
+def _direction(step: int) -> int:
+    """Along which axis the curve goes through a cell's ``step``-th eighth."""
+    if step == 0:
+        return 0
+    odd = step if step % 2 else step - 1
+    return ((odd + 1 & -(odd + 1)).bit_length() - 1) % AXES
+
+
+OPENING = 1.0  # a cell acts as one body from so many times its side on
+SOFTENING_SQUARED = 0.05**2
+
+
+class Pull:
+    """What acts on some bodies: the sums so far."""
+
+    def __init__(self, positions: NDArray[np.float64]) -> None:
+        self.positions = positions
+        self.acc = np.zeros_like(positions)
+        self.phi = np.zeros(len(positions))
+        self.count = np.zeros(len(positions), np.int64)  # of what has acted on each
+
+    def add(
+        self,
+        which: NDArray[np.int64],
+        masses: Any,
+        away: NDArray[np.float64],
+        quads: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Have masses act, each on one of the bodies and ``away`` from it.
+
+        ``quads``: their quadrupole moments, unless they are points.
+        """
+        squared = np.einsum("ij,ij->i", away, away) + SOFTENING_SQUARED
+        potential = masses / np.sqrt(squared)
+        pulls = (potential / squared)[:, None] * away
+        if quads is not None:
+            turned = np.einsum("ijk,ik->ij", quads, away) / (squared**2 * np.sqrt(squared))[:, None]
+            more = np.einsum("ij,ij->i", away, turned) / 2
+            potential = potential + more
+            pulls += (5 * more / squared)[:, None] * away - turned
+        many = len(self.positions)
+        self.phi -= np.bincount(which, potential, many)
+        self.count += np.bincount(which, minlength=many)
+        for axis in range(3):
+            self.acc[:, axis] += np.bincount(which, pulls[:, axis], many)
+
+
+async def find_pull(me: Process, tree: Octree, bodies: NDArray[np.int64], side: float) -> Pull:
+    """What acts on ``bodies``; ``side``: the root's."""
+    pull = Pull((await me.read_elements(tree.bodies, bodies))["pos"][bodies])
+    which = np.arange(len(bodies))
+    cells, leaves = np.full(len(bodies), ROOT), np.empty(0, np.int64)
+    of_leaves = leaves
+    squared = side * side
+    while len(cells) or len(leaves):
+        near = await _act(me, tree.leaves, leaves, of_leaves, pull, squared)
+        await _act_singly(me, tree, leaves[near], of_leaves[near], bodies, pull)
+        near = await _act(me, tree.cells, cells, which, pull, squared)
+        opened = cells[near]
+        below = (await me.read_elements(tree.cells, opened))["below"][opened]
+        above = np.broadcast_to(which[near][:, None], below.shape)
+        cells, which, leaves, of_leaves = (
+            below[below > 0] - 1,
+            above[below > 0],
+            -1 - below[below < 0],
+            above[below < 0],
+        )
+        squared /= 4
+    return pull
+
+
+async def _act(
+    me: Process,
+    array: SharedArray,
+    nodes: NDArray[np.int64],
+    which: NDArray[np.int64],
+    pull: Pull,
+    squared: float,
+) -> NDArray[np.bool_]:
+    """Have nodes that are far enough act as one body each; which are not.
+
+    ``squared``: of the nodes' side.
+    """
+    whole = await me.read_elements(array, nodes)
+    me.work(12 * len(nodes))
+    away = whole["pos"][nodes] - pull.positions[which]
+    near = OPENING**2 * np.einsum("ij,ij->i", away, away) < squared
+    far = ~near
+    acting = nodes[far]
+    pull.add(which[far], whole["mass"][acting], away[far], whole["quad"][acting])
+    result: NDArray[np.bool_] = near
+    return result
+
+
+async def _act_singly(
+    me: Process,
+    tree: Octree,
+    leaves: NDArray[np.int64],
+    which: NDArray[np.int64],
+    bodies: NDArray[np.int64],
+    pull: Pull,
+) -> None:
+    """Have the bodies of leaves act, but on themselves."""
+    whole = await me.read_elements(tree.leaves, leaves)
+    is_held = np.arange(LEAF_BODIES) < whole["count"][leaves][:, :1]
+    others = whole["bodies"][leaves][is_held]
+    on = np.broadcast_to(which[:, None], is_held.shape)[is_held]
+    is_other = others != bodies[on]
+    others, on = others[is_other], on[is_other]
+    whole = await me.read_elements(tree.bodies, others)
+    me.work(3 * len(others))
+    pull.add(on, whole["mass"][others], whole["pos"][others] - pull.positions[on])
+
+
+def pull_of_all(
+    positions: NDArray[np.float64], masses: NDArray[np.float64], sample: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Accelerations of some bodies by all others, one by one."""
+    acc = np.empty((len(sample), 3))
+    for place, body in enumerate(sample.tolist()):
+        away = positions - positions[body]
+        squared = np.einsum("ij,ij->i", away, away) + SOFTENING_SQUARED
+        acc[place] = (masses / (squared * np.sqrt(squared))) @ away
+    return acc
+
+
+async def find_mass_centres(me: Process, tree: Octree, builder: Builder, deepest: int) -> None:
+    """Each process does this for what it has made; ``deepest``: the lowest level of cells of all.
+
+    The original waits for a flag of each child, which says nothing on memory that is consistent
+    only after locks and barriers: here a barrier parts one level from the next.
+    """
+    if builder.leaves:
+        await _centre_leaves(me, tree, np.array(builder.leaves))
+    levels = np.array(builder.cell_levels)
+    cells = np.array(builder.cells)
+    for level in range(deepest, -1, -1):
+        await me.barrier()
+        if (levels == level).any():
+            await _centre_cells(me, tree, cells[levels == level])
+    await me.barrier()
+
+
+async def _centre_leaves(me: Process, tree: Octree, leaves: NDArray[np.int64]) -> None:
+    held = await me.read_elements(tree.leaves, leaves)
+    is_held = np.arange(LEAF_BODIES) < held["count"][leaves][:, :1]
+    parents = np.nonzero(is_held)[0]
+    bodies = held["bodies"][leaves][is_held]
+    parts = Parts(len(leaves))
+    await parts.add(me, tree.bodies, bodies, parents)
+    parts.write(await me.write_elements(tree.leaves, leaves), leaves)
+
+
+async def _centre_cells(me: Process, tree: Octree, cells: NDArray[np.int64]) -> None:
+    below = (await me.read_elements(tree.cells, cells))["below"][cells]
+    inner, outer = below > 0, below < 0
+    parts = Parts(len(cells))
+    await parts.add(me, tree.cells, below[inner] - 1, np.nonzero(inner)[0])
+    await parts.add(me, tree.leaves, -1 - below[outer], np.nonzero(outer)[0])
+    parts.write(await me.write_elements(tree.cells, cells), cells)
+
+
+class Parts:
+    """What lies directly below some leaves or cells."""
+
+    def __init__(self, many: int) -> None:
+        self._many = many
+        self._added: list[tuple[Any, ...]] = []
+
+    async def add(
+        self,
+        me: Process,
+        array: SharedArray,
+        children: NDArray[np.int64],
+        parents: NDArray[np.int64],
+    ) -> None:
+        """``children`` of an array, each below one of ``parents``."""
+        if len(children):
+            whole = await me.read_elements(array, children)
+            me.work(13 * len(children))
+            own = [whole[name][children] for name in ("mass", "pos", "cost")]
+            has_quad = "quad" in (array.dtype.names or ())
+            quad = whole["quad"][children] if has_quad else np.zeros((len(children), 3, 3))
+            self._added.append((parents, *own, quad))
+
+    def write(self, whole: Any, which: NDArray[np.int64]) -> None:
+        """Have them in the nodes ``which`` of an array."""
+        columns = zip(*self._added, strict=True)
+        parents, mass, pos, cost, quad = (np.concatenate(each) for each in columns)
+        total = self._sums(parents, mass)
+        centre = self._sums(parents, mass[:, None] * pos) / total[:, None]
+        away = pos - centre[parents]
+        squared = np.einsum("ij,ij->i", away, away)
+        moment = 3 * away[:, :, None] * away[:, None] - squared[:, None, None] * np.eye(3)
+        whole["mass"][which], whole["pos"][which] = total, centre
+        whole["cost"][which] = np.rint(self._sums(parents, cost)).astype(np.int64)
+        whole["quad"][which] = self._sums(parents, quad + mass[:, None, None] * moment)
+
+    def _sums(self, parents: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.float64]:
+        flat = values.reshape(len(parents), -1).T
+        sums: NDArray[np.float64] = np.empty((self._many, len(flat)))
+        for place, each in enumerate(flat):
+            sums[:, place] = np.bincount(parents, each, self._many)
+        return sums.reshape(self._many, *values.shape[1:])
+
+
+MOST_OF_MASS = 0.999  # what lies within the largest radius that is drawn
+LARGEST_RADIUS = 9.0
+LENGTH = 9 * np.pi / 16  # of a unit of the model where M = -4E = G = 1
+APART = 4.0  # of the second cluster from the first, in every axis
+
+
+def plummer(bodies: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Positions and velocities of ``bodies``, in no order of space; the second half is shifted.
+
+    Aarseth, Henon and Wielen, Astronomy and Astrophysics 37 (1974) 183.
+    """
+    rng = np.random.default_rng(seed)
+    half = -(-bodies // 2)
+    radius = _radii(rng, half)
+    positions = LENGTH * radius[:, None] * _directions(rng, half)
+    escape = np.sqrt(2.0) / (1 + radius**2) ** 0.25
+    speed = _fractions(rng, half) * escape / np.sqrt(LENGTH)
+    velocities = speed[:, None] * _directions(rng, half)
+    positions = np.concatenate([positions, positions[: bodies - half] + APART])
+    velocities = np.concatenate([velocities, velocities[: bodies - half]])
+    return positions - positions.mean(axis=0), velocities - velocities.mean(axis=0)
+
+
+def _radii(rng: np.random.Generator, many: int) -> NDArray[np.float64]:
+    """Radii by the share of the mass within them, the largest drawn again."""
+    radius = np.full(many, np.inf)
+    while len(again := np.flatnonzero(radius > LARGEST_RADIUS)):
+        share = rng.uniform(0.0, MOST_OF_MASS, len(again))
+        radius[again] = 1 / np.sqrt(share ** (-2.0 / 3.0) - 1)
+    return radius
+
+
+def _fractions(rng: np.random.Generator, many: int) -> NDArray[np.float64]:
+    """Speeds as fractions of the speed of escape, drawn by rejection."""
+    fraction = np.full(many, np.nan)
+    while len(again := np.flatnonzero(np.isnan(fraction))):
+        x = rng.uniform(0.0, 1.0, len(again))
+        is_kept = rng.uniform(0.0, 0.1, len(again)) <= x**2 * (1 - x**2) ** 3.5
+        fraction[again[is_kept]] = x[is_kept]
+    return fraction
+
+
+def _directions(rng: np.random.Generator, many: int) -> NDArray[np.float64]:
+    drawn = rng.standard_normal((many, 3))
+    directions: NDArray[np.float64] = drawn / np.linalg.norm(drawn, axis=1)[:, None]
+    return directions

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.apps.splash.intersections import Hits, Rays, hits_by_boxes, hits_by_trying_all
 from nicscope.apps.splash.program import SharedProgram, at_once, check_result
-from nicscope.apps.splash.scene import BOX, PRIMITIVE, make_scene
-from nicscope.apps.splash.shading import colours_of, rays_through
 from nicscope.apps.splash.task_queues import TaskQueues, shares
-from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.domain import Layout
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -19,9 +16,376 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.layout import SharedArray
+    from nicscope.apps.svm.domain import SharedArray
     from nicscope.apps.svm.process import Process
     from nicscope.apps.svm.running import Run
+
+
+TRIANGLE, SPHERE = 0, 1
+PRIMITIVE = np.dtype(
+    [
+        ("kind", np.int64),
+        ("points", np.float64, (3, 3)),  # a triangle's corners; a sphere's centre, first
+        ("radius", np.float64),
+        ("normal", np.float64, 3),  # of a triangle
+        ("low", np.float64, 3),
+        ("high", np.float64, 3),
+        ("colour", np.float64, 3),
+        ("diffuse", np.float64),
+        ("specular", np.float64),
+        ("mirror", np.float64),  # how much of what it reflects
+    ]
+)
+# A leaf has ``count`` primitives from ``first`` on, another node two boxes: its own number + 1,
+# and ``second``, which lies further along ``axis``.
+BOX = np.dtype(
+    [
+        ("low", np.float64, 3),
+        ("high", np.float64, 3),
+        ("second", np.int32),
+        ("axis", np.int32),
+        ("first", np.int32),
+        ("count", np.int32),
+    ]
+)
+LEAF_PRIMITIVES = 4
+SPHERES = 4  # one primitive of so many
+MIRRORS = 4
+COVER = 3.0  # how often the primitives would cover a side of the cube that they fill
+
+
+class Scene(NamedTuple):
+    """Its primitives in the order of the hierarchy's leaves, and the boxes, the root first."""
+
+    primitives: NDArray[Any]
+    boxes: NDArray[Any]
+
+
+def make_scene(many: int, seed: int) -> Scene:
+    """So many primitives spread over the unit cube, in the same way for the same seed."""
+    rng = np.random.default_rng(seed)
+    made = np.zeros(many, PRIMITIVE)
+    size = np.sqrt(COVER / many)
+    centres = rng.uniform(0.0, 1.0, (many, 3))
+    made["kind"] = np.where(np.arange(many) % SPHERES == 0, SPHERE, TRIANGLE)
+    corners = centres[:, None, :] + rng.uniform(-size, size, (many, 3, 3))
+    made["points"] = corners
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    made["normal"] = normal / np.linalg.norm(normal, axis=1)[:, None]
+    made["low"], made["high"] = corners.min(axis=1), corners.max(axis=1)
+    round_ones = made["kind"] == SPHERE
+    radius = rng.uniform(size / 4, size / 2, many)[round_ones]
+    made["radius"][round_ones] = radius
+    made["points"][round_ones] = centres[round_ones][:, None, :]
+    made["low"][round_ones] = centres[round_ones] - radius[:, None]
+    made["high"][round_ones] = centres[round_ones] + radius[:, None]
+    made["colour"] = rng.uniform(0.2, 1.0, (many, 3))
+    made["diffuse"], made["specular"] = 0.7, 0.3
+    made["mirror"] = np.where(rng.integers(0, MIRRORS, many) == 0, 0.5, 0.0)
+    return _in_boxes(made)
+
+
+def _in_boxes(primitives: NDArray[Any]) -> Scene:
+    """Boxes cut in halves of as many primitives across their longest side."""
+    centres = (primitives["low"] + primitives["high"]) / 2
+    boxes = np.zeros(2 * len(primitives), BOX)
+    order: list[NDArray[np.int64]] = []
+    placed, used = 0, 0
+    waiting = [(np.arange(len(primitives)), -1)]  # what is in it, and whose second box it is
+    while waiting:
+        inside, parent = waiting.pop()
+        box, number = boxes[used], used
+        used += 1
+        if parent >= 0:
+            boxes["second"][parent] = number
+        box["low"] = primitives["low"][inside].min(axis=0)
+        box["high"] = primitives["high"][inside].max(axis=0)
+        if len(inside) <= LEAF_PRIMITIVES:
+            box["first"], box["count"] = placed, len(inside)
+            placed += len(inside)
+            order.append(inside)
+            continue
+        axis = int((box["high"] - box["low"]).argmax())
+        box["axis"] = axis
+        half = len(inside) // 2
+        parted = inside[np.argpartition(centres[inside, axis], half)]
+        waiting += [(parted[half:], number), (parted[:half], -1)]
+    return Scene(primitives[np.concatenate(order)], boxes[:used].copy())
+
+
+DEEPEST = 64  # boxes that wait for one ray
+NEAREST = 1e-9  # a ray does not meet what it comes from
+NOTHING = -1
+
+
+class Rays(NamedTuple):
+    """Origins, directions of length 1, and how far each goes."""
+
+    origins: NDArray[np.float64]
+    directions: NDArray[np.float64]
+    reach: NDArray[np.float64]
+
+
+class Hits(NamedTuple):
+    """Which primitive each ray meets first, ``NOTHING`` if none, and how far off."""
+
+    which: NDArray[np.int64]
+    distances: NDArray[np.float64]
+
+
+def dot(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of each row with its like; in the same order of additions for any number of rows."""
+    products = left * right
+    total: NDArray[np.float64] = products[..., 0] + products[..., 1] + products[..., 2]
+    return total
+
+
+def cross(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The product of each row with its like that is across both; NumPy's takes long for few."""
+    product = np.empty(np.broadcast_shapes(left.shape, right.shape))
+    for axis in range(3):
+        one, two = (axis + 1) % 3, (axis + 2) % 3
+        product[..., axis] = left[..., one] * right[..., two] - left[..., two] * right[..., one]
+    return product
+
+
+async def hits_by_boxes(
+    me: Process, boxes: SharedArray, primitives: SharedArray, rays: Rays, *, any_will_do: bool
+) -> Hits:
+    """The rays go through the hierarchy side by side, each to its nearer boxes first.
+
+    ``any_will_do``: a ray that has met something ends there.
+    """
+    many = len(rays.origins)
+    which, best = np.full(many, NOTHING), rays.reach.copy()
+    with np.errstate(divide="ignore"):
+        inverse = 1.0 / rays.directions
+    stack, height = np.zeros((many, DEEPEST), np.int64), np.ones(many, np.int64)
+    while len(going := np.flatnonzero(height)):
+        height[going] -= 1
+        tops = stack[going, height[going]]
+        whole = await me.read_elements(boxes, tops)
+        me.work(2 * len(tops))
+        enters = _enters(whole[tops], rays.origins[going], inverse[going], best[going])
+        going, tops = going[enters], tops[enters]
+        found = whole[tops]
+        is_leaf = found["count"] > 0
+        _push(stack, height, going[~is_leaf], tops[~is_leaf], found[~is_leaf], rays.directions)
+        leaves, on = found[is_leaf], going[is_leaf]
+        inside = np.arange(LEAF_PRIMITIVES) < leaves["count"][:, None]
+        tried = (leaves["first"][:, None] + np.arange(LEAF_PRIMITIVES))[inside].astype(np.int64)
+        on = np.repeat(on, leaves["count"])
+        whole = await me.read_elements(primitives, tried)
+        me.work(4 * len(tried))
+        far = distances_to(whole[tried], rays.origins[on], rays.directions[on])
+        _keep_nearest(which, best, on, tried, far)
+        if any_will_do:
+            height[which != NOTHING] = 0
+    return Hits(which, best)
+
+
+def _enters(
+    boxes: NDArray[Any],
+    origins: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    best: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Whether each ray comes into its box before what it has met."""
+    with np.errstate(invalid="ignore"):
+        one, other = (boxes["low"] - origins) * inverse, (boxes["high"] - origins) * inverse
+    first = np.fmax.reduce(np.fmin(one, other), axis=1)
+    last = np.fmin.reduce(np.fmax(one, other), axis=1)
+    entered: NDArray[np.bool_] = (first <= last) & (last >= 0) & (first <= best)
+    return entered
+
+
+def _push(
+    stack: NDArray[np.int64],
+    height: NDArray[np.int64],
+    rays: NDArray[np.int64],
+    parents: NDArray[np.int64],
+    boxes: NDArray[Any],
+    directions: NDArray[np.float64],
+) -> None:
+    """Both boxes within each wait for the ray, the nearer one above the other."""
+    back = directions[rays, boxes["axis"]] < 0
+    nearer = np.where(back, boxes["second"], parents + 1)
+    further = np.where(back, parents + 1, boxes["second"])
+    stack[rays, height[rays]] = further
+    stack[rays, height[rays] + 1] = nearer
+    height[rays] += 2
+
+
+def _keep_nearest(
+    which: NDArray[np.int64],
+    best: NDArray[np.float64],
+    rays: NDArray[np.int64],
+    tried: NDArray[np.int64],
+    far: NDArray[np.float64],
+) -> None:
+    """Of all that a ray was tried on, and what it had met, the nearest."""
+    order = np.lexsort((tried, far))[::-1]  # the nearest is written last
+    order = order[far[order] < best[rays[order]]]
+    best[rays[order]] = far[order]
+    which[rays[order]] = tried[order]
+
+
+def distances_to(
+    primitives: NDArray[Any], origins: NDArray[np.float64], directions: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """How far each ray goes to its primitive; infinity if it does not meet it."""
+    round_ones = primitives["kind"] == SPHERE
+    far = _to_triangles(primitives["points"], origins, directions)
+    if round_ones.any():
+        to_spheres = _to_spheres(
+            primitives["points"][..., 0, :], primitives["radius"], origins, directions
+        )
+        far = np.where(round_ones, to_spheres, far)
+    return far
+
+
+def _to_triangles(
+    points: NDArray[np.float64], origins: NDArray[np.float64], directions: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Moeller and Trumbore, Journal of Graphics Tools 2 (1997) 21."""
+    one, two = points[..., 1, :] - points[..., 0, :], points[..., 2, :] - points[..., 0, :]
+    across = cross(directions, two)
+    scale = dot(one, across)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        away = origins - points[..., 0, :]
+        u = dot(away, across) / scale
+        over = cross(away, one)
+        v = dot(directions, over) / scale
+        far = dot(two, over) / scale
+        meets = (u >= 0) & (v >= 0) & (u + v <= 1) & (far > NEAREST)
+    return np.where(meets, far, np.inf)
+
+
+def _to_spheres(
+    centres: NDArray[np.float64],
+    radius: NDArray[np.float64],
+    origins: NDArray[np.float64],
+    directions: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    away = centres - origins
+    along = dot(away, directions)
+    within = radius * radius - (dot(away, away) - along * along)
+    half = np.sqrt(np.maximum(within, 0))
+    far = np.where(along - half > NEAREST, along - half, along + half)
+    return np.where((within >= 0) & (far > NEAREST), far, np.inf)
+
+
+def hits_by_trying_all(primitives: NDArray[Any], rays: Rays) -> Hits:
+    """Every ray against every primitive."""
+    which, best = np.full(len(rays.origins), NOTHING), rays.reach.copy()
+    for ray in range(len(which)):
+        far = distances_to(primitives, rays.origins[ray], rays.directions[ray])
+        nearest = int(far.argmin())
+        if far[nearest] < best[ray]:
+            which[ray], best[ray] = nearest, far[nearest]
+    return Hits(which, best)
+
+
+EYE = np.array([0.5, 0.5, -1.5])  # before the unit cube, whose front side is the screen
+LIGHTS = np.array([[-1.0, 2.0, -2.0], [2.5, 1.5, -1.0]])
+AMBIENT = 0.15
+BACKGROUND = np.array([0.1, 0.15, 0.3])
+REFLECTIONS = 2  # of one ray, one after another
+SHARPNESS = 3  # of lamps' reflections: so often squared
+BRIGHT = 255
+
+
+class World(Protocol):
+    """What rays go through."""
+
+    async def hits(self, rays: Rays, *, any_will_do: bool) -> Hits:
+        """What the rays meet; each is counted."""
+
+    async def primitives(self, which: NDArray[np.int64]) -> Any:
+        """Copies of some primitives."""
+
+
+def rays_through(columns: NDArray[np.int64], rows: NDArray[np.int64], side: int) -> Rays:
+    """A ray from the eye through each pixel of a square image."""
+    places = np.zeros((len(columns), 3))
+    places[:, 0], places[:, 1] = (columns + 0.5) / side, 1 - (rows + 0.5) / side
+    away = places - EYE
+    return Rays(places, _unit(away), np.full(len(columns), np.inf))
+
+
+async def colours_of(world: World, rays: Rays) -> NDArray[np.int32]:
+    """The pixels that the rays see, red above green above blue."""
+    colours, weights = np.zeros((len(rays.origins), 3)), np.ones(len(rays.origins))
+    pixels = np.arange(len(rays.origins))
+    for turn in range(REFLECTIONS + 1):
+        hits = await world.hits(rays, any_will_do=False)
+        met = hits.which != NOTHING
+        colours[pixels[~met]] += weights[pixels[~met], None] * BACKGROUND
+        pixels, directions = pixels[met], rays.directions[met]
+        places = rays.origins[met] + directions * hits.distances[met, None]
+        primitives = await world.primitives(hits.which[met])
+        normals = _normals(primitives, places, directions)
+        light = await _light(world, primitives, places, normals, directions)
+        colours[pixels] += weights[pixels, None] * light
+        is_mirror = primitives["mirror"] > 0
+        if turn == REFLECTIONS or not is_mirror.any():
+            break
+        weights[pixels] *= primitives["mirror"]
+        back = directions - 2 * dot(directions, normals)[:, None] * normals
+        pixels, places, back = pixels[is_mirror], places[is_mirror], back[is_mirror]
+        rays = Rays(places, back, np.full(len(places), np.inf))
+    shades = (np.clip(colours, 0, 1) * BRIGHT).astype(np.int32)
+    packed: NDArray[np.int32] = shades[:, 0] << 16 | shades[:, 1] << 8 | shades[:, 2]
+    return packed
+
+
+def _normals(
+    primitives: Any, places: NDArray[np.float64], directions: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Of the primitives where they were met, towards where the ray came from."""
+    outward = (places - primitives["points"][:, 0]) / np.where(
+        primitives["radius"] > 0, primitives["radius"], 1
+    )[:, None]
+    normals = np.where((primitives["kind"] == SPHERE)[:, None], outward, primitives["normal"])
+    turned: NDArray[np.float64] = np.where(
+        (dot(normals, directions) > 0)[:, None], -normals, normals
+    )
+    return turned
+
+
+async def _light(
+    world: World,
+    primitives: Any,
+    places: NDArray[np.float64],
+    normals: NDArray[np.float64],
+    directions: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """What the primitives send back along the rays, but of mirrors."""
+    light = AMBIENT * primitives["colour"]
+    if not len(places):
+        return np.zeros((0, 3))
+    away = LIGHTS[:, None, :] - places
+    towards, reach = _unit(away), np.sqrt(dot(away, away))
+    origins = np.broadcast_to(places, away.shape).reshape(-1, 3)
+    shadows = Rays(origins, towards.reshape(-1, 3), reach.ravel())
+    met = (await world.hits(shadows, any_will_do=True)).which.reshape(reach.shape)
+    for lamp in range(len(LIGHTS)):
+        facing = dot(normals, towards[lamp])
+        lit = (met[lamp] == NOTHING) & (facing > 0)
+        glare = dot(directions, towards[lamp] - 2 * facing[:, None] * normals)
+        shine = np.where(glare > 0, glare, 0.0)
+        for _ in range(SHARPNESS):
+            shine = shine * shine
+        matt = (primitives["diffuse"] * facing)[:, None] * primitives["colour"]
+        bright = matt + (primitives["specular"] * shine)[:, None]
+        light = light + np.where(lit[:, None], bright, 0.0)
+    total: NDArray[np.float64] = light
+    return total
+
+
+def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    return vectors / np.sqrt(dot(vectors, vectors))[..., None]
+
 
 PRIMITIVES = 4096
 TILE = 16  # pixels of a side

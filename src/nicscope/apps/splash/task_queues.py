@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.apps.svm.layout import WORD
+from nicscope.apps.svm.domain import WORD
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.apps.svm.layout import Layout
+    from nicscope.apps.svm.domain import Layout
     from nicscope.apps.svm.process import Process
 
 NEXT, END, TASKS = 0, 1, 2  # words of a queue: the next task's place, where they end, the tasks

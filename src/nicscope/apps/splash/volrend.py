@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nicscope.apps.splash.program import SharedProgram, at_once, check_result
-from nicscope.apps.splash.ray_casting import cast, image_side, view_from
 from nicscope.apps.splash.task_queues import TaskQueues, shares
-from nicscope.apps.splash.volume import NORMALS, Volume, make_volume, normal_vectors
-from nicscope.apps.svm.layout import WORD, Layout
+from nicscope.apps.svm.domain import WORD, Layout
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -18,10 +16,211 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from nicscope.apps.splash.ray_casting import View
-    from nicscope.apps.svm.layout import SharedArray
+    from nicscope.apps.svm.domain import SharedArray
     from nicscope.apps.svm.process import Process
     from nicscope.apps.svm.running import Run
+
+
+# Ellipsoids one in another: half axes beside half the volume's side, and density within.
+SHELLS = (
+    ((0.70, 0.90, 0.82), 80.0),  # skin
+    ((0.62, 0.82, 0.74), 210.0),  # skull
+    ((0.55, 0.74, 0.67), 110.0),  # brain
+    ((0.12, 0.20, 0.16), 30.0),  # ventricle
+)
+WAVES = 6  # of random direction, that fold the shells
+NOISE = 3  # of a voxel's density, either way
+OPAQUE_FROM, OPAQUE_AT = 50.0, 200.0  # densities
+STEEPEST = 30.0  # change of density from voxel to voxel that is a whole surface
+NORMAL_BITS = 5  # of each axis
+NORMALS = 1 << 3 * NORMAL_BITS
+
+
+class Volume(NamedTuple):
+    """Of ``slices`` of ``side`` by ``side`` voxels: z above y above x.
+
+    All is bytes, but ``normals``, which are two each.
+    """
+
+    side: int
+    slices: int
+    opacities: NDArray[np.uint8]
+    normals: NDArray[np.uint16]
+    # For blocks of 2, 4, 8, ... voxels a side: the largest opacity of what lies between voxels
+    # from a block's first to the next one's; one after another, from ``levels`` on.
+    pyramid: NDArray[np.uint8]
+    levels: tuple[int, ...]
+
+
+def make_volume(side: int, slices: int, seed: int) -> Volume:
+    """The volume for a seed; ``side`` and ``slices``, which fill a cube, are powers of two."""
+    rng = np.random.default_rng(seed)
+    densities = _densities(side, slices, rng)
+    slopes = np.gradient(densities, side / slices, 1.0, 1.0)
+    steepness = np.sqrt(sum(slope * slope for slope in slopes))
+    opaque = np.clip((densities - OPAQUE_FROM) / (OPAQUE_AT - OPAQUE_FROM), 0, 1)
+    opaque *= np.clip((steepness - NOISE) / STEEPEST, 0, 1)
+    opacities = (255 * opaque).astype(np.uint8)
+    normals = np.zeros(opacities.shape, np.uint16)
+    highest = (1 << NORMAL_BITS) - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for slope in slopes:
+            part = np.rint((1 - slope / steepness) / 2 * highest)
+            normals = normals << NORMAL_BITS | np.nan_to_num(part).astype(np.uint16)
+    pyramid, levels = _pyramid(opacities)
+    return Volume(side, slices, opacities, normals, pyramid, levels)
+
+
+def normal_vectors() -> NDArray[np.float64]:
+    """The direction of each number of a normal: x, y, z."""
+    highest = (1 << NORMAL_BITS) - 1
+    parts = np.arange(NORMALS)[:, None] >> np.array([0, NORMAL_BITS, 2 * NORMAL_BITS]) & highest
+    vectors = 2 * parts / highest - 1
+    directions: NDArray[np.float64] = vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    return directions
+
+
+def _densities(side: int, slices: int, rng: np.random.Generator) -> NDArray[np.float32]:
+    along = np.linspace(-1, 1, side, dtype=np.float32)
+    z = np.linspace(-1, 1, slices, dtype=np.float32)[:, None, None]
+    y, x = along[None, :, None], along[None, None, :]
+    folds = np.zeros((slices, side, side), np.float32)
+    for _ in range(WAVES):
+        a, b, c, phase = (rng.uniform(-12, 12, 4)).astype(np.float32)
+        folds += np.float32(0.03) * np.sin(a * z + b * y + c * x + phase)
+    densities = np.zeros_like(folds)
+    for (one, two, three), density in SHELLS:
+        radius = np.sqrt((x / one) ** 2 + (y / two) ** 2 + (z / three) ** 2)
+        densities[radius + folds < 1] = density
+    densities += rng.integers(-NOISE, NOISE + 1, densities.shape, np.int8)
+    return densities
+
+
+def _pyramid(opacities: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], tuple[int, ...]]:
+    largest = opacities
+    for axis in range(3):
+        following = np.delete(largest, 0, axis)
+        last = np.take(largest, [-1], axis)
+        largest = np.maximum(largest, np.concatenate([following, last], axis))
+    parts, levels, used = [], [], 0
+    while min(largest.shape) > 1:
+        z, y, x = (many // 2 for many in largest.shape)
+        largest = largest.reshape(z, 2, y, 2, x, 2).max(axis=(1, 3, 5))
+        parts.append(largest.ravel())
+        levels.append(used)
+        used += largest.size
+    return np.concatenate(parts), tuple(levels)
+
+
+CHUNK = 16  # samples of each ray that are looked up at once
+OPAQUE = 0.05  # light that comes through: a ray ends where there is less
+CORNERS = tuple((z, y, x) for z in (0, 1) for y in (0, 1) for x in (0, 1))
+
+
+class View(NamedTuple):
+    """How the volume is looked at: in voxels, z, y, x; rays go ``along`` a way of length 1."""
+
+    side: int  # of the volume, a cube
+    slices: int  # of voxels in it, along z
+    along: NDArray[np.float64]
+    right: NDArray[np.float64]
+    down: NDArray[np.float64]
+
+    @property
+    def reach(self) -> int:
+        """Samples from the middle of a ray to either end."""
+        return image_side(self.side) // 2
+
+    def starts(self, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The middle of the ray through each pixel."""
+        middle = (image_side(self.side) - 1) / 2
+        over, under = (columns - middle)[:, None], (rows - middle)[:, None]
+        return (self.side - 1) / 2 + over * self.right + under * self.down
+
+
+class Voxels(Protocol):
+    """Where the volume is looked up; places are counted in voxels."""
+
+    async def may_be_seen(self, samples: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Whether anything is opaque around samples: z, y, x of the voxels before them."""
+
+    async def opacities(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Of some voxels, where all is opaque."""
+
+    async def shades(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """How bright some voxels are."""
+
+
+def image_side(side: int) -> int:
+    """Pixels that show all of a volume from everywhere, as words of four."""
+    return -(-int(side * 3**0.5) // 8) * 8
+
+
+def view_from(side: int, slices: int, degrees: float) -> View:
+    """The volume turned about its upright axis."""
+    turn = np.deg2rad(degrees)
+    sine, cosine = np.sin(turn), np.cos(turn)
+    return View(
+        side,
+        slices,
+        np.array([cosine, 0.0, sine]),
+        np.array([-sine, 0.0, cosine]),
+        np.array([0.0, 1.0, 0.0]),
+    )
+
+
+async def cast(voxels: Voxels, view: View, starts: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """How bright each ray comes back."""
+    steps = np.arange(-view.reach, view.reach + 1)
+    samples = starts[:, None, :] + steps[None, :, None] * view.along
+    samples[..., 0] *= (view.slices - 1) / (view.side - 1)
+    before = np.floor(samples).astype(np.int64)
+    last = np.array([view.slices, view.side, view.side]) - 1
+    is_left = np.all((before >= 0) & (before < last), axis=2)
+    is_left[is_left] = await voxels.may_be_seen(before[is_left])
+    bright, through = np.zeros(len(starts)), np.ones(len(starts))
+    for first in range(0, len(steps), CHUNK):
+        chunk = slice(first, first + CHUNK)
+        asked = is_left[:, chunk] & (through >= OPAQUE)[:, None]
+        if not asked.any():
+            continue
+        opacity, shade = np.zeros(asked.shape), np.zeros(asked.shape)
+        part = samples[:, chunk][asked] - before[:, chunk][asked]
+        values = await _interpolated(voxels, view.side, before[:, chunk][asked], part)
+        opacity[asked], shade[asked] = values
+        for step in range(min(CHUNK, len(steps) - first)):
+            seen = np.where(through >= OPAQUE, opacity[:, step], 0.0)
+            bright += through * seen * shade[:, step]
+            through = through * (1 - seen)
+    return np.minimum(bright, 255).astype(np.uint8)
+
+
+async def _interpolated(
+    voxels: Voxels, side: int, before: NDArray[np.int64], part: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How opaque and how bright it is ``part`` of the way from voxels to the next."""
+    places = np.stack(
+        [
+            ((before[:, 0] + z) * side + before[:, 1] + y) * side + before[:, 2] + x
+            for z, y, x in CORNERS
+        ]
+    )
+    opaque = (await voxels.opacities(places.ravel())).reshape(places.shape) / 255
+    weights = [
+        (part[:, 0] if z else 1 - part[:, 0])
+        * (part[:, 1] if y else 1 - part[:, 1])
+        * (part[:, 2] if x else 1 - part[:, 2])
+        for z, y, x in CORNERS
+    ]
+    opacity, shade = np.zeros(len(before)), np.zeros(len(before))
+    for weight, each in zip(weights, opaque, strict=True):
+        opacity += weight * each
+    seen = opacity > 0
+    bright = (await voxels.shades(places[:, seen].ravel())).reshape(len(CORNERS), -1)
+    for weight, each in zip(weights, bright, strict=True):
+        shade[seen] += weight[seen] * each
+    return opacity, shade
+
 
 TILE = 8  # pixels of a side
 TURN = 3.0  # degrees from image to image

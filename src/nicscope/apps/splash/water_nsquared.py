@@ -6,19 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.apps.splash.process_grid import edges
+from nicscope.apps.splash.ocean import edges
 from nicscope.apps.splash.program import SharedProgram
 from nicscope.apps.splash.water_forces import (
-    atoms_of,
-    inner_energy,
-    inner_forces,
-    near,
-    negative_charges,
-    pair_energy,
-    pair_forces,
-    sites,
-)
-from nicscope.apps.splash.water_motion import (
     ACCELERATION,
     FORCES,
     KINETIC,
@@ -27,19 +17,27 @@ from nicscope.apps.splash.water_motion import (
     POTENTIAL,
     SUMS,
     VIRIAL,
+    atoms_of,
     box_of,
     check_motion,
     correct,
+    inner_energy,
+    inner_forces,
     kinetic_energy,
     lattice,
     motion_alone,
+    near,
+    negative_charges,
+    pair_energy,
+    pair_forces,
     predict,
     role,
     scaled,
+    sites,
     virial,
     wrap,
 )
-from nicscope.apps.svm.layout import Layout
+from nicscope.apps.svm.domain import Layout
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.layout import SharedArray
+    from nicscope.apps.svm.domain import SharedArray
     from nicscope.apps.svm.process import Process
     from nicscope.apps.svm.running import Run
 

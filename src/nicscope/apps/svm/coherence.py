@@ -1,26 +1,157 @@
-"""The protocol: page faults, diffs, and what locks and barriers let whom know."""
+"""The protocol: page faults, diffs, write notices, and what carries them between domains."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from nicscope.apps.svm.domain import READABLE, UNMAPPED, WRITABLE, Domain
-from nicscope.apps.svm.wire import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.diffs import Diff
-    from nicscope.apps.svm.domain import Elsewhere
-    from nicscope.apps.svm.locks import Lock
-    from nicscope.apps.svm.notices import Notices
-    from nicscope.apps.svm.program_record import ProgramRecord
-    from nicscope.apps.svm.wire import Costs, Wire
-    from nicscope.interfaces.gates import Gate
+    from nicscope.apps.svm.domain import Diff, Elsewhere
+    from nicscope.apps.svm.records import ProgramRecord, Records
+    from nicscope.apps.svm.synchronization import Lock
+    from nicscope.interfaces.tasks import Gate
+
+
+class Notices:
+    """Of all domains.  A clock is, for each domain, how many of its intervals one knows."""
+
+    def __init__(self, domains: int) -> None:
+        self.clocks = np.zeros((domains, domains), np.int64)
+        self._intervals: list[list[NDArray[np.int64]]] = [[] for _ in range(domains)]
+        self._forgotten = np.zeros(domains, np.int64)  # intervals that everybody knows
+
+    def end_interval(self, domain: int, pages: Iterable[int]) -> None:
+        """What ``domain`` wrote since its last interval: it is over, unless that is nothing."""
+        written = np.array(sorted(pages), np.int64)
+        if len(written):
+            self._intervals[domain].append(written)
+            self.clocks[domain, domain] += 1
+
+    def learn(self, domain: int, clock: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Have ``domain`` know what ``clock`` does; the pages that others wrote, rising."""
+        news = [np.empty(0, np.int64)]
+        for writer, (known, told) in enumerate(zip(self.clocks[domain], clock, strict=True)):
+            if writer != domain and told > known:
+                gone = self._forgotten[writer]
+                news += self._intervals[writer][known - gone : told - gone]
+        self.clocks[domain] = np.maximum(self.clocks[domain], clock)
+        return np.unique(np.concatenate(news))
+
+    def forget(self) -> None:
+        """Drop the intervals that every domain knows."""
+        known = self.clocks.min(axis=0)
+        for writer, intervals in enumerate(self._intervals):
+            del intervals[: int(known[writer] - self._forgotten[writer])]
+        self._forgotten = known
+
+
+class Caller(NamedTuple):
+    """In whose name, and on whose time, something is carried."""
+
+    endpoint: Any  # of any interface
+    domain: Domain
+    pid: int  # on its node
+
+
+class Costs(NamedTuple):
+    """Logical costs (us), so that programs meet each other as they might on real machines.
+
+    Assumed: those of the runs of the original programs that the facts were measured on.
+    """
+
+    access: float = 0.012  # of one element
+    fetch: float = 150.0  # of a page from its home
+    local_miss: float = 12.0  # of a page that its domain has and the process has not
+    write_fault: float = 25.0
+    diff: float = 40.0  # made and sent home
+    remote_lock: float = 60.0
+    local_lock: float = 3.0
+    barrier: float = 120.0
+
+
+class Wire(Protocol):
+    """A way for pages and diffs to go."""
+
+    async def open(self, caller: Caller) -> None:
+        """Have the caller's process carry and be reached."""
+
+    async def claim(self, caller: Caller, page: int) -> int:
+        """Have the caller's domain be the home of ``page`` if none is; which domain is."""
+
+    def settle(self, caller: Caller, page: int) -> None:
+        """Have others fetch ``page``, whose home the caller's domain is and has it by now."""
+
+    async def fetch(
+        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool = False
+    ) -> None:
+        """Have the caller's domain have ``page`` as it is at its home by the end of this.
+
+        ``is_initial``: as its creator has it, to whoever is its home from now on.
+        """
+
+    async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+        """Have ``diff`` at its page's home by the end of this."""
+
+    def publish(self, caller: Caller, page: int) -> None:
+        """Have others fetch what the caller's domain has written in a page of its own."""
+
+    def accept(self, caller: Caller, page: int) -> None:
+        """Have the caller's domain read what others have brought to a page of its own."""
+
+    async def spend(self, caller: Caller, microseconds: float) -> None:
+        """Let time pass for the caller."""
+
+
+class LogicalWire:
+    """Carries everything at once, after the time that it costs; and records what was asked."""
+
+    def __init__(self, costs: Costs, records: Records) -> None:
+        self._costs = costs
+        self._records = records
+
+    async def open(self, caller: Caller) -> None:
+        """Everybody is reached already."""
+
+    async def claim(self, caller: Caller, page: int) -> int:  # noqa: ARG002 - whichever it is
+        """Nobody asks for a page whose home is known."""
+        return caller.domain.number
+
+    def settle(self, caller: Caller, page: int) -> None:
+        """Others see that a page is on its way."""
+
+    async def fetch(
+        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool = False
+    ) -> None:
+        """Copy the page from its home when the cost of that has passed."""
+        self._records.fetch(caller, page, home, is_initial=is_initial)
+        assert isinstance(home, Domain)
+        await caller.endpoint.sleep(self._costs.fetch)
+        caller.domain.memory[page] = home.memory[page]
+
+    async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+        """Write the diff's words at the home when the cost of that has passed."""
+        self._records.deposit(caller, diff, home)
+        assert isinstance(home, Domain)
+        await caller.endpoint.sleep(self._costs.diff)
+        diff.apply(home.memory)
+
+    def publish(self, caller: Caller, page: int) -> None:
+        """There is nothing between a domain's copy and others."""
+
+    def accept(self, caller: Caller, page: int) -> None:
+        """As for ``publish``."""
+
+    async def spend(self, caller: Caller, microseconds: float) -> None:
+        """Let time pass."""
+        await caller.endpoint.sleep(microseconds)
+
 
 NO_HOME = -1
 

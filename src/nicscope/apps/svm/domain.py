@@ -1,21 +1,225 @@
-"""A coherence domain: the copy of shared memory that some processes have in common."""
+"""A coherence domain: shared arrays, the copy that some processes have in common, and its diffs."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.apps.svm.diffs import Diff, diff_of
-from nicscope.apps.svm.written import Written
-from nicscope.interfaces.gates import Gate
+from nicscope.errors import SimulationError
+from nicscope.interfaces.tasks import Gate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
+
+
+PAGE = 4096  # bytes
+WORD = 4  # bytes: what a diff tells apart
+
+
+@dataclass(frozen=True, eq=False)
+class SharedArray:
+    """An array in shared memory: ``first`` is its first byte in the shared address space."""
+
+    name: str
+    first: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    page_bytes: int
+
+    @property
+    def byte_count(self) -> int:
+        """Its length."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def in_bytes(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
+        """The array as it stands in ``memory``, a copy of the shared address space."""
+        part = memory.reshape(-1)[self.first : self.first + self.byte_count]
+        return part.view(self.dtype).reshape(self.shape)
+
+    def pages(self, begin: int, end: int) -> NDArray[np.int64]:
+        """The pages of its elements ``begin`` to ``end``, counted through all its axes."""
+        size = self.dtype.itemsize
+        first = (self.first + begin * size) // self.page_bytes
+        last = (self.first + end * size - 1) // self.page_bytes
+        return np.arange(first, last + 1, dtype=np.int64)
+
+    def pages_of_elements(self, elements: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The pages of some elements of its one axis, in that order, often more than once."""
+        size = self.dtype.itemsize
+        first = self.first + elements * size
+        if self.page_bytes % size == 0:  # none lies in two
+            return first // self.page_bytes
+        return np.stack([first, first + size - 1], axis=1).ravel() // self.page_bytes
+
+    def pages_of_each_row(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The pages of some of its rows, row by row."""
+        width = math.prod(self.shape[1:]) * self.dtype.itemsize
+        begins = self.first + rows * width
+        first, last = begins // self.page_bytes, (begins + width - 1) // self.page_bytes
+        many = last - first + 1
+        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        return np.asarray(np.repeat(first, many) + within)
+
+    def pages_of_rows(self, rows: range, columns: range) -> NDArray[np.int64]:
+        """The pages of a block of a matrix, row by row; each once in a row."""
+        width = math.prod(self.shape[1:])
+        runs = [self.pages(row * width + columns.start, row * width + columns.stop) for row in rows]
+        return np.concatenate(runs) if runs else np.empty(0, np.int64)
+
+
+class Layout:
+    """Arrays side by side, each from a page's begin on."""
+
+    def __init__(self, page_bytes: int = PAGE) -> None:
+        if page_bytes < WORD or page_bytes & (page_bytes - 1):
+            raise SimulationError(f"a page has a power of two of bytes, not {page_bytes}")
+        self.page_bytes = page_bytes
+        self.arrays: dict[str, SharedArray] = {}
+        self._used = 0
+
+    @property
+    def pages(self) -> int:
+        """How many there are."""
+        return -(-self._used // self.page_bytes)
+
+    def array(
+        self, name: str, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64
+    ) -> SharedArray:
+        """A new array; what nobody has written in it is zero.
+
+        Errors: ``SimulationError`` for a name twice, no elements, or elements of no whole words.
+        """
+        kind = np.dtype(dtype)
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        if name in self.arrays:
+            raise SimulationError(f"there is a shared array {name!r} already")
+        if not sizes or min(sizes) < 1:
+            raise SimulationError(f"shared array {name!r}: shape {sizes} has no elements")
+        if kind.itemsize % WORD or kind.hasobject:
+            raise SimulationError(
+                f"shared array {name!r}: elements of {kind} are not whole words of {WORD} bytes"
+            )
+        first = self.pages * self.page_bytes
+        made = SharedArray(name, first, sizes, kind, self.page_bytes)
+        self.arrays[name] = made
+        self._used = first + made.byte_count
+        return made
+
+
+RUN_HEAD = 8  # bytes of a message for each run of words: where it begins, and how many
+
+
+class Diff(NamedTuple):
+    """What a page's home is told: ``words`` of the page, rising, and their new ``values``."""
+
+    page: int
+    words: NDArray[np.int64]
+    values: NDArray[np.uint32]
+    pid: int = 0  # on its node, of the process that wrote them
+
+    @property
+    def first_byte(self) -> int:
+        """Of the page: where its first word lies."""
+        return int(self.words[0]) * WORD
+
+    @property
+    def message_bytes(self) -> int:
+        """What it takes as a message: each word, and a head for each run of words."""
+        runs = 1 + int(np.count_nonzero(np.diff(self.words) != 1))
+        return WORD * len(self.words) + RUN_HEAD * runs
+
+    def apply(self, memory: NDArray[np.uint8]) -> None:
+        """Have it in ``memory``, whose rows are pages."""
+        self.apply_to(memory[self.page])
+
+    def apply_to(self, copy: NDArray[np.uint8]) -> None:
+        """Have it in ``copy``, which is of its page."""
+        copy.view(np.uint32)[self.words] = self.values
+
+
+def diff_of(
+    page: int,
+    copy: NDArray[np.uint8],
+    twin: NDArray[np.uint8],
+    mask: NDArray[np.bool_] | None = None,
+    pid: int = 0,
+) -> Diff | None:
+    """What of ``copy`` is not as in ``twin``, both of one page; None if all of it is.
+
+    ``mask``: the words that count, which ``pid`` may have written; None: all.
+    """
+    now = copy.view(np.uint32)
+    differs = now != twin.view(np.uint32)
+    words = np.flatnonzero(differs if mask is None else differs & mask)
+    return Diff(page, words, now[words], pid) if len(words) else None
+
+
+CLOSED = -1
+
+
+class Written:
+    """A mask of words for each process and page that it writes away from the page's home.
+
+    A node's processes share one copy, so a twin alone cannot tell which of them wrote a word.
+    """
+
+    def __init__(self, processes: int, pages: int, page_bytes: int) -> None:
+        self._masks_of = np.full((processes, pages), CLOSED, np.int32)
+        self._masks = np.zeros((1, page_bytes // WORD), np.bool_)
+        self._free = [0]
+
+    def open(self, process: int, page: int) -> None:
+        """The process may write the page from now on, no word of it yet."""
+        if not self._free:
+            many = len(self._masks)
+            self._free += range(many, 2 * many)
+            self._masks = np.concatenate([self._masks, np.zeros_like(self._masks)])
+        self._masks_of[process, page] = self._free.pop()
+
+    def close(self, process: int, page: int) -> NDArray[np.bool_]:
+        """It no longer may; what it could have changed since."""
+        place = self._masks_of[process, page]
+        mask: NDArray[np.bool_] = self._masks[place].copy()
+        self._masks[place] = False
+        self._masks_of[process, page] = CLOSED
+        self._free.append(int(place))
+        return mask
+
+    def add_bytes(self, process: int, begin: int, end: int) -> None:
+        """It may change ``begin`` to ``end``, of the whole address space."""
+        words = self._masks.shape[1]
+        first, last = begin // WORD, -(-end // WORD)
+        pages = self._masks_of[process, first // words : (last - 1) // words + 1]
+        for index in np.flatnonzero(pages != CLOSED).tolist():
+            base = (first // words + index) * words
+            self._masks[pages[index], max(0, first - base) : last - base] = True
+
+    def add_items(self, process: int, begins: NDArray[np.int64], size: int) -> None:
+        """It may change items of ``size`` bytes that begin at ``begins``."""
+        if len(self._free) == len(self._masks):  # nobody writes anything away from its home
+            return
+        words = self._masks.shape[1]
+        each = size // WORD
+        if each > words:  # more than two pages each
+            for begin in begins.tolist():
+                self.add_bytes(process, begin, begin + size)
+            return
+        firsts = begins // WORD
+        lasts = firsts + each - 1
+        masks = self._masks_of[process]
+        is_open = (masks[firsts // words] != CLOSED) | (masks[lasts // words] != CLOSED)
+        every = (firsts[is_open, None] + np.arange(each)).ravel()
+        places = masks[every // words]
+        is_open = places != CLOSED
+        self._masks[places[is_open], every[is_open] % words] = True
+
 
 UNMAPPED, READABLE, WRITABLE = 0, 1, 2  # how a process has a page
 POISON = 0xA5  # what lies in copies that are out of date

@@ -13,11 +13,10 @@ from nicscope.errors import SimulationError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.coherence import Coherence
-    from nicscope.apps.svm.layout import SharedArray
-    from nicscope.apps.svm.program_record import ProgramRecord
+    from nicscope.apps.svm.coherence import Caller, Coherence, Costs
+    from nicscope.apps.svm.domain import SharedArray
+    from nicscope.apps.svm.records import ProgramRecord
     from nicscope.apps.svm.synchronization import Synchronization
-    from nicscope.apps.svm.wire import Caller, Costs
 
 
 class Process:

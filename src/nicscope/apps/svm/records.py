@@ -1,20 +1,21 @@
-"""The requests of a run: what each process asked of its network interface, in order."""
+"""What the processes of a run asked of their network interface, and what each waited for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nicscope.apps.svm.layout import PAGE
+from nicscope.apps.svm.domain import PAGE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.diffs import Diff
-    from nicscope.apps.svm.domain import Domain, Elsewhere
-    from nicscope.apps.svm.program_record import ProgramRecord
-    from nicscope.apps.svm.wire import Caller
+    from nicscope.apps.svm.coherence import Caller
+    from nicscope.apps.svm.domain import Diff, Domain, Elsewhere
+    from nicscope.interfaces.tasks import Gate
+
 
 SHARED_BASE = 1 << 32  # virtual address of shared memory, in every process
 CONTROL_BASE = 1 << 20  # of the page from which requests are sent, always resident
@@ -87,3 +88,145 @@ class Records:
         time_ns = round(caller.endpoint.now_us * 1000)
         node, pid = caller.domain.node, caller.pid
         self._rows.append((time_ns, node, pid, op, address, length, peer, is_initial))
+
+
+NS_PER_US = 1000
+# What is not in it, for whoever reads what is.
+LEFT_OUT = [
+    "which pages are fetched and which diffs deposited are as recorded; only times change",
+    "the order in which processes ask for a lock is as recorded",
+    "making a diff and applying it takes no time of the CPU",
+    "write notices are no bytes of locks and barriers",
+]
+
+Place: TypeAlias = "tuple[int, int]"  # a process, and a row's place among its rows
+
+
+class ProgramRow(NamedTuple):
+    """One thing that a process does; ``operation`` is named as in program traces."""
+
+    operation: str
+    peer: int = -1  # the node at the other end
+    address: int = 0  # in shared memory
+    length: int = 0  # bytes
+    name: int = 0  # of a lock
+    duration_ns: int = 0
+    after: tuple[int, ...] | None = None  # own rows that must have ended; None: the one before
+    after_others: tuple[Place, ...] = ()  # others' rows that must have ended
+    after_start_others: tuple[Place, ...] = ()  # others' rows that must have begun
+
+
+@dataclass
+class _Strand:
+    """Rows of a process one after another."""
+
+    process: int
+    last: int | None = None  # place of the newest
+    waits: list[Place] = field(default_factory=list)  # for what its next row does too
+
+
+class ProgramRecord:
+    """Rows of every process of a run."""
+
+    def __init__(
+        self, processes_of_node: int, page_bytes: int = PAGE, *, with_initial: bool = False
+    ) -> None:
+        """``with_initial``: also the first distribution of what stood there before them."""
+        self._each = processes_of_node
+        self._page_bytes = page_bytes
+        self.with_initial = with_initial
+        self._rows: dict[int, list[ProgramRow]] = {}
+        self._strands: dict[Caller, _Strand] = {}
+        self._carriers: dict[Gate, list[Place]] = {}  # rows after which a gate opens
+        self._locks: dict[object, int] = {}  # numbers of their names
+        self._asked: dict[int, Place] = {}  # who asked last, by lock
+
+    def rows_of(self, process: int) -> list[ProgramRow]:
+        """What a process of the whole program did."""
+        return self._rows.get(process, [])
+
+    def compute(self, caller: Caller, microseconds: float) -> None:
+        """The caller's CPU is busy; with nothing else between, that is one row."""
+        strand, duration = self._strand(caller), round(microseconds * NS_PER_US)
+        rows = self._rows.setdefault(strand.process, [])
+        is_newest = strand.last is not None and strand.last == len(rows) - 1
+        if is_newest and not strand.waits and rows[-1].operation == "compute":
+            rows[-1] = rows[-1]._replace(duration_ns=rows[-1].duration_ns + duration)
+        else:
+            self._add(strand, ProgramRow("compute", duration_ns=duration))
+
+    def fetch(
+        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool
+    ) -> None:
+        """The caller fetches a page from its home."""
+        if self.with_initial or not is_initial:
+            at = page * self._page_bytes
+            row = ProgramRow("fetch", peer=home.node, address=at, length=self._page_bytes)
+            self._add(self._strand(caller), row)
+
+    def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+        """The caller writes a diff to its page's home, as a request trace has it."""
+        address = diff.page * self._page_bytes + diff.first_byte
+        length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
+        row = ProgramRow("deposit", peer=home.node, address=address, length=length)
+        self._add(self._strand(caller), row)
+
+    def ask(self, caller: Caller, lock: object) -> None:
+        """The caller asks for a lock, which others asked for before."""
+        name = self._locks.setdefault(lock, len(self._locks))
+        before = self._asked.get(name)
+        strand = self._strand(caller)
+        is_others = before is not None and before[0] != strand.process
+        behind = (before,) if is_others and before is not None else ()
+        self._add(strand, ProgramRow("lock", name=name, after_start_others=behind))
+        self._asked[name] = self._newest(strand)
+
+    def let_go(self, caller: Caller, lock: object) -> None:
+        """The caller lets go of a lock."""
+        self._add(self._strand(caller), ProgramRow("unlock", name=self._locks[lock]))
+
+    def meet(self, caller: Caller) -> None:
+        """The caller comes to the barrier."""
+        self._add(self._strand(caller), ProgramRow("barrier"))
+
+    def opens(self, caller: Caller, gate: Gate) -> None:
+        """What the caller did last is what others wait for at ``gate``."""
+        strand = self._strand(caller)
+        if strand.last is not None:
+            self._carriers.setdefault(gate, []).append(self._newest(strand))
+
+    def passed(self, caller: Caller, gate: Gate) -> None:
+        """The caller has waited at ``gate``."""
+        strand = self._strand(caller)
+        strand.waits += self._carriers.get(gate, [])
+
+    def begin_for(self, caller: Caller, asking: Caller) -> None:
+        """What ``caller`` does from now on it does for ``asking``, whatever else it does."""
+        of = self._strand(asking)
+        number = caller.domain.processes[0]
+        waits = [] if of.last is None else [self._newest(of)]
+        self._strands[caller] = _Strand(number, None, waits)
+
+    def end_for(self, caller: Caller, asking: Caller) -> None:
+        """``asking`` has waited for what ``caller`` did for it."""
+        strand = self._strands.pop(caller)
+        if strand.last is not None:
+            self._strand(asking).waits.append(self._newest(strand))
+
+    def _strand(self, caller: Caller) -> _Strand:
+        number = caller.domain.node * self._each + caller.pid
+        return self._strands.setdefault(caller, _Strand(number))
+
+    def _newest(self, strand: _Strand) -> Place:
+        assert strand.last is not None
+        return strand.process, strand.last
+
+    def _add(self, strand: _Strand, row: ProgramRow) -> None:
+        rows = self._rows.setdefault(strand.process, [])
+        own = {place for process, place in strand.waits if process == strand.process}
+        own |= set() if strand.last is None else {strand.last}
+        others = sorted({each for each in strand.waits if each[0] != strand.process})
+        usual = {len(rows) - 1} if rows else set()
+        after = None if own == usual else tuple(sorted(own))
+        rows.append(row._replace(after=after, after_others=tuple(others)))
+        strand.last, strand.waits = len(rows) - 1, []

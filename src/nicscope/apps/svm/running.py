@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from nicscope.apps.svm.coherence import Coherence
+from nicscope.apps.svm.coherence import Caller, Coherence, Costs, LogicalWire, Notices
 from nicscope.apps.svm.domain import Domain
-from nicscope.apps.svm.notices import Notices
 from nicscope.apps.svm.process import Process
-from nicscope.apps.svm.program_record import ProgramRecord
-from nicscope.apps.svm.records import Records
+from nicscope.apps.svm.records import ProgramRecord, Records
 from nicscope.apps.svm.synchronization import LogicalSynchronization
-from nicscope.apps.svm.wire import Caller, Costs, LogicalWire
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import Cluster
 
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.layout import Layout, SharedArray
+    from nicscope.apps.svm.domain import Layout, SharedArray
 
 PLATFORM = "p6-natoma"  # whose costs nothing here pays: programs only let time pass
 PS_PER_US = 1_000_000

@@ -1,9 +1,8 @@
 """Running the firmware over a recorded trace: counts, no time."""
 
 from nicscope.drivers.replay.engine import Replayer, ReplayResult, grains_for, replay
-from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
-from nicscope.drivers.replay.regions import follows_registrations
-from nicscope.nic.translate.counts import COUNT_NAMES, KIND_NAMES
+from nicscope.drivers.replay.rnic import follows_registrations, lowest_addresses, registers_ahead
+from nicscope.nic.translate.book import COUNT_NAMES, KIND_NAMES
 
 __all__ = [
     "COUNT_NAMES",

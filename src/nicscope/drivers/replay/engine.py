@@ -8,26 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.scheme import Scheme
-from nicscope.drivers.replay import parting
-from nicscope.drivers.replay.columns import new_stream, requests_among
-from nicscope.drivers.replay.grain import NO_GRAIN, grains_of
-from nicscope.drivers.replay.naming import Desk, Namer
+from nicscope.config.design import Scheme
+from nicscope.drivers.replay import columns
+from nicscope.drivers.replay.columns import Parter, new_stream, requests_among
+from nicscope.drivers.replay.naming import NO_GRAIN, Desk, Namer, grains_of
 from nicscope.drivers.replay.node import Node, Notes, group_bits, joins
-from nicscope.drivers.replay.parting import Parter
-from nicscope.drivers.replay.pools import lowest_addresses, registers_ahead
-from nicscope.drivers.replay.regions import RegionView
-from nicscope.drivers.translation.build import OFFSET_STEP, line_bits_of
+from nicscope.drivers.replay.rnic import RegionView, lowest_addresses, registers_ahead
+from nicscope.drivers.translation import OFFSET_STEP, line_bits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nicscope.config.design import Design
-    from nicscope.drivers.replay.columns import Directory, RequestColumns
-    from nicscope.drivers.replay.grain import Grain
-    from nicscope.drivers.replay.parting import Share
-    from nicscope.drivers.replay.pools import Lowest
-    from nicscope.drivers.replay.rnic import RnicNode
+    from nicscope.drivers.replay.columns import Directory, RequestColumns, Share
+    from nicscope.drivers.replay.naming import Grain
+    from nicscope.drivers.replay.rnic import Lowest, RnicNode
 
 Counts = dict[str, int | None]
 DEFAULT_PAGE_SIZE = 4096
@@ -126,7 +121,7 @@ class Replayer:
             batch = requests_among(batch)  # type: ignore[arg-type]
         if not self._views:
             return
-        for piece in parting.pieces(len(batch.node)):
+        for piece in columns.pieces(len(batch.node)):
             self._parter.owners(batch, piece)
             for view in self._views:
                 shares = self._parter.shares(view.page_bits, view.desk.stream)
@@ -161,8 +156,8 @@ class _View:
     ) -> None:
         self.page_bits = page_bits
         told = any(design.scheme in (Scheme.PINNED, Scheme.RNIC) for design in designs)
-        self.desk = Desk(new_stream(parting.ROWS, lengths=told))
-        self._notes = Notes(parting.UNITS)
+        self.desk = Desk(new_stream(columns.ROWS, lengths=told))
+        self._notes = Notes(columns.UNITS)
         self._kinds = kinds
         self._lowest = lowest
         by_units: dict[tuple[int, int, bool], list[Design]] = {}

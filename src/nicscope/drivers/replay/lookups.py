@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.drivers.replay import parting
-from nicscope.drivers.replay.columns import new_stream
+from nicscope.drivers.replay import columns
+from nicscope.drivers.replay.columns import Parter, new_stream
 from nicscope.drivers.replay.naming import Desk, Namer
-from nicscope.drivers.replay.parting import Parter
-from nicscope.drivers.translation.build import OFFSET_STEP
+from nicscope.drivers.translation import OFFSET_STEP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,9 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.grain import Grain
-    from nicscope.drivers.replay.parting import Share
+    from nicscope.drivers.replay.columns import RequestColumns, Share
+    from nicscope.drivers.replay.naming import Grain
 
 
 class Nic(NamedTuple):
@@ -69,12 +67,12 @@ class LookupStreams:
         self._by_process = by_process
         self._step = OFFSET_STEP if offset and not by_process else 0
         self._parter = Parter(by_process)
-        self._desk = Desk(new_stream(parting.ROWS, lengths=False))
+        self._desk = Desk(new_stream(columns.ROWS, lengths=False))
         self._namers: dict[tuple[int, int], tuple[Nic, Namer]] = {}
 
     def feed(self, batch: RequestColumns) -> Iterator[Lookups]:
         """Yield the lookups of one batch of any length, NIC by NIC."""
-        for piece in parting.pieces(len(batch.node)):
+        for piece in columns.pieces(len(batch.node)):
             self._parter.owners(batch, piece)
             for share in self._parter.shares(self._page_bits, self._desk.stream):
                 for line_bits in self._lines:

@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme
 from nicscope.drivers.replay.schemes import is_lone_set, passes_of
 from nicscope.drivers.replay.state import Case, whole
-from nicscope.drivers.translation.build import counts_of_book, grown_parts, memory_of, new_parts
+from nicscope.drivers.translation import counts_of_book, grown_parts, memory_of, new_parts
 from nicscope.kernel.entering import bound
 from nicscope.memory.numbering import capacity
 from nicscope.nic.layout import EMPTY, SEARCHED_WAYS, new_cache
 from nicscope.nic.recency import grown_recency, new_recency
-from nicscope.nic.translate.counts import COUNT_NAMES
+from nicscope.nic.translate.book import COUNT_NAMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.design import Design
-    from nicscope.drivers.replay.grain import Grain
-    from nicscope.drivers.replay.naming import Desk, Named
-    from nicscope.drivers.translation.build import Parts
+    from nicscope.drivers.replay.naming import Desk, Grain, Named
+    from nicscope.drivers.translation import Parts
     from nicscope.memory.numbering import Numbering
     from nicscope.nic.layout import Nic
     from nicscope.nic.recency import Recency

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.account import part_time
 from nicscope.drivers.simulate.agenda import earliest, put
-from nicscope.drivers.simulate.bus.calls import fire_bus, go_on_moving
-from nicscope.drivers.simulate.bus.state import has_bus, is_moving
+from nicscope.drivers.simulate.bus.state import fire_bus, go_on_moving, has_bus, is_moving
 from nicscope.drivers.simulate.firmware import look, rest, take_effect, wait_for_bytes_to_drain
 from nicscope.drivers.simulate.flow import change_rate
 from nicscope.drivers.simulate.host import (
@@ -46,11 +44,12 @@ from nicscope.drivers.simulate.machine import (
     TIMER,
     WATCHDOG,
 )
+from nicscope.drivers.simulate.observe import part_time
 from nicscope.drivers.simulate.operations import take_operations
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import kernel, step
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, REPORT
+from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, REPORT
 
 OF_BUS = KINDS
 LOOK = -1  # in place of a kind: nothing has happened, but the node looks

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.account import ACCOUNTS
 from nicscope.drivers.simulate.agenda import new_agenda
 from nicscope.drivers.simulate.bus.state import FETCHING, NO_WAY, no_bus
 from nicscope.drivers.simulate.flow import FLOW
-from nicscope.drivers.simulate.log import LOG, MESSAGE
 from nicscope.drivers.simulate.machine import (
     CHAIN,
     CHAINED,
@@ -25,6 +23,7 @@ from nicscope.drivers.simulate.machine import (
     TALLY,
     Machine,
 )
+from nicscope.drivers.simulate.observe import ACCOUNTS, LOG, MESSAGE
 from nicscope.drivers.simulate.ports.build import no_ports
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import PLACE, store_shapes
@@ -39,7 +38,7 @@ from nicscope.room import bytes_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nicscope.config.delivery import Delivery
+    from nicscope.config.design import Delivery
     from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.ports.state import Ports

@@ -6,15 +6,14 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.calls import fetched_at, tell_of_engine
-from nicscope.drivers.simulate.bus.state import crosses_bus
+from nicscope.drivers.simulate.bus.state import crosses_bus, fetched_at, tell_of_engine
 from nicscope.drivers.simulate.flow import time_of
-from nicscope.drivers.simulate.hazards import count_broken
 from nicscope.drivers.simulate.link import (
     accepted_bytes,
     accepted_last,
     begin_link,
     carry_bytes,
+    count_broken,
     sending,
 )
 from nicscope.drivers.simulate.machine import (
@@ -36,11 +35,10 @@ from nicscope.drivers.simulate.ports.calls import (
     follow_outcome,
     leave_packet,
 )
-from nicscope.drivers.simulate.ports.leaving import choose_work
-from nicscope.drivers.simulate.ports.prices import completion_time, placing_time, service_time
-from nicscope.drivers.simulate.ports.scanning import see_to_scan
+from nicscope.drivers.simulate.ports.costs import completion_time, placing_time, service_time
+from nicscope.drivers.simulate.ports.network import choose_work
 from nicscope.drivers.simulate.ports.state import has_ports
-from nicscope.drivers.simulate.ports.timers import keep_time
+from nicscope.drivers.simulate.ports.thread import keep_time, see_to_scan
 from nicscope.drivers.simulate.store import copy_control, fetch, give_back, has_bytes, take_attached
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import step
@@ -63,7 +61,7 @@ from nicscope.nic.delivery import (
     place_in,
     settle,
 )
-from nicscope.nic.ports.atomics import put_result
+from nicscope.nic.ports.arrivals import confirms_on_nic
 from nicscope.nic.ports.calls import (
     aim_at_run,
     complete_arrival,
@@ -72,7 +70,7 @@ from nicscope.nic.ports.calls import (
     place_arrival,
     serve,
 )
-from nicscope.nic.ports.confirming import confirms_on_nic
+from nicscope.nic.ports.descriptor import put_result
 from nicscope.nic.ports.layout import NOTHING_LEFT
 from nicscope.nic.transfers import (
     complete_packet,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.calls import begin_errand, go_on_accessing
-from nicscope.drivers.simulate.bus.state import crosses_bus
-from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
+from nicscope.drivers.simulate.bus.state import begin_errand, crosses_bus, go_on_accessing
 from nicscope.drivers.simulate.flow import end_of
 from nicscope.drivers.simulate.machine import (
     ACCESSING,
@@ -40,7 +38,6 @@ from nicscope.drivers.simulate.operations import (
     look_for_operation,
     set_timer,
 )
-from nicscope.drivers.simulate.other_master import across_bus
 from nicscope.drivers.simulate.ports.calls import (
     end_at_port,
     end_handler,
@@ -50,9 +47,12 @@ from nicscope.drivers.simulate.ports.calls import (
 )
 from nicscope.drivers.simulate.ports.spinning import signal_program
 from nicscope.drivers.simulate.ports.state import has_ports
-from nicscope.drivers.simulate.two_processors import (
+from nicscope.drivers.simulate.processor import (
+    across_bus,
+    end_operation,
     has_idle_other,
     have_first_at_hand,
+    occupy_cpu,
     turn_to_other,
 )
 from nicscope.kernel.decorators import routine, step

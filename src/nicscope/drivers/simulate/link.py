@@ -1,4 +1,4 @@
-"""The network side: netTx and netRcv in lockstep over a path that a packet holds to its end."""
+"""The network side: netTx and netRcv in lockstep over a held path, and faults on the way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import NO_RATE, begin, change_rate, end_of, moved_by
-from nicscope.drivers.simulate.hazards import judge_header
 from nicscope.drivers.simulate.machine import (
     FLOWING,
     HEADING,
@@ -31,11 +30,57 @@ from nicscope.drivers.simulate.observe import (
 from nicscope.drivers.simulate.ports.calls import meet_packet
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
-from nicscope.fabric.faults import CORRUPTED
-from nicscope.fabric.paths import NOBODY, acquire, leave_queue, path_to, release, want_path
+from nicscope.fabric.faults import CORRUPTED, LOST, fate, is_dead
+from nicscope.fabric.paths import (
+    NOBODY,
+    acquire,
+    leave_queue,
+    link_of,
+    path_length,
+    path_to,
+    release,
+    want_path,
+)
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD, place_in
 from nicscope.nic.transfers import accept_header, leave_link
+
+CUT_OFF = 16  # beside what ``fabric.faults`` names
+
+
+@step
+def is_cut_off(machine, s, d, now):
+    """Whether a node or a link between ``s``, whose packet is on its path, and ``d`` is dead."""
+    deaths = machine.ports.deaths
+    if is_dead(deaths.nodes, s, now) or is_dead(deaths.nodes, d, now):
+        return True
+    if s == d:
+        return False  # it goes over no link
+    for place in range(path_length(machine.paths, s)):  # that the packet is on
+        if is_dead(deaths.links, link_of(machine.paths, s, place), now):
+            return True
+    return False
+
+
+@step
+def judge_header(machine, packet, arrival, now):
+    """What becomes of a packet that no port minds is settled when its header is in."""
+    if is_cut_off(machine, packet.sender, packet.destination, now):
+        arrival.fate = CUT_OFF
+        return
+    befell = fate(machine.ports.faults[0], packet.sender, packet.number, 0)
+    if befell & LOST:
+        arrival.fate = LOST
+    elif befell & CORRUPTED:
+        arrival.fate = CORRUPTED
+
+
+@step
+def count_broken(node, packet):
+    """The firmware drops a packet that the network has broken: why, for the observer."""
+    node.lost += packet.fate == LOST
+    node.corrupted += packet.fate == CORRUPTED
+    node.cut_off += packet.fate == CUT_OFF
 
 
 @step

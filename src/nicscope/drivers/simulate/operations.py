@@ -10,9 +10,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.calls import begin_at_bus
-from nicscope.drivers.simulate.chains import keep_chain, next_of_chain
-from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
+from nicscope.drivers.simulate.bus.state import begin_at_bus
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import (
     ACCESS,
@@ -31,7 +29,6 @@ from nicscope.drivers.simulate.machine import (
     SLEEP,
     TIMER,
 )
-from nicscope.drivers.simulate.other_master import across_bus
 from nicscope.drivers.simulate.ports.calls import begin_at_port, can_go_on_at_port
 from nicscope.drivers.simulate.ports.reporting import (
     LATE,
@@ -42,9 +39,16 @@ from nicscope.drivers.simulate.ports.reporting import (
 )
 from nicscope.drivers.simulate.ports.spinning import keeps_polling, signal_program, whose_turn
 from nicscope.drivers.simulate.ports.state import has_ports
-from nicscope.drivers.simulate.two_processors import TWO, process_of_other
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import routine, step
+from nicscope.drivers.simulate.processor import (
+    TWO,
+    across_bus,
+    end_operation,
+    keep_chain,
+    next_of_chain,
+    occupy_cpu,
+    process_of_other,
+)
+from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in
 
 RINGS = (SEND, RECEIVE, AWAIT_SEND)  # operations that wait for these alone

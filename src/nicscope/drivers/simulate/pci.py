@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.calls import (
+from nicscope.drivers.simulate.bus.state import (
     begin_payload,
+    crosses_bus,
     fetched_over_bus,
     take_descriptor,
     tell_of_engine,
 )
-from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by, time_of
 from nicscope.drivers.simulate.host import contends
 from nicscope.drivers.simulate.machine import (
@@ -29,13 +29,13 @@ from nicscope.drivers.simulate.machine import (
     PCI_WRITES,
 )
 from nicscope.drivers.simulate.observe import DESCRIPTOR, HOST_RCV, HOST_TX, TABLE, log_transfer
-from nicscope.drivers.simulate.other_master import bus_time, when_bus_time
 from nicscope.drivers.simulate.ports.calls import begin_fetch, check_transfer
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
+from nicscope.drivers.simulate.processor import bus_time, when_bus_time
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import place_in, settle
-from nicscope.nic.ports.atomics import put_result
+from nicscope.nic.ports.descriptor import put_result
 
 
 @step

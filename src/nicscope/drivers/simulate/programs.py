@@ -17,20 +17,21 @@ from nicscope.drivers.running import RUNNING
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.bus.build import buffers_of
-from nicscope.drivers.simulate.driven import (
+from nicscope.drivers.simulate.diagnostics import Standings, awaits_minded, foreign, us
+from nicscope.drivers.simulate.machine import go_on
+from nicscope.drivers.simulate.ports.linked import FUNCTIONS
+from nicscope.drivers.simulate.process import (
     HEAD,
     OPERATION_STRUCT,
+    PARKED,
     Process,
     Record,
+    Task,
+    Tasks,
+    places_of,
 )
-from nicscope.drivers.simulate.forgotten import awaits_minded
-from nicscope.drivers.simulate.growth import go_on
-from nicscope.drivers.simulate.other_master import place_masters
-from nicscope.drivers.simulate.ports.linked import FUNCTIONS
-from nicscope.drivers.simulate.standing import foreign, us
-from nicscope.drivers.simulate.standings import Standings
+from nicscope.drivers.simulate.processor import place_masters
 from nicscope.drivers.simulate.store import new_store
-from nicscope.drivers.simulate.tasks import PARKED, Task, Tasks, places_of
 from nicscope.errors import (
     ProgramMistakeError,
     SimulationError,
@@ -43,11 +44,11 @@ from nicscope.kernel.entering import Switching, bound, portion
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 
-    from nicscope.config.delivery import Delivery
+    from nicscope.config.design import Delivery
     from nicscope.drivers.simulate.bus.state import Bus
-    from nicscope.drivers.simulate.other_master import OtherMaster
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.ports.state import Ports
+    from nicscope.drivers.simulate.processor import OtherMaster
     from nicscope.fabric.topology import Topology
 
 _ALL_LOOK = -1

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import step
+from nicscope.kernel.decorators import copy_bytes, step
 from nicscope.nic.delivery import CONTROL_BYTES
 from nicscope.room import zeroed
 

@@ -14,23 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.delivery import POLICIES, Transport
-from nicscope.drivers.replay import parting
-from nicscope.drivers.replay.columns import Stream
+from nicscope.config.design import POLICIES, Transport
+from nicscope.drivers.replay.columns import Parter, Stream, pieces
 from nicscope.drivers.replay.naming import numbering_of
-from nicscope.drivers.replay.parting import Parter
-from nicscope.drivers.simulate.account import ACCOUNT_NAMES
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_frames, bus_of_ports
 from nicscope.drivers.simulate.machine import POST
-from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports
-from nicscope.drivers.simulate.ports.need import ports_bytes
-from nicscope.drivers.simulate.scripting import ROWS_AT_ONCE, Scripted, rows_of
-from nicscope.drivers.translation.build import line_bits_of
-from nicscope.drivers.translation.cluster import counts_of, nic_memory_bytes
+from nicscope.drivers.simulate.observe import ACCOUNT_NAMES
+from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports, ports_bytes
+from nicscope.drivers.simulate.script import ROWS_AT_ONCE, Scripted, rows_of
+from nicscope.drivers.translation import counts_of, line_bits_of, nic_memory_bytes
 from nicscope.fabric.topology import pair
 from nicscope.memory.numbering import capacity
-from nicscope.memory.paging.resident import make_resident
+from nicscope.memory.paging.layout import make_resident
 from nicscope.nic.ports.layout import FETCH, MAY_FETCH, MAY_WRITE, NOBODY, WRITE
 from nicscope.room import check_room
 
@@ -40,15 +36,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.delivery import Delivery
-    from nicscope.config.design import Design
+    from nicscope.config.design import Delivery, Design
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.simulate.bus.parameters import Parameters
-    from nicscope.drivers.simulate.bus.state import Bus
+    from nicscope.drivers.simulate.bus.state import Bus, Parameters
     from nicscope.drivers.simulate.ports.costs import ServiceCosts
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.memory.numbering import Numbering
-    from nicscope.nic.coherent.mechanism import Mechanism
+    from nicscope.nic.coherent import Mechanism
 
 SINK = 1  # the node beside node 0, which is the trace's
 HOSTS = 2  # the node and its sink
@@ -103,7 +97,7 @@ def part_trace(batches: Iterable[RequestColumns], timed: bool = False) -> list[N
     kept: list[list[NDArray[np.int64]]] = []
     beginning: int | None = None
     for batch in batches:
-        for piece in parting.pieces(len(batch.node)):
+        for piece in pieces(len(batch.node)):
             rows = slice(piece.start, piece.stop)
             owner = parter.owners(batch, piece)
             members = parter.directory.members[owner]

@@ -1,4 +1,4 @@
-"""A miNI process's end of its connections: registered buffers, remote writes and reads."""
+"""A miNI process's end of its connections: handles, registered buffers, remote writes and reads."""
 
 from __future__ import annotations
 
@@ -7,18 +7,75 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER
 from nicscope.errors import SimulationError
-from nicscope.interfaces.arguments import a_name, in_ps, shown
+from nicscope.interfaces.arguments import a_name, in_ps, shown, whole
 from nicscope.interfaces.buffers import not_within, stretch_of
-from nicscope.interfaces.mini.handles import BufferHandle, Remote
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.ports.process import Process
-from nicscope.interfaces.waits import latest, unanswered
+from nicscope.interfaces.tasks import latest, unanswered
 from nicscope.nic.ports.layout import DONE, FETCH, MAY_FETCH, MAY_WRITE, STATUS_NAMES, WRITE
 
 if TYPE_CHECKING:
-    from nicscope.drivers.simulate.driven import Process as Driven
+    from nicscope.drivers.simulate.process import Process as Driven
     from nicscope.interfaces.mini.cluster import Cluster
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.interfaces.ports.memory import Buffer
+
+
+PROCESS_BITS = 16
+BUFFER_BITS = 32
+ADDRESS_BITS = 32
+
+
+class _Words(NamedTuple):
+    buffer: int
+    process: int  # PCH of its owner
+
+
+class BufferHandle(_Words):
+    """CBH: names a registered buffer anywhere in its cluster (miNI, IV).
+
+    A name, and no more: its bits may be sent, and what they may be used for is the owner's to say.
+    """
+
+    run: object = None  # the directory that gave it; None if it was made of its bits
+
+    def packed(self) -> int:
+        """The 48 bits."""
+        return self.buffer << PROCESS_BITS | self.process
+
+
+def buffer_handle(packed: int) -> BufferHandle:
+    """The handle of 48 bits.  Errors: ``SimulationError`` for more or fewer than there can be."""
+    try:
+        bits = whole(packed, "a handle", 0, (1 << (BUFFER_BITS + PROCESS_BITS)) - 1)
+    except SimulationError:
+        raise SimulationError(f"a buffer's handle has 48 bits, got {shown(packed)}") from None
+    return BufferHandle(bits >> PROCESS_BITS, bits & ((1 << PROCESS_BITS) - 1))
+
+
+def memory_handle(address: int, process: int) -> int:
+    """VMH: 32 bits of address above the process's handle.  Errors: ``SimulationError``."""
+    owner = whole(process, "a process's handle", 0, (1 << PROCESS_BITS) - 1)
+    try:
+        bits = whole(address, "an address", 0, (1 << ADDRESS_BITS) - 1)
+    except SimulationError:
+        raise SimulationError(
+            f"a memory handle has 32 bits of address, got {shown(address)}"
+        ) from None
+    return bits << PROCESS_BITS | owner
+
+
+@dataclass(frozen=True, eq=False)
+class Remote(Owned):
+    """A buffer that a process has opened: where its operations go."""
+
+    what = "an opened buffer"
+    origin = "open()"
+
+    handle: BufferHandle
+    node: int
+    length: int
+    place: int  # in the host's table of opened buffers
+
 
 RIGHTS = {"read": MAY_FETCH, "write": MAY_WRITE, "both": MAY_FETCH | MAY_WRITE}
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.nic_memory import WORD as WORD_OF_MEMORY
-from nicscope.config.nic_memory import excess_of
-from nicscope.drivers.translation.cluster import nic_memory_bytes
+from nicscope.config.machine import WORD as WORD_OF_MEMORY
+from nicscope.config.machine import excess_of
+from nicscope.drivers.translation import nic_memory_bytes
 from nicscope.errors import SimulationError
-from nicscope.kernel.rows import row_of
+from nicscope.kernel.decorators import row_of
 from nicscope.nic.layout import region_bytes
-from nicscope.nic.ports.pools import BLANK, NO_ENTRY
+from nicscope.nic.ports.streams import BLANK, NO_ENTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.nic.ports.pools import Pools
+    from nicscope.nic.ports.streams import Pools
 
 WORD = 4
 # Fields of records that no firmware would have: the observer's, and what the network does.

@@ -20,7 +20,7 @@ from nicscope.nic.ports.layout import (
     SENT,
     STATUS_NAMES,
 )
-from nicscope.nic.ports.pools import BLANK
+from nicscope.nic.ports.streams import BLANK
 from nicscope.nic.ports.traffic import ENDED_NAMES, REFUSED
 from nicscope.nic.transport import LAST
 

@@ -1,4 +1,4 @@
-"""A process's memory: pages of an address space that it shares with nobody, unless it forked."""
+"""A process's memory: pages of a space of its own, stores and loads, and giving it back."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.simulate.machine import ACCESS, COMPUTE, UNPIN
 from nicscope.errors import SimulationError
+from nicscope.interfaces.arguments import raw_bytes, whole
+from nicscope.interfaces.buffers import Room, Stretch, View, owner_of, stretch_of, whole_room
+from nicscope.interfaces.trapeze_endpoint import settle_memory
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
-from nicscope.memory.paging.access import bring_page, may_access, read_bytes, write_bytes
+from nicscope.memory.coherence.processor import LOAD, STORE
+from nicscope.memory.paging.frames import keep_free, pin_page, reclaim
 from nicscope.memory.paging.layout import (
     ALREADY_MAPPED,
     DENIED,
@@ -17,22 +22,275 @@ from nicscope.memory.paging.layout import (
     NO_FRAME,
     NOT_MAPPED,
     OUTSIDE,
+    PRESENT,
     READ,
+    UNMAPPED,
     WRITE,
     HostMemory,
 )
-from nicscope.memory.paging.pins import pin_page
 from nicscope.memory.paging.spaces import (
+    bring_page,
     close_space,
     fork_space,
     map_pages,
+    may_access,
     protect_pages,
+    read_bytes,
     unmap_pages,
+    write_bytes,
 )
-from nicscope.memory.paging.swapper import keep_free, reclaim
+from nicscope.nic.ports.layout import INLINE, SEND
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Callable
+
+    from numpy.typing import DTypeLike, NDArray
+
+    from nicscope.drivers.simulate.machine import Machine
+    from nicscope.drivers.simulate.ports.state import Ports
+    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.interfaces.ownership import Owner
+
+
+class Buffer(Stretch):
+    """A stretch of a process's memory, or of an endpoint's pinned area."""
+
+    __slots__ = ()
+
+    async def write(self, content: Any, offset: int = 0) -> None:
+        """Store ``content`` from byte ``offset`` on; page faults take their time.
+
+        Anything that has bytes, as arrays have, is taken, and ``offset`` counts bytes.
+        """
+        raw = raw_bytes(content)
+        owner, memory = owner_of(self)
+        address, _ = stretch_of(owner, memory, self, offset, len(raw))
+        await memory._store_at(address, raw)
+
+    async def read(self, count: int | None = None, offset: int = 0) -> bytes:
+        """Load ``count`` bytes, by default all, from ``offset`` on; page faults take their time."""
+        owner, memory = owner_of(self)
+        address, size = stretch_of(owner, memory, self, offset, count)
+        content: bytes = await memory._load_at(address, size)
+        return content
+
+    def array(self, dtype: DTypeLike = "uint8") -> View:
+        """The same memory as an array: it shows what is there whenever it is read.
+
+        What is stored through it is there at once; neither takes time (``interfaces.views``).
+        """
+        owner, memory = owner_of(self)
+        address, size = stretch_of(owner, memory, self)
+        return View(size, dtype, *memory._seen(self.room, address))
+
+    async def free(self) -> None:
+        """Give the memory back, all that was allocated at once: nothing may name it any more.
+
+        Errors: ``SimulationError`` while a descriptor, or somebody else, still does.
+        """
+        owner, memory = owner_of(self)
+        await memory._free(whole_room(owner, self))
+
+
+class OwnMemory:
+    """What a process does with its address space by itself."""
+
+    _owner: Owner
+    _memory: Memory
+    _driven: Driven
+    _machine: Machine
+    _ports: Ports
+    _node: int
+    _number: int
+    _windows: NDArray[np.uint8] | None  # what processes hold in registers, where there are caches
+
+    async def store(self, address: int, content: bytes) -> None:
+        """Store bytes at an address of this process; page faults take their time."""
+        await self._store_at(whole(address, "an address"), raw_bytes(content))
+
+    async def load(self, address: int, count: int) -> bytes:
+        """Load bytes from an address of this process; page faults take their time."""
+        return await self._load_at(whole(address, "an address"), whole(count, "a number of bytes"))
+
+    async def _store_at(self, address: int, content: bytes) -> None:
+        """``store``, for buffers: numbers are as they should be."""
+        self._owner.check_caller()
+        if self._windows is not None:
+            await self._access(address, len(content), content)
+            return
+        before = self._memory.faults(self._node, self._number)
+        self._memory.write(self._node, self._number, address, content)
+        await self._spend_faults(before)
+
+    async def _load_at(self, address: int, count: int) -> bytes:
+        """``load``, likewise."""
+        self._owner.check_caller()
+        if self._windows is not None:
+            return await self._access(address, count)
+        before = self._memory.faults(self._node, self._number)
+        content = self._memory.read(self._node, self._number, address, count)
+        await self._spend_faults(before)
+        return content
+
+    async def _access(
+        self, address: int, count: int, content: bytes | None = None, space: int | None = None
+    ) -> bytes:
+        """Store ``content``, or load, through the caches: page by page, in the CPU's time.
+
+        ``space``: whose address it is, of those that the process reaches; its own by default.
+        """
+        node, size = self._node, self._memory.page_size
+        space = self._number if space is None else space
+        write = content is not None
+        self._memory.check(node, space, address, count, write=write)
+        assert self._windows is not None
+        window, loaded = self._windows[self._driven.number], bytearray()
+        done = 0
+        while done < count:
+            at = address + done
+            piece = min(count - done, size - at % size)
+            before = self._memory.faults(node, space)
+            self._memory.bring(node, space, at, write=write)
+            await self._spend_faults(before)
+            if content is not None:
+                window[:piece] = np.frombuffer(content[done : done + piece], np.uint8)
+            kind = STORE if write else LOAD
+            ended = await self._driven.ask(ACCESS, 0, piece, kind, at, own=space + 1)
+            if ended.own < 0:
+                continue  # the page had to go while others had the CPU
+            loaded += b"" if write else window[:piece].tobytes()
+            done += piece
+        return bytes(loaded)
+
+    def _seen(
+        self, room: Room, address: int, space: int | None = None
+    ) -> tuple[Callable[[int, int], bytes], Callable[[int, bytes], None]]:
+        """How a view of ``room`` loads and stores bytes from ``address`` on, taking no time."""
+        number = self._number if space is None else space
+
+        self._check_seen(room)
+
+        def load(at: int, count: int) -> bytes:
+            self._check_seen(room)
+            self._settle(number, address + at, count)
+            return self._memory.read(self._node, number, address + at, count)
+
+        def store(at: int, content: bytes) -> None:
+            self._check_seen(room)
+            self._settle(number, address + at, len(content), write=True)
+            self._memory.write(self._node, number, address + at, content)
+
+        return load, store
+
+    def _check_seen(self, room: Room) -> None:
+        self._owner.check_caller()
+        self._owner.record_of(room, Room)
+
+    def _settle(self, space: int, address: int, count: int, *, write: bool = False) -> None:
+        """Have what the host's caches have modified in its memory, which is to be overwritten."""
+        if self._windows is None:
+            return
+        size = self._memory.page_size
+        for page in range(address // size, (address + count - 1) // size + 1):
+            self._memory.bring(self._node, space, page * size, write=write)
+            frame = int(self._memory.state.entries[self._node, space, page]["frame"])
+            settle_memory(self._machine, self._node, frame * size, size, forget=write)
+
+    async def _spend_faults(self, before: tuple[int, int, int]) -> None:
+        after = self._memory.faults(self._node, self._number)
+        if after == before:
+            return
+        costs = self._ports.costs[self._node]
+        each = (int(costs["zero"]), int(costs["pin_shared"]), int(costs["page_in"]))
+        spent = sum(
+            (now - then) * cost for now, then, cost in zip(after, before, each, strict=True)
+        )
+        if spent:
+            await self._driven.ask(COMPUTE, duration=spent)
+
+
+FREED = "freed"
+
+
+class Freeing:
+    """What a process does with memory that it does not need any more."""
+
+    _owner: Owner
+    _memory: Memory
+    _driven: Driven
+    _ports: Ports
+    _node: int
+    _number: int
+    _port: int
+    _mapped: dict[int, int]
+    _next_page: int
+    _freed: dict[int, list[int]]  # first pages of what was, by how many pages it has
+
+    def _take_pages(self, pages: int) -> int:
+        """The first of ``pages`` pages, mapped and all zeros.  Errors: if there are none."""
+        again = self._freed.get(pages)
+        if not again:
+            self._memory.map(self._node, self._number, self._next_page, pages)
+            self._next_page += pages
+            return self._next_page - pages
+        first, size = again.pop(), self._memory.page_size
+        for page in range(first, first + pages):
+            if self._entry(page)["state"] == UNMAPPED:
+                self._memory.map(self._node, self._number, page, 1)
+            else:
+                self._memory.write(self._node, self._number, page * size, bytes(size))
+        return first
+
+    async def _free(self, room: Room) -> None:
+        """Give all of ``room`` back: one system call."""
+        self._owner.check_caller()
+        _, begin, end = self._owner.record_of(room, Room)
+        self._check_unused(begin, end)
+        await self._driven.ask(UNPIN, peer=self._port, address=begin, payload=end - begin)
+        self._check_unused(begin, end)
+        self._owner.take_back(room, FREED)
+        size = self._memory.page_size
+        first, pages = begin // size, -(-(end - begin) // size)
+        for page in range(first, first + pages):
+            if not self._is_pinned(page):
+                self._memory.unmap(self._node, self._number, page, 1)
+        self._freed.setdefault(pages, []).append(first)
+
+    def _check_unused(self, begin: int, end: int) -> None:
+        """Errors: ``SimulationError`` if something names memory from ``begin`` to ``end``."""
+        for address, length, what in [*self._posted_pieces(), *self._held()]:
+            if address < end and begin < address + length:
+                raise SimulationError(f"a buffer is not freed while {what}")
+
+    def _held(self) -> list[tuple[int, int, str]]:
+        """Address, length and what holds it, of memory that an interface has in use."""
+        return []
+
+    def _posted_pieces(self) -> list[tuple[int, int, str]]:
+        """Likewise of descriptors that have not ended."""
+        found: list[tuple[int, int, str]] = []
+        what = "a descriptor that names it has not ended; wait for its end first"
+        for port in self._mapped:
+            pending: Any = self._ports.pending[self._node, port]
+            ring = len(pending)
+            for number in pending["number"][pending["busy"] == 1].tolist():
+                request = self._ports.requests[self._node, port, number % ring]
+                if request["operation"] == SEND and request["options"] & INLINE:
+                    continue
+                many = int(request["segments"])
+                pieces = self._ports.segments[self._node, port, number % ring, :many]
+                found.extend((int(one["address"]), int(one["length"]), what) for one in pieces)
+        return found
+
+    def _entry(self, page: int) -> Any:
+        return self._memory.state.entries[self._node, self._number, page]
+
+    def _is_pinned(self, page: int) -> bool:
+        entry = self._entry(page)
+        if entry["state"] != PRESENT:
+            return False
+        return bool(self._memory.state.frames[self._node, int(entry["frame"])]["pins"] > 0)
+
 
 AT_ONCE = 1 << 16  # bytes
 

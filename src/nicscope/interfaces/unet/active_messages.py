@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import memory_of, stretch_of
-from nicscope.interfaces.ports.buffers import Buffer
+from nicscope.interfaces.ports.memory import Buffer
 from nicscope.interfaces.unet.endpoint import SMALL
 from nicscope.interfaces.unet.links import Links
 from nicscope.interfaces.unet.streams import LONGEST_TIME_OUT_US, NEVER_US
@@ -28,7 +28,7 @@ from nicscope.nic.ports.layout import NOBODY
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from nicscope.interfaces.gates import Gate
+    from nicscope.interfaces.tasks import Gate
     from nicscope.interfaces.unet.cluster import Process
     from nicscope.interfaces.unet.endpoint import Endpoint
 

@@ -8,13 +8,11 @@ from nicscope.errors import SimulationError
 from nicscope.host.calls import deregister_frame, register_frame
 from nicscope.interfaces.arguments import whole
 from nicscope.interfaces.buffers import Room, allocated
-from nicscope.interfaces.ports.buffers import Buffer
-from nicscope.interfaces.ports.freeing import FREED
-from nicscope.interfaces.ports.memory import refusal
+from nicscope.interfaces.ports.memory import FREED, Buffer, refusal
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
+from nicscope.memory.paging.frames import pin_page, unpin_frame
 from nicscope.memory.paging.layout import GARBAGE_FRAME
-from nicscope.memory.paging.pins import pin_page, unpin_frame
 from nicscope.nic.ports.lookup import key_of
 
 if TYPE_CHECKING:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from nicscope.config.delivery import Transport
-from nicscope.config.design import chosen_design
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme, Transport, chosen_design
 from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.errors import PlatformError, SimulationError
 from nicscope.interfaces.arguments import a_name, whole
@@ -28,9 +26,9 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
-    from nicscope.drivers.simulate.driven import Process as Driven
+    from nicscope.drivers.simulate.process import Process as Driven
     from nicscope.drivers.simulate.programs import Simulation
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.unet.tags import TagForm
 
 

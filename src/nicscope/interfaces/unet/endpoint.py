@@ -16,17 +16,16 @@ from nicscope.interfaces.arguments import (
     whole,
 )
 from nicscope.interfaces.buffers import Stretch, stretch_of
-from nicscope.interfaces.ports.buffers import Buffer
+from nicscope.interfaces.ports.memory import Buffer
+from nicscope.interfaces.tasks import unanswered
 from nicscope.interfaces.unet.message import Message
 from nicscope.interfaces.unet.tags import NO_CHANNEL
-from nicscope.interfaces.waits import unanswered
 from nicscope.nic.ports.layout import RETURNED, SEND
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from nicscope.interfaces.ports.asking import Asked
-    from nicscope.interfaces.ports.completions import Arrival, Done
+    from nicscope.interfaces.ports.process import Arrival, Asked, Done
     from nicscope.interfaces.unet.area import Area
     from nicscope.interfaces.unet.cluster import Process
 

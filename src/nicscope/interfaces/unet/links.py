@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections import deque
     from collections.abc import Callable, Hashable, Iterable
 
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.unet.endpoint import Endpoint
 
 EXPECTED = 2  # where in a header that lies

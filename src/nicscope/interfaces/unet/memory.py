@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.nic_memory import WORD, excess_of
+from nicscope.config.machine import WORD, excess_of
 from nicscope.errors import SimulationError
 from nicscope.interfaces.mini.memory import nic_structures
-from nicscope.kernel.rows import row_of
+from nicscope.kernel.decorators import row_of
 from nicscope.nic.layout import region_bytes
 from nicscope.nic.ports.layout import OWN_PORT
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.interfaces.ports.memory import Buffer
 
 
 class Message(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.drivers.simulate.ports.connecting import connect
+from nicscope.drivers.simulate.ports.connections import connect
 from nicscope.errors import SimulationError
-from nicscope.host.rest import is_tag_at_rest, let_tag_go
-from nicscope.interfaces.ports.rows import Rows
+from nicscope.host.release import is_tag_at_rest, let_tag_go
+from nicscope.interfaces.ports.shared_memory import Rows
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 

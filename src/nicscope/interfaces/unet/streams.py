@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.interfaces.ports.memory import Buffer
 
 NUMBERS = 256  # a number is a byte of a message's header
 WINDOW = 32  # messages that are not acknowledged; less than half of the numbers

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, Any
 
-from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refusal
-from nicscope.interfaces.verbs.fields import Fields, Number
+from nicscope.interfaces.verbs.base import Fields, Number, PyverbsCM, PyverbsObject, error, refusal
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs.texts import gid_str_to_array
 

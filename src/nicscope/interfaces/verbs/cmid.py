@@ -1,38 +1,418 @@
-"""Ends of connections, which find each other by name: what they are, and what they are told."""
+"""The connection manager: ends that find each other by name, their events, joining, parting."""
 
 from __future__ import annotations
 
 import errno
+import socket
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs import librdmacm_enums as cm
 from nicscope.interfaces.verbs.addr import PORT, AHAttr, GlobalRoute
-from nicscope.interfaces.verbs.base import error
-from nicscope.interfaces.verbs.cm_events import (
-    ANYWHERE,
-    FIRST_PORT,
-    UDP_QKEY,
-    AddrInfo,
-    CMEvent,
-    CMEventChannel,
-    ConnParam,
-    JoinMCAttrEx,
-    UDParam,
-    local_names,
+from nicscope.interfaces.verbs.base import (
+    Fields,
+    Number,
+    PyverbsCM,
+    PyverbsObject,
+    PyverbsValue,
+    error,
 )
-from nicscope.interfaces.verbs.cm_joining import KINDS, STATE, Joining
 from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.device import Context
+from nicscope.interfaces.verbs.mr import MR
 from nicscope.interfaces.verbs.pd import PD
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPInitAttr
-from nicscope.interfaces.verbs.qp_states import required_masks
+from nicscope.interfaces.verbs.qp_attr import required_masks
+from nicscope.interfaces.verbs.texts import of_enum
 from nicscope.interfaces.verbs.world import here
+from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 
 if TYPE_CHECKING:
+    from nicscope.interfaces.verbs.addr import AH
+    from nicscope.interfaces.verbs.cq import WC
     from nicscope.interfaces.verbs.world import World
+
+
+ANYWHERE = ("", "0.0.0.0", "::")
+FIRST_PORT = 49152  # of those that are given to who asks for none
+UDP_QKEY = 0x01234567  # of all datagrams of connections (Linux, include/rdma/rdma_cm.h)
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def cm_event_to_str(event_type: int) -> str:
+    """The name of an event."""
+    return of_enum(cm.rdma_cm_event_type, event_type, "", f"Unknown event type ({event_type})")
+
+
+def local_names(world: World) -> set[str]:
+    """How a node is called."""
+    made = {socket.inet_ntop(socket.AF_INET6, gid.raw) for gid in world.gids()}
+    return {*LOOPBACK, *made, *(name.removeprefix("::ffff:") for name in made)}
+
+
+class ConnParam(Fields, PyverbsObject):
+    """What a connection is asked for."""
+
+    SHOWN = ("resources", "depth", "flow_control", "retry", "rnr_retry", "srq", "qp_num")
+    resources, depth, flow_control, retry = Number(), Number(), Number(), Number()
+    rnr_retry, srq, qp_num, data_len = Number(), Number(), Number(), Number()
+
+    def __init__(
+        self,
+        resources: int = 1,
+        depth: int = 1,
+        flow_control: int = 0,
+        retry: int = 5,
+        rnr_retry: int = 5,
+        srq: int = 0,
+        qp_num: int = 0,
+        data_len: int = 0,
+    ) -> None:
+        self.resources, self.depth, self.flow_control = resources, depth, flow_control
+        self.retry, self.rnr_retry, self.srq = retry, rnr_retry, srq
+        self.qp_num, self.data_len = qp_num, data_len
+        self.private_data = b""
+
+    def set_private_data(self, private_data: Any) -> None:
+        """Bytes for the other end, as many as there was to be room for, if that was said."""
+        self.private_data = bytes(private_data)[: self.data_len or None]
+        self.data_len = len(self.private_data)
+
+    @property
+    def qpn(self) -> int:
+        """The number of the pair that is to be connected."""
+        return self.qp_num
+
+    @qpn.setter
+    def qpn(self, value: int) -> None:
+        self.qp_num = value
+
+
+class UDParam(PyverbsObject):
+    """Where a peer's datagrams go, as an event tells it."""
+
+    def __init__(self, cm_event: CMEvent) -> None:
+        other = cm_event.id.peer or cm_event.id  # who has answered, or asked
+        if not other.is_datagrams:
+            raise error("Failed to get UD parameters", errno.EINVAL)
+        self.qp_num, self.qkey, self.ah_attr = cm_event.conn_param.qp_num, UDP_QKEY, other.address
+
+
+class JoinMCAttrEx(PyverbsObject):
+    """A group of receivers, of which there are none."""
+
+    def __init__(self, addr: Any = None, comp_mask: int = 0, join_flags: int = 0) -> None:
+        self.addr, self.comp_mask, self.join_flags = addr, int(comp_mask), int(join_flags)
+
+
+class AddrInfo(PyverbsValue):
+    """An address by name and service, at either end."""
+
+    def __init__(
+        self,
+        src: str | None = None,
+        dst: str | None = None,
+        src_service: str | None = None,
+        dst_service: str | None = None,
+        port_space: int = 0,
+        flags: int = 0,
+    ) -> None:
+        self.port_space, self.flags = int(port_space) or int(cm.RDMA_PS_TCP), int(flags)
+        self.src, self.dst = _place(src, src_service), _place(dst, dst_service)
+        if self.port_space not in (cm.RDMA_PS_TCP, cm.RDMA_PS_UDP):
+            raise error("Failed to get Address Info", errno.EOPNOTSUPP)
+        known = set().union(ANYWHERE, *map(local_names, here().neighbours))
+        for name, _ in (self.src, self.dst):
+            if name not in known:
+                raise error("Failed to get Address Info", errno.ENODEV)
+
+
+def _place(name: str | None, service: str | None) -> tuple[str, int]:
+    try:
+        return str(name or ""), int(service or 0)
+    except ValueError:
+        raise error("Failed to get Address Info", errno.ENOENT) from None
+
+
+class CMEventChannel(PyverbsCM):
+    """Where connections report what has happened."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[tuple[int, Any, Any, ConnParam, int]] = deque()
+        self._opened()
+
+    def tell(self, kind: int, about: CMID, listener: Any, param: ConnParam, status: int) -> None:
+        """Have an event wait for whoever asks."""
+        self.waiting.append((int(kind), about, listener, param, status))
+
+
+class CMEvent(PyverbsCM):
+    """The next event of a channel; errors: ``PyverbsRDMAError`` if none can ever come."""
+
+    def __init__(self, channel: CMEventChannel) -> None:
+        if not here().wait("an event of a CMEventChannel", lambda: bool(channel.waiting)):
+            raise error("Failed to get CM event: none can come", errno.EAGAIN)
+        self.event_type, self.id, self.listen_id, self._param, self.status = (
+            channel.waiting.popleft()
+        )
+        self.id.heed(self.event_type)
+        self._opened()
+
+    @property
+    def private_data(self) -> bytes:
+        """What the other end has sent along."""
+        return self._param.private_data
+
+    def event_str(self) -> str:
+        """Its name."""
+        return cm_event_to_str(self.event_type)
+
+    @property
+    def conn_param(self) -> ConnParam:
+        """What the other end has asked for."""
+        return self._param
+
+    def ack_cm_event(self) -> None:
+        """It has been seen."""
+
+    def __str__(self) -> str:
+        return f"CM event: {cm_event_to_str(self.event_type)}, status {self.status}"
+
+
+WAITS = 10_000  # empty polls, of a millisecond at most each, before a completion cannot come
+
+
+class Messages(PyverbsCM):
+    """An end, as far as messages go."""
+
+    qp: QP | None = None
+    pd: PD
+
+    def _pair(self) -> QP:
+        if self.qp is None:
+            raise error("The CM ID has no queue pair", errno.EINVAL)
+        return self.qp
+
+    def _region(self, size: int, access: int) -> MR:
+        owner: Any = self  # of the domain
+        return MR(owner, int(size), access | e.IBV_ACCESS_LOCAL_WRITE)
+
+    def reg_msgs(self, size: int) -> MR:
+        """A region for messages."""
+        return self._region(size, 0)
+
+    def reg_read(self, size: int = 0) -> MR:
+        """A region that the other end may read."""
+        return self._region(size, e.IBV_ACCESS_REMOTE_READ)
+
+    def reg_write(self, size: int) -> MR:
+        """A region that the other end may write."""
+        return self._region(size, e.IBV_ACCESS_REMOTE_WRITE)
+
+    def post_recv(self, mr: MR, length: int | None = None) -> None:
+        """Have a region wait for a message."""
+        piece = SGE(mr.buf, int(length or mr.length), mr.lkey)
+        self._pair().post_recv(RecvWR(num_sge=1, sg=[piece]))
+
+    def _post(self, opcode: int, mr: MR, length: int, flags: int, remote: Any = None) -> None:
+        piece = SGE(mr.buf, int(length), mr.lkey)
+        wr = SendWR(opcode=opcode, num_sge=1, sg=[piece], send_flags=flags)
+        if remote is not None:
+            wr.set_wr_rdma(*remote)
+        self._pair().post_send(wr)
+
+    def post_send(
+        self, mr: MR, flags: int = e.IBV_SEND_SIGNALED, length: int | None = None
+    ) -> None:
+        """Send a region's bytes."""
+        self._post(e.IBV_WR_SEND, mr, length or mr.length, flags)
+
+    def post_read(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
+        """Read remote bytes into a region."""
+        self._post(e.IBV_WR_RDMA_READ, mr, length, flags, (rkey, remote_addr))
+
+    def post_write(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
+        """Write a region's bytes to remote memory."""
+        self._post(e.IBV_WR_RDMA_WRITE, mr, length, flags, (rkey, remote_addr))
+
+    def post_ud_send(
+        self,
+        mr: MR,
+        ah: AH,
+        rqpn: int = 0,
+        flags: int = e.IBV_SEND_SIGNALED,
+        length: int | None = None,
+    ) -> None:
+        """Send a region's bytes as a datagram."""
+        piece = SGE(mr.buf, int(length or mr.length), mr.lkey)
+        wr = SendWR(num_sge=1, sg=[piece], send_flags=flags)
+        wr.set_wr_ud(ah, int(rqpn), UDP_QKEY)
+        self._pair().post_send(wr)
+
+    def _completion(self, queue: Any) -> WC | None:
+        for _ in range(WAITS):
+            count, found = queue.poll()
+            if count:
+                return found[0]  # type: ignore[no-any-return]
+        raise error("Failed to get a completion: none can come", errno.EAGAIN)
+
+    def get_send_comp(self) -> WC | None:
+        """The next completion of what was sent."""
+        return self._completion(self._pair().scq)
+
+    def get_recv_comp(self) -> WC | None:
+        """The next completion of what was received."""
+        return self._completion(self._pair().rcq)
+
+
+STATE = int(e.IBV_QP_STATE)
+KINDS = {int(cm.RDMA_PS_TCP): e.IBV_QPT_RC, int(cm.RDMA_PS_UDP): e.IBV_QPT_UD}
+
+
+class Joining(Messages, ABC):
+    """An end, as far as it is connected with another."""
+
+    world: World
+    port_space: int
+    channel: CMEventChannel | None
+    requests: deque[tuple[CMID, ConnParam]]
+    peer: CMID | None
+    _asked: ConnParam
+    _target: tuple[str, int] | None
+    _is_answered = _is_up = _is_left = False
+
+    @property
+    def is_datagrams(self) -> bool:
+        """Whether it only learns where to send."""
+        return self.port_space == int(cm.RDMA_PS_UDP)
+
+    def _tell(self, kind: int, param: ConnParam | None = None, status: int = 0) -> None:
+        if self.channel is not None:
+            about: Any = self
+            self.channel.tell(kind, about, None, param or ConnParam(), status)
+
+    def connect(self, param: ConnParam | None = None) -> None:
+        """Ask whoever listens; errors: ``PyverbsRDMAError`` if nobody does, or can answer."""
+        wanted = self._with_number(param)
+        name, port = self._target or ("", 0)
+        what = f"somebody to listen at {name}, service {port}"
+        self.world.wait(what, lambda: self._listener(name, port) is not None, may_fail=True)
+        found = self._listener(name, port)
+        if found is None:
+            self._tell(cm.RDMA_CM_EVENT_REJECTED, status=errno.ECONNREFUSED)
+            if self.channel is None:
+                raise error("Failed to connect", errno.ECONNREFUSED)
+            return
+        if self.channel is None and self.world.turn is None:
+            raise error("Failed to connect: nobody can answer while this waits", errno.EAGAIN)
+        asking: Any = self
+        found.requests.append((asking, wanted))
+        if found.channel is not None:
+            found.channel.tell(cm.RDMA_CM_EVENT_CONNECT_REQUEST, asking, found, wanted, 0)
+        if self.channel is None:
+            self.world.wait(f"an answer of {name}, service {port}", lambda: self._is_answered)
+            if self.peer is None:
+                raise error("Failed to connect", errno.ECONNREFUSED)
+            self._come_up()
+
+    def _listener(self, name: str, port: int) -> CMID | None:
+        """Who listens there: on this node sooner than on others that are called the same."""
+        for world in sorted(self.world.neighbours, key=lambda each: each is not self.world):
+            if name in local_names(world):
+                for (_, at), end in world.listeners.items():
+                    if at == port and end.port_space == self.port_space:
+                        return end
+        return None
+
+    def heed(self, kind: int) -> None:
+        """Do what an event asks of this end, as its program learns of it."""
+        if kind == cm.RDMA_CM_EVENT_DISCONNECTED:
+            self._go_down()
+        elif kind == cm.RDMA_CM_EVENT_ESTABLISHED and self.peer is not None and not self._is_up:
+            self._come_up()
+
+    def _come_up(self) -> None:
+        """Connect its own pair, and let the end that has answered know."""
+        self._connect_pair()
+        peer = self._who_asked("connect")
+        self._is_up = peer._is_up = True
+        if not self.is_datagrams:
+            peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+
+    def _go_down(self) -> None:
+        if self.qp is not None and not self.qp._closed:
+            self.qp.modify(QPAttr(e.IBV_QPS_ERR), STATE)
+
+    def _with_number(self, param: ConnParam | None) -> ConnParam:
+        wanted = ConnParam() if param is None else param
+        if self.qp is not None:
+            wanted.qp_num = self.qp.qp_num
+        return wanted
+
+    def accept(self, param: ConnParam | None = None) -> None:
+        """Be connected with who has asked."""
+        peer = self._who_asked("accept")
+        answer = self._with_number(param)
+        own: Any = self
+        peer.peer, peer._asked = own, answer
+        self._connect_pair()
+        peer._is_answered = True
+        if peer.qp is None and not self.is_datagrams:
+            peer._tell(cm.RDMA_CM_EVENT_CONNECT_RESPONSE, answer)
+        else:
+            peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED, answer)
+            if self.world.turn is None:  # the same program has both ends
+                peer._come_up()
+        if self.channel is None and not self.is_datagrams:
+            self.world.wait("the end that it accepted to be ready", lambda: self._is_up)
+
+    def _who_asked(self, what: str) -> CMID:
+        if self.peer is None:
+            raise error(f"Failed to {what}", errno.EINVAL)
+        return self.peer
+
+    def _connect_pair(self) -> None:
+        if self.qp is not None and not self.is_datagrams:
+            self.qp.modify(*self.init_qp_attr(e.IBV_QPS_RTR))
+            self.qp.modify(*self.init_qp_attr(e.IBV_QPS_RTS))
+
+    @abstractmethod
+    def init_qp_attr(self, qp_state: int) -> tuple[QPAttr, int]:
+        """What a pair is to be told at the step to ``qp_state``."""
+
+    def establish(self) -> None:
+        """Say that a pair of the program's own is ready."""
+        peer = self._who_asked("establish")
+        self._is_up = peer._is_up = True
+        peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
+
+    def reject(self, private_data: Any = None) -> None:
+        """Not be connected."""
+        answer = ConnParam()
+        if private_data is not None:
+            answer.set_private_data(private_data)
+        peer = self._who_asked("reject")
+        peer._is_answered = True
+        peer._tell(cm.RDMA_CM_EVENT_REJECTED, answer, errno.ECONNREFUSED)
+        self.peer = None
+
+    def disconnect(self) -> None:
+        """Be connected no longer: both pairs are in ERR."""
+        if self._is_left:  # the other end has done so already
+            self._is_left = False
+            self._go_down()
+            return
+        peer = self._who_asked("disconnect")
+        peer._is_left = True
+        for end in (self, peer):
+            if end is self or self.world.turn is None:  # else it does so when it learns of it
+                end._go_down()
+            end.peer = None
+            end._tell(cm.RDMA_CM_EVENT_DISCONNECTED)
+
 
 __all__ = [
     "CMID",

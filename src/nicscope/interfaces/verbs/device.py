@@ -18,12 +18,10 @@ from nicscope.interfaces.verbs.device_attr import (
     device_attr,
     device_attr_ex,
     gid_entry,
-    port_attr,
-)
-from nicscope.interfaces.verbs.device_words import (
     guid_format,
     guid_to_hex,
     phys_state_to_str,
+    port_attr,
     port_state_to_str,
     speed_to_str,
     translate_device_cap_flags,

@@ -6,8 +6,7 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any
 
-from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refusal
-from nicscope.interfaces.verbs.fields import Fields, Number
+from nicscope.interfaces.verbs.base import Fields, Number, PyverbsCM, PyverbsObject, error, refusal
 from nicscope.interfaces.verbs.mem_alloc import as_bytes
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ import mmap as _mmap
 from typing import Any
 
 from nicscope.interfaces.verbs.base import error, refusal
-from nicscope.interfaces.verbs.heap import PAGE
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsError
-from nicscope.interfaces.verbs.world import here
+from nicscope.interfaces.verbs.world import PAGE, here
 
 PROT_NONE_ = 0
 PROT_READ_ = _mmap.PROT_READ

@@ -1,11 +1,611 @@
-"""Queue pairs, and all that they are made of."""
+"""Queue pairs: what they are made of, their states, posts and windows, requests step by step."""
 
 from __future__ import annotations
 
-from nicscope.interfaces.verbs.qp_attr import ECE, QPAttr, QPRateLimitAttr
-from nicscope.interfaces.verbs.qp_ex import DataBuffer, QPEx
-from nicscope.interfaces.verbs.qp_init import QPCap, QPInitAttr, QPInitAttrEx
-from nicscope.interfaces.verbs.queue_pair import QP
+import errno
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.interfaces.verbs.base import (
+    Number,
+    PyverbsCM,
+    PyverbsObject,
+    error,
+    inc_rkey,
+    printed,
+    refusal,
+)
+from nicscope.interfaces.verbs.mem_alloc import as_bytes, read
+from nicscope.interfaces.verbs.pd import QP as QUEUE
+from nicscope.interfaces.verbs.pd import QueueMemory
+from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
+from nicscope.interfaces.verbs.qp_attr import (
+    ECE,
+    QPAttr,
+    QPCap,
+    QPInitAttr,
+    QPInitAttrEx,
+    QPRateLimitAttr,
+    merged,
+    required_masks,
+    state_of,
+    wrong_step,
+    wrong_values,
+)
+from nicscope.interfaces.verbs.texts import qp_state_to_str, qp_type_to_str
+from nicscope.interfaces.verbs.wr import LONG, WORD, bind_of, post_chain
+from nicscope.interfaces.verbs_device.calls import Caps, Flush, Refused, Send, UdTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nicscope.interfaces.verbs.addr import AH
+    from nicscope.interfaces.verbs.device import Context
+    from nicscope.interfaces.verbs.mr import MW, MWBind, MWBindInfo
+    from nicscope.interfaces.verbs.pd import PD
+    from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
+
+
+FAILED = "Failed to create QP"
+KNOWN = sum(e.ibv_qp_init_attr_mask)
+NOT_BUILT = (
+    e.IBV_QP_INIT_ATTR_MAX_TSO_HEADER | e.IBV_QP_INIT_ATTR_IND_TABLE | e.IBV_QP_INIT_ATTR_RX_HASH
+)
+OPERATIONS = {  # opcode of a request: the bit that declares it
+    e.IBV_WR_RDMA_WRITE: e.IBV_QP_EX_WITH_RDMA_WRITE,
+    e.IBV_WR_RDMA_WRITE_WITH_IMM: e.IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+    e.IBV_WR_SEND: e.IBV_QP_EX_WITH_SEND,
+    e.IBV_WR_SEND_WITH_IMM: e.IBV_QP_EX_WITH_SEND_WITH_IMM,
+    e.IBV_WR_RDMA_READ: e.IBV_QP_EX_WITH_RDMA_READ,
+    e.IBV_WR_ATOMIC_CMP_AND_SWP: e.IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+    e.IBV_WR_ATOMIC_FETCH_AND_ADD: e.IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+    e.IBV_WR_LOCAL_INV: e.IBV_QP_EX_WITH_LOCAL_INV,
+    e.IBV_WR_BIND_MW: e.IBV_QP_EX_WITH_BIND_MW,
+    e.IBV_WR_SEND_WITH_INV: e.IBV_QP_EX_WITH_SEND_WITH_INV,
+    e.IBV_WR_FLUSH: e.IBV_QP_EX_WITH_FLUSH,
+    e.IBV_WR_ATOMIC_WRITE: e.IBV_QP_EX_WITH_ATOMIC_WRITE,
+    e.IBV_WR_TSO: e.IBV_QP_EX_WITH_TSO,
+}
+_SENDS = {e.IBV_WR_SEND, e.IBV_WR_SEND_WITH_IMM}
+_OF_UC = {
+    *_SENDS,
+    *(e.IBV_WR_RDMA_WRITE, e.IBV_WR_RDMA_WRITE_WITH_IMM, e.IBV_WR_SEND_WITH_INV),
+    *(e.IBV_WR_BIND_MW, e.IBV_WR_LOCAL_INV),
+}
+TRANSPORT = {  # what each transport can do
+    e.IBV_QPT_UD: frozenset(_SENDS),
+    e.IBV_QPT_UC: frozenset(_OF_UC),
+    e.IBV_QPT_RC: frozenset(OPERATIONS) - {e.IBV_WR_TSO},
+    e.IBV_QPT_XRC_SEND: frozenset(OPERATIONS) - {e.IBV_WR_TSO},
+    e.IBV_QPT_XRC_RECV: frozenset(),
+}
+
+
+class Plan(NamedTuple):
+    """What a pair is made of; ``operations`` is None where none had to be declared."""
+
+    context: Any
+    pd: Any
+    domain: Any
+    kind: int
+    scq: Any
+    rcq: Any
+    srq: Any
+    xrcd: Any
+    operations: frozenset[int] | None
+    holders: list[Any]
+
+
+def plan_of(creator: Any, attr: QPInitAttr) -> Plan:
+    """What a pair is made of; errors: EINVAL, EOPNOTSUPP."""
+    if not isinstance(attr, QPInitAttr):
+        raise PyverbsUserError("QP needs a QPInitAttr, or a Context and a QPInitAttrEx")
+    extended = isinstance(attr, QPInitAttrEx)
+    domain, xrcd = _domains(creator, attr)
+    context = domain.ctx if domain is not None else creator.context
+    facts = context.world.facts
+    if attr.qp_type not in facts.qp_types:
+        raise error(FAILED, errno.EOPNOTSUPP)
+    _check_caps(facts, attr)
+    _check_queues(context, attr, domain, xrcd)
+    receives = attr.qp_type == e.IBV_QPT_XRC_RECV
+    sends = attr.qp_type == e.IBV_QPT_XRC_SEND
+    scq = None if receives else attr.send_cq
+    rcq = None if receives or sends else attr.recv_cq
+    srq = None if receives or sends else attr.srq
+    holders = [each for each in (domain, xrcd, scq, rcq, srq) if each is not None]
+    if extended:
+        holders.append(context)
+    pd = None if domain is None else domain.pd
+    declared = _declared(facts, attr)
+    return Plan(context, pd, domain, attr.qp_type, scq, rcq, srq, xrcd, declared, holders)
+
+
+def _domains(creator: Any, attr: QPInitAttr) -> tuple[Any, Any]:
+    """The domain of protection and that of XRC, one of which there is."""
+    if not isinstance(attr, QPInitAttrEx):
+        return creator, None
+    if attr.comp_mask & ~int(KNOWN):
+        raise error(FAILED, errno.EINVAL)
+    if attr.comp_mask & int(NOT_BUILT):
+        raise error(FAILED, errno.EOPNOTSUPP)
+    if attr.comp_mask & e.IBV_QP_INIT_ATTR_CREATE_FLAGS and attr.create_flags:
+        raise error(FAILED, errno.EOPNOTSUPP)
+    domain = attr.pd if attr.comp_mask & e.IBV_QP_INIT_ATTR_PD else None
+    xrcd = attr.xrcd if attr.comp_mask & e.IBV_QP_INIT_ATTR_XRCD else None
+    of_xrc = attr.qp_type == e.IBV_QPT_XRC_RECV
+    if (xrcd if of_xrc else domain) is None:
+        raise error(FAILED, errno.EINVAL)
+    return (None, xrcd) if of_xrc else (domain, None)
+
+
+def _check_caps(facts: Any, attr: QPInitAttr) -> None:
+    cap = attr.cap
+    most = {
+        "max_send_wr": facts.max_qp_wr,
+        "max_recv_wr": facts.max_qp_wr,
+        "max_send_sge": facts.max_sge,
+        "max_recv_sge": facts.max_sge,
+        "max_inline_data": facts.max_inline,
+    }
+    if any(not 0 <= getattr(cap, name) <= limit for name, limit in most.items()):
+        raise error(FAILED, errno.EINVAL)
+
+
+def _check_queues(context: Any, attr: QPInitAttr, domain: Any, xrcd: Any) -> None:
+    if attr.qp_type == e.IBV_QPT_XRC_RECV:
+        wrong = xrcd.ctx is not context
+    else:
+        queues = [attr.send_cq]
+        if attr.qp_type != e.IBV_QPT_XRC_SEND:
+            queues.append(attr.recv_cq)
+        wrong = any(each is None or each._closed or each.context is not context for each in queues)
+        wrong = wrong or domain._closed
+        wrong = wrong or (attr.srq is not None and attr.srq.ctx is not context)
+    if wrong:
+        raise error(FAILED, errno.EINVAL)
+
+
+def _declared(facts: Any, attr: QPInitAttr) -> frozenset[int] | None:
+    """The operations that were declared; errors: EOPNOTSUPP for one that the device has not."""
+    if not isinstance(attr, QPInitAttrEx):
+        return None
+    if not attr.comp_mask & e.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS:
+        return None
+    known = sum(OPERATIONS.values())
+    found = frozenset(op for op, bit in OPERATIONS.items() if attr.send_ops_flags & bit)
+    if attr.send_ops_flags & ~int(known):
+        raise error(FAILED, errno.EINVAL)
+    if not found <= (facts.opcodes & TRANSPORT[attr.qp_type]):
+        raise error(FAILED, errno.EOPNOTSUPP)
+    return found
+
+
+NOT_YET = (e.IBV_QPS_RESET, e.IBV_QPS_INIT, e.IBV_QPS_RTR)
+INLINE = int(e.IBV_SEND_INLINE)
+UNBUILT = int(e.IBV_SEND_IP_CSUM)
+FLAGS = int(sum(e.ibv_send_flags))
+REST = ~(FLAGS & ~UNBUILT)
+BIND, UD, XRC = int(e.IBV_WR_BIND_MW), int(e.IBV_QPT_UD), int(e.IBV_QPT_XRC_SEND)
+INLINED = frozenset(
+    int(op)
+    for op in (
+        *(e.IBV_WR_SEND, e.IBV_WR_SEND_WITH_IMM, e.IBV_WR_SEND_WITH_INV),
+        *(e.IBV_WR_RDMA_WRITE, e.IBV_WR_RDMA_WRITE_WITH_IMM),
+    )
+)
+BY_STEPS_ONLY = (e.IBV_WR_FLUSH, e.IBV_WR_ATOMIC_WRITE)
+
+
+def wrong_send(qp: Any, wr: SendWR) -> int:
+    """The system's number of what is wrong with a request, or 0."""
+    if not qp._sends or len(wr.pieces) > qp._caps.send_sge:
+        return errno.EINVAL
+    opcode, flags = wr.opcode, wr.send_flags
+    if opcode not in qp._offered or flags & REST:
+        return _wrong_kind(qp, opcode, flags)
+    if flags & INLINE:
+        length = sum(piece.length for piece in wr.pieces)
+        if opcode not in INLINED or length > qp._caps.inline:
+            return errno.EINVAL
+    if (qp._type == UD and wr.ud is None) or (opcode == BIND and wrong_window(qp, wr.window)):
+        return errno.EINVAL
+    return 0
+
+
+def offered(qp: Any) -> frozenset[int]:
+    """The operations that a pair of that transport can be asked for at once, on its device."""
+    found: frozenset[int] = TRANSPORT[qp._type] & qp.ctx.world.facts.opcodes
+    return found.difference(BY_STEPS_ONLY)
+
+
+def _wrong_kind(qp: Any, opcode: int, flags: int) -> int:
+    """What is wrong with an operation or a flag: nobody has it, or this device."""
+    known = opcode in TRANSPORT[qp._type] and opcode not in BY_STEPS_ONLY and not flags & ~FLAGS
+    return errno.EOPNOTSUPP if known else errno.EINVAL
+
+
+def wrong_window(qp: Any, window: Any) -> bool:
+    """Whether a request to open a window names one that a pair cannot open so."""
+    return window is None or window[0].type != e.IBV_MW_TYPE_2 or qp.pd is None
+
+
+def ready_to_send(wr: SendWR) -> Send:
+    """What the device is asked for: inline bytes are taken now."""
+    request = wr.request()
+    if not wr.send_flags & INLINE:
+        return request
+    data = b"".join(read(piece.address, piece.length) for piece in wr.pieces)
+    return request._replace(inline=data, pieces=())
+
+
+TO_RTS = (e.IBV_QPT_UD, e.IBV_QPT_RAW_PACKET)  # those that go there when they are made
+POSTING = (e.IBV_QPS_RTS, e.IBV_QPS_SQD, e.IBV_QPS_SQE, e.IBV_QPS_ERR)
+
+
+RESET = int(e.IBV_QPS_RESET)
+WITHOUT_RECEIVES = (int(e.IBV_QPT_XRC_RECV), int(e.IBV_QPT_XRC_SEND))
+
+
+class QP(PyverbsCM):
+    """A queue pair."""
+
+    def __init__(
+        self, creator: PD | Context, init_attr: QPInitAttr, qp_attr: QPAttr | None = None
+    ) -> None:
+        plan = plan_of(creator, init_attr)
+        self.ctx, self.pd = plan.context, plan.pd
+        self.scq, self.rcq, self.srq = plan.scq, plan.rcq, plan.srq
+        self._type, self._operations = plan.kind, plan.operations
+        self._signals_all = bool(init_attr.sq_sig_all)
+        self._make(plan, init_attr.cap)
+        init_attr.cap = self._cap()
+        if qp_attr is not None:
+            try:
+                (self.to_rts if self._type in TO_RTS else self.to_init)(qp_attr)
+            except Exception:
+                self.close()
+                raise
+
+    def _make(self, plan: Plan, cap: QPCap) -> None:
+        self._memory = QueueMemory(plan.domain, cap.max_send_wr + cap.max_recv_wr, QUEUE)
+        self._device = self.ctx.world.device
+        with self._memory.made_with("Failed to create QP"):
+            self._number, self._caps = self._device.make_qp(
+                0 if self.pd is None else self.pd.handle,
+                self._type,
+                0 if self.scq is None else self.scq.handle,
+                0 if self.rcq is None else self.rcq.handle,
+                0 if self.srq is None else self.srq.handle,
+                Caps(*(getattr(cap, name) for name in QPCap.SHOWN)),
+                self._signals_all,
+                0 if plan.xrcd is None else plan.xrcd.handle,
+            )
+        self._held, self._sends = QPAttr(e.IBV_QPS_RESET, path_mtu=0), False
+        self._offered = offered(self)
+        self._opened()
+        for holder in plan.holders:
+            holder._adopt(self, "qps")
+
+    def _cap(self) -> QPCap:
+        return QPCap(*self._caps)
+
+    def __str__(self) -> str:
+        state, kind = qp_state_to_str(self.qp_state), qp_type_to_str(self._type)
+        return "QP\n" + printed({"type": kind, "number": self.qp_num, "state": state})
+
+    @property
+    def qp_type(self) -> int:
+        """Its transport."""
+        return self._type
+
+    @property
+    def qp_num(self) -> int:
+        """Its number."""
+        return int(self._number)
+
+    @property
+    def qp_state(self) -> int:
+        """Its state, which an error may have changed."""
+        try:
+            return int(self._device.qp_state(self._number))
+        except Refused as refused:
+            raise error("Failed to query QP", refused.errno) from None
+
+    def modify(self, qp_attr: QPAttr, mask: int) -> None:
+        """Set what ``mask`` names; errors: EINVAL, and nothing is changed."""
+        wanted, failed = int(mask), "Failed to modify QP"
+        now = self.qp_state
+        then = qp_attr.qp_state if wanted & e.IBV_QP_STATE else now
+        if wanted & e.IBV_QP_CUR_STATE and qp_attr.cur_qp_state != now:
+            raise error(f"{failed} state", errno.EINVAL)
+        said = wanted & ~int(e.IBV_QP_STATE)
+        wrong = wrong_step(self._type, now, then, said) or wrong_values(self.ctx, qp_attr, wanted)
+        if wrong:
+            raise error(f"{failed} state", wrong)
+        held = (
+            QPAttr(e.IBV_QPS_RESET, path_mtu=0)
+            if then == e.IBV_QPS_RESET
+            else merged(self._held, qp_attr, wanted)
+        )
+        held.qp_state = then
+        with refusal(f"{failed} state"):
+            self._device.modify_qp(self._number, state_of(held, wanted))
+        self._held, self._sends = held, then not in NOT_YET
+
+    def _step(self, qp_attr: QPAttr, now: int, then: int) -> None:
+        qp_attr.qp_state = then
+        self.modify(qp_attr, required_masks(self._type, now, then) | int(e.IBV_QP_STATE))
+
+    def to_init(self, qp_attr: QPAttr) -> None:
+        """Go from RESET to INIT."""
+        self._step(qp_attr, e.IBV_QPS_RESET, e.IBV_QPS_INIT)
+
+    def to_rtr(self, qp_attr: QPAttr) -> None:
+        """Go to where it receives, by INIT if it is not there."""
+        if self.qp_state != e.IBV_QPS_INIT:
+            self.to_init(qp_attr)
+        self._step(qp_attr, e.IBV_QPS_INIT, e.IBV_QPS_RTR)
+
+    def to_rts(self, qp_attr: QPAttr) -> None:
+        """Go to where it sends, by RTR if it is not there."""
+        if self.qp_state != e.IBV_QPS_RTR:
+            self.to_rtr(qp_attr)
+        self._step(qp_attr, e.IBV_QPS_RTR, e.IBV_QPS_RTS)
+
+    def query(self, attr_mask: int) -> tuple[QPAttr, QPInitAttr]:  # noqa: ARG002 - all is told
+        """All that is set, and what it was made as."""
+        found = self._held.copied()
+        found.qp_state = found.cur_qp_state = self.qp_state
+        found.cap = self._cap()
+        made = QPInitAttr(
+            self._type, None, self.scq, self.rcq, self.srq, self._cap(), int(self._signals_all)
+        )
+        return found, made
+
+    def query_data_in_order(self, op: int, flags: int = 0) -> int:
+        """What is promised of the order in which bytes arrive: nothing."""
+        if int(op) not in e.ibv_wr_opcode.__members__.values():
+            raise error("Failed to query data in order", errno.EINVAL)
+        if int(flags) & ~int(e.IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS):
+            raise error("Failed to query data in order", errno.EINVAL)
+        return 0
+
+    def post_send(self, wr: SendWR, bad_wr: SendWR | None = None) -> None:
+        """Ask for what ``wr`` and those behind it say."""
+        post_chain(wr, bad_wr, self._wrong_send, self._post, "Failed to post send")
+
+    def _wrong_send(self, wr: SendWR) -> int:
+        return wrong_send(self, wr)
+
+    def _post(self, wr: SendWR) -> None:
+        self._device.post_send(self._number, ready_to_send(wr))
+
+    def post_recv(self, wr: RecvWR, bad_wr: RecvWR | None = None) -> None:
+        """Have buffers wait for what comes."""
+        post_chain(wr, bad_wr, self._wrong_receive, self._post_receive, "Failed to post recv")
+
+    def _wrong_receive(self, wr: RecvWR) -> int:
+        if self.srq is not None or self._type in WITHOUT_RECEIVES:
+            return errno.EINVAL
+        if self._held.qp_state == RESET or len(wr.pieces) > self._caps.recv_sge:
+            return errno.EINVAL
+        return 0
+
+    def _post_receive(self, wr: RecvWR) -> None:
+        self._device.post_recv(self._number, wr.request())
+
+    def bind_mw(self, mw: MW, mw_bind: MWBind) -> None:
+        """Open a window of type 1; its key changes at once."""
+        failed = "Failed to bind MW"
+        info = mw_bind.info
+        if mw.type != e.IBV_MW_TYPE_1 or self._held.qp_state not in POSTING:
+            raise error(failed, errno.EINVAL)
+        if info.mr.pd.pd is not self.pd or mw.pd is not self.pd:
+            raise error(failed, errno.EPERM)
+        key = inc_rkey(mw.rkey)
+        request = Send(
+            mw_bind.wr_id, e.IBV_WR_BIND_MW, (), mw_bind.send_flags, bind=bind_of(mw, info, key)
+        )
+        with refusal(failed):
+            self._device.post_send(self._number, request)
+        mw.rkey = key
+
+    def modify_rate_limit(self, rate_limit_attr: QPRateLimitAttr) -> None:
+        """Errors: EOPNOTSUPP, as nothing is paced."""
+        said = f"Failed to modify rate limit to {rate_limit_attr.rate_limit}"
+        raise error(said, errno.EOPNOTSUPP)
+
+    def set_ece(self, ece: ECE) -> None:
+        """Errors: EOPNOTSUPP unless it asks for nothing."""
+        if ece.vendor_id or ece.options:
+            raise error("Failed to set ECE", errno.EOPNOTSUPP)
+
+    def query_ece(self) -> ECE:
+        """Nothing was agreed on."""
+        return ECE()
+
+    def _release(self) -> None:
+        self._device.free_qp(self._number)
+        self._memory.free()
+
+
+EIGHT = 8
+
+
+def in_network_order(word: int) -> int:
+    """A word of the host as the network's order has it, and the other way round."""
+    return int(struct.unpack("<I", struct.pack(">I", int(word) & WORD))[0])
+
+
+class DataBuffer(PyverbsObject):
+    """A buffer whose bytes go inline."""
+
+    def __init__(self, addr: int, length: int) -> None:
+        self.addr, self.length = int(addr), int(length)
+
+
+class QPEx(QP):
+    """A queue pair that is told what to send by a call for each part of it."""
+
+    wr_id, wr_flags = Number(), Number()
+
+    def __init__(
+        self, creator: Context, init_attr: QPInitAttrEx, qp_attr: QPAttr | None = None
+    ) -> None:
+        super().__init__(creator, init_attr, qp_attr)
+        if self._operations is None:
+            self.close()
+            raise error(FAILED, errno.EOPNOTSUPP)
+        self.wr_id = self.wr_flags = 0
+        self.ind_table = init_attr.ind_table  # programs look there for other queues to post to
+        self._built: list[Send] | None = None
+        self._wrong = 0
+
+    def wr_start(self) -> None:
+        """Begin requests, which are posted together."""
+        if self._built is not None:
+            raise PyverbsUserError("wr_start() without wr_complete() or wr_abort() before it")
+        self._built, self._wrong = [], 0
+
+    def wr_complete(self) -> None:
+        """Post them all, or none."""
+        built, wrong = self._requests(), self._wrong
+        self._built = None
+        failed = "Failed to complete work requests"
+        wrong = wrong or next(filter(None, map(self._fault, built)), 0)
+        if wrong or self._held.qp_state in NOT_YET:
+            raise error(failed, wrong or errno.EINVAL)
+        for request in built:
+            try:
+                self._device.post_send(self._number, request)
+            except Refused as refused:
+                raise error(failed, refused.errno) from None
+
+    def wr_abort(self) -> None:
+        """Forget what was begun."""
+        self._requests()
+        self._built = None
+
+    def _requests(self) -> list[Send]:
+        if self._built is None:
+            raise PyverbsUserError("wr_start() has not been called")
+        return self._built
+
+    def _fault(self, request: Send) -> int:
+        if request.opcode not in (self._operations or ()):
+            return errno.EINVAL
+        if len(request.pieces) > self._caps.send_sge:
+            return errno.EINVAL
+        inline = request.inline is not None and request.opcode in INLINED
+        if inline and len(request.inline or b"") > self._caps.inline:
+            return errno.EINVAL
+        if self._type == e.IBV_QPT_UD and request.ud is None:
+            return errno.EINVAL
+        return 0
+
+    def _begin(self, opcode: int, **parts: Any) -> None:
+        request = Send(self.wr_id & LONG, int(opcode), (), self.wr_flags, **parts)
+        self._requests().append(request)
+
+    def _set(self, **parts: Any) -> None:
+        built = self._requests()
+        if not built:
+            self._wrong = errno.EINVAL
+            return
+        built[-1] = built[-1]._replace(**parts)
+
+    def wr_send(self) -> None:
+        """Send."""
+        self._begin(e.IBV_WR_SEND)
+
+    def wr_send_imm(self, imm_data: int) -> None:
+        """Send with a word of the host."""
+        self._begin(e.IBV_WR_SEND_WITH_IMM, imm=in_network_order(imm_data))
+
+    def wr_send_inv(self, invalidate_rkey: int) -> None:
+        """Send, and have a key of the receiver's end."""
+        self._begin(e.IBV_WR_SEND_WITH_INV, imm=int(invalidate_rkey) & WORD)
+
+    def wr_rdma_write(self, rkey: int, remote_addr: int) -> None:
+        """Write remote memory."""
+        self._begin(e.IBV_WR_RDMA_WRITE, **_remote(rkey, remote_addr))
+
+    def wr_rdma_write_imm(self, rkey: int, remote_addr: int, imm_data: int) -> None:
+        """Write remote memory, and send a word of the host."""
+        word = in_network_order(imm_data)
+        self._begin(e.IBV_WR_RDMA_WRITE_WITH_IMM, imm=word, **_remote(rkey, remote_addr))
+
+    def wr_rdma_read(self, rkey: int, remote_addr: int) -> None:
+        """Read remote memory."""
+        self._begin(e.IBV_WR_RDMA_READ, **_remote(rkey, remote_addr))
+
+    def wr_atomic_cmp_swp(self, rkey: int, remote_addr: int, compare: int, swap: int) -> None:
+        """Put ``swap`` where ``compare`` is."""
+        words = {"compare_add": int(compare) & LONG, "swap": int(swap) & LONG}
+        self._begin(e.IBV_WR_ATOMIC_CMP_AND_SWP, **words, **_remote(rkey, remote_addr))
+
+    def wr_atomic_fetch_add(self, rkey: int, remote_addr: int, add: int) -> None:
+        """Add to a remote word."""
+        where = _remote(rkey, remote_addr)
+        self._begin(e.IBV_WR_ATOMIC_FETCH_AND_ADD, compare_add=int(add) & LONG, **where)
+
+    def wr_atomic_write(self, rkey: int, remote_addr: int, atomic_wr: Any) -> None:
+        """Write eight bytes at once."""
+        data = as_bytes(atomic_wr, EIGHT)
+        self._begin(e.IBV_WR_ATOMIC_WRITE, inline=data, **_remote(rkey, remote_addr))
+
+    def wr_flush(
+        self, rkey: int, remote_addr: int, length: int, placement: int, level: int
+    ) -> None:
+        """Have what was written before be seen, or last."""
+        what = Flush(int(placement), int(level), int(length) & LONG)
+        self._begin(e.IBV_WR_FLUSH, flush=what, **_remote(rkey, remote_addr))
+
+    def wr_bind_mw(self, mw: MW, rkey: int, bind_info: MWBindInfo) -> None:
+        """Open a window of type 2 under a key of the caller's choice."""
+        self._begin(e.IBV_WR_BIND_MW, bind=bind_of(mw, bind_info, int(rkey)))
+        if mw.type != e.IBV_MW_TYPE_2:
+            self._wrong = errno.EINVAL
+
+    def wr_local_inv(self, invalidate_rkey: int) -> None:
+        """Close a window of type 2."""
+        self._begin(e.IBV_WR_LOCAL_INV, imm=int(invalidate_rkey) & WORD)
+
+    def wr_set_sge(self, sge: SGE) -> None:
+        """Say which memory it is about."""
+        self._set(pieces=(sge.piece(),))
+
+    def wr_set_sge_list(self, num_sge: int, sg_list: Sequence[SGE]) -> None:
+        """Say which pieces of memory it is about."""
+        self._set(pieces=tuple(each.piece() for each in [*sg_list][: int(num_sge)]))
+
+    def wr_set_inline_data(self, addr: int, length: int) -> None:
+        """Take bytes now."""
+        self._take(read(int(addr), int(length)))
+
+    def wr_set_inline_data_list(self, num_buf: int, buf_list: Sequence[DataBuffer]) -> None:
+        """Take the bytes of several buffers now."""
+        self._take(b"".join(read(each.addr, each.length) for each in [*buf_list][: int(num_buf)]))
+
+    def _take(self, data: bytes) -> None:
+        self._set(inline=data)
+        if self._requests() and self._requests()[-1].opcode not in INLINED:
+            self._wrong = errno.EINVAL
+
+    def wr_set_ud_addr(self, ah: AH, remote_qpn: int, remote_rkey: int) -> None:
+        """Say which pair of datagrams gets it."""
+        self._set(ud=UdTarget(ah.sgid_index, ah.dgid, int(remote_qpn), int(remote_rkey) & WORD))
+
+    def wr_set_xrc_srqn(self, remote_srqn: int) -> None:
+        """Say which shared queue is to receive it."""
+        self._set(srqn=int(remote_srqn))
+
+
+def _remote(rkey: int, address: int) -> dict[str, int]:
+    return {"remote_address": int(address) & LONG, "rkey": int(rkey) & WORD}
+
 
 __all__ = [
     "ECE",

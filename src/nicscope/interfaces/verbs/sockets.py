@@ -1,28 +1,45 @@
-"""Sockets between programs of several nodes, by which these tell each other where their pairs are.
-
-Within a run, a program's stream sockets are joined by pairs of the system's own, which have no
-addresses: nothing leaves the process and no port of the machine is taken.  A call that would wait
-has the other programs go on.  What is sent takes no virtual time.
-"""
+"""Sockets and shared values between programs of several nodes, beside the network."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
+import pickle
 import select
 import socket
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.interfaces.verbs.cm_events import ANYWHERE, FIRST_PORT, local_names
+from nicscope.interfaces.verbs.cmid import ANYWHERE, FIRST_PORT, local_names
 from nicscope.interfaces.verbs.world import here, whose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nicscope.interfaces.verbs.world import World
+
+
+def exchange(name: str, value: Any) -> list[Any]:
+    """Give a value to all nodes; what each has given under that name, in order of the nodes.
+
+    It waits, in no virtual time, until every node has given one, as often as one likes: a node's
+    second value is exchanged for the others' second.  What is given is copied.
+    """
+    own = here()
+    mine = pickle.dumps(value)
+    own.offered.setdefault(name, []).append(mine)
+    turn = own.taken.get(name, 0)
+    own.taken[name] = turn + 1
+
+    def is_whole() -> bool:
+        return all(len(each.offered.get(name, ())) > turn for each in own.neighbours)
+
+    own.wait(f"the other nodes to exchange {name!r}", is_whole)
+    # Programs of this very run have given these.
+    return [pickle.loads(each.offered[name][turn]) for each in own.neighbours]
+
 
 _SOCKET = socket.socket
 _INET = (socket.AF_INET, socket.AF_INET6)

@@ -6,11 +6,10 @@ import errno
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refusal
-from nicscope.interfaces.verbs.fields import Fields, Number
-from nicscope.interfaces.verbs.posting import post_chain
-from nicscope.interfaces.verbs.queue_memory import SRQ as QUEUE
-from nicscope.interfaces.verbs.queue_memory import QueueMemory
+from nicscope.interfaces.verbs.base import Fields, Number, PyverbsCM, PyverbsObject, error, refusal
+from nicscope.interfaces.verbs.pd import SRQ as QUEUE
+from nicscope.interfaces.verbs.pd import QueueMemory
+from nicscope.interfaces.verbs.wr import post_chain
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.device import Context

@@ -5,8 +5,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
-from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error
-from nicscope.interfaces.verbs.fields import Fields, Number
+from nicscope.interfaces.verbs.base import Fields, Number, PyverbsCM, PyverbsObject, error
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.device import Context

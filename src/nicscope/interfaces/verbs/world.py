@@ -1,8 +1,4 @@
-"""The simulated node that programs of verbs run on: one device, its name and its addresses.
-
-Whoever runs programs chooses the device with ``use``; a program that is run by itself gets the
-default one when it first asks for anything.
-"""
+"""The simulated node that programs of verbs run on: its device, addresses, small allocations."""
 
 from __future__ import annotations
 
@@ -11,16 +7,60 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.interfaces.verbs.heap import Heap
-from nicscope.interfaces.verbs_device.routing import addresses, guid
+from nicscope.interfaces.verbs_device.fabric import addresses, guid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nicscope.drivers.simulate.turns import Turn
+    from nicscope.drivers.simulate.thread_scheduler import Turn
     from nicscope.interfaces.verbs.cmid import CMID
     from nicscope.interfaces.verbs.device import Context
     from nicscope.interfaces.verbs_device.calls import Facts
+
+
+PAGE = 4096
+LEAST = 16
+ARENA_PAGES = 16
+
+
+class Heap:
+    """Blocks of powers of two up to half a page; what is larger has pages of its own."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self._free: dict[int, list[int]] = {}
+        self._sizes: dict[int, int] = {}  # of each block that is allocated, by its address
+
+    def allocate(self, size: int, alignment: int = LEAST) -> int:
+        """The address of ``size`` zeroed bytes at a multiple of ``alignment``, at most a page's."""
+        room = LEAST
+        while room < max(size, alignment):
+            room *= 2
+        if room > PAGE // 2:
+            length = -(-max(size, 1) // PAGE) * PAGE
+            address = int(self._device.map(length))
+            self._sizes[address] = length
+            return address
+        free = self._free.setdefault(room, [])
+        if not free:
+            start = int(self._device.map(ARENA_PAGES * PAGE))
+            free.extend(range(start + ARENA_PAGES * PAGE - room, start - room, -room))
+        address = free.pop()
+        self._sizes[address] = room
+        self._device.write(address, bytes(room))
+        return address
+
+    def release(self, address: int) -> bool:
+        """Give a block back; False where there is none."""
+        size = self._sizes.pop(address, None)
+        if size is None:
+            return False
+        if size > PAGE // 2:
+            self._device.unmap(address, size)
+        else:
+            self._free[size].append(address)
+        return True
+
 
 DEVICE = "nicscope"
 GID_SLOTS = 8
@@ -66,7 +106,7 @@ class World:
 
     def take_turns(self) -> Turn:
         """Have its program be one of several from now on, if it is not yet."""
-        from nicscope.drivers.simulate.turns import Turn
+        from nicscope.drivers.simulate.thread_scheduler import Turn
 
         if self.turn is None:
             self.turn = Turn(self.device.fabric.take_turns())

@@ -1,18 +1,47 @@
-"""Work requests: what queue pairs are asked to do."""
+"""Work requests, and posting a chain of them: those before the first that fails stay posted."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs.base import TAG, PyverbsValue, inc_rkey
+from nicscope.interfaces.verbs.base import TAG, PyverbsValue, error, inc_rkey
 from nicscope.interfaces.verbs.mem_alloc import read
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
-from nicscope.interfaces.verbs_device.calls import Bind, Piece, Receive, Send, UdTarget
+from nicscope.interfaces.verbs_device.calls import Bind, Piece, Receive, Refused, Send, UdTarget
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nicscope.interfaces.verbs.addr import AH
-    from nicscope.interfaces.verbs.mw import MW, MWBindInfo
+    from nicscope.interfaces.verbs.mr import MW, MWBindInfo
+
+
+def post_chain(
+    first: Any,
+    bad: Any,
+    check: Callable[[Any], int],
+    post: Callable[[Any], None],
+    failed: str,
+) -> None:
+    """Post ``first`` and what it leads to.
+
+    ``check`` says the system's number of what is wrong with one; ``bad`` becomes that which fails.
+    """
+    wr = first
+    while wr is not None:
+        wrong = check(wr)
+        if not wrong:
+            try:
+                post(wr)
+            except Refused as refused:
+                wrong = refused.errno
+        if wrong:
+            if bad is not None:
+                bad.take(wr)
+            raise error(failed, wrong)
+        wr = wr.next_wr
+
 
 LONG = (1 << 64) - 1
 WORD = (1 << 32) - 1

@@ -7,8 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs.base import PyverbsCM, PyverbsObject, error, refusal
-from nicscope.interfaces.verbs.fields import Fields, Number
+from nicscope.interfaces.verbs.base import Fields, Number, PyverbsCM, PyverbsObject, error, refusal
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.device import Context

@@ -1,7 +1,8 @@
-"""The machine beneath a device, made when it is first asked for something, and the way into it."""
+"""The machine beneath a device, made when first asked for, and the program's address space."""
 
 from __future__ import annotations
 
+import errno
 import functools
 import gc
 from abc import ABC, abstractmethod
@@ -9,17 +10,24 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE, CHAIN, COMPUTE
 from nicscope.drivers.simulate.ports.reporting import LATE
+from nicscope.errors import SimulationError
+from nicscope.host.calls import drop_page
+from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.kernel.decorators import kernel
+from nicscope.kernel.entering import bound
+from nicscope.memory.paging.layout import UNMAPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nicscope.drivers.simulate.calling import Caller
-    from nicscope.drivers.simulate.driven import Process as Driven
-    from nicscope.drivers.simulate.driven import Record
     from nicscope.drivers.simulate.machine import Machine
+    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Record
+    from nicscope.drivers.simulate.thread_scheduler import Caller
     from nicscope.interfaces.ports.memory import Memory
+    from nicscope.interfaces.verbs_device.connecting import Pair
     from nicscope.interfaces.verbs_device.fabric import Fabric
-    from nicscope.interfaces.verbs_device.pair import Pair
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -169,3 +177,189 @@ class Base(ABC):
     @abstractmethod
     def _feed(self, pair: Pair) -> None:
         """Hand what waits for a place of the NIC's queues over, as far as there is one."""
+
+
+FIRST_PAGE = 16  # lower addresses are nobody's: a null pointer is no memory
+HUGE = 1 << 21  # bytes
+PATIENCE_PS = 10_000_000  # between two looks whether a transfer has done with a page
+LOOKS = 20
+
+
+@kernel
+def _drop(machine: Any, n: int, space: int, page: int) -> Any:
+    return drop_page(machine, n, space, page)
+
+
+class AddressSpace(Base):
+    """Memory as the program has it."""
+
+    _memory: Memory
+
+    def _begin_memory(self) -> None:
+        self._page = self._memory.page_size
+        self._next_page = FIRST_PAGE
+        self._free: dict[int, list[int]] = {}  # first pages, by how many
+        self._in_use: set[int] = set()  # pages of nobody that a transfer still uses
+        self._ghosts: set[int] = set()  # pages that only regions have any more
+        self._drop_page = bound(_drop, self._machine)
+
+    def map(self, length: int, huge: bool = False) -> int:
+        """Fresh zeroed memory; its address.  Errors: ENOMEM, EINVAL."""
+        if length < 1:
+            raise Refused(errno.EINVAL)
+        unit = HUGE if huge else self._page
+        pages = -(-length // unit) * (unit // self._page)
+        first = self._place_for(pages, unit // self._page)
+        try:
+            self._memory.map(self._node, SPACE, first, pages)
+        except SimulationError as error:
+            raise Refused(errno.ENOMEM, str(error)) from None
+        return first * self._page
+
+    def _place_for(self, pages: int, alignment: int) -> int:
+        """The first of so many pages that are nobody's.  Errors: ENOMEM."""
+        if alignment == 1 and self._free.get(pages):
+            return self._free[pages].pop()
+        first = self._next_page + -self._next_page % alignment
+        if first + pages <= self._room // self._page:
+            if first > self._next_page:
+                self._free.setdefault(first - self._next_page, []).append(self._next_page)
+            self._next_page = first + pages
+            return first
+        return self._place_among_free(pages, alignment)
+
+    def _place_among_free(self, pages: int, alignment: int) -> int:
+        """The first place where neighbours that were given back are enough.  Errors: ENOMEM."""
+        free = self._free
+        for page in [each for each in self._in_use if self._drop_page(self._node, SPACE, each)]:
+            self._in_use.discard(page)
+            free.setdefault(1, []).append(page)
+        stretches = sorted((first, many) for many, firsts in free.items() for first in firsts)
+        joined: list[tuple[int, int]] = []
+        for first, many in stretches:
+            if joined and sum(joined[-1]) == first:
+                first, many = joined[-1][0], joined.pop()[1] + many
+            joined.append((first, many))
+        free.clear()
+        found = None
+        for first, many in joined:
+            at = first + -first % alignment
+            left, right = at - first, first + many - at - pages
+            if found is not None or right < 0:
+                free.setdefault(many, []).append(first)
+                continue
+            found = at
+            for begin, rest in ((first, left), (at + pages, right)):
+                if rest:
+                    free.setdefault(rest, []).append(begin)
+        if found is None:
+            raise Refused(errno.ENOMEM)
+        return found
+
+    def unmap(self, address: int, length: int) -> None:
+        """Memory that the program has no more; what a region has pinned lives on.  Errors: EINVAL.
+
+        Addresses are given out again when no NIC knows them any more.
+        """
+        self._settle()
+        first, pages = self._stretch(address, length)
+        kept = {page for page in range(first, first + pages) if self._is_registered(page)}
+        self._ghosts |= kept
+        if not kept:
+            self._memory.unmap(self._node, SPACE, first, pages)
+            gone = [
+                self._drop_page(self._node, SPACE, page) for page in range(first, first + pages)
+            ]
+            if all(gone):
+                self._free.setdefault(pages, []).append(first)
+                return
+            for page, is_gone in zip(range(first, first + pages), gone, strict=True):
+                self._give_back(page, is_gone)
+            return
+        for page in range(first, first + pages):
+            if page not in kept:
+                self._let_go(page)
+
+    def _let_go(self, page: int) -> None:
+        """A page that neither the program nor a region has any more."""
+        self._ghosts.discard(page)
+        self._memory.unmap(self._node, SPACE, page, 1)
+        self._give_back(page, self._drop_page(self._node, SPACE, page))
+
+    def _give_back(self, page: int, is_gone: bool) -> None:
+        """A page that no NIC knows can be given out again; others once a transfer is done."""
+        if is_gone:
+            self._free.setdefault(1, []).append(page)
+        else:
+            self._in_use.add(page)
+
+    def _check_seen(self, address: int, length: int) -> None:
+        """Errors: EFAULT for memory that the program has given back."""
+        if self._ghosts and length > 0:
+            last = (address + length - 1) // self._page
+            if not self._ghosts.isdisjoint(range(address // self._page, last + 1)):
+                raise Refused(errno.EFAULT)
+
+    def drop(self, address: int, length: int) -> None:
+        """Pages that are zeros again when they are next used; a region's pins keep theirs.
+
+        Transfers that use one end first.  Errors: EINVAL, ENOMEM where nothing is mapped.
+        """
+        first, pages = self._stretch(address, length)
+        if not self.mapped(address, length):
+            raise Refused(errno.ENOMEM)
+        self._system_call()
+        for page in range(first, first + pages):
+            if not self._is_registered(page):
+                self._drop_one(page)
+
+    def _drop_one(self, page: int) -> None:
+        """Have a page be zeros.  One that a packet needs, which may go again, stays where it is."""
+        for _ in range(LOOKS):
+            if self._drop_page(self._node, SPACE, page):
+                rights = int(self._entry(page)["rights"])
+                self._memory.unmap(self._node, SPACE, page, 1)
+                self._memory.map(self._node, SPACE, page, 1, rights)
+                return
+            self._wait_for(PATIENCE_PS)
+        self._memory.write(self._node, SPACE, page * self._page, bytes(self._page))
+
+    def read(self, address: int, length: int) -> bytes:
+        """Bytes of memory.  Errors: EFAULT where nothing is mapped."""
+        self._check_seen(address, length)
+        try:
+            return self._memory.read(self._node, SPACE, address, length)
+        except SimulationError as error:
+            raise Refused(errno.EFAULT, str(error)) from None
+
+    def write(self, address: int, data: bytes) -> None:
+        """Store bytes.  Errors: EFAULT where nothing is mapped."""
+        self._check_seen(address, len(data))
+        try:
+            self._memory.write(self._node, SPACE, address, bytes(data))
+        except SimulationError as error:
+            raise Refused(errno.EFAULT, str(error)) from None
+
+    def mapped(self, address: int, length: int) -> bool:
+        """Whether all of that is memory."""
+        if length < 1 or not 0 <= address <= self._room - length:
+            return False
+        entries = self._memory.state.entries[self._node, SPACE]
+        first, last = address // self._page, (address + length - 1) // self._page
+        if self._ghosts and not self._ghosts.isdisjoint(range(first, last + 1)):
+            return False
+        return bool((entries["state"][first : last + 1] != UNMAPPED).all())
+
+    @property
+    def _room(self) -> int:
+        """Bytes of the address space."""
+        return int(self._memory.state.entries.shape[2]) * self._page
+
+    def _entry(self, page: int) -> Any:
+        return self._memory.state.entries[self._node, SPACE, page]
+
+    def _stretch(self, address: int, length: int) -> tuple[int, int]:
+        """First page and how many.  Errors: EINVAL for what is no stretch of pages."""
+        if address % self._page or length < 1 or not 0 <= address <= self._room - length:
+            raise Refused(errno.EINVAL)
+        return address // self._page, -(-length // self._page)

@@ -1,18 +1,19 @@
-"""A simulated RDMA device: what the verbs of a program come down to, on a machine of ports."""
+"""A simulated RDMA device: what the verbs come down to on a machine of ports, and its counters."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.calls import Bill, Facts
 from nicscope.interfaces.verbs_device.connecting import MTU, Connecting
-from nicscope.interfaces.verbs_device.counters import NOTHING, counters_of
 from nicscope.interfaces.verbs_device.fabric import DESIGN, Fabric
 from nicscope.interfaces.verbs_device.posting import MOST_INLINE
 from nicscope.interfaces.verbs_device.regions import DM_BYTES
+from nicscope.nic.ports import layout, traffic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,141 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.design import Design
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.interfaces.run_report import RunReport
+
+
+WORD = 4  # bytes in which port_xmit_data and port_rcv_data count
+OF_PORT = "counters"  # folders of /sys/class/infiniband/DEVICE/ports/1
+OF_NIC = "hw_counters"
+FLUSHES = (layout.FLUSHED, layout.CLOSED)
+
+
+Find = Callable[["Machine", int], int]  # for a node
+
+
+class Counter(NamedTuple):
+    """A counter: in which folder it is, how it is found, and what it counts."""
+
+    folder: str
+    of: Find
+    meaning: str
+
+
+def _tally(place: int) -> Find:
+    return lambda machine, n: int(machine.ports.tallies[n, place])
+
+
+def _words(packets: int, payload: int) -> Find:
+    def of(machine: Machine, n: int) -> int:
+        own, header = machine.ports.tallies[n], machine.endpoints[n]["control_bytes"]
+        return int(own[packets] * header + own[payload]) // WORD
+
+    return of
+
+
+def _ended(what: int) -> Find:
+    return lambda machine, n: int(machine.ports.ended[n, what])
+
+
+def _told(side: int, *statuses: int) -> Find:
+    return lambda machine, n: int(machine.ports.told_by_side[n, side, [*statuses]].sum())
+
+
+def _sent(*statuses: int) -> Find:
+    return _told(layout.SENT, *statuses)
+
+
+def _received(*statuses: int) -> Find:
+    return _told(layout.RECEIVED, *statuses)
+
+
+BAD = tuple(each for each in range(len(layout.STATUS_NAMES)) if each != layout.DONE)
+COUNTERS = {
+    "port_xmit_data": Counter(
+        OF_PORT,
+        _words(traffic.PACKETS_OUT, traffic.PAYLOAD_OUT),
+        "4-byte words that left, headers too",
+    ),
+    "port_rcv_data": Counter(
+        OF_PORT, _words(traffic.PACKETS_IN, traffic.PAYLOAD_IN), "4-byte words that came"
+    ),
+    "port_xmit_packets": Counter(
+        OF_PORT,
+        _tally(traffic.PACKETS_OUT),
+        "packets that left, repeats and ACKs too",
+    ),
+    "port_rcv_packets": Counter(
+        OF_PORT,
+        _tally(traffic.PACKETS_IN),
+        "packets that came",
+    ),
+    "port_rcv_errors": Counter(OF_PORT, _ended(traffic.CORRUPTED), "packets that came damaged"),
+    "rx_write_requests": Counter(OF_NIC, _tally(traffic.WRITES_IN), "writes carried out for peers"),
+    "rx_read_requests": Counter(OF_NIC, _tally(traffic.READS_IN), "reads answered for peers"),
+    "rx_atomic_requests": Counter(
+        OF_NIC, _tally(traffic.ATOMICS_IN), "atomics carried out for peers"
+    ),
+    "out_of_buffer": Counter(
+        OF_NIC,
+        _ended(traffic.NO_BUFFER),
+        "packets dropped: no receive posted",
+    ),
+    "out_of_sequence": Counter(OF_NIC, _ended(traffic.OUT_OF_TURN), "packets that came too early"),
+    "duplicate_request": Counter(
+        OF_NIC,
+        _tally(traffic.HAD_BEFORE),
+        "request packets that had come before",
+    ),
+    "rnr_nak_retry_err": Counter(
+        OF_NIC,
+        _tally(traffic.RESTS),
+        "RNR NAKs that came, before the last",
+    ),
+    "local_ack_timeout_err": Counter(
+        OF_NIC,
+        _tally(traffic.TIME_OUTS),
+        "timeouts that ran out, before the last",
+    ),
+    "rx_icrc_encapsulated": Counter(OF_NIC, _ended(traffic.CORRUPTED), "packets that came damaged"),
+    "req_cqe_error": Counter(OF_NIC, _sent(*BAD), "requests that ended with an error"),
+    "req_cqe_flush_error": Counter(OF_NIC, _sent(*FLUSHES), "requests that were flushed"),
+    "req_remote_access_errors": Counter(
+        OF_NIC,
+        _sent(layout.REMOTE_PROTECTION),
+        "requests for memory not permitted",
+    ),
+    "req_remote_invalid_request": Counter(
+        OF_NIC,
+        _sent(layout.REMOTE_INVALID),
+        "requests that the peer found invalid",
+    ),
+    "req_rnr_retries_exceeded": Counter(
+        OF_NIC, _sent(layout.NO_RECEIVE), "requests that used up rnr_retry"
+    ),
+    "req_transport_retries_exceeded": Counter(
+        OF_NIC, _sent(layout.PEER_DEAD), "requests that used up retry_cnt"
+    ),
+    "resp_cqe_error": Counter(OF_NIC, _received(*BAD), "receives that ended with an error"),
+    "resp_cqe_flush_error": Counter(OF_NIC, _received(*FLUSHES), "receives that were flushed"),
+    "resp_local_length_error": Counter(
+        OF_NIC, _received(layout.TOO_LONG), "receives shorter than their message"
+    ),
+    "resp_remote_access_errors": Counter(
+        OF_NIC,
+        _tally(traffic.ACCESS_REFUSED),
+        "peers' requests for memory not permitted",
+    ),
+}
+
+
+def counters_of(machine: Machine, node: int) -> dict[str, int]:
+    """All counters of a node's device, by name."""
+    return {name: counter.of(machine, node) for name, counter in COUNTERS.items()}
+
+
+NOTHING = dict.fromkeys(COUNTERS, 0)
+
 
 MOST_BYTES = 1 << 30
 DEPTH = 1 << 14  # of a queue; what the NIC has no place for waits in the host's memory

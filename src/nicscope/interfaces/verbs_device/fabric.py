@@ -1,34 +1,128 @@
-"""The nodes beneath devices: hosts with a NIC each, which also sends to itself, and a process."""
+"""The nodes beneath devices: hosts with a NIC each, their runs, addresses of datagrams."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Unpack
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
-from nicscope.config.delivery import Transport
-from nicscope.drivers.simulate.calling import Calling
+from nicscope.config.design import Transport
+from nicscope.drivers.simulate.machine import COMPUTING, POSTING
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
-from nicscope.drivers.simulate.ports.datagrams import Ways
-from nicscope.drivers.simulate.ports.retiring import Retired
-from nicscope.drivers.simulate.turns import Turn, Turns
+from nicscope.drivers.simulate.ports.connections import Retired, Ways
+from nicscope.drivers.simulate.thread_scheduler import Calling, Turn, Turns
 from nicscope.interfaces.options import DesignSettings, spelt_out
-from nicscope.interfaces.ports.cluster import OWN_PORTS, PortCluster
+from nicscope.interfaces.ports.cluster import KINDS, OWN_PORTS, PortCluster, PortsRun
 from nicscope.interfaces.ports.process import Process
-from nicscope.interfaces.verbs_device.routing import addresses
-from nicscope.interfaces.verbs_device.run import VerbsRun
+from nicscope.interfaces.run_timeline import ACTIONS
+from nicscope.interfaces.verbs_device import codes
+from nicscope.nic.ports.layout import ACKNOWLEDGEMENT, OWN_PORT, REPLY
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from nicscope.config.delivery import Delivery
-    from nicscope.config.design import Design
+    from nicscope.config.design import Delivery, Design
     from nicscope.config.platform import Platform
-    from nicscope.drivers.simulate.calling import Caller
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.programs import Simulation
+    from nicscope.drivers.simulate.thread_scheduler import Caller
     from nicscope.fabric.topology import Topology
+    from nicscope.interfaces.run_timeline import RunLog
     from nicscope.interfaces.verbs_device.device import Device
+
+
+HEADER = 40  # bytes
+_NEXT_IS_BTH, _UDP = 0x1B, 17  # what follows the header (InfiniBand Architecture, 8.3; IANA)
+_MAPPED = bytes(10) + b"\xff\xff"  # how the address of a version 4 begins as one of version 6
+NIC_ID = 0x020000FFFE000000  # an EUI-64 of locally administered addresses, below which nodes count
+_HOPS = 64
+_OF_V4 = 20  # bytes of a header of version 4, which is the latter half
+
+
+def addresses(node: int) -> tuple[bytes, bytes]:
+    """The addresses of a node's port: of its link, and of IPv4."""
+    local = (0xFE80 << 112) | (guid(node) ^ (1 << 57))
+    return local.to_bytes(16, "big"), _MAPPED + bytes([10, 0, 0, node + 1])
+
+
+def guid(node: int) -> int:
+    """What its NIC is known by in the whole world."""
+    return NIC_ID + node + 1
+
+
+def address_like(other: bytes, node: int) -> bytes:
+    """The address of a node that is of the same kind as another's."""
+    return addresses(node)[other.startswith(_MAPPED)]
+
+
+def header(source: bytes, destination: bytes, length: int) -> bytes:
+    """The 40 bytes before a datagram of ``length`` bytes between two GIDs of 16 bytes."""
+    if destination.startswith(_MAPPED):
+        head = bytearray(bytes((0x45, 0)) + (_OF_V4 + length).to_bytes(2, "big") + bytes(4))
+        head += bytes((_HOPS, _UDP, 0, 0)) + source[12:] + destination[12:]
+        head[10:12] = _checksum(head).to_bytes(2, "big")
+        return bytes(HEADER - _OF_V4) + bytes(head)
+    first = bytes((0x60, 0, 0, 0)) + length.to_bytes(2, "big")
+    return first + bytes((_NEXT_IS_BTH, _HOPS)) + source + destination
+
+
+def _checksum(head: bytes | bytearray) -> int:
+    """The complement of the sum of its words, with ends carried around (RFC 791)."""
+    total = sum(int.from_bytes(head[at : at + 2], "big") for at in range(0, len(head), 2))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+CALLS = {COMPUTING: "system call or poll", POSTING: "post"}
+
+
+class VerbsRun(PortsRun):
+    """A run whose ports were queue pairs'."""
+
+    devices: Sequence[Device] = ()  # one to each node
+
+    def log(self) -> RunLog:
+        """What every engine did when; what the CPU does is what verbs are called."""
+        actions = {**ACTIONS, Engine.CPU: {**ACTIONS[Engine.CPU], **CALLS}}
+        return super().log()._replace(actions=actions)
+
+    def _packets(self) -> Mapping[tuple[int, int], str]:
+        ports = self._machine.ports
+        made = ports.happenings[: ports.happened[0]]
+        return {
+            (int(one["sender"]), int(one["number"])): self._called(one)
+            for one in made[made["came"] == 0]
+        }
+
+    def _called(self, made: Any) -> str:
+        """A packet by its queue pair, its opcode and the program's own number for it."""
+        kind, port = int(made["kind"]), int(made["port"])
+        what = KINDS.get(kind, "packet")
+        if not OWN_PORT <= int(made["of"]) < len(self.devices):
+            return what
+        device = self.devices[int(made["of"])]
+        whose = f"node {int(made['of'])} QP" if len(self.devices) > 1 else "QP"
+        posted = device.posted.get(int(made["cookie"]))
+        if posted is not None:
+            answers = " answer" if kind == REPLY else ""
+            name = codes.NAMES[posted.opcode]
+            return f"{whose} {posted.qp_num:#x} {name}{answers}, wr_id {posted.wr_id}"
+        number = _holder(device.held, port, int(made["time"]))
+        if number is None:
+            return what
+        return f"{whose} {number:#x} {'ACK' if kind == ACKNOWLEDGEMENT else what}"
+
+
+def _holder(held: Mapping[int, list[tuple[int, int]]], port: int, time: int) -> int | None:
+    """The queue pair that had a port then, of those that have had it since when."""
+    several = held.get(port, [])
+    place = bisect_right(several, time, key=lambda one: one[0])
+    return several[place - 1][1] if place else None
+
 
 DESIGN = "vmmc-interrupt"  # whose NIC asks for a page when it misses it
 PLATFORMS = {"vmmc-interrupt": "utlb-prototype", "via-static": "utlb-prototype"}

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nicscope.drivers.simulate.ports import collecting as column
-from nicscope.drivers.simulate.ports.collecting import AT_ONCE, COLUMNS, Collecting, collect
-from nicscope.drivers.simulate.ports.connecting import leave_connection
+from nicscope.drivers.simulate.ports import reporting as column
+from nicscope.drivers.simulate.ports.connections import leave_connection
+from nicscope.drivers.simulate.ports.reporting import AT_ONCE, COLUMNS, Collecting, collect
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import ANY_QUEUE, PS_PER_NS, SPACE, uninterrupted
 from nicscope.interfaces.verbs_device.calls import Completion, Cq, Event, Refused
+from nicscope.interfaces.verbs_device.fabric import HEADER, address_like, header
 from nicscope.interfaces.verbs_device.regions import Protection
-from nicscope.interfaces.verbs_device.routing import HEADER, address_like, header
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import SENT
-from nicscope.nic.ports.notices import TROUBLE
 from nicscope.nic.ports.work_queues import (
     FETCH_REFUSED,
     QUEUE_FULL,
     REQUEST_INVALID,
+    TROUBLE,
     TROUBLES,
     WRITE_REFUSED,
 )
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from nicscope.interfaces.verbs_device.calls import Piece
-    from nicscope.interfaces.verbs_device.pair import Pair
+    from nicscope.interfaces.verbs_device.connecting import Pair
 
 NEVER_ARMED, FOR_ANY, FOR_URGENT = range(3)
 EMPTY_POLL_PS = 1_000_000_000  # the longest that one empty poll moves virtual time
@@ -153,7 +153,7 @@ class Completing(Protection):
         beside, flags, word, source = row[column.BESIDE], 0, 0, pair.peer or 0
         if beside:
             flags = codes.WITH_IMM if beside & 1 else codes.WITH_INV if beside & 2 else 0
-            word = row[column.WORD] if flags else 0
+            word = row[column._WORD] if flags else 0
         if pair.kind == codes.UD and status == codes.SUCCESS:
             flags |= codes.WITH_GRH
             source = self._note_source(row, pieces)

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
-from nicscope.drivers.simulate.ports.moving import is_busy, is_moving
+from nicscope.drivers.simulate.ports.thread import is_busy, is_moving
 from nicscope.host.calls import deregister_pages
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import OWN_PORT, SPACE
+from nicscope.interfaces.verbs_device.base import OWN_PORT, PATIENCE_PS, SPACE, AddressSpace
 from nicscope.interfaces.verbs_device.calls import Refused, Region, Window
 from nicscope.interfaces.verbs_device.fabric import KEY_BITS
-from nicscope.interfaces.verbs_device.memory import PATIENCE_PS, AddressSpace
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import DONE, REMOTE_ONLY
-from nicscope.nic.ports.region_lookups import forget_row
+from nicscope.nic.ports.regions import forget_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

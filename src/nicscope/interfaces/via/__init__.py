@@ -3,8 +3,9 @@
 A VI is a port with one peer.  Source: VIA Specification 1.0; EDT, 3 and 6 (``docs/via.md``).
 """
 
-from nicscope.interfaces.via.cluster import Cluster
-from nicscope.interfaces.via.host import Host
+from nicscope.interfaces.via.cluster import Cluster, Host
+from nicscope.interfaces.via.descriptor import Descriptors
+from nicscope.interfaces.via.library import Nic
 from nicscope.interfaces.via.names import (
     Control,
     Error,
@@ -14,8 +15,6 @@ from nicscope.interfaces.via.names import (
     Status,
     VipError,
 )
-from nicscope.interfaces.via.nic import Nic
-from nicscope.interfaces.via.places import Descriptors
 
 __all__ = [
     "Cluster",

@@ -1,22 +1,21 @@
-"""VI-KA, the kernel agent, as one process calls it: VIs, memory, connections.
-
-Everything here is a system call.  Source: EDT, 6; VIA Specification 1.0.
-"""
+"""VI-KA, the kernel agent of a node: tags, registered memory, VIs, names of hosts."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER, REPORT
 from nicscope.drivers.simulate.ports.posting import POLL
+from nicscope.errors import SimulationError
 from nicscope.host.calls import deregister_pages
-from nicscope.interfaces.buffers import stretch_of
-from nicscope.interfaces.via.addresses import Region
-from nicscope.interfaces.via.connections import Connections
-from nicscope.interfaces.via.endpoint import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Ring
+from nicscope.interfaces.buffers import allocated, stretch_of
+from nicscope.interfaces.ports.memory import Buffer
+from nicscope.interfaces.via.connections import Asked, Bell, Connections, Peerings
+from nicscope.interfaces.via.descriptor import Region, Words, whole
 from nicscope.interfaces.via.names import Return, State, VipError
-from nicscope.interfaces.via.space import Space
-from nicscope.interfaces.via.words import Words
+from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Ring
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.nic.ports.layout import (
@@ -30,13 +29,109 @@ from nicscope.nic.ports.layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.interfaces.buffers import Stretch
     from nicscope.interfaces.ownership import Owner
-    from nicscope.interfaces.ports.buffers import Buffer
-    from nicscope.interfaces.via.process import Process
+    from nicscope.interfaces.via.program import Process
     from nicscope.interfaces.via.vi import Attributes
+
+
+class Tags:
+    """Of one node."""
+
+    def __init__(self) -> None:
+        self._owners: dict[int, Owner] = {}
+
+    def make(self, owner: Owner, number: int) -> int:
+        """``number`` is a protection tag of that process from now on."""
+        self._owners[number] = owner
+        return number
+
+    def forget(self, owner: Owner, tag: object, is_in_use: Callable[[int], bool]) -> None:
+        """Forget the tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
+        known = self.known(owner, tag, Return.VIP_INVALID_PARAMETER)
+        if is_in_use(known):
+            raise VipError(Return.VIP_ERROR_RESOURCE, f"protection tag {known} is in use")
+        del self._owners[known]
+
+    def of(self, owner: Owner) -> list[int]:
+        """Those of that process."""
+        return [number for number, holder in self._owners.items() if holder is owner]
+
+    def known(self, owner: Owner, tag: object, code: Return) -> int:
+        """The tag, if it is that process's; else raise ``code``."""
+        try:
+            number = whole(tag, "a protection tag", 1)
+        except VipError as error:
+            raise VipError(code, str(error).partition(": ")[2]) from None
+        holder = self._owners.get(number)
+        if holder is None:
+            raise VipError(code, f"no protection tag {number}; create_ptag makes one")
+        if holder is not owner:
+            raise VipError(
+                code,
+                f"protection tag {number} is {holder.name}'s, not {owner.name}'s; create_ptag "
+                "makes one",
+            )
+        return number
+
+
+class Space:
+    """Of one process."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._page = process._memory.page_size
+        self._pinned: dict[int, int] = {}  # how often each page is registered
+        self._given_back: dict[int, list[int]] = {}  # addresses, by pages
+
+    def allocate(self, owner: Owner, count: int) -> Buffer:
+        """Whole pages of fresh memory.  Errors: ``VIP_ERROR_RESOURCE``."""
+        pages = max(-(-count // self._page), 1)
+        again = self._given_back.get(pages)
+        if again:
+            address = again.pop()
+        else:
+            try:
+                address = self._process.allocate(max(count, 1)).address
+            except SimulationError as error:
+                raise VipError(Return.VIP_ERROR_RESOURCE, str(error)) from None
+        return allocated(Buffer, owner, self._process, address, count)
+
+    def give_back(self, owner: Owner, buffer: Buffer) -> None:
+        """All of what was allocated as ``buffer``, which nothing uses, may be allocated again."""
+        owner.take_back(buffer.room, "given back")
+        pages = max(-(-buffer.length // self._page), 1)
+        self._given_back.setdefault(pages, []).append(buffer.address)
+
+    def note_pins(self, address: int, length: int, change: int) -> None:
+        """The pages of that stretch are registered once more, or once less often."""
+        size = self._page
+        for page in range(address // size, (address + length - 1) // size + 1):
+            left = self._pinned.get(page, 0) + change
+            if left:
+                self._pinned[page] = left
+            else:
+                del self._pinned[page]
+
+    def unregistered(self, address: int, length: int) -> int:
+        """How many pages of that stretch are not registered."""
+        size = self._page
+        pages = range(address // size, (address + length - 1) // size + 1)
+        return sum(page not in self._pinned for page in pages)
+
+    def holds(self, address: int, count: int) -> bool:
+        """Whether all of that is memory which it has been given."""
+        return 0 <= address <= self._process._next_page * self._page - count
+
+    def is_pinned(self, address: int, count: int) -> bool:
+        """Whether that lies in one page, which is registered: an access cannot fault."""
+        if type(address) is not int or type(count) is not int or count < 0:
+            return False
+        size = self._page
+        return address % size + count <= size and address // size in self._pinned
 
 
 def rights_of(*, rdma_write: bool, rdma_read: bool) -> int:
@@ -282,3 +377,145 @@ class Agent(Connections):
         """Nobody waits for it any more."""
         self._ports.work.queues[self.node, queue.place]["open"] = 0
         self.kernel.give_queue(queue.place)
+
+
+class NicRoom:
+    """Of one node: buffers of a page each, and a bound of what is registered at once."""
+
+    def __init__(self, machine: Machine, node: int, page: int) -> None:
+        nics = machine.bus.ways.nics
+        config: Any = nics.config[node, 0]
+        self._registers: Any = nics.registers[node, 0]
+        self._page = page
+        buffers = (int(config["memory_bytes"]) - int(config["buffer_start"])) // page
+        # Pages that are ever registered at once.
+        self.most: int = min(
+            buffers, int(nics.tags.shape[1]), int(config["pinned_bytes_max"]) // page
+        )
+
+    @property
+    def left(self) -> int:
+        """Pages that could be registered now."""
+        registered = int(self._registers["pinned"]) // self._page
+        return self.most - registered
+
+
+QUEUES_OF_PROCESS = 2  # one for bells (``bells``), one for notices (``notices``)
+NEVER_FULL = 1 << 62
+
+
+class Kernel:
+    """Of node ``node``."""
+
+    def __init__(self, machine: Machine, node: int, processes: int, postpones: bool) -> None:
+        """``processes``: of that node; each has a port and two completion queues of its own.
+
+        ``postpones``: memory for which the NIC has no room is registered when it has.
+        """
+        ports = machine.ports
+        self.node = node
+        self.tags = Tags()
+        self.asked = Asked()
+        self.vis: list[Endpoint] = []
+        self.regions: dict[int, Region] = {}  # by key
+        self._regions: Any = ports.work.regions[node]
+        self._made = 0
+        own = QUEUES_OF_PROCESS * processes
+        ports.work.queues["open"][node, :own] = 1
+        # Of notices what counts is that there are some: they never fill their queue.
+        ports.work.queues["entries"][node, processes:own] = NEVER_FULL
+        self._notices = range(processes, own)  # by process
+        self.peers = Peerings()
+        page = int(machine.ports.memory.config[0]["page_size"])
+        self.room = NicRoom(machine, node, page) if postpones else None
+        self.given_back = Bell()  # some memory is not registered any more
+        self._ports = deque(range(processes + 1, ports.table.shape[1]))
+        self._queues = deque(range(own, ports.work.queues.shape[1]))
+        rows = len(self._regions)
+        self._rows = deque(range(rows, 2 * rows))  # keys: the next of each row, never given again
+
+    def number(self) -> int:
+        """The next for a tag, a VI or a completion queue."""
+        self._made += 1
+        return self._made
+
+    def take_port(self) -> int:
+        """One for a VI.  Errors: ``VIP_ERROR_RESOURCE``."""
+        return self._taken(self._ports, "VIs", "vis")
+
+    def give_port(self, port: int) -> None:
+        """It is nobody's; it comes again as late as possible."""
+        self._ports.append(port)
+
+    def take_queue(self) -> int:
+        """A completion queue of the NIC's.  Errors: ``VIP_ERROR_RESOURCE``."""
+        return self._taken(self._queues, "completion queues", "queues")
+
+    def give_queue(self, queue: int) -> None:
+        """It is nobody's."""
+        self._queues.append(queue)
+
+    def notices_of(self, process: int) -> int:
+        """Which completion queue of the NIC's wakes that process for its handlers."""
+        return self._notices[process]
+
+    def take_key(self) -> int:
+        """The key of a new region.  Errors: ``VIP_ERROR_RESOURCE``."""
+        return self._taken(self._rows, "regions", "regions")
+
+    def enter(self, region: Region, space: int, rights: int) -> None:
+        """Have the NIC permit ``region`` to VIs of its tag."""
+        record = self._regions[region.handle % len(self._regions)]
+        for name, value in (
+            ("key", region.handle),
+            ("space", space),
+            ("domain", region.tag),
+            ("address", region.address),
+            ("length", region.length),
+            ("rights", rights),
+        ):
+            record[name] = value
+        self.regions[region.handle] = region
+
+    def withdraw(self, key: int) -> Region | None:
+        """The region of that key, which the NIC permits to nobody any more."""
+        region = self.regions.pop(key, None)
+        if region is not None:
+            self._regions[key % len(self._regions)]["key"] = 0
+            self.give_key(key)
+        return region
+
+    def give_key(self, key: int) -> None:
+        """Its row may hold another region, of another key."""
+        self._rows.append(key + len(self._regions))
+
+    def _taken(self, free: deque[int], what: str, setting: str) -> int:
+        if not free:
+            raise VipError(
+                Return.VIP_ERROR_RESOURCE,
+                f"node {self.node} has all its {what} in use; give the cluster more "
+                f"({setting}=...)",
+            )
+        return free.popleft()
+
+
+def names_of(
+    given: Mapping[str, int | Sequence[int]] | None, nodes: int
+) -> dict[str, tuple[int, ...]]:
+    """Which nodes each name means, in order.  Errors: ``SimulationError`` for what is no node."""
+    if given is None:
+        return {f"node{node}": (node,) for node in range(nodes)}
+    if not isinstance(given, Mapping):
+        raise SimulationError(f"names: {{'server': 0, ...}} is needed, not {given!r:.60}")
+    names = {}
+    for name, meant in given.items():
+        each = (meant,) if isinstance(meant, int) else tuple(meant)
+        for node in each:
+            if type(node) is not int or not 0 <= node < nodes:
+                raise SimulationError(
+                    f"names: {name!r} is node {node!r}, but nodes are 0 to {nodes - 1}"
+                )
+        if not name or not each:
+            raise SimulationError(f"names: {name!r} needs letters, and at least one node")
+        names[name] = each
+    return names

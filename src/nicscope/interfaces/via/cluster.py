@@ -1,13 +1,4 @@
-"""Nodes with VIA interfaces on one network, and programs on them.
-
-async def ping(host: Host) -> None:
-    nic = await host.open_nic()
-    ...
-
-cluster = Cluster(mechanism="edt")
-cluster.start(0, ping)
-cluster.run()
-"""
+"""Nodes with VIA interfaces on one network: what their machine is like, and programs on them."""
 
 from __future__ import annotations
 
@@ -16,38 +7,174 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
-from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, POLICIES, Transport, Way
-from nicscope.config.design import chosen_design
-from nicscope.config.platform import load_platform
-from nicscope.config.program_costs import MIDDLE
+from nicscope.config.costs import COSTS, Evidence, Origin
+from nicscope.config.design import (
+    MESSAGE_STORE_AND_FORWARD,
+    POLICIES,
+    Scheme,
+    Transport,
+    Way,
+    chosen_design,
+)
+from nicscope.config.machine import MACHINE, OF_VIA, VIA_COSTS
+from nicscope.config.platform import MIDDLE, load_platform
+from nicscope.drivers.simulate.bus.state import ON_NIC, machine_parameters, word_of
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.interfaces.arguments import a_share, node_count, whole
 from nicscope.interfaces.options import UnseededSettings, spelt_out
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.programs import called
+from nicscope.interfaces.via.agent import QUEUES_OF_PROCESS, Agent, Kernel, names_of
 from nicscope.interfaces.via.completions import STATUSES
-from nicscope.interfaces.via.host import Host
-from nicscope.interfaces.via.host_names import names_of
-from nicscope.interfaces.via.kernel import QUEUES_OF_PROCESS, Kernel
-from nicscope.interfaces.via.process import Process
-from nicscope.interfaces.via.settings import falling_back, is_postponed, settings_of
+from nicscope.interfaces.via.library import Nic
+from nicscope.interfaces.via.program import Process
 from nicscope.interfaces.ways import Combination, check_runs
-from nicscope.nic.coherent.mechanism import NAMES, Mechanism
+from nicscope.memory.coherence.layout import host_settings
+from nicscope.nic.coherent import FALL_BACK, NAMES, Mechanism, nic_settings
 from nicscope.nic.ports.layout import REPORT
+from nicscope.nic.transport import MOST_WINDOW
 from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
     from fractions import Fraction
 
-    from nicscope.config.delivery import Delivery
-    from nicscope.config.design import Design
+    from nicscope.config.costs import UnitCost
+    from nicscope.config.design import Delivery, Design
+    from nicscope.config.machine import Parameter
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.ports.build import Setup
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.fabric.topology import Topology
-    from nicscope.interfaces.via.settings import Settings
+
+
+PAGE = 4096
+AT_LEAST_1 = ("mtu", "max_transfer", *VIA_COSTS)
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """A platform with changes in place, and what of it the messaging asks for."""
+
+    platform: Platform
+    host: dict[str, int]  # parameters of the host and of the interface
+    nic: dict[str, int]
+    mtu: int
+    max_transfer: int
+    retry_timeout: int  # ps
+    retries: int
+    window: int
+    read_mbytes_s: int  # at which the interface reads blocks that the host wrote; 0: the bus's
+
+
+def settings_of(platform: Platform, changes: Mapping[str, int] | None = None) -> Settings:
+    """The platform's with ``changes`` by name, times in ps; of a table of costs for each page.
+
+    The platform states all that VIA takes.  Errors: ``SimulationError`` for an unknown name, or a
+    value that makes no machine.
+    """
+    changed = platform
+    for name, value in (changes or {}).items():
+        changed = _changed(changed, name, value)
+    host, nic = machine_parameters(changed)
+    own = {name: changed.machine[name].value for name in OF_VIA}
+    own |= {name: changed.costs[name].high_ps for name in VIA_COSTS}
+    for name in AT_LEAST_1:
+        if own[name] < 1:
+            raise SimulationError(f"{name} must be at least 1, got {own[name]!r}")
+    if not 1 <= own["window"] <= MOST_WINDOW:
+        raise SimulationError(
+            f"window must be from 1 to {MOST_WINDOW} frames, got {own['window']!r}"
+        )
+    if own["max_transfer"] + PAGE > nic["staging_bytes"] // 2:
+        raise SimulationError(
+            f"half of staging_bytes, {nic['staging_bytes']}, must hold max_transfer, "
+            f"{own['max_transfer']}, and {PAGE} bytes more; give more or transfer less"
+        )
+    try:
+        host_settings(host)
+        nic_settings(nic)
+    except ValueError as error:
+        raise SimulationError(str(error)) from None
+    return Settings(changed, host, nic, **own)
+
+
+def is_postponed(settings: Settings, design: Design) -> bool:
+    """Whether memory for which the NIC has no room is registered later (``when_full`` 2).
+
+    Errors: ``SimulationError`` where no room is ever given back.
+    """
+    if design.way != Way.EDT or settings.nic["when_full"] == FALL_BACK:
+        return False
+    if design.scheme is not Scheme.STATIC:
+        raise SimulationError(
+            f"when_full 2 waits until memory is deregistered, and {design.name} keeps that pinned; "
+            "via-static does not"
+        )
+    return True
+
+
+def falling_back(settings: Settings) -> Platform:
+    """The platform for a machine whose library waits: what finds no room there goes past it."""
+    return _changed(settings.platform, "when_full", FALL_BACK)
+
+
+def _changed(platform: Platform, name: str, value: int) -> Platform:
+    """The platform with another value for what it states under that name."""
+    word = name if name in platform.machine or name in platform.costs else _on_nic(name)
+    if word not in platform.machine and word not in platform.costs:
+        known = {*platform.costs, *platform.machine}
+        raise SimulationError(f"no setting {name!r}{did_you_mean(name, known)}")
+    if value < 0:
+        raise SimulationError(f"{name} must not be negative")
+    if word in MACHINE:
+        machine = platform.machine | {word: _parameter(platform.machine[word], value)}
+        return msgspec.structs.replace(platform, machine=machine)
+    return msgspec.structs.replace(
+        platform, costs=platform.costs | {word: _cost(platform.costs[word], value)}
+    )
+
+
+def _on_nic(name: str) -> str:
+    """The word of a parameter of the interface, which may be said to be that, or not."""
+    return word_of(name.removeprefix(ON_NIC))
+
+
+def _cost(stated: UnitCost, ps: int) -> UnitCost:
+    origin = Origin(Evidence.ASSUMED, f"settings: {stated.name}")
+    if COSTS[stated.name].size_of is not None:
+        points = (1, ps), (2, 2 * ps)
+        return msgspec.structs.replace(stated, origin=origin, points=points)
+    return msgspec.structs.replace(stated, origin=origin, low_ps=ps, high_ps=ps)
+
+
+def _parameter(stated: Parameter, value: int) -> Parameter:
+    origin = Origin(Evidence.ASSUMED, f"settings: {stated.name}")
+    return msgspec.structs.replace(stated, value=value, origin=origin)
+
+
+class Host:
+    """A process's view of its host."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._agent = Agent(process)
+
+    def __repr__(self) -> str:
+        return f"<Host of {self._process._owner.place}, VIA>"
+
+    @property
+    def node(self) -> int:
+        """Its number."""
+        return self._process.node
+
+    async def open_nic(self) -> Nic:
+        """The node's NIC (``VipOpenNic``)."""
+        self._process._owner.check_caller()
+        await self._agent.call()
+        self._agent.opened += 1
+        return Nic(self._agent)
+
 
 DELIVERIES = ("store-and-forward", "cut-through", MESSAGE_STORE_AND_FORWARD)
 MESSAGE_BUFFERS = 64  # of packets, each way, at most: as many as the rings have entries

@@ -1,24 +1,98 @@
-"""The kernel agent's connections: a side asks and waits, another takes, accepts or rejects."""
+"""Connections of VIs: client and server, or between equals, and how processes wake each other."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.machine import COMPUTE
-from nicscope.drivers.simulate.ports.connecting import connect_ports, end_connection
+from nicscope.drivers.simulate.machine import AWAIT_QUEUE, COMPUTE
+from nicscope.drivers.simulate.ports.connections import connect_ports, end_connection
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ownership import Owned
-from nicscope.interfaces.via.bells import Bell
 from nicscope.interfaces.via.names import Return, State, VipError, VipTimeoutError
 from nicscope.interfaces.via.vi import check_suit
 from nicscope.kernel.entering import bound
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.endpoint import Endpoint
-    from nicscope.interfaces.via.peers import Peering
-    from nicscope.interfaces.via.process import Process
-    from nicscope.interfaces.via.vi import Attributes
+    from nicscope.interfaces.via.program import Process
+    from nicscope.interfaces.via.vi import Attributes, Endpoint
+
+
+class Bell:
+    """Wakes those that wait for it when it rings."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Process] = []
+
+    def ring(self) -> None:
+        """Wake all, now."""
+        waiting, self._waiting = self._waiting, []
+        for process in waiting:
+            record = process._ports.work.queues[process.node, process.number]
+            record["written"] += 1
+            record["shown"] += 1
+            process._driven.wake()
+
+    async def hear(self, process: Process, latest: int | None) -> None:
+        """Have ``process`` wait until it rings, or until ``latest`` (ps)."""
+        self._waiting.append(process)
+        try:
+            await process.ask(AWAIT_QUEUE, peer=process.number, address=latest or 0)
+        finally:
+            if process in self._waiting:
+                self._waiting.remove(process)
+
+
+Wanted = tuple[str, int, str]  # as one side says it: its own discriminator, node, discriminator
+
+
+class Peering:
+    """One side's wish for a connection, and what has become of it."""
+
+    def __init__(self, vi: Endpoint, wanted: Wanted, latest: int | None) -> None:
+        self.vi = vi
+        self.wanted = wanted
+        self.latest = latest  # ps
+        self.answered = Bell()
+        self.failure: VipError | None = None
+
+    def is_late(self, now: int) -> bool:
+        """Whether its time is over without an answer."""
+        pending = self.vi.state is State.VIP_STATE_CONNECT_PENDING
+        return pending and self.latest is not None and now >= self.latest
+
+
+class Peerings:
+    """Those of one node that wait for the other side."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Wanted, deque[Peering]] = {}
+
+    def add(self, peering: Peering) -> None:
+        """It waits from now on."""
+        self._waiting.setdefault(peering.wanted, deque()).append(peering)
+
+    def take(self, wanted: Wanted, now: int) -> Peering | None:
+        """The one that has waited longest for such a side, and is not late."""
+        for peering in self._waiting.get(wanted, ()):
+            if not peering.is_late(now):
+                self.remove(peering)
+                return peering
+        return None
+
+    def remove(self, peering: Peering) -> None:
+        """It waits no longer, if it did."""
+        waiting = self._waiting.get(peering.wanted)
+        if waiting is not None and peering in waiting:
+            waiting.remove(peering)
+            if not waiting:
+                del self._waiting[peering.wanted]
+
+
+def too_late(peering: Peering) -> VipError:
+    """What is said of one whose time is over."""
+    _, node, name = peering.wanted
+    return VipTimeoutError(Return.VIP_TIMEOUT, f"{name!r} of node {node} has not asked in time")
 
 
 class Request(Owned):

@@ -1,16 +1,18 @@
-"""Descriptors: what they say, and the bytes that say it in host memory.
-
-A control segment of 32 bytes, an address segment of 16 for remote memory, data segments of 16;
-little-endian, as the library's header lays them out.  Source: VIA Specification 1.0; EDT, 3.
-"""
+"""Descriptors: what they say, their bytes in registered memory, and where these lie."""
 
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.errors import SimulationError
+from nicscope.interfaces import arguments
+from nicscope.interfaces.arguments import LEAST
+from nicscope.interfaces.buffers import Stretch
+from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.names import (
     CONTROL_OP_MASK,
     STATUS_ERROR_MASK,
@@ -21,8 +23,11 @@ from nicscope.interfaces.via.names import (
 )
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.addresses import Region
-    from nicscope.interfaces.via.places import Descriptors
+    from collections.abc import Callable, Mapping
+
+    from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.via.vi import Work
+
 
 CONTROL_SEGMENT = struct.Struct("<QIHHIIII")  # next, its handle, count, control, -, immediate, ...
 STATUS_WORDS = struct.Struct("<III")  # immediate data, length and status: what the NIC writes
@@ -107,3 +112,234 @@ class Descriptor(msgspec.Struct, eq=False):
                 "of 16 and immediate data of 32; what region.segment() gives is so",
             ) from None
         return raw
+
+
+class Words:
+    """Those of one process that it has not loaded since they were written."""
+
+    def __init__(self) -> None:
+        self.works: dict[int, Work] = {}  # by address: the last that was posted from there
+        self.pages: set[int] = set()  # where there are places
+
+    def place(self, address: int, length: int, page: int) -> None:
+        """Descriptors lie there."""
+        self.pages.update(range(address // page, (address + length - 1) // page + 1))
+
+    def are_in(self, address: int, count: int, page: int) -> bool:
+        """Whether some lie in that stretch's pages."""
+        first, last = address // page, (address + count - 1) // page
+        if first == last:  # nearly always
+            return first in self.pages
+        return any(one in self.pages for one in range(first, last + 1))
+
+    def put(self, write: Callable[[int, bytes], None]) -> None:
+        """Have all of them in memory by ``write``."""
+        for work in self.works.values():
+            raw = work.raw
+            if work.ended is not None:
+                status, length, immediate = work.ended
+                words = STATUS_WORDS.pack(immediate & 0xFFFFFFFF, length, status)
+                raw = raw[:STATUS_AT] + words + raw[STATUS_AT + len(words) :]
+            write(work.address, raw)
+        self.works = {at: work for at, work in self.works.items() if work.ended is None}
+
+
+def whole(value: object, what: str, least: int = 0, most: int = arguments.MOST) -> int:
+    """``arguments.whole``.  Errors: ``VIP_INVALID_PARAMETER``."""
+    try:
+        return arguments.whole(value, what, least, most)
+    except SimulationError as error:
+        raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None
+
+
+def in_ps(microseconds: object, now: int = 0, what: str = "a time") -> int:
+    """``arguments.in_ps``.  Errors: ``VIP_INVALID_PARAMETER``."""
+    try:
+        return arguments.in_ps(microseconds, now, what)
+    except SimulationError as error:
+        raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None
+
+
+def raw_bytes(content: object) -> bytes:
+    """``arguments.raw_bytes``.  Errors: ``VIP_INVALID_PARAMETER``."""
+    try:
+        return arguments.raw_bytes(content)
+    except SimulationError as error:
+        raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None
+
+
+def a_name(value: object, what: str = "a discriminator") -> str:
+    """``arguments.a_name``.  Errors: ``VIP_INVALID_PARAMETER``."""
+    try:
+        return arguments.a_name(value, what)
+    except SimulationError as error:
+        raise VipError(Return.VIP_INVALID_PARAMETER, str(error)) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Region(Owned):
+    """Registered memory; its ``handle`` names it in segments.
+
+    ``tag`` is its protection tag; only VIs with the same one may use it.
+    """
+
+    what = "a registered region"
+    origin = "register_mem()"
+
+    handle: int
+    node: int
+    address: int
+    length: int
+    tag: int
+    rdma_write: bool
+    rdma_read: bool
+
+    def segment(self, offset: int = 0, length: int | None = None) -> DataSegment:
+        """A stretch of it, by default up to its end."""
+        begin = offset if type(offset) is int else whole(offset, "an offset", LEAST)
+        if length is None:
+            size = self.length - begin
+        else:
+            size = length if type(length) is int else whole(length, "a length", LEAST)
+        return DataSegment(self.address + begin, self.handle, size, self)
+
+    def remote(self, offset: int = 0) -> AddressSegment:
+        """Where an RDMA from another node may begin."""
+        return AddressSegment(self.address + whole(offset, "an offset", LEAST), self.handle)
+
+
+MOST_HANDLE = 0xFFFFFFFF
+
+
+def place_bytes(segments: int) -> int:
+    """What a place takes for a descriptor of up to ``segments`` segments."""
+    return -(-(CONTROL_SEGMENT.size + DATA_SEGMENT.size * segments) // ALIGNMENT) * ALIGNMENT
+
+
+class Descriptors(Owned):
+    """Registered memory cut into places for descriptors; each call takes the next place."""
+
+    what = "places for descriptors"
+    origin = "descriptors()"
+
+    def __init__(self, region: Region, segments: int) -> None:
+        self._region = region
+        self._size = place_bytes(segments)
+        self._count = region.length // self._size
+        self._most = segments
+        self._begin = region.address
+        self._end = self._begin + self._count * self._size
+        self._next = 0
+        if self._count < 1:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"{region.length} bytes have no room for a descriptor of {self._size}",
+            )
+
+    def request(
+        self,
+        *data: DataSegment,
+        control: Control = Control.VIP_CONTROL_OP_SENDRECV,
+        remote: AddressSegment | None = None,
+        immediate: int | None = None,
+    ) -> Descriptor:
+        """A descriptor for a send or a receive of ``data``, or as ``control`` says."""
+        if self._owner is not None:
+            self._owner.check_caller()
+        if len(data) + (remote is not None) > self._most:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"these descriptors have room for {self._most} segments, got {len(data)}",
+            )
+        for one in data:
+            if isinstance(one, Region):
+                raise VipError(
+                    Return.VIP_INVALID_PARAMETER,
+                    "a descriptor is of segments, not regions: give region.segment(offset, length)",
+                )
+            if isinstance(one, Stretch):
+                raise VipError(
+                    Return.VIP_INVALID_PARAMETER,
+                    "a descriptor is of segments of registered memory, not buffers: give what "
+                    "register_mem(buffer, tag) gave as region.segment(offset, length)",
+                )
+        address = self._region.address + self._next % self._count * self._size
+        self._next += 1
+        word, how = 0, control
+        if type(control) is not Control:
+            how = Control(whole(control, "a control word", 0, 0xFFFF))
+        if immediate is not None:
+            word = whole(immediate, "immediate data", LEAST)
+            how |= Control.VIP_CONTROL_IMMEDIATE
+        return Descriptor(
+            address,
+            self._region.handle,
+            data,
+            how,
+            remote,
+            immediate=word,
+            places=self,
+        )
+
+    def _holds(self, address: int, count: int) -> bool:
+        """Whether a descriptor of ``count`` bytes there is in one of these places."""
+        offset = address - self._region.address
+        if not 0 <= offset < self._count * self._size:
+            return False
+        return offset % self._size == 0 and count <= self._size
+
+
+def is_sure(descriptor: Descriptor, records: Mapping[int, object]) -> bool:
+    """Whether ``checked`` would find nothing wrong: all is as ``request`` and a region gave it.
+
+    ``records``: what the process has been given.  It may be False for what is right all the same.
+    """
+    places, data = descriptor.places, descriptor.data
+    if type(places) is not Descriptors or id(places) not in records or type(data) is not tuple:
+        return False
+    address, end = descriptor.address, places._end
+    if type(address) is not int or not places._begin <= address < end:
+        return False
+    if (address - places._begin) % places._size or len(data) > places._most:
+        return False
+    if descriptor.handle != places._region.handle or type(descriptor.control) is not Control:
+        return False
+    for one in data:
+        region = one.region
+        if type(region) is not Region or id(region) not in records:
+            return False
+        if type(one.address) is not int or type(one.length) is not int:
+            return False
+        if not region.address <= one.address <= region.address + region.length - one.length:
+            return False
+        if one.handle != region.handle or one.length < 0:
+            return False
+    return descriptor.remote is None and descriptor.immediate == 0
+
+
+def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, Descriptors]:
+    """The address of a descriptor, and the places that it lies in.
+
+    What its handle and its segments say the NIC judges; those that a region gave say whose they are
+    besides.
+    """
+    places = descriptor.places if isinstance(descriptor, Descriptor) else None
+    if places is None:
+        raise VipError(
+            Return.VIP_INVALID_PARAMETER,
+            "a descriptor is needed that request() of this process's descriptors() gave",
+        )
+    owner.record_of(places, Descriptors)
+    count = len(descriptor.encode())
+    for one in descriptor.data:
+        if one.region is not None:
+            owner.record_of(one.region, Region)
+    address = whole(descriptor.address, "an address")
+    whole(descriptor.handle, "a handle", 0, MOST_HANDLE)
+    if not places._holds(address, count):
+        raise VipError(
+            Return.VIP_INVALID_PARAMETER,
+            f"a descriptor lies in a place of its descriptors(), aligned to {ALIGNMENT}: what "
+            "request() gave does; it is not moved or made longer",
+        )
+    return address, places

@@ -1,29 +1,68 @@
-"""VIPL, the library that programs call: the calls that the kernel agent carries out.
-
-``VipPostSend`` is ``post_send``, and so on.  What C returns as an error code is raised as
-``VipError``; ``VIP_NOT_DONE`` is None.  Times are microseconds of virtual time.
-"""
+"""VIPL, the library that programs call on an open NIC: memory, VIs, peers, posts, attributes."""
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
+from nicscope.drivers.running import RUNNING
+from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
+from nicscope.drivers.simulate.ports.posting import GATHER
+from nicscope.drivers.simulate.ports.reporting import KIND_BITS
+from nicscope.drivers.simulate.process import coroutine
 from nicscope.interfaces.arguments import LEAST
-from nicscope.interfaces.via.addresses import Region
-from nicscope.interfaces.via.connections import Request
-from nicscope.interfaces.via.descriptor import ALIGNMENT
-from nicscope.interfaces.via.names import Error, Reliability, Return, VipError
-from nicscope.interfaces.via.numbers import a_name, whole
-from nicscope.interfaces.via.places import Descriptors, place_bytes
-from nicscope.interfaces.via.program import Program
-from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi, check_attributes
+from nicscope.interfaces.via.completions import Notifications
+from nicscope.interfaces.via.connections import Peering, Request, too_late
+from nicscope.interfaces.via.descriptor import (
+    ALIGNMENT,
+    AddressSegment,
+    DataSegment,
+    Descriptor,
+    Descriptors,
+    Region,
+    a_name,
+    checked,
+    is_sure,
+    place_bytes,
+    whole,
+)
+from nicscope.interfaces.via.names import (
+    CONTROL_OP_MASK,
+    CONTROL_RESERVED,
+    Control,
+    Error,
+    Reliability,
+    Return,
+    State,
+    Status,
+    SystemInfo,
+    VipError,
+)
+from nicscope.interfaces.via.program import MOST_BEFORE, Program
+from nicscope.interfaces.via.vi import (
+    RECEIVE_QUEUE,
+    SEND_QUEUE,
+    Attributes,
+    CompletionQueue,
+    Endpoint,
+    Vi,
+    Work,
+    check_attributes,
+)
+from nicscope.nic.ports.layout import BAD_DESCRIPTOR, DONE, FENCED, FETCH, IMMEDIATE, SEND, WRITE
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from nicscope.drivers.simulate.process import Record
     from nicscope.interfaces.buffers import Stretch
-    from nicscope.interfaces.ports.buffers import Buffer
-    from nicscope.nic.coherent.mechanism import Mechanism
+    from nicscope.interfaces.ports.memory import Buffer
+    from nicscope.interfaces.via.agent import Agent
+    from nicscope.interfaces.via.vi import Endpoint, Ring
+    from nicscope.nic.coherent import Mechanism
 
 
 CQ_ENTRY = 8  # bytes: VI and work queue
@@ -246,3 +285,420 @@ class Library(Program):
         self._enter()
         known = self._owner.record_of(vi, Vi)
         await self._agent.disconnect(known)
+
+
+class ViFound(msgspec.Struct, frozen=True):
+    """What ``query_vi`` tells."""
+
+    state: State
+    attributes: Attributes
+    send_queue_empty: bool  # nothing is posted, or not taken back
+    recv_queue_empty: bool
+
+
+class MemAttributes(msgspec.Struct, frozen=True):
+    """Of registered memory (``VIP_MEM_ATTRIBUTES``)."""
+
+    tag: int
+    rdma_write: bool
+    rdma_read: bool
+
+
+class Discovered(msgspec.Struct, frozen=True):
+    """A node to which there is a way, and how many switches are on it."""
+
+    node: int
+    hops: int
+
+
+class Management(Program):
+    """Calls about what there is."""
+
+    async def close_nic(self) -> None:
+        """Have no more to do with the NIC.
+
+        Errors: ``VIP_INVALID_PARAMETER`` if it is closed already; ``VIP_ERROR_RESOURCE`` as long as
+        the process has VIs, queues, memory or tags there, and has not opened it another time.
+        """
+        self._enter()
+        self._agent.close_nic(self._owner)
+        self._is_closed = True
+        await self._agent.call()
+
+    async def query_vi(self, vi: Vi) -> ViFound:
+        """State and attributes of a VI, and whether its queues are empty."""
+        self._enter()
+        known: Endpoint = self._owner.record_of(vi, Vi)
+        await self._agent.call()
+        send, receive = known.posted
+        return ViFound(known.state, known.attributes, not send, not receive)
+
+    async def set_vi_attributes(
+        self,
+        vi: Vi,
+        *,
+        tag: int | None = None,
+        reliability: Reliability | None = None,
+        max_transfer: int | None = None,
+        enable_rdma_write: bool | None = None,
+        enable_rdma_read: bool | None = None,
+        qos: int | None = None,
+    ) -> None:
+        """Change attributes of an idle VI; what is None stays.
+
+        Errors: ``VIP_INVALID_STATE`` unless it is idle, and as ``create_vi``.
+        """
+        self._enter()
+        known: Endpoint = self._owner.record_of(vi, Vi)
+        if tag is not None:
+            tag = self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+        asked = {
+            "tag": tag,
+            "reliability": reliability,
+            "max_transfer": max_transfer,
+            "rdma_write": enable_rdma_write,
+            "rdma_read": enable_rdma_read,
+            "qos": qos,
+        }
+        changes = {name: value for name, value in asked.items() if value is not None}
+        changed = msgspec.structs.replace(known.attributes, **changes)
+        check_attributes(changed, self._agent.cluster.settings.max_transfer)
+        await self._agent.call()
+        self._agent.change_vi(known, changed)
+
+    async def query_mem(self, region: Region) -> MemAttributes:
+        """Attributes of registered memory."""
+        self._enter()
+        self._owner.record_of(region, Region)
+        await self._agent.call()
+        return MemAttributes(region.tag, region.rdma_write, region.rdma_read)
+
+    async def set_mem_attributes(
+        self,
+        region: Region,
+        *,
+        tag: int | None = None,
+        enable_rdma_write: bool | None = None,
+        enable_rdma_read: bool | None = None,
+    ) -> None:
+        """Change attributes of registered memory; what is None stays.
+
+        Errors: ``VIP_INVALID_PTAG``.  What is posted with the memory is judged by the new ones.
+        """
+        self._enter()
+        self._owner.record_of(region, Region)
+        known = region.tag
+        if tag is not None:
+            known = self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+        write = region.rdma_write if enable_rdma_write is None else bool(enable_rdma_write)
+        read = region.rdma_read if enable_rdma_read is None else bool(enable_rdma_read)
+        await self._agent.call()
+        self._agent.change_region(region, known, rdma_write=write, rdma_read=read)
+
+    async def resize_cq(self, queue: CompletionQueue, entries: int) -> None:
+        """Have a completion queue hold so many completions.
+
+        Errors: ``VIP_INVALID_PARAMETER``; ``VIP_ERROR_RESOURCE`` for more than the NIC has room
+        for, and for fewer than the queue holds.
+        """
+        self._enter()
+        ring: Ring = self._owner.record_of(queue, CompletionQueue)
+        many = whole(entries, "a queue's number of entries", 1, MOST_AT_ONCE)
+        tag = self._agent.kernel.regions[ring.region].tag
+        self._agent.check_entries(many)
+        memory = self._space.allocate(self._owner, many * CQ_ENTRY)
+        region = await self._agent.register(
+            self._owner, memory, tag, rdma_write=False, rdma_read=False
+        )
+        old, before = ring.region, ring.memory
+        if self._agent.resize_completion_queue(ring, many):
+            ring.region, ring.memory = region.handle, memory
+            await self._agent.deregister(old)
+            self._space.give_back(self._owner, before)
+            return
+        await self._agent.deregister(region.handle)
+        self._space.give_back(self._owner, memory)
+        raise VipError(
+            Return.VIP_ERROR_RESOURCE, f"the queue holds more than {many} completions; take some"
+        )
+
+    async def query_system_management_info(self, info: SystemInfo) -> tuple[Discovered, ...]:
+        """Nodes to which packets of this one have a way (``VIP_SMI_AUTODISCOVERY``).
+
+        Errors: ``VIP_ERROR_NOT_SUPPORTED`` for any other information.
+        """
+        self._enter()
+        if whole(info, "a kind of information", LEAST) != SystemInfo.VIP_SMI_AUTODISCOVERY:
+            raise VipError(Return.VIP_ERROR_NOT_SUPPORTED, f"nothing is known as {info}")
+        await self._agent.call()
+        topology = self._agent.cluster.topology
+        ways = sorted(pair for pair in topology.paths if pair[0] == self.node)
+        return tuple(Discovered(there, topology.hops[here, there]) for here, there in ways)
+
+    # --- the name service ----------------------------------------------------------------
+
+    async def ns_init(self) -> None:
+        """Begin to use the name service."""
+        self._enter()
+        await self._agent.call()
+        self._has_names = True
+
+    async def ns_get_host_by_name(self, name: str, index: int = 0) -> int:
+        """The node of that name; of several of a name the one with that index.
+
+        Errors: ``VIP_ERROR_NAMESERVICE`` if there is none, or before ``ns_init``.
+        """
+        self._enter()
+        wanted, which = a_name(name, "a host's name"), whole(index, "an index")
+        await self._use_names()
+        nodes = self._agent.cluster.names.get(wanted, ())
+        if which >= len(nodes):
+            raise VipError(
+                Return.VIP_ERROR_NAMESERVICE, f"{wanted!r} is the name of {len(nodes)} nodes"
+            )
+        return nodes[which]
+
+    async def ns_get_host_by_addr(self, node: int) -> str:
+        """The first name of that node.  Errors: ``VIP_ERROR_NAMESERVICE``, likewise."""
+        self._enter()
+        wanted = whole(node, "a node", LEAST)
+        await self._use_names()
+        for name, nodes in self._agent.cluster.names.items():
+            if wanted in nodes:
+                return name
+        raise VipError(Return.VIP_ERROR_NAMESERVICE, f"node {wanted} has no name")
+
+    async def ns_shutdown(self) -> None:
+        """Use the name service no more.  Errors: ``VIP_ERROR_NAMESERVICE`` before ``ns_init``."""
+        self._enter()
+        await self._use_names()
+        self._has_names = False
+
+    async def _use_names(self) -> None:
+        if not self._has_names:
+            raise VipError(Return.VIP_ERROR_NAMESERVICE, "ns_init() comes first")
+        await self._agent.call()
+
+
+class Peers(Program):
+    """Calls that both sides make."""
+
+    async def connect_peer_request(
+        self,
+        vi: Vi,
+        discriminator: str,
+        node: int,
+        remote_discriminator: str,
+        timeout_us: float | None = None,
+    ) -> None:
+        """Begin to connect ``vi`` with one of ``node``, and do not wait for it.
+
+        It has to ask for this one with the same discriminators, exchanged.
+        Errors: ``VIP_INVALID_STATE``, ``VIP_NOT_REACHABLE``.
+        """
+        self._enter()
+        known: Endpoint = self._owner.record_of(vi, Vi)
+        there = whole(node, "a node", LEAST)
+        wanted = a_name(discriminator), there, a_name(remote_discriminator)
+        await self._agent.peer_request(Peering(known, wanted, self._latest(timeout_us)))
+
+    async def connect_peer_done(self, vi: Vi) -> Attributes | None:
+        """What the other end has, once there is one; None as long as it has not asked.
+
+        Errors: ``VIP_INVALID_STATE`` if nothing was asked for; ``VIP_TIMEOUT``; in which the two
+        ends differ: ``VIP_INVALID_RELIABILITY_LEVEL``, ``..._MTU``, ``..._QOS``.
+        """
+        self._enter()
+        known = self._owner.record_of(vi, Vi)
+        await self._agent.call()
+        return self._outcome(known, self._asked_by(known))
+
+    async def connect_peer_wait(self, vi: Vi) -> Attributes:
+        """The same, when it is known.  Errors: as ``connect_peer_done``."""
+        self._enter()
+        known = self._owner.record_of(vi, Vi)
+        peering = self._asked_by(known)
+        await self._agent.call()
+        while (outcome := self._outcome(known, peering)) is None:
+            await peering.answered.hear(self._process, peering.latest)
+        return outcome
+
+    def _asked_by(self, vi: Endpoint) -> Peering:
+        if vi.peering is None:
+            raise VipError(
+                Return.VIP_INVALID_STATE, f"VI {vi.number} has not asked (connect_peer_request)"
+            )
+        return vi.peering
+
+    def _outcome(self, vi: Endpoint, peering: Peering) -> Attributes | None:
+        if peering.is_late(self._driven.now):
+            self._agent.forget_peering(vi)
+            raise too_late(peering)
+        if peering.failure is None and vi.state is State.VIP_STATE_CONNECT_PENDING:
+            return None
+        vi.peering = None
+        if peering.failure is not None:
+            raise peering.failure
+        assert vi.joined is not None
+        return vi.joined.attributes
+
+
+OPERATIONS = {
+    int(Control.VIP_CONTROL_OP_SENDRECV): SEND,
+    int(Control.VIP_CONTROL_OP_RDMAWRITE): WRITE,
+    int(Control.VIP_CONTROL_OP_RDMAREAD): FETCH,
+}
+NO_OPERATION = 0  # for what no NIC can make sense of
+PLAIN = Control.VIP_CONTROL_OP_SENDRECV
+HAS_IMMEDIATE = int(Control.VIP_CONTROL_IMMEDIATE)
+HAS_FENCE = int(Control.VIP_CONTROL_QFENCE)
+NOT_YET = Status(0)
+_WORDS = struct.Struct("<2q")  # immediate, and the handle of the memory of the descriptor itself
+_SEGMENT = struct.Struct("=Q2q")  # an address is any of 64 bits: the NIC says what it thinks of it
+
+
+class Posting(Program):
+    """Calls that hand work to the NIC."""
+
+    def __init__(self, agent: Agent) -> None:
+        super().__init__(agent)
+        driven = self._driven
+        # Where the pieces of what is posted, and its immediate word, are put down: of the first
+        # operation of a chain, of the second, ...
+        pieces = self._ports.gathers[driven.number], *self._ports.gathered[driven.number]
+        self._pieces = [memoryview(one.view(np.uint8)) for one in pieces[:CHAIN]]
+        self._words_with = [driven.control_bytes, *(memoryview(one) for one in driven.inlined)]
+        self._depths = int(self._ports.rules[0]["ring"]), self._ports.work.receives.shape[2]
+
+    @coroutine
+    def post_send(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
+        """Hand a send or an RDMA to the NIC.  Errors: see ``_posted``."""
+        endpoint, work = self._posted(vi, SEND_QUEUE, descriptor)
+        if len(self._process._before) == MOST_BEFORE:
+            yield from self._process.settle()
+        self._sending(endpoint, work)
+
+    @coroutine
+    def post_recv(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
+        """Hand a receive to the NIC, before the message is sent.  Errors: see ``_posted``."""
+        endpoint, work = self._posted(vi, RECEIVE_QUEUE, descriptor)
+        if len(self._process._before) == MOST_BEFORE:
+            yield from self._process.settle()
+        self._receiving(endpoint, work)
+
+    async def rdma_write(
+        self,
+        vi: Vi,
+        places: Descriptors,
+        data: Sequence[DataSegment],
+        remote: AddressSegment,
+        immediate: int | None = None,
+    ) -> Descriptor:
+        """Write ``data`` to the other node's memory from ``remote`` on; the posted descriptor."""
+        self._enter()
+        self._owner.record_of(places, Descriptors)
+        descriptor = places.request(
+            *data, control=Control.VIP_CONTROL_OP_RDMAWRITE, remote=remote, immediate=immediate
+        )
+        await self.post_send(vi, descriptor)
+        return descriptor
+
+    async def rdma_read(
+        self, vi: Vi, places: Descriptors, data: Sequence[DataSegment], remote: AddressSegment
+    ) -> Descriptor:
+        """Read the other node's memory from ``remote`` on into ``data``; the descriptor."""
+        self._enter()
+        self._owner.record_of(places, Descriptors)
+        descriptor = places.request(*data, control=Control.VIP_CONTROL_OP_RDMAREAD, remote=remote)
+        await self.post_send(vi, descriptor)
+        return descriptor
+
+    def _posted(self, handle: Vi, queue: int, descriptor: Descriptor) -> tuple[Endpoint, Work]:
+        """The VI and what is noted of the descriptor, which is about to be handed over.
+
+        Errors: ``VIP_INVALID_PARAMETER`` for a VI, or memory, that is not this process's, and for a
+        descriptor that is not in its place, or still posted; ``VIP_ERROR_RESOURCE`` if the queue is
+        full.  Whether the VI may have descriptors in that memory the NIC says.
+        """
+        if RUNNING.program is not self._driven:
+            self._enter()
+        found = self._owner.records.get(id(handle))
+        if found is None or type(handle) is not Vi:
+            self._owner.refuse(handle, Vi)
+        vi: Endpoint = found[1]
+        if type(descriptor) is Descriptor and is_sure(descriptor, self._owner.records):
+            address, among = descriptor.address, descriptor.places
+            assert among is not None
+        else:
+            address, among = checked(self._owner, descriptor)
+        if address in vi.addresses:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                "the descriptor's place is still in a queue of the VI; request() gives another",
+            )
+        process, posted = self._process, vi.posted[queue]
+        if len(posted) >= self._depths[queue]:
+            raise VipError(
+                Return.VIP_ERROR_RESOURCE,
+                f"VI {vi.number} has {len(posted)} descriptors in this queue, which is all that it "
+                "holds; take some back, or give the cluster a larger one",
+            )
+        cookie = process._next_request
+        process._next_request = cookie + 1
+        work = Work(descriptor, address, among, cookie)
+        descriptor.status, descriptor.length = NOT_YET, 0
+        self._words.works[address] = work
+        posted.append(work)
+        vi.addresses.add(address)
+        return vi, work
+
+    def _put_down(self, data: Sequence[DataSegment], place: int) -> None:
+        """Have the driver find the pieces of memory of what is at ``place`` of a chain."""
+        at, pieces = 0, self._pieces[place]
+        for one in data:
+            _SEGMENT.pack_into(pieces, at, one.address, one.length, one.handle)
+            at += _SEGMENT.size
+
+    def _sending(self, vi: Endpoint, work: Work) -> None:
+        """Put a descriptor into a send queue before what the process asks next."""
+        process = self._process
+        data, control, remote, word = work.said
+        place = len(process._before)
+        operation, flags, key, at = SEND, 0, 0, 0
+        self._words_with[place][:16] = _WORDS.pack(word, work.handle)
+        if control is not PLAIN or remote is not None:
+            how = int(control)
+            operation = OPERATIONS.get(how & CONTROL_OP_MASK, NO_OPERATION)
+            if how & HAS_IMMEDIATE:
+                flags = IMMEDIATE
+            if how & HAS_FENCE:
+                flags |= FENCED
+            if remote is not None:
+                key, at = remote.handle, remote.address
+                at -= (at >> 63) << 64  # as the driver has it: signed
+            if how & CONTROL_RESERVED or (remote is None) != (operation == SEND):
+                operation = NO_OPERATION
+        self._put_down(data, place)
+        own = process._mapped[vi.place] | operation | flags << KIND_BITS | GATHER
+        process._before.append(
+            self._driven.request(POST, vi.place, len(data), key, work.token, at, work.cookie, own)
+        )
+
+    def _receiving(self, vi: Endpoint, work: Work) -> None:
+        """Likewise, into a receive queue."""
+        process = self._process
+        data, control, remote, _ = work.said
+        found = DONE
+        if remote is not None or (control is not PLAIN and int(control) & ~HAS_IMMEDIATE):
+            found = BAD_DESCRIPTOR
+        self._put_down(data, len(process._before))
+        own = process._mapped[vi.place] | found
+        process._before.append(
+            self._driven.request(
+                PROVIDE, vi.place, len(data), work.handle, work.token, 0, work.cookie, own
+            )
+        )
+
+
+class Nic(Posting, Notifications, Peers, Management, Library):
+    """An open NIC, as one program on its node has it."""

@@ -1,21 +1,39 @@
-"""What programs hold of VIs and completion queues: names of what kernel agent and NIC keep.
-
-A program can read them.  What they stand for a call finds in its process's table
-(``interfaces.ownership``), and never in themselves.
-"""
+"""VIs and completion queues: handles of programs, the kernel agent's side, errors in words."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nicscope.interfaces.arguments import shown
 from nicscope.interfaces.ownership import Owned
-from nicscope.interfaces.via.names import Reliability, Return, State, VipError
+from nicscope.interfaces.via.descriptor import Descriptor
+from nicscope.interfaces.via.names import Error, Reliability, Return, State, Status, VipError
+from nicscope.nic.ports.layout import BROKEN, CONNECTED, FETCH, IDLE, PENDING_CONNECTION, WRITE
+from nicscope.nic.ports.work_queues import (
+    CONNECTION_LOST,
+    FETCH_REFUSED,
+    POSTED_BADLY,
+    QUEUE_FULL,
+    RECEIVE_FAILED,
+    RECEIVES_EMPTY,
+    TROUBLES,
+    WRITE_REFUSED,
+)
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via.endpoint import Endpoint, Ring
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from nicscope.drivers.simulate.ports.state import Ports
+    from nicscope.interfaces.ownership import Owner
+    from nicscope.interfaces.ports.memory import Buffer
+    from nicscope.interfaces.via.agent import Kernel
+    from nicscope.interfaces.via.connections import Peering
+    from nicscope.interfaces.via.descriptor import Descriptors, Region
 
 
 class Attributes(msgspec.Struct, frozen=True):
@@ -137,3 +155,291 @@ class CompletionQueue(Owned):
     def entries(self) -> int:
         """Completions that it has room for."""
         return self._shown.entries
+
+
+NOWHERE = -1  # in place of a port: the VI is no more
+SEND_QUEUE = 0  # as ports number their reports
+RECEIVE_QUEUE = 1
+IN_RECORD = ("reported", "reaped"), ("received", "read")  # of a port, by work queue
+STATES = {
+    IDLE: State.VIP_STATE_IDLE,
+    CONNECTED: State.VIP_STATE_CONNECTED,
+    PENDING_CONNECTION: State.VIP_STATE_CONNECT_PENDING,
+    BROKEN: State.VIP_STATE_ERROR,
+}
+AS_OF_PORTS = {state: code for code, state in STATES.items()}
+ERRORS = {
+    POSTED_BADLY: Error.VIP_ERROR_POST_DESC,
+    CONNECTION_LOST: Error.VIP_ERROR_CONN_LOST,
+    RECEIVES_EMPTY: Error.VIP_ERROR_RECVQ_EMPTY,
+    WRITE_REFUSED: Error.VIP_ERROR_RDMAW_PROT,
+    FETCH_REFUSED: Error.VIP_ERROR_RDMAR_PROT,
+    RECEIVE_FAILED: Error.VIP_ERROR_COMP_PROT,
+    QUEUE_FULL: Error.VIP_ERROR_CATASTROPHIC,
+}
+
+
+class Work:
+    """One posted descriptor."""
+
+    __slots__ = ("address", "among", "cookie", "descriptor", "ended", "handle", "said", "told")
+
+    def __init__(
+        self, descriptor: Descriptor, address: int, among: Descriptors, cookie: int
+    ) -> None:
+        self.descriptor = descriptor  # the program's: it gets the outcome, and is not asked again
+        # What it says when it is posted.
+        self.said = descriptor.data, descriptor.control, descriptor.remote, descriptor.immediate
+        self.address = address
+        self.handle = descriptor.handle  # of the memory there, as it says
+        self.among = among  # where it lies
+        self.cookie = cookie
+        self.ended: tuple[Status, int, int] | None = None  # with length and immediate word
+        self.told = False  # the library has taken the report of that
+
+    @property
+    def token(self) -> int:
+        """Where it lies, and below that how many units of 16 bytes it has."""
+        data, _, remote, _ = self.said
+        return self.address + 2 + len(data) + (remote is not None)
+
+    @property
+    def raw(self) -> bytes:
+        """Its bytes as the library writes them."""
+        return Descriptor(self.address, self.handle, *self.said).encode()
+
+
+class Endpoint:
+    """A VI: one end of a connection, a send queue and a receive queue at one port."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        where: tuple[int, int, int],
+        attributes: Attributes,
+        queues: tuple[Ring | None, Ring | None],
+        ports: Ports,
+    ) -> None:
+        """``where``: node, number and port."""
+        self.node, self.number, self.place = where
+        self.owner = owner
+        self.attributes = attributes
+        self.handle = Vi(self)  # as the program has it
+        self.completion_queues = queues
+        self.posted: tuple[deque[Work], deque[Work]] = (deque(), deque())  # not yet taken
+        self.addresses: set[int] = set()  # of their descriptors
+        self.announced = [0, 0]  # entries taken before their descriptors, by work queue
+        # What the driver is asked for the next report of each, to wait for ever.
+        self.questions: tuple[bytes, bytes] = b"", b""
+        self.peering: Peering | None = None  # what it has asked for as an equal
+        self.joined: Endpoint | None = None  # the other end, of this connection or the last
+        self._record: Any = ports.table[self.node, self.place]
+        self._troubles: NDArray[Any] = ports.work.troubles[self.node, self.place]
+        self._errors: list[Error] = []
+        self._heard = 0  # of the port's troubles
+
+    @property
+    def state(self) -> State:
+        """As the NIC has it."""
+        if self.place == NOWHERE:
+            return State.VIP_STATE_IDLE
+        return STATES[int(self._record["state"])]
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is another end."""
+        return self.state is State.VIP_STATE_CONNECTED
+
+    @property
+    def peer(self) -> Endpoint | None:
+        """The other end, while there is one."""
+        return self.joined if self.connected else None
+
+    @property
+    def errors(self) -> list[Error]:
+        """What the NIC has told beside descriptors, oldest first."""
+        self._hear()
+        return self._errors
+
+    def _hear(self) -> None:
+        if self.place == NOWHERE:
+            return
+        told = int(self._record["troubles"])
+        for number in range(max(self._heard, told - TROUBLES), told):
+            self._errors.append(ERRORS[int(self._troubles[number % TROUBLES])])
+        self._heard = told
+
+    def enter(self, state: State) -> None:
+        """Be in that state from now on; for the kernel agent."""
+        self._record["state"] = AS_OF_PORTS[state]
+
+    def reported(self, queue: int) -> int:
+        """How many ends of its descriptors the NIC has made a report of that is not taken."""
+        made, taken = IN_RECORD[queue]
+        return int(self._record[made]) - int(self._record[taken])
+
+    def wake_by(self, queue: int, notices: int) -> None:
+        """Have the NIC announce the ends of that work queue, which has no other queue for that."""
+        if self.place != NOWHERE:
+            self._record[("send_queue", "receive_queue")[queue]] = notices
+
+    def wake_for_errors(self, notices: int) -> None:
+        """Likewise errors that no descriptor tells of; ``NOBODY``: nowhere."""
+        self._record["notices"] = notices + 1
+
+    def close(self) -> None:
+        """It is no more; its port is another's from now on."""
+        self._hear()
+        self.place = NOWHERE
+
+
+class Ring:
+    """A completion queue: the NIC notes which work queue has a completion."""
+
+    def __init__(
+        self,
+        where: tuple[int, int, int],
+        memory: Buffer,
+        handle: int,
+        entries: int,
+        ports: Ports,
+    ) -> None:
+        """``where``: node, number, and which of the NIC's; ``handle``: of its memory's region."""
+        node, self.number, self.place = where
+        self.handle = CompletionQueue(self)  # as the program has it
+        self.memory = memory
+        self.region = handle
+        self.entries = entries
+        self.users = 0  # work queues
+        self.known: dict[int, Endpoint] = {}  # VIs whose ends it announces, by port
+        self.written = 0
+        self.read = 0
+        self._noted: deque[_Entry] = deque()  # written and not read
+        self._record: Any = ports.work.queues[node, self.place]
+        self._in_memory: NDArray[Any] = ports.work.entries[node, self.place]
+
+    def hear(self) -> None:
+        """Know of all entries that the NIC has made by now."""
+        for number in range(self.written, int(self._record["written"])):
+            entry = self._in_memory[number % len(self._in_memory)]
+            self._noted.append(_Entry(self.known[int(entry["port"])], int(entry["side"])))
+        self.written = int(self._record["written"])
+
+    def say(self) -> None:
+        """Have the NIC know as far as entries are read, or need not be."""
+        self._record["read"] = self.read
+
+    def wake_by(self, notices: int) -> None:
+        """Have the NIC announce its entries in that queue too; ``NOBODY``: nowhere."""
+        self._record["notices"] = notices + 1
+
+    def is_shown(self) -> bool:
+        """Whether an entry that is not read is in the host's memory."""
+        return bool(self._record["shown"] > self._record["read"])
+
+    def take(self) -> tuple[Endpoint, int]:
+        """The oldest entry, which there is: whose completion it announces."""
+        entry = self._noted.popleft()
+        self.read += 1
+        entry.vi.announced[entry.queue] += 1
+        self._pass_spent()
+        return entry.vi, entry.queue
+
+    def spend(self, vi: Endpoint, queue: int) -> None:
+        """A completion is taken off its work queue: its entry announces nothing any more."""
+        if vi.announced[queue]:
+            vi.announced[queue] -= 1
+            return
+        for entry in self._noted:
+            if entry.vi is vi and entry.queue == queue and not entry.spent:
+                entry.spent = True
+                break
+        self._pass_spent()
+
+    def _pass_spent(self) -> None:
+        while self._noted and self._noted[0].spent:
+            self._noted.popleft()
+            self.read += 1
+
+
+class _Entry(msgspec.Struct, eq=False):
+    """Of a completion queue."""
+
+    vi: Endpoint
+    queue: int
+    spent: bool = False  # the completion was taken off the work queue itself
+
+
+OWN_WRONG = Status.VIP_STATUS_PROTECTION_ERROR
+REMOTE_WRONG = Status.VIP_STATUS_RDMA_PROT_ERROR
+TOO_LONG = Status.VIP_STATUS_LENGTH_ERROR
+
+
+def why_of(work: Work, vi: Endpoint, wrong: Status, operation: int, kernels: list[Kernel]) -> str:
+    """To put behind the status' name; nothing if tables as they are now say nothing of it."""
+    found: list[str] = []
+    if wrong & OWN_WRONG:
+        found.extend(_of_segments(work, vi, kernels[vi.node].regions))
+    if wrong & TOO_LONG:
+        found.append(_of_length(work, vi, operation))
+    if wrong & Status.VIP_STATUS_DESC_FLUSHED_ERROR:
+        found.append(f"the VI is in {vi.state.name}")
+    if wrong & REMOTE_WRONG and vi.joined is not None:
+        found.extend(_of_remote(work, vi.joined, operation, kernels[vi.joined.node].regions))
+    return "".join(f"; {each}" for each in found)
+
+
+def _of_segments(work: Work, vi: Endpoint, regions: Mapping[int, Region]) -> Iterator[str]:
+    for number, one in enumerate(work.said[0], 1):
+        which = f"segment {number}, {_stretch(one.address, one.length)},"
+        region = regions.get(one.handle)
+        if region is None:
+            yield f"{which} is of no registered memory: nothing has handle {one.handle}"
+        elif not _is_in(one.address, one.length, region):
+            yield f"{which} is not in its region, {_stretch(region.address, region.length)}"
+        elif region.tag != vi.attributes.tag:
+            yield (
+                f"{which} is of a region with protection tag {region.tag}, and the VI has "
+                f"{vi.attributes.tag}"
+            )
+
+
+def _of_length(work: Work, vi: Endpoint, operation: int) -> str:
+    total, most = sum(one.length for one in work.said[0]), vi.attributes.max_transfer
+    if total > most:
+        return f"its segments have {total} bytes, and the VI transfers {most} at most"
+    if operation in (WRITE, FETCH):
+        return f"its segments have {total} bytes"
+    return f"the message is longer than its receive's segments, which have {total} bytes"
+
+
+def _of_remote(
+    work: Work, other: Endpoint, operation: int, regions: Mapping[int, Region]
+) -> Iterator[str]:
+    remote = work.said[2]
+    if remote is None:
+        return
+    total = sum(one.length for one in work.said[0])
+    which = f"remote memory {_stretch(remote.address, total)}"
+    region = regions.get(remote.handle)
+    right = "rdma_read" if operation == FETCH else "rdma_write"
+    if region is None:
+        yield f"{which} is not registered on node {other.node}: nothing has handle {remote.handle}"
+    elif not _is_in(remote.address, total, region):
+        there = _stretch(region.address, region.length)
+        yield f"{which} is not in its region on node {other.node}, {there}"
+    elif not getattr(region, right):
+        yield f"{which} was registered on node {other.node} without enable_{right}"
+    elif not getattr(other.attributes, right):
+        yield f"the VI on node {other.node} was created without enable_{right}"
+    elif region.tag != other.attributes.tag:
+        yield f"{which} has another protection tag than the VI on node {other.node}"
+
+
+def _is_in(address: int, length: int, region: Region) -> bool:
+    return region.address <= address and address + length <= region.address + region.length
+
+
+def _stretch(address: int, length: int) -> str:
+    """Where so many bytes lie."""
+    return f"{address:#x} to {address + length:#x}"

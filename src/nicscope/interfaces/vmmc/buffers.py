@@ -11,7 +11,7 @@ from nicscope.interfaces.ownership import Owned
 from nicscope.nic.ports.layout import MAY_FETCH, MAY_WRITE
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.interfaces.ports.memory import Buffer
 
 # Who may import a buffer: anybody, any process of a node, or one process of it.
 Allowed = int | tuple[int, int] | None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from nicscope.config.delivery import Transport
-from nicscope.config.program_costs import program_costs
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme, Transport
+from nicscope.config.platform import program_costs
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.interfaces.arguments import checked_host
 from nicscope.interfaces.mini.memory import check_fits

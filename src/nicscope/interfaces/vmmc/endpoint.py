@@ -8,6 +8,7 @@ from nicscope.drivers.simulate.machine import COMPUTE, UNPIN
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, a_name, in_ps, whole
 from nicscope.interfaces.buffers import not_within, stretch_of
+from nicscope.interfaces.tasks import latest, unanswered
 from nicscope.interfaces.vmmc.buffers import (
     Allowed,
     Exported,
@@ -19,12 +20,11 @@ from nicscope.interfaces.vmmc.buffers import (
 )
 from nicscope.interfaces.vmmc.directory import Offer
 from nicscope.interfaces.vmmc.library import Place, UserLibrary
-from nicscope.interfaces.waits import latest, unanswered
 from nicscope.nic.ports.layout import FETCH, WRITE
 
 if TYPE_CHECKING:
-    from nicscope.drivers.simulate.driven import Process as Driven
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.vmmc.cluster import Cluster
 
 ASK_AGAIN_US = 20.0  # assumed: how often an importer asks whether the buffer is exported yet

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, UNPIN
 from nicscope.errors import SimulationError
-from nicscope.host.second_level import TABLE_PAGES
+from nicscope.host.pages import TABLE_PAGES
 from nicscope.interfaces.arguments import LEAST, whole
 from nicscope.interfaces.buffers import stretch_of
 from nicscope.interfaces.ports.process import Process
+from nicscope.interfaces.tasks import NO_END, left
 from nicscope.interfaces.vmmc.pinned import BUSY, FREE, IDLE, PinBook, PinnedPage
-from nicscope.interfaces.waits import NO_END, left
 from nicscope.nic.ports.layout import DONE, STATUS_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.drivers.simulate.driven import Process as Driven
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.vmmc.cluster import Cluster
 
 WORD_BITS = 32  # of the library's bit array

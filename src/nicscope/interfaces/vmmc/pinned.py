@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.host.second_level import is_away, swap_table
+from nicscope.host.pages import is_away, swap_table
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports.lookup import key_of
-from nicscope.nic.translate.nodes import translation_of
+from nicscope.nic.translate.state import translation_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,9 +18,9 @@ from numba.extending import typeof_impl
 from nicscope.kernel.compiler.entries import call_name, enter_name
 from nicscope.kernel.compiler.libraries import EntryCompiler, StepCompiler
 from nicscope.kernel.compiler.states import HandedType
+from nicscope.kernel.decorators import STEPS
 from nicscope.kernel.entering import Entry
 from nicscope.kernel.layout import StateKind, names_of
-from nicscope.kernel.steps import STEPS
 from nicscope.kernel.store import Made
 
 if TYPE_CHECKING:

@@ -1,16 +1,80 @@
-"""The split-transaction bus: an address part and a data part, each used by one at a time.
-
-A transaction asks for the bus, is granted the address part after arbitration, on an edge of the
-bus clock, and is *ordered* when its snoop is over: what it does to states and bytes happens then.
-Its data phase follows when the data are ready and the data part is free, in the order of the
-address phases.  Masters are served as they ask; see ``docs/coherence.md``.
-"""
+"""The snooping split-transaction bus: requests, grants, what devices move, agents on it."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 import numpy as np
 
-from nicscope.kernel.decorators import step
+from nicscope.kernel.decorators import copy_bytes, routine, step
+from nicscope.kernel.records import records
+from nicscope.memory.coherence.layout import (
+    CPU,
+    DEVICE,
+    EMPTY,
+    INTERVENTION,
+    INVALID,
+    MODIFIED,
+    READ,
+    RETRY,
+    SHARED,
+    UPGRADE,
+    WRITE_BACK,
+    Host,
+)
+from nicscope.memory.coherence.lines import clean, discard, find_l2
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+FAR = np.int64(1 << 62)  # as the watcher's: at no time
+
+# Masters, in the order of ties: devices before the CPU.
+AGENT = 0  # the interface's reads of what it watches
+REPORT = 1  # the interface's writes of completions
+ENGINE_OUT = 2  # the engine that moves out of the host's memory
+ENGINE_IN = 3  # the engine that moves into it
+OTHER = 4  # a device that is no interface
+CACHE = 5  # write-backs that the cache owes a device which was told to retry
+PROCESSOR = 6
+MASTERS = 8  # a power of two
+
+# How a grant went.
+MADE = 0  # the transaction was made; its bytes have crossed at its end
+VOID = 1  # there was nothing left to do, and no transaction
+AGAIN = 2  # another had to come first: the master asks again
+
+ASK = np.dtype(
+    [
+        ("at", "i8"),  # ps: since when it asks, or FAR if it does not
+        ("kind", "i8"),  # of transaction; of the CPU settled when granted
+        ("address", "i8"),  # of the host's memory
+        ("count", "i8"),  # bytes, within one block
+        ("place", "i8"),  # of the device's memory
+        ("rate", "i8"),  # MB/s at which the device takes or gives them; 0: the bus's
+        ("answer", "i8"),  # to a block that the cache has modified
+    ],
+    align=True,
+)
+
+
+def new_asks(nodes: int) -> NDArray[Any]:
+    """ASK of every master of ``nodes`` buses, none of which asks."""
+    asks = records((nodes, MASTERS), ASK)
+    asks["at"] = FAR
+    return asks
+
+
+@step
+def first_asker(asks):
+    """The master whose turn it is; its request stands at ``FAR`` if nobody asks."""
+    first = np.int64(0)
+    for master in range(1, MASTERS):
+        if asks[master].at < asks[first].at:
+            first = np.int64(master)
+    return first
+
 
 MB = 1_000_000  # a byte takes that many ps at 1 MB/s
 POINTS = 8  # of the background master's cycle
@@ -78,3 +142,366 @@ def burst_left(host, number):
     cycle = burst * 100 // config.background_percent
     point = (number + number // POINTS) * ORDER % POINTS
     return max(np.int64(0), burst - cycle * (2 * point + 1) // (2 * POINTS))
+
+
+# What happens when a device wants a block that the host's cache has modified.
+UNSNOOPED = 0  # nothing: the device deals with memory alone
+RETRIED = 1  # the device tries again until the cache has written the block back
+INTERVENED = 2  # the cache supplies, or merges, the bytes on the bus
+
+
+@step
+def is_dirty(host, block):
+    """Whether the host's cache has modified the block."""
+    line = find_l2(host, block)
+    return line != EMPTY and host.l2[line].state == MODIFIED
+
+
+@step
+def supply(host, address, count, target, place, ordered, mbytes_s, answer):
+    """When the bytes of a device's read that is ordered at ``ordered`` have crossed (ps).
+
+    States and bytes change now; of a block that was RETRIED, nothing is modified any more.
+    """
+    config = host.config[0]
+    block = address >> config.l2_shift
+    ready = ordered + config.memory_latency
+    if answer != UNSNOOPED:
+        line = find_l2(host, block)
+        if line != EMPTY:
+            if host.l2[line].state == MODIFIED:
+                host.counts[DEVICE, INTERVENTION] += 1
+                ready = ordered + config.cache_supply
+            clean(host, line)
+    copy_bytes(target, place, host.memory, address, count)
+    return data_phase(host, ready, count, mbytes_s)
+
+
+@step
+def absorb(host, address, count, source, place, ordered, mbytes_s, answer):
+    """When the bytes of a device's write that is ordered at ``ordered`` are in memory (ps)."""
+    config = host.config[0]
+    block = address >> config.l2_shift
+    whole = count == np.int64(1) << config.l2_shift
+    ready = ordered
+    if answer != UNSNOOPED:
+        line = find_l2(host, block)
+        if line != EMPTY:
+            if host.l2[line].state == MODIFIED and not whole:
+                host.counts[DEVICE, INTERVENTION] += 1
+                ready = data_phase(
+                    host, ordered + config.cache_supply, np.int64(1) << config.l2_shift, 0
+                )
+                clean(host, line)
+            discard(host, line)
+    copy_bytes(host.memory, address, source, place, count)
+    return data_phase(host, ready, count, mbytes_s)
+
+
+AT_NO_TIME = 1 << 62
+NEVER = -1
+READS_AT_ONCE = 8  # the most reads that an agent may have under way
+
+COPY = np.dtype(
+    [
+        ("state", "i8"),  # INVALID, SHARED or MODIFIED
+        ("block", "i8"),  # of the host, or EMPTY
+        ("due", "i8"),  # ps: when its pending read asks for the bus; FAR if none is pending
+        ("arrived", "i8"),  # ps: when its bytes had all come
+        ("reaction", "i8"),  # ps from losing it to asking for the bus; NEVER: until it is wanted
+    ],
+    align=True,
+)
+
+WATCH = np.dtype(
+    [
+        ("head", "i8"),  # pending reads taken and added so far
+        ("tail", "i8"),
+        ("window", "i8"),  # reads that may be under way, 1 to WINDOW
+        ("reads", "i8"),
+        ("mbytes_s", "i8"),  # the rate at which the agent takes data; bounded by the bus
+        ("writing_mbytes_s", "i8"),  # that at which it writes its copies to memory
+    ],
+    align=True,
+)
+
+
+class Watcher(NamedTuple):
+    """One agent; of several hosts each array has one more axis in front."""
+
+    watch: NDArray[Any]  # WATCH, shape (1,)
+    home: NDArray[np.int32]  # shape (blocks of the host,): the agent's block, or EMPTY
+    copies: NDArray[Any]  # COPY, shape (blocks of the agent,)
+    pending: NDArray[np.int32]  # shape (blocks of the agent,): a ring of its blocks
+    ends: NDArray[np.int64]  # shape (WINDOW,): when the last reads ended, ps
+    memory: NDArray[np.uint8]  # shape (blocks of the agent * block,)
+
+
+def new_watchers(
+    nodes: int,
+    host_blocks: int,
+    blocks: int,
+    block_bytes: int,
+    window: int,
+    mbytes_s: int,
+) -> Watcher:
+    """``nodes`` agents with memories of zeros that watch nothing."""
+    watch = records((nodes, 1), WATCH)
+    watch["window"] = window
+    watch["mbytes_s"] = mbytes_s
+    watch["writing_mbytes_s"] = mbytes_s
+    copies = records((nodes, blocks), COPY)
+    copies["block"] = EMPTY
+    copies["due"] = AT_NO_TIME
+    return Watcher(
+        watch=watch,
+        home=np.full((nodes, host_blocks), EMPTY, np.int32),
+        copies=copies,
+        pending=np.zeros((nodes, blocks), np.int32),
+        ends=np.zeros((nodes, READS_AT_ONCE), np.int64),
+        memory=np.zeros((nodes, blocks * block_bytes), np.uint8),
+    )
+
+
+@step
+def ask_for(watcher, place, when):
+    """Put a read of the agent's block ``place`` in the queue, to ask for the bus at ``when``."""
+    copy = watcher.copies[place]
+    if copy.due != AT_NO_TIME:
+        return
+    watch = watcher.watch[0]
+    copy.due = when
+    watcher.pending[watch.tail % watcher.pending.size] = place
+    watch.tail += 1
+
+
+@step
+def lose(watcher, place, when):
+    """The host takes a block of which ``place`` has a copy; the bus is done with it at ``when``."""
+    watcher.copies[place].state = INVALID
+    if watcher.copies[place].reaction != NEVER:
+        ask_for(watcher, place, when + watcher.copies[place].reaction)
+
+
+@step
+def watch_block(watcher, block, place, reaction):
+    """From now on the agent keeps ``block`` of the host at its block ``place``; it is INVALID."""
+    copy = watcher.copies[place]
+    copy.block = block
+    copy.state = INVALID
+    copy.arrived = 0
+    copy.reaction = reaction
+    watcher.home[block] = place
+
+
+@step
+def unwatch_block(watcher, place):
+    """The agent keeps nothing in its block ``place`` any more; no read of it may be pending."""
+    copy = watcher.copies[place]
+    watcher.home[copy.block] = EMPTY
+    copy.block = EMPTY
+    copy.state = INVALID
+
+
+@routine
+def grant_agent(host, agent, now):
+    """The agent's oldest pending read; VOID if it has the block, or keeps none there, by now."""
+    watch = agent.watch[0]
+    place = np.int64(agent.pending[watch.head % agent.pending.size])
+    copy = agent.copies[place]
+    watch.head += 1
+    copy.due = FAR
+    if copy.block == EMPTY or copy.state != INVALID:
+        if watch.head < watch.tail:  # what stood behind it could not ask before
+            behind = agent.copies[np.int64(agent.pending[watch.head % agent.pending.size])]
+            behind.due = max(behind.due, now)
+        return VOID, now
+    width = np.int64(1) << host.config[0].l2_shift
+    order(host, DEVICE, READ, now)
+    memory, start = agent.memory, copy.block * width
+    rate = watch.mbytes_s
+    end = supply(host, start, width, memory, place * width, now, rate, INTERVENED)
+    copy.state = SHARED
+    copy.arrived = end
+    agent.ends[watch.reads % READS_AT_ONCE] = end
+    watch.reads += 1
+    return MADE, end
+
+
+@step
+def agent_asks_at(agent):
+    """Since when the agent's oldest pending read stands, or ``FAR``."""
+    watch = agent.watch[0]
+    if watch.head == watch.tail:
+        return FAR
+    place = np.int64(agent.pending[watch.head % agent.pending.size])
+    return max(agent.copies[place].due, agent.ends[(watch.reads - watch.window) % READS_AT_ONCE])
+
+
+@routine
+def grant_device(host, agent, memory, asks, master, now):
+    """A read, write, write-back or upgrade of a device whose bytes are in ``memory``."""
+    ask = asks[master]
+    block = ask.address >> host.config[0].l2_shift
+    home = np.int64(agent.home[block])
+    if ask.kind == UPGRADE:
+        return _grant_upgrade(host, agent, ask, home, now)
+    if ask.kind == WRITE_BACK:
+        return _grant_write_back(host, agent, home, now)
+    if home != EMPTY and agent.copies[home].state == MODIFIED:
+        # The interface's own copy reaches memory before a device uses the block.
+        return AGAIN, _write_back_copy(host, agent, home, now)
+    if ask.answer == RETRIED and _must_retry(host, asks, ask, block):
+        return AGAIN, _tell_to_retry(host, asks, block, now)
+    order(host, DEVICE, ask.kind, now)
+    address, count, place, rate = ask.address, ask.count, ask.place, ask.rate
+    if ask.kind == READ:
+        return MADE, supply(host, address, count, memory, place, now, rate, ask.answer)
+    end = absorb(host, address, count, memory, place, now, rate, ask.answer)
+    if home != EMPTY:
+        agent.copies[home].state = INVALID
+        if agent.copies[home].reaction != NEVER:
+            ask_for(agent, home, end)
+    return MADE, end
+
+
+@step
+def _must_retry(host, asks, ask, block):
+    """Whether the cache has modified the block, of which more is wanted than to replace it."""
+    if ask.kind != READ and ask.count == np.int64(1) << host.config[0].l2_shift:
+        return False
+    if is_dirty(host, block):
+        return True
+    # ``place`` and ``count`` of the cache's own request: what it wrote back last, and until when.
+    return asks[CACHE].place == block and ask.at < asks[CACHE].count
+
+
+@step
+def _tell_to_retry(host, asks, block, now):
+    """When the device asks again; meanwhile the cache writes the block back, if it is free to."""
+    config = host.config[0]
+    order(host, DEVICE, RETRY, now)
+    if asks[CACHE].at == FAR and is_dirty(host, block):
+        asks[CACHE].at = now
+        asks[CACHE].address = block << config.l2_shift
+    return now + config.retry_delay * config.bus_cycle
+
+
+@routine
+def grant_cache(host, asks, now):
+    """The write-back of a block that a device was told to retry."""
+    ask = asks[CACHE]
+    block = ask.address >> host.config[0].l2_shift
+    if not is_dirty(host, block):
+        return VOID, now
+    order(host, CPU, WRITE_BACK, now)
+    end = data_phase(host, now, np.int64(1) << host.config[0].l2_shift, 0)
+    clean(host, find_l2(host, block))
+    ask.place = block
+    ask.count = end
+    return MADE, end
+
+
+@routine
+def _write_back_copy(host, agent, home, now):
+    """When the agent's whole block is in memory (ps); it stays, SHARED.
+
+    The interface's engine writes it, also where another device's use of the block makes it do so.
+    """
+    width = np.int64(1) << host.config[0].l2_shift
+    start = agent.copies[home].block * width
+    rate = agent.watch[0].writing_mbytes_s
+    order(host, DEVICE, WRITE_BACK, now)
+    end = absorb(host, start, width, agent.memory, home * width, now, rate, INTERVENED)
+    agent.copies[home].state = SHARED
+    return end
+
+
+@step
+def _grant_write_back(host, agent, home, now):
+    """VOID if the host has taken the block since: what it held is lost, or was read anew."""
+    if home == EMPTY or agent.copies[home].state in (INVALID, SHARED):
+        return VOID, now
+    return MADE, _write_back_copy(host, agent, home, now)
+
+
+@step
+def _grant_upgrade(host, agent, ask, home, now):
+    """The block becomes the agent's alone; VOID if it would lack bytes that it does not write."""
+    copy = agent.copies[home]
+    width = np.int64(1) << host.config[0].l2_shift
+    if copy.state == INVALID and ask.count < width:
+        return VOID, now
+    order(host, DEVICE, UPGRADE, now)
+    line = find_l2(host, ask.address >> host.config[0].l2_shift)
+    if line != EMPTY:
+        discard(host, line)
+    copy.state = MODIFIED
+    copy.arrived = now
+    return MADE, now
+
+
+@step
+def host_of(hosts, n):
+    """Host ``n``: the same arrays, seen without their first axis."""
+    return Host(
+        hosts.config[n],
+        hosts.registers[n],
+        hosts.counts[n],
+        hosts.l1[n],
+        hosts.l1_data[n],
+        hosts.l2[n],
+        hosts.l2_data[n],
+        hosts.memory[n],
+        hosts.buffers[n],
+        hosts.buffer_data[n],
+    )
+
+
+@step
+def watcher_of(watchers, n):
+    """Agent ``n``, likewise."""
+    return Watcher(
+        watchers.watch[n],
+        watchers.home[n],
+        watchers.copies[n],
+        watchers.pending[n],
+        watchers.ends[n],
+        watchers.memory[n],
+    )
+
+
+@step
+def has_caches(hosts):
+    """Whether there are caches before this memory."""
+    return hosts.config.size > 0
+
+
+@step
+def settle(hosts, h, start, count):
+    """What the caches of host ``h`` have modified of the range reaches memory, before it is read.
+
+    The lines stay, SHARED.
+    """
+    if has_caches(hosts):
+        _go_over(hosts, h, start, count, np.int64(1))
+
+
+@step
+def forget(hosts, h, start, count):
+    """The range leaves the caches of host ``h``, before memory is overwritten."""
+    if has_caches(hosts):
+        _go_over(hosts, h, start, count, np.int64(0))
+
+
+@routine
+def _go_over(hosts, h, start, count, keep):
+    """All blocks of the range; one that reaches beyond it loses nothing there."""
+    host = host_of(hosts, h)
+    shift = host.config[0].l2_shift
+    for block in range(start >> shift, (start + count - 1 >> shift) + 1):
+        line = find_l2(host, block)
+        if line != EMPTY and host.l2[line].state == MODIFIED:
+            clean(host, line)
+        if line != EMPTY and keep == 0:
+            discard(host, line)

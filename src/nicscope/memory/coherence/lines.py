@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import step
+from nicscope.kernel.decorators import copy_bytes, step
 from nicscope.memory.coherence.layout import EMPTY, INVALID, MODIFIED, SHARED
 
 

@@ -1,8 +1,4 @@
-"""The arrays of the hosts' memories: frames, page tables, swap blocks, and what is counted.
-
-Virtual pages of a space are ``0..pages_per_space - 1``; virtual address = page * page_size +
-offset, physical address = frame * page_size + offset, both in bytes.
-"""
+"""Arrays of the hosts' memories: frames, page tables, swap blocks, counters; made, and grown."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.kernel.records import as_records
 from nicscope.memory.coherence.layout import Host, no_hosts
 from nicscope.room import zeroed
 
@@ -17,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.room import Shapes
+
 
 # Where a page is.
 UNMAPPED = 0
@@ -212,3 +210,63 @@ def new_memory(
     if swap_blocks:
         memory.blocks["next_free"] = [*range(1, swap_blocks), NOBODY]
     return memory
+
+
+def grown_memory(old: HostMemory, frames: int, pages: int, blocks: int) -> HostMemory:
+    """The same memory with room for so many, none of them fewer; pages that are new are unmapped.
+
+    Frames and blocks that are new are handed out before those that were free.
+    """
+    hosts, spaces, _ = old.entries.shape
+    page_size = int(old.config["page_size"][0])
+    sizes = frames, page_size, spaces, pages, blocks
+    new = new_memory(hosts, *sizes)._replace(config=old.config, spaces=old.spaces)
+    grown = new._replace(
+        hosts=as_records(old.hosts.copy()),
+        entries=_over(new.entries, old.entries),
+        frames=_over(new.frames, old.frames),
+        bytes=_over(new.bytes, old.bytes),
+        blocks=_over(new.blocks, old.blocks),
+        block_bytes=_over(new.block_bytes, old.block_bytes),
+        caches=old.caches,
+    )
+    more = {
+        "frame": (grown.frames, old.frames.shape[1], frames),
+        "block": (grown.blocks, old.blocks.shape[1], blocks),
+    }
+    for name, (records, had, has) in more.items():
+        if has > had:
+            records["next_free"][:, had:] = np.arange(had + 1, has + 1)
+            records["next_free"][:, has - 1] = old.hosts[f"free_{name}"]
+            grown.hosts[f"free_{name}"] = had
+            grown.hosts[f"free_{name}s"] += has - had
+    return grown
+
+
+def _over(new: NDArray[Any], old: NDArray[Any]) -> NDArray[Any]:
+    """``new`` with all that ``old`` has of it."""
+    new[tuple(slice(0, length) for length in old.shape)] = old
+    return new
+
+
+def make_resident(memory: HostMemory, host: int) -> None:
+    """Give each page of space 0 of ``host`` a frame of its own, zeroed, readable and writable.
+
+    ``memory`` is new, has one space per host, and a frame more than pages for the garbage page, or
+    further ones at the end that are somebody's.
+    """
+    pages = memory.entries.shape[2]
+    frames = np.arange(1, pages + 1)
+    entries = memory.entries[host, 0]
+    entries["frame"] = frames
+    entries["state"] = PRESENT
+    entries["rights"] = READ | WRITE
+    taken = memory.frames[host][1 : pages + 1]
+    taken["references"] = 1
+    taken["page"] = frames - 1
+    taken["referenced"] = 1
+    taken["next_free"] = NOBODY
+    memory.spaces[host, 0]["mapped"] = pages
+    left = int(memory.hosts[host]["free_frames"]) - pages
+    memory.hosts[host]["free_frames"] = left
+    memory.hosts[host]["free_frame"] = pages + 1 if left else NOBODY

@@ -1,35 +1,53 @@
-"""Packets that arrive: what is known of one, and the verdict on it."""
+"""Packets that arrive: the verdict on each, acknowledgement, store-and-forward by message."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nicscope.kernel.decorators import routine, step
-from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import place_in_receive
-from nicscope.nic.ports.datagrams import meet_datagram, takes_datagrams
-from nicscope.nic.ports.holding import NO_KEY
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.nic.delivery import has_ring_entry, place_in
+from nicscope.nic.ports.calls import is_sound_on_nic, place_in_receive
 from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
     BARRED,
     CONNECTED,
+    DELIVERY,
     DONE,
     IMMEDIATE,
     NOBODY,
     ONE,
+    REPLY,
     SEND,
     WRITE,
 )
-from nicscope.nic.ports.streams import is_of_work, is_reliable, open_stream, stream_to, taker_of
+from nicscope.nic.ports.lookup import NO_KEY, keep_promise
+from nicscope.nic.ports.streams import (
+    is_of_work,
+    is_reliable,
+    meet_datagram,
+    open_stream,
+    stream_to,
+    taker_of,
+    takes_datagrams,
+)
 from nicscope.nic.ports.traffic import (
     DELIVERED,
     DUPLICATE,
     OUT_OF_TURN,
     VOID,
 )
-from nicscope.nic.reception import DUPLICATE as HAD_BEFORE
-from nicscope.nic.reception import GAP, WANTED, judge, judge_unreliable, refuse
-from nicscope.nic.transport import distance
+from nicscope.nic.ports.window import mind_acknowledgement
+from nicscope.nic.transport import DUPLICATE as HAD_BEFORE
+from nicscope.nic.transport import (
+    GAP,
+    WANTED,
+    confirm,
+    distance,
+    judge,
+    judge_unreliable,
+    may_confirm,
+    refuse,
+)
 
 # What is known of an arriving packet (``head.status``).
 UNJUDGED = 0
@@ -203,3 +221,105 @@ def is_for_port(nics, d, packet, head):
     if channel.stream != 0 and channel.stream != head.peer:
         return False  # of a connection that was over before
     return ports.table[d, channel.port].open == 1
+
+
+@distant
+def hold_messages(nics, n, fetching):
+    """Say whether the oldest packets of ``n`` wait for the rest of their messages.
+
+    ``fetching``: the packet that hostTx is moving, or -1.
+    """
+    endpoint = nics.endpoints[n]
+    endpoint.holds_sent = 1 if _gathers(nics, n, fetching) else 0
+    endpoint.holds_drained = 1 if _collects(nics, n) else 0
+
+
+@step
+def _gathers(nics, n, fetching):
+    """Whether the oldest packet not sent is to leave when more of its message is on the NIC."""
+    endpoint = nics.endpoints[n]
+    if endpoint.sent == endpoint.taken or endpoint.control_sent == 1:
+        return False
+    heads, sends = nics.ports.send_heads, nics.sends
+    first = place_in(endpoint.sent, endpoint.send_ring)
+    oldest, destination = heads[n, first], sends[n, first].destination
+    if oldest.kind not in (SEND, WRITE, REPLY):
+        return False
+    is_full = endpoint.send_used == endpoint.send_buffers
+    for i in range(endpoint.sent, endpoint.written):
+        place = place_in(i, endpoint.send_ring)
+        head = heads[n, place]
+        goes_there = sends[n, place].destination == destination
+        if head.last == 1 and goes_there and _is_of_one(head, oldest):
+            return i == fetching or (i >= endpoint.taken and not is_full)
+    return endpoint.to_serve != 0 and not is_full
+
+
+@step
+def _collects(nics, n):
+    """Whether the oldest packet not drained is to go in when more of its message has come."""
+    endpoint = nics.endpoints[n]
+    if endpoint.drained == endpoint.accepted or endpoint.drain_sunk > 0:
+        return False
+    slot = place_in(endpoint.drained, endpoint.receive_ring)
+    oldest, sender = nics.ports.arrival_heads[n, slot], nics.arrivals[n, slot].sender
+    if oldest.kind not in (SEND, WRITE, REPLY) or oldest.status != TAKEN:
+        return False
+    for i in range(endpoint.drained, endpoint.accepted):
+        slot = place_in(i, endpoint.receive_ring)
+        head = nics.ports.arrival_heads[n, slot]
+        if nics.arrivals[n, slot].sender != sender or not _is_of_one(head, oldest):
+            return False
+        if head.last == 1:
+            return i == endpoint.accepted - 1 and endpoint.open == 1
+    if endpoint.accepted - endpoint.drained >= nics.ports.rules[0].window:
+        return False
+    return endpoint.receive_used < endpoint.receive_buffers and has_ring_entry(endpoint)
+
+
+@step
+def _is_of_one(head, other):
+    """Whether a packet, lost or not, is of the same message as ``other``, which was not lost.
+
+    Both go between the same two nodes.  An answer that is refused half-way ends with a descriptor
+    of its own: it is known by what it answers.
+    """
+    if head.from_port != other.from_port or head.kind & ~BARRED != other.kind:
+        return False
+    if other.kind == REPLY:
+        return head.name == other.name and head.slot == other.slot
+    return head.cookie == other.cookie
+
+
+@step
+def confirm_packet(nics, d, head, reject):
+    """Have the packet of ``head`` acknowledged; its sender learns too if it was a ``reject``."""
+    stream = stream_to(nics.ports, d, head.peer)
+    confirm(stream, head.sequence)
+    keep_promise(nics, d, head.peer, head.sequence)
+    stream.rejects = stream.rejects << np.uint64(1) | reject
+
+
+@step
+def confirms_on_nic(nics, d, slot):
+    """Whether the packet in ``slot`` is of a connection that confirms what is on the NIC."""
+    ports = nics.ports
+    return stream_to(ports, d, ports.arrival_heads[d, slot].peer).level == DELIVERY
+
+
+@distant
+def note_on_nic(nics, d, slot, now):
+    """All of the packet in ``slot`` is on the NIC: it is confirmed, if it came as it was sent.
+
+    One before it that has not been confirmed yet has it wait until it is completed, and so does a
+    kernel that takes packets from its NIC, and may have no room for them.
+    """
+    if nics.ports.rules[0].serves == 0:
+        return
+    head = nics.ports.arrival_heads[d, slot]
+    stream = stream_to(nics.ports, d, head.peer)
+    if head.status != TAKEN or not may_confirm(stream, head.sequence):
+        return
+    if is_sound_on_nic(nics, d, slot):
+        confirm_packet(nics, d, head, np.uint64(0))
+        mind_acknowledgement(nics, d, head.peer, now)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports.accounts import BYTES_IN, MESSAGES_IN, port_of_arrival
+from nicscope.kernel.decorators import copy_bytes, distant, step
 from nicscope.nic.ports.arrivals import (
     DROPPED,
     ENDED,
@@ -17,6 +15,7 @@ from nicscope.nic.ports.arrivals import (
     SWALLOWED,
     TAKEN,
     add_to_message,
+    confirm_packet,
     is_for_port,
     refuse_packet,
     without_room,
@@ -32,10 +31,7 @@ from nicscope.nic.ports.calls import (
     report_sent,
     take_from_kernel,
 )
-from nicscope.nic.ports.confirming import confirm_packet
 from nicscope.nic.ports.free_queue import give_up_placed, let_buffers_go
-from nicscope.nic.ports.handle_lookup import export_for
-from nicscope.nic.ports.holding import let_go
 from nicscope.nic.ports.layout import (
     BARRED,
     CUT,
@@ -54,30 +50,32 @@ from nicscope.nic.ports.layout import (
     SEND,
     WRITE,
 )
-from nicscope.nic.ports.receive import take_back
+from nicscope.nic.ports.lookup import export_for, let_go, patience
+from nicscope.nic.ports.receive import let_runs_go, take_back
 from nicscope.nic.ports.remote_memory import check_export, is_awaited, post_answer
-from nicscope.nic.ports.reservation import patience
-from nicscope.nic.ports.resting import rest
-from nicscope.nic.ports.scatter import let_runs_go
 from nicscope.nic.ports.streams import is_of_work, is_reliable, store_from, stream_to
 from nicscope.nic.ports.traffic import (
     ACKNOWLEDGED,
     BROKEN_OFF,
+    BYTES_IN,
     CORRUPTED,
     DELIVERED,
     INCOMPLETE,
+    MESSAGES_IN,
     NO_REPORT,
     REFUSED,
     TAKEN_BACK,
     count_ended,
+    port_of_arrival,
 )
 from nicscope.nic.ports.window import (
     acknowledge,
     follow_way,
     mind_acknowledgement,
+    rest,
     set_stream_deadline,
 )
-from nicscope.nic.reception import is_confirmed, may_confirm
+from nicscope.nic.transport import is_confirmed, may_confirm
 
 
 @distant

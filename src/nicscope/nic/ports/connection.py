@@ -19,8 +19,6 @@ from nicscope.nic.ports.calls import (
     give_up_message,
     report_sent,
 )
-from nicscope.nic.ports.datagrams import leave_way
-from nicscope.nic.ports.holding import let_go
 from nicscope.nic.ports.layout import (
     BARRED,
     BROKEN,
@@ -30,14 +28,14 @@ from nicscope.nic.ports.layout import (
     ONE,
     PEER_DEAD,
 )
-from nicscope.nic.ports.pools import NO_ENTRY
-from nicscope.nic.ports.receive import take_back
-from nicscope.nic.ports.reservation import withdraw
-from nicscope.nic.ports.scatter import let_runs_go
+from nicscope.nic.ports.lookup import let_go, withdraw
+from nicscope.nic.ports.receive import let_runs_go, take_back
 from nicscope.nic.ports.streams import (
+    NO_ENTRY,
     give_entry_back,
     is_own_peer,
     is_reliable,
+    leave_way,
     node_of,
     peer_of,
     stream_to,
@@ -45,8 +43,6 @@ from nicscope.nic.ports.streams import (
 )
 from nicscope.nic.ports.traffic import ACKNOWLEDGED, VOID
 from nicscope.nic.ports.transmit import leave_page
-from nicscope.nic.ports.troubles import note_trouble
-from nicscope.nic.ports.verdicts import own_verdict
 from nicscope.nic.ports.window import (
     acknowledge,
     follow_way,
@@ -55,7 +51,7 @@ from nicscope.nic.ports.window import (
     time_out_of,
     wish_acknowledgement,
 )
-from nicscope.nic.ports.work_queues import CONNECTION_LOST
+from nicscope.nic.ports.work_queues import CONNECTION_LOST, note_trouble, own_verdict
 from nicscope.nic.transport import end_link
 
 NO_TROUBLE = -1  # in place of an error: the process wished it

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import step
+from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.atomics import is_atomic
 from nicscope.nic.ports.calls import check_work
-from nicscope.nic.ports.holding import NO_KEY
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
     BAD_HANDLE,
     BAD_TAG,
+    COMPARE_SWAP,
     DONE,
     FETCH,
+    FETCH_ADD,
     INLINE,
     INLINE_BYTES,
     MAY_FETCH,
@@ -28,7 +27,98 @@ from nicscope.nic.ports.layout import (
     PEER_DEAD,
     SEND,
 )
+from nicscope.nic.ports.lookup import NO_KEY
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
+
+UNIT = 16  # bytes
+ALIGNMENT = 64
+MOST_BYTES = UNIT * (ALIGNMENT - 1)  # of a descriptor
+
+
+@step
+def bytes_of(token):
+    """Of the descriptor that a token names."""
+    return UNIT * (token & (ALIGNMENT - 1))
+
+
+@step
+def address_of(token):
+    """Where the descriptor begins that a token names."""
+    return token - (token & (ALIGNMENT - 1))
+
+
+WORD_BYTES = 8
+_BITS = 32
+_HALF = (1 << _BITS) - 1
+
+
+@step
+def is_atomic(operation):
+    """Whether a descriptor of that operation is one."""
+    return operation in (COMPARE_SWAP, FETCH_ADD)
+
+
+@step
+def changes_memory(port, p):
+    """Whether the descriptor under way at port ``p`` changes the memory that it is sent from."""
+    return p == OWN_PORT and port.atomic != 0
+
+
+@step
+def is_aligned(address):
+    """Whether a word can be there."""
+    return address & (WORD_BYTES - 1) == 0
+
+
+@routine
+def exchange(nics, n, p, packet, head):
+    """Do to the word that the packet of ``head`` answers with what was asked, if anything was."""
+    port = nics.ports.table[n, p]
+    if not changes_memory(port, p) or packet.payload != WORD_BYTES:
+        return
+    head.atomic = port.atomic
+    memory = nics.store.host[n]
+    found = _word_at(memory, packet.address)
+    head.swap = found
+    if port.atomic == FETCH_ADD:
+        _put_word(memory, packet.address, _sum(found, np.int64(port.immediate)))
+    elif found == port.immediate:
+        _put_word(memory, packet.address, np.int64(port.swap))
+
+
+@routine
+def put_result(nics, n, place):
+    """The payload of the answer at ``place`` of the send ring is what the word was.
+
+    Nothing else changes, and nothing of other packets: the engine has read the word as it is now.
+    """
+    head = nics.ports.send_heads[n, place]
+    if head.atomic != 0 and nics.sends[n, place].payload == WORD_BYTES:
+        buffer = nics.store.send_buffers[n, nics.sends[n, place].buffer]
+        _put_word(buffer, 0, np.int64(head.swap))
+
+
+@step
+def _word_at(memory, address):
+    word = np.int64(0)
+    for i in range(WORD_BYTES):
+        word |= np.int64(memory[address + i]) << np.int64(8 * i)
+    return word
+
+
+@step
+def _put_word(memory, address, word):
+    for i in range(WORD_BYTES):
+        memory[address + i] = (word >> np.int64(8 * i)) & np.int64(255)
+
+
+@step
+def _sum(one, other):
+    """The sum of two words, as 64 bits have it."""
+    low = (one & _HALF) + (other & _HALF)
+    high = (one >> _BITS) + (other >> _BITS) + (low >> _BITS)
+    return (high << np.int64(_BITS)) | (low & _HALF)
+
 
 NO_PAGE = -1
 

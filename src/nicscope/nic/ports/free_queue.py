@@ -16,7 +16,6 @@ from nicscope.nic.ports.calls import (
     release,
     report_received,
 )
-from nicscope.nic.ports.holding import holds_entries, share_set
 from nicscope.nic.ports.layout import (
     AWAITED,
     AWAITS_READER,
@@ -32,10 +31,9 @@ from nicscope.nic.ports.layout import (
     RETURNED,
     UNUSABLE,
 )
-from nicscope.nic.ports.lookup import key_of
-from nicscope.nic.ports.outcome import ask_for_page
+from nicscope.nic.ports.lookup import ask_for_page, holds_entries, key_of, share_set
 from nicscope.nic.translate.asking import page_of_key
-from nicscope.nic.translate.nodes import translation_of
+from nicscope.nic.translate.state import translation_of
 
 
 @distant

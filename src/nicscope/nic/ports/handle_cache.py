@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.kernel.decorators import distant, routine, step
-from nicscope.kernel.rows import row_of
+from nicscope.kernel.decorators import distant, routine, row_of, step
 from nicscope.nic.cache import MISS, drop, fill, find, hold, lookup, release
 from nicscope.nic.handles import (
     EXPORT_HANDLE,

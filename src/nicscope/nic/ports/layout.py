@@ -1,13 +1,20 @@
-"""Ports: the queues through which processes and the NIC's firmware talk, and who may do what.
-
-A port is what U-Net calls an endpoint, VMMC a command buffer and miNI a process's queues.  Its send
-queue lies where its process can write at any time, so the firmware copies a descriptor before it
-believes it.  Port 0 of each node is the firmware's own: it posts the answers to remote fetches.
-"""
+"""Ports: the queues between processes and firmware, rights, and tables of exports and imports."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+
+from nicscope.kernel.layout import Growing, renew
+from nicscope.kernel.records import records
+from nicscope.room import check_room, zeroed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from nicscope.room import Shapes
+
 
 SEGMENTS = 4  # of one descriptor: gather
 BUFFERS = 16  # of one message: scatter
@@ -380,3 +387,51 @@ HEAD = np.dtype(
     ],
     align=True,
 )
+
+
+class SharedTables(Growing):
+    """What each node lets others use, and what it may use of others."""
+
+    exports: NDArray[Any]  # EXPORT, shape (nodes, exports)
+    imports: NDArray[Any]  # IMPORT, shape (nodes, imports)
+
+
+def shared_shapes(nodes: int, exports: int, imports: int) -> Shapes:
+    """Tables of so many rows for each node."""
+    return {"exports": ((nodes, exports), EXPORT), "imports": ((nodes, imports), IMPORT)}
+
+
+def new_shared_tables(nodes: int, exports: int, imports: int) -> SharedTables:
+    """Tables of which no row is anybody's."""
+    tables = SharedTables(zeroed(shared_shapes(nodes, exports, imports)))
+    for name in tables._fields:
+        _leave_blank(name, getattr(tables, name))
+    return tables
+
+
+def double_rows(tables: SharedTables, name: str) -> int:
+    """Give the table ``name`` twice as many rows for each node; how many it has then.
+
+    Errors: ``RoomError`` if there is no memory for them.
+    """
+    before = getattr(tables, name)
+    nodes, rows = before.shape
+    wanted: int = max(1, 2 * rows)
+    check_room(
+        nodes * wanted * before.dtype.itemsize,
+        f"the hosts' tables of {wanted:,} {name} a node",
+        "register fewer buffers, or give some back",
+    )
+    after = records((nodes, wanted), before.dtype)
+    after[:, :rows] = before
+    _leave_blank(name, after[:, rows:])
+    setattr(tables, name, after)
+    renew(tables)
+    return wanted
+
+
+def _leave_blank(name: str, rows: NDArray[Any]) -> None:
+    if name == "exports":
+        rows["redirect"] = -1
+    else:
+        rows["port"] = NOBODY

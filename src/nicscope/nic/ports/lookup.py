@@ -1,12 +1,41 @@
-"""What the firmware knows of a page: its number, its frame's generation, the ways of its set."""
+"""What the firmware looks up before it serves: pages, handles; what it holds meanwhile."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nicscope.kernel.decorators import routine, step
-from nicscope.nic.translate.asking import key_of_page, ways_to_check
-from nicscope.nic.translate.nodes import translation_of
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.nic.delivery import place_in
+from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE, is_handle
+from nicscope.nic.ports import calls
+from nicscope.nic.ports.calls import has_handle
+from nicscope.nic.ports.handle_cache import keep_handle, let_handle_go
+from nicscope.nic.ports.layout import (
+    AWAITS_USE,
+    DESCRIPTOR_AWAY,
+    FETCH,
+    FREE_TO_GO,
+    HANDLE_MISS,
+    NOBODY,
+    ONE,
+    PAGE_MISS,
+    THREAD,
+    WRITE,
+)
+from nicscope.nic.ports.regions import may_be_read
+from nicscope.nic.ports.streams import is_reliable, stream_to
+from nicscope.nic.ports.traffic import NO_HANDLE, count_handle, port_of_arrival
+from nicscope.nic.translate.asking import key_of_page, page_of_key, ways_to_check
+from nicscope.nic.translate.book import INTERRUPT, PINNED_AREA, UNET_MM
+from nicscope.nic.translate.state import (
+    hold_key,
+    keep_page,
+    leave_page,
+    release_key,
+    set_of,
+    translation_of,
+)
+from nicscope.nic.translate.unet_mm import is_at_cap
 
 
 @step
@@ -42,3 +71,326 @@ def further_ways(nics, n, space, page):
     ports = nics.ports
     nic, host, book = translation_of(ports.translations, n)
     return ways_to_check(ports.rules[0].scheme, nic, host, book, space, page)
+
+
+NO_KEY = -1
+
+
+@step
+def holds_entries(nics):
+    """Whether a page is unpinned when its entry leaves the NIC: then what uses it holds the entry.
+
+    Elsewhere a pin is enough.  Two nodes whose packets wait for each other's acknowledgement must
+    not keep the entries that these packets need at the other end.
+    """
+    scheme = nics.ports.rules[0].scheme
+    return scheme in (INTERRUPT, UNET_MM)
+
+
+@step
+def share_set(nics, n, owner, other, space, page):
+    """Whether page ``other`` of space ``owner`` has its entry where one of ``page`` could be.
+
+    That is its set; and any set, where no more entries may be valid.
+    """
+    nic, _, book = translation_of(nics.ports.translations, n)
+    if nics.ports.rules[0].scheme == UNET_MM:
+        return is_at_cap(book) or (other ^ page) & (nic.config[0].sets - 1) == 0
+    return set_of(nic, book, owner, other) == set_of(nic, book, space, page)
+
+
+@distant
+def hold(nics, n, key):
+    """Count one more user of the page of ``key``."""
+    if key >= 0 and nics.ports.rules[0].scheme != PINNED_AREA:
+        nic, host, book = translation_of(nics.ports.translations, n)
+        if not holds_entries(nics):
+            keep_page(host, book, key)
+            return
+        space, page = page_of_key(host, book, key)
+        hold_key(nic, host, book, space, page, key)
+
+
+@distant
+def release(nics, n, key):
+    """One user of the page of ``key`` less; ports that wait for such an end look again."""
+    if key < 0 or nics.ports.rules[0].scheme == PINNED_AREA:
+        return
+    nic, host, book = translation_of(nics.ports.translations, n)
+    space, page = page_of_key(host, book, key)
+    if holds_entries(nics):
+        release_key(nic, host, book, space, page, key)
+    else:
+        leave_page(nic, host, book, space, page, key)
+    if nics.ports.nodes[n].use_blocked > 0:
+        unblock(nics, n)
+
+
+@step
+def unblock(nics, n):
+    """Ports that wait for the end of a use look again."""
+    ports = nics.ports
+    for p in range(ports.table.shape[1]):
+        if ports.table[n, p].blocked == AWAITS_USE:
+            ports.table[n, p].blocked = FREE_TO_GO
+        if ports.table[n, p].ahead_waits == AWAITS_USE:
+            ports.table[n, p].ahead_waits = FREE_TO_GO
+    ports.nodes[n].use_blocked = 0
+    ports.nodes[n].attention = 1
+
+
+@step
+def hold_for(nics, n, head):
+    """One more packet of ``head`` uses its page."""
+    if head.lone == 1:
+        calls.keep_frame(nics, n, head.frame)
+    else:
+        calls.hold(nics, n, head.key)
+
+
+@step
+def let_go(nics, n, head):
+    """The packet of ``head`` does not need its page any more."""
+    if head.lone == 1:
+        calls.leave_frame(nics, n, np.int64(head.space), np.int64(head.frame))
+        head.lone = 0
+    calls.release(nics, n, head.key)
+    head.key = NO_KEY
+
+
+@step
+def note_dropped(nics, d, sender, sequence):
+    """Note since when the packet of ``sender`` that is dropped waits for what it misses."""
+    stream = stream_to(nics.ports, d, sender)
+    if stream.waits != sequence:
+        stream.waits = sequence
+        stream.since = nics.tally[0].now
+
+
+@step
+def is_promised(nics, n):
+    """Whether some packet has the promise."""
+    return nics.ports.nodes[n].promised_to != NOBODY
+
+
+@step
+def patience(nics):
+    """Ps after which a promise ends: as long as for a dead peer."""
+    rules = nics.ports.rules[0]
+    return (rules.most_retries + 1) * rules.time_out
+
+
+@routine
+def promise(nics, n, sender, space, page, now):
+    """Promise the packet of ``sender`` that ``page`` stays, or the handle; whether that is so.
+
+    It is not if another one has the promise.
+    """
+    ports = nics.ports
+    serving = ports.nodes[n]
+    if ports.rules[0].service != THREAD:
+        return False
+    if not is_reliable(ports, stream_to(ports, n, sender)):
+        return False
+    if is_promised(nics, n) and serving.promised_to != sender:
+        return False
+    serving.promised_to = sender
+    serving.promised_until = now + patience(nics)
+    if space == PROCESS_HANDLE:
+        serving.promised_process = page
+        keep_handle(nics, n, space, page)
+    elif is_handle(space):
+        serving.promised_export = page
+        keep_handle(nics, n, space, page)
+    else:
+        _let_page_go(nics, n)
+        serving.promised_space = space
+        serving.promised_page = page
+        nic, host, book = translation_of(ports.translations, n)
+        hold_key(nic, host, book, space, page, key_of(nics, n, space, page))
+    return True
+
+
+@routine
+def make_turn(nics, n, sender):
+    """End the promise if the packet of ``sender`` was dropped before the one that has it."""
+    ports = nics.ports
+    holder = ports.nodes[n].promised_to
+    if holder == NOBODY:
+        return
+    if stream_to(ports, n, sender).since < stream_to(ports, n, holder).since:
+        withdraw(nics, n)
+
+
+@step
+def keep_promise(nics, n, sender, sequence):
+    """A packet of ``sender`` is wholly in: if it has the promise, that has been kept."""
+    ports = nics.ports
+    if ports.nodes[n].promised_to == sender and stream_to(ports, n, sender).waits == sequence:
+        withdraw(nics, n)
+
+
+@routine
+def withdraw(nics, n):
+    """End the promise: whoever waits for its places may have them.  Whether there was one."""
+    serving = nics.ports.nodes[n]
+    if serving.promised_to == NOBODY:
+        return False
+    serving.promised_to = NOBODY
+    _let_page_go(nics, n)
+    if serving.promised_process != NOBODY:
+        let_handle_go(nics, n, PROCESS_HANDLE, serving.promised_process)
+        serving.promised_process = NOBODY
+    if serving.promised_export != NOBODY:
+        let_handle_go(nics, n, EXPORT_HANDLE, serving.promised_export)
+        serving.promised_export = NOBODY
+    if serving.use_blocked > 0:
+        unblock(nics, n)
+    return True
+
+
+@step
+def _let_page_go(nics, n):
+    serving = nics.ports.nodes[n]
+    space, page = serving.promised_space, serving.promised_page
+    if page != NOBODY:
+        nic, host, book = translation_of(nics.ports.translations, n)
+        release_key(nic, host, book, space, page, key_of(nics, n, space, page))
+        serving.promised_page = NOBODY
+
+
+@step
+def ask_for_page(nics, n, who, space, page, receive, ahead):
+    """The action ends with a miss of ``page``: the processor waits for it, or ``who`` does."""
+    serving = nics.ports.nodes[n]
+    serving.outcome = PAGE_MISS
+    serving.miss_for = who
+    serving.miss_space = space
+    serving.miss_page = page
+    serving.miss_receive = receive
+    serving.miss_ahead = ahead
+
+
+@step
+def ask_for_descriptor(nics, n, p):
+    """The next descriptor of port ``p`` is to be fetched; the firmware does other things meanwhile.
+
+    Unless what was posted has ended since this task began.  One that is not in registered memory is
+    not read: it is refused when it is taken.
+    """
+    ports = nics.ports
+    port = ports.table[n, p]
+    slot = place_in(port.taken, ports.rules[0].ring)
+    if port.open == 0 or port.busy == 1 or port.taken == port.posted:
+        return
+    if may_be_read(nics, n, p, slot):
+        nics.ports.nodes[n].outcome = DESCRIPTOR_AWAY
+        nics.ports.nodes[n].bringing = p
+        nics.ports.nodes[n].wanted = port.taken
+    else:
+        ports.work.tokens[n, p, slot] = 0
+
+
+@step
+def ask_for_handle(nics, n, who, kind, number):
+    """The host is to bring a record of a buffer or process; nothing on the NIC waits for it."""
+    ask_for_page(nics, n, who, kind, number, 0, 0)
+    nics.ports.nodes[n].outcome = HANDLE_MISS
+
+
+# Lookups of one request or packet; when it comes again, those up to the missed one are repeated.
+FIRST = 1
+SECOND = 2
+OWN = -1  # in place of a port: a packet misses, and nobody here waits
+
+
+@step
+def looks_up_handles(nics):
+    """Whether buffers and processes are looked up in caches."""
+    return nics.ports.rules[0].handles == 1
+
+
+@routine
+def knows_request(nics, n, p):
+    """Whether the NIC knows the process of port ``p``, and the buffer that it names next.
+
+    If not, a miss is on its way to the kernel and the port waits.
+    """
+    ports = nics.ports
+    port = ports.table[n, p]
+    again = port.polled_again
+    if not _has(nics, n, p, PROCESS_HANDLE, p, again >= FIRST, p):
+        port.polled_again = max(again, FIRST)
+        return False
+    request = ports.requests[n, p, place_in(port.taken, ports.rules[0].ring)]
+    is_remote = request.operation == WRITE or request.operation == FETCH
+    if is_remote and port.takes != ONE:
+        number = request.name
+        is_one = number >= 0 and number < ports.shared.imports.shape[1]
+        if is_one and not _has(nics, n, p, IMPORT_HANDLE, number, again >= SECOND, p):
+            port.polled_again = SECOND
+            return False
+    port.polled_again = 0
+    return True
+
+
+@step
+def _has(nics, n, who, kind, number, again, p):
+    found = has_handle(nics, n, kind, number, np.int64(again))
+    if not again:
+        count_handle(nics, n, p, np.int64(0 if found else 1))
+    if found:
+        return True
+    ask_for_handle(nics, n, who, kind, number)
+    return False
+
+
+@routine
+def export_for(nics, d, head):
+    """Whether what protects the export of ``head`` is known: it is in ``Ports.shown`` then."""
+    ports = nics.ports
+    number = head.name
+    if not looks_up_handles(nics):
+        ports.shown[d] = ports.shared.exports[d, number]
+        return True
+    again = _missed_at(nics, d, head) >= FIRST
+    if not _has(nics, d, OWN, EXPORT_HANDLE, number, again, port_of_arrival(nics, d, head)):
+        _note_miss(nics, d, head, FIRST)
+        return False
+    owner = ports.shown[d].port
+    if ports.shown[d].valid == 0 or owner == NOBODY:
+        return True
+    return process_for(nics, d, head, owner)
+
+
+@routine
+def process_for(nics, d, head, p):
+    """Whether the process that the packet of ``head`` is for is known to the NIC."""
+    if not looks_up_handles(nics):
+        return True
+    again = _missed_at(nics, d, head) >= SECOND
+    if _has(nics, d, OWN, PROCESS_HANDLE, p, again, p):
+        return True
+    _note_miss(nics, d, head, SECOND)
+    return False
+
+
+@step
+def _missed_at(nics, d, head):
+    """The lookup that this packet missed when it came before, or 0."""
+    stream = stream_to(nics.ports, d, head.peer)
+    if head.sequence < 0:
+        return np.int64(0)
+    if head.sequence == stream.missed:
+        return np.int64(SECOND)  # its page
+    return np.int64(stream.missed_at) if head.sequence == stream.missed_handle else np.int64(0)
+
+
+@step
+def _note_miss(nics, d, head, which):
+    stream = stream_to(nics.ports, d, head.peer)
+    before = _missed_at(nics, d, head)
+    stream.missed_handle = head.sequence
+    stream.missed_at = max(before, which)
+    head.why = NO_HANDLE
+    note_dropped(nics, d, head.peer, head.sequence)

@@ -11,19 +11,8 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.arbitrate import (
-    ACK,
-    AHEAD,
-    CUT_SHORT,
-    DESCRIPTOR,
-    OVERRUN,
-    RESEND,
-    index_of,
-    kind_of,
-)
 from nicscope.nic.ports.arrivals import TAKEN, last_arrival, takes_receive
-from nicscope.nic.ports.atomics import is_atomic
-from nicscope.nic.ports.datagrams import room_of
+from nicscope.nic.ports.descriptor import is_atomic
 from nicscope.nic.ports.layout import (
     DONE,
     FETCH,
@@ -36,11 +25,21 @@ from nicscope.nic.ports.layout import (
     WRITE,
 )
 from nicscope.nic.ports.lookup import further_ways, page_at, until_page_ends
+from nicscope.nic.ports.receive import piece_at
+from nicscope.nic.ports.receive_queue import queue_for
 from nicscope.nic.ports.remote_memory import is_awaited
-from nicscope.nic.ports.scatter import piece_at
-from nicscope.nic.ports.shared_receives import queue_for
-from nicscope.nic.ports.streams import is_of_work, stream_to, taker_of
-from nicscope.nic.ports.transmit import enters_page
+from nicscope.nic.ports.streams import is_of_work, room_of, stream_to, taker_of
+from nicscope.nic.ports.transmit import (
+    ACK,
+    AHEAD,
+    CUT_SHORT,
+    DESCRIPTOR,
+    OVERRUN,
+    RESEND,
+    enters_page,
+    index_of,
+    kind_of,
+)
 
 STEPS = (
     "serve_request",  # a descriptor is taken

@@ -1,9 +1,27 @@
-"""Registered memory: which stretches of it a port may use, and its peer from afar."""
+"""Registered memory as the NIC sees it: regions, windows, lookups of their entries, flushes."""
 
 from __future__ import annotations
 
-from nicscope.kernel.decorators import step
-from nicscope.nic.ports.layout import READ_ONLY, REMOTE_ONLY
+import numpy as np
+
+from nicscope.kernel.decorators import routine, step
+from nicscope.nic.ports.layout import (
+    ABANDONED,
+    BINDABLE,
+    DONE,
+    FETCH,
+    MAY_FETCH,
+    MAY_FLUSH,
+    MAY_PERSIST,
+    NOT_BOUND,
+    NOTHING_LEFT,
+    READ_ONLY,
+    REGION_MISS,
+    REMOTE_ONLY,
+)
+from nicscope.nic.translate.book import RNIC
+from nicscope.nic.translate.rnic import ask_regions, forget_region
+from nicscope.nic.translate.state import levels_of, translation_of
 
 OWN = 0  # in place of a right: the port's process sends from its own memory
 OWN_STORE = -1  # or has something put there
@@ -67,3 +85,136 @@ def may_be_read(nics, n, p, slot):
 def shift_of(nics, n, key):
     """Bytes from the addresses that name the memory registered as ``key`` to those of its own."""
     return nics.ports.work.regions[n, row_of(nics, key)].shift
+
+
+# A flush's word: the rights that it takes, whether it is of all of a region, and how many bytes.
+WHOLE = 1 << 9
+LENGTH_BITS = 16  # above which the bytes are
+
+
+@step
+def is_flush(head):
+    """Whether the question of ``head`` is one."""
+    return head.kind == FETCH and head.atomic == 0 and head.total == 0 and head.immediate > 0
+
+
+@step
+def may_flush(nics, d, p, head):
+    """Whether the peer of port ``p`` may have the memory flushed that ``head`` names."""
+    regions = nics.ports.work.regions
+    if head.remote_key <= 0 or regions.shape[1] == 0:
+        return False
+    address, length = head.remote, head.immediate >> LENGTH_BITS
+    if head.immediate & WHOLE:
+        address, length = regions[d, row_of(nics, head.remote_key)].address, 0
+    for right in (MAY_FLUSH, MAY_PERSIST):
+        if head.immediate & right and not permits(
+            nics, d, p, head.remote_key, address, length, right
+        ):
+            return False
+    return True
+
+
+@step
+def packets_in(nics, begin, count, is_first):
+    """Of ``count`` bytes from byte ``begin`` of a message, packets that look the region up.
+
+    Each that begins there does, and one more where the region ``is_first`` used amid a packet;
+    where a region is looked up once for a message, that alone.
+    """
+    mtu = nics.ports.rules[0].region_mtu
+    if mtu == 0:
+        return np.int64(is_first)
+    packets = (begin + count + mtu - 1) // mtu - (begin + mtu - 1) // mtu
+    return packets + np.int64(is_first and begin % mtu != 0)
+
+
+@routine
+def look_region_up(nics, n, key, packets):
+    """Look up the region of ``key``, which is one, for each of so many packets."""
+    ports = nics.ports
+    if ports.rules[0].scheme != RNIC or packets == 0:
+        return
+    _, _, book = translation_of(ports.translations, n)
+    fetched = book.counts[0].icm_fetches
+    ask_regions(levels_of(ports.translations, n), book, row_of(nics, key), packets)
+    if book.counts[0].icm_fetches == fetched:
+        return
+    serving = ports.nodes[n]
+    serving.region_reads += 1
+    if serving.outcome == NOTHING_LEFT:
+        serving.outcome = REGION_MISS
+        serving.miss_for = ABANDONED
+
+
+@routine
+def forget_row(nics, n, row):
+    """The host changes the entry of a region: caches have it no more."""
+    ports = nics.ports
+    if ports.rules[0].scheme == RNIC:
+        _, _, book = translation_of(ports.translations, n)
+        forget_region(levels_of(ports.translations, n), book, row)
+
+
+ANY_WINDOW = 1  # ``REGION.kind``: every port of the domain has it used
+OF_PORT = 2  # the one that bound it
+
+
+@step
+def bind(nics, n, p):
+    """Have the window that the copied request of port ``p`` names stand for its piece of memory.
+
+    ``DONE``, or the status of a failure.  The request's name is the window's new key, its word the
+    rights; without a piece the window stands for nothing.
+    """
+    ports = nics.ports
+    port = ports.table[n, p]
+    regions = ports.work.regions
+    if port.name <= 0 or port.segments > 1:
+        return NOT_BOUND
+    window = regions[n, row_of(nics, port.name)]
+    if window.kind == 0 or window.domain != port.domain:
+        return NOT_BOUND
+    if port.segments == 0:
+        window.key = 0
+        return DONE
+    piece = ports.current[n, p, 0]
+    region = regions[n, row_of(nics, piece.key)]
+    if piece.key <= 0 or region.key != piece.key or not _may_bind(port, region, port.immediate):
+        return NOT_BOUND
+    if piece.address < region.address or piece.length < 1:
+        return NOT_BOUND
+    if piece.address - region.address > region.length - piece.length:
+        return NOT_BOUND
+    window.key = port.name
+    window.space = region.space
+    window.address = piece.address
+    window.length = piece.length
+    window.rights = port.immediate | REMOTE_ONLY
+    window.port = p if window.kind == OF_PORT else 0
+    window.shift = region.shift
+    window.of = region.key
+    return DONE
+
+
+@step
+def _may_bind(port, region, rights):
+    """Whether port ``port`` may have a window of those rights on ``region``."""
+    if region.space != port.space or region.domain != port.domain:
+        return False
+    if region.rights & BINDABLE == 0 or region.kind != 0:
+        return False
+    return rights & ~MAY_FETCH == 0 or region.rights & READ_ONLY == 0
+
+
+@step
+def unbind(nics, n, p, key):
+    """The window of ``key`` stands for nothing any more: ``DONE``, or the status of a failure."""
+    port = nics.ports.table[n, p]
+    if key <= 0:
+        return NOT_BOUND
+    window = nics.ports.work.regions[n, row_of(nics, key)]
+    if window.kind != OF_PORT or window.key != key or window.domain != port.domain:
+        return NOT_BOUND
+    window.key = 0
+    return DONE

@@ -7,7 +7,6 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import PAYLOAD, place_in
-from nicscope.nic.ports.accounts import port_of_arrival
 from nicscope.nic.ports.arrivals import (
     DROPPED,
     NO_PLACE,
@@ -29,7 +28,6 @@ from nicscope.nic.ports.calls import (
     place_redirected,
     translated_frame,
 )
-from nicscope.nic.ports.handle_lookup import export_for, process_for
 from nicscope.nic.ports.layout import (
     ARRIVAL,
     DONE,
@@ -46,14 +44,22 @@ from nicscope.nic.ports.layout import (
     THREAD,
     WRITE,
 )
-from nicscope.nic.ports.lookup import generation_of, key_of, page_at, until_page_ends
-from nicscope.nic.ports.outcome import ask_for_page
-from nicscope.nic.ports.reservation import note_dropped
+from nicscope.nic.ports.lookup import (
+    ask_for_page,
+    export_for,
+    generation_of,
+    key_of,
+    note_dropped,
+    page_at,
+    process_for,
+    until_page_ends,
+)
 from nicscope.nic.ports.streams import is_of_work, stream_to
 from nicscope.nic.ports.traffic import (
     NO_ANSWER,
     NO_ENTRY,
     NO_TRANSLATION,
+    port_of_arrival,
 )
 
 

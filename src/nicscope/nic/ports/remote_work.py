@@ -19,7 +19,6 @@ from nicscope.nic.ports.arrivals import (
     last_arrival,
     pass_by,
 )
-from nicscope.nic.ports.atomics import is_aligned
 from nicscope.nic.ports.calls import (
     break_connection,
     fail_receive,
@@ -27,7 +26,7 @@ from nicscope.nic.ports.calls import (
     hand_back_receive,
     report_sent,
 )
-from nicscope.nic.ports.flushes import is_flush, may_flush
+from nicscope.nic.ports.descriptor import is_aligned
 from nicscope.nic.ports.layout import (
     BROKEN,
     DONE,
@@ -42,20 +41,25 @@ from nicscope.nic.ports.layout import (
     REMOTE_PROTECTION,
     WRITE,
 )
-from nicscope.nic.ports.region_lookups import look_region_up, packets_in
-from nicscope.nic.ports.regions import permits, shift_of
+from nicscope.nic.ports.receive import place_over_pieces
+from nicscope.nic.ports.regions import (
+    is_flush,
+    look_region_up,
+    may_flush,
+    packets_in,
+    permits,
+    shift_of,
+)
 from nicscope.nic.ports.remote_memory import is_awaited, post_answer, translate_arrival
-from nicscope.nic.ports.scatter import place_over_pieces
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
-from nicscope.nic.ports.tallies import ACCESS_REFUSED
-from nicscope.nic.ports.traffic import REFUSED
-from nicscope.nic.ports.troubles import note_trouble
-from nicscope.nic.ports.verdicts import own_verdict
+from nicscope.nic.ports.traffic import ACCESS_REFUSED, REFUSED
 from nicscope.nic.ports.work_queues import (
     FETCH_REFUSED,
     POSTED_BADLY,
     REQUEST_INVALID,
     WRITE_REFUSED,
+    note_trouble,
+    own_verdict,
 )
 
 # At the end that asks.

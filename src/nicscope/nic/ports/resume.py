@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.nic.ports.arbitrate import destination_of, may_go
 from nicscope.nic.ports.arrivals import NO_PLACE, REFUSED_FOR_GOOD
 from nicscope.nic.ports.calls import (
     end_request,
@@ -17,8 +16,9 @@ from nicscope.nic.ports.calls import (
     turn_away_arrival,
 )
 from nicscope.nic.ports.layout import ARRIVAL, AWAITS_USE, NO_ROOM, PEER_DEAD
-from nicscope.nic.ports.reservation import withdraw
+from nicscope.nic.ports.lookup import withdraw
 from nicscope.nic.ports.streams import stream_to
+from nicscope.nic.ports.transmit import destination_of, may_go
 from nicscope.nic.ports.window import set_deadline
 
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports.arbitrate import NO_SOURCE
 from nicscope.nic.ports.calls import (
     end_request,
     give_up_message,
@@ -15,7 +14,6 @@ from nicscope.nic.ports.calls import (
     search_route,
 )
 from nicscope.nic.ports.connection import repeat_verdict, void_packets
-from nicscope.nic.ports.holding import let_go
 from nicscope.nic.ports.layout import (
     AWAITS_USE,
     FETCH,
@@ -27,10 +25,10 @@ from nicscope.nic.ports.layout import (
     PROBE,
     REPLY,
 )
-from nicscope.nic.ports.pools import NO_ENTRY
+from nicscope.nic.ports.lookup import let_go, patience, withdraw
 from nicscope.nic.ports.receive import take_back
-from nicscope.nic.ports.reservation import patience, withdraw
 from nicscope.nic.ports.streams import (
+    NO_ENTRY,
     give_entry_back,
     is_reliable,
     mark,
@@ -41,7 +39,8 @@ from nicscope.nic.ports.streams import (
     take_oldest,
     unmark,
 )
-from nicscope.nic.ports.tallies import TIME_OUTS
+from nicscope.nic.ports.traffic import TIME_OUTS
+from nicscope.nic.ports.transmit import NO_SOURCE
 from nicscope.nic.ports.window import (
     change_way,
     clear,

@@ -1,18 +1,153 @@
-"""What becomes of packets: counts of those that are made, and of those that have come.
-
-Every packet that a NIC makes is counted once, and every one that has come once, when it is done
-with; so none is missing and none is counted twice (``docs/programs.md``, Counts).
-"""
+"""Counts of messages, packets and lookups: by port, by node, as RDMA NICs name them."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.ports.accounts import port_of_arrival
-from nicscope.nic.ports.layout import ACKNOWLEDGEMENT, OWN_PORT, PROBE, REPLY
-from nicscope.nic.ports.streams import stream_to
-from nicscope.nic.ports.tallies import tally_again, tally_came, tally_request
+from nicscope.nic.ports.layout import (
+    ACKNOWLEDGEMENT,
+    FETCH,
+    IDLE,
+    NOBODY,
+    OWN_PORT,
+    PROBE,
+    REPLY,
+    SEND,
+    WRITE,
+)
+from nicscope.nic.ports.regions import is_flush
+from nicscope.nic.ports.streams import is_of_work, is_reliable, stream_to, taker_of
+
+ACCOUNT_NAMES = (
+    "messages_out",
+    "bytes_out",
+    "messages_in",
+    "bytes_in",
+    "lookups_send",
+    "lookups_receive",
+    "misses_send",
+    "misses_receive",
+    "lookups_handles",
+    "misses_handles",
+)
+MESSAGES_OUT, BYTES_OUT, MESSAGES_IN, BYTES_IN = range(4)
+LOOKUPS = 4  # and behind it those of receives
+MISSES = 6
+HANDLE_LOOKUPS = 8
+HANDLE_MISSES = 9
+
+
+@step
+def port_of_arrival(nics, d, head):
+    """The port of node ``d`` that a packet with ``head`` is for, or the firmware's own."""
+    ports = nics.ports
+    kind, name = head.kind, head.name
+    p = OWN_PORT
+    if kind == REPLY:
+        p = name
+    elif kind == SEND and name >= 0 and name < ports.channels.shape[1]:
+        p = taker_of(ports, d, head)
+    elif kind in (WRITE, FETCH):
+        if is_of_work(nics, d, head):
+            p = stream_to(ports, d, head.peer).port
+        elif name >= 0 and name < ports.shared.exports.shape[1]:
+            p = ports.shared.exports[d, name].port
+    return p if p > NOBODY and p < ports.table.shape[1] else OWN_PORT
+
+
+@step
+def count_looked(nics, n, p, receive, missed):
+    """Port ``p`` of node ``n`` had a page looked up; ``missed``: 1 if it was not on the NIC."""
+    account = nics.ports.accounts[n, p]
+    account[LOOKUPS + receive] += 1
+    account[MISSES + receive] += missed
+
+
+@step
+def count_handle(nics, n, p, missed):
+    """The same of a handle of a buffer or of a process."""
+    account = nics.ports.accounts[n, p]
+    account[HANDLE_LOOKUPS] += 1
+    account[HANDLE_MISSES] += missed
+
+
+TALLY_NAMES = (
+    "packets_out",
+    "payload_out",  # bytes
+    "packets_in",
+    "payload_in",
+    "writes_in",  # messages that have been taken
+    "reads_in",
+    "atomics_in",
+    "had_before",  # packets of requests
+    "rests",  # times that a peer without a receive has asked to be left alone
+    "time_outs",  # times that a peer was not heard of in time, and not given up for that
+    "access_refused",  # messages that named memory which their sender may not use so
+)
+(
+    PACKETS_OUT,
+    PAYLOAD_OUT,
+    PACKETS_IN,
+    PAYLOAD_IN,
+    WRITES_IN,
+    READS_IN,
+    ATOMICS_IN,
+    HAD_BEFORE,
+    RESTS,
+    TIME_OUTS,
+    ACCESS_REFUSED,
+) = range(len(TALLY_NAMES))
+
+
+@step
+def tally_left(nics, n, packet, head):
+    """The last byte of a packet has left node ``n``; a copy of it is the network's."""
+    if head.copied == 1:
+        return
+    tallies = nics.ports.tallies
+    tallies[n, PACKETS_OUT] += 1
+    tallies[n, PAYLOAD_OUT] += packet.payload
+
+
+@step
+def tally_came(nics, d, packet):
+    """A packet has come to node ``d``, whatever is made of it."""
+    tallies = nics.ports.tallies
+    tallies[d, PACKETS_IN] += 1
+    tallies[d, PAYLOAD_IN] += packet.payload
+
+
+@step
+def tally_request(nics, d, head):
+    """A packet for node ``d`` has had its effect; what counts is the last one of a message."""
+    if head.last == 0 or not is_of_work(nics, d, head):
+        return
+    tallies = nics.ports.tallies
+    if head.kind == WRITE:
+        tallies[d, WRITES_IN] += 1
+    elif head.kind == FETCH:
+        if head.atomic != 0:
+            tallies[d, ATOMICS_IN] += 1
+        elif not is_flush(head):
+            tallies[d, READS_IN] += 1
+
+
+@step
+def tally_again(nics, d, head):
+    """A packet that had come to node ``d`` before has come again."""
+    is_request = head.kind in (SEND, WRITE, FETCH)
+    if is_request and is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
+        nics.ports.tallies[d, HAD_BEFORE] += 1
+
+
+@step
+def tally_told(nics, n, p, side, status):
+    """Work at port ``p`` has ended; with a queue pair that is reset it goes, and nobody is told."""
+    port = nics.ports.table[n, p]
+    if port.by_verbs == 0 or port.state != IDLE:
+        nics.ports.told_by_side[n, side, status] += 1
+
 
 # Why a packet is made.
 FIRST = 0  # something is sent for the first time

@@ -1,29 +1,31 @@
-"""Reliable delivery at work: windows of packets, acknowledgements, packets that go again."""
+"""Reliable delivery: windows of packets, where their bytes are, retries, messages cut short."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import distant, routine, step
+from nicscope.kernel.decorators import copy_bytes, distant, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import break_connection, hold, report_sent, take_route
-from nicscope.nic.ports.controller import hold_back
-from nicscope.nic.ports.holding import hold_for, let_go
 from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
     BROKEN,
     CUT,
     FETCH,
     INLINE_BYTES,
+    NO_RECEIVE,
     NOBODY,
     PROBE,
+    PROTECTION,
     REJECTED,
+    REMOTE_PROTECTION,
     REPLY,
 )
-from nicscope.nic.ports.sources import end_without_source, is_gone
+from nicscope.nic.ports.lookup import hold_for, let_go
+from nicscope.nic.ports.regions import is_there
 from nicscope.nic.ports.streams import (
+    NO_ENTRY,
     entry_of,
     give_entry_back,
     is_reliable,
@@ -32,21 +34,84 @@ from nicscope.nic.ports.streams import (
     mark,
     node_of,
     open_stream,
+    peer_of,
     stream_to,
     take_oldest,
 )
-from nicscope.nic.ports.traffic import AGAIN, BARE, FIRST, count_made
-from nicscope.nic.reception import ack_is_due, take_ack
+from nicscope.nic.ports.traffic import AGAIN, BARE, FIRST, RESTS, count_made
+from nicscope.nic.ports.work_queues import CONNECTION_LOST, FETCH_REFUSED, POSTED_BADLY, own_verdict
 from nicscope.nic.transport import (
     NONE,
+    ack_is_due,
     is_outstanding,
     next_to_send,
     note_sent,
     number_next,
     number_unreliable,
+    take_ack,
     take_acknowledgement,
     window_open,
 )
+
+
+@step
+def hold_back(nics, n):
+    """A frame was put on the ring: a trap asks for it with its last one, all else at once."""
+    endpoint, serving = nics.endpoints[n], nics.ports.nodes[n]
+    serving.undemanded += 1
+    before = endpoint.written - 1
+    if endpoint.held > 0 or endpoint.finished == before:
+        endpoint.held += 1
+    is_full = endpoint.written - endpoint.finished == endpoint.send_ring
+    if serving.in_trap == 0 or is_full:
+        demand(nics, n)
+
+
+@routine
+def demand(nics, n):
+    """Ask the controller of ``n`` to look at its ring, if something was put there since."""
+    serving = nics.ports.nodes[n]
+    if serving.undemanded > 0:
+        serving.undemanded = 0
+        serving.demands += 1
+        nics.endpoints[n].held = 0
+
+
+@step
+def note_source(nics, n, p, whose, head):
+    """Note where the next packet of port ``p``, for the work of ``whose``, comes from."""
+    port = nics.ports.table[n, p]
+    if nics.ports.table[n, whose].by_verbs == 1:
+        piece = nics.ports.current[n, p, port.segment]
+        head.region = piece.key
+        head.source = piece.address + port.segment_done
+
+
+@step
+def is_gone(nics, n, head, payload):
+    """Whether the bytes of the packet of ``head`` are registered as they were no more.
+
+    What an atomic operation has found goes with its answer, wherever that was.
+    """
+    if head.region <= 0 or payload == 0 or head.atomic != 0:
+        return False
+    return not is_there(nics, n, head.region, head.source, payload)
+
+
+@step
+def end_without_source(nics, n, p, head):
+    """The packet of ``head`` cannot go: the connection of port ``p``, whose it is, ends.
+
+    That is an error of who asked for the memory: here, or at the other end.
+    """
+    ports = nics.ports
+    if head.kind == REPLY:
+        break_connection(nics, n, p, BROKEN, FETCH_REFUSED, REMOTE_PROTECTION)
+        return
+    pending = ports.pending[n, p, head.slot]
+    if pending.busy == 1 and pending.number == head.cookie:
+        pending.status = PROTECTION
+    break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(ports.table[n, p]))
 
 
 @step
@@ -355,3 +420,71 @@ def follow_way(nics, n, d, head):
         change_way(nics, n, d, head.route, head.back, np.int64(0))
         stream.tried = 0
         stream.retries = 0
+
+
+@step
+def cut_short(nics, n, tag, message):
+    """A part of that message has gone by ``tag``: its receiver is to be told that no more will.
+
+    Or the buffers that it fills would wait for the rest until another message comes by the tag.
+    """
+    channel = nics.ports.channels[n, tag]
+    nics.ports.nodes[n].cuts += channel.cut == 0
+    channel.cut = message
+
+
+@step
+def tell_of_cut(nics, n, tag):
+    """Tell the peer of ``tag`` that the rest of a message will not come."""
+    ports = nics.ports
+    channel = ports.channels[n, tag]
+    if channel.cut == 0 or not may_send_to(nics, n, peer_of(channel)):
+        return
+    packet = ports.blank[0]
+    head = ports.blank_head[0]
+    clear(packet, head)
+    d = peer_of(channel)
+    head.kind = CUT
+    head.name = channel.tag
+    head.from_name = tag
+    head.message = channel.cut
+    channel.cut = 0
+    ports.nodes[n].cuts -= 1
+    if stream_to(ports, n, d).dead == 1:
+        return
+    if is_reliable(ports, stream_to(ports, n, d)):
+        send_numbered(nics, n, d, packet, head, ports.blank_bytes)
+    else:
+        send_once(nics, n, d, packet, head, ports.blank_bytes)
+
+
+@step
+def rest(nics, n, d, head, now):
+    """Peer ``d`` has said by ``head`` how long it wants to be left alone; or that was too often."""
+    ports = nics.ports
+    stream = stream_to(ports, n, d)
+    if stream.verdict != 0 or not is_outstanding(stream):
+        return
+    stream.retries = 0
+    stream.rests += 1
+    if 0 <= stream.most_rests < stream.rests:
+        _give_up(nics, n, stream)
+        return
+    ports.tallies[n, RESTS] += 1
+    stop_resending(nics, n, d)
+    stream.resting = 1
+    stream.resend_at = now + head.unready
+    set_stream_deadline(nics, n, d, stream.resend_at)
+
+
+@step
+def _give_up(nics, n, stream):
+    """The oldest descriptor that was not acknowledged has found no receive, and never will."""
+    ports = nics.ports
+    p = stream.port
+    if stream.oldest_kept != NO_ENTRY:
+        oldest = ports.pools.heads[stream.oldest_kept]
+        pending = ports.pending[n, oldest.from_port, oldest.slot]
+        if oldest.from_port == p and pending.busy == 1 and pending.number == oldest.cookie:
+            pending.status = NO_RECEIVE
+    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, own_verdict(ports.table[n, p]))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports.atomics import WORD_BYTES
 from nicscope.nic.ports.calls import break_connection, report_sent
-from nicscope.nic.ports.cutting import cut_short
-from nicscope.nic.ports.datagrams import names_way, number_datagram
+from nicscope.nic.ports.descriptor import WORD_BYTES
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
     BIND,
@@ -29,13 +27,18 @@ from nicscope.nic.ports.layout import (
     UNBIND,
     WRITE,
 )
-from nicscope.nic.ports.region_lookups import look_region_up, packets_in
-from nicscope.nic.ports.regions import OWN, may_be_read, permits
-from nicscope.nic.ports.reports import comes_behind, condemn
-from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
-from nicscope.nic.ports.verdicts import own_verdict
-from nicscope.nic.ports.windows import bind, unbind
-from nicscope.nic.ports.work_queues import POSTED_BADLY
+from nicscope.nic.ports.regions import (
+    OWN,
+    bind,
+    look_region_up,
+    may_be_read,
+    packets_in,
+    permits,
+    unbind,
+)
+from nicscope.nic.ports.streams import is_reliable, names_way, number_datagram, peer_of, stream_to
+from nicscope.nic.ports.window import cut_short
+from nicscope.nic.ports.work_queues import POSTED_BADLY, comes_behind, condemn, own_verdict
 
 LAST_ADDRESS = 2**63 - 1
 

@@ -14,8 +14,7 @@ from nicscope.memory.numbering import NONE, find, process_of, unit_of
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import frame_of, further_ways
 from nicscope.nic.layout import FRAME_BITS
-from nicscope.nic.translate.book import note_interrupts
-from nicscope.nic.translate.codes import (
+from nicscope.nic.translate.book import (
     ADMITTED,
     HANDLE,
     INTERRUPT,
@@ -29,19 +28,20 @@ from nicscope.nic.translate.codes import (
     UTLB,
     UTLB_PROCESS,
     UTLB_SHARED,
+    note_interrupts,
 )
 from nicscope.nic.translate.handle import ask_handle, serve_handle
-from nicscope.nic.translate.holding import entry_of, tag_of
 from nicscope.nic.translate.interrupt import ask_interrupt, serve_interrupt
-from nicscope.nic.translate.rnic_pages import ask_rnic, serve_rnic
-from nicscope.nic.translate.state import Request
+from nicscope.nic.translate.rnic import ask_rnic, serve_rnic
+from nicscope.nic.translate.state import Request, entry_of, tag_of
 from nicscope.nic.translate.static import ask_static, begin_registering, serve_static
 from nicscope.nic.translate.unet_mm import ask_unet_mm, serve_unet_mm
-from nicscope.nic.translate.user_library import admit, can_make_room
 from nicscope.nic.translate.utlb import (
+    admit,
     ask_utlb,
     ask_utlb_process,
     ask_utlb_shared,
+    can_make_room,
     last_fetched,
     serve_utlb,
     serve_utlb_shared,

@@ -1,8 +1,4 @@
-"""The book that a driver keeps beside the firmware: counts, and why a lookup missed.
-
-None of this is in the NIC or its host; it is the observer's.  Keys are the dense numbers under
-which the scheme's cache knows its entries.
-"""
+"""Counts of translation, causes of misses, what each step answers, and pages pinned or unpinned."""
 
 from __future__ import annotations
 
@@ -12,6 +8,9 @@ import numpy as np
 
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
+from nicscope.memory.pinning import pin, unpin
+from nicscope.nic.cache import MISS, hold
+from nicscope.nic.layout import IN_USE
 from nicscope.nic.recency import (
     Recency,
     grown_recency,
@@ -20,11 +19,101 @@ from nicscope.nic.recency import (
     renew_held,
     uses_of,
 )
-from nicscope.nic.translate.counts import COUNTS
 from nicscope.room import outgrown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+__all__ = [
+    "ADMITTED",
+    "HANDLE",
+    "INTERRUPT",
+    "MISS",
+    "PINNED_AREA",
+    "REFUSED",
+    "REJECTED",
+    "RNIC",
+    "STATIC",
+    "UNET_MM",
+    "UNKNOWN",
+    "UTLB",
+    "UTLB_PROCESS",
+    "UTLB_SHARED",
+]
+
+# In place of a frame, which is never negative; ``MISS`` is -1.
+REFUSED = -2  # not now: transfers use what would have to go; nothing has changed
+REJECTED = -3  # never as things stand: no room in the table, or nobody pinned the page
+UNKNOWN = -4  # the page has no number: it is in no address space
+ADMITTED = 0
+
+PINNED_AREA = 0
+STATIC = 1
+INTERRUPT = 2
+UNET_MM = 3
+HANDLE = 4
+RNIC = 5
+# The three with a user library come last.
+UTLB = 6
+UTLB_SHARED = 7
+UTLB_PROCESS = 8
+
+
+# In the order in which people read them; ``docs/counts.md`` says what each one means.
+COUNT_NAMES = (
+    "requests",
+    "lookups",
+    "lookups_send",
+    "lookups_receive",
+    "ni_misses",
+    "ni_misses_send",
+    "ni_misses_receive",
+    "ni_misses_compulsory",
+    "ni_misses_send_compulsory",
+    "ni_misses_receive_compulsory",
+    "ni_misses_noncompulsory",
+    "ni_misses_invalidated",
+    "ni_misses_capacity",
+    "ni_misses_conflict",
+    "check_misses",
+    "pins",
+    "unpins",
+    "pin_calls",
+    "unpin_calls",
+    "interrupts",
+    "entries_fetched",
+    "victim_hits",
+    "further_ways",
+    "dropped",
+    "rejected",
+    "rejected_unregistered",
+    "rejected_rights",
+    "rejected_deregistered",
+    "bytes_copied",
+    "peak_pinned_pages",
+    "mtt_l0_hits",
+    "mtt_l0_misses",
+    "mtt_l1_hits",
+    "mtt_l1_misses",
+    "mpt_lookups",
+    "mpt_l0_hits",
+    "mpt_l0_misses",
+    "mpt_l1_hits",
+    "mpt_l1_misses",
+    "indirect_lookups",
+    "icm_fetches",
+    "regions",
+    "mtt_entries",
+    "icm_bytes",
+    "entries_invalidated",
+)
+# What ``--no-kinds`` leaves unknown.
+KIND_NAMES = ("ni_misses_invalidated", "ni_misses_capacity", "ni_misses_conflict")
+
+# ``pinned_pages`` is what is pinned now; its peak is counted.
+COUNTS = np.dtype([(name, "i8") for name in (*COUNT_NAMES, "pinned_pages")], align=True)
+
 
 SEEN = 1  # the key was looked up before
 INVALIDATED = 2  # its entry is not on the NIC, which it left because its page was unpinned
@@ -179,3 +268,85 @@ def note_unpin(book):
     """Count a page unpinned."""
     book.counts[0].unpins += 1
     book.counts[0].pinned_pages -= 1
+
+
+# ``key`` is a page's number: its unit's number, and within a line the place of the page.
+PIN = 1
+UNPIN = 2
+FILL = 3  # ``place`` is the index into ``nic.frames``
+DROP = 4  # an entry left the NIC; of a line, ``key`` is the first page
+
+
+@step
+def note_deed(host, what, key, place):
+    """Write down one deed, if deeds are written down at all."""
+    _write_down(host.deeds, host.deed_count, what, key, place)
+
+
+@step
+def _write_down(deeds, count, what, key, place):
+    if deeds is not None and deeds.size != 0:
+        deed = deeds[count[0]]
+        deed.what = what
+        deed.key = key
+        deed.place = place
+        count[0] += 1
+
+
+@step
+def clear_deeds(host):
+    """Every deed has been followed."""
+    host.deed_count[0] = 0
+
+
+@step
+def has_room_for_deed(deeds, count):
+    """Whether one more can be written down, or none need be."""
+    if deeds is None:
+        return True
+    return deeds.size == 0 or count[0] < deeds.size
+
+
+@step
+def pin_page(host, book, process, page, uses):
+    """Pin and count one page, used ``uses`` times so far."""
+    pin(host.pinning, process, page, uses)
+    note_pins(book, 1)
+    note_deed(host, PIN, page, -1)
+
+
+@step
+def unpin_page(host, book, process, page):
+    """Unpin and count one page."""
+    unpin(host.pinning, process, page)
+    note_unpin(book)
+    note_deed(host, UNPIN, page, -1)
+
+
+@step
+def fill_frame(nic, host, place, page):
+    """Let ``page`` stand for its frame at ``place``, until ``write_frame`` knows better."""
+    _write_page(nic.frames, place, page)
+    note_deed(host, FILL, page, place)
+
+
+@step
+def _write_page(frames, place, page):
+    if frames is not None:
+        frames[place] = page
+
+
+@step
+def protect_if_used(nic, in_use, entry, unit):
+    """Protect a newly filled ``entry`` if a transfer uses the unit already."""
+    if in_use is not None and in_use[unit] != 0:
+        hold(nic, entry)
+
+
+@step
+def write_frame(nic, place, frame):
+    """Follow a FILL: ``frame`` is the physical frame; whether the entry is in use stays."""
+    if nic.uses.size > 0:
+        nic.frames[place] = frame
+    else:
+        nic.frames[place] = (nic.frames[place] & IN_USE) | frame

@@ -15,13 +15,15 @@ from nicscope.memory.pinning import PINNED, is_held
 from nicscope.nic.cache import REFUSED as NO_WAY_FREE
 from nicscope.nic.cache import fill, lookup
 from nicscope.nic.layout import EMPTY
-from nicscope.nic.translate.book import note_hit, note_miss
-from nicscope.nic.translate.codes import MISS, REFUSED
-from nicscope.nic.translate.deeds import (
+from nicscope.nic.translate.book import (
     DROP,
+    MISS,
+    REFUSED,
     fill_frame,
     has_room_for_deed,
     note_deed,
+    note_hit,
+    note_miss,
     pin_page,
     protect_if_used,
     unpin_page,

@@ -10,23 +10,21 @@ from nicscope.memory.pinning import NOBODY, use, victim_of
 from nicscope.nic.cache import drop, fill, lookup
 from nicscope.nic.layout import EMPTY, FRAME_BITS
 from nicscope.nic.translate.book import (
+    DROP,
+    MISS,
+    REFUSED,
+    fill_frame,
+    note_deed,
     note_fill,
     note_hit,
     note_interrupts,
     note_invalidation,
     note_miss,
-)
-from nicscope.nic.translate.codes import MISS, REFUSED
-from nicscope.nic.translate.deeds import (
-    DROP,
-    fill_frame,
-    note_deed,
     pin_page,
     protect_if_used,
     unpin_page,
 )
-from nicscope.nic.translate.holding import has_room
-from nicscope.nic.translate.state import set_of
+from nicscope.nic.translate.state import has_room, set_of
 
 NO_UNIT = -1
 

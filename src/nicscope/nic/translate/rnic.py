@@ -1,11 +1,4 @@
-"""Regions and pages as an RDMA NIC looks them up: tables in host memory, cached in two levels.
-
-A request names a registered region.  The NIC reads the region's entry (MPT: rights, bounds, where
-its pages' entries are), then the entries of the pages (MTT), a line of neighbours at a time.  What
-level 0 does not have is asked of level 1, if there is one, and then read from host memory by DMA.
-Both levels keep what was read.  An indirect region's entry leads to those of the regions that it is
-made of: one more lookup.  Nobody outside the vendors knows sizes, sets and replacement: settings.
-"""
+"""An RDMA NIC's regions and pages: tables in host memory, cached in two levels, line by line."""
 
 from __future__ import annotations
 
@@ -15,13 +8,32 @@ import numpy as np
 
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
-from nicscope.nic.cache import drop, renew
-from nicscope.nic.layout import new_cache
+from nicscope.memory.pinning import PINNED
+from nicscope.nic.cache import REFUSED as NO_WAY_FREE
+from nicscope.nic.cache import drop, fill, find, frame_of, renew
+from nicscope.nic.layout import EMPTY, new_cache
+from nicscope.nic.translate.book import (
+    DROP,
+    MISS,
+    REFUSED,
+    REJECTED,
+    fill_frame,
+    note_deed,
+    note_fill,
+    note_hit,
+    note_invalidation,
+    note_miss,
+    pin_page,
+    protect_if_used,
+    unpin_page,
+)
+from nicscope.nic.translate.state import set_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.nic.layout import Nic
+
 
 # Bytes of the structures in host memory, which caches hold as they are: rdma-core,
 # providers/mlx5/mlx5_ifc.h (mlx5_ifc_mkc_bits, mlx5_ifc_mtt_bits); an entry of an indirect region:
@@ -201,3 +213,89 @@ def new_rules(
     rules = records(1, RULES)
     rules[0] = (line_bits, mtu or 0, is_indirect, pool_pages, by_region)
     return rules
+
+
+@step
+def ask_rnic(nic, host, book, process, page, key):
+    """Frame of ``page``, ``REJECTED`` if not registered, or ``MISS``: ``ask_level_1`` is next."""
+    if host.pinning.state[key] & PINNED == 0:
+        return np.int64(REJECTED)
+    bits = book.orders[0].line_bits
+    unit = key >> bits
+    row = set_of(nic, book, process, page >> bits)
+    entry = find(nic, row, unit + 1)
+    if entry == MISS:
+        return np.int64(MISS)
+    renew(nic, row, unit + 1, nic.config[0].ways)
+    book.counts[0].mtt_l0_hits += 1
+    note_hit(book, unit)
+    return frame_of(nic, entry, page & ((1 << bits) - 1))
+
+
+@step
+def ask_level_1(levels, book, page, key, receive):
+    """Whether the second level has the line of ``page``, which the first has not.
+
+    If not, the table in host memory is to be read, and the second level has the line then.
+    """
+    bits = book.orders[0].line_bits
+    unit = key >> bits
+    found = look_further(levels.pages_1, page >> bits, (unit + 1) << 1)
+    if count_beyond(levels, book.counts[0], found):
+        note_miss(book, unit, receive)
+        return False
+    note_hit(book, unit)
+    return True
+
+
+@step
+def serve_rnic(nic, host, book, process, page, key):
+    """Install the line of ``page`` as it was read of the table; ``REJECTED`` if it is gone."""
+    if host.pinning.state[key] & PINNED == 0:
+        return np.int64(REJECTED)
+    book.counts[0].entries_fetched += nic.config[0].line
+    return put_line(nic, host, book, process, page, key)
+
+
+@step
+def put_line(nic, host, book, process, page, key):
+    """Fill in the line of ``page``, which is not there; entries that are nobody's are so too."""
+    bits = book.orders[0].line_bits
+    unit = key >> bits
+    entry = fill(nic, set_of(nic, book, process, page >> bits), unit + 1)
+    if entry == NO_WAY_FREE:
+        return np.int64(REFUSED)
+    if nic.registers[0].evicted != EMPTY:
+        note_deed(host, DROP, (np.int64(nic.registers[0].evicted) - 1) << bits, -1)
+    note_fill(book, unit)
+    for place in range(1 << bits):
+        fill_frame(nic, host, (entry << bits) + place, (unit << bits) + place)
+    protect_if_used(nic, host.in_use, entry, unit)
+    return np.int64(key)
+
+
+@step
+def register_rnic(nic, host, book, process, page, key):
+    """Pin ``page`` and enter it in the table; neighbours of one request take one call."""
+    if host.run_ends[process] != page:
+        book.counts[0].pin_calls += 1
+    host.run_ends[process] = page + 1
+    pin_page(host, book, process, key, 1)
+    bits = book.orders[0].line_bits
+    entry = find(nic, set_of(nic, book, process, page >> bits), (key >> bits) + 1)
+    if entry != MISS:
+        fill_frame(nic, host, (entry << bits) + (page & ((1 << bits) - 1)), key)
+
+
+@step
+def deregister_rnic(nic, levels, host, book, process, page, key):
+    """Unpin ``page``, and have its line leave the caches."""
+    bits = book.orders[0].line_bits
+    unit = key >> bits
+    row = set_of(nic, book, process, page >> bits)
+    dropped = forget_in(nic, book, row, unit + 1)
+    dropped += forget_in(levels.pages_1, book, page >> bits, (unit + 1) << 1)
+    if dropped > 0:
+        note_invalidation(book, unit)
+        note_deed(host, DROP, unit << bits, -1)
+    unpin_page(host, book, process, key)

@@ -1,4 +1,4 @@
-"""What a step of a translation is handed beside the NIC and the book: the host, and a request."""
+"""State that steps of a translation get, of one node or all, and pages held by requests."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.kernel.decorators import step
+from nicscope.kernel.decorators import routine, row_of, step
 from nicscope.memory.indices import new_indices
-from nicscope.memory.lines import new_lines
-from nicscope.memory.numbering import new_numbering
+from nicscope.memory.lines import await_unpinning, new_lines
+from nicscope.memory.numbering import new_numbering, unit_of
+from nicscope.memory.pinning import PINNED
+from nicscope.nic.cache import find as find_entry
+from nicscope.nic.cache import hold, release
+from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
+from nicscope.nic.linked import is_used
+from nicscope.nic.translate.book import INTERRUPT, MISS, PINNED_AREA, UNET_MM
+from nicscope.nic.victim import ABSENT, find_victim
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +25,10 @@ if TYPE_CHECKING:
     from nicscope.memory.lines import Lines
     from nicscope.memory.numbering import Numbering
     from nicscope.memory.pinning import Pinning
+    from nicscope.nic.layout import Nic
+    from nicscope.nic.translate.book import Book
+    from nicscope.nic.translate.rnic import Rnic
+
 
 DEED = np.dtype([("what", "i8"), ("key", "i8"), ("place", "i8")], align=True)
 
@@ -73,3 +84,126 @@ def new_host(pinning: Pinning) -> Host:
 def set_of(nic, book, process, number):
     """The set in which the entry for ``number`` of ``process`` belongs."""
     return (number + process * book.orders[0].offset_step) & (nic.config[0].sets - 1)
+
+
+class Translations(NamedTuple):
+    """Every node's NIC, host and book; each array of theirs has a leading axis of nodes."""
+
+    nic: Nic
+    host: Host
+    book: Book
+    levels: Rnic  # of an RDMA NIC beside its pages' first, which is in ``nic``; else empty
+
+
+@step
+def translation_of(translations, n):
+    """Node ``n`` as (nic, host, book); ``translations`` were handed over."""
+    return row_of(translations.nic, n), row_of(translations.host, n), row_of(translations.book, n)
+
+
+@step
+def levels_of(translations, n):
+    """What node ``n`` caches besides, of an RDMA NIC."""
+    return row_of(translations.levels, n)
+
+
+@step
+def has_room(nic, row):
+    """Whether set ``row`` has an entry that no transfer uses."""
+    ways = nic.config[0].ways
+    used = 0
+    for entry in range(row * ways, (row + 1) * ways):
+        used += is_used(nic, entry)
+    return used < ways
+
+
+@step
+def tag_of(nic, host, book, process, page, key):
+    """The set and the tag under which the cache would have ``page`` (number ``key``) or its line.
+
+    The set is ``MISS`` if the page has none: nobody has pinned it.
+    """
+    unit = page >> book.orders[0].line_bits
+    known_as = key >> book.orders[0].line_bits
+    if host.indices.tables.size > 0:
+        if host.pinning.state[key] & PINNED == 0:
+            return np.int64(MISS), np.int64(EMPTY)
+        known_as = np.int64(host.indices.key_of[key])
+        unit = unit_of(host.indices.keys, known_as)
+    return set_of(nic, book, process, unit), known_as + 1
+
+
+@step
+def entry_of(nic, host, book, process, page, key):
+    """The cache's entry for ``page`` (number ``key``) or for its line, or ``MISS``; not a use."""
+    row, tag = tag_of(nic, host, book, process, page, key)
+    if row == MISS:
+        return np.int64(MISS)
+    return find_entry(nic, row, tag)
+
+
+@routine
+def keep_page(host, book, key):
+    """One more outstanding request needs ``page``, whose number is ``key``."""
+    if _requests_keep(book):
+        host.pinning.held[key] += 1
+
+
+@routine
+def leave_page(nic, host, book, process, page, key):
+    """A request that kept ``page`` has ended."""
+    if _requests_keep(book):
+        _let_go(nic, host, book, process, page, key)
+
+
+@step
+def _requests_keep(book):
+    """Whether a request says which pages stay pinned."""
+    scheme = book.orders[0].scheme
+    return scheme != INTERRUPT and scheme != UNET_MM and scheme != PINNED_AREA
+
+
+@routine
+def hold_key(nic, host, book, process, page, key):
+    """One more transfer uses ``page``, whose number is ``key``: its entry stays, if it is there."""
+    host.pinning.held[key] += 1
+    unit = key >> book.orders[0].line_bits
+    host.in_use[unit] += 1
+    if host.in_use[unit] == 1 and book.orders[0].cached:
+        entry = entry_of(nic, host, book, process, page, key)
+        if entry != MISS:
+            hold(nic, entry)
+        else:
+            place = find_victim(nic, key + 1)
+            if place != ABSENT:
+                nic.victims[place].frame |= IN_USE
+
+
+@routine
+def release_key(nic, host, book, process, page, key):
+    """A transfer that held ``page`` has ended."""
+    unit = key >> book.orders[0].line_bits
+    host.in_use[unit] -= 1
+    if host.in_use[unit] == 0 and book.orders[0].cached:
+        entry = entry_of(nic, host, book, process, page, key)
+        if entry != MISS:
+            release(nic, entry)
+        else:
+            place = find_victim(nic, key + 1)
+            if place != ABSENT:
+                nic.victims[place].frame &= FRAME_BITS
+    _let_go(nic, host, book, process, page, key)
+
+
+@step
+def _let_go(nic, host, book, process, page, key):
+    """One need less; a line that the high water passed over for it waits again."""
+    host.pinning.held[key] -= 1
+    if host.pinning.held[key] == 0 and host.lines.filled.size > 0:
+        line = key >> book.orders[0].line_bits
+        if (
+            host.pinning.state[key] & PINNED
+            and host.lines.place[line] == 0
+            and entry_of(nic, host, book, process, page, key) == MISS
+        ):
+            await_unpinning(host.lines, line)

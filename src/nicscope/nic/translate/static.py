@@ -7,9 +7,7 @@ import numpy as np
 from nicscope.kernel.decorators import step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import FRAME_BITS
-from nicscope.nic.translate.book import note_pins
-from nicscope.nic.translate.codes import MISS, REJECTED
-from nicscope.nic.translate.deeds import fill_frame, pin_page
+from nicscope.nic.translate.book import MISS, REJECTED, fill_frame, note_pins, pin_page
 
 NO_PAGE = -1
 

@@ -9,17 +9,16 @@ from nicscope.memory.numbering import process_of
 from nicscope.nic.cache import drop, fill, lookup
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
 from nicscope.nic.translate.book import (
+    DROP,
+    MISS,
+    REFUSED,
+    fill_frame,
+    note_deed,
     note_fill,
     note_hit,
     note_interrupts,
     note_invalidation,
     note_miss,
-)
-from nicscope.nic.translate.codes import MISS, REFUSED
-from nicscope.nic.translate.deeds import (
-    DROP,
-    fill_frame,
-    note_deed,
     pin_page,
     protect_if_used,
     unpin_page,

@@ -1,6 +1,6 @@
 """CNI: cacheable queues of entries that CPU and NIC write and the other reads as they change.
 
-``nic/coherent/queue.py`` has the rules of an entry and of the credit.  A step that finds no entry,
+``nic/coherent.py`` has the rules of an entry and of the credit.  A step that finds no entry,
 or no room for one, is REFUSED, and looks again when something has crossed the bus.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import routine, step
-from nicscope.memory.coherence.access import COPY, LOAD, SCRATCH, STORE, begin_access
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT
-from nicscope.nic.coherent.layout import RECEIVE, SEND
-from nicscope.nic.coherent.queue import (
+from nicscope.kernel.decorators import copy_bytes, routine, step
+from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT
+from nicscope.memory.coherence.processor import COPY, LOAD, SCRATCH, STORE, begin_access
+from nicscope.nic.coherent import (
+    RECEIVE,
+    SEND,
     WORD,
     credit_of,
     entry_place,
@@ -23,7 +23,7 @@ from nicscope.nic.coherent.queue import (
     put_word,
     sense_of,
 )
-from nicscope.nic.ways.owning import own_block
+from nicscope.nic.ways.edt import own_block
 from nicscope.nic.ways.state import (
     ACCESS,
     FINISHED,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import routine, step
-from nicscope.memory.coherence.access import FLUSH, WINDOW, begin_access
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT
-from nicscope.memory.coherence.device import INTERVENED, RETRIED, UNSNOOPED
+from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, INTERVENED, RETRIED, UNSNOOPED
 from nicscope.memory.coherence.layout import READ, WRITE
+from nicscope.memory.coherence.processor import FLUSH, WINDOW, begin_access
 from nicscope.nic.ways.state import (
     ACCESS,
     DMA,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import routine, step
-from nicscope.memory.coherence.asks import ENGINE_IN
-from nicscope.memory.coherence.device import INTERVENED
-from nicscope.memory.coherence.layout import EMPTY, WRITE, WRITE_BACK
-from nicscope.nic.coherent.layout import COHERENT_METHOD, VALID
+from nicscope.kernel.decorators import copy_bytes, routine, step
+from nicscope.memory.coherence.bus import ENGINE_IN, INTERVENED
+from nicscope.memory.coherence.layout import EMPTY, MODIFIED, UPGRADE, WRITE, WRITE_BACK
+from nicscope.nic.coherent import COHERENT_METHOD, VALID
 from nicscope.nic.ways import dma
-from nicscope.nic.ways.owning import own_block
 from nicscope.nic.ways.state import (
     FINISHED,
     INTERVENING,
@@ -20,6 +17,23 @@ from nicscope.nic.ways.state import (
     await_rest,
     block_part,
 )
+
+
+@step
+def own_block(ways, n, m, master, place, count):
+    """What is needed before ``count`` bytes at ``place`` may be stored; FINISHED if nothing."""
+    block = ways.nics.config[n, 0].block
+    home = place // block
+    copy = ways.agents.copies[n, home]
+    if copy.state == MODIFIED:
+        return FINISHED
+    if count < block:
+        needed = await_rest(ways, n, m, home)
+        if needed != FINISHED:
+            return needed
+    zero = np.int64(0)
+    return ask_for_bus(ways, n, master, UPGRADE, copy.block * block, count, zero, INTERVENED)
+
 
 # Stages of a delivery.
 _FILLING = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import routine
-from nicscope.memory.coherence.access import (
+from nicscope.memory.coherence.processor import (
     FROM_DEVICE,
     SCRATCH,
     TO_DEVICE,

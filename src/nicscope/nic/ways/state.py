@@ -1,8 +1,4 @@
-"""What the ways work on: moves under way, and what each has asked its driver for.
-
-A step of a way is called when a move begins and again whenever what it asked for has happened.  It
-answers with what it needs next, and knows neither when that is nor what it costs.
-"""
+"""State of the ways: moves under way, requests to the driver, hosts on coherent buses."""
 
 from __future__ import annotations
 
@@ -12,24 +8,33 @@ import numpy as np
 
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
-from nicscope.memory.coherence.access import new_accesses
-from nicscope.memory.coherence.asks import MASTERS, new_asks
-from nicscope.memory.coherence.layout import INVALID, MODIFIED, SHARED
-from nicscope.memory.coherence.watcher import NEVER, watch_block
-from nicscope.nic.coherent.layout import (
+from nicscope.memory.coherence.bus import (
+    MASTERS,
+    NEVER,
+    Watcher,
+    new_asks,
+    new_watchers,
+    watch_block,
+)
+from nicscope.memory.coherence.layout import INVALID, MODIFIED, SHARED, Host, new_hosts
+from nicscope.memory.coherence.processor import new_accesses
+from nicscope.nic.coherent import (
     NOWHERE,
     POINTER_BLOCKS,
     QUEUES,
     RECEIVE,
     SEND,
     Interface,
+    Mechanism,
+    new_interfaces,
+    nic_settings,
 )
-from nicscope.nic.coherent.mechanism import Mechanism
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
-    from nicscope.memory.coherence.watcher import Watcher
 
 # What a step needs next.
 FINISHED = 0
@@ -182,3 +187,45 @@ def ask_for_bus(ways, n, master, kind, address, count, place, answer):
     ask.rate = ways.nics.config[n, 0].dma_mbytes_s
     ask.answer = answer
     return ASK
+
+
+class AtBuses(NamedTuple):
+    """All nodes; the first axis of every array is the node."""
+
+    hosts: Host
+    agents: Watcher  # the interfaces' memories and block states, as the buses know them
+    nics: Interface
+
+
+def new_at_buses(
+    nodes: int,
+    host: Mapping[str, int],
+    nic: Mapping[str, int],
+    *,
+    tags: int,
+    memory: NDArray[np.uint8] | None = None,
+    queues: bool = True,
+) -> AtBuses:
+    """``nodes`` equal nodes at rest; without ``queues`` their interfaces watch nothing.
+
+    ``host`` and ``nic`` are what ``HOST_PARAMETERS`` and ``NIC_PARAMETERS`` name; ``memory`` is as
+    ``new_hosts`` takes it.  Errors: ``ValueError``.
+    """
+    hosts = new_hosts(nodes, host, memory)
+    settings = nic_settings(nic)
+    block, room = int(hosts.config[0]["l2_line"][0]), hosts.memory.shape[1]
+    if settings["memory_bytes"] % block or room % block:
+        raise ValueError(f"memory_bytes is no multiple of a block of {block} bytes")
+    nics = new_interfaces(nodes, nic, block, room, tags)
+    agents = new_watchers(
+        nodes,
+        room // block,
+        settings["memory_bytes"] // block,
+        block,
+        settings["read_window"],
+        settings["dma_mbytes_s"],
+    )
+    for n in range(nodes if queues else 0):
+        agent = Watcher(*(array[n] for array in agents))
+        watch_queues(agent, Interface(*(array[n] for array in nics)))
+    return AtBuses(hosts, agents, nics)

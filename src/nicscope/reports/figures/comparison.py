@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 from nicscope.reports.comparison import kind_names, miss_rates
 from nicscope.reports.figures.style import INK, beside, legend, new_figure, stacked, styled
-from nicscope.reports.palette import (
+from nicscope.reports.wording import (
     GROUP_COLOURS,
     KIND_COLOURS,
     MEMORY_COLOURS,
     PATH_COLOURS,
     STEP_GROUPS,
+    byte_size,
+    per_hundred,
+    us_per,
 )
-from nicscope.reports.wording import byte_size, per_hundred, us_per
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.reports.connections import AXES
-from nicscope.reports.figures.lines import (
+from nicscope.reports.figures.shares import (
     doubling,
     draw_lines,
     dressed,

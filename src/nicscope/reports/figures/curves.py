@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import PercentFormatter
 
 from nicscope.reports.figures.style import INK, MOST_PANELS, legend, new_panels, plain, styled
-from nicscope.reports.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
-from nicscope.reports.wording import byte_size, significant
+from nicscope.reports.wording import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    byte_size,
+    significant,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.studies.curve_result import CurveReport, MissCurve
+    from nicscope.studies.curves import CurveReport, MissCurve
 
 TICKS = 9  # at most, of a panel that has the slide to itself
 HEADROOM = 1.08

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFormatter
 
-from nicscope.reports.figures.rows import NAME_SIZE, draw_range, first_rows
+from nicscope.reports.figures.shares import NAME_SIZE, draw_range, first_rows
 from nicscope.reports.figures.style import INK, legend, row_sheet, styled
 from nicscope.reports.fit import shape_name
-from nicscope.reports.palette import BLUE, SKY, VERMILION
-from nicscope.reports.wording import byte_size, whole
-from nicscope.studies.curve_question import MOST_ENTRIES
+from nicscope.reports.wording import BLUE, SKY, VERMILION, byte_size, whole
+from nicscope.studies.curves import MOST_ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.studies.fit_shapes import Explained
-    from nicscope.studies.fitting import FitReport
+    from nicscope.studies.fitting import Explained, FitReport
 
 MOST_COUNTS = 3
 LOOKS = ((True, BLUE, "o", "explains"), (False, VERMILION, "X", "does not explain"))

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 
 from nicscope.reports.figures.style import INK, legend, plain, sheet, styled
 from nicscope.reports.flow_page import drawn_transfers, title
-from nicscope.reports.palette import BAND_SHADES, GREY
+from nicscope.reports.wording import BAND_SHADES, GREY
 from nicscope.studies.flow.transfers import BANDS, NET_RCV, bandwidth_steps, receptions
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
     from numpy.typing import NDArray
 
-    from nicscope.studies.curve_result import CurveReport, MissCurve
+    from nicscope.studies.curves import CurveReport, MissCurve
 
 COLOURS = "cividis_r"  # made for every kind of colour vision; dark where much misses
 DARK = 0.55  # of the scale: from here on words are white

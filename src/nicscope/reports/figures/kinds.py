@@ -15,14 +15,13 @@ from nicscope.reports.figures.style import (
     stacked,
     styled,
 )
-from nicscope.reports.palette import KIND_COLOURS
-from nicscope.reports.wording import byte_size, per_hundred
+from nicscope.reports.wording import KIND_COLOURS, byte_size, per_hundred
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.studies.curve_result import CurveReport, MissCurve, Point
+    from nicscope.studies.curves import CurveReport, MissCurve, Point
 
 KINDS = ("compulsory", "capacity", "conflict")
 HATCHES = {"compulsory": "", "capacity": "//", "conflict": ""}  # told apart without colour too

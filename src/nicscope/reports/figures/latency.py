@@ -18,8 +18,17 @@ from nicscope.reports.figures.style import (
     stacked,
     styled,
 )
-from nicscope.reports.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
-from nicscope.reports.wording import byte_size
+from nicscope.reports.wording import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    YELLOW,
+    byte_size,
+)
 from nicscope.studies.latency.report import Part
 
 if TYPE_CHECKING:

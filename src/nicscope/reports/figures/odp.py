@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import PercentFormatter
 
-from nicscope.reports.figures.lines import (
+from nicscope.reports.figures.shares import (
+    NAME_SIZE,
     draw_lines,
+    draw_range,
     dressed,
+    first_rows,
     line_legend,
     logarithmic,
+    say,
     tick_seconds,
     titled,
 )
-from nicscope.reports.figures.rows import NAME_SIZE, draw_range, first_rows, say
 from nicscope.reports.figures.style import INK, legend, row_sheet, sheet, styled
 from nicscope.reports.odp import way_name
-from nicscope.reports.palette import BLUE, ORANGE
 from nicscope.reports.register import spelt_seconds
-from nicscope.reports.wording import byte_size
+from nicscope.reports.wording import BLUE, ORANGE, byte_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

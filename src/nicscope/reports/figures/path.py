@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nicscope.reports.figures.lines import logarithmic
-from nicscope.reports.figures.rows import NAME_SIZE, draw_range, first_rows, say
+from nicscope.reports.figures.shares import NAME_SIZE, draw_range, first_rows, logarithmic, say
 from nicscope.reports.figures.style import legend, row_sheet, styled
-from nicscope.reports.palette import BLUE, GREEN, ORANGE
 from nicscope.reports.path import host_name, spelt_gbits
+from nicscope.reports.wording import BLUE, GREEN, ORANGE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from nicscope.reports.figures.lines import doubling, dressed
-from nicscope.reports.figures.rows import BEHIND
+from nicscope.reports.figures.shares import BEHIND, doubling, dressed
 from nicscope.reports.figures.style import INK, legend, sheet, styled
-from nicscope.reports.palette import BLUE, VERMILION
 from nicscope.reports.plan import all_plans
-from nicscope.reports.wording import byte_size, whole
+from nicscope.reports.wording import BLUE, VERMILION, byte_size, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable

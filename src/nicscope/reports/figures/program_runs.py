@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import FuncFormatter
 
 from nicscope.reports.figures.style import FAINT, INK, legend, slide, styled
-from nicscope.reports.palette import BLUE, GREY, ORANGE, SKY, VERMILION
+from nicscope.reports.wording import BLUE, GREY, ORANGE, SKY, VERMILION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import PercentFormatter
 
-from nicscope.reports.figures.lines import draw_lines, dressed
+from nicscope.reports.figures.shares import draw_lines, dressed
 from nicscope.reports.figures.style import legend, sheet, styled
 from nicscope.reports.wording import whole
 

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from nicscope.config.hypothesis import BYTES
-from nicscope.reports.figures.rows import NAME_SIZE, first_rows, say
+from nicscope.config.rdma_costs import BYTES
+from nicscope.reports.figures.shares import NAME_SIZE, first_rows, say
 from nicscope.reports.figures.style import INK, hatched, legend, row_sheet, styled
-from nicscope.reports.palette import BLUE, VERMILION
 from nicscope.reports.printing import wrapped
 from nicscope.reports.region_sizes import setting_name
-from nicscope.reports.wording import byte_size, whole
+from nicscope.reports.wording import BLUE, VERMILION, byte_size, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.config.hypothesis import Hypothesis
+    from nicscope.config.rdma_costs import Hypothesis
     from nicscope.studies.region_sizes import RegionSizes, Setting
 
 MOST_HYPOTHESES = 4

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import PercentFormatter
 
-from nicscope.reports.figures.lines import (
+from nicscope.reports.figures.shares import (
+    NAME_SIZE,
     doubling,
     draw_lines,
     dressed,
+    first_rows,
     line_legend,
     logarithmic,
     parted,
     tick_seconds,
     titled,
 )
-from nicscope.reports.figures.rows import NAME_SIZE, first_rows
 from nicscope.reports.figures.style import (
     beside,
     hatched,
@@ -26,9 +27,8 @@ from nicscope.reports.figures.style import (
     stacked,
     styled,
 )
-from nicscope.reports.palette import BLUE, GREY, ORANGE, SKY, VERMILION
 from nicscope.reports.register import spelt_seconds
-from nicscope.reports.wording import byte_size, in_words, whole
+from nicscope.reports.wording import BLUE, GREY, ORANGE, SKY, VERMILION, byte_size, in_words, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from nicscope.reports import size_wording as say
 from nicscope.reports.figures.comparison import draw_groups, group_us
 from nicscope.reports.figures.style import INK, beside, new_panels, plain, styled
-from nicscope.reports.palette import FAMILY_LOOKS, KIND_COLOURS
-from nicscope.reports.wording import byte_size, whole
+from nicscope.reports.wording import FAMILY_LOOKS, KIND_COLOURS, byte_size, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.studies.sizing.merit import Point
-    from nicscope.studies.sizing.result import Answer, Sizing, SizingReport
+    from nicscope.studies.sizing.result import Answer, Point, Sizing, SizingReport
 
 TICKS = 8  # at most, of memory
 HEADROOM = 1.08

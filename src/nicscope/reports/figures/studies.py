@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from nicscope.reports.figures.program_runs import draw_overheads, draw_penalties, draw_speed_ups
 from nicscope.reports.figures.style import FAINT, INK, hatched, legend, slide, stacked, styled
-from nicscope.reports.palette import BLUE, GREEN, KIND_COLOURS, ORANGE, PURPLE, SKY, VERMILION
+from nicscope.reports.wording import BLUE, GREEN, KIND_COLOURS, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

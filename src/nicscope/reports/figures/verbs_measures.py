@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.figures.lines import TICKS, doubling, draw_lines, dressed, titled
+from nicscope.reports.figures.shares import TICKS, doubling, draw_lines, dressed, titled
 from nicscope.reports.figures.style import legend, sheet, styled
 from nicscope.reports.wording import byte_size
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from nicscope.studies.verbs_measures.measuring import AllLatencies, Bandwidths
+    from nicscope.studies.verbs_measures import AllLatencies, Bandwidths
 
 NS_PER_US = 1000
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.studies.delivery_measures import (
     PAIRS,

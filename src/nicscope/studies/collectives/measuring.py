@@ -1,32 +1,84 @@
-"""Collectives run and timed: the first call on new arrays, those after it, and what they give."""
+"""Collectives and locks, timed on every interface, beside what no algorithm can beat."""
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from nicscope.apps.collectives.all_reduce import ring_all_reduce, room_for, tree_all_reduce
-from nicscope.apps.collectives.all_to_all import pairwise_all_to_all
-from nicscope.apps.collectives.arrays import Arithmetic, HostArray
-from nicscope.apps.collectives.broadcast import ring_broadcast, tree_broadcast
+from nicscope.apps.collectives.locks import BakeryLock, ManagedLock
+from nicscope.apps.collectives.messages import ARRIVED
+from nicscope.apps.collectives.operations import (
+    OPERATIONS,
+    Arithmetic,
+    HostArray,
+    bounds,
+    pairwise_all_to_all,
+    ring_all_reduce,
+    ring_broadcast,
+    room_for,
+    tree_all_reduce,
+    tree_broadcast,
+)
 from nicscope.apps.collectives.running import run_parties
 from nicscope.errors import StudyError
 from nicscope.interfaces.run_report import on_run
-from nicscope.studies.collectives.expected import (
-    exchanged,
-    inputs_of,
-    ring_reduced,
-    tree_reduced,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from nicscope.apps.collectives.locks import Lock
     from nicscope.apps.collectives.running import Machine, Party
+
+
+def ring_reduced(inputs: Sequence[NDArray[Any]], operation: str) -> NDArray[Any]:
+    """Part k is put together from rank k on, around the ring."""
+    combine, ranks = OPERATIONS[operation], len(inputs)
+    ends = bounds(len(inputs[0]), ranks)
+    parts = []
+    for part in range(ranks):
+        around = [
+            inputs[(part + step) % ranks][ends[part] : ends[part + 1]] for step in range(ranks)
+        ]
+        parts.append(reduce(combine, around))
+    return np.concatenate(parts)
+
+
+def tree_reduced(inputs: Sequence[NDArray[Any]], operation: str) -> NDArray[Any]:
+    """Ranks beyond a power of two first, then neighbours, then pairs of these."""
+    combine, within = OPERATIONS[operation], 1 << (len(inputs).bit_length() - 1)
+    level = [
+        combine(one, inputs[rank + within]) if rank + within < len(inputs) else one
+        for rank, one in enumerate(inputs[:within])
+    ]
+    while len(level) > 1:
+        level = [combine(*level[at : at + 2]) for at in range(0, len(level), 2)]
+    return np.array(level[0])
+
+
+def exchanged(inputs: Sequence[NDArray[Any]], rank: int) -> NDArray[Any]:
+    """What ``rank`` has of all parts that the others have for it."""
+    ends = bounds(len(inputs[0]), len(inputs))
+    return np.concatenate([one[ends[rank] : ends[rank + 1]] for one in inputs])
+
+
+def inputs_of(ranks: int, count: int, dtype: Any, seed: int) -> list[NDArray[Any]]:
+    """What each rank begins with: any integers, or numbers around 0."""
+    kind = np.dtype(dtype)
+    generators = [np.random.default_rng((seed, rank)) for rank in range(ranks)]
+    if kind.kind in "iu":
+        limits = np.iinfo(kind)
+        return [
+            one.integers(limits.min, limits.max, count, dtype=kind, endpoint=True)
+            for one in generators
+        ]
+    return [one.standard_normal(count).astype(kind) for one in generators]
+
 
 GUARD_US = 20.0  # at least, between the last that leaves a barrier and the common begin
 ARRAYS = 4  # of the size of a call, that a process has at most
@@ -243,3 +295,188 @@ def quietly(run: Callable[[], Any]) -> Any:
     """What ``run`` returns; who watches is told of calls, not of virtual time."""
     with on_run(lambda _: None):
         return run()
+
+
+TURNS = 4  # of each process, when all want it
+HELD_US = 1.0  # so long each holds it then
+
+
+class TimedLock(msgspec.Struct, frozen=True):
+    """Times to acquire it, by the last rank while nobody else wants it, and what all take."""
+
+    alone: Timed
+    contended_us: float  # of each time that a process had it, when all wanted it
+
+
+class Guarded:
+    """What only the holder of a lock may change, so that it shows if two hold it."""
+
+    def __init__(self) -> None:
+        self.turns = 0
+
+    async def change(self, party: Party) -> None:
+        """Read, let time pass, and write."""
+        seen = self.turns
+        await party.wire.compute(HELD_US)
+        self.turns = seen + 1
+
+
+def time_lock(
+    machine: Machine,
+    ranks: int,
+    algorithm: str,
+    repeat: int,
+    watch: Callable[[], None] = lambda: None,
+) -> TimedLock:
+    """Acquire and release a lock ``1 + repeat`` times, then have all do so at once.
+
+    Errors: ``StudyError`` if two held it at a time.
+    """
+    clock, guarded = Clock(ranks), Guarded()
+    times: list[float] = []
+    counts: list[tuple[int, int] | None] = []
+
+    async def body(party: Party) -> None:
+        lock: Lock = (
+            BakeryLock(party.messages) if algorithm == "remote" else ManagedLock(party.messages)
+        )
+        await lock.open()
+        await party.barrier.meet()
+        if party.rank == ranks - 1:
+            counts.append(counts_of(party.cluster))
+            for _ in range(1 + repeat):
+                began = party.wire.now_us
+                await lock.acquire()
+                times.append(party.wire.now_us - began)
+                await lock.release()
+                counts.append(counts_of(party.cluster))
+                watch()
+        await clock.meet(party, 0)
+        for _ in range(TURNS):
+            await lock.acquire()
+            await guarded.change(party)
+            await lock.release()
+        clock.end(party, 0)
+
+    _, cluster = quietly(lambda: run_parties(machine, ranks, 1 << 14, body))
+    if guarded.turns != ranks * TURNS:
+        raise StudyError(
+            f"the lock ({algorithm}) was held by two processes at a time: of {ranks * TURNS} turns "
+            f"{guarded.turns} count; this is a fault of nicscope's: please report it"
+        )
+    all_of_it = clock.timed(range(1), cluster)
+    misses, pins = (
+        tuple(
+            None if before is None or after is None else after[which] - before[which]
+            for before, after in pairwise(counts)
+        )
+        for which in (0, 1)
+    )
+    alone = Timed(tuple(times), misses, pins, all_of_it.again)
+    return TimedLock(alone, all_of_it.times_us[0] / (ranks * TURNS))
+
+
+SIZES = (1 << 15, 1 << 17)  # bytes, between which a message's time is taken as a straight line
+TRIPS = 8  # there and back
+PING = ARRIVED + 1  # kind of note
+
+
+class AlphaBeta(msgspec.Struct, frozen=True):
+    """Of a machine."""
+
+    alpha_us: float  # of a note, one way
+    beta_us: float  # of each byte that is in none
+    note_bytes: int  # that a note carries at no more cost
+
+    def message_us(self, size: int) -> float:
+        """What a message of so many bytes takes at least."""
+        return self.alpha_us + (size * self.beta_us if size > self.note_bytes else 0.0)
+
+
+def alpha_beta(machine: Machine) -> AlphaBeta:
+    """Measured between two nodes: half of the shortest time there and back."""
+    notes: list[float] = []
+    found: dict[int, float] = {}
+    short: list[int] = []
+
+    async def body(party: Party) -> None:
+        heard = 0
+
+        async def hear(_rank: int, _content: bytes) -> None:
+            nonlocal heard
+            heard += 1
+
+        messages, other = party.messages, 1 - party.rank
+        messages.on(PING, hear)
+        await party.barrier.meet()
+        for trip in range(TRIPS):
+            began = party.wire.now_us
+            if not party.rank:
+                await messages.say(other, PING)
+            await messages.wait_until(lambda: heard > trip)  # noqa: B023 - awaited
+            if party.rank:
+                await messages.say(other, PING)
+            else:
+                notes.append((party.wire.now_us - began) / 2)
+        short.append(party.wire.short)
+        for size in SIZES:
+            array = HostArray(party.wire, size, "u1")
+            for _ in range(TRIPS):
+                began = party.wire.now_us
+                if not party.rank:
+                    await messages.send(other, array.all)
+                await messages.came(await messages.receive(other, array.all))
+                if party.rank:
+                    await messages.send(other, array.all)
+                took = (party.wire.now_us - began) / 2
+                if not party.rank:
+                    found[size] = min(took, found.get(size, took))
+            await messages.settle()
+
+    quietly(lambda: run_parties(machine._replace(faults=None), 2, 2 * SIZES[-1], body))
+    low, high = SIZES
+    return AlphaBeta(min(notes), (found[high] - found[low]) / (high - low), short[0])
+
+
+def bound_us(
+    collective: str, algorithm: str, ranks: int, count: int, size: int, machine: AlphaBeta
+) -> float:
+    """What an algorithm's longest chain of messages takes, each of which waits for the one before.
+
+    ``count`` numbers of ``size`` bytes each are in an array; 0 where there is none.
+    """
+    alpha = machine.alpha_us
+    rounds = (ranks - 1).bit_length()
+    if ranks == 1:
+        return 0.0
+    if collective == "barrier":
+        return rounds * alpha
+    if collective == "lock":
+        return 2 * alpha  # the asking, and the answer
+    if not count:
+        return 0.0
+    message, part = machine.message_us(count * size), machine.message_us(count // ranks * size)
+    if algorithm == "pairwise":
+        return (ranks - 1) * part if count >= ranks else alpha
+    if collective == "allreduce" and algorithm == "ring":
+        return 2 * (ranks - 1) * part if count >= ranks else alpha
+    if collective == "allreduce":
+        within = ranks.bit_length() - 1
+        return (within + (2 if ranks > 1 << within else 0)) * message
+    if algorithm == "ring":  # segments overlap
+        return (ranks - 2) * alpha + message
+    return max(rank.bit_count() for rank in range(ranks)) * message  # hops from the root
+
+
+def share_moved(collective: str, ranks: int) -> float:
+    """Bytes that each node has to send or to receive, per byte of the array (as nccl-tests).
+
+    Bus bandwidth is algorithm bandwidth times this.
+    """
+    if ranks == 1:
+        return 0.0
+    return {
+        "broadcast": 1.0,
+        "allreduce": 2 * (ranks - 1) / ranks,
+        "alltoall": (ranks - 1) / ranks,
+    }.get(collective, 0.0)

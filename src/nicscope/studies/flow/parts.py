@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate.log import Engine, Task
+from nicscope.drivers.simulate.observe import Engine, Task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

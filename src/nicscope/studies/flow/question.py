@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nicscope.config.byte_size import read_bytes
-from nicscope.config.delivery import (
+from nicscope.config.design import (
     CONTROL_BYTES,
     DELIVERY_COSTS,
     POLICIES,
@@ -18,9 +17,10 @@ from nicscope.config.delivery import (
     delivery_costs,
 )
 from nicscope.config.platform import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, load_platform, whole_ps
-from nicscope.drivers.simulate.other_master import OtherMaster
+from nicscope.config.quantities import read_bytes
+from nicscope.drivers.simulate.processor import OtherMaster
 from nicscope.errors import DesignError, PlatformError, SimulationError, did_you_mean
-from nicscope.studies.topologies import topology_named
+from nicscope.studies.verbs_programs import topology_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

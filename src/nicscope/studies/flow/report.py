@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.delivery import CONTROL_BYTES, DELIVERY_COSTS
-from nicscope.drivers.simulate.log import Engine
+from nicscope.config.design import CONTROL_BYTES, DELIVERY_COSTS
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.script import Run, simulate_script
-from nicscope.interfaces.machine_run import ACTIONS, WAY
-from nicscope.interfaces.run_log import RunLog
-from nicscope.interfaces.run_timeline import Drawn, document
+from nicscope.interfaces.run_timeline import ACTIONS, WAY, Drawn, RunLog, document
 from nicscope.studies.flow.parts import PART_NAMES, Part, busy_parts, latency_parts
 from nicscope.studies.flow.transfers import (
     EngineUse,
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.delivery import Delivery
+    from nicscope.config.design import Delivery
     from nicscope.studies.flow.question import FlowQuestion
 
 # A record of the firmware's log as it is packed (Trapeze, 3.2, names the five fields, not their

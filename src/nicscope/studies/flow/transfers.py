@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.delivery import CONTROL_BYTES
-from nicscope.drivers.simulate.log import Engine
+from nicscope.config.design import CONTROL_BYTES
+from nicscope.drivers.simulate.observe import Engine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

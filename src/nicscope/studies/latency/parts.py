@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.delivery import Way
-from nicscope.drivers.simulate.log import Engine, Task
+from nicscope.config.design import Way
 from nicscope.drivers.simulate.machine import ACCESSING, COPYING, INTERRUPTED, POLLING, POSTING
+from nicscope.drivers.simulate.observe import Engine, Task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,30 +1,24 @@
-"""The micro-benchmark: a message there, the same back, both sides with receives posted ahead.
-
-The clock of a message starts at the first user write (Send1) and stops when the receiving program
-has loaded the message (Recv7), which it begins to do once its completion queue says that it is
-there (Recv6).  The paper's own definition starts at VipPostSend, yet counts the user's writes,
-which come before, and ends when the receiver's call returns.  That end is kept as well
-(``until_seen``): the loads are the part USER_READ, and come last.  Source: EDT, 3, 7.1 and 7.2.
-
-Buffers may go through a translation cache on each side, at the costs of another platform.
-"""
+"""Messages back and forth between two nodes, on warm and on missing translations."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.config.delivery import MESSAGE_STORE_AND_FORWARD, Way
-from nicscope.config.platform import load_platform
+import msgspec
+
+from nicscope.config.design import MESSAGE_STORE_AND_FORWARD, Way, load_design, with_settings
+from nicscope.config.platform import OF_DESIGN, OF_SCHEME, load_platform
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
+from nicscope.errors import DesignError, StudyError
 from nicscope.interfaces.via import Cluster, Reliability
+from nicscope.interfaces.via.cluster import settings_of
 from nicscope.interfaces.via.descriptor import ALIGNMENT
-from nicscope.interfaces.via.settings import settings_of
 from nicscope.interfaces.ways import Combination, check_runs
 from nicscope.studies.latency.parts import Part, Sent, parts_of, prices_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,6 +26,8 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.interfaces.via import Host, Nic
     from nicscope.interfaces.via.vi import CompletionQueue, Vi
+    from nicscope.studies.latency.report import Question
+
 
 PAGE = 4096
 DESIGN = "via-static"
@@ -251,3 +247,49 @@ class _Game:
         if received != expected:
             raise RuntimeError("a message did not arrive as it was sent")
         return seen
+
+
+# A scheme by its name: the design of the catalog that its paper measured.
+DESIGNS = {
+    "static": "vmmc-static",
+    "utlb": "utlb",
+    "unet-mm": "unet-mm-pca200",
+    "handle": "mini",
+    "interrupt": "vmmc-interrupt",
+}
+
+
+class Translating(msgspec.Struct, frozen=True):
+    """What was asked of translations."""
+
+    design: str
+    scheme: str
+    platform: str  # of what it takes, as far as that of the messages does not state it
+    entries: int | None
+    pages: int  # that messages use in turn
+
+
+def translated(question: Question) -> tuple[Design, Translating | None]:
+    """The design of a cluster that is asked for, and what a report says of its translation.
+
+    Errors: ``DesignError``, ``StudyError``.
+    """
+    if question.translation is None:
+        return load_design(DESIGN), None
+    design = load_design(DESIGNS.get(question.translation, question.translation))
+    if question.entries is not None:
+        try:
+            design = with_settings(design, [f"entries={question.entries}"])
+        except DesignError as error:
+            raise StudyError(f"--entries: {str(error).partition(': ')[2]}") from None
+    if design.platform is None:
+        raise StudyError(
+            f"design {design.name!r} names no platform, so nothing says what its misses take"
+        )
+    scheme = design.scheme.value
+    return design, Translating(design.name, scheme, design.platform, design.entries, question.pages)
+
+
+def needed_by(design: Design) -> Sequence[str]:
+    """The costs of translating as ``design`` does."""
+    return *OF_SCHEME[design.scheme], *OF_DESIGN

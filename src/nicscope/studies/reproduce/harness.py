@@ -1,25 +1,24 @@
-"""Choose items of the papers, run their experiments and studies, judge what came out.
-
-An experiment is a function called as its item that fills an ``Outcome``; a study, which runs over
-any traces, is a ``Study`` called as its item, in capitals.  ``FILES`` and ``STUDIES`` say where.
-"""
+"""Running an item of a paper: against baselines and the misses that are known."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from nicscope.config.shelf import open_shelf, shelf_names
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.studies.reproduce.baselines import by_hand
 from nicscope.studies.reproduce.experiments import FILES
 from nicscope.studies.reproduce.keeping import Kept
-from nicscope.studies.reproduce.known import load_known, met_again
 from nicscope.studies.reproduce.traced import STUDIES, STUDY_FILES, TIMED
-from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, SIZES, SMALL, WORKLOADS, ran
+from nicscope.studies.reproduce.traced.programs import NONE, PAPER, SIZES, SMALL, WORKLOADS, ran
 from nicscope.studies.reproduce.verdict import (
     Item,
+    Met,
     Missing,
     Offered,
     Outcome,
@@ -28,6 +27,7 @@ from nicscope.studies.reproduce.verdict import (
     judge,
     load_paper,
     paper_keys,
+    quantity_name,
 )
 
 if TYPE_CHECKING:
@@ -35,9 +35,175 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from nicscope.studies.reproduce.known import Known
     from nicscope.studies.reproduce.traced.measuring import Study
-    from nicscope.studies.reproduce.verdict import Paper
+    from nicscope.studies.reproduce.verdict import Paper, Point, Shape
+
+
+Numbers = dict[str, Decimal]  # by quantity
+
+KB = 1024
+# Trapeze's pairs as its Table 1 orders them, by the names of our platforms.
+PAIRS = ("p6-natoma", "pentium2-440lx", "alcor", "alcor-to-miata")
+P6, PENTIUM2, ALCOR = 0, 1, 2
+HALF = 4 * KB  # bytes that an 8 KB payload has more than one of 4 KB
+
+
+def trapeze_table1(paper: Paper) -> Numbers:
+    """The 8 KB half from the 4 KB half and the buses' and the link's printed rates."""
+    printed = paper.items["table1"].printed
+    bus = Decimal(paper.items["figure1"].printed["p6_and_pentium2_mbytes_s_over"])
+    link = Decimal(paper.items["figure1"].printed["link_mbytes_s"])
+    store = printed["store_4k_us"]
+    # What Alcor takes longer than P6/Natoma at 4 KB is its receiving bus.
+    receiving_us = HALF / bus + store[ALCOR] - store[P6]
+    found = Outcome()
+    for place, pair in enumerate(PAIRS):
+        slower_us = receiving_us if place == ALCOR else HALF / bus
+        rest_us = {"store": HALF / bus + HALF / link + slower_us, "cut": slower_us}
+        for kind, longer_us in rest_us.items():
+            latency = printed[f"{kind}_4k_us"][place] + longer_us
+            apart_us = Decimal(HALF) / printed[f"{kind}_4k_mbytes_s"][place] + slower_us
+            found.point(f"{kind}_8k_latency", "us", latency, pair=pair)
+            found.point(f"{kind}_8k_bandwidth", "MB/s", 2 * HALF / apart_us, pair=pair)
+    return found.values
+
+
+def trapeze_headline(paper: Paper) -> Numbers:
+    """64 KB from the 8 KB of Table 1 and the bus's peak rate."""
+    small = Decimal(8 * KB)
+    large = Decimal(KB * paper.items["headline"].printed["bandwidth_packet_kbytes"])
+    peak = paper.items["figure1"].printed["pci_peak_mbytes_s"][1]
+    apart_us = small / paper.items["table1"].printed["store_8k_mbytes_s"][PENTIUM2]
+    found = Outcome()
+    apart_us += (large - small) / peak
+    found.point("bandwidth_64k", "MB/s", large / apart_us, pair=PAIRS[PENTIUM2])
+    return found.values
+
+
+def trapeze_figure4(paper: Paper) -> Numbers:
+    """When the second payload arrives, by the time of the first hostTx and printed rates."""
+    printed, adapter = paper.items["figure4"].printed, paper.items["figure1"].printed
+    pulse = Decimal(printed["minpulse_bytes"])
+    rate = Decimal(printed["payload_bytes"]) / printed["host_tx_second_us"]
+    arrives_us = printed["host_tx_first_us"] + pulse / rate
+    begins_us = arrives_us + adapter["switch_us"] + pulse / adapter["link_mbytes_s"]
+    found = Outcome()
+    found.point("second_arrival", "us", arrives_us)
+    found.point("second_host_rcv", "us", begins_us)
+    return found.values
+
+
+def trapeze_figure5(paper: Paper) -> Numbers:
+    """Adaptive's bandwidth as store-and-forward's, which 3.4 calls equal."""
+    printed = paper.items["figure5"].printed
+    found = Outcome()
+    found.point("without_logging", "MB/s", Decimal(printed["store_and_forward_mbytes_s"]))
+    return found.values
+
+
+def mini_figure3(paper: Paper) -> Numbers:
+    """The cache as its entries alone."""
+    printed = paper.items["figure3"].printed
+    entries_kb = Decimal(printed["best_cache_entries"] * printed["entry_bits"] // 8) / KB
+    return {quantity_name("best_cache_memory", "KB", cache="C16.L64.A4"): entries_kb}
+
+
+def edt_dma_rate(paper: Paper) -> Numbers:
+    """The gains at full rate, whatever the rate."""
+    printed = paper.items["dma_rate"].printed
+    found = Outcome()
+    for rate in printed["dma_mbytes_s"][1:]:
+        for end in ("high", "low"):
+            gain = Decimal(printed[f"gain_percent_{end}"][0])
+            found.point(f"{end}_end", "%", gain, mbytes_s=rate)
+    return found.values
+
+
+def edt_contention(paper: Paper) -> Numbers:
+    """The same of what another master's bursts do."""
+    low, high = (paper.items["figure8"].printed["gain_percent"][end] for end in (0, 1))
+    found = Outcome()
+    for rate in paper.items["contention"].printed["dma_mbytes_s"]:
+        found.point("low_end_page", "%", Decimal(low), mbytes_s=rate)
+        found.point("high_end_page", "%", Decimal(high), mbytes_s=rate)
+        found.point("high_end_fitted", "%", Decimal(high), mbytes_s=rate)
+    found.point("low_end_fitted_at_800", "%", Decimal(low))
+    return found.values
+
+
+BASELINES: dict[tuple[str, str], Callable[[Paper], Numbers]] = {
+    ("edt", "contention"): edt_contention,
+    ("edt", "dma_rate"): edt_dma_rate,
+    ("mini", "figure3"): mini_figure3,
+    ("trapeze", "figure4"): trapeze_figure4,
+    ("trapeze", "figure5"): trapeze_figure5,
+    ("trapeze", "headline"): trapeze_headline,
+    ("trapeze", "table1"): trapeze_table1,
+}
+
+
+def by_hand(paper: Paper, item: str) -> Numbers:
+    """What pencil and paper give for numbers of ``item``; empty where there is no formula."""
+    formula = BASELINES.get((paper.key, item))
+    return {} if formula is None else formula(paper)
+
+
+SHELF = "misses"
+
+
+class KnownMiss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A number or a statement that the catalog lists as a miss.
+
+    A number that is further off than ``off`` is a new miss.
+    """
+
+    why: str
+    off: Decimal | None = None  # of a number: how far at most, in its unit, to either side
+    short: str | None = None  # of a statement: how far from holding, in words
+    programs: str | None = None  # of a study: at these sizes of its programs alone
+
+    def __post_init__(self) -> None:
+        if (self.off is None) == (self.short is None):
+            raise ValueError("a known miss says either off, in numbers, or short, in words")
+
+    def covers(self, difference: Decimal) -> bool:
+        """Whether a number that is so far off is no further off than is known."""
+        return self.off is not None and abs(difference) <= self.off
+
+
+Known = dict[tuple[str, str], KnownMiss]  # by item and the name of the number or statement
+
+
+def load_known(paper: str, programs: str | None = None) -> Known:
+    """The known misses of ``paper``, for studies those with ``programs`` of these sizes.
+
+    Errors: ``StudyError`` says what is wrong in their file.
+    """
+    if paper not in shelf_names(SHELF):
+        return {}
+    _, called, content = open_shelf(SHELF, paper, StudyError)
+    try:
+        listed = msgspec.convert(content, dict[str, dict[str, KnownMiss]])
+    except msgspec.ValidationError as problem:
+        raise StudyError(f"{called}: {problem}") from problem
+    return {
+        (item, name): one
+        for item, named in listed.items()
+        for name, one in named.items()
+        if one.programs in (None, programs)
+    }
+
+
+def met_again(known: Known, item: str, points: list[Point], shapes: list[Shape]) -> list[Met]:
+    """Those of ``known`` that are no misses any more, of the numbers and statements of ``item``."""
+    fine = [(one.paper, one.quantity) for one in points if one.ok]
+    fine += [(one.paper, one.name) for one in shapes if one.ok]
+    return [
+        Met(paper, item, name, known[item, name].why)
+        for paper, name in fine
+        if (item, name) in known
+    ]
+
 
 Experiment = Callable[[Item], Outcome]
 Watch = Callable[[int, int], None]  # hears how much is done of how much
@@ -216,8 +382,11 @@ def study(
     opened.
     """
     from nicscope.studies.reproduce.mini_programs.grid import time_programs
-    from nicscope.studies.reproduce.traced.applications import open_applications
-    from nicscope.studies.reproduce.traced.programs import run_programs, traces_folder
+    from nicscope.studies.reproduce.traced.programs import (
+        open_applications,
+        run_programs,
+        traces_folder,
+    )
     from nicscope.studies.reproduce.traced.running import run_studies
 
     papers = load_papers() if papers is None else papers

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import TraceError
 from nicscope.inputs import Input
-from nicscope.traces.importers.mooncake import read_mooncake
+from nicscope.traces.importers.services import read_mooncake
 from nicscope.traces.kv_pool import place
 
 if TYPE_CHECKING:

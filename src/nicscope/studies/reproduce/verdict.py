@@ -18,7 +18,7 @@ from nicscope.errors import StudyError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nicscope.studies.reproduce.known import KnownMiss
+    from nicscope.studies.reproduce.harness import KnownMiss
     from nicscope.studies.reproduce.traced.running import Studied, StudyTable
 
 SHELF = "published"

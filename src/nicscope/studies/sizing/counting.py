@@ -1,32 +1,47 @@
-"""Replaying what the families ask for, on threads; kernels leave other threads the interpreter.
-
-What is cheap there is likely to be cheap on the whole trace, and only that is replayed in full:
-a sample says where to look, and is never what is told.
-"""
+"""Counts of candidate designs over a trace: which there are, by samples and in whole."""
 
 from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nicscope.drivers.onepass.curve import LruCurve
+from nicscope.drivers.onepass.grid import SetAssociativeGrid
 from nicscope.drivers.replay import replay
-from nicscope.drivers.replay.parting import ROWS
-from nicscope.studies.replaying import with_price
+from nicscope.drivers.replay.columns import ROWS
+from nicscope.drivers.replay.engine import result_of
+from nicscope.drivers.replay.lookups import LookupStreams
+from nicscope.studies.replaying import replay_share, with_price
+from nicscope.studies.sources import ShareDone
 from nicscope.studies.threads import Stopped, threaded
+from nicscope.studies.workers import Task
+from nicscope.traces.folders.reading import FolderTrace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from nicscope.config.design import Design
+    from nicscope.drivers.replay import ReplayResult
+    from nicscope.drivers.replay.columns import RequestColumns
+    from nicscope.drivers.replay.lookups import Nic
+    from nicscope.studies.workers import Workers
+    from nicscope.traces.columns import Requests
+    from nicscope.traces.folders.reading import Share
+    from nicscope.traces.reader import Trace
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nicscope.studies.replaying import Priced
-    from nicscope.studies.sizing.search import Ask, Family
-    from nicscope.studies.sizing.shapes import Setting
-    from nicscope.studies.sizing.survey import Extent
-    from nicscope.studies.sizing.whole import Whole
+    from nicscope.studies.sizing.search import Ask, Family, Setting
+    from nicscope.traces.columns import Requests
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests
 
     Wanted = tuple[Family, Setting]
 
@@ -238,3 +253,288 @@ def _until(stopped: Callable[[], bool], batches: Iterable[Requests]) -> Iterator
             if stopped():
                 raise Stopped
             yield type(batch)._make(column[begin : begin + ROWS] for column in batch)
+
+
+MOST_WAYS = 16
+MOST_SET_BITS = 16  # of what is told by one pass; larger caches are replayed
+
+
+class Extent(NamedTuple):
+    """How much a trace touches, in pages of one size."""
+
+    requests: int
+    requested_bytes: int
+    lookups: int
+    pages: dict[int, list[int]]  # by node: pages of each of its processes
+    longest_bytes: int  # of any request
+    longest_pages: int
+    requests_of: dict[int, int]  # by node
+
+    @property
+    def processes(self) -> int:
+        """Of the node that has most."""
+        return max(len(each) for each in self.pages.values())
+
+    @property
+    def node_pages(self) -> int:
+        """Of the node that touches most."""
+        return max(sum(each) for each in self.pages.values())
+
+    @property
+    def process_pages(self) -> int:
+        """Of the process that touches most."""
+        return max(max(each) for each in self.pages.values())
+
+
+class Grid(NamedTuple):
+    """What set-associative caches on every NIC miss, with lines of one length."""
+
+    line: int  # pages
+    low: int  # log2 of the fewest sets
+    misses: NDArray[np.int64]  # shape (levels, ways), summed over NICs
+    held: dict[int, NDArray[np.int64]]  # likewise, by node: lines in the cache at the end
+
+    def _level(self, entries: int, ways: int) -> int | None:
+        """Where the caches of as many sets stand; None if the grid does not reach that far."""
+        sets = entries // self.line // ways
+        level = sets.bit_length() - 1 - self.low
+        reached = 0 <= level < len(self.misses) and ways <= self.misses.shape[1]
+        return level if reached else None
+
+    def misses_of(self, entries: int, ways: int) -> int | None:
+        """Misses with so many entries; None if the grid does not reach that far."""
+        level = self._level(entries, ways)
+        return None if level is None else int(self.misses[level, ways - 1])
+
+    def further_of(self, entries: int, ways: int) -> int | None:
+        """Ways that lookups check after the first; None as in ``misses_of``.
+
+        A lookup checks a k-th further way if it would miss with k ways to as many sets.
+        """
+        level = self._level(entries, ways)
+        return None if level is None else int(self.misses[level, : ways - 1].sum())
+
+    def held_of(self, entries: int, ways: int) -> dict[int, int] | None:
+        """Lines in each node's cache at the end, which is most; None as in ``misses_of``."""
+        level = self._level(entries, ways)
+        if level is None:
+            return None
+        return {node: int(held[level, ways - 1]) for node, held in self.held.items()}
+
+
+def extent(batches: Iterable[Requests], page_size: int) -> Extent:
+    """How much ``batches`` touch, in pages of ``page_size`` bytes."""
+    page_bits = np.uint64(page_size.bit_length() - 1)
+    streams = LookupStreams(page_size, [1], by_process=True, offset=False)
+    curves: dict[Nic, LruCurve] = {}
+    lookups = longest_bytes = longest_pages = requests = requested = 0
+    requests_of: dict[int, int] = {}
+    for batch in batches:
+        nodes, counts = np.unique(batch.node, return_counts=True)
+        for node, count in zip(nodes.tolist(), counts.tolist(), strict=True):
+            requests_of[node] = requests_of.get(node, 0) + count
+        requests += len(batch.length)
+        requested += int(batch.length.sum(dtype=np.int64))
+        last = batch.address + (batch.length - np.uint32(1)).astype(np.uint64)
+        pages = (last >> page_bits) - (batch.address >> page_bits) + np.uint64(1)
+        longest_bytes = max(longest_bytes, int(batch.length.max(initial=0)))
+        longest_pages = max(longest_pages, int(pages.max(initial=0)))
+        for found in streams.feed(batch):
+            curves.setdefault(found.nic, LruCurve()).feed(found.numbers)
+            lookups += found.pages
+    touched: dict[int, list[int]] = {}
+    for nic, curve in curves.items():
+        touched.setdefault(nic.node, []).append(curve.result().compulsory)
+    return Extent(requests, requested, lookups, touched, longest_bytes, longest_pages, requests_of)
+
+
+class Grids(NamedTuple):
+    """What caches miss, by the length of their lines."""
+
+    offset: Grid  # lines of 1, processes spread over the sets
+    plain: dict[int, Grid]  # processes not spread
+
+
+def grids(
+    batches: Iterable[RequestColumns], page_size: int, lines: Sequence[int], most_entries: int
+) -> Grids:
+    """Every cache of up to ``most_entries`` and 16 ways, with each of ``lines``."""
+    spread = LookupStreams(page_size, [1], by_process=False, offset=True)
+    plain = LookupStreams(page_size, lines, by_process=False, offset=False)
+    meters: dict[tuple[bool, Nic], SetAssociativeGrid] = {}
+    for batch in batches:
+        for is_spread, streams in ((True, spread), (False, plain)):
+            for found in streams.feed(batch):
+                key = (is_spread, found.nic)
+                if key not in meters:
+                    meters[key] = _new_grid(most_entries // found.nic.line)
+                meters[key].feed(found.numbers, found.set_index)
+    [offset] = _summed({nic: meter for (spread, nic), meter in meters.items() if spread})
+    others = _summed({nic: meter for (spread, nic), meter in meters.items() if not spread})
+    return Grids(offset, {grid.line: grid for grid in others})
+
+
+def _new_grid(most_lines: int) -> SetAssociativeGrid:
+    bits = min(max(most_lines, 1).bit_length() - 1, MOST_SET_BITS)
+    return SetAssociativeGrid(bits, MOST_WAYS, split=False)
+
+
+def _summed(meters: dict[Nic, SetAssociativeGrid]) -> Iterator[Grid]:
+    by_line: dict[int, dict[int, SetAssociativeGrid]] = {}
+    for nic, meter in meters.items():
+        by_line.setdefault(nic.line, {})[nic.node] = meter
+    for line, of_nodes in by_line.items():
+        counts = [meter.result() for meter in of_nodes.values()]
+        misses = np.sum([each.misses for each in counts], axis=0)
+        held = {node: meter.held() for node, meter in of_nodes.items()}
+        yield Grid(line, int(counts[0].set_bits[0]), misses, held)
+
+
+class Surveyed(NamedTuple):
+    """What a pass finds of caches, and the sample that it took, if any."""
+
+    grids: Grids
+    sample: list[Requests] | None
+
+
+class Whole:
+    """A trace of which everything that is asked for is found in passes over all of it."""
+
+    def __init__(self, trace: Trace, passes: Passes, workers: Workers | None = None) -> None:
+        """The nodes of a folder are shared out among ``workers``, if there are any."""
+        self.trace = trace
+        self._passes = passes
+        self._workers = workers
+        self._shares: list[Share] = []
+        if workers is not None:
+            assert isinstance(trace, FolderTrace)
+            self._shares = trace.shares(workers.hands)
+
+    @property
+    def hands(self) -> int:
+        """How many processes share it out; 0: this one has all of it."""
+        return 0 if self._workers is None else self._workers.hands
+
+    def extent(self, page_size: int, weight: int) -> Extent:
+        """How much it touches; that takes as long as so many designs, its ``weight``."""
+        if self._workers is None:
+            return extent(self._passes.through(self.trace, weight), page_size)
+        tasks = [Task(extent_of_share, (share, page_size), share.rows) for share in self._shares]
+        watch = self._passes.watching(self.trace, weight)
+        return _all_of(self._workers.results(tasks, watch))
+
+    def surveyed(
+        self,
+        page_size: int,
+        lines: Sequence[int],
+        most_entries: int,
+        weight: int,
+        touched: Extent | None = None,
+    ) -> Surveyed:
+        """What every cache misses; of a long trace with a sample, if ``touched`` is given."""
+        if self._workers is None:
+            batches = self._passes.through(self.trace, weight)
+            if touched is None:
+                return Surveyed(grids(batches, page_size, lines, most_entries), None)
+            windows = Windows(touched)
+            found = grids(windows.of(batches), page_size, lines, most_entries)
+            return Surveyed(found, windows.result())
+        asked = (page_size, lines, most_entries, touched)
+        tasks = [Task(survey_of_share, (share, *asked), share.rows) for share in self._shares]
+        watch = self._passes.watching(self.trace, weight)
+        parts = [part for part in self._workers.results(tasks, watch) if part is not None]
+        sample = [batch for part in parts for batch in part.sample or ()]
+        return Surveyed(_sum_of([part.grids for part in parts]), sample or None)
+
+    def replayed(self, parts: Sequence[Sequence[Design]]) -> list[list[ReplayResult]]:
+        """What the designs of each of ``parts`` make of it, each part in a pass of its own.
+
+        They are expected already.
+        """
+        page_size = self.trace.metadata.page_size
+        if self._workers is None:
+            return [
+                replay(
+                    self._passes.over(self.trace, len(part)),
+                    part,
+                    kinds=False,
+                    page_size=page_size,
+                )
+                for part in parts
+            ]
+        tasks = [
+            Task(replay_share, (share, part, False, page_size, False), share.rows)
+            for part in parts
+            for share in self._shares
+        ]
+        designs = sum(map(len, parts))
+        watch = self._passes.watching(self.trace, designs, is_expected=True)
+        found = iter(self._workers.results(tasks, watch))
+        results = []
+        for part in parts:
+            every = [next(found) for _ in self._shares]
+            results.append(
+                [
+                    result_of(
+                        design.at_page_size(page_size),
+                        [node for nodes in every for node in nodes[place]],
+                    )
+                    for place, design in enumerate(part)
+                ]
+            )
+        return results
+
+
+def extent_of_share(share: Share, page_size: int, done: Callable[[int], None]) -> Extent:
+    """How much the nodes of ``share`` touch; tells ``done`` of rows."""
+    return extent(ShareDone(share, done).through(), page_size)
+
+
+def survey_of_share(
+    share: Share,
+    page_size: int,
+    lines: Sequence[int],
+    most_entries: int,
+    touched: Extent | None,
+    done: Callable[[int], None],
+) -> Surveyed | None:
+    """As ``Whole.surveyed`` of the nodes of ``share``; None if it has no row."""
+    batches = ShareDone(share, done).through()
+    first = next(batches, None)
+    if first is None:
+        return None
+
+    def every() -> Any:
+        yield first
+        yield from batches
+
+    if touched is None:
+        return Surveyed(grids(every(), page_size, lines, most_entries), None)
+    windows = Windows(touched)
+    found = grids(windows.of(every()), page_size, lines, most_entries)
+    return Surveyed(found, windows.result())
+
+
+def _all_of(parts: Sequence[Extent]) -> Extent:
+    """The extent of all nodes, each of which is in one of ``parts``."""
+    return Extent(
+        sum(part.requests for part in parts),
+        sum(part.requested_bytes for part in parts),
+        sum(part.lookups for part in parts),
+        {node: pages for part in parts for node, pages in part.pages.items()},
+        max(part.longest_bytes for part in parts),
+        max(part.longest_pages for part in parts),
+        {node: count for part in parts for node, count in part.requests_of.items()},
+    )
+
+
+def _sum_of(parts: Sequence[Grids]) -> Grids:
+    """What the caches of all nodes miss, each of which is in one of ``parts``."""
+    plain = {line: _sum_of_lines([part.plain[line] for part in parts]) for line in parts[0].plain}
+    return Grids(_sum_of_lines([part.offset for part in parts]), plain)
+
+
+def _sum_of_lines(parts: Sequence[Grid]) -> Grid:
+    misses = np.sum([part.misses for part in parts], axis=0)
+    held = {node: lines for part in parts for node, lines in part.held.items()}
+    return Grid(parts[0].line, parts[0].low, misses, held)

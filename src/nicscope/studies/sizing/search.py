@@ -1,37 +1,429 @@
-"""Looking for the best designs, all families side by side.
-
-Rounds: every shape with the first policies; every policy on the best shapes within each budget;
-what to unpin, where that matters; the policies that won on every shape that may be best for some
-size of memory; and a replay of what is told that was known without one (``known``).  Of a long
-trace each round looks at a sample first (``sampling``), and the best of each kind there are
-replayed in full.  What is chosen is the best of what was counted; nothing is estimated.
-"""
+"""The search for the best shape of a family within a budget, over page sizes too."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.design import with_settings
-from nicscope.config.scheme import USES
-from nicscope.studies.sizing.merit import Point, at_shape, best_within, grid_of, staircase
-from nicscope.studies.sizing.result import pick
-from nicscope.studies.sizing.shapes import (
-    cache_bytes,
-    first_policies,
-    known_policies,
-    policies,
-    replacements,
-    shapes,
+from nicscope.config.design import USES, Scheme, design_names, load_design, with_settings
+from nicscope.config.platform import load_platform
+from nicscope.nic.layout import new_cache, new_table, region_bytes
+from nicscope.studies.pricing import Denominator
+from nicscope.studies.replaying import Priced, Subject, with_price
+from nicscope.studies.sizing.counting import MOST_WAYS
+from nicscope.studies.sizing.result import (
+    Point,
+    at_shape,
+    best_within,
+    grid_of,
+    pick,
+    replay_command,
+    staircase,
 )
+
+if TYPE_CHECKING:
+    from nicscope.config.costs import Evidence
+    from nicscope.studies.sizing.counting import Grid, Passes, Whole
+    from nicscope.studies.sizing.targets import Question
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
+    from nicscope.studies.sizing.counting import Extent, Grids
+
+    Setting = tuple[tuple[str, str], ...]
+
+# Where the catalog has several designs of a scheme and none is of the platform asked for: the one
+# whose translations are on a NIC, and the one that has a platform.
+_FIRST = {Scheme.UNET_MM: "unet-mm-pca200", Scheme.STATIC: "vmmc-static"}
+
+
+def families(platform: Platform | None) -> list[Subject]:
+    """A design of each scheme, in the order of schemes, and what prices it.
+
+    That is ``platform``; without one, each design's own, as in ``nicscope replay``.  RDMA NICs are
+    left out where ``platform`` does not price their fetches: with a family whose price is half
+    known, nobody could say which is cheapest.
+    """
+    designs = [load_design(name) for name in design_names()]
+    chosen = []
+    for scheme in Scheme:
+        if scheme is Scheme.RNIC and platform is not None and "icm_fetch" not in platform.costs:
+            continue
+        own = [design for design in designs if design.scheme is scheme]
+        design = min(own, key=lambda design: _distance(design, platform))
+        prices = platform
+        if prices is None and design.platform is not None:
+            prices = load_platform(design.platform)
+        chosen.append(Subject(design, prices))
+    return chosen
+
+
+def _distance(design: Design, platform: Platform | None) -> int:
+    if platform is not None and design.platform == platform.name:
+        return 0
+    return 1 if design.name == _FIRST.get(design.scheme) else 2
+
+
+# Assumed: a translation cache of fewer entries is not built.
+LEAST_ENTRIES = 16
+ROOM = 2  # entries that are still of use, per page of a NIC: sets fill unevenly
+LINES = (1, 2, 4, 8, 16, 32, 64, 128)  # of handle; to miNI's longest
+VICTIMS = (0, 16, 64)  # U-Net/MM, section 5.1: 16
+AHEAD = (1, 4, 16, 32)  # pages pinned or entries fetched at once; UTLB's Tables 1, 2 go to 32
+FETCHED = 8  # page entries of an RDMA NIC's line, as in the catalog's design
+MOST_REGIONS = 1024  # of an RDMA NIC at hand: as many as the catalog's design has
+POLICIES = ("lru", "mru", "lfu", "mfu", "random")
+LEAST_AREA = 1 << 20  # of pinned, where there is room: what the catalog assumes
+# What the budget is worth in entries lies in between: from a 64th of it to 8 times as much.
+SPAN = (1 / 512, 2)  # entries per byte
+_WAYS = tuple(1 << bits for bits in range(MOST_WAYS.bit_length()))
+
+
+class Room(NamedTuple):
+    """What a design may take, and what it is for."""
+
+    budgets: tuple[int, ...]  # bytes of NIC memory: half of it, what was asked for, twice as much
+    pin_pages: int | None  # of each host
+    page_size: int
+    extent: Extent
+    grids: Grids
+    every_size: bool = False  # else those around the budget, and the smallest
+
+    @property
+    def most_entries(self) -> int:
+        """A power of two: with more entries, hardly any cache would miss less."""
+        return most_entries(self.extent)
+
+    @property
+    def limit(self) -> int | None:
+        """Most pages that each process may pin, if any has to be held back."""
+        if self.pin_pages is None or self.extent.node_pages <= self.pin_pages:
+            return None
+        return min(_filled(pages, self.pin_pages) for pages in self.extent.pages.values())
+
+    @property
+    def share(self) -> int:
+        """Pages that each process may pin whatever the others do."""
+        assert self.pin_pages is not None
+        return max(self.pin_pages // self.extent.processes, 1)
+
+
+def most_entries(extent: Extent) -> int:
+    """Entries of the largest cache that is of use for so many pages; a power of two."""
+    return max(LEAST_ENTRIES, ROOM << max(extent.node_pages - 1, 0).bit_length())
+
+
+def _filled(pages: Sequence[int], room: int) -> int:
+    """The highest limit under which processes that touch ``pages`` each pin ``room`` in all."""
+    left, waiting = room, len(pages)
+    for count in sorted(pages):
+        if count * waiting > left:
+            return max(left // waiting, 1)
+        left -= count
+        waiting -= 1
+    return max(pages)
+
+
+def shapes(scheme: Scheme, room: Room) -> list[Setting]:
+    """Shapes of ``scheme`` that may be best for some size of NIC memory."""
+    if scheme is Scheme.PINNED:
+        return [_text(area_bytes=size) for size in _areas(room)]
+    if scheme is Scheme.STATIC:
+        return [_text(entries=count) for count in _static_entries(room)]
+    if scheme is Scheme.UTLB_PROCESS:
+        return [_text(entries=count) for count in _process_entries(room)]
+    if scheme is Scheme.UNET_MM:
+        return [
+            _text(entries=entries, victim_entries=victims)
+            for entries in _powers(room)
+            for victims in VICTIMS
+        ]
+    if scheme is Scheme.RNIC:
+        return _of_rnic(room)
+    if scheme is Scheme.HANDLE:
+        return [shape for line in LINES for shape in _lined(line, room)]
+    # Indices are handed out one after the other: they spread over the sets by themselves.
+    widths = _WAYS[::2] if scheme is Scheme.UTLB_SHARED else _WAYS
+    every = [(entries, ways) for entries in _powers(room) for ways in widths if ways <= entries]
+    return [_text(entries=entries, ways=ways) for entries, ways in every]
+
+
+def policies(scheme: Scheme, room: Room) -> list[Setting]:
+    """Policies to try on the best shapes; the first ones, ``first_policies``, on all."""
+    first = first_policies(scheme, room)
+    found = list(first)
+    if scheme in (Scheme.UTLB, Scheme.UTLB_SHARED):
+        found += [
+            (*_text(prefetch=fetched, prepin=pinned), *limit)
+            for limit in first
+            for fetched in AHEAD
+            for pinned in AHEAD
+        ]
+    if scheme is Scheme.UTLB_PROCESS:
+        found += [_text(prepin=pinned) for pinned in AHEAD]
+    return found
+
+
+def known_policies(scheme: Scheme, room: Room) -> list[Setting]:
+    """Policies with which other shapes may follow from one (``known``), if nothing is limited."""
+    if scheme is not Scheme.UTLB or room.limit is not None:
+        return first_policies(scheme, room)
+    return [_text(prefetch=1, prepin=pinned) for pinned in AHEAD]
+
+
+def replacements(scheme: Scheme, room: Room) -> list[Setting]:
+    """Policies of choosing what to unpin, where it matters."""
+    limited = room.limit is not None and scheme in (Scheme.UTLB, Scheme.UTLB_SHARED)
+    if limited or scheme is Scheme.UTLB_PROCESS:
+        return [(("replacement", name),) for name in POLICIES]
+    return []
+
+
+def first_policies(scheme: Scheme, room: Room) -> list[Setting]:
+    """How the pages that a host may pin are divided between processes, if that is to be told."""
+    if room.limit is None:
+        return [()]
+    if scheme in (Scheme.UTLB, Scheme.UTLB_SHARED):
+        return [_text(pin_limit=limit) for limit in sorted({room.limit, room.share})]
+    if scheme is Scheme.INTERRUPT:
+        return [(), *(_text(pin_limit=limit) for limit in sorted({room.limit, room.share}))]
+    return [()]
+
+
+def _text(**settings: int) -> Setting:
+    return tuple((name, str(value)) for name, value in settings.items())
+
+
+def _powers(room: Room) -> list[int]:
+    low, high = LEAST_ENTRIES.bit_length() - 1, room.most_entries.bit_length() - 1
+    every = [1 << bits for bits in range(low, high + 1)]
+    if room.every_size:
+        return every
+    least, most = (each * room.budgets[1] for each in SPAN)
+    return [count for count in every if count == LEAST_ENTRIES or least <= count <= most]
+
+
+def _lined(line: int, room: Room) -> Iterator[Setting]:
+    mark: dict[str, int] = {}
+    if room.pin_pages is not None and room.extent.node_pages * line > room.pin_pages:
+        # A line is pinned before the mark is looked at.
+        mark = {"high_water": max(room.pin_pages - line, 0)}
+    for entries in _powers(room):
+        for ways in _WAYS:
+            if ways * line <= entries:
+                yield _text(entries=entries, ways=ways, line=line, **mark)
+
+
+def _of_rnic(room: Room) -> list[Setting]:
+    """Level 0 of every size, beside regions for all processes: each has one."""
+    most = 1 << max(room.extent.processes - 1, 0).bit_length()
+    count = min(most, MOST_REGIONS)
+    regions = {"mpt_entries": count, "mpt_ways": min(count, 4)}
+    return [
+        _text(entries=entries, ways=ways, line=FETCHED, **regions)
+        for entries in _powers(room)
+        for ways in _WAYS
+        if ways * FETCHED <= entries
+    ]
+
+
+def cache_bytes(entries: int, ways: int, line: int) -> int:
+    """NIC memory of a translation cache, whatever is kept beside it left out."""
+    return sum(region_bytes(new_cache(entries, ways, line)).values())
+
+
+def _areas(room: Room) -> list[int]:
+    """One area that takes every request, and what the host may pin if that is less."""
+    page = room.page_size
+    needed = max(LEAST_AREA, -(-room.extent.longest_bytes // page) * page)
+    if room.pin_pages is None:
+        return [needed]
+    return [min(needed, room.share * page)]
+
+
+def _static_entries(room: Room) -> list[int]:
+    """All pages, and what fits if that is less."""
+    fixed = sum(region_bytes(new_table(0)).values())
+    each = sum(region_bytes(new_table(1)).values()) - fixed
+    most = room.extent.node_pages
+    if room.pin_pages is not None:
+        most = min(most, room.pin_pages)
+    fitting = {min(most, (budget - fixed) // each) for budget in room.budgets if budget > fixed}
+    return sorted(count for count in {most, *fitting} if count > 0)
+
+
+def _process_entries(room: Room) -> list[int]:
+    """Tables for all pages of a process, powers of two below, and what fits the budgets."""
+    each = new_table(1).frames.itemsize * room.extent.processes
+    most = max(room.extent.process_pages, LEAST_ENTRIES)
+    if room.limit is not None:
+        most = min(most, max(room.limit, room.share))
+    fitting = {min(most, budget // each) for budget in room.budgets}
+    powers = {count for count in _powers(room) if count < most}
+    shared = {min(most, room.share)} if room.pin_pages is not None else set()
+    return sorted(count for count in {most, *powers, *fitting, *shared} if count > 0)
+
+
+TABLE, CACHE = "vmmc-static", "utlb"
+# Prices registration where no platform was asked for: a host of today, which we measured.
+TODAY = "linux-host"
+REGISTRATION = "registration"
+
+
+# Assumed, for the time that is left: a survey's pass takes as long as that of so many designs.
+SURVEY_WEIGHT = 5
+LIKELY = 2 * SURVEY_WEIGHT + 5  # so many designs' time for each page size, its replays included
+
+
+class PageSize(NamedTuple):
+    """What pages of one size would take."""
+
+    page_size: int  # bytes
+    lookups: int
+    entries: int  # translations of all pages, on the node that has most
+    table_bytes: int  # of NIC memory, for all of them
+    pinned_bytes: int  # of the host that pins most
+    calls: int  # that register, over all hosts
+    registration_us: tuple[float, float] | None  # of all hosts; None: no price
+    registration_platform: str
+    registration_evidence: Evidence | None
+    requests: int
+    enough: int  # entries of the smallest cache that misses no more than any larger one
+    cache: Point | None  # that misses least within the NIC memory; None: none fits
+    table_command: list[str]  # repeats the table by ``nicscope replay``
+    cache_command: list[str]  # likewise
+
+    @property
+    def misses(self) -> int | None:
+        """Of the cache, in all: the same requests ask less often for larger pages."""
+        return None if self.cache is None else self.cache.misses
+
+    def count_of(self, denominator: Denominator) -> int:
+        """How many of what rates are taken per there were."""
+        return self.lookups if denominator is Denominator.LOOKUP else self.requests
+
+    @property
+    def misses_per_request(self) -> float | None:
+        """Of the cache."""
+        return None if self.misses is None else self.misses / self.requests
+
+
+def in_page_sizes(
+    name: str,
+    whole: Whole,
+    question: Question,
+    passes: Passes,
+) -> list[PageSize]:
+    """A trace, the ``whole`` of it, in pages of each of the sizes asked for; it is called ``name``.
+
+    Errors: ``TraceError`` at the first row that the schema does not allow.
+    """
+    platform = question.platform or load_platform(TODAY)
+    tables, caches, enough = [], [], []
+    for size in question.page_sizes:
+        touched = whole.extent(size, SURVEY_WEIGHT)
+        reached = whole.surveyed(size, (), most_entries(touched), SURVEY_WEIGHT).grids.offset
+        enough.append(_enough(reached))
+        settings = [f"entries={touched.node_pages}", f"page_size={size}"]
+        tables.append(Subject(with_settings(load_design(TABLE), settings), platform))
+        caches += [
+            (("entries", str(entries)), ("ways", str(ways)), ("page_size", str(size)))
+            for entries, ways in _promising(reached, most_entries(touched), question.nic_bytes)
+        ]
+    first = load_design(CACHE)
+    designs = [with_settings(first, [f"{key}={text}" for key, text in one]) for one in caches]
+    subjects = [*tables, *(Subject(design, platform) for design in designs)]
+    passes.expect(whole.trace, len(subjects))
+    [results] = whole.replayed([[subject.design for subject in subjects]])
+    priced = [with_price(result, platform) for result in results]
+    points = [
+        Point(one, found, False) for one, found in zip(caches, priced[len(tables) :], strict=True)
+    ]
+    return [
+        _row(
+            name,
+            size,
+            table,
+            [p for p in points if p.priced.result.design.page_size == size],
+            question,
+            most,
+        )
+        for size, table, most in zip(question.page_sizes, priced, enough, strict=False)
+    ]
+
+
+def _promising(grid: Grid, most: int, budget: int) -> list[tuple[int, int]]:
+    """Entries and ways of the caches that miss least within ``budget``, and within less of it.
+
+    For what a NIC keeps beside its cache is known only when it has run.
+    """
+    sized = []
+    for ways in (1 << bits for bits in range(MOST_WAYS.bit_length())):
+        entries = ways
+        while entries <= most and (size := cache_bytes(entries, ways, 1)) <= budget:
+            misses = grid.misses_of(entries, ways)
+            if misses is not None:
+                sized.append((size, misses, entries, ways))
+            entries *= 2
+    best = [
+        min((misses, size, entries, ways) for size, misses, entries, ways in sized if size <= part)
+        for part in (budget, budget * 7 // 8, budget // 2, budget // 4)
+        if any(size <= part for size, *_ in sized)
+    ]
+    return list(dict.fromkeys((entries, ways) for _, _, entries, ways in best))
+
+
+def _enough(grid: Grid) -> int:
+    """Entries of the smallest cache that misses no more than any that ``grid`` has."""
+    powers = [1 << bits for bits in range(grid.misses.shape[1].bit_length())]
+    sized = [
+        (int(misses[ways - 1]), ways << (grid.low + level))
+        for level, misses in enumerate(grid.misses)
+        for ways in powers
+        if ways <= len(misses)
+    ]
+    return min(sized)[1]
+
+
+def _row(
+    name: str, size: int, table: Priced, caches: list[Point], question: Question, enough: int
+) -> PageSize:
+    entries = table.result.design.entries
+    assert entries is not None
+    part = next((one for one in table.cost.components if one.name == REGISTRATION), None)
+    cache = best_within(caches, question.nic_bytes)
+    by_replay = ["--platform", question.platform_given or TODAY]
+    settings = (("entries", str(entries)), ("page_size", str(size)))
+    return PageSize(
+        page_size=size,
+        lookups=table.cost.lookups,
+        requests=table.cost.requests,
+        entries=entries,
+        table_bytes=sum(region_bytes(new_table(entries)).values()),
+        pinned_bytes=Point((), table, False).pinned_bytes,
+        calls=table.total("pin_calls") or 0,
+        registration_us=None if part is None else (part.low_ps / 1e6, part.high_ps / 1e6),
+        registration_platform=table.platform or "",
+        registration_evidence=None if part is None else part.evidence,
+        enough=enough,
+        cache=cache,
+        table_command=[*replay_command(name, TABLE, settings), *by_replay],
+        cache_command=[]
+        if cache is None
+        else [*replay_command(name, CACHE, cache.settings), *by_replay],
+    )
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
     from nicscope.config.design import Design
-    from nicscope.studies.replaying import Priced, Subject
+    from nicscope.studies.replaying import Priced
     from nicscope.studies.sizing.counting import Counter
-    from nicscope.studies.sizing.question import Question
-    from nicscope.studies.sizing.shapes import Room, Setting
+    from nicscope.studies.sizing.targets import Question
 
     Search = Generator["Ask", None, None]
 

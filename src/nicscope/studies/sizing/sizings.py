@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.errors import StudyError
-from nicscope.studies.sizing import counting, page_sizes
-from nicscope.studies.sizing.counting import Counter, Passes
+from nicscope.studies.sizing import counting, search
+from nicscope.studies.sizing.counting import Counter, Passes, Whole
 from nicscope.studies.sizing.result import Sizing, SizingReport, answer
-from nicscope.studies.sizing.search import explore
-from nicscope.studies.sizing.shapes import LINES, Room, families, most_entries
-from nicscope.studies.sizing.whole import Whole
+from nicscope.studies.sizing.search import LINES, Room, explore, families, most_entries
 from nicscope.studies.sources import named, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.studies.sizing.question import Question
+    from nicscope.studies.sizing.counting import Extent
     from nicscope.studies.sizing.search import Family
-    from nicscope.studies.sizing.survey import Extent
-    from nicscope.studies.workers.tasks import Workers
+    from nicscope.studies.sizing.targets import Question
+    from nicscope.studies.workers import Workers
     from nicscope.traces.reader import Trace
 
 
@@ -77,7 +75,7 @@ def size(
         page_size=trace.metadata.page_size,
         extent=touched,
         answers=answers,
-        page_sizes=page_sizes.in_page_sizes(name, whole, question, passes)
+        page_sizes=search.in_page_sizes(name, whole, question, passes)
         if question.page_sizes
         else [],
         replayed=sum(len(family.replayed) for family in found),
@@ -118,16 +116,14 @@ def _searched(
         wanted,
         room,
         question,
-        Counter(
-            whole, surveyed.sample, touched, passes, len(question.page_sizes) * page_sizes.LIKELY
-        ),
+        Counter(whole, surveyed.sample, touched, passes, len(question.page_sizes) * search.LIKELY),
         lambda found: _check_that_something_fits(name, found, question),
     )
 
 
 def _likely(question: Question) -> int:
     """How many designs' time it is likely to take to size a trace."""
-    of_pages = len(question.page_sizes) * page_sizes.LIKELY
+    of_pages = len(question.page_sizes) * search.LIKELY
     if question.only_pages and not question.only:
         return EXTENT_WEIGHT + of_pages
     return EXTENT_WEIGHT + GRIDS_WEIGHT + sum(counting.LIKELY) + of_pages

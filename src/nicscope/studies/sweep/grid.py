@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.cost_name import COSTS
-from nicscope.config.design import load_design, with_settings
-from nicscope.config.evidence import Evidence, Origin
+from nicscope.config.costs import COSTS, Evidence, Origin, UnitCost
+from nicscope.config.design import (
+    NONE,
+    SETTINGS,
+    Scheme,
+    load_design,
+    read_scheme,
+    read_setting,
+    with_settings,
+)
 from nicscope.config.platform import (
     PREFIX,
     PS_PER_US,
@@ -19,8 +26,6 @@ from nicscope.config.platform import (
     read_cost,
     with_cost,
 )
-from nicscope.config.scheme import NONE, SETTINGS, Scheme, read_scheme, read_setting
-from nicscope.config.unit_cost import UnitCost
 from nicscope.errors import DesignError, StudyError, did_you_mean
 from nicscope.memory.replacement import Replacement
 

@@ -1,27 +1,31 @@
-"""A sweep from beginning to end, or from where it was killed to its end.
-
-Every design of the grid is counted on every trace; each result is in the journal, synced, before
-it counts as done.  The table is made of the journal's numbers alone, in the grid's order, so it
-is the same for any number of workers and any number of interruptions.
-"""
+"""A trace through every point of a grid, here or on a Dask cluster; a killed sweep goes on."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import socket
+import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nicscope.errors import StudyError, TraceError
+from nicscope.kernel.fingerprint import package_stamp
 from nicscope.studies.sweep.journal import (
+    TALLIED,
+    Columns,
     Record,
+    RowColumns,
     TraceIdentity,
     content_digest,
     identity_of,
     journal_path,
+    load_rows,
     no_journal,
     open_journal,
+    tally,
 )
 from nicscope.studies.sweep.table import (
     UNKNOWN,
@@ -30,20 +34,100 @@ from nicscope.studies.sweep.table import (
     table_output,
     write_table,
 )
-from nicscope.studies.sweep.tally import TALLIED
-from nicscope.traces.folders.finding import placed
+from nicscope.traces.folders.reading import placed
+from nicscope.traces.reader import open_trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from nicscope.config.design import Design
+    from nicscope.studies.sweep.journal import Tally
+    from nicscope.studies.workers import Cluster
+
+
+class Order(NamedTuple):
+    """What every task of a sweep has in common, for one trace."""
+
+    path: str  # absolute; the same file for every worker
+    sha256: str
+    page_size: int
+    kinds: bool
+    source: str  # stamp of the package that asks
+
+
+def tally_remotely(order: Order, designs: Sequence[Design]) -> list[Tally]:
+    """What each of ``designs`` counts, on whatever machine this runs.
+
+    Errors: ``StudyError`` or ``TraceError``, naming the machine, if its nicscope or its trace is
+    another.
+    """
+    if package_stamp() != order.source:
+        raise StudyError(f"worker {socket.gethostname()} runs another nicscope; install this one")
+    return tally(_HELD.columns(order), designs, order.page_size, order.kinds)
+
+
+class _Held:
+    """The columns of the trace that was asked for last, one copy in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sha256 = ""
+        self._columns: Columns | RowColumns | None = None
+
+    def columns(self, order: Order) -> Columns | RowColumns:
+        with self._lock:
+            if self._columns is None or self._sha256 != order.sha256:
+                self._columns = None  # the old ones may go before the new ones come
+                self._columns = _read(order)
+                self._sha256 = order.sha256
+            return self._columns
+
+
+_HELD = _Held()
+
+
+def _read(order: Order) -> Columns | RowColumns:
+    where = f"worker {socket.gethostname()}"
+    try:
+        found = content_digest(Path(order.path))
+    except OSError as error:
+        raise TraceError(
+            f"{where}: {order.path}: {error.strerror}; every worker reads the trace by this path"
+        ) from error
+    if found != order.sha256:
+        raise TraceError(f"{where}: {order.path} has other content there")
+    return load_rows(open_trace(order.path))
+
+
+CONTINUES = "what is done is kept, and the same command continues"
+
+
+def tallies(
+    cluster: Cluster,
+    order: Order,
+    chunks: Sequence[Sequence[int]],
+    design: Callable[[int], Design],
+) -> Iterator[tuple[Sequence[int], list[Tally]]]:
+    """Each of ``chunks`` (numbers of designs) with its tallies, in the order of finishing.
+
+    Errors: ``StudyError`` if the scheduler or all workers are gone, and what workers raise.
+    """
+
+    def arguments(chunk: Sequence[int]) -> tuple[Order, list[Design]]:
+        return order, [design(number) for number in chunk]
+
+    return cluster.each(chunks, tally_remotely, arguments)
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from nicscope.studies.sweep.grid import Grid
-    from nicscope.studies.sweep.journal import Identity, Journal
-    from nicscope.studies.sweep.tally import Tally
-    from nicscope.studies.workers.cluster import Cluster
+    from nicscope.studies.sweep.journal import Identity, Journal, Tally
+    from nicscope.studies.workers import Cluster
     from nicscope.traces.reader import Trace
 
     Tallies = Generator[tuple[Sequence[int], list[Tally]], None, None]
@@ -209,13 +293,12 @@ def _counted(
 ) -> Tallies:
     page_size = trace.metadata.page_size
     if cluster is None:
-        from nicscope.studies.sweep.tally import load_rows, on_threads
+        from nicscope.studies.sweep.journal import load_rows, on_threads
 
         columns = load_rows(trace)
         yield from on_threads(columns, page_size, what.kinds, chunks, what.grid.design, workers)
         return
     from nicscope.kernel.fingerprint import package_stamp
-    from nicscope.studies.sweep.cluster import Order, tallies
 
     if not trace.is_named_file:
         raise TraceError(f"{trace.name}: is no file that the workers of a cluster find; name one")

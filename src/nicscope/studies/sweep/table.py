@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nicscope.config.scheme import SETTINGS, Kind
+from nicscope.config.design import SETTINGS, Kind
 from nicscope.drivers.replay import ReplayResult
 from nicscope.errors import StudyError
 from nicscope.inputs import Input
-from nicscope.nic.translate.counts import COUNT_NAMES
+from nicscope.nic.translate.book import COUNT_NAMES
 from nicscope.outputs import check_output, scratch_file, whole_file
 from nicscope.outputs.csv_table import CsvTable
 from nicscope.outputs.file import CSV, PARQUET, TABLES, format_to_write, named_compression
@@ -32,8 +32,7 @@ from nicscope.studies.columns import rates
 from nicscope.studies.pricing import Denominator, denominator_of
 from nicscope.studies.replaying import with_price
 from nicscope.studies.sweep.grid import SCHEME
-from nicscope.studies.sweep.journal import difference_from
-from nicscope.studies.sweep.tally import BYTES, TALLIED
+from nicscope.studies.sweep.journal import BYTES, TALLIED, difference_from
 from nicscope.traces.columns import DAMAGE
 from nicscope.traces.files import first_line
 

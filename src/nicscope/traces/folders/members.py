@@ -1,25 +1,32 @@
-"""The files of a folder that is a trace: what their footers say, before any row is read."""
+"""The files of a folder that is a trace: read from their footers, divided, put in order."""
 
 from __future__ import annotations
 
+import contextlib
+import enum
+import itertools
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow.parquet as pq
 
-from nicscope.errors import TraceError, printable
+from nicscope.errors import OutputError, TraceError, did_you_mean, printable
 from nicscope.inputs import STDIN
-from nicscope.traces.columns import TYPES
+from nicscope.outputs import whole_folder
+from nicscope.traces.columns import TYPES, Checker
 from nicscope.traces.files import footer_digest, open_bytes
 from nicscope.traces.reader import trace_of
+from nicscope.traces.writer import TraceWriter, batch_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from nicscope.traces.columns import TraceMetadata
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import TraceMetadata
+
 
 ENDING = ".parquet"
 HIDDEN = (".", "_")  # how names begin that other tools leave out as well
@@ -190,3 +197,281 @@ def agree(looks: Sequence[Look]) -> TraceMetadata:
 def _columns(schema: Any) -> dict[str, Any]:
     """Columns by name; of those that the schema does not know, their types."""
     return {name: None if name in TYPES else schema.field(name).type for name in schema.names}
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from nicscope.outputs import OutputFolder
+    from nicscope.traces.columns import Requests
+    from nicscope.traces.files import Watch
+    from nicscope.traces.reader import Trace
+
+    Owners = Callable[[Requests, int], NDArray[np.int64]]
+
+BY = ("node", "time")
+MOST_FILES = 4096  # all are open at once
+PENDING_ROWS = 1 << 21  # that wait in all files together to be written
+BATCH_ROWS = 1 << 20
+
+
+class Split(NamedTuple):
+    """What was written."""
+
+    files: list[tuple[str, int]]  # their names, and how many rows each has
+    rows: int
+
+
+def split(trace: Trace, folder: Path, by: str, files: int, watch: Watch | None = None) -> Split:
+    """Write the rows of ``trace`` to at most ``files`` files in the new or empty ``folder``.
+
+    ``by`` node each file has some nodes, all of their rows; by time each has the rows of a time.
+    Errors: ``TraceError`` at the first row that the schema does not allow, or, by time, that goes
+    back in it; ``OutputError`` if the folder is not empty or cannot be written.
+    """
+    if by not in BY:
+        raise TraceError(f"--by: no {by!r}{did_you_mean(by, BY)}")
+    if not 1 <= files <= MOST_FILES:
+        raise TraceError(f"--files must be from 1 to {MOST_FILES}, got {files}")
+    if str(folder) == "-":
+        raise OutputError("-: standard output takes no folder of files; name a new folder")
+    with whole_folder(folder) as out:
+        if os.path.lexists(folder) and list(folder.iterdir()):
+            raise OutputError(
+                f"{printable(str(folder))}: is not empty; name a new folder for the files"
+            )
+        passes = 2 if by == "node" else 1
+        count = _Count(watch, passes * trace.all_rows)
+        if by == "node":
+            owners, files = _of_nodes(trace, files, count)
+        else:
+            files = min(files, trace.all_rows)
+            owners = _InTime(trace.name, trace.all_rows, files)
+        return _write(trace, out, owners, files, count)
+
+
+class _Count:
+    """Rows done in all passes."""
+
+    def __init__(self, watch: Watch | None, total: int) -> None:
+        self._watch, self._total, self._done = watch, total, 0
+
+    def add(self, rows: int) -> None:
+        self._done += rows
+        if self._watch is not None:
+            self._watch(self._done, self._total)
+
+
+def _of_nodes(trace: Trace, files: int, count: _Count) -> tuple[Owners, int]:
+    """Whose file each row's is, nodes in ascending order, files of about as many rows."""
+    rows_of: dict[int, int] = {}
+    for batch in trace.batches_of_rows():
+        nodes, counts = np.unique(batch.node, return_counts=True)
+        for node, rows in zip(nodes.tolist(), counts.tolist(), strict=True):
+            rows_of[node] = rows_of.get(node, 0) + rows
+        count.add(len(batch.node))
+    nodes = np.array(sorted(rows_of), np.int64)
+    rows = np.array([rows_of[node] for node in nodes.tolist()], np.int64)
+    middles = np.cumsum(rows) - (rows + 1) // 2
+    _, owners = np.unique(middles * files // trace.all_rows, return_inverse=True)
+
+    def owner(requests: Requests, _: int) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = owners[np.searchsorted(nodes, requests.node)]
+        return found
+
+    return owner, int(owners.max()) + 1
+
+
+class _InTime:
+    """Whose file each row's is: the rows in their order, as many in each file."""
+
+    def __init__(self, name: str, rows: int, files: int) -> None:
+        self._name, self._rows, self._files = name, rows, files
+        self._last: int | None = None
+
+    def __call__(self, requests: Requests, begin: int) -> NDArray[np.int64]:
+        times = requests.time_ns
+        before = times[0] if self._last is None else self._last
+        back = np.flatnonzero(times < np.concatenate([[before], times[:-1]]))
+        if back.size:
+            raise TraceError(
+                f"{self._name}: its rows are not in the order of time over all nodes (at "
+                f"{int(times[back[0]])} ns); split it by node"
+            )
+        self._last = int(times[-1])
+        return np.arange(begin, begin + len(times)) * self._files // self._rows
+
+
+def _write(trace: Trace, out: OutputFolder, owners: Owners, files: int, count: _Count) -> Split:
+    """All rows of ``trace`` in the files that ``owners`` says."""
+    width = len(str(files - 1))
+    group = max(PENDING_ROWS // files, 1)
+    checker, schema, begin = Checker(trace.name), None, 0
+    writers: dict[int, TraceWriter] = {}
+    with contextlib.ExitStack() as stack:
+        for requests, batch in trace.record_batches(BATCH_ROWS):
+            columns = {name: batch.column(name) for name in batch.schema.names}
+            whole = batch_of(columns, checker, schema)
+            schema = schema or whole.schema
+            for owner, places in _places(owners(requests, begin)):
+                if owner not in writers:
+                    name = f"part-{owner:0{width}}{ENDING}"
+                    made = TraceWriter(name, trace.metadata, folder=out, group_rows=group)
+                    writers[owner] = stack.enter_context(made)
+                rows = type(requests)._make(column[places] for column in requests)
+                writers[owner].append(rows, whole.take(places))
+            begin += len(requests.node)
+            count.add(len(requests.node))
+    made_files = [(str(writers[owner].path), writers[owner].rows) for owner in sorted(writers)]
+    return Split(made_files, begin)
+
+
+def _places(owners: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Each owner with the places of its rows, ascending."""
+    order = np.argsort(owners, kind="stable")
+    found, begins = np.unique(owners[order], return_index=True)
+    yield from zip(found.tolist(), np.split(order, begins[1:]), strict=True)
+
+
+EVERYTHING = Span(-(2**63), 2**63 - 1)
+
+
+class Order(enum.Enum):
+    """How the rows of some files are put in order."""
+
+    IN_TURN = "in turn"
+    SIDE_BY_SIDE = "side by side"
+    NODE_BY_NODE = "node by node"
+
+
+class Stretch(NamedTuple):
+    """Files whose nodes are in no other file."""
+
+    members: tuple[Member, ...]  # in the order in which they are read, or come in a tie
+    order: Order
+    nodes: Span
+    listed: tuple[int, ...] = ()  # every node, if rows come node by node
+
+    @property
+    def rows(self) -> int:
+        """Of all its files."""
+        return sum(member.rows for member in self.members)
+
+
+class Scan(NamedTuple):
+    """What the rows of a file say."""
+
+    nodes: frozenset[int]
+    times: Span
+    is_in_time: bool  # over all its nodes
+
+
+def stretches(members: Sequence[Member]) -> list[Stretch]:
+    """The files ``members``, given by name, in stretches; rows are read only if they must be.
+
+    Errors: ``TraceError`` at the first row of those that the schema does not allow.
+    """
+    found = []
+    for together in _touching(members):
+        if len(together) == 1 or _follow_in_time(together):
+            found.append(_in_turn(together))
+        else:
+            found += _looked_into(together)
+    place = {member.path: number for number, member in enumerate(members)}
+    return sorted(found, key=lambda each: min(place[member.path] for member in each.members))
+
+
+def _in_turn(members: Sequence[Member]) -> Stretch:
+    ordered = tuple(sorted(members, key=_by_time))
+    return Stretch(ordered, Order.IN_TURN, _over(members))
+
+
+def _by_time(member: Member) -> Span:
+    return member.times or EVERYTHING  # sorting is stable: then by name
+
+
+def _over(members: Iterable[Member]) -> Span:
+    spans = [member.nodes or EVERYTHING for member in members]
+    return Span(min(span.low for span in spans), max(span.high for span in spans))
+
+
+def _touching(members: Sequence[Member]) -> list[list[Member]]:
+    """Files in groups whose nodes lie in ranges apart from each other."""
+    groups: list[tuple[int, list[Member]]] = []
+    for member in sorted(members, key=lambda each: (each.nodes or EVERYTHING).low):
+        span = member.nodes or EVERYTHING
+        if groups and span.low <= groups[-1][0]:
+            high, group = groups.pop()
+            groups.append((max(high, span.high), [*group, member]))
+        else:
+            groups.append((span.high, [member]))
+    place = {member.path: number for number, member in enumerate(members)}
+    return [sorted(group, key=lambda each: place[each.path]) for _, group in groups]
+
+
+def _follow_in_time(members: Sequence[Member]) -> bool:
+    """Whether each file ends before the next begins, or as it begins and comes first by name."""
+    if any(member.times is None for member in members):
+        return False
+    place = {member.path: number for number, member in enumerate(members)}
+    ordered = sorted(members, key=_by_time)
+    for before, after in itertools.pairwise(ordered):
+        end, begin = (before.times or EVERYTHING).high, (after.times or EVERYTHING).low
+        if end > begin or (end == begin and place[before.path] > place[after.path]):
+            return False
+    return True
+
+
+def _looked_into(members: Sequence[Member]) -> list[Stretch]:
+    """Files that may have nodes in common, by what their rows say."""
+    scans = {member.path: scan(member) for member in members}
+    exact = [
+        member._replace(nodes=_span(scans[member.path].nodes), times=scans[member.path].times)
+        for member in members
+    ]
+    found = []
+    for together in _sharing(exact, scans):
+        if len(together) == 1 or _follow_in_time(together):
+            found.append(_in_turn(together))
+            continue
+        nodes = sorted(set().union(*(scans[member.path].nodes for member in together)))
+        in_time = all(scans[member.path].is_in_time for member in together)
+        order = Order.SIDE_BY_SIDE if in_time else Order.NODE_BY_NODE
+        listed = () if in_time else tuple(nodes)
+        found.append(Stretch(tuple(together), order, _span(nodes), listed))
+    return found
+
+
+def _span(values: Iterable[int]) -> Span:
+    listed = list(values)
+    return Span(min(listed), max(listed))
+
+
+def _sharing(members: Sequence[Member], scans: dict[str, Scan]) -> list[list[Member]]:
+    """Files in groups without a node in common."""
+    groups: list[tuple[set[int], list[int]]] = []
+    for place, member in enumerate(members):
+        nodes, places = set(scans[member.path].nodes), [place]
+        apart = []
+        for others, theirs in groups:
+            if nodes & others:
+                nodes, places = nodes | others, places + theirs
+            else:
+                apart.append((others, theirs))
+        groups = [*apart, (nodes, places)]
+    return [[members[place] for place in sorted(places)] for _, places in groups]
+
+
+def scan(member: Member) -> Scan:
+    """Look at node and time of every row; errors: ``TraceError``."""
+    nodes: set[int] = set()
+    low, high, last, in_time = 2**63 - 1, -(2**63), -(2**63), True
+    for batch in open_member(member).batches_of_rows():
+        nodes.update(np.unique(batch.node).tolist())
+        times = batch.time_ns
+        low, high = min(low, int(times.min())), max(high, int(times.max()))
+        in_time = in_time and int(times[0]) >= last and bool(np.all(times[1:] >= times[:-1]))
+        last = int(times[-1])
+    return Scan(frozenset(nodes), Span(low, high), in_time)

@@ -1,25 +1,37 @@
-"""A folder of files read as one trace, all of it or the nodes that somebody has taken on."""
+"""A folder of files read as one trace, and the file and row in which a mistake is."""
 
 from __future__ import annotations
 
+import contextlib
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from nicscope.errors import TraceError, printable
-from nicscope.traces.folders.members import agree, files_of, look_at, open_member
-from nicscope.traces.folders.stretches import Order, Stretch, stretches
+from nicscope.errors import MistakenRowError, TraceError, printable
+from nicscope.traces.folders.members import (
+    Order,
+    Stretch,
+    agree,
+    files_of,
+    look_at,
+    open_member,
+    stretches,
+)
 from nicscope.traces.reader import BATCH_ROWS, Trace, check_requests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from nicscope.traces.columns import Requests, TraceMetadata
+    from nicscope.traces.columns import Rows as RowsAndRegistrations
     from nicscope.traces.folders.members import Member, Span
-    from nicscope.traces.schema import Requests, TraceMetadata
-    from nicscope.traces.schema import Rows as RowsAndRegistrations
 
     # Requests, or rows of every kind, with the Arrow batch that they came from, or None.
     Rows = tuple[Any, Any]
@@ -275,3 +287,57 @@ def _in_order(pieces: list[Rows]) -> Rows:
         table = pa.Table.from_batches([batch.cast(schema) for _, batch in pieces])
         [batch] = table.unify_dictionaries().combine_chunks().to_batches()
     return _take((joined, batch), places)
+
+
+@contextlib.contextmanager
+def placed(trace: Trace) -> Iterator[None]:
+    """Have a ``MistakenRowError`` of the block say where in ``trace`` its row is.
+
+    Errors: ``TraceError`` instead of that.
+    """
+    try:
+        yield
+    except MistakenRowError as error:
+        name, row = _place_of(trace, error.node, error.nth)
+        raise TraceError(f"{name}: row {row} (the first is 0): {error}") from error
+
+
+def _place_of(trace: Trace, node: int, nth: int) -> tuple[str, int]:
+    """File and row of row ``nth`` of those of ``node``.
+
+    Of a folder, rows that are alike in everything come by the order of the files' names, as those
+    of one time do.
+    """
+    row, values = _row_of(trace, node, nth)
+    if not isinstance(trace, FolderTrace):
+        return trace.name, row
+    before = sum(1 for place in _alike(trace, values) if place < row)
+    for member in trace.members:
+        for place in _alike(open_member(member), values):
+            if not before:
+                return member.name, place
+            before -= 1
+    raise AssertionError("a row that was read is in one of the files")
+
+
+def _row_of(trace: Trace, node: int, nth: int) -> tuple[int, list[Any]]:
+    """Where that row comes in the order in which ``trace`` is read, and its values."""
+    first = 0
+    for rows in trace.batches_of_rows():
+        mine = np.flatnonzero(rows.node == node)
+        if nth < len(mine):
+            return first + int(mine[nth]), [column[mine[nth]] for column in rows]
+        nth -= len(mine)
+        first += len(rows.node)
+    raise AssertionError("a row that was read is read again")
+
+
+def _alike(trace: Trace, values: list[Any]) -> Iterator[int]:
+    """Rows of ``trace`` with those values, by where they come when it is read."""
+    first = 0
+    for rows in trace.batches_of_rows():
+        alike = np.ones(len(rows.node), np.bool_)
+        for column, value in zip(rows, values, strict=True):
+            alike &= column == value
+        yield from (np.flatnonzero(alike) + first).tolist()
+        first += len(rows.node)

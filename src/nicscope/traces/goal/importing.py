@@ -12,15 +12,17 @@ from nicscope.errors import TraceError, printable
 from nicscope.traces.files import ByteSource
 from nicscope.traces.goal.parsing import CALC, RECV, SEND, Rank, ranks_of
 from nicscope.traces.imported import Choices
-from nicscope.traces.programs.checks import check_program
+from nicscope.traces.programs.reader import check_program
 from nicscope.traces.programs.schema import (
     NOBODY,
+    Lists,
     Operation,
     ProgramMetadata,
     ProgramTrace,
     Waits,
+    WaitsOfRows,
+    places_of_rows,
 )
-from nicscope.traces.programs.waits import Lists, WaitsOfRows, places_of_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,19 +1,29 @@
-"""A program trace made row by row, by what records or imports one."""
+"""A program trace made row by row, the requests in one, and what one amounts to."""
 
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
-from nicscope.traces.programs.schema import LIST_COLUMNS, NOBODY, OTHERS_COLUMNS, ProgramTrace
-from nicscope.traces.programs.waits import (
+from nicscope.errors import TraceError
+from nicscope.traces.columns import Op, TraceMetadata
+from nicscope.traces.programs.schema import (
+    LIST_COLUMNS,
+    NOBODY,
+    OPERATION_NAMES,
+    OTHERS_COLUMNS,
     Lists,
+    Operation,
     OtherLists,
     OthersOfRows,
+    ProgramTrace,
     WaitsOfRows,
     places_of_rows,
+    times_without_network,
 )
 
 if TYPE_CHECKING:
@@ -21,7 +31,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.traces.programs.schema import Operation, Others, ProgramMetadata, Waits
+    from nicscope.traces.programs.schema import (
+        Others,
+        ProgramMetadata,
+        Waits,
+    )
+
 
 _KINDS = {
     "operation": ("B", np.uint8),
@@ -121,3 +136,93 @@ class ProgramBuilder:
         places = places_of_rows(first, 0, len(told))
         waits.add(places, Lists(told == 0, np.maximum(told - 1, 0), named))
         return waits.waits(first)
+
+
+_OPS = {
+    Operation.FETCH: Op.READ,
+    Operation.DEPOSIT: Op.WRITE,
+    Operation.SEND: Op.SEND,
+    Operation.RECEIVE: Op.RECV,
+}
+
+
+def requests_of_program(trace: ProgramTrace, source: str) -> dict[str, NDArray[Any]]:
+    """Columns of a request trace, rising in time: as if the network took none.
+
+    Errors: ``TraceError`` if rows wait for each other, or nothing is moved.
+    """
+    times = times_without_network(trace)
+    if not times.is_reached.all():
+        raise TraceError(f"{source}: some rows wait for each other, or for messages never sent")
+    rows = np.flatnonzero(np.isin(trace.operation, [*_OPS]) & (trace.length > 0))
+    if not len(rows):
+        raise TraceError(f"{source}: moves nothing; it has no requests")
+    rows = rows[np.argsort(times.begin[rows], kind="stable")]
+    process = trace.process_of_rows()[rows]
+    node = np.array(trace.metadata.nodes_of_processes)
+    local = np.arange(len(node)) - np.searchsorted(node, node)
+    codes = np.zeros(len(Operation), np.uint8)
+    codes[[*_OPS]] = [*_OPS.values()]
+    peer = trace.peer[rows]
+    is_message = np.isin(trace.operation[rows], (Operation.SEND, Operation.RECEIVE))
+    return {
+        "time_ns": times.begin[rows],
+        "node": node[process].astype(np.int32),
+        "pid": local[process].astype(np.int32),
+        "op": codes[trace.operation[rows]],
+        "address": trace.address[rows],
+        "length": trace.length[rows],
+        "peer": np.where(is_message & (peer >= 0), node[peer], peer).astype(np.int32),
+    }
+
+
+def request_metadata(trace: ProgramTrace) -> TraceMetadata:
+    """Where they come from."""
+    of = trace.metadata
+    origin = {"program": of.program, "problem_size": of.size, "seed": of.seed} | of.origin
+    times = "as if the network took no time; the program trace has what they depend on"
+    return TraceMetadata(page_size=of.page_size, origin=origin | {"times": times})
+
+
+@dataclass
+class ProgramSummary:
+    """Counts over a whole trace; nanoseconds."""
+
+    metadata: ProgramMetadata
+    operations: int
+    nodes: int
+    processes: int
+    operations_by_kind: dict[str, int]
+    bytes_by_kind: dict[str, int]
+    compute_ns: list[int]  # of each process
+    waits: int  # for rows that are not simply the one before
+    waits_for_others: int  # for rows of other processes
+    longest_path_ns: int  # from the beginning to the end, if the network took no time
+    never_ended: int  # rows that wait for each other, or for messages that nobody sends
+
+    def as_json(self) -> dict[str, Any]:
+        """The counts under their own names, ready for JSON."""
+        return vars(self) | {"metadata": msgspec.to_builtins(self.metadata)}
+
+
+def summarize_program(trace: ProgramTrace) -> ProgramSummary:
+    """Counts over ``trace``."""
+    counts = np.bincount(trace.operation, minlength=len(OPERATION_NAMES))
+    lengths = np.bincount(trace.operation, trace.length, len(OPERATION_NAMES))
+    sums = np.concatenate([[0], np.cumsum(trace.duration_ns.astype(np.int64))])
+    times = times_without_network(trace)
+    own = [len(each.places) for each in (trace.after, trace.after_start) if each is not None]
+    others = (trace.after_others, trace.after_start_others)
+    return ProgramSummary(
+        trace.metadata,
+        trace.rows,
+        trace.metadata.nodes,
+        trace.metadata.processes,
+        dict(zip(OPERATION_NAMES, counts.tolist(), strict=True)),
+        dict(zip(OPERATION_NAMES, lengths.astype(np.int64).tolist(), strict=True)),
+        np.diff(sums[trace.first]).tolist(),
+        sum(own),
+        sum(len(each.rows) for each in others if each is not None),
+        times.longest_ns,
+        int(np.count_nonzero(~times.is_reached)),
+    )

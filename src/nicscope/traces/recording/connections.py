@@ -1,20 +1,20 @@
-"""Which connection a call moved bytes through, and with whom.
-
-A socket is told by its inode, whoever holds it: processes that share one share its number.  Its
-addresses are asked for once, when it is first used, of a duplicate (``pidfd_getfd``, Linux 5.6).
-"""
+"""Which connection of which descriptor a call moved bytes through, and what could not be seen."""
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import socket
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 HERE = 0  # the number of this machine, as a node and as a peer
 UNKNOWN = "unknown"
@@ -112,3 +112,75 @@ def _spelt(address: object) -> str:
     if isinstance(address, bytes):
         return "@" + address.lstrip(b"\0").decode(errors="backslashreplace")
     return "" if address is None else printable(str(address))  # a path is of any bytes
+
+
+MOST_FOLDERS = 256  # of 1,024 descriptors that a process usually may have
+
+
+class Descriptors:
+    """The descriptors of traced threads."""
+
+    def __init__(self) -> None:
+        self._folders: dict[int, int] = {}  # by thread, the latest last
+
+    def status(self, tid: int, descriptor: int) -> os.stat_result:
+        """What ``descriptor`` of a thread is.
+
+        Errors: ``PermissionError`` if this user may not know, else ``OSError`` if it is none.
+        """
+        folder = self._folders.get(tid)
+        if folder is None:
+            folder = self._open(tid)
+        return os.stat(str(descriptor), dir_fd=folder)
+
+    def forget(self, tid: int) -> None:
+        """Close the folder of a thread that has ended or become another program."""
+        folder = self._folders.pop(tid, None)
+        if folder is not None:
+            os.close(folder)
+
+    def close(self) -> None:
+        """Close all."""
+        for tid in list(self._folders):
+            self.forget(tid)
+
+    def _open(self, tid: int) -> int:
+        if len(self._folders) >= MOST_FOLDERS:
+            self.forget(next(iter(self._folders)))
+        folder = os.open(f"/proc/{tid}/fd", os.O_PATH | os.O_CLOEXEC)
+        self._folders[tid] = folder
+        return folder
+
+
+@dataclass
+class Observed:
+    """Counts of one recording; the tracer adds to them as it goes."""
+
+    rows: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    processes: int = 0
+    threads: int = 0  # the first of each process among them
+    programs: int = 0  # successful calls of exec
+    moved: Counter[str] = field(default_factory=Counter)  # calls that gave rows, by name
+    empty: int = 0  # calls that moved nothing, such as a read at the end of a stream
+    failed: Counter[str] = field(default_factory=Counter)  # by name of the error
+    interrupted: int = 0  # by a signal before anything moved; most are made again
+    unfinished: int = 0  # the thread ended, or was let go, before the call did
+    copies: Counter[str] = field(default_factory=Counter)  # sendfile and splice, by name
+    copied_bytes: int = 0
+    ring_calls: Counter[str] = field(default_factory=Counter)  # io_uring, by name
+    foreign_calls: int = 0  # system calls of 32-bit code, of any kind
+    hidden: int = 0  # calls whose descriptor or buffers this user may not look at
+    not_sockets: int = 0  # reads and writes of files, pipes and terminals
+
+    def fail(self, number: int) -> None:
+        """Count a call that failed with errno ``number``."""
+        self.failed[errno.errorcode.get(number, str(number))] += 1
+
+    def as_json(self) -> dict[str, Any]:
+        """All counts, by name."""
+        return {
+            name: dict(value) if isinstance(value, Counter) else value
+            for name, value in vars(self).items()
+        }

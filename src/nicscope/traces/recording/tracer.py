@@ -9,17 +9,16 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from nicscope.traces.columns import Op
 from nicscope.traces.recording import ptrace
 from nicscope.traces.recording.calls import CALLS, CODES, Call, Machine, Shape
-from nicscope.traces.recording.connections import Connections
-from nicscope.traces.recording.descriptors import Descriptors
+from nicscope.traces.recording.connections import Connections, Descriptors
 from nicscope.traces.recording.rows import Origin, moved, offered
-from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.traces.recording.observed import Observed
+    from nicscope.traces.recording.connections import Observed
     from nicscope.traces.recording.rows import IssueOrder, Segment
 
 _PAUSES = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})

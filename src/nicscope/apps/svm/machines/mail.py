@@ -1,19 +1,124 @@
-"""Mail: letters from a node to others, whatever carries them."""
+"""Letters between processes on simulated machines: their wires, seats, and how long one waits."""
 
 from __future__ import annotations
 
+import contextlib
+import enum
+import struct
 from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.apps.svm.machines.letters import Letter, unpacked
-from nicscope.interfaces.gates import Gate
+import numpy as np
+
+from nicscope.apps.svm.domain import WORD, Diff
+from nicscope.errors import SimulationError
+from nicscope.interfaces.tasks import Gate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from nicscope.apps.svm.machines.region import Region
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.apps.svm.coherence import Caller, Coherence
+    from nicscope.apps.svm.domain import Domain, Elsewhere
+    from nicscope.apps.svm.machines.remote_memory import PageHomes, Region, RemoteMemory
+    from nicscope.apps.svm.machines.synchronization import LetterSynchronization, Questions
+    from nicscope.apps.svm.records import Records
+    from nicscope.interfaces.ports.memory import Buffer
+
+
+HEAD = struct.Struct("<BHHI")
+PAGE = struct.Struct("<I?")
+
+
+class Kind(enum.IntEnum):
+    """What a letter is about."""
+
+    ANSWER = 0  # to a question
+    CLAIM = 1  # a question: who is the home of a page, and may I be it
+    SETTLED = 2  # its home has a page by now
+    FETCH = 3  # a question: a page as it is at its home
+    DIFF = 4  # a question: have these words in a page
+    LOCK = 5  # whoever has a lock shall pass it on to me; to its manager
+    PASS = 6  # the same, from the manager to whoever asked before
+    GRANT = 7  # a lock, and what who has it must know
+    ARRIVE = 8  # at a barrier, with what I wrote
+    LEAVE = 9  # it, with what others wrote
+
+
+class Letter(NamedTuple):
+    """One letter, of a domain to another."""
+
+    kind: Kind
+    sender: int
+    to: int
+    number: int  # of the question that it is or answers; 0 of others
+    body: bytes = b""
+
+    def packed(self) -> bytes:
+        """Its bytes."""
+        return HEAD.pack(self.kind, self.sender, self.to, self.number) + self.body
+
+
+def unpacked(raw: bytes) -> Letter:
+    """A letter of its bytes."""
+    kind, sender, to, number = HEAD.unpack_from(raw)
+    return Letter(Kind(kind), sender, to, number, raw[HEAD.size :])
+
+
+def diff_bytes(diff: Diff) -> bytes:
+    """A diff: page, how many words, which, and their values."""
+    words = diff.words.astype("<u4").tobytes()
+    return struct.pack("<II", diff.page, len(diff.words)) + words + diff.values.tobytes()
+
+
+def diff_of_bytes(raw: bytes) -> Diff:
+    """The diff of its bytes."""
+    page, many = struct.unpack_from("<II", raw)
+    words = np.frombuffer(raw, "<u4", many, 8).astype(np.int64)
+    return Diff(page, words, np.frombuffer(raw, np.uint32, many, 8 + 4 * many))
+
+
+SHOWN = 3  # of those who wait
+
+
+class CarryingError(SimulationError):
+    """Something does not get through to another node."""
+
+
+class Wait(NamedTuple):
+    """One of them."""
+
+    node: int
+    process: int  # on its node
+    what: str
+    since_us: float
+
+
+class Waits:
+    """Of one run."""
+
+    def __init__(self) -> None:
+        self._now: list[Wait] = []
+
+    @contextlib.contextmanager
+    def waiting(self, caller: Caller, what: str) -> Iterator[None]:
+        """The caller waits for ``what`` as long as this lasts, unless it fails."""
+        wait = Wait(caller.domain.node, caller.pid, what, caller.endpoint.now_us)
+        self._now.append(wait)
+        yield
+        self._now.remove(wait)  # by identity or value: equal ones are alike
+
+    def text(self, dead: Collection[int] = ()) -> str:
+        """Who waits for what, but on nodes that are ``dead``."""
+        alive = [wait for wait in self._now if wait.node not in dead]
+        first = [
+            f"process {wait.process} of node {wait.node} has waited for {wait.what} since "
+            f"{wait.since_us:,.1f} us"
+            for wait in sorted(alive, key=lambda wait: wait.since_us)[:SHOWN]
+        ]
+        more = len(alive) - len(first)
+        return "; ".join([*first, *([f"{more} more wait"] if more else [])])
+
 
 LOCAL_US = 1.0  # assumed: a letter to a process of the same node, through its memory
 
@@ -105,3 +210,210 @@ def frames(raw: bytes, most: int) -> Iterator[tuple[bytes, bool]]:
     """``raw`` in pieces of at most so many bytes, and whether more follow."""
     for at in range(0, len(raw), most):
         yield raw[at : at + most], at + most < len(raw)
+
+
+AT_ONCE = 16  # stores of a diff that nobody has waited for yet
+COPY_US = 12.0  # assumed, as the logical cost of a page that lies on the same node
+
+
+class MachineWire(ABC):
+    """Of one domain."""
+
+    def __init__(
+        self, questions: Questions, records: Records, waits: Waits, near: dict[int, Region]
+    ) -> None:
+        """``near``: the regions of this node's domains, by number."""
+        self.questions = questions
+        self.waits = waits
+        self._records = records
+        self._near = near
+
+    async def open(self, caller: Caller) -> None:
+        """Nothing is left to do: the node has opened what all its domains share."""
+        assert caller.domain.number in self._near
+
+    async def claim(self, caller: Caller, page: int) -> int:
+        """Ask the page's manager, which is a domain by the page's number."""
+        manager = page % self.questions.domains
+        with self.waits.waiting(caller, f"the home of page {page}"):
+            answer = await self.questions.ask(
+                caller.endpoint, manager, Kind.CLAIM, PAGE.pack(page, False), f"page {page}"
+            )
+        home, _ = PAGE.unpack(answer)
+        return int(home)
+
+    def settle(self, caller: Caller, page: int) -> None:  # noqa: ARG002 - its domain's are these
+        """Tell the manager, who has others wait till then."""
+        manager = page % self.questions.domains
+        self.questions.tell(manager, Kind.SETTLED, PAGE.pack(page, False), f"page {page}")
+
+    async def fetch(
+        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool = False
+    ) -> None:
+        """Have the page in the caller's region, and its program's copy."""
+        self._records.fetch(caller, page, home, is_initial=is_initial)
+        own = self._near[caller.domain.number]
+        own.spoil(page)
+        with self.waits.waiting(caller, f"page {page} of node {home.node}"):
+            if home.number in self._near:
+                await caller.endpoint.sleep(COPY_US)
+                own.copy_page(page, self._near[home.number])
+            else:
+                await self._fetch(caller, page, home)
+        own.take(page)
+
+    async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+        """Have the diff's words in the region of the page's home."""
+        self._records.deposit(caller, diff, home)
+        what = f"node {home.node} to have a diff of page {diff.page}"
+        with self.waits.waiting(caller, what):
+            if home.number in self._near:
+                await caller.endpoint.sleep(COPY_US)
+                self._near[home.number].put_words(diff.page, diff.words, diff.values)
+            else:
+                await self._deposit(caller, diff, home)
+
+    @abstractmethod
+    async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
+        """Have the page in the caller's region, from another node."""
+
+    @abstractmethod
+    async def _deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+        """Have the diff's words in the home's region, on another node."""
+
+    def publish(self, caller: Caller, page: int) -> None:
+        """What the program wrote is in the machine's memory from now on."""
+        self._near[caller.domain.number].agree(page)
+
+    def accept(self, caller: Caller, page: int) -> None:
+        """What came there is the program's to read from now on."""
+        self._near[caller.domain.number].agree(page)
+
+    async def spend(self, caller: Caller, microseconds: float) -> None:
+        """Let time pass."""
+        await caller.endpoint.sleep(microseconds)
+
+
+class RemoteWire(MachineWire):
+    """By remote memory: the home's host has no part in it."""
+
+    def __init__(
+        self,
+        questions: Questions,
+        records: Records,
+        waits: Waits,
+        near: dict[int, Region],
+        memory: RemoteMemory,
+        far: dict[int, Any],
+    ) -> None:
+        """``far``: what ``memory`` calls the regions of other nodes' domains."""
+        super().__init__(questions, records, waits, near)
+        self._memory = memory
+        self._far = far
+
+    async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
+        """Read it from its home into its own place."""
+        own = self._near[caller.domain.number]
+        size = own.page_bytes
+        number = await self._memory.read(self._far[home.number], own.buffer, page * size, size)
+        await self._check(caller, number, f"page {page} from", home)
+
+    async def _deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+        """Write each run of its words to where they belong."""
+        own = self._near[caller.domain.number]
+        first = diff.page * own.page_bytes
+        # Not from the program's copy, which may be out of date by now and hold nothing.
+        own.put_words(diff.page, diff.words, diff.values)
+        what = f"a diff of page {diff.page} to"
+        ends = np.flatnonzero(np.diff(diff.words) != 1)
+        posted: deque[int] = deque()
+        for run in np.split(diff.words, ends + 1):
+            if len(posted) == AT_ONCE:
+                await self._check(caller, posted.popleft(), what, home)
+            at, length = first + int(run[0]) * WORD, len(run) * WORD
+            to = self._far[home.number]
+            posted.append(await self._memory.write(to, own.buffer, at, at, length))
+        for number in posted:
+            await self._check(caller, number, what, home)
+
+    async def _check(
+        self, caller: Caller, number: int, what: str, home: Domain | Elsewhere
+    ) -> None:
+        status = await self._memory.ended(number)
+        if status != "done":
+            raise CarryingError(
+                f"node {caller.domain.node} does not get {what} node {home.node}: {status}"
+            )
+
+
+class LetterWire(MachineWire):
+    """By letters, which the home's host answers and applies."""
+
+    async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
+        """Ask for the page; its bytes are put to its own place as they come."""
+        await self.questions.ask(
+            caller.endpoint, home.number, Kind.FETCH, PAGE.pack(page, False), f"page {page}", page
+        )
+
+    async def _deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+        """Send it whole, and hear that it has been applied."""
+        what = f"a diff of page {diff.page}"
+        await self.questions.ask(caller.endpoint, home.number, Kind.DIFF, diff_bytes(diff), what)
+
+
+def home_answer(page_home: int) -> bytes:
+    """What a page's manager answers."""
+    return PAGE.pack(page_home, False)
+
+
+def answer_to(letter: Letter, body: bytes = b"") -> Letter:
+    """The answer to a question."""
+    return Letter(Kind.ANSWER, letter.to, letter.sender, letter.number, body)
+
+
+class Seat(NamedTuple):
+    """What one domain has."""
+
+    domain: Domain
+    region: Region
+    mail: Mail
+    questions: Questions
+    homes: PageHomes
+    coherence: Coherence
+    synchronization: LetterSynchronization
+
+    def take(self, letter: Letter) -> None:
+        """A letter has come: do at once what it asks."""
+        match letter.kind:
+            case Kind.ANSWER:
+                self.questions.answered(letter)
+            case Kind.CLAIM:
+                self.homes.claim(letter, _page(letter))
+            case Kind.SETTLED:
+                self.homes.settled(_page(letter))
+            case Kind.FETCH:
+                page = _page(letter)
+                self.mail.post(answer_to(letter), f"page {page}", page, self.region)
+            case Kind.DIFF:
+                diff = diff_of_bytes(letter.body)
+                self.region.put_words(diff.page, diff.words, diff.values)
+                self.mail.post(answer_to(letter), f"a diff of page {diff.page}")
+            case Kind.LOCK:
+                self.synchronization.asked(letter)
+            case Kind.PASS:
+                self.synchronization.passed(letter)
+            case Kind.GRANT:
+                self.synchronization.granted(letter)
+            case Kind.ARRIVE:
+                self.synchronization.arrived(letter)
+            case Kind.LEAVE:
+                self.synchronization.left(letter)
+
+    def place_of(self, letter: Letter) -> Buffer:
+        """Where the page goes that ``letter`` answers with."""
+        return self.region.part(self.questions.page_asked(letter.number))
+
+
+def _page(letter: Letter) -> int:
+    page, _ = PAGE.unpack(letter.body)
+    return int(page)

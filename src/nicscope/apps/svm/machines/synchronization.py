@@ -1,32 +1,83 @@
-"""Locks and barriers as letters, and what processes learn by them.
-
-A lock has a manager, a domain by the lock's number, which knows who asked last.  Who asks next is
-passed on to that one, and gets the lock from it when it lets go: with its clock, and the notices
-that who asked lacks of it.  A lock that nobody else asks for stays where it is.  At a barrier all
-tell domain 0, which tells each what it lacks.
-"""
+"""Locks, barriers and questions of shared memory on simulated machines."""
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.apps.svm.machines.heard import clock_bytes, clock_of
-from nicscope.apps.svm.machines.letters import Kind, Letter
+from nicscope.apps.svm.coherence import Notices
+from nicscope.apps.svm.machines.mail import Kind, Letter
 from nicscope.apps.svm.synchronization import held_already, not_held
-from nicscope.interfaces.gates import Gate
+from nicscope.interfaces.tasks import Gate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.coherence import Coherence
-    from nicscope.apps.svm.machines.heard import HeardNotices
-    from nicscope.apps.svm.machines.questions import Questions
-    from nicscope.apps.svm.machines.waits import Waits
-    from nicscope.apps.svm.wire import Caller, Costs
+    from nicscope.apps.svm.coherence import Caller, Coherence, Costs
+    from nicscope.apps.svm.machines.mail import Mail, Waits
+
+
+ITEM = struct.Struct("<HII")  # whose interval, which of its, and how many pages follow
+
+
+class HeardNotices(Notices):
+    """Of one domain: its own intervals, and those of others that letters have told it of."""
+
+    def __init__(self, domains: int, own: int) -> None:
+        super().__init__(domains)
+        self._own = own
+
+    @property
+    def clock(self) -> NDArray[np.int64]:
+        """What the domain knows."""
+        own: NDArray[np.int64] = self.clocks[self._own]
+        return own
+
+    def told(self, since: NDArray[np.int64], until: NDArray[np.int64]) -> bytes:
+        """``until``, and the intervals that who knows ``since`` lacks of it."""
+        pieces = [clock_bytes(until)]
+        for writer, intervals in enumerate(self._intervals):
+            gone = int(self._forgotten[writer])
+            for number in range(max(int(since[writer]), gone), int(until[writer])):
+                pages = intervals[number - gone]
+                pieces += [ITEM.pack(writer, number, len(pages)), pages.astype("<u4").tobytes()]
+        return b"".join(pieces)
+
+    def hear(self, raw: bytes) -> NDArray[np.int64]:
+        """Keep the intervals that were told of; the clock that they lead to."""
+        clock = clock_of(raw, len(self._intervals))
+        at = 4 * len(self._intervals)
+        while at < len(raw):
+            writer, number, many = ITEM.unpack_from(raw, at)
+            at += ITEM.size
+            held = self._intervals[writer]
+            behind = int(self._forgotten[writer]) + len(held)
+            assert number <= behind, "a notice is missing between those that were heard"
+            if number == behind:
+                held.append(np.frombuffer(raw, "<u4", many, at).astype(np.int64))
+            at += 4 * many
+        return clock
+
+    def forget(self) -> None:
+        """Drop what this domain knows: at a barrier all others know it too."""
+        for writer, intervals in enumerate(self._intervals):
+            del intervals[: int(self.clock[writer] - self._forgotten[writer])]
+        self._forgotten = self.clock.copy()
+
+
+def clock_bytes(clock: NDArray[np.int64]) -> bytes:
+    """A clock, 32 bits for each domain."""
+    return clock.astype("<u4").tobytes()
+
+
+def clock_of(raw: bytes, domains: int) -> NDArray[np.int64]:
+    """The clock with which ``raw`` begins."""
+    return np.frombuffer(raw, "<u4", domains).astype(np.int64)
+
 
 BARRIER_MANAGER = 0
 SEPARATOR = b"\0"  # behind a lock's name
@@ -200,3 +251,50 @@ def _named(body: bytes) -> tuple[bytes, bytes]:
     """A lock's name, and what follows."""
     called, _, rest = body.partition(SEPARATOR)
     return called, rest
+
+
+class Question:
+    """One that has not been answered."""
+
+    def __init__(self, page: int | None) -> None:
+        self.page = page  # that was asked for, whose bytes go to its own place
+        self.gate = Gate()
+        self.answer = b""
+
+
+class Questions:
+    """What a domain has asked."""
+
+    def __init__(self, own: int, domains: int, mail: Mail) -> None:
+        self.own = own
+        self.domains = domains
+        self._mail = mail
+        self._open: dict[int, Question] = {}
+        self._asked = 0
+
+    async def ask(
+        self, endpoint: Any, to: int, kind: Kind, body: bytes, what: str, page: int | None = None
+    ) -> bytes:
+        """Ask domain ``to``; what it answers.  ``page``: its bytes are the answer's body."""
+        self._asked += 1
+        number = self._asked
+        question = self._open[number] = Question(page)
+        self._mail.post(Letter(kind, self.own, to, number, body), what)
+        await question.gate.wait(endpoint)
+        return question.answer
+
+    def tell(self, to: int, kind: Kind, body: bytes, what: str) -> None:
+        """Tell domain ``to`` what needs no answer."""
+        self._mail.post(Letter(kind, self.own, to, 0, body), what)
+
+    def page_asked(self, number: int) -> int:
+        """The page that was asked for."""
+        page = self._open[number].page
+        assert page is not None, "an answer with a page to a question for none"
+        return page
+
+    def answered(self, letter: Letter) -> None:
+        """An answer has come."""
+        question = self._open.pop(letter.number)
+        question.answer = letter.body
+        question.gate.open()

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.apps.svm.machines.letters import Kind, Letter
-from nicscope.apps.svm.machines.mail import Mail, Posted, frames
-from nicscope.apps.svm.machines.waits import CarryingError
+from nicscope.apps.svm.machines.mail import CarryingError, Kind, Letter, Mail, Posted, frames
 from nicscope.errors import SimulationError
-from nicscope.interfaces.gates import Gate
+from nicscope.interfaces.tasks import Gate
 from nicscope.interfaces.unet.active_messages import FIRST_FREE, HEADER, PIECE, SLOT, ActiveMessages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.interfaces.ports.memory import Buffer
 
 LETTER, PAGE = FIRST_FREE, FIRST_FREE + 1  # handlers
 SMALL = SLOT - HEADER.size

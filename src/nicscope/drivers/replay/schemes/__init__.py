@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.config.scheme import Scheme
+from nicscope.config.design import Scheme
 from nicscope.nic.layout import SEARCHED_WAYS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def passes_of(design: Design) -> tuple[Any, ...]:
         from nicscope.drivers.replay.schemes.utlb import replay_utlb_process
 
         return (replay_utlb_process,)
-    from nicscope.drivers.replay.schemes.noting import note_lookups
+    from nicscope.drivers.replay.schemes.renewing import note_lookups
 
     return (*_in_turns(design), note_lookups) if takes_turns(design) else _apart(design)
 
@@ -62,7 +62,7 @@ def _in_turns(design: Design) -> tuple[Any, ...]:
 
 def _apart(design: Design) -> tuple[Any, ...]:
     from nicscope.drivers.replay.schemes import renewing
-    from nicscope.drivers.replay.schemes.noting import note_missed
+    from nicscope.drivers.replay.schemes.renewing import note_missed
 
     renew = renewing.renew_lone_set if is_lone_set(design) else renewing.renew_lookups
     if design.scheme is Scheme.INTERRUPT:

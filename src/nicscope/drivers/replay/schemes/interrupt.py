@@ -13,9 +13,14 @@ from nicscope.memory.numbering import process_of, unit_of
 from nicscope.memory.pinning import use
 from nicscope.nic.cache import lookup
 from nicscope.nic.layout import EMPTY
-from nicscope.nic.translate.book import INVALIDATED, MISSED, note_interrupts
-from nicscope.nic.translate.codes import MISS
-from nicscope.nic.translate.deeds import pin_page, unpin_page
+from nicscope.nic.translate.book import (
+    INVALIDATED,
+    MISS,
+    MISSED,
+    note_interrupts,
+    pin_page,
+    unpin_page,
+)
 from nicscope.nic.translate.interrupt import serve_interrupt
 
 

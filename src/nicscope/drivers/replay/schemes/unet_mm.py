@@ -12,9 +12,14 @@ from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of
 from nicscope.nic.cache import fill, lookup
 from nicscope.nic.layout import EMPTY
-from nicscope.nic.translate.book import INVALIDATED, MISSED, note_fill, note_interrupts
-from nicscope.nic.translate.codes import MISS
-from nicscope.nic.translate.deeds import pin_page
+from nicscope.nic.translate.book import (
+    INVALIDATED,
+    MISS,
+    MISSED,
+    note_fill,
+    note_interrupts,
+    pin_page,
+)
 from nicscope.nic.translate.unet_mm import give_back, keep_under_cap
 from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, remove_victim
 

@@ -19,8 +19,7 @@ from nicscope.nic.cache import renew
 from nicscope.nic.layout import SEARCHED_WAYS
 from nicscope.nic.translate.book import INVALIDATED, NOT_DONE
 from nicscope.nic.translate.state import set_of
-from nicscope.nic.translate.user_library import admit
-from nicscope.nic.translate.utlb import prefetch_indices, prefetch_pages
+from nicscope.nic.translate.utlb import admit, prefetch_indices, prefetch_pages
 
 
 @kernel

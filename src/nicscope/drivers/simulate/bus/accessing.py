@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.assisting import begin_help, end_part, is_called_away
-from nicscope.drivers.simulate.bus.engine import leave_engine
-from nicscope.drivers.simulate.bus.errands import next_part
-from nicscope.drivers.simulate.bus.moving import turn_away
-from nicscope.drivers.simulate.bus.requests import next_time, schedule
-from nicscope.drivers.simulate.bus.state import CALLED, HELPING, IN_ACCESS, RESTING
-from nicscope.drivers.simulate.cpu import end_operation
+from nicscope.drivers.simulate.bus.moving import (
+    begin_help,
+    end_part,
+    is_called_away,
+    leave_engine,
+    turn_away,
+)
+from nicscope.drivers.simulate.bus.state import (
+    CALLED,
+    HELPING,
+    IN_ACCESS,
+    RESTING,
+    next_time,
+    schedule,
+)
+from nicscope.drivers.simulate.bus.transactions import next_part
 from nicscope.drivers.simulate.machine import ACCESS as OF_MEMORY
 from nicscope.drivers.simulate.machine import ACCESSING, CPU, IDLE, KINDS
 from nicscope.drivers.simulate.observe import log_work
 from nicscope.drivers.simulate.ports.calls import end_at_port
+from nicscope.drivers.simulate.processor import end_operation
 from nicscope.kernel.decorators import distant, step
-from nicscope.memory.coherence.access import DOORBELL, LOAD, STORE, WINDOW, begin_access
-from nicscope.memory.coherence.access import KINDS as ACCESS_KINDS
-from nicscope.memory.coherence.asks import PROCESSOR
-from nicscope.memory.coherence.nodes import host_of
-from nicscope.memory.coherence.processor import ASKS, ENDED, run_access
-from nicscope.memory.paging.access import begin_at, end_at
+from nicscope.memory.coherence.bus import PROCESSOR, host_of
+from nicscope.memory.coherence.processor import (
+    ASKS,
+    DOORBELL,
+    ENDED,
+    LOAD,
+    STORE,
+    WINDOW,
+    begin_access,
+    run_access,
+)
+from nicscope.memory.coherence.processor import KINDS as ACCESS_KINDS
+from nicscope.memory.paging.spaces import begin_at, end_at
 from nicscope.nic.ways.state import (
     ACCESS,
     COLLECT,

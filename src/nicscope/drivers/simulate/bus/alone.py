@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.config.delivery import DELIVERY_COSTS, POLICIES
+from nicscope.config.design import DELIVERY_COSTS, POLICIES
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.bus.accessing import TO_COLLECT, TO_PUBLISH
 from nicscope.drivers.simulate.bus.granting import play
-from nicscope.drivers.simulate.bus.moving import start_move
-from nicscope.drivers.simulate.bus.parameters import unfitted
-from nicscope.drivers.simulate.bus.registering import deregister_frame, register_frame
-from nicscope.drivers.simulate.bus.requests import schedule
-from nicscope.drivers.simulate.bus.state import RESTING, new_bus
+from nicscope.drivers.simulate.bus.moving import deregister_frame, register_frame, start_move
+from nicscope.drivers.simulate.bus.state import RESTING, new_bus, schedule, unfitted
 from nicscope.drivers.simulate.machine import ACCESS, CHAIN, COMPUTE, OPERATION
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import no_store
@@ -28,8 +25,8 @@ from nicscope.fabric.topology import crossbar
 from nicscope.kernel.distant import link
 from nicscope.kernel.entering import bound
 from nicscope.kernel.records import records
-from nicscope.memory.coherence import access
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT
+from nicscope.memory.coherence import processor
+from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT
 from nicscope.memory.coherence.layout import INTERVENTION
 from nicscope.nic.ways.state import DELIVER, FETCH
 
@@ -144,21 +141,21 @@ class BusAlone:
     def store(self, address: int, raw: bytes, node: int = 0) -> int:
         """When the CPU has stored ``raw``, word by word through its caches."""
         self.bus.windows[node][: len(raw)] = np.frombuffer(raw, np.uint8)
-        return self.do(asked(ACCESS, access.STORE, address, len(raw)), node)
+        return self.do(asked(ACCESS, processor.STORE, address, len(raw)), node)
 
     def load(self, address: int, count: int, node: int = 0) -> tuple[bytes, int]:
         """What the CPU has loaded, likewise, and when."""
-        end = self.do(asked(ACCESS, access.LOAD, address, count), node)
+        end = self.do(asked(ACCESS, processor.LOAD, address, count), node)
         return bytes(self.bus.windows[node][:count]), end
 
     def flush(self, address: int, count: int, node: int = 0) -> int:
         """When no block of the range is in the caches."""
-        return self.do(asked(ACCESS, access.FLUSH, address, count), node)
+        return self.do(asked(ACCESS, processor.FLUSH, address, count), node)
 
     def doorbell(self, token: int, node: int = 0) -> int:
         """When the NIC's doorbell has ``token``."""
         size = int(self.bus.ways.nics.config[node, 0]["doorbell_bytes"])
-        return self.do(asked(ACCESS, access.DOORBELL, token, size), node)
+        return self.do(asked(ACCESS, processor.DOORBELL, token, size), node)
 
     def publish(self, way: int, address: int, count: int, place: int, node: int = 0) -> int:
         """When the CPU has done its part of sending, or of posting a receive."""

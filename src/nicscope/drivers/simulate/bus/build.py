@@ -10,17 +10,16 @@ from nicscope.drivers.simulate.bus.telling import ENTRY_BYTES
 from nicscope.drivers.simulate.store import buffers_in
 from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import NOBODY
-from nicscope.nic.coherent.layout import COHERENT_METHOD, FALL_BACK, queue_bytes
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.nic.coherent import COHERENT_METHOD, FALL_BACK, Mechanism, queue_bytes
+from nicscope.nic.ports.descriptor import MOST_BYTES
 from nicscope.nic.ports.layout import REPORT
-from nicscope.nic.ports.tokens import MOST_BYTES
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nicscope.config.delivery import Delivery
-    from nicscope.drivers.simulate.bus.parameters import Parameters
+    from nicscope.config.design import Delivery
+    from nicscope.drivers.simulate.bus.state import Parameters
     from nicscope.memory.paging.layout import HostMemory
 
 WINDOW_BYTES = 4096  # that a program stores or loads at once, where there are no pages

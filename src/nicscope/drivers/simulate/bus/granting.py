@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.moving import call_again, note_reads, take_steps
-from nicscope.drivers.simulate.bus.requests import schedule
+from nicscope.drivers.simulate.bus.state import schedule
 from nicscope.drivers.simulate.firmware import wait_for_bytes_to_send
 from nicscope.drivers.simulate.machine import CPU, KINDS, PCI_READS
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.memory.coherence.asks import (
+from nicscope.memory.coherence.bus import (
     AGAIN,
     AGENT,
     CACHE,
@@ -16,13 +16,16 @@ from nicscope.memory.coherence.asks import (
     FAR,
     OTHER,
     PROCESSOR,
+    READS_AT_ONCE,
     VOID,
     first_asker,
+    grant_agent,
+    grant_cache,
+    grant_device,
+    host_of,
+    watcher_of,
 )
-from nicscope.memory.coherence.device_grants import grant_agent, grant_cache, grant_device
-from nicscope.memory.coherence.nodes import host_of, watcher_of
-from nicscope.memory.coherence.processor_grants import grant_processor
-from nicscope.memory.coherence.watcher import WINDOW
+from nicscope.memory.coherence.processor import grant_processor
 from nicscope.nic.delivery import NO_TASK
 
 
@@ -91,7 +94,7 @@ def _serve_device(machine, n, master, now):
     if how == VOID:
         timing.since = now
     else:
-        machine.bus.ends[n, master, timing.transfers % WINDOW] = end
+        machine.bus.ends[n, master, timing.transfers % READS_AT_ONCE] = end
         timing.transfers += 1
     timing.until = max(timing.until, end)
     take_steps(machine, n, master, now)

@@ -1,43 +1,251 @@
-"""Moves in virtual time: each step of a way says what it needs, and this is when it gets it."""
+"""Moves in virtual time: each step of a way gets what it needs, the CPU's help included."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.bus.assisting import come, end_hold, helps_with
-from nicscope.drivers.simulate.bus.calls import end_telling
-from nicscope.drivers.simulate.bus.engine import leave_engine
-from nicscope.drivers.simulate.bus.requests import schedule, wake
+from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.state import (
     ABOUT_TO_AWAIT,
     ASKING,
     AWAITING,
+    AWAITING_ENGINE,
+    CALLED,
     ENDING,
+    HELPING,
+    HOLDING,
     LINGERING,
+    NO_HELP,
     PAUSING,
     RESTING,
     SUMMONING,
     TURNED_AWAY,
+    end_telling,
+    schedule,
+    tell_of_engine,
+    wake,
 )
-from nicscope.drivers.simulate.machine import PCI_QUEUE, PCI_READS
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import distant, routine, step
-from nicscope.memory.coherence.asks import ENGINE_IN, ENGINE_OUT, MASTERS, REPORT
-from nicscope.memory.coherence.bus import burst_left
-from nicscope.memory.coherence.layout import INVALID
-from nicscope.memory.coherence.nodes import host_of, watcher_of
-from nicscope.memory.coherence.watcher import FAR, WINDOW, ask_for
+from nicscope.drivers.simulate.machine import (
+    ACCESSING,
+    CPU,
+    IDLE,
+    INTERRUPTED,
+    KINDS,
+    PCI_IDLE,
+    PCI_QUEUE,
+    PCI_READS,
+)
+from nicscope.drivers.simulate.observe import log_work
+from nicscope.drivers.simulate.ports.calls import begin_fetch
+from nicscope.drivers.simulate.ports.state import AWAIT_BUS
+from nicscope.kernel.decorators import copy_bytes, distant, routine, step
+from nicscope.memory.coherence.bus import (
+    AT_NO_TIME,
+    ENGINE_IN,
+    ENGINE_OUT,
+    MASTERS,
+    PROCESSOR,
+    READS_AT_ONCE,
+    REPORT,
+    ask_for,
+    burst_left,
+    host_of,
+    unwatch_block,
+    watch_block,
+    watcher_of,
+)
+from nicscope.memory.coherence.layout import EMPTY, INVALID
+from nicscope.memory.coherence.processor import (
+    LOAD,
+    NO_PART,
+    TO_DEVICE_COMBINED,
+    WINDOW,
+    begin_access,
+)
+from nicscope.memory.paging.layout import GARBAGE_FRAME
+from nicscope.nic.coherent import BY_READING, NOWHERE, clear_tag, free_tag, set_tag, use_tag
+from nicscope.nic.delivery import HOST_RCV, HOST_TX
 from nicscope.nic.ways.state import (
     ASK,
     AWAIT,
+    CNI,
+    COLLECT,
+    DMA,
     EDT,
     FETCH,
     FINISHED,
     NO_CALL,
     PAUSE,
+    PUBLISH,
     SET_UP,
     begin_move,
+    nic_of,
 )
 from nicscope.nic.ways.steps import take_step
+
+NO_PROCESS = -1
+
+
+@step
+def summon(machine, n, master, now):
+    """Interrupt the host for the move of ``master``, which has begun and waits."""
+    machine.bus.timing[n, master].state = SUMMONING
+    machine.ports.nodes[n].interrupts += 1
+    wake(machine, n, master, now + machine.bus.rules[n].interrupt)
+
+
+@routine
+def come(machine, n, master, now):
+    """The interrupt is there: its handler runs, or as soon as the CPU can leave what it does."""
+    help_ = machine.bus.helps[n]
+    help_.master = master
+    help_.state = CALLED
+    working = machine.nodes[n].cpu == ACCESSING
+    if not working or machine.bus.timing[n, PROCESSOR].state in (TURNED_AWAY, AWAITING_ENGINE):
+        begin_help(machine, n, now)
+
+
+@step
+def is_called_away(machine, n):
+    """Whether the CPU, amid an access but not waiting for the bus, is to run the handler now.
+
+    Stores that are being combined leave their buffers first.
+    """
+    access = machine.bus.ways.access[n, 0]
+    combines = access.kind == TO_DEVICE_COMBINED and access.part != NO_PART
+    return machine.bus.helps[n].state == CALLED and not combines
+
+
+@routine
+def begin_help(machine, n, now):
+    """Put away what the CPU does, and have it do its part of the way."""
+    node = machine.nodes[n]
+    ways = machine.bus.ways
+    help_, kept = machine.bus.helps[n], machine.bus.kept
+    help_.cpu = node.cpu
+    help_.process = node.cpu_process
+    help_.since = now
+    help_.left = machine.agenda.times[n * KINDS + CPU] - now
+    if node.cpu != IDLE:
+        if node.cpu == ACCESSING:
+            node.cpu_busy += now - node.cpu_since
+        log_work(machine, n, node.cpu, now)
+    kept.access[n, 0] = ways.access[n, 0]
+    kept.move[n, 0] = ways.moves[n, PROCESSOR]
+    kept.timing[n, 0] = machine.bus.timing[n, PROCESSOR]
+    scratch = ways.nics.scratch[n]
+    copy_bytes(kept.scratch[n], 0, scratch, 0, scratch.size)
+    help_.state = HELPING
+    node.cpu = ACCESSING
+    node.cpu_since = now
+    node.cpu_process = NO_PROCESS
+    m = ways.moves[n, help_.master]
+    collects = help_.master == ENGINE_IN and m.way != DMA
+    call = COLLECT if collects else PUBLISH
+    begin_move(ways.moves[n, PROCESSOR], m.way, call, m.address, m.place, m.count)
+    begin_access(ways.access[n, 0], LOAD, m.address, 0, 0, WINDOW)  # then the way says what first
+    put(machine.agenda, n * KINDS + CPU, now)
+    if m.way == CNI:  # both ends work at once
+        machine.bus.timing[n, help_.master].state = PAUSING
+        wake(machine, n, help_.master, now)
+
+
+@routine
+def end_part(machine, n, now):
+    """The CPU has done its part; the engine goes on, or has nothing left to do."""
+    help_ = machine.bus.helps[n]
+    master = help_.master
+    engine = machine.bus.timing[n, master]
+    m = machine.bus.ways.moves[n, master]
+    if m.way == DMA:
+        engine.state = PAUSING
+        wake(machine, n, master, now)
+    elif m.way != CNI or engine.state == LINGERING:
+        m.done = m.count
+        engine.state = ENDING
+        wake(machine, n, master, now)
+    if m.way == DMA and master == ENGINE_IN:
+        help_.state = HOLDING
+        put(machine.agenda, n * KINDS + CPU, NEVER)
+    else:
+        resume_cpu(machine, n, now)
+
+
+@step
+def helps_with(machine, n, master):
+    """Whether the CPU still does its part of what ``master`` moves."""
+    help_ = machine.bus.helps[n]
+    return help_.state == HELPING and help_.master == master
+
+
+@step
+def end_hold(machine, n, master, now):
+    """The engine is done: the CPU need not wait for it any more."""
+    if master == ENGINE_IN and machine.bus.helps[n].state == HOLDING:
+        resume_cpu(machine, n, now)
+
+
+@routine
+def resume_cpu(machine, n, now):
+    """The handler returns: the CPU goes on with what it did."""
+    node = machine.nodes[n]
+    ways = machine.bus.ways
+    help_, kept = machine.bus.helps[n], machine.bus.kept
+    node.cpu_busy += now - help_.since
+    log_work(machine, n, INTERRUPTED, now)
+    help_.state = NO_HELP
+    node.cpu = help_.cpu
+    node.cpu_process = help_.process
+    node.cpu_since = now
+    ways.access[n, 0] = kept.access[n, 0]
+    ways.moves[n, PROCESSOR] = kept.move[n, 0]
+    timing = machine.bus.timing[n, PROCESSOR]
+    timing.state = kept.timing[n, 0].state
+    timing.seen = kept.timing[n, 0].seen
+    if timing.state in (TURNED_AWAY, AWAITING_ENGINE):
+        timing.state = PAUSING  # it looks again
+    scratch = ways.nics.scratch[n]
+    copy_bytes(scratch, 0, kept.scratch[n], 0, scratch.size)
+    when = NEVER
+    if node.cpu == ACCESSING:
+        when = now
+    elif node.cpu != IDLE:
+        when = now + help_.left
+    elif machine.ports.nodes[n].stolen > 0:  # another interrupt came meanwhile
+        node.cpu = INTERRUPTED
+        when = now
+    put(machine.agenda, n * KINDS + CPU, when)
+
+
+@step
+def is_engine_free(machine, n):
+    """Whether the engine moves nothing, and the firmware does not set it to something already."""
+    node = machine.nodes[n]
+    return node.pci == PCI_IDLE and node.task != HOST_TX and node.task != HOST_RCV
+
+
+@step
+def await_engine(machine, n):
+    """Have the CPU, amid an errand, look again when the engine is free."""
+    zero = np.int64(0)
+    begin_access(machine.bus.ways.access[n, 0], LOAD, zero, zero, zero, WINDOW)
+    machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
+    machine.bus.timing[n, PROCESSOR].state = AWAITING_ENGINE
+    put(machine.agenda, n * KINDS + CPU, NEVER)
+
+
+@step
+def leave_engine(machine, n, now):
+    """One end of the queue is done: when both are, the engine is free."""
+    timing = machine.bus.timing
+    is_done = timing[n, ENGINE_OUT].state == RESTING and timing[n, ENGINE_IN].state == RESTING
+    if machine.bus.errands[n].moving == 1 or not is_done:
+        return
+    machine.nodes[n].pci = PCI_IDLE
+    if machine.ports.nodes[n].stage == AWAIT_BUS:
+        begin_fetch(machine, n, now)
+    tell_of_engine(machine, n, now)
 
 
 @routine
@@ -97,7 +305,7 @@ def take_steps(machine, n, master, now):
     if needed == ASK:
         _begin_operation(machine, n, master)
         ends = machine.bus.ends[n, master]
-        before = ends[(timing.transfers - m.window) % WINDOW]
+        before = ends[(timing.transfers - m.window) % READS_AT_ONCE]
         machine.bus.ways.asks[n, master].at = max(timing.since, before)
         timing.state = ASKING
     elif needed == PAUSE:
@@ -183,7 +391,7 @@ def note_arrivals(machine, n, master, now):
         copy = agent.copies[timing.next]
         if copy.state == INVALID:
             ask_for(agent, timing.next, now)  # if it came, and was lost again meanwhile
-        if copy.due != FAR:
+        if copy.due != AT_NO_TIME:
             return
         timing.arrived = max(timing.arrived, copy.arrived)
         timing.next += 1
@@ -207,3 +415,55 @@ def call_again(machine, n, when):
         if timing.state == TURNED_AWAY:
             timing.state = PAUSING
             wake(machine, n, master, when)
+
+
+@distant
+def register_frame(machine, n, frame):
+    """The NIC of ``n`` keeps a copy of ``frame``, which is pinned, if it has room for it."""
+    ways = machine.bus.ways
+    nic, agent = nic_of(ways.nics, n), watcher_of(ways.agents, n)
+    count = machine.ports.memory.config[0].page_size
+    block = nic.config[0].block
+    first = frame * count // block
+    if frame == GARBAGE_FRAME or agent.home[first] != EMPTY:
+        return
+    t, place = _find_room(nic, count)
+    if t == NOWHERE:
+        nic.registers[0].fallbacks += 1
+        return
+    set_tag(nic, t, frame * count, frame * count + count, place)
+    use_tag(nic, t, 1)
+    nic.registers[0].registrations += 1
+    for b in range(count // block):
+        watch_block(agent, first + b, place // block + b, nic.config[0].reaction)
+        if nic.config[0].initialisation == BY_READING:
+            ask_for(agent, place // block + b, machine.tally[0].now)
+    schedule(machine, n)
+
+
+@step
+def _find_room(nic, count):
+    """A tag that is not in use, whose buffer there is; ``NOWHERE`` if there is none."""
+    config = nic.config[0]
+    t = free_tag(nic)
+    place = config.buffer_start + t * count
+    is_there = t != NOWHERE and place + count <= config.memory_bytes
+    if not is_there or nic.registers[0].pinned + count > config.pinned_bytes_max:
+        return np.int64(NOWHERE), place
+    return t, place
+
+
+@distant
+def deregister_frame(machine, n, frame):
+    """The NIC of ``n`` keeps no copy of ``frame`` any more; nothing is pinned there."""
+    ways = machine.bus.ways
+    nic, agent = nic_of(ways.nics, n), watcher_of(ways.agents, n)
+    count = machine.ports.memory.config[0].page_size
+    home = np.int64(agent.home[frame * count // nic.config[0].block])
+    if home == EMPTY:
+        return
+    place = home * nic.config[0].block
+    for b in range(count // nic.config[0].block):
+        unwatch_block(agent, home + b)
+    clear_tag(nic, (place - nic.config[0].buffer_start) // count)
+    nic.registers[0].releases += 1

@@ -1,31 +1,211 @@
-"""What a simulation keeps of its buses: caches, requests, moves, and when each goes on."""
+"""What a simulation keeps of its buses: caches, requests, moves, costs, sizes."""
 
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate.agenda import Agenda, new_agenda
-from nicscope.drivers.simulate.machine import BUS_KINDS
-from nicscope.errors import SimulationError
-from nicscope.kernel.decorators import step
+from nicscope.clock import NEVER
+from nicscope.config.machine import MACHINE, unstated_machine
+from nicscope.config.platform import load_platform
+from nicscope.drivers.simulate.agenda import Agenda, earliest, new_agenda, put
+from nicscope.drivers.simulate.machine import BUS, BUS_KINDS, CPU, ENGINE, KINDS, PCI, REPORTING
+from nicscope.drivers.simulate.ports.calls import DRIVER
+from nicscope.errors import PlatformError, SimulationError
+from nicscope.kernel.decorators import routine, step
 from nicscope.kernel.records import records, without_rows
-from nicscope.memory.coherence.access import new_accesses
-from nicscope.memory.coherence.asks import ASK, MASTERS
-from nicscope.memory.coherence.layout import HOST_PARAMETERS
-from nicscope.memory.coherence.watcher import WINDOW
-from nicscope.nic.coherent.layout import NIC_PARAMETERS
-from nicscope.nic.ways.hosts import new_at_buses
-from nicscope.nic.ways.state import DMA, EDT, INTERVENING, MOVE, RETRYING, Ways, new_ways
+from nicscope.memory.coherence.bus import (
+    AGENT,
+    ASK,
+    COPY,
+    ENGINE_IN,
+    ENGINE_OUT,
+    FAR,
+    MASTERS,
+    PROCESSOR,
+    READS_AT_ONCE,
+    agent_asks_at,
+    first_asker,
+    host_of,
+    ordered_at,
+    watcher_of,
+)
+from nicscope.memory.coherence.layout import HOST_PARAMETERS, LINE, host_settings
+from nicscope.memory.coherence.processor import new_accesses
+from nicscope.nic.coherent import NIC_PARAMETERS, TAG, nic_settings
+from nicscope.nic.ways.state import (
+    DMA,
+    EDT,
+    INTERVENING,
+    MOVE,
+    RETRYING,
+    Ways,
+    new_at_buses,
+    new_ways,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from nicscope.config.platform import Platform
     from nicscope.memory.coherence.layout import Host
+
+
+@routine
+def schedule(machine, n):
+    """Have the bus of ``n`` fire when its first request is ordered."""
+    ways = machine.bus.ways
+    asks = ways.asks[n]
+    asks[AGENT].at = agent_asks_at(watcher_of(ways.agents, n))
+    at = asks[first_asker(asks)].at
+    when = NEVER if at == FAR else ordered_at(host_of(machine.bus.hosts, n), at)
+    put(machine.bus.agenda, n * BUS_KINDS + BUS, when)
+
+
+@step
+def wake(machine, n, master, when):
+    """Have the move of ``master`` go on at ``when``, or at no time if that is ``NEVER``."""
+    if master == ENGINE_OUT:
+        put(machine.agenda, n * KINDS + PCI, when)
+    elif master == PROCESSOR:
+        put(machine.agenda, n * KINDS + CPU, when)
+    else:
+        kind = ENGINE if master == ENGINE_IN else REPORTING
+        put(machine.bus.agenda, n * BUS_KINDS + kind, when)
+
+
+@step
+def next_time(machine):
+    """The time of the earliest event of all."""
+    agenda = machine.bus.agenda
+    return min(machine.agenda.times[earliest(machine.agenda)], agenda.times[earliest(agenda)])
+
+
+@DRIVER.function
+def fire_bus(machine, n, now):
+    """The first request of the bus of ``n`` is ordered now."""
+
+
+@DRIVER.function
+def begin_at_bus(machine, n, p, now):
+    """Begin the access of process ``p`` on the idle CPU of ``n``."""
+
+
+@DRIVER.function
+def go_on_accessing(machine, n, now):
+    """The CPU of ``n`` goes on with its access, which may end."""
+
+
+@DRIVER.question
+def begin_errand(machine, n, p, now):
+    """Whether the CPU has a part of the way to do before what ``p`` asked for takes effect."""
+
+
+@DRIVER.function
+def begin_payload(machine, n, count, now):
+    """Begin the move of ``count`` bytes of the packet that the engine of ``n`` is for."""
+
+
+@DRIVER.function
+def fetched_over_bus(machine, n, now):
+    """Payload bytes in NIC memory of the packet that is fetched."""
+
+
+@DRIVER.function
+def fetched_at(machine, n, count):
+    """When ``count`` bytes of it will be there, as far as that is settled, else ``NEVER``."""
+
+
+@DRIVER.function
+def go_on_moving(machine, n, master, now):
+    """The move of ``master`` goes on: what it waited for is over."""
+
+
+@DRIVER.function
+def end_telling(machine, n, now):
+    """A report is in the host's memory; the next one goes."""
+
+
+@DRIVER.function
+def take_descriptor(machine, n):
+    """The descriptor that the NIC of ``n`` fetches has come, or a part of it."""
+
+
+@DRIVER.function
+def tell_of_engine(machine, n, now):
+    """The engine may be free: a CPU that waits for it looks."""
+
+
+UNFITTED = "edt-table1"  # what the paper prints, and assumptions: nothing chosen by a result
+ON_NIC = "nic_"  # before a parameter of the interface that a host has as well
+
+
+class Parameters(NamedTuple):
+    """Values by the names of ``HOST_PARAMETERS`` and of ``NIC_PARAMETERS``: ps, bytes, cycles."""
+
+    host: dict[str, int]
+    nic: dict[str, int]
+
+
+def machine_parameters(platform: Platform) -> Parameters:
+    """What ``platform`` states of them.  Errors: ``PlatformError`` naming what it does not."""
+    absent = unstated_machine(platform)
+    if absent:
+        raise PlatformError(
+            f"platform {platform.name!r} states no {', '.join(absent)}: it is no coherent host "
+            f"with an interface; {UNFITTED!r} states all of them"
+        )
+    return Parameters(
+        {name: _value(platform, name) for name in HOST_PARAMETERS},
+        {name: _value(platform, word_of(name)) for name in NIC_PARAMETERS},
+    )
+
+
+def word_of(name: str) -> str:
+    """What a platform calls the interface's parameter ``name``."""
+    return ON_NIC + name if ON_NIC + name in MACHINE else name
+
+
+@cache
+def unfitted() -> Parameters:
+    """The parameters of ``UNFITTED``; not to be changed."""
+    return machine_parameters(load_platform(UNFITTED))
+
+
+def _value(platform: Platform, name: str) -> int:
+    return platform.machine[name].value if name in MACHINE else platform.costs[name].high_ps
+
+
+HOME_BYTES = 4  # of where a block of the host, or of the NIC, stands
+NODE_BYTES = 1 << 16  # of registers, queues, and of the firmware's tables
+PAGE, PAGE_BYTES = 4096, 64  # of a page that a program may allocate
+
+
+def bytes_at_buses(nodes: int, host: Mapping[str, int], nic: Mapping[str, int], tags: int) -> int:
+    """Bytes that so many of them take at most; 0 of what it refuses."""
+    try:
+        values = host_settings(unfitted().host | dict(host))
+        settings = nic_settings(unfitted().nic | dict(nic))
+    except ValueError:
+        return 0
+    block = values["l2_line"]
+    caches = sum(
+        values[f"{level}_bytes"]
+        + values[f"{level}_bytes"] // values[f"{level}_line"] * LINE.itemsize
+        for level in ("l1", "l2")
+    )
+    room, watched = values["memory_bytes"], settings["memory_bytes"]
+    copies = watched // block * (COPY.itemsize + HOME_BYTES) + watched
+    staging = settings["staging_bytes"] + 2 * block
+    pages = room // PAGE * PAGE_BYTES
+    small = tags * TAG.itemsize + NODE_BYTES
+    return nodes * (caches + room + room // block * HOME_BYTES + copies + staging + pages + small)
+
 
 # What a move waits for.
 RESTING = 0
@@ -233,7 +413,7 @@ def new_bus(
         hosts=hosts,
         ways=ways,
         timing=records((nodes, MASTERS), TIMING),
-        ends=np.zeros((nodes, MASTERS, WINDOW), np.int64),
+        ends=np.zeros((nodes, MASTERS, READS_AT_ONCE), np.int64),
         windows=np.zeros((processes, window_bytes), np.uint8),
         others=np.zeros((nodes, other_bytes), np.uint8),
         script=records((nodes, rows), ASK),

@@ -12,7 +12,7 @@ from nicscope.drivers.simulate.bus.moving import start_move
 from nicscope.drivers.simulate.observe import REPORT as REPORTED
 from nicscope.drivers.simulate.observe import log_transfer
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.memory.coherence.asks import REPORT as MASTER
+from nicscope.memory.coherence.bus import REPORT as MASTER
 from nicscope.nic.ports.layout import REPORT
 from nicscope.nic.ways.state import REPORT as TO_REPORT
 

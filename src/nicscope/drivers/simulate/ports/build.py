@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -9,28 +10,38 @@ import msgspec
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.config.delivery import Transport
-from nicscope.config.design import load_design
-from nicscope.config.scheme import Scheme
-from nicscope.drivers.simulate.ports.numbers import check_whole
-from nicscope.drivers.simulate.ports.shapes import Extent, port_shapes
-from nicscope.drivers.simulate.ports.state import COSTS, Ports
-from nicscope.drivers.translation.build import CODES
-from nicscope.drivers.translation.cluster import new_translations, space_numbering, stacked
+from nicscope.config.design import Scheme, Transport, load_design
+from nicscope.drivers.simulate.ports.state import COSTS, Extent, Ports, port_shapes
+from nicscope.drivers.translation import (
+    CODES,
+    new_translations,
+    space_numbering,
+    stacked,
+    translation_bytes,
+)
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
-from nicscope.host.second_level import TABLE_PAGES
+from nicscope.host.pages import TABLE_PAGES
 from nicscope.kernel.decorators import kernel
-from nicscope.memory.paging.layout import READ, WRITE, new_memory
+from nicscope.memory.numbering import BLOCK, capacity
+from nicscope.memory.paging.frames import take_frame
+from nicscope.memory.paging.layout import READ, WRITE, memory_shapes, new_memory
 from nicscope.memory.paging.spaces import map_pages
-from nicscope.memory.paging.swapper import take_frame
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
-from nicscope.nic.layout import new_cache
-from nicscope.nic.ports.layout import FETCHES, KERNEL, NO_ONE, NOBODY, SEGMENTS, THREAD
-from nicscope.nic.ports.pools import new_pools
-from nicscope.nic.ports.shared_tables import new_shared_tables
-from nicscope.nic.ports.work_queues import new_work_queues
-from nicscope.room import zeroed
+from nicscope.nic.layout import cache_bytes, new_cache
+from nicscope.nic.ports.layout import (
+    FETCHES,
+    KERNEL,
+    NO_ONE,
+    NOBODY,
+    SEGMENTS,
+    THREAD,
+    new_shared_tables,
+    shared_shapes,
+)
+from nicscope.nic.ports.streams import new_pools, pool_shapes
+from nicscope.nic.ports.work_queues import new_work_queues, work_shapes
+from nicscope.room import bytes_of, zeroed
 from nicscope.telling import ToldPlainly
 
 if TYPE_CHECKING:
@@ -39,12 +50,27 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.delivery import Delivery
-    from nicscope.config.design import Design
+    from nicscope.config.design import Delivery, Design
     from nicscope.memory.numbering import Numbering
     from nicscope.memory.paging.layout import HostMemory
     from nicscope.nic.layout import Nic
-    from nicscope.nic.translate.nodes import Translations
+    from nicscope.nic.translate.state import Translations
+
+
+def check_whole(value: object, name: str, kind: str, least: int) -> None:
+    """Return if ``value`` of ``kind`` is a whole number of at least ``least``.
+
+    Errors: ``SimulationError`` naming it.
+    """
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise SimulationError(
+            f"{kind}: {name} must be a whole number of at least {least}, got {value!r:.60}"
+        )
+
 
 HANDLE_WAYS = 4  # assumed: what served translations best (miNI, V.C)
 # Of ``PortSize``: what arrays are made of.
@@ -398,3 +424,53 @@ def _handle_caches(nodes: int, entries: int, words: int) -> Nic:
     """Caches of handles, an entry a line of ``words`` words, as one with an axis of nodes."""
     made: Nic = stacked(repeat(new_cache(entries * words, HANDLE_WAYS, words), nodes), nodes)
     return made
+
+
+def ports_bytes(setup: Setup, delivery: Delivery) -> int:
+    """Bytes that ``new_ports`` takes at most."""
+    assert setup.design.page_size is not None
+    nodes = len(setup.processes)
+    spaces = max(setup.spaces or 0, max(setup.processes))
+    pages = setup.host.pages_per_space
+    keys = _keys(setup, spaces)
+    extent = Extent(
+        nodes=nodes,
+        ports=setup.ports,
+        links=nodes,
+        processes=sum(setup.processes) + setup.tasks,
+        keys=keys,
+        table_nodes=nodes,
+        rings=(delivery.send_ring, delivery.receive_ring),
+        log=setup.keep_log,
+        **{name: getattr(setup.size, name) for name in QUEUES},
+    )
+    memory = memory_shapes(
+        nodes,
+        frames_of(setup, delivery),
+        setup.design.page_size,
+        spaces_of_memory(setup, spaces),
+        keys if setup.numberings else pages,
+        setup.host.swap_blocks,
+    )
+    handles = (
+        (setup.size.buffer_entries, BUFFER_WORDS),
+        (setup.size.process_entries, PROCESS_WORDS),
+    )
+    return (
+        bytes_of(port_shapes(extent))
+        + bytes_of(work_shapes(extent))
+        + bytes_of(memory)
+        + bytes_of(pool_shapes(setup.ports, delivery.send_ring))
+        + bytes_of(shared_shapes(nodes, setup.size.exports, setup.size.imports))
+        + nodes * translation_bytes(setup.design, spaces, keys, setup.size.longest)
+        + nodes * sum(cache_bytes(count * words, HANDLE_WAYS, words) for count, words in handles)
+    )
+
+
+def _keys(setup: Setup, spaces: int) -> int:
+    """Pages of a node that have numbers, or room for one."""
+    line = setup.design.line or 1
+    if setup.numberings:
+        return max(map(capacity, setup.numberings)) * line
+    blocks = spaces * -(-(setup.host.pages_per_space // line) // BLOCK)
+    return (1 << max(blocks - 1, 0).bit_length()) * BLOCK * line

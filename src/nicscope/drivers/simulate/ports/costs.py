@@ -1,22 +1,25 @@
-"""What serving ports costs under a scheme: the platform's steps by what the driver charges."""
+"""What serving ports costs under a scheme, and how long a task of the firmware takes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.delivery import ServedBy
-from nicscope.config.scheme import Scheme
+import numpy as np
+
+from nicscope.config.design import Scheme, ServedBy
 from nicscope.errors import PlatformError
+from nicscope.kernel.decorators import step
 from nicscope.nic.layout import SEARCHED_WAYS
+from nicscope.nic.ports.calls import plan_completion, plan_placing, plan_service
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from nicscope.config.design import Design
-    from nicscope.config.program_costs import ProgramCosts
+    from nicscope.config.platform import ProgramCosts
+
 
 _LOOKUPS = {  # of a send, of an arrival, of a buffer translated ahead
     Scheme.PINNED: (None, None, None),
@@ -124,3 +127,44 @@ def _at(table: NDArray[np.int64], size: int) -> int:
     if size <= last:
         return int(table[size])
     return int(table[last] + (size - last) * (table[last] - table[last - 1]))
+
+
+@step
+def _price(machine, n):
+    """What the plan of node ``n`` costs; what of that is a lookup is noted for the observer."""
+    plan = machine.ports.plans[n]
+    costs = machine.ports.costs[n]
+    ways = plan.further_way * costs.further_way
+    handles = plan.lookup_handle * costs.lookup_handle
+    lookups = plan.lookup_send * costs.lookup_send + plan.lookup_receive * costs.lookup_receive
+    looking = lookups
+    if plan.lookup_send + plan.lookup_receive > 0:
+        looking += ways
+    if plan.lookup_receive > 0:
+        looking += handles
+    machine.ports.nodes[n].looking = looking
+    others = plan.lookup_buffer * costs.lookup_buffer + plan.lookup_free * costs.lookup_free
+    return plan.serve_request * costs.serve_request + handles + lookups + others + ways
+
+
+@step
+def service_time(machine, n, source):
+    """How long SERVE takes for ``source``, misses aside."""
+    plan_service(machine, n, source)
+    return machine.costs[n].firmware_start + _price(machine, n)
+
+
+@step
+def placing_time(machine, n):
+    """How long it takes to find where the last packet's payload goes."""
+    if machine.ports.rules[0].serves == 0:
+        return np.int64(0)
+    plan_placing(machine, n)
+    return _price(machine, n)
+
+
+@step
+def completion_time(machine, n):
+    """How long it takes to hand over what the packet that is to be completed completes."""
+    plan_completion(machine, n)
+    return machine.ports.plans[n].receive_message * machine.ports.costs[n].receive_message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.machine import CPU, IDLE, INTERRUPTED, KINDS
-from nicscope.drivers.simulate.two_processors import has_idle_other, interrupt_other
+from nicscope.drivers.simulate.processor import has_idle_other, interrupt_other
 from nicscope.kernel.decorators import distant
 
 

@@ -4,65 +4,47 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.bus import (
     accessing,
-    errands,
-    fetching,
     granting,
     moving,
     payloads,
-    registering,
-    rooms,
     telling,
+    transactions,
 )
-from nicscope.drivers.simulate.bus.calls import fire_bus  # noqa: F401  declared before counted
+from nicscope.drivers.simulate.bus.state import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
-    checking,
-    handling,
     interrupting,
-    leaving,
     misses,
     network,
     posting,
     resuming,
-    scanning,
     scripted,
     thread,
-    trapping,
 )
 from nicscope.drivers.simulate.ports.calls import DRIVER
 from nicscope.drivers.simulate.traced import following
-from nicscope.host import close, deregistering, dropping, library, pages
+from nicscope.host import library, pages, release
 from nicscope.host.calls import HOST
 from nicscope.nic.ports.calls import FIRMWARE
 from nicscope.nic.ports.linked import MODULES
 
 _MODULES = (
     accessing,
-    errands,
-    fetching,
-    granting,
-    moving,
-    payloads,
-    registering,
-    rooms,
-    telling,
-    checking,
-    handling,
-    interrupting,
-    leaving,
-    misses,
-    network,
-    posting,
-    resuming,
-    scanning,
-    scripted,
-    thread,
-    trapping,
     following,
-    close,
-    deregistering,
-    dropping,
+    granting,
+    interrupting,
     library,
+    misses,
+    moving,
+    network,
     pages,
+    payloads,
+    posting,
+    release,
+    resuming,
+    scripted,
+    telling,
+    thread,
+    transactions,
     *MODULES,
 )
 FUNCTIONS = tuple(

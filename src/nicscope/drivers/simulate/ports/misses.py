@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.cpu import occupy_cpu
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import (
     IN_MISS,
@@ -22,7 +21,8 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.ports.calls import begin_fetch as fetch_entries
 from nicscope.drivers.simulate.ports.calls import bring_descriptor, raise_event, steal_cpu
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS
-from nicscope.host.second_level import is_away
+from nicscope.drivers.simulate.processor import occupy_cpu
+from nicscope.host.pages import is_away
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, ZERO
 from nicscope.nic.delivery import MISSING
@@ -37,7 +37,7 @@ from nicscope.nic.ports.layout import (
     NOTHING_LEFT,
     REGION_MISS,
 )
-from nicscope.nic.translate.codes import UNET_MM
+from nicscope.nic.translate.book import UNET_MM
 
 # What the processor does when it has waited.
 FILL = 1  # the scheme's service takes effect

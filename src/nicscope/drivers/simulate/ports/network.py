@@ -1,18 +1,25 @@
-"""The network under ports: what becomes of a packet on its way, and which way it takes."""
+"""The network under ports: packets leave, are lost or arrive, and are checked."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.hazards import is_cut_off
-from nicscope.drivers.simulate.machine import PATHS
-from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate
+from nicscope.drivers.simulate.link import is_cut_off
+from nicscope.drivers.simulate.machine import PATHS, PCI_READS
+from nicscope.fabric.faults import CORRUPTED, DUPLICATED, LOST, REORDERED, fate, flip, is_dead
 from nicscope.fabric.paths import take_path
 from nicscope.kernel.decorators import distant, step
+from nicscope.memory.paging.frames import may_transfer, may_transfer_into
+from nicscope.nic.crc import crc32
+from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import traffic
 from nicscope.nic.ports.arrivals import judge_header, note_header
+from nicscope.nic.ports.calls import choose_source
 from nicscope.nic.ports.layout import BARRED
-from nicscope.nic.ports.traffic import DELIVERED
+from nicscope.nic.ports.streams import is_reliable, stream_to
+from nicscope.nic.ports.traffic import COPIED, DELIVERED, tally_left
+from nicscope.nic.ports.transmit import NO_SOURCE, packet_left
+from nicscope.nic.ports.window import push
 
 
 @distant
@@ -75,3 +82,124 @@ def break_off(machine, n, d):
     if machine.nodes[d].source == n and machine.endpoints[n].control_sent == 1:
         there = machine.endpoints[d]
         machine.arrivals[d, (there.accepted - 1) % there.receive_ring].broken = 1
+
+
+@distant
+def is_sound(machine, d, slot):
+    """Whether the payload of the packet in ``slot`` has the checksum that it was sent with.
+
+    Summed only where the network corrupts packets: everywhere else the sums are equal.
+    """
+    ports = machine.ports
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    if head.fate & CORRUPTED == 0 or packet.payload == 0:
+        return True
+    begin = packet.address
+    end = begin + packet.payload
+    held = machine.store.host[d, begin:end]
+    if head.runs > 0:  # what has gone to several places is summed where it came from
+        held = machine.store.receive_buffers[d, packet.buffer, : packet.payload]
+    sent = crc32(held, 0)
+    flip(held, ports.faults[0], packet.sender, packet.number, 0)
+    return crc32(held, 0) == sent
+
+
+@distant
+def is_sound_on_nic(machine, d, slot):
+    """The same, while the payload is still in the NIC's memory, where it stays as it is."""
+    ports = machine.ports
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    if head.fate & CORRUPTED == 0 or packet.payload == 0:
+        return True
+    held = machine.store.receive_buffers[d, packet.buffer, : packet.payload]
+    sent = crc32(held, 0)
+    flip(held, ports.faults[0], packet.sender, packet.number, 0)
+    found = crc32(held, 0)
+    flip(held, ports.faults[0], packet.sender, packet.number, 0)  # back: it is one bit
+    return found == sent
+
+
+@distant
+def check_transfer(machine, n):
+    """Count the PCI transfer of ``n`` if the translation that it uses no longer holds.
+
+    Called when one begins and when it ends: a page may not go meanwhile.
+    """
+    ports = machine.ports
+    node = machine.nodes[n]
+    endpoint = machine.endpoints[n]
+    if node.pci == PCI_READS:
+        head = ports.send_heads[n, place_in(node.fetching, endpoint.send_ring)]
+        holds = may_transfer(ports.memory, n, head.frame, head.generation)
+    else:
+        head = ports.arrival_heads[n, place_in(endpoint.drained, endpoint.receive_ring)]
+        holds = may_transfer_into(ports.memory, n, head.frame, head.generation)
+    if not holds:
+        ports.nodes[n].stale += 1
+
+
+@step
+def choose_work(machine, n, now):
+    """Say what SERVE would be begun for, if there is room for a packet."""
+    endpoint = machine.endpoints[n]
+    endpoint.to_serve = NO_SOURCE
+    if endpoint.written - endpoint.finished < endpoint.send_ring:
+        serving = machine.ports.nodes[n]
+        waiting = serving.acks + serving.resends + serving.cuts + serving.attention
+        if waiting == 0:
+            return  # as ``choose_source`` would find
+        if machine.ports.rules[0].faults == 1 and is_dead(machine.ports.deaths.nodes, n, now):
+            return
+        endpoint.to_serve = choose_source(machine, n)
+
+
+@distant
+def leave_packet(machine, n, place, now):
+    """The last byte of the packet at ``place`` of the send ring of ``n`` has left."""
+    ports = machine.ports
+    packet = machine.sends[n, place]
+    head = ports.send_heads[n, place]
+    tally_left(machine, n, packet, head)
+    if ports.rules[0].faults == 1 and head.copied == 0:
+        _copy(machine, n, packet, head)
+    tells = False
+    if not is_reliable(ports, stream_to(ports, n, head.own)):
+        if head.copied == 1:
+            tells = head.tells == 1
+        else:
+            tells = head.last == 1 and not _is_told_later(machine, n, head)
+    packet_left(machine, n, place, tells, now)
+
+
+@step
+def _is_told_later(machine, n, head):
+    """Whether copies of the request's packets are still to leave: they read its memory again."""
+    if machine.ports.rules[0].faults == 0:
+        return False
+    endpoint = machine.endpoints[n]
+    for i in range(endpoint.written - 1, endpoint.finished, -1):
+        other = machine.ports.send_heads[n, place_in(i, endpoint.send_ring)]
+        same = other.from_port == head.from_port and other.cookie == head.cookie
+        if other.copied == 1 and same:
+            other.tells = 1
+            return True
+    return False
+
+
+@step
+def _copy(machine, n, packet, head):
+    """What the network sends twice, or late, goes out once more behind what waits already."""
+    ports = machine.ports
+    endpoint = machine.endpoints[n]
+    what = fate(ports.faults[0], n, packet.number, 0)
+    if what & (DUPLICATED | REORDERED) == 0 or what & LOST:
+        return
+    if endpoint.written - endpoint.finished == endpoint.send_ring:
+        return
+    ports.copies[0] = head
+    ports.copies[0].copied = 1
+    ports.copies[0].tells = 0
+    place = place_in(endpoint.finished, endpoint.send_ring)
+    push(machine, n, packet, ports.copies[0], machine.store.send_ring[n, place], COPIED)

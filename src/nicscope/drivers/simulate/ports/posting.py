@@ -1,14 +1,15 @@
-"""What processes ask of their ports: to post a descriptor or a buffer, to wait for a report."""
+"""What processes ask of their ports: posts, waits; through traps where the NIC cannot serve."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.cpu import end_operation, occupy_cpu
 from nicscope.drivers.simulate.machine import (
     ANY_REPORT,
     AWAIT_QUEUE,
     GIVE_UP,
+    IN_MISS,
+    IN_TRAP,
     NO_PROCESS,
     POLLING,
     POST,
@@ -18,29 +19,28 @@ from nicscope.drivers.simulate.machine import (
     TRAP,
     UNPIN,
 )
+from nicscope.drivers.simulate.ports.calls import end_miss, follow_outcome
+from nicscope.drivers.simulate.ports.costs import service_time
 from nicscope.drivers.simulate.ports.reporting import (
     GONE,
     KIND_BITS,
     LATE,
+    has_receive_room,
     has_word,
     hears,
     is_given_on,
     is_in_vain,
-    read_any,
-    read_report,
-    reap,
-)
-from nicscope.drivers.simulate.ports.trapping import begin_in_trap, can_go_on_in_trap
-from nicscope.drivers.simulate.ports.work_posting import (
-    has_receive_room,
     leave_to_nic,
     note_token,
     post_receive,
+    read_any,
+    read_report,
+    reap,
     take_entry,
     write_gather,
     write_words,
 )
-from nicscope.drivers.simulate.two_processors import process_of_other
+from nicscope.drivers.simulate.processor import end_operation, occupy_cpu, process_of_other
 from nicscope.host.calls import (
     admit,
     admit_piece,
@@ -48,19 +48,94 @@ from nicscope.host.calls import (
     could_admit_pieces,
     unpin_pages,
 )
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import distant, step
+from nicscope.kernel.decorators import copy_bytes, distant, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import keep_pages, report_sent
+from nicscope.nic.ports.calls import keep_pages, report_sent, serve
 from nicscope.nic.ports.layout import (
     CLOSED,
     DONE,
+    FREE_TO_GO,
     INLINE,
     INLINE_BYTES,
     NO_RIGHTS,
+    NOTHING_LEFT,
     ONE,
     SENT,
 )
+from nicscope.nic.ports.transmit import NO_SOURCE, index_of, ready_at_port
+from nicscope.nic.ports.window import demand
+
+
+@step
+def can_go_on_in_trap(machine, n, p):
+    """Whether something can be done for port ``p`` now, or nothing is left."""
+    endpoint = machine.endpoints[n]
+    if ready_at_port(machine, n, p) != NO_SOURCE:
+        return endpoint.written - endpoint.finished < endpoint.send_ring
+    port = machine.ports.table[n, p]
+    if port.open == 0:
+        return True
+    return port.blocked == FREE_TO_GO and port.busy == 0 and port.taken == port.posted
+
+
+@step
+def begin_in_trap(machine, n, process, now):
+    """Have the CPU enter the kernel, do the next thing for the port, or return to the process."""
+    serving = machine.ports.nodes[n]
+    source = ready_at_port(machine, n, process.peer)
+    duration = np.int64(process.duration)
+    process.duration = 0
+    if duration > 0:
+        source = np.int64(NO_SOURCE)
+    elif source == NO_SOURCE:
+        occupy_cpu(machine, n, now, POSTING, 0)
+        return
+    else:
+        duration = service_time(machine, n, source)
+    serving.trap_source = source
+    serving.kernel_time += duration
+    occupy_cpu(machine, n, now, IN_TRAP, duration)
+
+
+@distant
+def serve_in_trap(machine, n, now):
+    """Effect of what the CPU has done in a trap."""
+    serving = machine.ports.nodes[n]
+    if serving.trap_source == NO_SOURCE:
+        return
+    others = serving.source
+    serving.source = serving.trap_source
+    serving.in_trap = 1
+    serve(machine, n)
+    serving.in_trap = 0
+    if serving.outcome != NOTHING_LEFT:
+        follow_outcome(machine, n, now)
+    else:
+        _demand_after_last(machine, n)
+    serving.source = others
+
+
+@distant
+def end_miss_in_trap(machine, n, now):
+    """The kernel has seen to a miss in a trap, or knows what will: the trap goes on."""
+    machine.ports.nodes[n].in_trap = 1
+    end_miss(machine, n, now)
+    machine.ports.nodes[n].in_trap = 0
+    if machine.nodes[n].cpu != IN_MISS:
+        _demand_after_last(machine, n)
+
+
+@step
+def _demand_after_last(machine, n):
+    """Have the controller look, if the trap finds nothing more for it now: once for all it found.
+
+    A trap that has to wait, for a page or for what makes room, does not keep back what it has put
+    on the ring.
+    """
+    p = index_of(machine.ports.nodes[n].trap_source)
+    if ready_at_port(machine, n, p) == NO_SOURCE:
+        demand(machine, n)
+
 
 # How a process learns of a report.
 POLL = 0

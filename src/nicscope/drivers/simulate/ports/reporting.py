@@ -1,24 +1,267 @@
-"""What a process finds at its port: a report, nothing yet, or that nothing will come."""
+"""What a process finds at its port: reports, completions, posts to work queues."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.machine import ANY_REPORT, AWAIT_QUEUE, REPORT
-from nicscope.drivers.simulate.ports.work_posting import read_work
-from nicscope.kernel.bytecopy import copy_bytes
-from nicscope.kernel.decorators import routine, step
+from nicscope.host.calls import leave_receive_rooms
+from nicscope.kernel.decorators import copy_bytes, kernel, routine, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports.calls import flush_receives, refuse_receive
+from nicscope.nic.ports.descriptor import address_of, bytes_of
 from nicscope.nic.ports.layout import (
     AWAITS_READER,
+    BROKEN,
     BUFFERS,
+    DONE,
     FREE_TO_GO,
     INLINE_BYTES,
+    NO_RIGHTS,
+    NOBODY,
     ONE,
+    PROTECTION,
     RECEIVED,
     SENT,
 )
+from nicscope.nic.ports.regions import OWN, permits
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+# Bytes of immediate data, behind them of the key of a descriptor's own memory, and then of what an
+# atomic operation swaps.
+WORD = 8
+STATUS_BITS = 8  # in ``own`` of a PROVIDE: what the library has found wrong with the receive
+
+
+@step
+def write_words(machine, n, p, slot):
+    """Write what goes with a descriptor: its words, if it has any, and where it is.
+
+    One piece of its own has no key.
+    """
+    port = machine.processes[p].peer
+    control = machine.store.control[p]
+    machine.ports.requests[n, port, slot].immediate = _word(control, 0)
+    machine.ports.requests[n, port, slot].swap = _word(control, 2 * WORD)
+    machine.ports.segments[n, port, slot, 0].key = 0
+    place = machine.ports.work.descriptors[n, port, slot]
+    token = np.int64(machine.processes[p].address)
+    place.address = address_of(token)
+    place.length = bytes_of(token)
+    place.key = _word(control, WORD)
+
+
+@step
+def write_gather(machine, n, p, slot):
+    """Write the pieces of a descriptor for a connected port, but for those of nothing."""
+    ports = machine.ports
+    process = machine.processes[p]
+    request = ports.requests[n, process.peer, slot]
+    request.length = 0
+    request.segments = 0
+    for i in range(process.payload):
+        if ports.gathers[p, i].length != 0:
+            ports.segments[n, process.peer, slot, request.segments] = ports.gathers[p, i]
+            request.segments += 1
+
+
+@step
+def _word(content, begin):
+    word = np.uint64(0)
+    for i in range(WORD):
+        word |= np.uint64(content[begin + i]) << np.uint64(8 * i)
+    return np.int64(word)
+
+
+@step
+def leave_to_nic(machine, n, p, slot):
+    """What is no memory of the process is no registered memory either: that is the NIC's to say."""
+    pending = machine.ports.pending[n, p, slot]
+    if pending.status == NO_RIGHTS:
+        pending.status = DONE
+
+
+@step
+def note_token(machine, n, process):
+    """Note which descriptor the NIC has yet to fetch, if it fetches them."""
+    ports = machine.ports
+    if ports.table[n, process.peer].takes != ONE:
+        return
+    place = place_in(ports.table[n, process.peer].posted, ports.rules[0].ring)
+    ports.work.tokens[n, process.peer, place] = process.address * ports.rules[0].fetches
+
+
+@step
+def has_receive_room(machine, n, p):
+    """Whether port ``p`` has room for one more receive, and for its report."""
+    ports = machine.ports
+    port = ports.table[n, p]
+    room = min(ports.work.receives.shape[2], ports.rules[0].ring)
+    return port.receives_posted - port.read < room
+
+
+@routine
+def post_receive(machine, n, p, status):
+    """Process ``p`` has posted a receive; ``status``: what came of having its pages pinned.
+
+    What its ``own`` says is wrong with the receive itself ends that at once, and so does a
+    descriptor that is not in registered memory: ``tag`` is the key of that.
+    """
+    ports = machine.ports
+    process = machine.processes[p]
+    port = ports.table[n, process.peer]
+    place = place_in(port.receives_posted, ports.work.receives.shape[2])
+    receive = ports.work.receives[n, process.peer, place]
+    receive.cookie = process.packet
+    receive.status = status if status != NO_RIGHTS else np.int64(PROTECTION)
+    receive.kept = 1
+    receive.queue = 0
+    receive.serial = port.receives_posted
+    receive.segments = 0
+    receive.length = 0
+    for i in range(process.payload):
+        if ports.gathers[p, i].length != 0:
+            ports.work.pieces[n, process.peer, place, receive.segments] = ports.gathers[p, i]
+            receive.segments += 1
+            receive.length += ports.gathers[p, i].length
+    port.receives_posted += 1
+    port.reserved += 1
+    found = process.own & ((1 << STATUS_BITS) - 1)
+    if port.shared == 1:
+        receive.status = found if found != DONE else receive.status  # who draws it says so
+    elif port.state == BROKEN:
+        flush_receives(machine, n, np.int64(process.peer))
+    elif not _is_readable(machine, n, process):
+        refuse_receive(machine, n, np.int64(process.peer), np.int64(PROTECTION), np.int64(1))
+    elif found != DONE:
+        refuse_receive(machine, n, np.int64(process.peer), np.int64(found), np.int64(0))
+
+
+@step
+def _is_readable(machine, n, process):
+    """Whether the NIC may read the descriptor that a process has posted, if it is in memory."""
+    token = np.int64(process.address)
+    count = bytes_of(token)
+    port, key = np.int64(process.peer), np.int64(process.tag)
+    return count == 0 or permits(machine, n, port, key, address_of(token), count, OWN)
+
+
+@step
+def read_work(machine, n, p):
+    """What process ``p`` reads of how its oldest receive ended; 1 if a word came with it."""
+    ports = machine.ports
+    process = machine.processes[p]
+    port = ports.table[n, process.peer]
+    report = ports.reports[n, process.peer, RECEIVED, place_in(port.read, ports.rules[0].ring)]
+    process.packet = report.cookie
+    process.payload = report.length
+    process.tag = report.name
+    process.address = report.status
+    process.duration = report.offset
+    process.own = report.operation
+    if ports.rules[0].rooms == 1:
+        leave_receive_rooms(machine, n, np.int64(process.peer), np.int64(port.read))
+    process.peer = report.node
+    port.read += 1
+    return report.buffers
+
+
+@step
+def take_entry(machine, n, process):
+    """The process knows at which port something has ended, and on which side."""
+    work = machine.ports.work
+    queue = work.queues[n, process.peer]
+    entry = work.entries[n, process.peer, queue.read % work.entries.shape[2]]
+    process.packet = entry.port
+    process.tag = entry.side
+    queue.read += 1
+
+
+# Columns of what is written down of each.
+PORT, SIDE, COOKIE, STATUS, OPERATION, LENGTH, _WORD, BESIDE, OFFSET, NODE = range(10)
+COLUMNS = 10
+AT_ONCE = 64
+
+
+class Collecting(NamedTuple):
+    """A machine, and where what is collected on it is written down."""
+
+    machine: Any
+    rows: NDArray[np.int64]  # shape (AT_ONCE, COLUMNS)
+
+
+@kernel
+def collect(state: Any, n: int, q: int, most: int) -> Any:
+    """Take up to ``most`` completions off queue ``q`` of node ``n`` into ``rows``; how many."""
+    work = state.machine.ports.work
+    queue = work.queues[n, q]
+    taken = 0
+    while taken < most and queue.read < queue.shown:
+        entry = work.entries[n, q, queue.read % work.entries.shape[2]]
+        queue.read += 1
+        if entry.port == NOBODY:
+            continue  # its port has begun anew since
+        state.rows[taken, PORT] = entry.port
+        state.rows[taken, SIDE] = entry.side
+        if entry.side == SENT:
+            _take_sent(state, n, entry.port, taken)
+            taken += 1
+        elif entry.side == RECEIVED:
+            _take_received(state, n, entry.port, entry.number, taken)
+            taken += 1
+    return taken
+
+
+@step
+def _take_sent(state, n, p, row):
+    """Write the next end of a descriptor down that is announced, past those that are not."""
+    ports = state.machine.ports
+    port = ports.table[n, p]
+    while True:
+        report = ports.reports[n, p, SENT, place_in(port.reaped, ports.rules[0].ring)]
+        port.reaped += 1
+        if report.buffers == 0 or port.reaped == port.reported:
+            break
+    _write_down(state, report, row)
+
+
+@step
+def _take_received(state, n, p, number, row):
+    ports = state.machine.ports
+    port = ports.table[n, p]
+    report = ports.reports[n, p, RECEIVED, place_in(number, ports.rules[0].ring)]
+    port.read += 1
+    _write_down(state, report, row)
+
+
+@step
+def _write_down(state, report, row):
+    state.rows[row, COOKIE] = report.cookie
+    state.rows[row, STATUS] = report.status
+    state.rows[row, OPERATION] = report.operation
+    state.rows[row, LENGTH] = report.length
+    state.rows[row, _WORD] = report.name
+    state.rows[row, BESIDE] = report.buffers
+    state.rows[row, OFFSET] = report.offset
+    state.rows[row, NODE] = report.node
+
+
+@kernel
+def forget_completions(machine: Any, n: int, p: int, q: int) -> None:
+    """What queue ``q`` still announces of port ``p``, which begins anew, is to be passed by."""
+    work = machine.ports.work
+    queue = work.queues[n, q]
+    for number in range(queue.read, queue.written):
+        entry = work.entries[n, q, number % work.entries.shape[2]]
+        if entry.port == p:
+            entry.port = NOBODY
+
 
 KIND_BITS = 4  # in ``own`` of a POST: of its operation, above which its flags lie
 

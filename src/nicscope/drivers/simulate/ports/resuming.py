@@ -18,14 +18,13 @@ from nicscope.drivers.simulate.ports.misses import (
     ask_for_table,
     wait_on,
 )
-from nicscope.drivers.simulate.ports.timers import fire_by, keep_time
-from nicscope.drivers.simulate.traced.misses import log_miss
+from nicscope.drivers.simulate.ports.thread import fire_by, keep_time
+from nicscope.drivers.simulate.traced.state import log_miss
 from nicscope.host.calls import carry_out, mend_page, serve_page
-from nicscope.host.pages import TO_FILL, may_be_written, table_frame
-from nicscope.host.second_level import is_away, note_read
+from nicscope.host.pages import TO_FILL, is_away, may_be_written, note_read, table_frame
 from nicscope.kernel.decorators import distant, routine, step
+from nicscope.memory.paging.frames import could_take_frame
 from nicscope.memory.paging.layout import GARBAGE_FRAME
-from nicscope.memory.paging.swapper import could_take_frame
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports.arrivals import is_too_often_unwanted
 from nicscope.nic.ports.calls import (
@@ -54,15 +53,11 @@ from nicscope.nic.ports.layout import (
     NOTHING_LEFT,
     UNUSABLE,
 )
-from nicscope.nic.ports.reservation import (
-    is_promised,
-    make_turn,
-    promise,
-)
+from nicscope.nic.ports.lookup import is_promised, make_turn, promise
 from nicscope.nic.ports.resume import put_off
 from nicscope.nic.ports.streams import stream_to
-from nicscope.nic.ports.yielding import yield_entries
-from nicscope.nic.translate.codes import REFUSED, REJECTED
+from nicscope.nic.ports.transmit import yield_entries
+from nicscope.nic.translate.book import REFUSED, REJECTED
 
 
 @distant

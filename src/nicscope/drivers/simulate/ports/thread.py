@@ -1,28 +1,59 @@
-"""The kernel thread of a node: it brings pages that are out, and serves misses from their queue.
-
-miNI IV.A: the interrupt handler appends an event and wakes the thread.  U-Net/MM 5.1.1: a page-in
-cannot begin in the handler, so a thread does it.
-"""
+"""The kernel of a node: its timer, its thread, interrupts, and the scan for pinned pages."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.machine import CPU, KINDS
+from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.machine import CPU, KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import steal_cpu
-from nicscope.drivers.simulate.ports.timers import fire_by
-from nicscope.drivers.simulate.traced.misses import log_miss
-from nicscope.drivers.simulate.two_processors import all_compute
-from nicscope.host.calls import provide_for
+from nicscope.drivers.simulate.processor import all_compute
+from nicscope.drivers.simulate.traced.state import log_miss
+from nicscope.host.calls import carry_out, provide_for
 from nicscope.kernel.decorators import distant, step
-from nicscope.memory.paging.layout import COPY, DISK, GARBAGE_FRAME, READY, ZERO
+from nicscope.memory.paging.layout import COPY, DISK, GARBAGE_FRAME, PRESENT, READY, ZERO
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.handles import is_handle
-from nicscope.nic.ports.calls import defer_buffer, needed_for
-from nicscope.nic.ports.layout import AWAITS_KERNEL, AWAITS_QUEUE, FREE_TO_GO, NOBODY, THREAD
+from nicscope.nic.ports.arrivals import TAKEN
+from nicscope.nic.ports.calls import complete_arrival, defer_buffer, needed_for
+from nicscope.nic.ports.layout import (
+    AWAITS_KERNEL,
+    AWAITS_QUEUE,
+    BARRED,
+    FREE_TO_GO,
+    NOBODY,
+    SEND,
+    THREAD,
+)
 from nicscope.nic.ports.lookup import key_of
-from nicscope.nic.translate.nodes import translation_of
+from nicscope.nic.ports.receive import place_message
+from nicscope.nic.translate.handle import unpin_surplus
+from nicscope.nic.translate.state import translation_of
+
+if TYPE_CHECKING:
+    from nicscope.drivers.simulate.machine import Machine
+    from nicscope.memory.paging.layout import HostMemory
+
+
+@step
+def keep_time(machine, n):
+    """Have the timer fire when the firmware wishes, which may have come to wish it earlier."""
+    when = machine.ports.nodes[n].deadline
+    slot = n * KINDS + TIMER
+    if when < machine.agenda.times[slot]:
+        put(machine.agenda, slot, when)
+
+
+@step
+def fire_by(machine, n, when):
+    """Have the timer fire at ``when`` at the latest."""
+    serving = machine.ports.nodes[n]
+    serving.deadline = min(serving.deadline, when)
+    keep_time(machine, n)
+
 
 # What the thread does.
 ASLEEP = 0
@@ -212,3 +243,146 @@ def next_event(machine, n, now):
 def _log_miss(machine, event):
     """Keep how long the event waited for the thread, and how long that was at it."""
     log_miss(machine, event.begun - event.raised, event.ended - event.begun)
+
+
+@distant
+def scan_pins(machine, n, now):
+    """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
+    serving = machine.ports.nodes[n]
+    if serving.scan_at <= now:
+        serving.scan_at = NEVER
+        _unpin(machine, n, now)
+    see_to_scan(machine, n, now)
+
+
+@step
+def see_to_scan(machine, n, now):
+    """Have a scan come if there is something to unpin, which a request may have kept until now."""
+    serving = machine.ports.nodes[n]
+    if serving.scan_at == NEVER and _has_surplus(machine, n):
+        period = machine.ports.rules[0].scan_period
+        serving.scan_at = (now // period + 1) * period
+        fire_by(machine, n, serving.scan_at)
+
+
+@step
+def _unpin(machine, n, now):
+    """As much as there is room to write down at a time, until all is done."""
+    _, host, book = translation_of(machine.ports.translations, n)
+    unpinned = np.int64(0)
+    while _has_surplus(machine, n):
+        before = book.counts[0].unpins
+        unpin_surplus(host, book)
+        carry_out(machine, n, 0)
+        if book.counts[0].unpins == before:
+            break
+        unpinned += book.counts[0].unpins - before
+    if unpinned > 0:
+        steal_cpu(machine, n, unpinned * machine.ports.costs[n].unpin, now)
+
+
+@step
+def _has_surplus(machine, n):
+    _, host, book = translation_of(machine.ports.translations, n)
+    mark = book.orders[0].high_water
+    return mark >= 0 and book.counts[0].pinned_pages > mark and host.lines.counts[1] > 0
+
+
+def is_busy(machine: Machine, node: int) -> bool:
+    """Whether packets are in its rings at all."""
+    endpoint = machine.endpoints[node]
+    return bool(
+        endpoint["completed"] != endpoint["accepted"] or endpoint["finished"] != endpoint["written"]
+    )
+
+
+def is_moving(
+    machine: Machine, memory: HostMemory, node: int, space: int, first: int, last: int
+) -> bool:
+    """Whether a packet in its rings comes from or goes to one of these pages, or waits for one."""
+    ports, endpoint = machine.ports, machine.endpoints[node]
+    entries = memory.entries[node, space, first : last + 1]
+    frames = entries["frame"][entries["state"] == PRESENT]
+    slots = _places(endpoint["completed"], endpoint["accepted"], endpoint["receive_ring"])
+    heads = ports.arrival_heads[node, slots]
+    if np.isin(heads["frame"], frames).any():
+        return True
+    if ((heads["space"] == space) & (heads["page"] >= first) & (heads["page"] <= last)).any():
+        return True
+    for slot, runs in zip(slots.tolist(), heads["runs"].tolist(), strict=True):
+        if runs > 0 and np.isin(ports.work.runs[node, slot, :runs]["frame"], frames).any():
+            return True
+    places = _places(endpoint["finished"], endpoint["written"], endpoint["send_ring"])
+    leaving = ports.send_heads[node, places]
+    return bool(np.isin(leaving["frame"][leaving["kind"] & BARRED == 0], frames).any())
+
+
+def _places(begin: int, end: int, size: int) -> Any:
+    return np.arange(int(begin), int(end)) % int(size)
+
+
+@distant
+def begin_handler(machine, n, now):
+    """A packet is in the kernel's memory: interrupt, unless the handler runs."""
+    serving = machine.ports.nodes[n]
+    if serving.handler_at == NEVER:
+        serving.interrupts += 1
+        _take_next(machine, n, now, np.int64(machine.ports.costs[n].interrupt_entry))
+
+
+@step
+def _take_next(machine, n, now, entry):
+    serving = machine.ports.nodes[n]
+    slot = serving.taken_in % machine.endpoints[n].receive_ring
+    duration = entry + _handler_time(machine, n, slot)
+    serving.kernel_time += duration
+    steal_cpu(machine, n, duration, now)
+    serving.handler_at = now + duration
+    timer = n * KINDS + TIMER
+    if serving.handler_at < machine.agenda.times[timer]:
+        put(machine.agenda, timer, serving.handler_at)
+
+
+@distant
+def end_handler(machine, n, now):
+    """Effect of the handler's work on one packet, if that has ended; it goes on to the next."""
+    serving = machine.ports.nodes[n]
+    if serving.handler_at > now:
+        return
+    endpoint = machine.endpoints[n]
+    serving.handler_at = NEVER
+    complete_arrival(machine, n, serving.taken_in % endpoint.receive_ring, now)
+    endpoint.dropped += 1
+    serving.taken_in += 1
+    if serving.taken_in < endpoint.completed:
+        _take_next(machine, n, now, np.int64(0))
+
+
+@step
+def _handler_time(machine, n, slot):
+    """How long the handler takes for the packet in ``slot``, its entry aside."""
+    costs = machine.ports.costs[n]
+    head = machine.ports.arrival_heads[n, slot]
+    if head.status != TAKEN or head.kind != SEND:
+        return np.int64(0)
+    payload = np.int64(machine.arrivals[n, slot].payload)
+    length = payload if payload > 0 else np.int64(head.total)
+    duration = costs.copy_start + costs.copy_per_byte * length
+    if payload > 0:
+        duration += costs.lookup_buffer
+    return duration + (costs.receive_message if head.last == 1 else np.int64(0))
+
+
+@distant
+def take_from_kernel(machine, d, slot):
+    """Copy the packet in ``slot`` from the kernel's buffer to where its message goes."""
+    ports = machine.ports
+    head = ports.arrival_heads[d, slot]
+    packet = machine.arrivals[d, slot]
+    begin = packet.address
+    place_message(machine, d, packet, head, slot)
+    if packet.broken == 0:
+        host = machine.store.host
+        for i in range(packet.payload):
+            host[d, packet.address + i] = host[d, begin + i]
+        ports.nodes[d].copied += packet.payload

@@ -1,4 +1,4 @@
-"""What a process that follows a program trace does next, now that its operation has ended."""
+"""What a process of a program trace does next: rows, notes, barriers, locks."""
 
 from __future__ import annotations
 
@@ -14,21 +14,9 @@ from nicscope.drivers.simulate.machine import (
 from nicscope.drivers.simulate.machine import COMPUTE as COMPUTE_OPERATION
 from nicscope.drivers.simulate.operations import set_timer
 from nicscope.drivers.simulate.ports.reporting import KIND_BITS
-from nicscope.drivers.simulate.traced.barriers import come_to_barrier, hear_of_round
-from nicscope.drivers.simulate.traced.locks import advance_lock, ask_for_lock, let_go_of_lock
-from nicscope.drivers.simulate.traced.notes import (
-    deliver,
-    find_message,
-    free_note,
-    has_credit,
-    let_others_post,
-    new_note,
-    send_off,
-    take_note,
-)
-from nicscope.drivers.simulate.traced.rows import begin_rows, end_row, next_row, take_row
 from nicscope.drivers.simulate.traced.state import (
     ANSWERED,
+    ANYBODY,
     AT_REST,
     BARRIER_ROW,
     COMPUTE,
@@ -45,6 +33,7 @@ from nicscope.drivers.simulate.traced.state import (
     MESSAGE,
     NO_ROW,
     NOT_DELIVERED,
+    NOT_HELD,
     NOTHING_WRONG,
     POSTS_NOTE,
     POSTS_ROW,
@@ -55,9 +44,328 @@ from nicscope.drivers.simulate.traced.state import (
     STOLEN,
     SYNC_BYTES,
     UNLOCK_ROW,
+    begin_rows,
+    end_elsewhere,
+    end_row,
+    next_row,
+    take_row,
+    wake,
 )
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.ports.layout import DONE, FETCH, NOTIFY, RECEIVED, SENT, WRITE
+
+
+@step
+def new_note(machine, kind, row, to):
+    """A note that is nobody's yet; there is one."""
+    traced = machine.traced
+    place = traced.rules[0].free
+    note = traced.notes[place]
+    traced.rules[0].free = note.link
+    note.kind = kind
+    note.row = row
+    note.to = to
+    note.link = NO_ROW
+    return place
+
+
+@step
+def free_note(machine, place):
+    """The note has been read, or was for nobody."""
+    traced = machine.traced
+    traced.notes[place].link = traced.rules[0].free
+    traced.rules[0].free = place
+
+
+@step
+def have_posted(machine, p, place):
+    """Process ``p`` has to post that note before it goes on."""
+    traced = machine.traced
+    follower = traced.followers[p]
+    if follower.notes == NO_ROW:
+        follower.notes = place
+    else:
+        traced.notes[follower.notes_end].link = place
+    follower.notes_end = place
+
+
+@step
+def send_off(machine, p, place):
+    """The note is about to be posted by process ``p``: its receiver will find it in its turn."""
+    traced = machine.traced
+    note = traced.notes[place]
+    if traced.followers[note.to].ended_at >= 0:
+        free_note(machine, place)  # nobody will read it
+        return
+    note.link = NO_ROW
+    pair = traced.pairs[traced.pair_of[p, note.to]]
+    if pair.first == NO_ROW:
+        pair.first = place
+    else:
+        traced.notes[pair.last].link = place
+    pair.last = place
+    traced.followers[note.to].unread += 1
+
+
+@step
+def has_credit(machine, q):
+    """Whether a report of one more note will have its place at the port of process ``q``."""
+    follower = machine.traced.followers[q]
+    return follower.unread < machine.ports.rules[0].ring or follower.ended_at >= 0
+
+
+@routine
+def take_note(machine, q, export, now):
+    """The note that the report of ``export`` is for, read by process ``q``."""
+    traced = machine.traced
+    follower = traced.followers[q]
+    node = machine.processes[q].node
+    pair = traced.pairs[traced.pair_at[node, export]]
+    place = pair.first
+    pair.first = traced.notes[place].link
+    follower.unread -= 1
+    if follower.blocks == 1:
+        follower.blocks = 0
+        let_others_post(machine, node, now)
+    return place
+
+
+@step
+def let_others_post(machine, here, now):
+    """Whoever waits until a process has room for a note looks again."""
+    followers = machine.traced.followers
+    for p in range(followers.size):
+        if followers[p].wishes == 1:
+            wake(machine, p, here, now)
+
+
+@routine
+def deliver(machine, s, q, p, now):
+    """The message of SEND row ``s`` is with process ``q``, as process ``p`` finds."""
+    traced = machine.traced
+    follower = traced.followers[q]
+    before, r = NO_ROW, follower.receives
+    while r != NO_ROW and not _fits(machine, s, r):
+        before, r = r, traced.link[r]
+    if r == NO_ROW:
+        _keep(machine, follower, s)
+        return
+    _unlink_receive(traced, follower, before, r)
+    end_elsewhere(machine, r, p, now)
+
+
+@step
+def _fits(machine, s, r):
+    """Whether the message of SEND row ``s`` is what RECEIVE row ``r`` waits for."""
+    sent, wanted = machine.script[s], machine.script[r]
+    return sent.name == wanted.name and (wanted.peer == ANYBODY or wanted.peer == sent.process)
+
+
+@step
+def _unlink_receive(traced, follower, before, r):
+    after = traced.link[r]
+    if before == NO_ROW:
+        follower.receives = after
+    else:
+        traced.link[before] = after
+    if after == NO_ROW:
+        follower.receives_end = before
+
+
+@step
+def _keep(machine, follower, s):
+    """Nobody has asked for the message yet: it stands behind those that came before."""
+    traced = machine.traced
+    traced.link[s] = NO_ROW
+    if follower.came == NO_ROW:
+        follower.came = s
+    else:
+        traced.link[follower.came_end] = s
+    follower.came_end = s
+
+
+@routine
+def find_message(machine, r, q):
+    """Whether the message of RECEIVE row ``r`` of process ``q`` has come; else the row waits."""
+    traced = machine.traced
+    follower = traced.followers[q]
+    before, s = NO_ROW, follower.came
+    while s != NO_ROW and not _fits(machine, s, r):
+        before, s = s, traced.link[s]
+    if s == NO_ROW:
+        traced.link[r] = NO_ROW
+        if follower.receives == NO_ROW:
+            follower.receives = r
+        else:
+            traced.link[follower.receives_end] = r
+        follower.receives_end = r
+        return False
+    after = traced.link[s]
+    if before == NO_ROW:
+        follower.came = after
+    else:
+        traced.link[before] = after
+    if after == NO_ROW:
+        follower.came_end = before
+    return True
+
+
+@routine
+def come_to_barrier(machine, r, now):
+    """The process of BARRIER row ``r`` waits with others, or all have come with it."""
+    traced = machine.traced
+    row = machine.script[r]
+    place = traced.meeting_of[row.name, machine.processes[row.process].node]
+    meeting = traced.meetings[place]
+    traced.link[r] = NO_ROW
+    if _waits_already(machine, meeting, row.process):
+        if meeting.later == NO_ROW:
+            meeting.later = r
+        else:
+            traced.link[meeting.later_end] = r
+        meeting.later_end = r
+        return
+    _stand(traced, meeting, r)
+    go_on_meeting(machine, place, row.process, now)
+
+
+@step
+def _stand(traced, meeting, r):
+    if meeting.first == NO_ROW:
+        meeting.first = r
+    else:
+        traced.link[meeting.last] = r
+    meeting.last = r
+    meeting.come += 1
+
+
+@step
+def _waits_already(machine, meeting, p):
+    """Whether an earlier row of process ``p`` waits there: it comes once each time."""
+    r = meeting.first
+    while r != NO_ROW:
+        if machine.script[r].process == p:
+            return True
+        r = machine.traced.link[r]
+    return False
+
+
+@routine
+def hear_of_round(machine, place, k, p, now):
+    """Process ``p``, the speaker of meeting ``place``, has been told of round ``k``."""
+    machine.traced.heard[place, k] += 1
+    go_on_meeting(machine, place, p, now)
+
+
+@routine
+def go_on_meeting(machine, place, p, now):
+    """Tell the next node how far this one is, as often as may be; at the end all go on."""
+    traced = machine.traced
+    meeting = traced.meetings[place]
+    while meeting.come == meeting.parties:
+        if meeting.turn == meeting.rounds:
+            _part(machine, meeting, p, now)
+            continue
+        if meeting.told == meeting.turn:
+            nodes = meeting.nodes
+            there = meeting.begin + (place - meeting.begin + (1 << meeting.turn)) % nodes
+            note = new_note(machine, ROUND, NO_ROW, traced.meetings[there].speaker)
+            traced.notes[note].name = there
+            traced.notes[note].turn = meeting.turn
+            have_posted(machine, p, note)
+            meeting.told += 1
+        if traced.heard[place, meeting.turn] <= meeting.met:
+            return
+        meeting.turn += 1
+
+
+@step
+def _part(machine, meeting, p, now):
+    """All have come: who waits goes on, and who has come again already stands for the next time."""
+    traced = machine.traced
+    r = meeting.first
+    meeting.first = NO_ROW
+    meeting.come = 0
+    meeting.turn = 0
+    meeting.told = 0
+    meeting.met += 1
+    while r != NO_ROW:
+        after = traced.link[r]
+        end_elsewhere(machine, r, p, now)
+        r = after
+    r = meeting.later
+    meeting.later = NO_ROW
+    while r != NO_ROW:
+        after = traced.link[r]
+        traced.link[r] = NO_ROW
+        if _waits_already(machine, meeting, machine.script[r].process):
+            if meeting.later == NO_ROW:
+                meeting.later = r
+            else:
+                traced.link[meeting.later_end] = r
+            meeting.later_end = r
+        else:
+            _stand(traced, meeting, r)
+        r = after
+
+
+@routine
+def ask_for_lock(machine, r, now):
+    """LOCK row ``r`` stands behind those that have asked before; whether a fetch is to follow."""
+    traced = machine.traced
+    row = machine.script[r]
+    lock = traced.locks[row.name]
+    if lock.holder == NO_ROW:
+        lock.holder = row.process
+        traced.progress[r] |= GRANTED
+    else:
+        traced.link[r] = NO_ROW
+        if lock.first == NO_ROW:
+            lock.first = r
+        else:
+            traced.link[lock.last] = r
+        lock.last = r
+    if lock.node != machine.processes[row.process].node:
+        return True
+    advance_lock(machine, r, ANSWERED, row.process, now)
+    return False
+
+
+@step
+def advance_lock(machine, r, how, p, now):
+    """LOCK row ``r`` is answered, or granted, in the course of what process ``p`` does."""
+    progress = machine.traced.progress
+    progress[r] |= how
+    if progress[r] == ANSWERED | GRANTED:
+        end_elsewhere(machine, r, p, now)
+
+
+@routine
+def let_go_of_lock(machine, r, now):
+    """The process of UNLOCK row ``r`` hands its lock to whoever has asked next."""
+    traced = machine.traced
+    row = machine.script[r]
+    p = row.process
+    lock = traced.locks[row.name]
+    here = machine.processes[p].node
+    if lock.holder != p:
+        traced.rules[0].wrong = NOT_HELD
+        traced.rules[0].wrong_row = r
+        return
+    following = lock.first
+    if following == NO_ROW:
+        lock.holder = NO_ROW
+        if lock.node != here:
+            have_posted(machine, p, new_note(machine, RELEASE, r, traced.home_ways[p, lock.node]))
+        return
+    lock.first = traced.link[following]
+    q = machine.script[following].process
+    lock.holder = q
+    if machine.processes[q].node == here:
+        advance_lock(machine, following, GRANTED, p, now)
+    else:
+        have_posted(machine, p, new_note(machine, GRANT, following, q))
+
 
 NOTIFIES = NOTIFY << KIND_BITS
 OF_NOTE = -1  # in place of the row, in what a report says: nobody waits for it

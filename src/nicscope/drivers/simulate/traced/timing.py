@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.simulate.advance import advance
-from nicscope.drivers.simulate.growth import go_on
-from nicscope.drivers.simulate.machine import OPERATION, SLEEP
-from nicscope.drivers.simulate.traced.setting_up import Subject, set_up
+from nicscope.drivers.simulate.machine import OPERATION, SLEEP, go_on
+from nicscope.drivers.simulate.traced.build import Subject, set_up
 from nicscope.drivers.simulate.traced.state import (
     ENDED,
     HEARS,
@@ -18,7 +17,7 @@ from nicscope.drivers.simulate.traced.state import (
     OVER,
     PART_NAMES,
 )
-from nicscope.drivers.translation.cluster import counts_of, nic_memory_bytes
+from nicscope.drivers.translation import counts_of, nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import crossbar
 from nicscope.kernel.entering import bound, portion

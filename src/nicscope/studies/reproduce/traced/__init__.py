@@ -20,8 +20,8 @@ STUDY_FILES = {
     ("mini", "figure6"): "mini_times",
     ("mini", "figure7"): "mini_times",
     ("mini", "miss_penalty_of_programs"): "mini_times",
-    ("utlb", "section7_independent"): "utlb_limits",
-    ("utlb", "section7_per_process"): "utlb_limits",
+    ("utlb", "section7_independent"): "utlb_footprint",
+    ("utlb", "section7_per_process"): "utlb_footprint",
     ("utlb", "table3"): "utlb_footprint",
 }
 # Those whose programs are timed, which takes what processes do and wait for: no traces of requests.

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
-    from nicscope.studies.curve_result import Point
+    from nicscope.studies.curves import Point
     from nicscope.studies.pricing import Cost
     from nicscope.studies.reproduce.mini_programs.runs import Program
     from nicscope.studies.reproduce.verdict import Item, Outcome
-    from nicscope.traces.schema import Requests
+    from nicscope.traces.columns import Requests
 
     Caches = Mapping[tuple[int, int], Point]  # by entries and ways
 
@@ -218,9 +218,8 @@ def measure(
     that the schema does not allow.
     """
     from nicscope.drivers.replay import replay
-    from nicscope.drivers.replay.grain import NO_GRAIN
-    from nicscope.studies.curve_question import Question
-    from nicscope.studies.curves import curves_of
+    from nicscope.drivers.replay.naming import NO_GRAIN
+    from nicscope.studies.curves import Question, curves_of
 
     lookups = 0
     results: dict[Spec, ReplayResult] = {}

@@ -1,4 +1,4 @@
-"""Studies over traces put together: tables of rows, and verdicts where they are the paper's."""
+"""Runs the trace studies of a paper, and judges its statements by them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,199 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import numpy as np
 
-from nicscope.studies.reproduce.harness import find_study
+from nicscope.errors import StudyError
+from nicscope.studies.reproduce.harness import find_study, load_known, met_again
 from nicscope.studies.reproduce.keeping import Kept, key_of_traces
-from nicscope.studies.reproduce.traced.judging import judge_claims, judge_programs, judged_as
-from nicscope.studies.reproduce.traced.measuring import Asked, Findings, as_run, measure, reduced
-from nicscope.studies.reproduce.traced.mixing import mixed
+from nicscope.studies.reproduce.traced.measuring import (
+    Asked,
+    Findings,
+    Shown,
+    as_run,
+    measure,
+    reduced,
+)
+from nicscope.studies.reproduce.traced.programs import claimed
+from nicscope.studies.reproduce.verdict import (
+    Basis,
+    ExpectedPoint,
+    Met,
+    Outcome,
+    Point,
+    Shape,
+    hold,
+    judge,
+    quantity_name,
+)
 from nicscope.studies.sources import RowsDone
+from nicscope.traces.columns import Requests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from nicscope.studies.reproduce.mini_programs.runs import Program
-    from nicscope.studies.reproduce.traced.applications import Application
     from nicscope.studies.reproduce.traced.measuring import Layout, Measured, Row, Spec, Study
-    from nicscope.studies.reproduce.traced.workloads import Ran
-    from nicscope.studies.reproduce.verdict import Item, Met, Paper, Point, Shape
+    from nicscope.studies.reproduce.traced.programs import Application, Ran
+    from nicscope.studies.reproduce.verdict import CellGroup, Item, Met, Paper, Point, Shape
+    from nicscope.traces.reader import Trace
+
+
+CLAIMED = "the trace says that it is the paper's program; nothing was chosen by its cells"
+PROBLEMS = "table3"  # of a paper: its applications and their problem sizes
+UNITS = {
+    "_us_per_lookup": "us/lookup",
+    "_per_lookup": "events/lookup",
+    "_percent": "%",
+    "_pages": "pages",
+    "_lookups": "lookups",
+}
+
+
+class Judged(NamedTuple):
+    """Verdicts of one study."""
+
+    points: list[Point]
+    shapes: list[Shape]
+    met: list[Met]
+
+
+def judged_as(paper: Paper, item: Item, application: Application) -> str | None:
+    """The paper's application whose cells a trace has to meet; None: there is none."""
+    if item.tolerance is None or PROBLEMS not in paper.items:
+        return None
+    return claimed(application, paper.items[PROBLEMS])
+
+
+def judge_claims(
+    paper: Paper, name: str, study: Study, rows: Sequence[Row], applications: Sequence[Application]
+) -> Judged:
+    """A point for each printed cell of the paper's application that a trace says it is."""
+    item = paper.items[name]
+    points = []
+    for one in applications:
+        claim = judged_as(paper, item, one)
+        if claim is None:
+            continue
+        ours = [{**row, "application": claim} for row in rows if row["application"] == one.name]
+        for cell in _cells(paper, study):
+            if cell.app == claim:
+                assert item.tolerance is not None
+                expected = ExpectedPoint(
+                    cell.quantity(study.layout),
+                    cell.printed,
+                    item.tolerance,
+                    "as printed",
+                    Basis.PREDICTED,
+                    CLAIMED,
+                )
+                points.append(judge(paper.key, name, expected, cell.found(study.layout, ours)))
+    return Judged(points, [], [])
+
+
+def judge_programs(paper: Paper, name: str, study: Study, rows: Sequence[Row], ran: Ran) -> Judged:
+    """Verdicts on programs that we ran: on statements, and at the paper's sizes on its cells.
+
+    Errors: ``RuntimeError`` if a statement of the item was not looked into, or another was.
+    """
+    item = paper.items[name]
+    known = load_known(paper.key, ran.programs)
+    points = []
+    for cell in _cells(paper, study) if ran.are_the_papers else ():
+        for group in item.cells:
+            if cell.app in group.apps and cell.measure in group.measures:
+                expected = _expected(cell, group, study.layout)
+                ours = cell.found(study.layout, rows)
+                listed = known.get((name, expected.quantity))
+                points.append(judge(paper.key, name, expected, ours, known=listed))
+    asked = {one.id: one for one in item.shapes if ran.are_the_papers or not one.at_paper_size}
+    outcome = Outcome()
+    if study.state is not None:
+        study.state(outcome, Shown(list(rows), paper.items, ran.are_the_papers))
+    if set(asked) != set(outcome.shapes):
+        different = sorted(set(asked) ^ set(outcome.shapes))
+        raise RuntimeError(f"{paper.key}/{name}: statements and study differ: {different}")
+    shapes = [
+        hold(paper.key, name, one, outcome.shapes[key], known.get((name, key)))
+        for key, one in asked.items()
+    ]
+    return Judged(points, shapes, met_again(known, name, points, shapes))
+
+
+class _Cell(NamedTuple):
+    """A printed number: of which application, where on the axes, of which measure."""
+
+    app: str
+    at: tuple[int, ...]
+    measure: str
+    printed: Decimal
+
+    def quantity(self, layout: Layout) -> str:
+        """What it is called."""
+        ending = next(ending for ending in UNITS if self.measure.endswith(ending))
+        places = dict(zip([axis.key for axis in layout.axes], self.at, strict=True))
+        return quantity_name(
+            self.measure.removesuffix(ending), UNITS[ending], app=self.app, **places
+        )
+
+    def found(self, layout: Layout, rows: Sequence[Row]) -> Decimal:
+        """The same of ``rows``."""
+        [row] = [
+            row
+            for row in rows
+            if row["application"] == self.app
+            and tuple(row[axis.key] for axis in layout.axes) == self.at
+        ]
+        return Decimal(f"{row[self.measure]:.12g}")
+
+
+def _cells(paper: Paper, study: Study) -> Iterator[_Cell]:
+    """Every printed cell whose application is known, in the order of the print."""
+    for row in (study.labelled or study.printed)(paper.items):
+        at = tuple(row[axis.key] for axis in study.layout.axes)
+        for measured in study.layout.measures:
+            if measured in row:
+                yield _Cell(row["application"], at, measured, Decimal(row[measured]))
+
+
+def _expected(cell: _Cell, group: CellGroup, layout: Layout) -> ExpectedPoint:
+    tolerance = group.tolerance or group.share * cell.printed
+    name = cell.quantity(layout)
+    return ExpectedPoint(name, cell.printed, tolerance, group.why, group.basis, group.because)
+
+
+SPAN = 1 << 40  # ns that every program is stretched or pressed to
+
+
+def mixed(traces: Sequence[Trace]) -> Requests:
+    """The requests of all ``traces`` by time, each spread over the same span.
+
+    A node runs what each trace has on the node of that number; no two programs share a process.
+    Errors: ``StudyError`` if their pages differ, ``TraceError`` as when one is read.
+    """
+    sizes = {trace.metadata.page_size for trace in traces}
+    if len(sizes) > 1:
+        raise StudyError(
+            f"the traces have pages of {', '.join(map(str, sorted(sizes)))} bytes; programs that "
+            "run together have one size: give traces of one, or name other studies"
+        )
+    parts = [_spread(trace.read(), 1 + place, len(traces)) for place, trace in enumerate(traces)]
+    whole: list[Any] = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    order = np.argsort(whole[0], kind="stable")  # time_ns
+    return Requests(*(column[order] for column in whole))
+
+
+def _spread(requests: Requests, place: int, programs: int) -> Requests:
+    """One program's: its times from 0 to the span, its processes no other program's."""
+    time = requests.time_ns
+    if len(time) == 0:
+        return requests
+    begin, length = time.min(), max(int(time.max() - time.min()), 1)
+    shares = (time - begin).astype(np.float64) / length
+    _, processes = np.unique(requests.pid, return_inverse=True)
+    pid = (processes * programs + place).astype(np.int32)
+    return requests._replace(time_ns=(shares * SPAN).astype(np.int64), pid=pid)
+
 
 ALL_TOGETHER = "all"  # the name of what stands for every trace
 SIMPLY_NOT = "other programs or problem sizes than the paper's"

@@ -7,10 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nicscope.config.platform import load_platform
-from nicscope.drivers.simulate.bus.parameters import unfitted
+from nicscope.drivers.simulate.bus.state import unfitted
 from nicscope.studies.latency.parts import Part
-from nicscope.studies.latency.question import PLATFORM, ask
-from nicscope.studies.latency.report import measure
+from nicscope.studies.latency.report import PLATFORM, ask, measure
 
 if TYPE_CHECKING:
     from nicscope.studies.latency.report import Latency

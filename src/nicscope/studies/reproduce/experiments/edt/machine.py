@@ -8,14 +8,14 @@ import numpy as np
 
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.bus.alone import BusAlone, asked
-from nicscope.drivers.simulate.bus.parameters import machine_parameters, unfitted
+from nicscope.drivers.simulate.bus.state import machine_parameters, unfitted
 from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.interfaces.via import Cluster
-from nicscope.memory.coherence.access import STORE
-from nicscope.memory.coherence.asks import ENGINE_OUT
+from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE
-from nicscope.nic.coherent.mechanism import Mechanism
+from nicscope.memory.coherence.processor import STORE
+from nicscope.nic.coherent import Mechanism
 from nicscope.studies.reproduce.experiments.edt.latencies import SIZES, latency, listed
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.via.host import Host
+    from nicscope.interfaces.via.cluster import Host
     from nicscope.studies.reproduce.verdict import Item, Outcome
 
 BLOCK = 128

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.config.nic_costs import load_nic_costs
+from nicscope.config.rdma_costs import load_nic_costs
 from nicscope.studies.descriptors import GB, Moved, Through, bounds_of
 
 if TYPE_CHECKING:
-    from nicscope.config.nic_costs import NicCosts
+    from nicscope.config.rdma_costs import NicCosts
     from nicscope.studies.reproduce.verdict import Item, Outcome
 
 KIB = 1024

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.studies.verbs_measures.measuring import all_latencies
-from nicscope.studies.verbs_measures.question import ask
+from nicscope.studies.verbs_measures import all_latencies, ask
 
 if TYPE_CHECKING:
     from nicscope.studies.reproduce.verdict import Item, Outcome

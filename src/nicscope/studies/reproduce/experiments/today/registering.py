@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nicscope.config.registration import load_registration_costs
+from nicscope.config.rdma_costs import load_registration_costs
 from nicscope.studies.registering import Pool, register_pool
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.delivery import POLICIES
-from nicscope.drivers.simulate.log import Engine
+from nicscope.config.design import POLICIES
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.fabric import topology
 from nicscope.studies.delivery_measures import PLATFORMS, PS_PER_US, platform_costs, steady_mbytes_s

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.studies.calibrate.anchors import PAYLOAD, SMALL, STEADY, cold_start, lost_to_gaps
 from nicscope.studies.delivery_measures import (
     PLATFORMS,

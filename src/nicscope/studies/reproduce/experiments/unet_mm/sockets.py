@@ -1,8 +1,4 @@
-"""The interactive users of U-Net/MM 6.2 and Figure 3, as recorded here: misses in four.
-
-The trace is bundled; each process received into 64 pages in turn while it was recorded, so its rows
-are replayed as they are.
-"""
+"""Sockets over four ways of posting pages (U-Net/MM, Figure 3)."""
 
 from __future__ import annotations
 
@@ -13,10 +9,9 @@ import numpy as np
 
 from nicscope.config.design import load_design
 from nicscope.drivers.replay import replay
-from nicscope.studies.reproduce.experiments.unet_mm.four_ways import PATHS, MissesInFour
 from nicscope.traces.bundled import bundled_traces
+from nicscope.traces.columns import Requests
 from nicscope.traces.reader import open_trace
-from nicscope.traces.schema import Requests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +19,41 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.studies.reproduce.verdict import Item, Outcome
+
+
+PATHS = ("send", "receive")
+
+
+class MissesInFour(msgspec.Struct, frozen=True):
+    """What a workload's lookups found in a table of so many entries."""
+
+    workload: str
+    entries: int
+    counts: dict[str, int]  # sums over nodes
+    pages: int  # that messages used, on the node that used most
+
+    def misses(self, path: str, compulsory: bool) -> int:
+        """One of the four ways to miss."""
+        first = self.counts[f"ni_misses_{path}_compulsory"]
+        return first if compulsory else self.counts[f"ni_misses_{path}"] - first
+
+    def percent(self, path: str, compulsory: bool) -> float:
+        """The same in percent of all lookups."""
+        return 100 * self.misses(path, compulsory) / self.counts["lookups"]
+
+    @property
+    def noncompulsory(self) -> tuple[int, ...]:
+        """Misses that are not compulsory, when sending and when receiving."""
+        return tuple(self.misses(path, compulsory=False) for path in PATHS)
+
+    def in_four(self) -> str:
+        """One line: misses in percent of lookups, not compulsory and compulsory, on each path."""
+        parts = []
+        for path in PATHS:
+            others, first = (self.percent(path, compulsory) for compulsory in (False, True))
+            parts.append(f"{path} {others:.2f}+{first:.2f}")
+        return f"{self.workload} (entries={self.entries}, pages={self.pages}) {', '.join(parts)} %"
+
 
 TRACE = "sockets_interactive"
 USERS_NODE = 0  # the other one has their servers

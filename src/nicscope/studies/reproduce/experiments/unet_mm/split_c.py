@@ -11,14 +11,13 @@ import msgspec
 import numpy as np
 
 from nicscope.apps.split_c.matrix import Blocking, multiply
-from nicscope.apps.split_c.radix_sort import radix_sort
-from nicscope.apps.split_c.sample_sort import sample_sort
+from nicscope.apps.split_c.sorts import radix_sort, sample_sort
 from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.interfaces.unet import Cluster
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.studies.reproduce.experiments.unet_mm import sockets
-from nicscope.studies.reproduce.experiments.unet_mm.four_ways import MissesInFour
+from nicscope.studies.reproduce.experiments.unet_mm.sockets import MissesInFour
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

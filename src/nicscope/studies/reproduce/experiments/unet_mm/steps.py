@@ -17,7 +17,7 @@ from nicscope.interfaces.unet import Cluster
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from nicscope.interfaces.ports.buffers import Buffer
+    from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.unet import Endpoint, Process
 
 PAGE = 4096

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.drivers.simulate.log import Engine
+from nicscope.drivers.simulate.observe import Engine
 from nicscope.interfaces.vmmc import Cluster
 
 if TYPE_CHECKING:

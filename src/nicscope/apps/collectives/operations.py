@@ -1,0 +1,222 @@
+"""Collective operations over a process's messages: broadcast, all-reduce, all-to-all."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from nicscope.apps.collectives.mailbox import Wire
+    from nicscope.apps.collectives.messages import Messages
+
+
+OPERATIONS: dict[str, Callable[..., Any]] = {"sum": np.add, "max": np.maximum, "min": np.minimum}
+
+
+class Piece(NamedTuple):
+    """Some bytes of an array."""
+
+    whole: Any  # the buffer of the array
+    at: int
+    length: int
+
+    @property
+    def buffer(self) -> Any:
+        """The same as a buffer of the interface."""
+        return self.whole.part(self.at, self.length)
+
+
+class HostArray:
+    """``count`` numbers, anywhere in the memory of one process."""
+
+    def __init__(self, wire: Wire, count: int, dtype: Any, past: int = 0) -> None:
+        """``past``: bytes between the begin of a page and the array."""
+        self.wire = wire
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.count = count
+        length = count * self.dtype.itemsize
+        self._buffer = wire.allocate(past + length).part(past, length)
+
+    def part(self, first: int, last: int) -> Piece:
+        """The numbers from ``first`` to before ``last``."""
+        size = self.dtype.itemsize
+        return Piece(self._buffer, first * size, (last - first) * size)
+
+    @property
+    def all(self) -> Piece:
+        """All of it."""
+        return self.part(0, self.count)
+
+    def seen(self) -> NDArray[Any]:
+        """A copy of what is there, which takes no virtual time: for checks."""
+        return np.array(self._buffer.array(self.dtype)) if self.count else np.empty(0, self.dtype)
+
+    async def fill(self, values: NDArray[Any]) -> None:
+        """Have ``values`` stand there, by the program's own stores: NICs that watch see them."""
+        if self.count:
+            await self.wire.store(self._buffer, values.astype(self.dtype, copy=False).tobytes())
+
+
+class Arithmetic(NamedTuple):
+    """How numbers are put together, and what that takes."""
+
+    operation: str = "sum"
+    ns_per_byte: float = 0.0  # of the processor, beside its loads and stores
+
+    async def combine(self, wire: Wire, dtype: Any, left: Piece, right: Piece, into: Piece) -> None:
+        """Have ``into`` hold ``left`` op ``right``, number by number."""
+        if not into.length:
+            return
+        several = [np.frombuffer(await wire.load(one.buffer), dtype) for one in (left, right)]
+        if self.ns_per_byte:
+            await wire.compute(self.ns_per_byte * into.length / 1000)
+        await wire.store(into.buffer, OPERATIONS[self.operation](*several).tobytes())
+
+
+def bounds(count: int, parts: int) -> list[int]:
+    """Where each of ``parts`` parts of ``count`` things begins, and the last ends.
+
+    The first ones have one more than the others where they cannot all be equal.
+    """
+    each, more = divmod(count, parts)
+    return [part * each + min(part, more) for part in range(parts + 1)]
+
+
+async def ring_all_reduce(
+    messages: Messages, array: HostArray, room: HostArray, arithmetic: Arithmetic
+) -> None:
+    """Reduce-scatter, then all-gather, around the ring: each sends 2 (n - 1) / n of its array.
+
+    ``room``: where what comes is put before it is added, of the longest of n parts or more.
+    """
+    rank, ranks = messages.rank, messages.ranks
+    ends = bounds(array.count, ranks)
+    behind, before = (rank + 1) % ranks, (rank - 1) % ranks
+    for step in range(ranks - 1):
+        away, here = (rank - step) % ranks, (rank - step - 1) % ranks
+        own = array.part(ends[here], ends[here + 1])
+        came = room.part(0, ends[here + 1] - ends[here])
+        await messages.exchange(behind, array.part(ends[away], ends[away + 1]), before, came)
+        await arithmetic.combine(messages.wire, array.dtype, came, own, own)
+    await messages.settle()
+    for step in range(ranks - 1):
+        away, here = (rank - step + 1) % ranks, (rank - step) % ranks
+        await messages.exchange(
+            behind,
+            array.part(ends[away], ends[away + 1]),
+            before,
+            array.part(ends[here], ends[here + 1]),
+        )
+    await messages.settle()
+
+
+async def tree_all_reduce(
+    messages: Messages, array: HostArray, room: HostArray, arithmetic: Arithmetic
+) -> None:
+    """Recursive doubling: partners twice as far apart each time exchange all that they have.
+
+    Ranks beyond a power of two give theirs to one within first, and get the result back.  What the
+    lower rank has stands left of the operator, so that all have the same bits.  ``room``: as long
+    as ``array``.
+    """
+    rank, ranks = messages.rank, messages.ranks
+    within = 1 << (ranks.bit_length() - 1)
+    wire, all_of_it, came = messages.wire, array.all, room.part(0, array.count)
+    if rank >= within:
+        await messages.gone(await messages.send(rank - within, all_of_it))
+        await messages.settle()
+        await messages.came(await messages.receive(rank - within, all_of_it))
+        return
+    if rank + within < ranks:
+        await messages.came(await messages.receive(rank + within, came))
+        await arithmetic.combine(wire, array.dtype, all_of_it, came, all_of_it)
+    reach = 1
+    while reach < within:
+        partner = rank ^ reach
+        await messages.exchange(partner, all_of_it, partner, came)
+        await messages.settle()  # what was sent from is written now
+        left, right = (all_of_it, came) if rank < partner else (came, all_of_it)
+        await arithmetic.combine(wire, array.dtype, left, right, all_of_it)
+        reach *= 2
+    if rank + within < ranks:
+        await messages.gone(await messages.send(rank + within, all_of_it))
+    await messages.settle()
+
+
+def room_for(algorithm: str, count: int, ranks: int) -> int:
+    """Numbers that an all-reduce of ``count`` needs room for beside them."""
+    return -(-count // ranks) if algorithm == "ring" else count
+
+
+async def pairwise_all_to_all(messages: Messages, array: HostArray, into: HostArray) -> None:
+    """In n - 1 steps each sends to one that many ranks on, and receives from as many before.
+
+    Part k of ``array`` goes to rank k.  All arrays are as long; where n does not divide that, the
+    first ranks' parts have one number more, so ``into`` needs n of the longest.
+    """
+    rank, ranks = messages.rank, messages.ranks
+    ends = bounds(array.count, ranks)
+    each = ends[rank + 1] - ends[rank]
+    own = array.part(ends[rank], ends[rank + 1])
+    if own.length:
+        await messages.wire.store(
+            into.part(rank * each, (rank + 1) * each).buffer,
+            await messages.wire.load(own.buffer),
+        )
+    for step in range(1, ranks):
+        to, of = (rank + step) % ranks, (rank - step) % ranks
+        await messages.exchange(
+            to, array.part(ends[to], ends[to + 1]), of, into.part(of * each, (of + 1) * each)
+        )
+    await messages.settle()
+
+
+SEGMENT = 16384  # bytes that go around the ring at a time: four pages
+
+
+async def tree_broadcast(messages: Messages, piece: Piece, root: int = 0) -> None:
+    """A binomial tree: who has it sends it on, to one that is half as far each time."""
+    ranks = messages.ranks
+    place = (messages.rank - root) % ranks
+    reach = 1
+    while not place & reach and reach < ranks:
+        reach *= 2
+    if place:
+        parent = (place - reach + root) % ranks
+        await messages.came(await messages.receive(parent, piece))
+    reach //= 2
+    while reach:
+        if place + reach < ranks:
+            await messages.gone(await messages.send((place + reach + root) % ranks, piece))
+        reach //= 2
+    await messages.settle()
+
+
+async def ring_broadcast(messages: Messages, piece: Piece, root: int = 0) -> None:
+    """A pipeline along the ring: segments are sent on while the next ones come."""
+    ranks = messages.ranks
+    place = (messages.rank - root) % ranks
+    before, behind = (messages.rank - 1) % ranks, (messages.rank + 1) % ranks
+    segments = _segments(piece)
+    asked = deque(
+        [await messages.receive(before, one) for one in segments[:2]] if place else [],
+    )
+    for number, segment in enumerate(segments):
+        if place:
+            await messages.came(asked.popleft())
+            if number + 2 < len(segments):  # two at a time, so that its sender need not wait
+                asked.append(await messages.receive(before, segments[number + 2]))
+        if place < ranks - 1:
+            await messages.send(behind, segment)
+    await messages.settle()
+
+
+def _segments(piece: Piece) -> list[Piece]:
+    ends = range(0, piece.length, SEGMENT)
+    return [Piece(piece.whole, piece.at + at, min(SEGMENT, piece.length - at)) for at in ends]

@@ -1,0 +1,404 @@
+"""Costs with their evidence: values, ranges, tables over sizes, limits, and the names of all."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from nicscope.config.shelf import beside, open_shelf, read_text, read_texts, shelf_names
+from nicscope.errors import NicscopeError, PlatformError, did_you_mean
+from nicscope.telling import ToldPlainly
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+
+class Evidence(StrEnum):
+    """How a number is known."""
+
+    PUBLISHED = "published"  # printed in the source
+    DERIVED = "derived"  # arithmetic on published numbers
+    FITTED = "fitted"  # chosen to meet published results; the source names them
+    MEASURED = "measured"  # by us; the source names command and machine
+    ASSUMED = "assumed"  # a choice; the source says why
+
+
+CITING = (Evidence.PUBLISHED, Evidence.DERIVED, Evidence.FITTED)
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """The evidence behind one number."""
+
+    evidence: Evidence
+    source: str
+
+    def to_json(self) -> dict[str, str]:
+        """Both fields as plain strings."""
+        return {"evidence": self.evidence.value, "source": self.source}
+
+
+def read_origin(
+    cell: Mapping[str, Any], sources: Mapping[str, Any], where: str, error: type[NicscopeError]
+) -> Origin:
+    """Origin that ``cell`` states; ``where`` (file and key) begins every message.
+
+    Errors: ``error`` if evidence or source is missing, unknown, or cites nothing in ``sources``.
+    """
+    classes = [member.value for member in Evidence]
+    stated = cell.get("evidence")
+    if stated not in classes:
+        found = "has no evidence" if stated is None else f"has unknown evidence {stated!r}"
+        raise error(f"{where} {found}; choose from {', '.join(classes)}")
+    evidence = Evidence(stated)
+    source = cell.get("source")
+    if not isinstance(source, str) or not source.strip():
+        raise error(f"{where} has no source; cite one, or say why if it is assumed")
+    key = source.split(",")[0].split(":")[0].strip()
+    if evidence in CITING and key not in sources:
+        raise error(f"{where} cites {key!r}, which [sources] lacks{did_you_mean(key, sources)}")
+    return Origin(evidence, source)
+
+
+def only_known(
+    found: Iterable[str], known: Iterable[str], where: str, error: type[NicscopeError]
+) -> None:
+    """Return if every key of ``found`` is in ``known``; else raise ``error`` for the first."""
+    choices = set(known)
+    for key in found:
+        if key not in choices:
+            raise error(f"{where}: unknown key {key!r}{did_you_mean(key, choices)}")
+
+
+def half_up(ps: Fraction) -> int:
+    """``ps`` (not negative) rounded to a whole picosecond, a tie upwards."""
+    return int(ps + Fraction(1, 2))
+
+
+class UnitCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What one event costs: from ``low_ps`` to ``high_ps``, or by size along ``points``.
+
+    ``points`` are (size, ps) with rising sizes; without them both bounds hold for any size.
+    """
+
+    name: str
+    unit: str  # of the citation
+    origin: Origin
+    low_ps: int = 0
+    high_ps: int = 0
+    points: tuple[tuple[int, int], ...] = ()
+
+    def each(self, size: Fraction | None = None) -> tuple[Fraction, Fraction]:
+        """Bounds (ps) on one event of ``size``; tables need a size, the others ignore it.
+
+        Between two points a table is a straight line; beyond its ends the nearest segment goes
+        on, but never below zero.
+        """
+        if not self.points:
+            return Fraction(self.low_ps), Fraction(self.high_ps)
+        if size is None:
+            raise ValueError(f"cost {self.name!r} is a table and needs a size")
+        along = 1
+        while along < len(self.points) - 1 and size > self.points[along][0]:
+            along += 1
+        (x0, y0), (x1, y1) = self.points[along - 1], self.points[along]
+        ps = max(Fraction(0), y0 + (size - x0) * Fraction(y1 - y0, x1 - x0))
+        return ps, ps
+
+    def evidence_at(self, size: Fraction | None = None) -> Evidence:
+        """Class of evidence at ``size``: off a table's points at best derived from them."""
+        known_here = not self.points or any(size == x for x, _ in self.points)
+        if known_here or self.origin.evidence is not Evidence.PUBLISHED:
+            return self.origin.evidence
+        return Evidence.DERIVED
+
+
+LIMITS = ("region_bytes", "entries")
+_LIMIT_SECTIONS = ("title", "description", "limits", "sources")
+
+
+class Limit(NamedTuple):
+    """The most of something, and how that is known."""
+
+    most: int
+    origin: Origin
+
+
+class RegionLimits(msgspec.Struct, frozen=True):
+    """What one NIC or library allows; what it does not name has no limit."""
+
+    name: str
+    title: str
+    description: str
+    limits: dict[str, Limit]
+
+    def most(self, name: str) -> int | None:
+        """The limit of that name; None: any."""
+        limit = self.limits.get(name)
+        return None if limit is None else limit.most
+
+
+NO_LIMITS = RegionLimits("none", "no limits", "", {})
+
+
+def limit_names() -> list[str]:
+    """Names of the catalog's, sorted."""
+    return shelf_names("limits")
+
+
+@ToldPlainly()
+def load_limits(name_or_path: str | Path) -> RegionLimits:
+    """Limits of that name in the catalog, or those of a ``.toml`` file.
+
+    Errors: ``PlatformError`` naming the file and the key that is wrong.
+    """
+    name, called, content = open_shelf("limits", name_or_path, PlatformError)
+    only_known(content, _LIMIT_SECTIONS, called, PlatformError)
+    sources = read_texts(content, "sources", called, PlatformError)
+    cells = content.get("limits", {})
+    if not isinstance(cells, dict) or not cells:
+        raise PlatformError(f"{called}: has no [limits]; state {' or '.join(LIMITS)}")
+    only_known(cells, LIMITS, f"{called}: limits", PlatformError)
+    limits = {}
+    for key, cell in cells.items():
+        where = f"{called}: limits.{key}"
+        limits[key] = Limit(
+            _read_most(cell, where), read_origin(cell, sources, where, PlatformError)
+        )
+    return RegionLimits(
+        name=name,
+        title=read_text(content, "title", name, called, PlatformError),
+        description=read_text(content, "description", "", called, PlatformError),
+        limits=limits,
+    )
+
+
+def _read_most(cell: Any, where: str) -> int:
+    value = cell.get("value") if isinstance(cell, dict) else None
+    if isinstance(value, str) and value.removesuffix(" GB").isdecimal() and value.endswith(" GB"):
+        value = int(Decimal(value.removesuffix(" GB")) * 10**9)
+    if type(value) is not int or not 1 <= value < 1 << 63:
+        raise PlatformError(f"{where}: value must be a whole number of 1 or more, or such as 64 GB")
+    return value
+
+
+# By the name of a cost: what one of it is of, and the units that it may be stated in, each as
+# microseconds.
+Known = dict[str, tuple[str, dict[str, Decimal]]]
+US, MS, NS = Decimal(1), Decimal(1000), Decimal("0.001")
+_SECTIONS = ("title", "description", "costs", "not_applicable", "sources")
+_MEASURED = ("nics", "threads", "page", "source")
+_MOST = Decimal(10) ** 12
+
+
+class Span(NamedTuple):
+    """A cost in microseconds, from the least to the most that is known of it."""
+
+    low: float
+    high: float
+
+
+class RangedCosts(msgspec.Struct, frozen=True):
+    """What things cost somewhere; what is not applicable says why."""
+
+    name: str
+    title: str
+    description: str
+    costs: dict[str, Span]
+    origins: dict[str, Origin]
+    not_applicable: dict[str, str]
+    limits: RegionLimits
+    sources: dict[str, str]  # that origins cite
+    measured: dict[str, int] = {}  # how far they were: NICs at once, threads, bytes of a page
+
+    def each(self, name: str) -> Span:
+        """What one of it costs; nothing where it is not applicable."""
+        return self.costs.get(name, Span(0.0, 0.0))
+
+
+def load_ranged_costs(
+    shelf: str, known: Known, name_or_path: str | Path, *, limited: bool = False
+) -> RangedCosts:
+    """Costs of that name on a shelf of the catalog, or those of a ``.toml`` file.
+
+    Those that may be ``limited`` may name a file of limits.  Errors: ``PlatformError`` naming the
+    file and the key that is wrong.
+    """
+    name, called, content = open_shelf(shelf, name_or_path, PlatformError)
+    sections = (*_SECTIONS, "limits", "measured") if limited else _SECTIONS
+    only_known(content, sections, called, PlatformError)
+    sources = read_texts(content, "sources", called, PlatformError)
+    absent = read_texts(content, "not_applicable", called, PlatformError)
+    only_known(absent, known, f"{called}: not_applicable", PlatformError)
+    cells = content.get("costs", {})
+    if not isinstance(cells, dict) or not cells:
+        raise PlatformError(f"{called}: has no [costs]; state {', '.join(known)}")
+    only_known(cells, known, f"{called}: costs", PlatformError)
+    costs, origins = {}, {}
+    for key in known:
+        if (key in cells) == (key in absent):
+            what = "has a cost and is not applicable" if key in cells else "is not stated"
+            raise PlatformError(f"{called}: {key} {what}; give it a cost, or say why it has none")
+        if key in cells:
+            where = f"{called}: costs.{key}"
+            costs[key] = read_span(known[key][1], cells[key], where)
+            origins[key] = read_origin(cells[key], sources, where, PlatformError)
+    return RangedCosts(
+        name=name,
+        title=read_text(content, "title", name, called, PlatformError),
+        description=read_text(content, "description", "", called, PlatformError),
+        costs=costs,
+        origins=origins,
+        not_applicable=absent,
+        limits=_limits_of(name_or_path, content, called),
+        sources=sources,
+        measured=_measured(content, called),
+    )
+
+
+def read_span(units: Mapping[str, Decimal], cell: Any, where: str) -> Span:
+    """The two ends that a cell states, in the unit whose factor is 1.
+
+    Errors: ``PlatformError`` beginning with ``where``.
+    """
+    if not isinstance(cell, dict):
+        raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
+    unit = cell.get("unit")
+    if not isinstance(unit, str) or unit not in units:
+        raise PlatformError(f"{where}: unit must be {' or '.join(units)}, got {unit!r}")
+    given: Any = cell.get("value")
+    ends: list[Any] = given if isinstance(given, list) else [given, given]
+    are_numbers = len(ends) == 2 and all(
+        isinstance(end, int | Decimal) and not isinstance(end, bool) and 0 <= end <= _MOST
+        for end in ends
+    )
+    if not are_numbers or ends[0] > ends[1]:
+        raise PlatformError(f"{where}: value must be a number, or the least and the most of it")
+    low, high = (float(Decimal(end) * units[unit]) for end in ends)
+    return Span(low, high)
+
+
+def _measured(content: Mapping[str, Any], called: str) -> dict[str, int]:
+    """Up to how many NICs, threads and bytes of a page costs were measured; where it is told."""
+    table = content.get("measured", {})
+    where = f"{called}: measured"
+    if not isinstance(table, dict):
+        raise PlatformError(f"{where} must be a table of {', '.join(_MEASURED)}")
+    only_known(table, _MEASURED, where, PlatformError)
+    read_text(table, "source", "", where, PlatformError)
+    found = {key: value for key, value in table.items() if key != "source"}
+    for key, value in found.items():
+        if type(value) is not int or value < 1:
+            raise PlatformError(f"{where}: {key} must be a whole number from 1, got {value!r}")
+    return found
+
+
+def _limits_of(file: str | Path, content: Mapping[str, Any], called: str) -> RegionLimits:
+    """The limits that a file of costs names; none if it names none."""
+    named = read_text(content, "limits", "", called, PlatformError)
+    return load_limits(beside(file, named)) if named else NO_LIMITS
+
+
+class CostName(msgspec.Struct, frozen=True):
+    """What one cost pays for, and per what."""
+
+    meaning: str
+    per: str
+    size_of: str | None = None  # of a tabulated cost
+    by_byte: bool = False
+
+
+COSTS: dict[str, CostName] = {
+    # host, in user mode
+    "user_check": CostName("user library: is the page pinned? (bitmap)", "lookup"),
+    "user_tree": CostName("user library: page to table index (two-level tree)", "lookup"),
+    "request_check_min": CostName("bitmap check of a request, best case", "request", "pages"),
+    "request_check_max": CostName("bitmap check of a request, worst case", "request", "pages"),
+    "user_pin": CostName("system call that pins pages and stores translations", "call", "pages"),
+    "user_unpin": CostName("system call that unpins pages", "call", "pages"),
+    "copy_start": CostName("copy to or from the pinned area, fixed part", "request"),
+    "copy_per_byte": CostName("copy to or from the pinned area", "byte", by_byte=True),
+    "trap": CostName("fast trap into the kernel", "send"),
+    "system_call": CostName("call into the kernel and back, without what it does", "call"),
+    "post": CostName("user library writes a descriptor to a queue", "descriptor"),
+    "poll": CostName("look at a queue that is found ready", "look"),
+    # host, in the kernel
+    "interrupt": CostName("NIC's interrupt until the handler serves it", "interrupt"),
+    "interrupt_entry": CostName("entry into the receive interrupt handler", "receive"),
+    "kernel_pin": CostName("pin one resident page in kernel context", "page"),
+    "kernel_pin_receive": CostName("same for a receive buffer, where it differs", "page"),
+    "kernel_pin_shared": CostName("pin a shared page: copy on write first", "page"),
+    "kernel_unpin": CostName("unpin one page in kernel context", "page"),
+    "zero_map_in": CostName("map in a zeroed page for an absent receive buffer", "page"),
+    "page_fault": CostName("bring an absent page from disk", "page"),
+    "page_out": CostName("write a page to disk", "page"),
+    "thread_delay": CostName("kernel thread is woken until it runs", "wake-up"),
+    "wake_up": CostName("a blocked process is woken until it runs", "wake-up"),
+    "notify": CostName("signal to a process until its handler runs", "signal"),
+    "miss_delay": CostName("interrupt raised to miss thread scheduled", "miss"),
+    "miss_processing": CostName("miss thread: host table, cache update; pins apart", "miss"),
+    # NIC
+    "ni_check": CostName("NIC looks a page up in its cache, hit or miss", "lookup"),
+    "ni_further_way": CostName("NIC checks one more way of a set, after the first", "way"),
+    "ni_handle": CostName("NIC looks up who or what a request names, no page", "lookup"),
+    "ni_table_read": CostName("NIC reads an entry of its own table", "lookup"),
+    "ni_hit_send": CostName("NIC cache hit on the send path", "hit"),
+    "ni_hit_receive": CostName("NIC cache hit on the receive path", "hit"),
+    "ni_hit_pretranslate": CostName("NIC cache hit while pre-translating a buffer", "hit"),
+    "ni_dma": CostName("DMA part of a fetch of entries from the host", "miss", "entries"),
+    "ni_miss": CostName("whole fetch of entries from the host table", "miss", "entries"),
+    "ni_handshake": CostName("NIC and kernel exchange request and translation", "miss"),
+    "icm_fetch": CostName("NIC reads an entry of a region, or a line of pages', by DMA", "fetch"),
+    "send_queue": CostName("send queue handling", "send"),
+    "receive_queue": CostName("receive queue handling", "receive"),
+    # VIA: library, kernel agent, messaging on the NIC
+    "retry_timeout": CostName("without an acknowledgement, until frames go again", "time-out"),
+    # a coherent host and its interface: times of the machine, see docs/coherence.md
+    "l1_latency": CostName("access that hits in the first level", "access"),
+    "l2_latency": CostName("look into the second level", "access"),
+    "bus_cycle": CostName("cycle of the memory bus", "cycle"),
+    "memory_latency": CostName("memory, from address to data", "block"),
+    "cache_supply": CostName("cache supplies a block to the bus", "block"),
+    "device_latency": CostName("NIC's memory, from address to data", "access"),
+    "flush_instruction": CostName("instructions to flush a block", "block"),
+    "reaction": CostName("NIC: from an invalidation to its request for the block", "block"),
+    "queue_poll": CostName("NIC: from losing the block at a queue's head to reading it", "block"),
+    "dma_init": CostName("NIC sets up its DMA engine", "transfer"),
+    "dma_interrupt": CostName("NIC is interrupted at the end of a transfer", "transfer"),
+    # network
+    "retransmission": CostName("a dropped request comes again", "drop"),
+    # delivery in virtual time: the host's part of a message
+    "send_call": CostName("from the program's call to the first store to the ring", "message"),
+    "pio_write": CostName("store a control message to the send ring", "message"),
+    "pio_read": CostName("notice and read a control message in the receive ring", "message"),
+    "pio_write_burst": CostName("the same from a shadow buffer, in bursts", "message"),
+    "pio_read_burst": CostName("the same into a shadow buffer, in bursts", "message"),
+    "block_copy_per_byte": CostName("copy by the CPU while DMA rests", "byte", by_byte=True),
+    "block_copy_contended_per_byte": CostName(
+        "copy by the CPU while DMA moves data", "byte", by_byte=True
+    ),
+    # delivery in virtual time: DMA, links, memory
+    "pci_read_start": CostName("host memory to NIC, before the first byte", "transfer"),
+    "pci_read_per_byte": CostName("host memory to NIC", "byte", by_byte=True),
+    "pci_read_contended_per_byte": CostName(
+        "host memory to NIC while the CPU does PIO or copies", "byte", by_byte=True
+    ),
+    "pci_write_start": CostName("NIC to host memory, before the first byte", "transfer"),
+    "pci_write_per_byte": CostName("NIC to host memory", "byte", by_byte=True),
+    "pci_write_contended_per_byte": CostName(
+        "NIC to host memory while the CPU does PIO or copies", "byte", by_byte=True
+    ),
+    "link_start": CostName("NIC to the link, before the first byte", "transfer"),
+    "link_per_byte": CostName("link, one direction", "byte", by_byte=True),
+    "link_watchdog": CostName("longest that a packet may hold any part of its path", "packet"),
+    "switch_hop": CostName("head of a packet through one switch", "switch"),
+    "nic_memory_per_byte": CostName("to or from NIC memory", "byte", by_byte=True),
+    # delivery in virtual time: the NIC's processor
+    "firmware_start": CostName("start a transfer or take a message", "action"),
+    "firmware_finish": CostName("hand a buffer back, or a message to the host", "action"),
+    "firmware_log": CostName("log a transfer, while logging is on", "transfer"),
+}

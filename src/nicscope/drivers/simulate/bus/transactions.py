@@ -1,0 +1,588 @@
+"""The CPU's and the NIC's parts of a post and a report over the bus: descriptors, bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.bus.moving import await_engine, is_engine_free, start_move
+from nicscope.drivers.simulate.bus.payloads import (
+    leave_buffer,
+    leave_room,
+    place_for_buffer,
+    place_for_piece,
+    place_for_request,
+    serial_of,
+    take_for_request,
+)
+from nicscope.drivers.simulate.bus.state import AWAITING_ENGINE
+from nicscope.drivers.simulate.bus.telling import (
+    BYTES,
+    ENTRY_BYTES,
+    entry_address,
+    report_address,
+)
+from nicscope.drivers.simulate.flow import begin
+from nicscope.drivers.simulate.machine import (
+    ACCESSING,
+    AWAIT_QUEUE,
+    COPYING,
+    CPU,
+    KINDS,
+    PCI_DESCRIPTOR,
+    PCI_QUEUE,
+    POST,
+    PROVIDE,
+    REPORT,
+)
+from nicscope.drivers.simulate.observe import log_work
+from nicscope.drivers.simulate.ports.posting import FLAG_BITS, is_lost
+from nicscope.drivers.simulate.ports.reporting import KIND_BITS, has_word, hears
+from nicscope.kernel.decorators import distant, routine, step
+from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, PROCESSOR
+from nicscope.memory.coherence.processor import DOORBELL, LOAD, SCRATCH, STORE, WINDOW, begin_access
+from nicscope.memory.paging.layout import PRESENT
+from nicscope.nic.coherent import NOWHERE
+from nicscope.nic.ports.descriptor import address_of, bytes_of
+from nicscope.nic.ports.layout import (
+    BUFFERS,
+    DONE,
+    FENCED,
+    IMMEDIATE,
+    INLINE,
+    NOBODY,
+    ONE,
+    RECEIVED,
+    SEND,
+    WRITE,
+)
+from nicscope.nic.ports.layout import FETCH as READ
+from nicscope.nic.ports.lookup import until_page_ends
+from nicscope.nic.ports.receive import piece_at
+from nicscope.nic.ports.transmit import next_token
+from nicscope.nic.ways.state import (
+    CNI,
+    COLLECT,
+    DELIVER,
+    DMA,
+    EDT,
+    FETCH,
+    INTERVENING,
+    NO_CALL,
+    PIO,
+    PIO_COMBINED,
+    PUBLISH,
+    RETRYING,
+    begin_move,
+)
+
+OUT = -1  # in place of a physical address
+NO_WORK = -1
+
+
+@step
+def turn_to(machine, n, work, now):
+    """The CPU goes on with another kind of work of its errand: the observer hears of the last."""
+    errand = machine.bus.errands[n]
+    if errand.work not in (NO_WORK, work):
+        machine.nodes[n].cpu_busy += now - machine.nodes[n].cpu_since
+        log_work(machine, n, errand.work, now)
+        machine.nodes[n].cpu_since = now
+    errand.work = work
+
+
+@step
+def begin_stretch(machine, n, call, address, place, count, now):
+    """Have the CPU do its part of ``call`` for ``count`` bytes, from ``now`` on."""
+    turn_to(machine, n, COPYING, now)
+    ways = machine.bus.ways
+    way = machine.bus.rules[n].way
+    begin_move(ways.moves[n, PROCESSOR], way, call, address, place, count)
+    # Of nothing: then the way says what first.
+    begin_access(ways.access[n, 0], LOAD, address, 0, 0, WINDOW)
+    put(machine.agenda, n * KINDS + CPU, now)
+    if way == CNI:
+        machine.nodes[n].pci = PCI_QUEUE
+        machine.bus.errands[n].moving = 1
+        if call == PUBLISH:
+            start_move(machine, n, ENGINE_OUT, way, FETCH, address, place, count, now)
+        else:
+            start_move(machine, n, ENGINE_IN, way, DELIVER, address, place, count, now)
+
+
+@step
+def physical_of(machine, n, space, address):
+    """Where in memory that address of a space is, or ``OUT``."""
+    memory = machine.ports.memory
+    shift = memory.config[0].page_shift
+    if address < 0 or address >> shift >= memory.entries.shape[2]:
+        return np.int64(OUT)
+    entry = memory.entries[n, space, address >> shift]
+    if entry.state != PRESENT:
+        return np.int64(OUT)
+    return (np.int64(entry.frame) << shift) + (address & (memory.config[0].page_size - 1))
+
+
+WORD = 8
+CONTROL_WORDS = 4
+# Of a descriptor's control word (VIA Specification 1.0).
+TO_WRITE, TO_READ, HAS_IMMEDIATE, HAS_FENCE = 1, 2, 4, 8
+
+
+@step
+def hand_descriptor(machine, n, p, now):
+    """Whether the CPU has more to do with the descriptor of process ``p``, which it begins."""
+    token = _posted(machine, n, p)
+    errand = machine.bus.errands[n]
+    count = bytes_of(token)
+    if errand.written < count:
+        return _store(machine, n, p, token, now)
+    if errand.handed < count and machine.bus.rules[n].way in (DMA, PIO, PIO_COMBINED, CNI):
+        return _hand_over(machine, n, p, token, now)
+    return False
+
+
+@step
+def _posted(machine, n, p):
+    """The token of what process ``p`` posts, or 0: it has no descriptor in memory."""
+    process = machine.processes[p]
+    if process.operation not in (POST, PROVIDE):
+        return np.int64(0)
+    takes = machine.ports.table[n, process.peer].takes
+    return np.int64(process.address) if takes == ONE else np.int64(0)
+
+
+@step
+def stretch_of(machine, n, port, token, done, most):
+    """Where in memory a descriptor goes on behind ``done`` bytes, and how many of it are there.
+
+    At most ``most``, and all in one page.
+    """
+    address = address_of(token) + done
+    page = np.int64(1) << machine.ports.rules[0].page_bits
+    size = min(min(bytes_of(token) - done, most), page - (address & (page - 1)))
+    return physical_of(machine, n, machine.ports.table[n, port].space, address), size
+
+
+@step
+def _store(machine, n, p, token, now):
+    """Store the next part of the descriptor, at most what scratch holds."""
+    errand = machine.bus.errands[n]
+    scratch = machine.bus.ways.nics.scratch[n]
+    port = machine.processes[p].peer
+    physical, size = stretch_of(machine, n, port, token, errand.written, scratch.size)
+    if physical == OUT:  # not registered any more: there is nothing to be written to
+        errand.written = errand.handed = bytes_of(token)
+        return False
+    for at in range(0, size, WORD):
+        word = _word_of(machine, p, (errand.written + at) // WORD)
+        for i in range(WORD):
+            scratch[at + i] = (word >> (WORD * i)) & 255
+    errand.written += size
+    turn_to(machine, n, ACCESSING, now)
+    machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
+    begin_access(machine.bus.ways.access[n, 0], STORE, physical, 0, size, SCRATCH)
+    put(machine.agenda, n * KINDS + CPU, now)
+    return True
+
+
+@step
+def _hand_over(machine, n, p, token, now):
+    """Flush the next part of the descriptor, or move it to the NIC."""
+    errand = machine.bus.errands[n]
+    if machine.bus.rules[n].way == CNI and not is_engine_free(machine, n):
+        await_engine(machine, n)
+        return True
+    port, most = machine.processes[p].peer, bytes_of(token)
+    physical, size = stretch_of(machine, n, port, token, errand.handed, most)
+    place = machine.bus.rules[n].descriptor + errand.handed
+    errand.handed += size
+    begin_stretch(machine, n, PUBLISH, physical, place, size, now)
+    return True
+
+
+@step
+def _word_of(machine, p, number):
+    """Word ``number`` of the descriptor of process ``p``, as VIPL's header lays it out.
+
+    A control segment of four words, for remote memory an address segment, then data segments.
+    """
+    process = machine.processes[p]
+    operation = process.own & ((1 << KIND_BITS) - 1) if process.operation == POST else 0
+    remote = 1 if operation in (WRITE, READ) else 0
+    if number < CONTROL_WORDS:
+        return _control_word(machine, p, number, operation, remote)
+    place = (number - CONTROL_WORDS) // 2 - remote
+    second = number % 2
+    if place < 0:
+        return np.int64(process.tag if second == 1 else process.duration)
+    if place >= process.payload:
+        return np.int64(0)
+    piece = machine.ports.gathers[p, place]
+    return np.int64(piece.key + (piece.length << 32) if second == 1 else piece.address)
+
+
+@step
+def _control_word(machine, p, number, operation, remote):
+    process = machine.processes[p]
+    if number == 1:
+        control = TO_WRITE * (operation == WRITE) + TO_READ * (operation == READ)
+        flags = (process.own >> KIND_BITS) & ((1 << FLAG_BITS) - 1)
+        if process.operation == POST and flags & IMMEDIATE:
+            control += HAS_IMMEDIATE
+        if process.operation == POST and flags & FENCED:
+            control += HAS_FENCE
+        return np.int64(((process.payload + remote) << 32) + (control << 48))
+    total = np.int64(0)
+    if number == CONTROL_WORDS - 1:
+        for i in range(process.payload):
+            total += machine.ports.gathers[p, i].length
+    return total
+
+
+@distant
+def tell_of_engine(machine, n, now):
+    """The engine may be free: a descriptor that is to be fetched has it, or a CPU that waits."""
+    if not is_engine_free(machine, n):
+        return
+    if machine.ports.rules[0].fetches == 1:
+        _fetch(machine, n, now)
+    waits = machine.bus.timing[n, PROCESSOR].state == AWAITING_ENGINE
+    if waits and is_engine_free(machine, n):
+        put(machine.agenda, n * KINDS + CPU, now)
+
+
+@distant
+def bring_descriptor(machine, n, now):
+    """Have the engine, when free, fetch the descriptor of the port in ``SERVING.bringing``."""
+    if is_engine_free(machine, n):
+        _fetch(machine, n, now)
+
+
+@step
+def _fetch(machine, n, now):
+    """Begin with the next part of the descriptor that the NIC wants, if it wants one."""
+    serving = machine.ports.nodes[n]
+    if serving.bringing == NOBODY:
+        return
+    p = np.int64(serving.bringing)
+    token = _wanted_token(machine, n)
+    most = bytes_of(token)
+    physical, size = np.int64(OUT), np.int64(0)
+    if serving.brought < most:
+        physical, size = stretch_of(machine, n, p, token, serving.brought, most)
+    if physical == OUT:  # all is there, or what was posted has ended meanwhile
+        _end(machine, n)
+        return
+    machine.nodes[n].pci = PCI_DESCRIPTOR
+    begin(machine.pci_flows[n], now, 0, size, 1)  # for the log
+    rules = machine.bus.rules[n]
+    place = rules.descriptor + serving.brought
+    serving.brought += size
+    start_move(machine, n, ENGINE_OUT, rules.way, FETCH, physical, place, size, now)
+
+
+@step
+def _wanted_token(machine, n):
+    """Which descriptor the NIC fetches, or 0: it has ended meanwhile, with its connection.
+
+    Its port may have the next one posted already, which is another.
+    """
+    serving = machine.ports.nodes[n]
+    p = np.int64(serving.bringing)
+    if machine.ports.table[n, p].taken != serving.wanted:
+        return np.int64(0)
+    return next_token(machine.ports, n, p)
+
+
+@step
+def _end(machine, n):
+    """The descriptor is on the NIC, or is not wanted there any more."""
+    serving = machine.ports.nodes[n]
+    if _wanted_token(machine, n) != 0:
+        place = serving.wanted % machine.ports.rules[0].ring
+        machine.ports.work.tokens[n, serving.bringing, place] = 0
+    serving.bringing = NOBODY
+    serving.brought = 0
+    serving.attention = 1
+
+
+@distant
+def take_descriptor(machine, n):
+    """The descriptor that the NIC of ``n`` fetches has come, or a part of it."""
+    if machine.ports.nodes[n].brought >= bytes_of(_wanted_token(machine, n)):
+        _end(machine, n)
+
+
+NO_MORE = -1
+
+
+@distant
+def begin_errand(machine, n, p, now):
+    """Whether the CPU has a part of the way to do before what ``p`` asked for takes effect."""
+    if is_lost(machine, n, p):
+        return False
+    errand = machine.bus.errands[n]
+    errand.piece = 0
+    errand.done = 0
+    errand.told = 0
+    errand.written = 0
+    errand.handed = 0
+    errand.rung = 0
+    errand.work = NO_WORK
+    if not _moves(machine, n, p):
+        errand.piece = NO_MORE
+    if not next_part(machine, n, p, now):
+        return False
+    machine.nodes[n].cpu = ACCESSING
+    machine.nodes[n].cpu_since = now
+    return True
+
+
+@step
+def _moves(machine, n, p):
+    """Whether the CPU may have bytes to flush or to move for this operation."""
+    way = machine.bus.rules[n].way
+    if machine.processes[p].operation == AWAIT_QUEUE:
+        return False
+    if way == DMA:
+        return True
+    return way not in (RETRYING, INTERVENING, EDT) and _has_room(machine, n, p)
+
+
+@routine
+def next_part(machine, n, p, now):
+    """Whether the CPU has more to do, which it begins.
+
+    A report to read, pieces to move, the doorbell to ring.
+    """
+    errand = machine.bus.errands[n]
+    if errand.rung == 0 and hears(machine.processes[p].operation):
+        errand.rung = 1
+        turn_to(machine, n, ACCESSING, now)
+        _read_word(machine, n, p, now)
+        return True
+    if hand_descriptor(machine, n, p, now):
+        return True
+    if errand.piece != NO_MORE and _next_piece(machine, n, p, now):
+        return True
+    errand.piece = NO_MORE
+    if errand.rung == 1 or not _rings(machine, n, p):
+        return False
+    errand.rung = 1
+    turn_to(machine, n, ACCESSING, now)
+    ways = machine.bus.ways
+    zero, count = np.int64(0), ways.nics.config[n, 0].doorbell_bytes
+    ways.moves[n, PROCESSOR].call = NO_CALL
+    begin_access(ways.access[n, 0], DOORBELL, zero, zero, count, SCRATCH)
+    put(machine.agenda, n * KINDS + CPU, now)
+    return True
+
+
+@step
+def _read_word(machine, n, p, now):
+    """Load what the NIC has written, or will; its bytes go nowhere that a program sees."""
+    process = machine.processes[p]
+    count = np.int64(BYTES)
+    if process.operation == AWAIT_QUEUE:
+        number = machine.ports.work.queues[n, process.peer].read
+        address = entry_address(machine, n, process.peer, number)
+        count = np.int64(ENTRY_BYTES)
+    else:
+        port = machine.ports.table[n, process.peer]
+        ring = process.own & 1
+        number = port.read if ring == RECEIVED else port.reaped
+        address = report_address(machine, n, process.peer, ring, number)
+    machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
+    begin_access(machine.bus.ways.access[n, 0], LOAD, address, 0, count, SCRATCH)
+    put(machine.agenda, n * KINDS + CPU, now)
+
+
+@step
+def _rings(machine, n, p):
+    """Whether the NIC is to be told: not of what the library could not have pinned."""
+    ports = machine.ports
+    process = machine.processes[p]
+    port = ports.table[n, process.peer]
+    if port.open == 0 or process.operation not in (POST, PROVIDE):
+        return False
+    slot = port.posted % ports.rules[0].ring
+    return process.operation == PROVIDE or ports.pending[n, process.peer, slot].status == DONE
+
+
+@step
+def _has_room(machine, n, p):
+    """Whether what is posted has a room on the NIC now, or what is reported may lie in some."""
+    operation = machine.processes[p].operation
+    if operation == POST:
+        port = machine.processes[p].peer
+        total = _message_bytes(machine, n, port)
+        return total > 0 and take_for_request(machine, n, port, total)
+    return operation == REPORT
+
+
+@step
+def _message_bytes(machine, n, p):
+    """Bytes of the descriptor that port ``p`` posts next, if they are read from memory."""
+    total = np.int64(0)
+    for i in range(machine.ports.segments.shape[3]):
+        _, count = _segment(machine, n, p, i)
+        total += max(count, 0)
+    return total
+
+
+@routine
+def _next_piece(machine, n, p, now):
+    """Whether there is another piece for process ``p``; the CPU begins with it."""
+    errand = machine.bus.errands[n]
+    port = machine.ports.table[n, machine.processes[p].peer]
+    page_size = np.int64(1) << machine.ports.rules[0].page_bits
+    while True:
+        address, count = _piece_of(machine, n, p)
+        if count == NO_MORE:
+            return False
+        if errand.done == count:
+            _end_piece(machine, n, p, address)
+            errand.piece += 1
+            errand.told += count
+            errand.done = 0
+            continue
+        at = address + errand.done
+        size = min(count - errand.done, page_size - (at & (page_size - 1)))
+        begun = errand.told + errand.done
+        errand.done += size
+        physical = physical_of(machine, n, port.space, at)
+        if machine.bus.rules[n].way == CNI and not is_engine_free(machine, n):
+            errand.done -= size
+            await_engine(machine, n)
+            return True
+        if machine.bus.rules[n].way == DMA:
+            if physical != OUT:
+                begin_stretch(machine, n, PUBLISH, physical, np.int64(0), size, now)
+                return True
+        elif machine.processes[p].operation == REPORT:
+            place = _waiting_place(machine, n, p, physical)
+            if place != NOWHERE:
+                begin_stretch(machine, n, COLLECT, physical, place, size, now)
+                return True
+        elif physical == OUT:  # the NIC asks for it when it is there
+            leave_room(machine, n, machine.processes[p].peer, _slot(machine, port))
+            return False
+        else:
+            place = place_for_request(machine, n, machine.processes[p].peer) + begun
+            begin_stretch(machine, n, PUBLISH, physical, place, size, now)
+            return True
+
+
+@step
+def _waiting_place(machine, n, p, physical):
+    """Where on the NIC that waits what is reported next to process ``p`` and belongs there."""
+    if physical == OUT:
+        return np.int64(NOWHERE)
+    port = machine.processes[p].peer
+    if not _takes_one(machine, n, p):
+        return place_for_buffer(machine, n, physical)
+    serial = serial_of(machine, n, port, machine.ports.table[n, port].read)
+    return place_for_piece(machine, n, port, serial, physical)
+
+
+@step
+def _slot(machine, port):
+    return port.posted % machine.ports.rules[0].ring
+
+
+@step
+def _end_piece(machine, n, p, address):
+    """The CPU is done with a piece: what it collected need not wait on the NIC any more."""
+    if _takes_one(machine, n, p):
+        return  # all of its receive when that has been read
+    if machine.bus.rules[n].way != DMA and machine.processes[p].operation == REPORT:
+        space = machine.ports.table[n, machine.processes[p].peer].space
+        physical = physical_of(machine, n, space, address)
+        if physical != OUT:
+            leave_buffer(machine, n, physical)
+
+
+@step
+def _piece_of(machine, n, p):
+    """Address and bytes of the piece that the errand is at; ``NO_MORE`` bytes behind the last."""
+    operation = machine.processes[p].operation
+    if operation == POST:
+        return _segment(machine, n, machine.processes[p].peer, machine.bus.errands[n].piece)
+    if operation == PROVIDE and _takes_one(machine, n, p):
+        return _gathered(machine, p, machine.bus.errands[n].piece)
+    if operation == PROVIDE and machine.bus.errands[n].piece == 0:
+        return machine.processes[p].address, machine.ports.rules[0].buffer
+    if operation == REPORT and machine.processes[p].own & 1 == RECEIVED and has_word(machine, n, p):
+        if _takes_one(machine, n, p):
+            return _scattered(machine, n, machine.processes[p].peer)
+        return _filled(machine, n, machine.processes[p].peer)
+    return np.int64(0), np.int64(NO_MORE)
+
+
+@step
+def _segment(machine, n, p, piece):
+    """Of the descriptor that is posted next, if its bytes are read from memory."""
+    ports = machine.ports
+    slot = ports.table[n, p].posted % ports.rules[0].ring
+    request = ports.requests[n, p, slot]
+    is_read = request.operation in (SEND, WRITE) and request.options & INLINE == 0
+    most = min(request.segments, ports.segments.shape[3])
+    is_good = ports.pending[n, p, slot].status == DONE and piece < most
+    if is_read and is_good:
+        segment = ports.segments[n, p, slot, piece]
+        room = ports.rules[0].space_bytes
+        if 0 <= segment.address < room and 0 <= segment.length <= room - segment.address:
+            return segment.address, segment.length
+    return np.int64(0), np.int64(NO_MORE)
+
+
+@step
+def _takes_one(machine, n, p):
+    """Whether the port that process ``p`` asks something of takes a receive for each message."""
+    return machine.ports.table[n, machine.processes[p].peer].takes == ONE
+
+
+@step
+def _gathered(machine, p, piece):
+    """Of the receive that process ``p`` posts."""
+    if piece < machine.processes[p].payload:
+        room = machine.ports.rules[0].space_bytes
+        given = machine.ports.gathers[p, piece]
+        if 0 <= given.address < room and 0 <= given.length <= room - given.address:
+            return given.address, given.length
+    return np.int64(0), np.int64(NO_MORE)
+
+
+@step
+def _scattered(machine, n, p):
+    """Of the message in the report that is read next, what its receive's pieces have of it.
+
+    Page by page, as each may have its room.
+    """
+    ports = machine.ports
+    number = ports.table[n, p].read
+    report = ports.reports[n, p, RECEIVED, number % ports.rules[0].ring]
+    told = machine.bus.errands[n].told
+    if report.operation != SEND or told >= report.length:
+        return np.int64(0), np.int64(NO_MORE)
+    place = number % ports.work.receives.shape[2]
+    pieces = ports.work.pieces[n, p, place]
+    i, within = piece_at(pieces, ports.work.receives[n, p, place].segments, told)
+    address = pieces[i].address + within
+    left = min(pieces[i].length - within, report.length - told)
+    return address, until_page_ends(machine, address, left)
+
+
+@step
+def _filled(machine, n, p):
+    """Of the message in the report that is read next, what each buffer has of it."""
+    ports = machine.ports
+    place = ports.table[n, p].read % ports.rules[0].ring
+    report = ports.reports[n, p, RECEIVED, place]
+    errand = machine.bus.errands[n]
+    left = report.length - errand.told
+    if report.operation != SEND or errand.piece >= min(report.buffers, BUFFERS) or left <= 0:
+        return np.int64(0), np.int64(NO_MORE)
+    address = ports.report_buffers[n, p, place, errand.piece]
+    return address, min(left, ports.rules[0].buffer)

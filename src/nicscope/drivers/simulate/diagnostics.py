@@ -1,0 +1,327 @@
+"""Where each program of a run is, for errors and reports; calls that were never awaited."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import linecache
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from nicscope.drivers.simulate.machine import (
+    ACCESS,
+    AWAIT_QUEUE,
+    AWAIT_SEND,
+    COMPUTE,
+    COPY,
+    GIVE_UP,
+    POST,
+    PROVIDE,
+    RECEIVE,
+    REGISTER,
+    REPORT,
+    SEND,
+    SLEEP,
+    TRAP,
+    UNPIN,
+)
+from nicscope.errors import WaitTimeoutError, one_line
+from nicscope.frames import awaited, entries, is_ours, is_own, own_entry, place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+    from types import FrameType
+
+    from nicscope.drivers.simulate.machine import Machine
+    from nicscope.drivers.simulate.process import Process, Tasks
+
+
+PS_PER_US = 1_000_000
+HINTS = {  # by Python's words
+    "lvalue and rvalue have different structures": (
+        "as many bytes are needed as there is room: reserve(len(content))[:] = content"
+    ),
+    "a bytes-like object is required, not 'str'": "a str has no bytes until .encode()",
+    "assignment destination is read-only": (
+        "what a buffer shows as bytes is for reading: its write(), or array(), stores"
+    ),
+    "'Buffer' object is not subscriptable": (
+        "a buffer's bytes are read and written by its read(), write() and array()"
+    ),
+    "'HostBuffer' object is not subscriptable": (
+        "a buffer's bytes are its bytes; write() and array() store"
+    ),
+    "'Message' object is not subscriptable": "its content has names of its own: see print(message)",
+}
+DOING = {
+    SEND: "send",
+    RECEIVE: "receive",
+    COMPUTE: "compute",
+    SLEEP: "sleep",
+    COPY: "copy",
+    POST: "post a descriptor",
+    PROVIDE: "provide a buffer",
+    REPORT: "hear of a port",
+    AWAIT_QUEUE: "hear of a completion queue",
+    REGISTER: "register memory",
+    GIVE_UP: "deregister memory",
+    UNPIN: "unpin memory",
+    TRAP: "leave the kernel",
+    AWAIT_SEND: "have the NIC done with a message",
+    ACCESS: "access memory",
+}
+FOREIGN = (
+    "a program awaits the calls of what it was given, and nothing else: asyncio's and others' wait "
+    "for nothing of the simulation (its own sleep() passes virtual time)"
+)
+
+
+def us(ps: int) -> str:
+    """Picoseconds as microseconds, without zeros that say nothing."""
+    text = f"{ps / PS_PER_US:,.3f}".rstrip("0").rstrip(".")
+    return f"{text} us"
+
+
+def who(process: Process) -> str:
+    """A process and its program."""
+    return f"{process.name}, {process.program}"
+
+
+def foreign(process: Process, coroutine: object, kind: str) -> str:
+    """One line: where a program awaits something of ``kind`` that is not the simulation's."""
+    own, call = None, None
+    for link in awaited(coroutine):
+        if is_own(link.frame.f_code.co_filename):
+            own, call = link.frame, None
+        elif call is None and not is_ours(link.frame.f_code.co_filename):
+            call = public_name(link.awaitable, link.frame)
+    where = "" if own is None else f", {place(own.f_code.co_filename, own.f_lineno)}"
+    return f"{who(process)}, awaits {call or f'a {kind}'}{where}, at {us(process.now)}: {FOREIGN}"
+
+
+def stand_of(
+    process: Process, coroutine: object, since: int | None, doing: str, task: str | None = None
+) -> str:
+    """One line: where the program of ``process``, or a task of its, waits.
+
+    ``doing``: if no call can be named.
+    """
+    own, call, forgotten = None, None, ""
+    for link in awaited(coroutine):
+        if is_own(link.frame.f_code.co_filename):
+            own, call = link.frame, None
+            forgotten = "".join(f"; {each}" for each in never_awaited(link.frame)) or forgotten
+        elif call is None:
+            call = public_name(link.awaitable, link.frame)
+    where = "" if own is None else f", {place(own.f_code.co_filename, own.f_lineno)}"
+    what = f"waits in {call}" if call and own is not None else f"waits to {doing}"
+    when = "" if since is None else f", since {us(since)}"
+    known = "; ".join(process.knows())
+    of = who(process) if task is None else f"{who(process)}, task {task}"
+    return f"{of}: {what}{where}{when}{f': {known}' if known else ''}{forgotten}"
+
+
+def public_name(awaitable: Any, frame: FrameType) -> str:
+    """A call of ours as a program calls it: ``endpoint.receive()``."""
+    name = awaitable.__qualname__.rpartition(".")[2]
+    of = frame.f_locals.get("self")
+    if not is_ours(frame.f_code.co_filename):
+        return f"{frame.f_globals.get('__name__', '').partition('.')[0]}.{name}()"
+    if of is None:
+        return f"{name}()"
+    return f"{type(of).__name__.lower()}.{name}()"
+
+
+def never_awaited(frame: FrameType) -> Iterator[str]:
+    """What the program of ``frame`` has called without ``await`` and still holds, in words."""
+    for name, value in list(frame.f_locals.items()):
+        if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == "CORO_CREATED":
+            assert value.cr_frame is not None
+            called = public_name(value, value.cr_frame)
+            yield f"{name} holds {called}, which was called without 'await'"
+
+
+def note_of(process: Process, error: BaseException) -> str:
+    """Who has raised ``error``, where in its own file, and when."""
+    entry = own_entry(error)
+    if entry is None:
+        return f"in {who(process)}, at {us(process.now)}"
+    where = place(entry.tb_frame.f_code.co_filename, entry.tb_lineno)
+    return f"in {who(process)}, {where}, at {us(process.now)}"
+
+
+def has_ended(process: Process) -> str | None:
+    """One line of a program that has ended, if something of it is left; None if nothing is."""
+    left = [*process.lost(), *process.unread()]
+    return f"{who(process)}: has ended; {'; '.join(left)}" if left else None
+
+
+def put_note(error: BaseException, process: Process) -> None:
+    """Have ``error`` say whose it is, once, and what a forgotten ``await`` has to do with it."""
+    if getattr(error, "raised_in", None) is not None:
+        return
+    for note in (note_of(process, error), *_hints(error)):
+        error.add_note(one_line(note))
+    with contextlib.suppress(AttributeError):  # of one that has slots
+        error.raised_in = f"{who(process)}, at {us(process.now)}"  # type: ignore[attr-defined]
+
+
+def _hints(error: BaseException) -> Iterator[str]:
+    """What to do about mistakes of which Python's own words say little."""
+    entry, said = own_entry(error), str(error)
+    if "no running event loop" in said:
+        yield FOREIGN
+        _close_unbegun(error)
+    for words, hint in HINTS.items():
+        if words in said:
+            yield hint
+    if entry is None or not isinstance(error, (AttributeError, TypeError)):
+        return
+    if isinstance(error, AttributeError) and is_one_of_ours(error.obj):
+        yield f"{_called(error.obj)} has {', '.join(public_of(error.obj))}"
+    if "in 'await' expression" in said:
+        yield "this call does not wait: leave 'await' away"
+    elif "'coroutine' object" in said or "not 'coroutine'" in said:
+        held = [f"{each}: write 'await' before it" for each in never_awaited(entry.tb_frame)]
+        yield from held or ["a call that waits has to be awaited: write 'await' before it"]
+        _close_unbegun(error)
+    elif "got coroutine" in said:
+        yield "a call that waits has to be awaited: write 'await' before it, in a loop of its own"
+        _close_unbegun(error)
+
+
+def _close_unbegun(error: BaseException) -> None:
+    """Calls that nobody awaited, and which are told of by now, do not warn of themselves too."""
+    for entry in entries(error):
+        for value in [*entry.tb_frame.f_locals.values()]:
+            if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == "CORO_CREATED":
+                value.close()
+
+
+def is_one_of_ours(thing: object) -> bool:
+    """Whether it is something that a program is given to call."""
+    return type(thing).__module__.startswith("nicscope.interfaces.")
+
+
+def _called(thing: object) -> str:
+    name = type(thing).__name__
+    return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"
+
+
+def public_of(thing: object) -> list[str]:
+    """What a program may call of it, or read."""
+    return [name for name in dir(type(thing)) if not name.startswith("_")]
+
+
+class Standings:
+    """Of one run."""
+
+    machine: Machine
+    processes: list[Process]
+    tasks: Tasks
+    is_over: bool
+    unclaimed: Callable[[], list[str]] = list  # what has come where no program is
+    _actors: list[Process]
+    _running: dict[int, Coroutine[Any, Any, object]]
+
+    def stands(self) -> list[str]:
+        """Where each program that has not ended stands, one line each."""
+        lines = []
+        for number, program in self._running.items():
+            operation = self.machine.processes[number]
+            since = int(operation["time"]) if operation["operation"] else None
+            doing = DOING.get(int(operation["operation"]), "go on")
+            task = self.tasks.by_row.get(number)
+            name = None if task is None else task.name
+            lines.append(stand_of(self._actors[number], program, since, doing, name))
+        ended = [each for each in self.processes if each.number not in self._running]
+        return [*lines, *filter(None, map(has_ended, ended)), *self.unclaimed()]
+
+    def remarks(self) -> list[str]:
+        """What its programs may not have noticed: where they stand, or what they sent in vain."""
+        if not self.is_over:
+            return self.stands()
+        lost = [f"{who(each)}: {said}" for each in self.processes for said in each.lost()]
+        return [*lost, *self.unclaimed()]
+
+    def others_stand(self, process: Process) -> list[str]:
+        """Where the programs of others stand."""
+        own = f"{who(process)}"
+        return [line for line in self.stands() if not line.startswith(own)]
+
+    def silence_of(self, node: int) -> str:
+        """Why nothing at all can come of ``node``, to put behind a message; or nothing."""
+        if self.goes_on_at(node):
+            return ""
+        record = self.machine.nodes[node]
+        has_any = int(record["last_process"]) > int(record["first_process"])
+        return f"; {'its program has ended' if has_any else 'no program runs there'}"
+
+    def goes_on_at(self, node: int) -> bool:
+        """Whether a program of ``node`` has not ended."""
+        return any(self._actors[number].node == node for number in self._running)
+
+    def _note(self, error: BaseException, process: Process) -> None:
+        """Have what leaves a program say whose it is, and a wait where the others stand."""
+        put_note(error, process)
+        if isinstance(error, WaitTimeoutError) and not error.stands:
+            error.stands = self.stands()
+
+
+_FORGOTTEN = re.compile(r"coroutine '(?:.*\.)?(\w+)' was never awaited")
+
+
+@contextlib.contextmanager
+def awaits_minded(running: Callable[[], Process | None]) -> Iterator[list[str]]:
+    """A list to which, within the block, one line is added for each call without ``await``.
+
+    ``running``: who goes on, whose variables may have held what it called.
+    """
+    found: list[str] = []
+    show = warnings.showwarning
+
+    def tell(message: Any, category: Any, file: str, line: int, *others: Any) -> None:
+        forgotten = _FORGOTTEN.match(str(message))
+        if forgotten is None:
+            show(message, category, file, line, *others)
+            return
+        process = running()
+        code = None if process is None else process.code
+        if not is_own(file) and code is not None:
+            file = code.co_filename
+            line = max((each for _, _, each in code.co_lines() if each is not None), default=0)
+        if is_own(file):
+            by = "" if process is None else f" ({who(process)}, at {us(process.now)})"
+            found.append(_said(forgotten[1], file, line) + by)
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", _FORGOTTEN.pattern, RuntimeWarning)
+        warnings.showwarning = tell  # type: ignore[assignment]
+        yield found
+
+
+def _said(name: str, file: str, line: int) -> str:
+    called, at = _call(name, file, line)
+    return (
+        f"{place(file, at)}: {called}() without 'await' does nothing; write 'await {called}(...)'"
+    )
+
+
+def _call(name: str, file: str, line: int) -> tuple[str, int]:
+    """The call of ``name`` nearest before ``line`` that is not awaited, and its line."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return name, line
+    waited = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Await)}
+    calls = [
+        (node.lineno, ast.unparse(node.func))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and id(node) not in waited
+        if getattr(node.func, "attr", getattr(node.func, "id", None)) == name
+    ]
+    before = [each for each in calls if each[0] <= line]
+    at, called = max(before) if before else min(calls, default=(line, name))
+    return called, at

@@ -1,0 +1,404 @@
+"""Plain Python programs on one simulation: blocking calls, in threads of which one runs."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from nicscope.drivers.simulate.machine import go_on
+from nicscope.drivers.simulate.process import OPERATION_STRUCT
+from nicscope.drivers.simulate.programs import LAST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nicscope.drivers.simulate.process import Record
+    from nicscope.drivers.simulate.programs import Simulation
+
+
+_AT_ONCE = 1 << 20  # events between two chances to be interrupted
+_ALL_LOOK = -1
+
+
+class Caller(Protocol):
+    """By which plain Python has a process of a simulation do something."""
+
+    def carry_out(self, request: bytes) -> Record | None:
+        """How an operation of the process ended; None if it waits for what can never come."""
+
+    def look(self) -> None:
+        """Have the NIC see what was changed beside operations."""
+
+    def rest(self, mark: int) -> bool:
+        """Let other programs of the process go on; False at once if none can."""
+
+
+class Entrance:
+    """Where plain Python, which is no coroutine, has a simulation go on."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        machine = simulation.machine
+        self._machine, self._topology = machine, simulation.topology
+        self._enter = simulation._go_on
+        self._outbox = machine.outbox.view(np.uint8).data
+        self._inbox = machine.inbox.view(np.uint8).data
+        self._ended = machine.tally["ended"].data
+        self._wants = machine.tally["wants"].data
+        machine.tally["until"] = LAST
+        self.look()
+
+    def _go_on(self, begun: int) -> bool:
+        """Begin so many operations, which are in the outbox, and go on in time until one ends.
+
+        False if none can ever end.
+        """
+        enter, ended, wants = self._enter, self._ended, self._wants
+        fired = enter(begun, _AT_ONCE)
+        while True:
+            if wants[0]:
+                fired += go_on(enter, self._machine, self._topology, _AT_ONCE - fired)
+            if ended[0]:
+                return True
+            if fired < _AT_ONCE:
+                return False
+            fired = enter(0, _AT_ONCE)
+
+    def look(self) -> None:
+        """Have the NICs see what was changed beside operations."""
+        self._enter(_ALL_LOOK, 0)
+        go_on(self._enter, self._machine, self._topology, 0)
+
+
+class Calling(Entrance):
+    """The only process of a simulation, as whoever has it do something calls it."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(simulation)
+        self.process = simulation.processes[0]
+
+    def carry_out(self, request: bytes) -> Record | None:
+        """How an operation of the process ended; None if it waits for what can never come.
+
+        It may wait on, and is forgotten with the next one that is asked for.
+        """
+        self._outbox[: len(request)] = request
+        if not self._go_on(1):
+            return None
+        record = OPERATION_STRUCT.unpack_from(self._inbox)
+        self.process.now = record[2]
+        return record
+
+    def rest(self, mark: int) -> bool:  # noqa: ARG002
+        """There are no other programs."""
+        return False
+
+
+_PATIENCE = 1.0  # seconds until a thread that is to stop is left alone
+NEVER = 1 << 80  # a moment that does not come
+_PROCESS = 0  # in a Record
+_TIME = 2
+
+
+def _pass(_: int) -> None:
+    pass
+
+
+class StoppedError(BaseException):
+    """A program is to go no further: it or another has been stopped, or none can go on."""
+
+
+class Parked(NamedTuple):
+    """What a program waits for that another does, and until when."""
+
+    what: str
+    has_come: Callable[[], bool]
+    until: int | None  # None: for ever; NEVER: until nobody can go on
+
+
+class Turns(Entrance):
+    """Whose turn it is among the programs of a simulation, one or more to each process."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._gates = [threading.Semaphore(0) for _ in simulation.processes]
+        self._of: list[int] = [*range(len(simulation.processes))]  # the process of each program
+        self.holder = 0  # the program whose turn it is
+        self._ready: list[int] = []
+        self._asked: dict[int, bytes] = {}  # not begun yet, by program
+        self._begun: dict[int, int] = {}  # whose operation goes on, by process
+        self._records: dict[int, Record | None] = {}
+        self._parked: dict[int, Parked] = {}
+        self._resting: dict[int, int] = {}  # and what there was when each began to rest
+        self._living: set[int] = set()
+        self._doomed: set[int] = set()
+        self._threads: list[threading.Thread] = []
+        self._skipped = 0  # ps of waiting in which nothing could happen
+        self.is_stopped = False
+        self.stuck: dict[int, str] = {}  # what each waits for that never comes
+        self.over = threading.Event()
+        self.taken: Callable[[int], None] = _pass  # when its turn begins
+        self.left: Callable[[int], None] = _pass  # and when it ends
+        super().__init__(simulation)
+
+    def run(self, programs: list[Callable[[], None]]) -> None:
+        """Run each in a thread until all have ended.  Errors: what interrupts this."""
+        self._living = {*range(len(programs))}
+        self._ready = sorted(self._living)
+        for number, program in enumerate(programs):
+            self._start(number, program)
+        try:
+            self.holder = self._ready.pop(0)
+            self._gates[self.holder].release()
+            self.over.wait()
+        finally:
+            self.end()
+
+    def _start(self, number: int, program: Callable[[], None]) -> None:
+        thread = threading.Thread(target=self._live, args=(number, program), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def end(self) -> None:
+        """Have all that still goes on go no further."""
+        self._stop()
+        for thread in self._threads:
+            thread.join(_PATIENCE)  # but for one that never asks for anything
+
+    def go_alone(self) -> None:
+        """The thread that calls is program 0, and all there is so far."""
+        self._living = {0}
+
+    def begin(self, program: Callable[[], None]) -> int:
+        """Have a program go on beside the one whose turn it is; its number."""
+        number = len(self._gates)
+        self._gates.append(threading.Semaphore(0))
+        self._of.append(self._of[self.holder])
+        self._living.add(number)
+        self._ready.append(number)
+        self._start(number, program)
+        return number
+
+    def process_of(self, number: int) -> int:
+        """The process that a program is one of."""
+        return self._of[number]
+
+    def doom(self, number: int) -> None:
+        """Have a program go no further when its turn comes next."""
+        if number in self._living:
+            self._doomed.add(number)
+
+    def _live(self, number: int, program: Callable[[], None]) -> None:
+        try:
+            self._await_turn(number)
+            program()
+        except StoppedError:
+            pass
+        finally:
+            if not self.is_stopped:
+                self.left(number)
+                self._living.discard(number)
+                self._hand_on(None)
+
+    def _stop(self) -> None:
+        """Have every program that waits go no further."""
+        self.is_stopped = True
+        for gate in self._gates:
+            gate.release()
+        self.over.set()
+
+    def carry_out(self, number: int, request: bytes) -> Record | None:
+        """How an operation of a program's process ended; meanwhile others go on."""
+        self._check(number)
+        self._asked[number] = request
+        self._hand_on(number)
+        return self._records.pop(number)
+
+    def wait(
+        self,
+        number: int,
+        what: str,
+        has_come: Callable[[], bool],
+        may_fail: bool = False,
+        patience_ps: int | None = None,
+    ) -> bool:
+        """Let others go on until something has come by them, which takes no virtual time.
+
+        If nobody can go on, who ``may_fail`` does so, with False.  So does who has waited for
+        ``patience_ps``; if nobody can go on, the time of who has least left is up.  Errors:
+        ``StoppedError`` if there is none such; ``stuck`` then says what each waits for.
+        """
+        self._check(number)
+        if has_come():
+            return True
+        until = NEVER if may_fail else None
+        if patience_ps is not None:
+            until = self._clock() + patience_ps
+        self._parked[number] = Parked(what, has_come, until)
+        self._hand_on(number)
+        self._simulation.processes[self._of[number]].now = self._simulation.now
+        return has_come()
+
+    def rest(self, number: int, mark: int) -> bool:
+        """Let siblings go on; False at once if none can, and time itself has to.
+
+        ``mark``: how much has happened to their process so far.
+        """
+        others = [each for each in self._living if each != number and self._is_sibling(each)]
+        if not others:
+            return False
+        self._check(number)
+        if not any(self._can_go_on(each, mark) for each in others):
+            return False
+        self._resting[number] = mark
+        self._hand_on(number)
+        return True
+
+    def _is_sibling(self, number: int) -> bool:
+        return self._of[number] == self._of[self.holder]
+
+    def _can_go_on(self, number: int, mark: int) -> bool:
+        if number in self._parked:
+            return self._is_over(self._parked[number]) or number in self._doomed
+        return self._resting.get(number) != mark
+
+    def _is_over(self, parked: Parked) -> bool:
+        return parked.has_come() or (parked.until is not None and self._clock() >= parked.until)
+
+    def _clock(self) -> int:
+        return int(self._simulation.now) + self._skipped
+
+    def _check(self, number: int) -> None:
+        if self.is_stopped:
+            raise StoppedError
+        if number in self._doomed:
+            self._doomed.discard(number)  # once: what it has opened is closed behind it
+            raise StoppedError
+
+    def _await_turn(self, number: int) -> None:
+        self._gates[number].acquire()
+        self._check(number)
+        self.taken(number)
+
+    def _hand_on(self, number: int | None) -> None:
+        """Have who is next go on, and wait for the next turn of ``number``, if it has one."""
+        following = self._next()
+        if following is None:
+            self.stuck = {each: self._parked[each].what for each in sorted(self._living)}
+            self._stop()
+        else:
+            self.holder = following
+            if following != number:
+                if number is not None:
+                    self.left(number)
+                self._gates[following].release()
+        if number is not None:
+            if following != number:
+                self._await_turn(number)
+            self._check(number)
+
+    def _next(self) -> int | None:
+        """Who goes on next; None if nobody ever will."""
+        while True:
+            busy = {self._of[number] for number in self._asked} | self._begun.keys()
+            for number in [*self._ready, *self._parked, *self._resting]:
+                if self._of[number] not in busy and self._may_go_on(number):
+                    return number
+            if not self._asked and not self._begun:
+                return self._failing()
+            self._advance()
+
+    def _may_go_on(self, number: int) -> bool:
+        """Whether a program does not wait any longer: then it is none that waits any more."""
+        if number in self._ready:
+            self._ready.remove(number)
+        elif number in self._resting:
+            del self._resting[number]
+        elif number in self._doomed or self._is_over(self._parked[number]):
+            del self._parked[number]
+        else:
+            return False
+        return True
+
+    def _failing(self) -> int | None:
+        """Who is told that what it waits for does not come, or not in time."""
+        limits = {each: parked.until for each, parked in self._parked.items() if parked.until}
+        if not limits:
+            return None
+        number = min(limits, key=lambda each: (limits[each], each))
+        until = self._parked.pop(number).until
+        if until is not None and until < NEVER:
+            self._skipped += until - self._clock()
+        return number
+
+    def _advance(self) -> None:
+        """Begin what was asked, and go on in time until something has ended."""
+        asked = [self._asked[number] for number in sorted(self._asked)]
+        self._begun.update({self._of[number]: number for number in self._asked})
+        self._asked.clear()
+        joined = b"".join(asked)
+        self._outbox[: len(joined)] = joined
+        self.look()
+        if self._go_on(len(asked)):
+            self._note()
+        else:
+            self._give_up()
+
+    def _note(self) -> None:
+        size = OPERATION_STRUCT.size * int(self._ended[0])
+        for record in sorted(OPERATION_STRUCT.iter_unpack(self._inbox[:size])):
+            process = record[_PROCESS]
+            number = self._begun.pop(process, None)
+            if number is not None:  # else it is one that was given up
+                self._simulation.processes[process].now = record[_TIME]
+                self._hand_over(number, record)
+
+    def _hand_over(self, number: int, record: Record | None) -> None:
+        """Have a program know how its operation ended; its siblings look at what has come."""
+        self._records[number] = record
+        self._ready.append(number)
+        rested = [each for each in self._resting if self._of[each] == self._of[number]]
+        for each in rested:
+            del self._resting[each]
+        self._ready.extend(rested)
+
+    def _give_up(self) -> None:
+        """Nothing more happens: whoever waits for an operation is told so."""
+        for number in sorted(self._begun.values()):
+            self._hand_over(number, None)
+        self._begun.clear()
+
+    def look(self) -> None:
+        """Have the NICs see what was changed beside operations."""
+        super().look()
+        self._note()
+
+
+class Turn:
+    """The part in the turns of a process's programs: whichever of them has the turn asks."""
+
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
+
+    def carry_out(self, request: bytes) -> Record | None:
+        """How an operation of the process ended; None if it waits for what can never come."""
+        return self.turns.carry_out(self.turns.holder, request)
+
+    def look(self) -> None:
+        """Have the NICs see what was changed beside operations."""
+        self.turns.look()
+
+    def rest(self, mark: int) -> bool:
+        """Let the process's other programs go on; False at once if none can."""
+        return self.turns.rest(self.turns.holder, mark)
+
+    def wait(
+        self,
+        what: str,
+        has_come: Callable[[], bool],
+        may_fail: bool = False,
+        patience_ps: int | None = None,
+    ) -> bool:
+        """Let others go on until something has come by them."""
+        return self.turns.wait(self.turns.holder, what, has_come, may_fail, patience_ps)

@@ -1,1 +1,0 @@
-"""A coherent network interface's own parts: tags, packet table, queues (``docs/coherence.md``)."""

@@ -1,0 +1,587 @@
+"""One trace looked at from many sides: what the explorer keeps, and answers at once."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nicscope.config.costs import COSTS
+from nicscope.config.design import (
+    NONE,
+    SETTINGS,
+    USES,
+    Scheme,
+    design_names,
+    load_design,
+    with_settings,
+)
+from nicscope.config.glossary import meaning_of
+from nicscope.config.platform import load_platform
+from nicscope.config.shelf import is_path
+from nicscope.drivers.replay import replay
+from nicscope.drivers.replay.columns import ROWS
+from nicscope.drivers.replay.naming import NO_GRAIN
+from nicscope.errors import StudyError, did_you_mean, printable
+from nicscope.inputs import STDIN
+from nicscope.studies.curves import Question, curves_of
+from nicscope.studies.replaying import with_price
+from nicscope.studies.sizing.counting import Grids, grids
+from nicscope.studies.sizing.result import at_shape, follows, grid_of
+from nicscope.studies.sizing.search import LINES
+from nicscope.studies.sweep.journal import load
+from nicscope.studies.threads import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
+    from nicscope.studies.replaying import Priced
+    from nicscope.studies.sweep.journal import Columns
+    from nicscope.traces.reader import Trace
+
+
+PATIENCE_S = 3.0  # a wish that is not repeated for so long is nobody's any more
+
+
+class Pass(NamedTuple):
+    """One reading of the trace: ``work`` gets its batches and notes what it found."""
+
+    key: Hashable
+    what: str  # is counted, for people
+    work: Callable[[Iterator[Columns]], None]
+
+
+class Working(NamedTuple):
+    """How far a pass is, in rows."""
+
+    what: str
+    done: int
+    total: int
+
+
+class Passes:
+    """The passes over one trace, made one after the other by a thread."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.finished: set[Hashable] = set()
+        self.seconds: list[tuple[str, float]] = []  # of each pass that was finished
+        self.failure: BaseException | None = None  # what ended it all
+        self._failed: dict[Hashable, str] = {}  # why a pass was not finished
+        self._columns: Columns | None = None
+        self._wishes: dict[Hashable, tuple[Pass, float]] = {}  # with the time of the last asking
+        self._likely: list[Pass] = []
+        self._running: tuple[Pass, bool] | None = None  # and whether anybody waits for it
+        self._done = 0
+        self._changed = threading.Condition()
+        self._over = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin to read the trace."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Have the thread end soon, and wait for it a little."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+        self._thread.join(2.0)
+
+    def expect(self, one: Pass) -> None:
+        """Make that pass when there is nothing else to do."""
+        with self._changed:
+            if not self.is_over(one) and all(one.key != each.key for each in self._likely):
+                self._likely.append(one)
+            self._changed.notify_all()
+
+    def prefer(self, one: Pass) -> None:
+        """Make that pass when nobody waits for another, before all that is merely expected."""
+        with self._changed:
+            if not self.is_over(one):
+                self._likely = [one, *(each for each in self._likely if each.key != one.key)]
+            self._changed.notify_all()
+
+    def ask(self, one: Pass) -> None:
+        """Somebody waits for that pass: it is next.
+
+        Errors: ``StudyError`` if it was made and failed; after that it is tried again.
+        """
+        with self._changed:
+            if (why := self._failed.pop(one.key, None)) is not None:
+                raise StudyError(why)
+            if one.key not in self.finished:
+                self._wishes.pop(one.key, None)
+                self._wishes[one.key] = one, time.monotonic()
+                if self._running is not None and self._running[0].key == one.key:
+                    self._running = self._running[0], True
+            self._changed.notify_all()
+
+    def is_over(self, one: Pass) -> bool:
+        """Whether nothing more comes of that pass: it is finished, or has failed."""
+        return one.key in self.finished or one.key in self._failed
+
+    def why_failed(self, one: Pass) -> str | None:
+        """Why nothing came of that pass; None if it has not failed."""
+        return self._failed.get(one.key)
+
+    def progress(self) -> Working:
+        """What the thread is at; errors: what ended it."""
+        if self.failure is not None:
+            raise StudyError(str(self.failure) or type(self.failure).__name__) from self.failure
+        if self._columns is None:
+            return Working("reading the trace", 0, self.trace.rows)
+        running = self._running
+        return Working(running[0].what if running else "waiting", self._done, self.trace.rows)
+
+    def wait_until(self, is_true: Callable[[], bool], seconds: float) -> bool:
+        """Whether ``is_true()`` comes true within ``seconds``; asked whenever a pass ends."""
+        with self._changed:
+            return self._changed.wait_for(lambda: is_true() or bool(self.failure), seconds)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was asked for or expected is counted."""
+        return self._columns is not None and not (self._running or self._wishes or self._likely)
+
+    def _run(self) -> None:
+        try:
+            self._columns = load(self.trace, "explore a part of the trace")
+            while (one := self._next()) is not None:
+                self._make(one)
+        except BaseException as error:
+            with self._changed:
+                self.failure = error
+                self._changed.notify_all()
+
+    def _next(self) -> Pass | None:
+        """The next pass, once there is one; None when it is over."""
+        with self._changed:
+            while not self._over:
+                now = time.monotonic()
+                for key, (_, since) in list(self._wishes.items()):
+                    if now - since > PATIENCE_S or key in self.finished:
+                        del self._wishes[key]
+                if self._wishes:
+                    one = next(reversed(self._wishes.values()))[0]
+                    self._running, self._done = (one, True), 0
+                    return one
+                if self._likely:
+                    self._running, self._done = (self._likely[0], False), 0
+                    return self._likely[0]
+                self._changed.notify_all()
+                self._changed.wait()
+        return None
+
+    def _make(self, one: Pass) -> None:
+        began = time.monotonic()
+        try:
+            one.work(self._batches())
+        except Stopped:
+            with self._changed:
+                self._running = None
+            return
+        except Exception as error:  # of this pass alone, such as one design too many for the memory
+            why = str(error) or type(error).__name__
+            if isinstance(error, MemoryError):
+                why = "there is not enough memory; choose smaller sizes"
+            with self._changed:
+                self._failed[one.key] = f"{one.what}: {why}"
+                self._leave(one)
+            return
+        with self._changed:
+            self.finished.add(one.key)
+            self.seconds.append((one.what, time.monotonic() - began))
+            self._leave(one)
+
+    def _leave(self, one: Pass) -> None:
+        """That pass is over; whoever waits is told."""
+        self._wishes.pop(one.key, None)
+        self._likely = [each for each in self._likely if each.key != one.key]
+        self._running = None
+        self._changed.notify_all()
+
+    def _batches(self) -> Iterator[Any]:
+        """The trace in parts; ``Stopped`` if something else is more urgent."""
+        assert self._columns is not None
+        for begin in range(0, len(self._columns.node), ROWS):
+            running = self._running
+            if self._over or (self._wishes and running is not None and not running[1]):
+                raise Stopped
+            yield self._columns.rows(begin, begin + ROWS)
+            self._done = min(begin + ROWS, len(self._columns.node))
+
+
+DESIGN = "design"
+FIRST = "utlb"
+# What the page has controls for; the design file has the rest.
+EXPLORED = ("entries", "ways", "line", "page_size", "prefetch", "pin_limit")
+WAYS = (1, 2, 4, 8, 16)
+MOST_BITS = 20  # of entries: where the slider ends
+CHOICES: dict[str, tuple[int, ...]] = {
+    "entries": tuple(1 << bits for bits in range(4, MOST_BITS + 1)),
+    "ways": WAYS,
+    "line": tuple(1 << bits for bits in range(8)),
+    "page_size": (4096, 16384, 65536, 1 << 21),
+    "prefetch": tuple(1 << bits for bits in range(6)),
+    "pin_limit": tuple(1 << bits for bits in range(4, 21, 2)),
+}
+
+
+TOPIC = "explore"  # of the glossary
+
+
+class Offered(NamedTuple):
+    """A design that can be chosen, and what prices it."""
+
+    design: Design
+    platform: Platform | None
+    is_file: bool  # of a user's own, and none of the catalog's
+
+
+class State(NamedTuple):
+    """A design as the controls have set it, and what prices it."""
+
+    called: str  # the design: by its name in the catalog, or the path of its file
+    base: Design
+    design: Design
+    platform: Platform | None
+
+    @property
+    def assignments(self) -> list[str]:
+        """What differs from the design as it is offered, as ``--set`` takes it."""
+        before, now = self.base.settings(), self.design.settings()
+        return [f"{key}={_text(now[key])}" for key in EXPLORED if now.get(key) != before.get(key)]
+
+    @property
+    def query(self) -> list[tuple[str, str]]:
+        """The one spelling of it."""
+        pairs = [each.split("=", 1) for each in self.assignments]
+        return [(DESIGN, self.called), *((key, text) for key, text in pairs)]
+
+    def command(self, trace: str) -> list[str]:
+        """Arguments with which ``nicscope replay`` gives the same numbers."""
+        words = [word for each in self.assignments for word in ("--set", each)]
+        return ["nicscope", "replay", trace, "--design", self.called, *words]
+
+
+def offer(given: Sequence[str] = ()) -> dict[str, Offered]:
+    """Every design that can be chosen, by what it is called: ``given`` first, then the catalog's.
+
+    Files are read now, so an address names none that was not given here.  Errors: ``DesignError``
+    or ``PlatformError`` for the first that is wrong.
+    """
+    order = list(Scheme)
+    rest = sorted(design_names(), key=lambda name: order.index(load_design(name).scheme))
+    return {printable(name): _offered(name) for name in dict.fromkeys([*given, *rest])}
+
+
+def _offered(name: str) -> Offered:
+    design = load_design(name)
+    platform = None if design.platform is None else load_platform(design.platform)
+    return Offered(design, platform, is_path(name) or name == STDIN)
+
+
+def read_state(
+    pairs: Iterable[tuple[str, str]], offered: Mapping[str, Offered], first: str = FIRST
+) -> State:
+    """The state that a query spells, of a design of ``offered``; without one, of ``first``.
+
+    Errors: ``StudyError`` for an unknown or repeated key, ``DesignError`` for what no design can
+    have.
+    """
+    given: dict[str, str] = {}
+    for key, text in pairs:
+        if key not in (DESIGN, *EXPLORED):
+            raise StudyError(f"{key!r}: no such control{did_you_mean(key, [DESIGN, *EXPLORED])}")
+        if key in given:
+            raise StudyError(f"{key!r} is there twice; give it one value")
+        given[key] = text
+    name = given.pop(DESIGN, first)
+    if name not in offered:  # a page has no business with files
+        raise StudyError(
+            f"no design {name!r}{did_you_mean(name, offered)}; "
+            "a file of your own is offered by --design when the command begins"
+        )
+    base, platform, _ = offered[name]
+    design = base
+    if given:
+        design = with_settings(base, [f"{key}={text}" for key, text in given.items()])
+    return State(name, base, design, platform)
+
+
+def controls(state: State, recorded: int) -> dict[str, Any]:
+    """Of each control: its value, what may be chosen, and whether the scheme has it at all.
+
+    ``recorded``: bytes of the trace's pages, which hold unless others are chosen.
+    """
+    values = state.design.settings()
+    found: dict[str, Any] = {}
+    for key in EXPLORED:
+        is_used = key in USES[state.design.scheme]
+        value = values.get(key)
+        choices = set(CHOICES[key])
+        if key == "page_size":
+            value = value or recorded
+            choices.add(recorded)
+        if value is not None:
+            choices.add(int(value))
+        found[key] = {
+            "used": is_used,
+            "value": value,
+            "choices": sorted(choices) if is_used else [],
+            "optional": SETTINGS[key].optional and key != "page_size",
+            "meaning": _meaning(key),
+        }
+    return found
+
+
+@functools.cache  # as it is a part of each answer
+def _meaning(key: str) -> str:
+    term = meaning_of(key, TOPIC)
+    return SETTINGS[key].meaning if term is None else term.term.means
+
+
+def _text(value: Any) -> str:
+    return NONE if value is None else str(value)
+
+
+MOST_ENTRIES = 1 << MOST_BITS
+NEIGHBOURS = tuple(1 << bits for bits in range(6, 17))  # entries that are replayed for a curve
+AT_ONCE_S = 0.1  # for a pass over a short trace, before it is said that it takes longer
+_SHAPE = ("entries", "ways")
+
+
+class _Surveyed:
+    """The caches of all shapes for pages of one size."""
+
+    def __init__(self, found: Grids) -> None:
+        self.grids = found
+
+
+class Explorer:
+    """Answers about one trace, which ``nicscope replay`` finds as ``name``.
+
+    ``designs``: names of the catalog, and files that are offered beside it; the first of them is
+    what an address without a design means.  Errors: as ``offer``.
+    """
+
+    def __init__(self, name: str, trace: Trace, designs: Sequence[str] = ()) -> None:
+        self.name = printable(name)  # as a page can show it, whatever bytes a file is called
+        self.trace = trace
+        self.asked = list(dict.fromkeys(designs))
+        self.offered = offer(self.asked)
+        self.first = printable(self.asked[0]) if self.asked else FIRST
+        self.page_size = trace.metadata.page_size
+        self.passes = Passes(trace)
+        self._replayed: dict[Hashable, Priced] = {}
+        self._bases: dict[Hashable, Priced] = {}  # by all but the shape of the cache
+        self._surveyed: dict[int, _Surveyed] = {}  # by bytes of a page
+        self._fully: dict[tuple[int, int], NDArray[Any]] = {}  # by bytes of a page, and line
+        every = [self.page_size, *(size for size in CHOICES["page_size"] if size != self.page_size)]
+        for size in every:
+            self.passes.expect(self._survey(size, (1,)))
+            self.passes.expect(self._every_design(size))
+            self.passes.expect(self._survey(size, LINES))
+
+    @property
+    def command(self) -> list[str]:
+        """Arguments that begin it again."""
+        chosen = [word for name in self.asked for word in ("--design", printable(name))]
+        return ["nicscope", "explore", self.name, *chosen]
+
+    def read(self, pairs: Sequence[tuple[str, str]]) -> State:
+        """The state that a query spells; errors: as ``read_state``.
+
+        The trace's own page size is no setting, unless the design states another.
+        """
+        state = self._state(pairs)
+        if state.base.page_size is None and state.design.page_size == self.page_size:
+            return self._state([pair for pair in pairs if pair[0] != "page_size"])
+        return state
+
+    def _state(self, pairs: Sequence[tuple[str, str]]) -> State:
+        return read_state(pairs, self.offered, self.first)
+
+    def answer(self, state: State, patience: float = AT_ONCE_S) -> dict[str, Any]:
+        """All that the page shows of ``state``; ``working`` instead of it if that takes longer.
+
+        Errors: ``StudyError`` with what kept the trace from being read, or the design from being
+        replayed.
+        """
+        design = state.design.at_page_size(self.page_size)
+        shown = {
+            "query": state.query,
+            "design": {"called": state.called, "name": state.base.name, "title": state.base.title}
+            | {"scheme": design.scheme.value, "description": state.base.description},
+            "controls": controls(state, self.page_size),
+            "command": state.command(self.name),
+        }
+        priced = self.known(state)
+        if priced is None:
+            one = self._replay([state], f"replaying {state.called}")
+            self.passes.ask(one)
+            self.passes.wait_until(
+                lambda: self.known(state) is not None or self.passes.is_over(one), patience
+            )
+            priced = self.known(state)
+        if priced is None:
+            return shown | {"working": self.passes.progress()._asdict()}
+        platform = None if state.platform is None else state.platform.name
+        weakest = priced.weakest_evidence
+        return shown | {
+            "total": priced.result.total,
+            "cost_us": priced.cost.to_json() | {"platform": platform},
+            "meanings": {
+                part.name: f"{COSTS[part.cost].meaning}; per {COSTS[part.cost].per}"
+                for part in priced.cost.components
+            },
+            "weakest_evidence": None if weakest is None else weakest.value,
+            "nic_memory_bytes": priced.result.nic_memory_bytes,
+            "page_size": design.page_size,
+            "replayed": self._key(design, state) in self._replayed,
+            "curve": self._curve(state, design),
+        }
+
+    def known(self, state: State) -> Priced | None:
+        """What ``nicscope replay`` tells of it, kinds of misses left out; None: not counted yet."""
+        design = state.design.at_page_size(self.page_size)
+        found = self._replayed.get(self._key(design, state))
+        if found is not None:
+            return found
+        base = self._bases.get(self._policy(design, state))
+        surveyed = self._surveyed.get(design.page_size or self.page_size)
+        grid = None if surveyed is None else grid_of(design, surveyed)
+        if base is None or grid is None:
+            return None
+        return at_shape(base, design, grid, state.platform)
+
+    def _key(self, design: Design, state: State) -> Hashable:
+        return (state.called, *design.settings().items())
+
+    def _policy(self, design: Design, state: State) -> Hashable:
+        rest = [pair for pair in design.settings().items() if pair[0] not in _SHAPE]
+        return (state.called, *rest)
+
+    def _survey(self, page_size: int, lines: Sequence[int]) -> Pass:
+        def work(batches: Iterator[Columns]) -> None:
+            found = grids(batches, page_size, lines, MOST_ENTRIES)
+            before = self._surveyed.get(page_size)
+            plain = {**(before.grids.plain if before else {}), **found.plain}
+            self._surveyed[page_size] = _Surveyed(Grids(found.offset, plain))
+
+        return Pass(("survey", page_size, *lines), "counting every cache in one pass", work)
+
+    def _every_design(self, page_size: int) -> Pass:
+        """Every design that is offered, as it is but for the pages."""
+        states = []
+        for called in self.offered:
+            query = [("design", called)]
+            if page_size != self.page_size:
+                query.append(("page_size", str(page_size)))
+            states.append(self._state(query))
+        one = self._replay(states, "replaying every design that is offered")
+        return one._replace(key=("every design", page_size))
+
+    def _replay(self, states: Sequence[State], what: str) -> Pass:
+        designs = [state.design.at_page_size(self.page_size) for state in states]
+
+        def work(batches: Iterator[Columns]) -> None:
+            results = replay(batches, designs, kinds=False, page_size=self.page_size)
+            for state, design, result in zip(states, designs, results, strict=True):
+                priced = with_price(result, state.platform)
+                self._replayed[self._key(design, state)] = priced
+                self._bases.setdefault(self._policy(design, state), priced)
+
+        keys = [self._key(one, state) for one, state in zip(designs, states, strict=True)]
+        return Pass(("replay", *keys), what, work)
+
+    def _curve(self, state: State, design: Design) -> dict[str, Any]:
+        """Misses at every number of entries; ``pending``: more of it will come.
+
+        Of each number of ways where one pass tells them, else of the chosen one, replayed.
+        ``failed`` is why what is not there never will be, None if it will.
+        """
+        if design.entries is None:
+            return _curve_of([])
+        if not follows(design):
+            return self._replayed_curve(state, design)
+        size, line = design.page_size or self.page_size, design.line or 1
+        surveyed = self._surveyed.get(size)
+        grid = None if surveyed is None else grid_of(design, surveyed)
+        if grid is None:
+            return _curve_of([], awaited=self._preferred(self._survey(size, (line,))))
+        awaited = None
+        if (size, line) not in self._fully:
+            awaited = self._preferred(self._fully_associative(size, line))
+        lines = []
+        for ways in sorted({*WAYS, design.ways or 1}):
+            told = [
+                (count, grid.misses_of(count, ways))
+                for count in CHOICES["entries"]
+                if count >= ways * line
+            ]
+            points = [each for each in told if each[1] is not None]
+            lines += [{"ways": ways, "points": points}] if points else []
+        fully = self._fully.get((size, line))
+        counts = [count for count in CHOICES["entries"] if count >= line]
+        whole = (
+            []
+            if fully is None
+            else [(count, int(fully[min(count // line, len(fully) - 1)])) for count in counts]
+        )
+        return _curve_of(lines, whole, awaited)
+
+    def _preferred(self, one: Pass) -> _Awaited:
+        """That pass is made soon, unless it has failed."""
+        self.passes.prefer(one)
+        return _Awaited(not self.passes.is_over(one), self.passes.why_failed(one))
+
+    def _fully_associative(self, page_size: int, line: int) -> Pass:
+        """Caches in which a line may be anywhere, of every size."""
+        alone = Question(ways=(2,), lines=(line,), entries=(1, 1))  # no room for a set of two
+
+        def work(batches: Iterator[Columns]) -> None:
+            [curve] = curves_of(self.name, lambda: batches, alone, page_size, NO_GRAIN)
+            assert curve.every_size is not None
+            self._fully[page_size, line] = curve.every_size
+
+        return Pass(("fully", page_size, line), "measuring fully associative caches", work)
+
+    def _replayed_curve(self, state: State, design: Design) -> dict[str, Any]:
+        least = (design.ways or 1) * (design.line or 1)
+        rest = [pair for pair in state.query if pair[0] != "entries"]
+        states = [
+            self._state([*rest, ("entries", str(count))]) for count in NEIGHBOURS if count >= least
+        ]
+        one = self._replay(states, "replaying the same design with other numbers of entries")
+        awaited = self._preferred(one)
+        told = {
+            each.design.entries: priced.total("ni_misses")
+            for each in [*states, state]
+            if (priced := self.known(each)) is not None
+        }
+        points = [(count, told[count]) for count in sorted(told, key=lambda each: each or 0)]
+        return _curve_of([{"ways": design.ways or 1, "points": points}], awaited=awaited)
+
+
+class _Awaited(NamedTuple):
+    """A pass that the rest of a curve comes of."""
+
+    pending: bool
+    failed: str | None
+
+
+def _curve_of(
+    lines: list[dict[str, Any]],
+    whole: Sequence[tuple[int, int]] = (),
+    awaited: _Awaited | None = None,
+) -> dict[str, Any]:
+    """A curve as the page gets it."""
+    rest = awaited or _Awaited(pending=False, failed=None)
+    return {"lines": lines, "fully_associative": whole, **rest._asdict()}

@@ -1,0 +1,567 @@
+"""Bandwidth and latency of verbs between two simulated nodes, as perftest asks for them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from nicscope.config.design import Scheme, Way
+from nicscope.drivers.simulate.machine import POLLING
+from nicscope.drivers.simulate.observe import Engine, Task
+from nicscope.errors import SimulationError, StudyError
+from nicscope.interfaces.verbs import libibverbs_enums as e
+from nicscope.interfaces.verbs.addr import AHAttr, GlobalRoute
+from nicscope.interfaces.verbs.cq import CQ, cqe_status_to_str
+from nicscope.interfaces.verbs.device import Context
+from nicscope.interfaces.verbs.mr import MR
+from nicscope.interfaces.verbs.pd import PD
+from nicscope.interfaces.verbs.qp import QP, QPAttr, QPCap, QPInitAttr
+from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
+from nicscope.studies.latency.parts import Part, Sent, parts_of, prices_of
+from nicscope.studies.sources import numbers, repeat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from nicscope.interfaces.verbs.world import World
+
+
+SHARES = ("cpu_share", "nic_share", "bus_share", "link_share")
+COUNTS = ("pins", "unpins", "interrupts", "checks")
+
+
+class Costs(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a stretch of a run on one node."""
+
+    virtual_ns: int
+    busy_ns: dict[str, float]  # of host's processor, NIC, bus and link
+    lookups: int
+    ni_misses: int
+    pins: int
+    unpins: int
+    interrupts: int
+    checks: int  # pages that the library looked at before it posted or registered
+
+    @property
+    def missed_percent(self) -> float:
+        """Of the lookups."""
+        return 100 * self.ni_misses / self.lookups if self.lookups else 0.0
+
+    def busy_percent(self, who: str) -> float:
+        """Of the stretch, how much that engine was busy."""
+        return 100 * self.busy_ns[who] / self.virtual_ns if self.virtual_ns else 0.0
+
+    def since(self, before: Costs) -> Costs:
+        """What came after ``before``."""
+        found: dict[str, Any] = {}
+        for name in self.__struct_fields__:
+            now, then = getattr(self, name), getattr(before, name)
+            found[name] = (
+                {who: now[who] - then[who] for who in now} if isinstance(now, dict) else now - then
+            )
+        return Costs(**found)
+
+
+def costs_now(device: Any) -> Costs:
+    """All that a device's node has done so far."""
+    report = device.report()
+    node = report.nodes[0]
+    elapsed = report.elapsed_us * 1000
+    bill = device.bill()
+    return Costs(
+        virtual_ns=bill.virtual_ns,
+        busy_ns={
+            name.removesuffix("_share"): (getattr(node, name) or 0.0) * elapsed for name in SHARES
+        },
+        lookups=bill.lookups,
+        ni_misses=bill.misses,
+        **{name: getattr(node, name) or 0 for name in COUNTS},
+    )
+
+
+OPCODES = {
+    "send": e.IBV_WR_SEND,
+    "write": e.IBV_WR_RDMA_WRITE,
+    "read": e.IBV_WR_RDMA_READ,
+    "atomic": e.IBV_WR_ATOMIC_FETCH_AND_ADD,
+}
+RIGHTS = {
+    "send": e.IBV_ACCESS_LOCAL_WRITE,
+    "write": e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE,
+    "read": e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_READ,
+    "atomic": e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_ATOMIC,
+}
+PAGE = 4096
+MTU = 4096
+AT_ONCE = 16  # reads and atomics of a pair that its peer answers at once
+AGAIN = 2  # receives posted for each message that may be outstanding
+PATIENCE = 100_000  # empty polls, each up to 1 ms of virtual time, before nothing more is expected
+
+
+class End:
+    """A protection domain, a registered buffer, two completion queues and some queue pairs."""
+
+    def __init__(self, world: World, question: Question, size: int) -> None:
+        self.size, self.operation = size, question.operation
+        self.room = -(-size // PAGE) * PAGE  # of a pair: no page is two pairs'
+        self.context = Context(name=world.name)
+        self.pd = PD(self.context)
+        self.rights = RIGHTS[question.operation]
+        self.mr = MR(self.pd, self.room * question.pairs, self.rights)
+        depth = min(question.depth, question.iterations)
+        receives = AGAIN * depth if question.operation == "send" else 1
+        self.sent = CQ(self.context, depth * question.pairs + 1)
+        self.come = CQ(self.context, receives * question.pairs + 1)
+        flags = e.IBV_SEND_SIGNALED
+        inline = size if question.goes_inline(size) else 0
+        if inline:
+            flags |= e.IBV_SEND_INLINE
+        cap = QPCap(depth, receives, 1, 1, inline)
+        self.pairs = [
+            QP(self.pd, QPInitAttr(e.IBV_QPT_RC, None, self.sent, self.come, None, cap, 0))
+            for _ in range(question.pairs)
+        ]
+        self.by_number = {qp.qp_num: number for number, qp in enumerate(self.pairs)}
+        pieces = [
+            SGE(self.mr.buf + number * self.room, size, self.mr.lkey)
+            for number in range(question.pairs)
+        ]
+        opcode = OPCODES[self.operation]
+        self.sends = [SendWR(0, opcode, 1, 0, [piece], flags) for piece in pieces]
+        self.receives = [RecvWR(0, 1, [piece]) for piece in pieces]
+        self.receives_posted = receives
+
+    def connect(self, peer: End) -> None:
+        """Have each queue pair lead to the peer's of the same place, and know its memory."""
+        for number, qp in enumerate(self.pairs):
+            attr = QPAttr(port_num=1, path_mtu=e.IBV_MTU_4096)
+            route = GlobalRoute(dgid=peer.context.query_gid(1, 0), sgid_index=0)
+            attr.ah_attr = AHAttr(is_global=1, gr=route, port_num=1)
+            attr.dest_qp_num = peer.pairs[number].qp_num
+            attr.qp_access_flags = self.rights
+            attr.min_rnr_timer, attr.timeout, attr.retry_cnt, attr.rnr_retry = 12, 14, 7, 7
+            attr.max_rd_atomic = attr.max_dest_rd_atomic = AT_ONCE
+            qp.to_rts(attr)
+            target = peer.mr.rkey, peer.mr.buf + number * peer.room
+            if self.operation == "atomic":
+                self.sends[number].set_wr_atomic(*target, 1)
+            elif self.operation != "send":
+                self.sends[number].set_wr_rdma(*target)
+            if self.operation == "send":
+                for _ in range(self.receives_posted):
+                    qp.post_recv(self.receives[number])
+
+    def post(self, number: int = 0) -> None:
+        """Ask for the next operation of that pair."""
+        self.pairs[number].post_send(self.sends[number])
+
+    def receive(self, number: int = 0) -> None:
+        """Have a buffer of that pair wait for one message more."""
+        self.pairs[number].post_recv(self.receives[number])
+
+    def ended(self, queue: CQ, most: int = 1) -> list[int]:
+        """The pairs of which something has completed, one entry each; waits for the first."""
+        for _ in range(PATIENCE):
+            count, found = queue.poll(most)
+            if count:
+                return [self._good(completion) for completion in found]
+        raise SimulationError("nothing completes any more: what was posted is lost")
+
+    def polled(self, queue: CQ, most: int) -> list[int]:
+        """The same of one poll, which may find nothing."""
+        return [self._good(completion) for completion in queue.poll(most)[1]]
+
+    def _good(self, completion: Any) -> int:
+        if completion.status:
+            raise SimulationError(
+                f"an operation {self.operation!r} of {self.size:,} bytes ended with "
+                f"{cqe_status_to_str(completion.status)!r}"
+            )
+        return self.by_number[completion.qp_num]
+
+    def close(self) -> None:
+        """Give everything back."""
+        self.context.close()
+
+
+def both_ends(world: World, question: Question, size: int) -> tuple[End, End]:
+    """Two ends that are connected with each other."""
+    left, right = End(world, question, size), End(world, question, size)
+    left.connect(right)
+    right.connect(left)
+    return left, right
+
+
+OPERATIONS = ("send", "write", "read", "atomic")
+WITHOUT_INLINE = ("read", "atomic")
+WORD = 8  # bytes of an atomic operation
+MOST_BYTES = 1 << 20
+MOST_PAIRS = 128
+MOST_DEPTH = 1 << 12
+MOST_COUNT = 10**6
+MOST_INLINE = 512
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """One measurement on each design for each size."""
+
+    operation: str
+    sizes: list[int]
+    iterations: int  # by each queue pair
+    pairs: int = 1
+    depth: int = 1  # requests of a queue pair that may be outstanding
+    inline: int = 0  # messages of up to so many bytes go with the request
+    designs: Sequence[Any] = (None,)  # names, files or designs; None: the device's own
+    platform: Any = None
+    seed: int = 0
+
+    def goes_inline(self, size: int) -> bool:
+        """Whether a message of that size goes with its request."""
+        return size <= self.inline
+
+
+def ask(
+    *,
+    operation: str,
+    sizes: str | None,
+    iterations: int,
+    pairs: int = 1,
+    depth: int = 1,
+    inline: int = 0,
+    designs: Sequence[Any] = (None,),
+    platform: Any = None,
+    most_sizes: str = "64..65536",
+) -> Question:
+    """A question that can be answered.  Errors: ``StudyError`` naming the option."""
+    if operation not in OPERATIONS:
+        raise StudyError(f"--op is one of {', '.join(OPERATIONS)}, got {operation!r}")
+    if operation == "atomic":
+        chosen = [WORD] if sizes is None else numbers("--size", sizes, MOST_BYTES)
+        if chosen != [WORD]:
+            raise StudyError(f"--size: an atomic operation is of {WORD} bytes; leave it out")
+    else:
+        chosen = numbers("--size", most_sizes if sizes is None else sizes, MOST_BYTES)
+    for option, value, least, most in (
+        ("--iters", iterations, 2, MOST_COUNT),
+        ("--qps", pairs, 1, MOST_PAIRS),
+        ("--tx-depth", depth, 1, MOST_DEPTH),
+        ("--inline", inline, 0, MOST_INLINE),
+    ):
+        if not least <= value <= most:
+            raise StudyError(f"{option} must be from {least} to {most:,}, got {value:,}")
+    if inline and operation in WITHOUT_INLINE:
+        raise StudyError(f"--inline: nothing of an operation {operation!r} goes with its request")
+    return Question(
+        operation=operation,
+        sizes=chosen,
+        iterations=iterations,
+        pairs=pairs,
+        depth=depth,
+        inline=inline,
+        designs=designs,
+        platform=platform,
+    )
+
+
+MIB = 1 << 20
+NS_PER_S = 10**9
+
+
+class Bandwidth(msgspec.Struct, frozen=True, kw_only=True):
+    """Of messages of one size on one design."""
+
+    design: str
+    platform: str
+    payload_bytes: int
+    iterations: int  # of all queue pairs
+    peak_mib_s: float
+    average_mib_s: float
+    rate_mpps: float  # as perftest's Mpps
+    costs: Costs
+
+
+def bandwidth(
+    world: World, question: Question, size: int, watch: Callable[[], object]
+) -> Bandwidth:
+    """Post whatever may be outstanding, until all of it has completed; ``watch``: after each."""
+    device = world.device
+    left, right = both_ends(world, question, size)
+    before = costs_now(device)
+    count, all_of_them = question.iterations, question.iterations * question.pairs
+    depth = min(question.depth, count)
+    posted, ended = [0] * question.pairs, [0] * question.pairs
+    posted_at: list[int] = []
+    ended_at: list[int] = []
+    taken = 0  # by the receiver
+    sends = question.operation == "send"
+    while len(ended_at) < all_of_them:
+        for number in range(question.pairs):
+            while posted[number] < count and posted[number] - ended[number] < depth:
+                posted_at.append(device.now_ns)
+                left.post(number)
+                posted[number] += 1
+        for number in left.ended(left.sent, AT_ONCE):
+            ended[number] += 1
+            ended_at.append(device.now_ns)
+            watch()
+        if sends and len(ended_at) - taken >= depth:
+            for number in right.ended(right.come, AT_ONCE):
+                right.receive(number)
+                taken += 1
+    after = costs_now(device)
+    left.close()
+    right.close()
+    rate = all_of_them * NS_PER_S / max(ended_at[-1] - posted_at[0], 1)
+    return Bandwidth(
+        design=device.design_name,
+        platform=device.fabric.platform.name,
+        payload_bytes=size,
+        iterations=all_of_them,
+        peak_mib_s=NS_PER_S / shortest(posted_at, ended_at) * size / MIB,
+        average_mib_s=rate * size / MIB,
+        rate_mpps=rate / 1e6,
+        costs=after.since(before),
+    )
+
+
+def shortest(posted_ns: Sequence[int], ended_ns: Sequence[int]) -> float:
+    """The least ns per message between any post and any completion that is not before its own."""
+    posted, ended = np.asarray(posted_ns), np.asarray(ended_ns)
+    least = float("inf")
+    for first in range(len(posted)):
+        spans = (ended[first:] - posted[first]) / np.arange(1, len(ended) - first + 1)
+        least = min(least, float(spans.min()))
+    return max(least, 1 / NS_PER_S)
+
+
+NS_PER_US = 1000
+KEPT = 1 << 17  # records of the log, of which messages are taken apart
+# What the NIC does for what comes; the rest is for what goes.
+OF_RECEIVER = (Engine.NET_RCV, Engine.HOST_RCV, Engine.HOST_READ, Engine.REPORT)
+TASKS_OF_RECEIVER = (Task.POST_CONTROL, Task.POST_PAYLOAD, Task.HOST_RCV, Task.COMPLETE)
+
+
+class Latencies(msgspec.Struct, frozen=True, kw_only=True):
+    """Of messages of one size on one design, ns."""
+
+    design: str
+    platform: str
+    payload_bytes: int
+    iterations: int
+    least: float
+    most: float
+    typical: float  # the median
+    average: float
+    deviation: float
+    p99: float
+    p99_9: float
+    taken_apart: int  # messages that ``parts_ns`` is the mean of
+    parts_ns: dict[str, float]  # by the name of the ``Part``, in lower case
+    costs: Costs
+
+    def us(self, *parts: Part) -> float:
+        """Microseconds of a message that is taken apart, in these parts of it."""
+        return sum(self.parts_ns[part.name.lower()] for part in parts) / NS_PER_US
+
+
+def latencies(
+    world: World, question: Question, size: int, watch: Callable[[], object]
+) -> Latencies:
+    """Time messages one by one: sends there and back in turn, the rest until their completion."""
+    device = world.device
+    left, right = both_ends(world, question, size)
+    before = costs_now(device)
+    times: list[tuple[int, int]] = []
+    for number in range(question.iterations):
+        ends = (left, right) if number % 2 == 0 or question.operation != "send" else (right, left)
+        times.append(_timed(device, *ends, sends=question.operation == "send"))
+        watch()
+    after = costs_now(device)
+    left.close()
+    right.close()
+    apart = _apart(device, size, times)
+    taken = np.array([until - since for since, until in times]) / NS_PER_US  # ps to ns
+    in_order = np.sort(taken)
+    return Latencies(
+        design=device.design_name,
+        platform=device.fabric.platform.name,
+        payload_bytes=size,
+        iterations=len(taken),
+        least=float(in_order[0]),
+        most=float(in_order[-1]),
+        typical=float(np.median(in_order)),
+        average=float(taken.mean()),
+        deviation=float(taken.std()),
+        p99=percentile(in_order, 0.99),
+        p99_9=percentile(in_order, 0.999),
+        taken_apart=len(apart),
+        parts_ns={
+            part.name.lower(): sum(one[part] for one in apart) / max(len(apart), 1) / NS_PER_US
+            for part in Part
+        },
+        costs=after.since(before),
+    )
+
+
+def percentile(in_order: NDArray[Any], share: float) -> float:
+    """The least of them that so many are at most."""
+    return float(in_order[math.ceil(len(in_order) * share) - 1])
+
+
+def _timed(device: Any, here: End, there: End, *, sends: bool) -> tuple[int, int]:
+    """When a message was begun, and when it was known to have come, ps."""
+    begun = device.now_ps
+    here.post()
+    if not sends:
+        here.ended(here.sent)
+        return begun, device.now_ps
+    there.ended(there.come)
+    seen = device.now_ps
+    there.receive()
+    here.ended(here.sent)
+    return begun, seen
+
+
+def _apart(device: Any, size: int, times: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Ps by ``Part`` of each message whose records were kept."""
+    log = device.records()
+    kept = [each for each in times if len(log) and each[1] <= int(log["end"][-1])]
+    parted = two_ends(log)
+    costs = {name: cost.high_ps for name, cost in device.fabric.platform.costs.items()}
+    own_table = device.fabric.design.scheme is Scheme.STATIC
+    prices = prices_of(Way.PCI, costs, {}, own_table=own_table)
+    return [
+        parts_of(parted, Sent(0, 1, size, since, until, until), prices) for since, until in kept
+    ]
+
+
+def two_ends(log: NDArray[Any]) -> NDArray[Any]:
+    """The records of a NIC that sends to itself, as if what comes came to another node's, 1.
+
+    A miss is the side's whose lookup was before it.
+    """
+    found = log.copy()
+    firmware = found["engine"] == Engine.FIRMWARE
+    missing = firmware & (found["task"] == Task.MISSING) | (found["engine"] == Engine.TABLE)
+    comes = np.isin(found["engine"], OF_RECEIVER)
+    comes |= firmware & np.isin(found["task"], TASKS_OF_RECEIVER)
+    comes |= (found["engine"] == Engine.CPU) & (found["task"] == POLLING)
+    looked = np.where(firmware & ~missing, np.arange(len(found)), 0)
+    side = comes[np.maximum.accumulate(looked)] if len(found) else comes
+    found["node"] = np.where(missing, side, comes)
+    return found
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nicscope.config.platform import Platform
+    from nicscope.interfaces.verbs.world import World
+
+    Watch = Callable[[int, int], None]
+    Measure = Callable[[World, Question, int, Callable[[], object]], "T"]
+
+T = TypeVar("T")
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """What both kinds of measurements say beside their numbers."""
+
+    operation: str
+    queue_pairs: int
+    depth: int
+    inline_bytes: int
+    nodes: int  # 1: the node sends to itself
+    evidence: dict[str, dict[str, int]]  # by platform: how many of its costs, by class
+    repeat: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+class Bandwidths(Measured, frozen=True, kw_only=True):
+    """Of each design and size."""
+
+    rows: list[Bandwidth]
+
+
+class AllLatencies(Measured, frozen=True, kw_only=True):
+    """Of each design and size."""
+
+    rows: list[Latencies]
+
+
+def bandwidths(question: Question, command: Sequence[str], watch: Watch) -> Bandwidths:
+    """Measure bandwidth on each design, for each size.  Errors: ``NicscopeError``."""
+    rows, said = _measured(question, command, watch, bandwidth, 0)
+    return Bandwidths(rows=rows, **said)
+
+
+def all_latencies(question: Question, command: Sequence[str], watch: Watch) -> AllLatencies:
+    """Measure latency on each design, for each size.  Errors: ``NicscopeError``."""
+    rows, said = _measured(question, command, watch, latencies, KEPT)
+    return AllLatencies(rows=rows, **said)
+
+
+def _measured(
+    question: Question, command: Sequence[str], watch: Watch, measure: Measure[T], keep_log: int
+) -> tuple[list[T], dict[str, Any]]:
+    from nicscope.interfaces.verbs.world import World, use
+
+    for design in question.designs:
+        _device(question, design, 0)  # all of them can be, before the first is measured
+    each = question.iterations * question.pairs
+    total = each * len(question.sizes) * len(question.designs)
+    done, rows = 0, []
+    evidence: dict[str, dict[str, int]] = {}
+
+    def one_more() -> None:
+        nonlocal done
+        done += 1
+        watch(done, total)
+
+    for design in question.designs:
+        for size in question.sizes:
+            device = _device(question, design, keep_log)
+            world = World(device)
+            use(world)
+            try:
+                rows.append(measure(world, question, size, one_more))
+            finally:
+                use(None)
+            platform = device.fabric.platform
+            evidence[platform.name] = _classes(platform)
+    return rows, {
+        "operation": question.operation,
+        "queue_pairs": question.pairs,
+        "depth": min(question.depth, question.iterations),
+        "inline_bytes": question.inline,
+        "nodes": 1,
+        "evidence": evidence,
+        "repeat": repeat(command),
+    }
+
+
+def _classes(platform: Platform) -> dict[str, int]:
+    """How many of its costs are of which class of evidence."""
+    found: dict[str, int] = {}
+    for cost in platform.costs.values():
+        kind = cost.origin.evidence.value
+        found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+def _device(question: Question, design: Any, keep_log: int) -> Any:
+    from nicscope.interfaces.verbs_device.device import Device
+
+    chosen: dict[str, Any] = {} if design is None else {"design": design}
+    if question.platform is not None:
+        chosen["platform"] = question.platform
+    return Device(seed=question.seed, keep_log=keep_log, **chosen)

@@ -1,0 +1,470 @@
+"""Work shared out between processes, or over a Dask cluster: tasks, and how they are served."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import queue
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
+
+import nicscope
+from nicscope.errors import NicscopeError, RoomError, StudyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    Watch = Callable[[int, int], None]
+
+
+class Task(NamedTuple):
+    """A function of the package, and what it is called with, before a watch of rows done."""
+
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    rows: int  # about: by which it is known how much is done
+
+    def perform(self, done: Callable[[int], None]) -> Any:
+        """What the function returns; ``done`` is told of rows as they are done."""
+        return self.call(*self.arguments, done)
+
+
+def within(watch: Watch | None, before: int, after: int) -> Watch:
+    """A watch of one round of work, where ``watch`` is told of other rounds before and after it."""
+
+    def watched(done: int, total: int) -> None:
+        if watch is not None:
+            watch(before + done, before + total + after)
+
+    return watched
+
+
+class Workers(Protocol):
+    """Whoever does tasks."""
+
+    @property
+    def hands(self) -> int:
+        """How many tasks are done at once."""
+
+    def results(self, tasks: Sequence[Task], watch: Watch | None = None) -> list[Any]:
+        """What came of each of ``tasks``; ``watch`` is told how many rows are done of how many."""
+
+
+class Done:
+    """Rows done of several tasks, told to a watch; what a dead worker had done is not done."""
+
+    def __init__(self, tasks: Sequence[Task], watch: Watch | None) -> None:
+        self._rows = [task.rows for task in tasks]
+        self._done = [0] * len(tasks)
+        self._told = 0
+        self._watch = watch
+
+    def add(self, place: int, rows: int) -> None:
+        """So many rows more of a task."""
+        self._done[place] = min(self._done[place] + rows, self._rows[place])
+        self._tell()
+
+    def begin_again(self, place: int) -> None:
+        """Nothing of a task is done any more."""
+        self._done[place] = 0
+
+    def finish(self, place: int) -> None:
+        """All of a task is done."""
+        self._done[place] = self._rows[place]
+        self._tell()
+
+    def _tell(self) -> None:
+        self._told = max(self._told, sum(self._done))
+        if self._watch is not None:
+            self._watch(self._told, sum(self._rows))
+
+
+def perform_remotely(task: bytes, stamp: str) -> bytes:
+    """As ``Task.perform``, on whatever machine this runs; pickled, or Dask looks into it.
+
+    Errors: ``StudyError`` if its nicscope is another than that of ``stamp``, and what the task
+    meets, naming the machine.
+    """
+    from nicscope.kernel.fingerprint import package_stamp
+
+    where = f"worker {socket.gethostname()}"
+    if package_stamp() != stamp:
+        raise StudyError(f"{where} runs another nicscope; install this one")
+    try:
+        asked: Task = pickle.loads(task)
+        return pickle.dumps(asked.perform(lambda _: None))
+    except NicscopeError as error:
+        raise type(error)(f"{where}: {error}") from error
+
+
+TELLING_S = 0.2  # between two words on how far it is
+
+
+def main(number: int) -> None:
+    """Serve over the descriptor ``number``; does not return."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from nicscope.traces.reader import decode_alone
+
+    decode_alone()
+    connection = Connection(number)
+    tasks: queue.SimpleQueue[tuple[int, Task]] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(connection, tasks), daemon=True).start()
+    while True:
+        place, task = tasks.get()
+        answer = _answer(connection, place, task)
+        try:
+            connection.send(answer)
+        except OSError:
+            os._exit(0)
+
+
+def _listen(connection: Connection, tasks: queue.SimpleQueue[Any]) -> None:
+    """Take in tasks; when whoever asks is gone, so is this process, whatever it is at."""
+    try:
+        while True:
+            tasks.put(connection.recv())
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+def _answer(connection: Connection, place: int, task: Task) -> tuple[str, int, Any]:
+    counted, told = 0, time.monotonic()
+
+    def done(rows: int) -> None:
+        nonlocal counted, told
+        counted += rows
+        if time.monotonic() - told >= TELLING_S:
+            connection.send(("rows", place, counted))
+            counted, told = 0, time.monotonic()
+
+    try:
+        return "done", place, task.perform(done)
+    except NicscopeError as error:
+        return "failed", place, type(error)(str(error))
+    except MemoryError:
+        return "failed", place, RoomError("a worker has no memory left; use fewer --workers")
+    except Exception as error:
+        said = " ".join(repr(error).split())
+        return "failed", place, StudyError(f"a worker failed: {said}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
+
+
+MOST_DEATHS = 3  # of workers at the same task, or before they had one
+END_S = 10.0  # for a process that was killed to be gone
+
+
+class _Worker:
+    """A process, and the task that it is at."""
+
+    def __init__(self) -> None:
+        ours, its = socket.socketpair()
+        with its:
+            self.connection = Connection(ours.detach())
+            home = str(Path(nicscope.__file__).parent.parent)
+            path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
+            # A session of its own: Ctrl-C is for us, who end it; and it ends when we are gone.
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", f"{__package__}.serving", str(its.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[its.fileno()],
+                env={**os.environ, "PYTHONPATH": path},
+                start_new_session=True,
+            )
+        self.place: int | None = None
+
+    def end(self) -> None:
+        """Let nothing be left of it."""
+        self.connection.close()
+        self.process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(END_S)
+
+
+class LocalWorkers:
+    """Some processes, from the beginning of a ``with`` block to its end."""
+
+    def __init__(self, hands: int) -> None:
+        self._hands = hands
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> Self:
+        try:
+            for _ in range(self._hands):
+                self._workers.append(_Worker())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        while self._workers:
+            self._workers.pop().end()
+
+    @property
+    def hands(self) -> int:
+        """How many tasks are done at once."""
+        return self._hands
+
+    def processes(self) -> list[int]:
+        """Their numbers."""
+        return [worker.process.pid for worker in self._workers]
+
+    def results(self, tasks: Sequence[Task], watch: Watch | None = None) -> list[Any]:
+        """What came of each of ``tasks``; ``watch`` is told how many rows are done of how many.
+
+        Errors: what a task meets; ``StudyError`` if workers die of the same one again and again.
+        """
+        found: list[Any] = [None] * len(tasks)
+        waiting = deque(range(len(tasks)))
+        deaths: dict[int | None, int] = {}
+        done = Done(tasks, watch)
+        left = len(tasks)
+        while left:
+            for worker in self._workers:
+                if worker.place is None and waiting:
+                    self._give(worker, waiting.popleft(), tasks)
+            for worker in self._heard():
+                try:
+                    what, place, content = worker.connection.recv()
+                except (EOFError, OSError, pickle.UnpicklingError):
+                    self._replace(worker, deaths)
+                    if worker.place is not None:
+                        done.begin_again(worker.place)
+                        waiting.appendleft(worker.place)
+                    continue
+                if what == "rows":
+                    done.add(place, content)
+                elif what == "failed":
+                    raise content
+                else:
+                    worker.place = None
+                    found[place] = content
+                    done.finish(place)
+                    left -= 1
+        return found
+
+    def _give(self, worker: _Worker, place: int, tasks: Sequence[Task]) -> None:
+        worker.place = place
+        # One that is dead is found so when it is listened to.
+        with contextlib.suppress(OSError):
+            worker.connection.send((place, tasks[place]))
+
+    def _heard(self) -> list[_Worker]:
+        """Those that have something to say, or have died."""
+        ready = wait([worker.connection for worker in self._workers])
+        return [worker for worker in self._workers if worker.connection in ready]
+
+    def _replace(self, worker: _Worker, deaths: dict[int | None, int]) -> None:
+        """Have another in the place of one that died.
+
+        Errors: ``StudyError`` if that is of no use.
+        """
+        worker.end()
+        deaths[worker.place] = deaths.get(worker.place, 0) + 1
+        if deaths[worker.place] == MOST_DEATHS:
+            how = f"the last with status {worker.process.returncode}"
+            if worker.place is None:
+                raise StudyError(f"workers die before they have begun, {how}; try --workers 1")
+            raise StudyError(
+                f"workers died of the same nodes again and again, {how}, perhaps for want of "
+                "memory; use fewer --workers"
+            )
+        self._workers[self._workers.index(worker)] = _Worker()
+
+
+REACH_S = 5.0  # for the scheduler to answer
+LOOK_S = 2.0  # between looks at a cluster that gives no results
+LONELY_S = 60.0  # without any worker until we give up
+AHEAD = 3  # tasks per worker thread that are waiting or running
+_ADDRESS = re.compile(r"(tcp|tls)://[^/\s]+:[0-9]{1,5}")
+Job = TypeVar("Job")
+
+
+class Cluster:
+    """A connection to a scheduler."""
+
+    def __init__(self, client: Any, address: str, ending: str) -> None:
+        self._client = client
+        self._address = address
+        self._ending = ending  # what becomes of the work, of an error
+
+    def each(
+        self,
+        jobs: Sequence[Job],
+        call: Callable[..., Any],
+        arguments: Callable[[Job], tuple[Any, ...]],
+    ) -> Iterator[tuple[Job, Any]]:
+        """Each of ``jobs`` with what ``call`` makes of its ``arguments``, as they finish.
+
+        Errors: ``StudyError`` if the scheduler or all workers are gone, and what workers raise.
+        """
+        done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        waiting = list(reversed(jobs))
+        running: dict[str, tuple[Any, Job]] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < self._room():
+                    job = waiting.pop()
+                    future = self._client.submit(call, *arguments(job), pure=False)
+                    running[future.key] = (future, job)
+                    future.add_done_callback(done.put)
+                future = self._next(done)
+                _, job = running.pop(future.key)
+                yield job, self._result(future)
+        finally:
+            with contextlib.suppress(Exception):  # a scheduler that is gone has nothing to cancel
+                self._client.cancel([future for future, _ in running.values()], force=True)
+
+    def _room(self) -> int:
+        return AHEAD * self.threads()
+
+    @property
+    def hands(self) -> int:
+        """How many tasks are done at once."""
+        return self.threads()
+
+    def results(self, tasks: Sequence[Task], watch: Watch | None = None) -> list[Any]:
+        """What came of each of ``tasks``; ``watch`` is told how many rows are done of how many.
+
+        Errors: as ``each``.
+        """
+        from nicscope.kernel.fingerprint import package_stamp
+
+        found: list[Any] = [None] * len(tasks)
+        done, stamp = Done(tasks, watch), package_stamp()
+
+        def arguments(place: int) -> tuple[bytes, str]:
+            return pickle.dumps(tasks[place]), stamp
+
+        for place, result in self.each(range(len(tasks)), perform_remotely, arguments):
+            found[place] = pickle.loads(result)
+            done.finish(place)
+        return found
+
+    def threads(self) -> int:
+        """Threads of all workers, at least 1."""
+        return max(1, sum(self._workers().values()))
+
+    def _workers(self) -> dict[str, int]:
+        try:
+            threads: dict[str, int] = self._client.ncores()
+        except (OSError, TimeoutError, ValueError) as error:
+            raise self._gone() from error
+        return threads
+
+    def _next(self, done: queue.SimpleQueue[Any]) -> Any:
+        """The next future to end; looks after the cluster while there is none."""
+        last_seen = time.monotonic()
+        while True:
+            try:
+                return done.get(timeout=LOOK_S)
+            except queue.Empty:
+                now = time.monotonic()
+                if self._workers():
+                    last_seen = now
+                elif now - last_seen > LONELY_S:
+                    raise StudyError(
+                        f"the scheduler at {self._address} has had no workers for {LONELY_S:.0f} "
+                        f"s; start some with 'dask worker {self._address}': {self._ending}"
+                    ) from None
+
+    def _result(self, future: Any) -> Any:
+        from concurrent.futures import CancelledError
+
+        from distributed.client import FutureCancelledError
+        from distributed.scheduler import KilledWorker
+
+        try:
+            return future.result()
+        except (FutureCancelledError, CancelledError) as error:
+            raise self._gone() from error
+        except NicscopeError:
+            raise
+        except KilledWorker as error:
+            raise StudyError(
+                "workers died of the same task again and again, perhaps for want of memory; "
+                f"{self._ending}"
+            ) from error
+        except Exception as error:
+            raise StudyError(
+                f"a worker failed: {' '.join(repr(error).split())}; {self._ending}"
+            ) from error
+
+    def _gone(self) -> StudyError:
+        return StudyError(f"the scheduler at {self._address} is gone; {self._ending}")
+
+
+@contextlib.contextmanager
+def connected(address: str, ending: str = "begin again") -> Iterator[Cluster]:
+    """The cluster whose scheduler is at ``address``, such as ``tcp://10.0.0.1:8786``.
+
+    ``ending`` says at the end of an error of its own what becomes of the work.
+
+    Errors: ``StudyError`` if Dask is not installed, or nothing answers within ``REACH_S``.
+    """
+    if not _ADDRESS.fullmatch(address):
+        raise StudyError(f"--scheduler {address}: write it as tcp://HOST:PORT")
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise StudyError(
+            "--scheduler needs Dask; install it with: pip install 'nicscope[cluster]'"
+        ) from error
+    log = logging.getLogger("distributed")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # what matters to the user is one line of ours
+    try:
+        _check_scheduler(address)
+        client: Any = Client(  # type: ignore[no-untyped-call]
+            address, timeout=REACH_S, set_as_default=False
+        )
+        try:
+            yield Cluster(client, address, ending)
+        finally:
+            client.close(timeout=REACH_S)
+    finally:
+        log.setLevel(level)
+
+
+def _check_scheduler(address: str) -> None:
+    """Return if a scheduler answers; a client that fails to start takes long to give up."""
+    import asyncio
+
+    async def kind() -> str:
+        from distributed import rpc
+
+        async with rpc(address) as remote:  # type: ignore[no-untyped-call]
+            return str((await remote.identity())["type"])
+
+    try:
+        found = asyncio.run(asyncio.wait_for(kind(), REACH_S))
+    except Exception as error:  # whatever listens there may answer anything
+        raise StudyError(
+            f"no Dask scheduler answers at {address!r} within {REACH_S:.0f} s; start one with "
+            "'dask scheduler', or leave --scheduler out"
+        ) from error
+    if found != "Scheduler":
+        raise StudyError(f"{address!r} is a Dask {found.lower()}; name the scheduler")

@@ -1,0 +1,421 @@
+"""Traces of a language model's service: Mooncake's with blocks, Azure's, BurstGPT's with tokens."""
+
+from __future__ import annotations
+
+import functools
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nicscope.errors import TraceError, one_line
+from nicscope.traces.columns import Op
+from nicscope.traces.files import ByteSource
+from nicscope.traces.imported import Imported, filled
+from nicscope.traces.importers.tables import Layout, check_width, line_of, names_in, parse_block
+from nicscope.traces.kv_pool import BLOCK_TOKENS, Cutter, place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from nicscope.inputs import Input
+    from nicscope.traces.files import Watch
+    from nicscope.traces.kv_pool import KvChoices
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from nicscope.inputs import Input
+    from nicscope.traces.columns import TraceMetadata
+    from nicscope.traces.files import Watch
+    from nicscope.traces.imported import Choices
+    from nicscope.traces.kv_pool import KvChoices
+
+    Reader = Callable[[Input, KvChoices | None, Watch | None], "Served"]
+
+BATCH_REQUESTS = 1 << 20
+MOST_TOKENS = 1 << 31  # of a request
+
+
+class Served(NamedTuple):
+    """All requests of a file; their references to full blocks one after the other."""
+
+    time_ns: NDArray[np.int64]
+    firsts: NDArray[np.int64]  # shape (requests + 1,): where the references of each begin
+    ids: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    observed: dict[str, int]  # what was counted while reading
+    assumed: tuple[str, ...] = ()  # what the file does not say, in words
+
+
+def named(name: str, choices: Choices) -> KvChoices:
+    """Whose KV cache it is.  Errors: ``TraceError`` beginning with ``name`` if nobody said."""
+    if choices.kv is None:
+        raise TraceError(
+            f"{name}: blocks of tokens have a size once a model is named: --model llama-3-70b"
+        )
+    return choices.kv
+
+
+class Service:
+    """The requests of one NIC beside a pool; its rows are known before any is made."""
+
+    def __init__(self, name: str, served: Served, choices: Choices) -> None:
+        """Errors: ``TraceError`` beginning with ``name`` if no model is named, or none fits."""
+        kv = named(name, choices)
+        self._served, self._choices, self._kv = served, choices, kv
+        self._placed = place(served.firsts, served.ids, kv.blocks)
+        self._store = kv.store(self._placed.used)
+        self._cutter = Cutter(self._store)
+        self.rows = len(served.ids) * self._cutter.requests_of_block
+
+    def tell(self, metadata: TraceMetadata, importer: str) -> None:
+        """Write into ``metadata`` what was read, chosen and assumed."""
+        metadata.page_size = self._choices.page_size
+        metadata.origin.update(importer=importer, **self._kv.said())
+        if self._served.assumed:
+            metadata.origin["assumed"] = list(self._served.assumed)
+        metadata.regions = [
+            {"address": int(start), "bytes": self._store.region_bytes}
+            for start in self._store.region_starts()
+        ]
+        metadata.observed.update(self._observed())
+
+    def batches(self) -> Iterator[Imported]:
+        """All requests, from the first one on; may be asked for more than once."""
+        served, placed, each = self._served, self._placed, self._cutter.requests_of_block
+        request = np.repeat(np.arange(len(served.lines)), np.diff(served.firsts))
+        is_found = np.arange(len(request)) - served.firsts[request] < placed.found[request]
+        step = max(1, BATCH_REQUESTS // each)
+        for first in range(0, len(request), step):
+            piece = slice(first, first + step)
+            address, length = self._cutter.requests(placed.slots[piece])
+            op = np.where(is_found[piece], Op.SERVE_READ, Op.SERVE_WRITE).astype(np.uint8)
+            columns = {
+                "time_ns": np.repeat(served.time_ns[request[piece]], each),
+                "node": filled(self._choices.node, len(address), np.int32),
+                "pid": filled(self._choices.pid, len(address), np.int32),
+                "op": np.repeat(op, each),
+                "address": address,
+                "length": length,
+            }
+            yield Imported(columns, functools.partial(_place, served.lines[request[piece]], each))
+
+    def _observed(self) -> dict[str, Any]:
+        served, block_bytes = self._served, self._store.block_bytes
+        read = int(self._placed.found.sum())
+        written = len(served.ids) - read
+        return {
+            "service_requests": len(served.lines),
+            **served.observed,
+            "full_block_references": len(served.ids),
+            "distinct_full_blocks": int(np.unique(served.ids).size),
+            "blocks_read": read,
+            "blocks_written": written,
+            "blocks_evicted": self._placed.evicted,
+            "bytes_read": read * block_bytes,
+            "bytes_written": written * block_bytes,
+        }
+
+
+def read_service(
+    importer: str,
+    read: Reader,
+    source: Input,
+    choices: Choices,
+    metadata: TraceMetadata,
+    watch: Watch | None = None,
+) -> Iterator[Imported]:
+    """Requests of one rank's NIC beside a pool of KV cache; ``choices.kv`` says of which model.
+
+    Errors: ``TraceError`` naming the line that is no such request, or if no model is named.
+    """
+    kv = named(source.name, choices)
+    service = Service(source.name, read(source, kv, watch), choices)
+    service.tell(metadata, importer)
+    yield from service.batches()
+
+
+def _place(lines: NDArray[np.int64], each: int, row: int) -> str:
+    return f"line {lines[row // each]}"
+
+
+NS_PER_MS = 1_000_000
+_MOST_MS = 1 << 43  # some 280 years; the nanoseconds of it are 63 bits
+_EXAMPLE = '{"timestamp": 0, "input_length": 600, "output_length": 20, "hash_ids": [0, 1]}'
+
+
+class _Line(msgspec.Struct):
+    """A line of the file."""
+
+    timestamp: int
+    input_length: int
+    output_length: int
+    hash_ids: list[int]
+
+
+def read_mooncake(
+    source: Input, kv: KvChoices | None, watch: Watch | None = None, *, partial: bool = False
+) -> Served:
+    """The requests of a file; ``kv`` may not decide what the file says.
+
+    ``partial``: blocks that are not full count as well, which no engine keeps.
+
+    Errors: ``TraceError`` naming the line that is no such request.
+    """
+    if kv is not None and kv.guesses():
+        raise TraceError(
+            f"{source.name}: names its blocks of {BLOCK_TOKENS} tokens; leave --block-tokens, "
+            "--prefix and --generated out"
+        )
+    decoder = msgspec.json.Decoder(_Line)
+    times, lines, firsts = [], [], [0]
+    ids: list[int] = []
+    seen: set[int] = set()
+    references, inputs, outputs, latest = 0, 0, 0, 0
+    for first, block in ByteSource(source, watch).blocks():
+        for number, text in enumerate(block.split(b"\n")[:-1], first):
+            if not text.strip():
+                continue
+            where = f"{source.name}: line {number}"
+            try:
+                line = decoder.decode(text)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise TraceError(
+                    f"{where}: no request of Mooncake's: {one_line(str(error))}; a line is such as "
+                    f"{_EXAMPLE}"
+                ) from error
+            _check(line, latest, where)
+            latest = line.timestamp
+            times.append(line.timestamp)
+            lines.append(number)
+            ids += line.hash_ids if partial else line.hash_ids[: line.input_length // BLOCK_TOKENS]
+            firsts.append(len(ids))
+            seen.update(line.hash_ids)
+            references += len(line.hash_ids)
+            inputs += line.input_length
+            outputs += line.output_length
+    return Served(
+        np.array(times, np.int64) * NS_PER_MS,
+        np.array(firsts, np.int64),
+        np.array(ids, np.int64),
+        np.array(lines, np.int64),
+        {
+            "input_tokens": inputs,
+            "output_tokens": outputs,
+            "block_references": references,
+            "distinct_blocks": len(seen),
+        },
+    )
+
+
+def _check(line: _Line, latest: int, where: str) -> None:
+    """Errors: ``TraceError`` beginning with ``where`` for what cannot be."""
+    if not 0 <= line.timestamp < _MOST_MS:
+        raise TraceError(f"{where}: timestamp must be milliseconds from 0 on: {line.timestamp}")
+    if line.timestamp < latest:
+        raise TraceError(
+            f"{where}: timestamp {line.timestamp} after {latest}; sort the lines by time"
+        )
+    for name in ("input_length", "output_length"):
+        if not 0 <= getattr(line, name) < MOST_TOKENS:
+            raise TraceError(f"{where}: {name} must be tokens, got {getattr(line, name)}")
+    blocks = -(-line.input_length // BLOCK_TOKENS)
+    if len(line.hash_ids) != blocks:
+        raise TraceError(
+            f"{where}: {line.input_length} tokens are {blocks} blocks of {BLOCK_TOKENS}, and "
+            f"hash_ids has {len(line.hash_ids)}"
+        )
+    if len({*line.hash_ids}) < blocks:
+        raise TraceError(f"{where}: names a block twice, which stands for all before it too")
+    if any(not -(1 << 63) <= each < 1 << 63 for each in line.hash_ids):
+        raise TraceError(f"{where}: a number of a block has more than 64 bits")
+
+
+NS_PER_S = 10**9
+_SECONDS = pa.decimal128(19, 9)  # nanoseconds of them are 63 bits
+_ZONE = r"(\+00:00|Z)$"
+
+
+class Columns(NamedTuple):
+    """How a kind of file names what is read of it."""
+
+    time: str
+    input: str
+    output: str
+    time_ns: Callable[[Any], Any]  # of a column of text
+    a_time: str  # such as it should be
+    failed: bool  # a request that has generated nothing has failed
+
+
+def _of_clock(texts: Any) -> Any:
+    plain = pc.replace_substring_regex(texts, _ZONE, "")
+    return pc.cast(plain, pa.timestamp("ns")).cast(pa.int64())
+
+
+def _of_seconds(texts: Any) -> Any:
+    scale = pa.scalar(NS_PER_S, pa.decimal128(10, 0))
+    return pc.multiply(pc.cast(texts, _SECONDS), scale).cast(pa.int64())
+
+
+AZURE = Columns(
+    "TIMESTAMP", "ContextTokens", "GeneratedTokens", _of_clock, "2023-11-16 18:15:46.68", False
+)
+BURSTGPT = Columns("Timestamp", "Request tokens", "Response tokens", _of_seconds, "45", True)
+
+
+def columns_in(header: bytes) -> Columns | None:
+    """Whose file it is that has this first line, if it is of either kind."""
+    names = set(names_in(header))
+    kinds = (AZURE, BURSTGPT)
+    return next((one for one in kinds if {one.time, one.input, one.output} <= names), None)
+
+
+class _Table(NamedTuple):
+    """What is used of the lines of a file."""
+
+    time_ns: NDArray[np.int64]
+    input: NDArray[np.int64]
+    output: NDArray[np.int64]
+    lines: NDArray[np.int64]
+
+
+def _read(
+    columns: Columns, source: Input, kv: KvChoices | None, watch: Watch | None = None
+) -> Served:
+    parts, names = [], None
+    for first, block in ByteSource(source, watch).blocks():
+        rows, start = block, first
+        if names is None:
+            header, _, rows = block.partition(b"\n")
+            names, start = _names(source.name, header, columns), first + 1
+        if rows.strip():
+            parts.append(_rows(source.name, start, rows, names, columns))
+    if not parts:
+        raise TraceError(f"{source.name}: has no line of a request below its header")
+    whole = _Table(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    back = np.flatnonzero(np.diff(whole.time_ns) < 0)
+    if back.size:
+        line = whole.lines[back[0] + 1]
+        raise TraceError(
+            f"{source.name}: line {line}: {columns.time} is before that of the line before; sort "
+            "the lines by time"
+        )
+    return _served(whole, columns, kv)
+
+
+read_azure = partial(_read, AZURE)
+read_burstgpt = partial(_read, BURSTGPT)
+
+
+def _names(called: str, header: bytes, columns: Columns) -> list[str]:
+    check_width(called, header.count(b",") + 1)
+    names = names_in(header)
+    for name in (columns.time, columns.input, columns.output):
+        if names.count(name) != 1:
+            raise TraceError(
+                f"{called}: column {name!r} is there {names.count(name)} times in the header line; "
+                f"it has {columns.time}, {columns.input} and {columns.output}"
+            )
+    return names
+
+
+def _rows(name: str, start: int, rows: bytes, names: list[str], columns: Columns) -> _Table:
+    numbers = (columns.input, columns.output)
+    types = {each: pa.int64() if each in numbers else pa.string() for each in names}
+    table = parse_block(name, start, rows, Layout(names, types)).combine_chunks()
+    lines = _lines(start, rows, table.num_rows)
+    counts = []
+    for each in numbers:
+        found = table.column(each).combine_chunks()
+        tokens = np.asarray(pc.fill_null(found, -1))
+        bad = np.flatnonzero((tokens < 0) | (tokens >= MOST_TOKENS))
+        if bad.size:
+            raise TraceError(
+                f"{name}: line {lines[bad[0]]}: {each} must be tokens, got {found[bad[0]].as_py()}"
+            )
+        counts.append(tokens)
+    texts = table.column(columns.time).combine_chunks()
+    return _Table(_times(name, lines, texts, columns), counts[0], counts[1], lines)
+
+
+def _lines(start: int, rows: bytes, count: int) -> NDArray[np.int64]:
+    """Number of the line that holds each row; blank lines hold none."""
+    if rows.count(b"\n") == count:
+        return np.arange(start, start + count)
+    return np.array([line_of(start, rows, row) for row in range(count)], np.int64)
+
+
+def _times(name: str, lines: NDArray[np.int64], texts: Any, columns: Columns) -> NDArray[np.int64]:
+    try:
+        return _ns(texts, columns)
+    except pa.ArrowInvalid:
+        for row in range(len(texts)):
+            try:
+                _ns(texts.slice(row, 1), columns)
+            except pa.ArrowInvalid:
+                raise TraceError(
+                    f"{name}: line {lines[row]}: {columns.time} is no time such as "
+                    f"{columns.a_time}: {texts[row].as_py()!r}"
+                ) from None
+        raise
+
+
+def _ns(texts: Any, columns: Columns) -> NDArray[np.int64]:
+    if texts.null_count:
+        raise pa.ArrowInvalid("a time is missing")
+    return np.asarray(columns.time_ns(texts)).astype(np.int64)
+
+
+def _served(whole: _Table, columns: Columns, kv: KvChoices | None) -> Served:
+    """Requests with blocks, as ``kv`` assumes them."""
+    kept = whole
+    observed = {}
+    if columns.failed:
+        alive = whole.output > 0
+        kept = _Table(*(each[alive] for each in whole))
+        observed["failed_requests"] = int((~alive).sum())
+    observed["input_tokens"] = int(kept.input.sum())
+    observed["output_tokens"] = int(kept.output.sum())
+    block = BLOCK_TOKENS if kv is None else kv.block_tokens
+    prefix = 0 if kv is None else kv.prefix_tokens // block
+    generated = kv is not None and kv.generated
+    blocks = (kept.input + kept.output * generated) // block
+    shared = np.minimum(kept.input // block, prefix)
+    firsts, ids = _named(blocks, shared, prefix)
+    said = "no two requests share a block"
+    if prefix:
+        said = f"all requests begin with the same {prefix * block:,} tokens and share nothing else"
+    then = "written to the pool when a request arrives" if generated else "not kept"
+    return Served(
+        kept.time_ns - (kept.time_ns[0] if kept.time_ns.size else 0),
+        firsts,
+        ids,
+        kept.lines,
+        observed,
+        (said, f"what is generated is {then}"),
+    )
+
+
+def _named(
+    blocks: NDArray[np.int64], shared: NDArray[np.int64], prefix: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each request's blocks begin, and the blocks.
+
+    Those that are ``shared`` are 0, 1, 2..., the others follow ``prefix`` and are nobody else's.
+    """
+    firsts = np.zeros(len(blocks) + 1, np.int64)
+    np.cumsum(blocks, out=firsts[1:])
+    own = prefix + np.cumsum(blocks - shared) - (blocks - shared)  # the first of each
+    place = np.arange(firsts[-1]) - np.repeat(firsts[:-1], blocks)
+    other = np.repeat(own - shared, blocks) + place
+    return firsts, np.where(place < np.repeat(shared, blocks), place, other)

@@ -1,1 +1,0 @@
-"""Request traces that nobody recorded: drawn by a seed, from pools, sizes and a popularity."""

@@ -315,7 +315,7 @@ def heading(item: Item) -> str:
     return f"{item.where}: {item.what}"
 
 
-HERE = Path(__file__).parent
+HERE = Path(__file__)
 MOST_PICTURED = 5 << 20  # bytes of pictures of studies: the page is to stay below 10 MB
 # The page loads nothing, from nowhere.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -378,9 +378,9 @@ def page_of(found: Reproduction, wanted: Sequence[str], pictures: Pictures, summ
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", "nicscope: the papers reproduced"),
-        element("style", Markup((HERE / "page.css").read_text("utf-8"))),
+        element("style", Markup(HERE.with_suffix(".css").read_text("utf-8"))),
     ]
-    script = element("script", Markup((HERE / "page.js").read_text("utf-8")))
+    script = element("script", Markup(HERE.with_suffix(".js").read_text("utf-8")))
     whole = element("html", element("head", *head), element("body", *body, script), lang="en")
     return f"<!doctype html>\n{whole}\n"
 

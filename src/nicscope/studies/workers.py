@@ -8,11 +8,9 @@ import os
 import pickle
 import queue
 import re
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections import deque
 from multiprocessing.connection import Connection, wait
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 import nicscope
-from nicscope.errors import NicscopeError, RoomError, StudyError
+from nicscope.errors import NicscopeError, StudyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -112,61 +110,6 @@ def perform_remotely(task: bytes, stamp: str) -> bytes:
         raise type(error)(f"{where}: {error}") from error
 
 
-TELLING_S = 0.2  # between two words on how far it is
-
-
-def main(number: int) -> None:
-    """Serve over the descriptor ``number``; does not return."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from nicscope.traces.reader import decode_alone
-
-    decode_alone()
-    connection = Connection(number)
-    tasks: queue.SimpleQueue[tuple[int, Task]] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(connection, tasks), daemon=True).start()
-    while True:
-        place, task = tasks.get()
-        answer = _answer(connection, place, task)
-        try:
-            connection.send(answer)
-        except OSError:
-            os._exit(0)
-
-
-def _listen(connection: Connection, tasks: queue.SimpleQueue[Any]) -> None:
-    """Take in tasks; when whoever asks is gone, so is this process, whatever it is at."""
-    try:
-        while True:
-            tasks.put(connection.recv())
-    except (EOFError, OSError):
-        os._exit(0)
-
-
-def _answer(connection: Connection, place: int, task: Task) -> tuple[str, int, Any]:
-    counted, told = 0, time.monotonic()
-
-    def done(rows: int) -> None:
-        nonlocal counted, told
-        counted += rows
-        if time.monotonic() - told >= TELLING_S:
-            connection.send(("rows", place, counted))
-            counted, told = 0, time.monotonic()
-
-    try:
-        return "done", place, task.perform(done)
-    except NicscopeError as error:
-        return "failed", place, type(error)(str(error))
-    except MemoryError:
-        return "failed", place, RoomError("a worker has no memory left; use fewer --workers")
-    except Exception as error:
-        said = " ".join(repr(error).split())
-        return "failed", place, StudyError(f"a worker failed: {said}")
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
-
-
 MOST_DEATHS = 3  # of workers at the same task, or before they had one
 END_S = 10.0  # for a process that was killed to be gone
 
@@ -182,7 +125,7 @@ class _Worker:
             path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
             # A session of its own: Ctrl-C is for us, who end it; and it ends when we are gone.
             self.process = subprocess.Popen(
-                [sys.executable, "-m", f"{__package__}.serving", str(its.fileno())],
+                [sys.executable, "-m", f"{__package__}.worker_process", str(its.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -10,13 +10,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long same speed coverage fuzz swarm lint docs reproduce mutants bench coverage-of-papers locks clean
+.PHONY: help demo test test-long same house speed coverage fuzz swarm lint docs reproduce mutants bench coverage-of-papers locks clean
 
 help:
 	@echo "make demo                what a recorded program does to each network interface"
 	@echo "make test                the tests: without the compiler, and compiled with bounds checks"
 	@echo "make test-long           what is long by nature and seldom broken, with new seeds"
 	@echo "make same                does a fixed set of commands answer as it did?"
+	@echo "make house               lines and files of src/ by room, and what imports in circles"
 	@echo "make speed               did it get slower, beside what stays as it is? needs a C compiler"
 	@echo "make coverage            which lines no test runs"
 	@echo "make fuzz                odd and damaged files for every reader, for SECONDS=300"
@@ -43,6 +44,9 @@ test-long: $(VENV)/dev.stamp
 # Before and after a change that moves code and changes no result.  SAME=--record keeps other answers.
 same: $(VENV)/dev.stamp
 	@$(BIN)/python tests/same.py $(SAME)
+
+house:
+	@$(PYTHON) tests/house.py
 
 # Two minutes; compiled code is that of the tests.  ONLY=verbs measures the rows of that name alone.
 speed: $(VENV)/bench.stamp

@@ -49,7 +49,8 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     for name, others in graph.items():
         for other in others:
             back[other].add(name)
-    found, placed = [], set()
+    found: list[list[str]] = []
+    placed: set[str] = set()
     for name in graph:
         if name not in placed:
             together = reached(name, graph) & reached(name, back)
@@ -63,7 +64,8 @@ def main() -> int:
     """Print the figures."""
     paths = sorted(PACKAGE.rglob("*.py"))
     lines = {path: len(path.read_text().splitlines()) for path in paths}
-    rooms, files = Counter(), Counter()
+    rooms: Counter[str] = Counter()
+    files: Counter[str] = Counter()
     for path, count in lines.items():
         room = path.relative_to(PACKAGE).parts[0] if path.parent != PACKAGE else "(itself)"
         rooms[room] += count

@@ -16,21 +16,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import nicscope.interfaces
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
+from nicscope.interfaces.mini.cluster import Directory
 from nicscope.interfaces.mini.endpoint import Region as MiniRegion
-from nicscope.interfaces.ports.cluster import PortCluster
+from nicscope.interfaces.ports.cluster import PortBook, PortCluster, PortsRun
 from nicscope.interfaces.ports.memory import Buffer
-from nicscope.interfaces.ports.process import Arrival, Done, Process
+from nicscope.interfaces.ports.process import Arrival, Asked, Done, PortCalls, Process
 from nicscope.interfaces.tasks import Gate
 from nicscope.interfaces.trapeze_endpoint import Counted, Payloads, Sent
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.unet.area import Area
+from nicscope.interfaces.via.cluster import Settings
 from nicscope.interfaces.via.completions import ErrorDescriptor
 from nicscope.interfaces.via.connections import Asking, Connections, Request
-from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor
+from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor, Words
 from nicscope.interfaces.via.descriptor import Region as ViaRegion
 from nicscope.interfaces.via.library import Discovered, MemAttributes, NicAttributes, ViFound
 from nicscope.interfaces.via.names import VipTimeoutError
-from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Vi
+from nicscope.interfaces.via.vi import Attributes, CompletionQueue, Ring, Vi, Work
+from nicscope.interfaces.via.vi import Endpoint as ViEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,19 +88,16 @@ NOT_HELD = {
     *(AddressSegment, NicAttributes, Attributes, via.VipError, VipTimeoutError),
     *(ViFound, MemAttributes, Discovered, ErrorDescriptor),
     *(unet.Cluster, vmmc.Cluster, mini.Cluster, trapeze.Cluster, via.Cluster, PortCluster, Counted),
-    *(Payloads, Sent, Connections, Asking),
+    *(Payloads, Sent, Connections, Asking, Directory, PortBook, PortsRun, Asked, PortCalls),
+    *(trapeze.TrapezeRun, Settings, Words, Work, ViEndpoint, Ring),
 }
-# Some are parts of what programs hold (``ports.own_memory``, ``vmmc.library``), others act by calls
-# of it (``tasks``, ``trapeze_pool``), and of ``views`` the owner is asked at each access.
+# Some are parts of what programs hold (``ports.memory``, ``vmmc.library``), others act by calls of it
+# (``tasks``, the pool of ``trapeze_memory``), and of views the owner is asked at each access.
 NOT_HELD_PARTS = """
-    options buffers ownership machine_run programs tasks views ways
-    run_log run_report run_tables run_timeline trapeze_memory trapeze_pool trapeze_report
-    ports.asking ports.book ports.freeing ports.memory ports.own_memory ports.report ports.rows
-    ports.shared_memory unet.links unet.memory unet.registry unet.streams unet.tags
-    vmmc.directory vmmc.library vmmc.pinned mini.directory mini.memory
-    via.agent via.bells via.completions via.connections via.endpoint via.kernel via.library
-    via.managing via.nic_room via.notifying via.peering via.peers via.posting via.process
-    via.program via.settings via.space via.tags via.words
+    options buffers programs tasks ways run_report run_tables run_timeline trapeze_memory
+    ports.memory ports.shared_memory unet.links unet.memory unet.registry unet.streams unet.tags
+    vmmc.directory vmmc.library vmmc.pinned mini.memory
+    via.agent via.completions via.connections via.library via.program
 """
 NOT_HELD_MODULES = {f"nicscope.interfaces.{name}" for name in NOT_HELD_PARTS.split()}
 NOT_HELD_MODULES |= {"nicscope.telling"}

@@ -55,9 +55,9 @@ def test_a_barrier_holds_on_a_network_that_loses(interface):
 
 def test_a_barrier_with_a_round_too_few_is_found(monkeypatch):
     async def one_round(self):
-        messages = self._messages
-        await messages.say((messages.rank + 1) % messages.ranks, messages.ARRIVED, bytes(7))
-        await messages.wait_until(lambda: self._arrived[0] > 0)
+        its = self._messages
+        await its.say((its.rank + 1) % its.ranks, messages.ARRIVED, bytes(7))
+        await its.wait_until(lambda: self._arrived[0] > 0)
         self._arrived[0] -= 1
 
     monkeypatch.setattr(messages.Barrier, "meet", one_round)

@@ -91,10 +91,10 @@ NOT_HELD = {
     *(Payloads, Sent, Connections, Asking, Directory, PortBook, PortsRun, Asked, PortCalls),
     *(trapeze.TrapezeRun, Settings, Words, Work, ViEndpoint, Ring),
 }
-# Some are parts of what programs hold (``ports.memory``, ``vmmc.library``), others act by calls of it
+# Some are parts of what programs hold (``ports.memory``, ``vmmc.library``), others act by its calls
 # (``tasks``, the pool of ``trapeze_memory``), and of views the owner is asked at each access.
 NOT_HELD_PARTS = """
-    options buffers programs tasks ways run_report run_tables run_timeline trapeze_memory
+    options buffers ownership programs tasks ways run_report run_tables run_timeline trapeze_memory
     ports.memory ports.shared_memory unet.links unet.memory unet.registry unet.streams unet.tags
     vmmc.directory vmmc.library vmmc.pinned mini.memory
     via.agent via.completions via.connections via.library via.program

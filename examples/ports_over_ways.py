@@ -12,8 +12,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from nicscope.config.design import Way
-from nicscope.config.design import Design, load_design, with_settings
+from nicscope.config.design import Design, Way, load_design, with_settings
 from nicscope.config.platform import load_platform
 from nicscope.interfaces.vmmc import Cluster
 from nicscope.interfaces.ways import BY_PROCESSOR, Combination, why_not

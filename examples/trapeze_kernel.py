@@ -10,8 +10,7 @@ python examples/trapeze_kernel.py
 from __future__ import annotations
 
 from nicscope.interfaces.trapeze import Cluster, Endpoint
-from nicscope.interfaces.trapeze_memory import PageMap
-from nicscope.interfaces.trapeze_memory import PagePool
+from nicscope.interfaces.trapeze_memory import PageMap, PagePool
 
 PAGE = 8192
 PAGES = 6  # that another host keeps for this one

@@ -76,7 +76,7 @@ def write_trace(path: Path, count: int) -> None:
     import numpy as np
     from streams import accesses, as_requests
 
-    from nicscope.traces.columns import Op
+    from nicscope.traces.schema import Op
     from nicscope.traces.writer import TraceWriter
 
     columns = as_requests(accesses(count))

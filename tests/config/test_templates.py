@@ -16,7 +16,7 @@ from nicscope.config.machine import MACHINE
 from nicscope.config.platform import load_platform, platform_names
 from nicscope.reports.template import design_file, platform_file
 from nicscope.studies.pricing import cost_uses, use_in_words
-from nicscope.traces.columns import TraceMetadata
+from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -34,8 +34,8 @@ from nicscope.studies.sweep.journal import (
 )
 from nicscope.studies.sweep.sweeping import _Tallies
 from nicscope.studies.sweep.table import METADATA_KEY, difference_of_table
-from nicscope.traces.columns import OP_NAMES
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import OP_NAMES
 from nicscope.traces.writer import write_trace
 
 HERE = Path(__file__).parent

@@ -18,7 +18,7 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize, Transport
 from nicscope.interfaces.ports.process import PINS_FIRST
 from nicscope.nic.ports.layout import FETCH, OWN_PORT, SEND, WRITE
 from nicscope.nic.ports.streams import stream_to
-from nicscope.traces.columns import Requests
+from nicscope.traces.schema import Requests
 from suite import share
 
 PAGE = world.PAGE

@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.drivers.replay import replay
 from nicscope.studies.replaying import Comparison, choose_subjects, with_price
-from nicscope.traces.columns import Requests
+from nicscope.traces.schema import Requests
 
 # A range (mini), no platform (via-static), a cache with misses of several kinds, and none.
 DESIGNS = ["utlb", "unet-mm-dc21140", "mini", "unet", "via-static"]

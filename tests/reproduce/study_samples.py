@@ -4,9 +4,9 @@ import numpy as np
 
 from nicscope.studies.reproduce.experiments.utlb.invariants import PAGE, shared_memory_traffic
 from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.traced.programs import open_applications
+from nicscope.studies.reproduce.traced.applications import open_applications
 from nicscope.studies.reproduce.traced.running import run_studies
-from nicscope.traces.columns import TraceMetadata
+from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 
 # Large pages, so that few requests reach the limits of 4 and 16 MB: 64 and 256 pages.

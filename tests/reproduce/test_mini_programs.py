@@ -11,7 +11,8 @@ from mini_program_samples import eight_programs, timed
 
 from nicscope.errors import SimulationError, StudyError
 from nicscope.reports.figures.studies import draw_study
-from nicscope.studies.applications import placed, run_application, write_application_program
+from nicscope.studies.application_programs import write_application_program
+from nicscope.studies.applications import placed, run_application
 from nicscope.studies.reproduce.harness import (
     find_study,
     load_papers,
@@ -28,21 +29,21 @@ from nicscope.studies.reproduce.mini_programs.timing import STATIC, specs
 from nicscope.studies.reproduce.mini_programs.traffic import both_ends
 from nicscope.studies.reproduce.mini_programs.worker import timed_apart
 from nicscope.studies.reproduce.traced import TIMED
+from nicscope.studies.reproduce.traced.applications import Application
 from nicscope.studies.reproduce.traced.mini import POINTS
-from nicscope.studies.reproduce.traced.programs import (
+from nicscope.studies.reproduce.traced.programs import run_programs
+from nicscope.studies.reproduce.traced.workloads import (
     PAPER,
     SMALL,
     WORKLOADS,
-    Application,
     Program,
     Ran,
     Workload,
-    run_programs,
 )
-from nicscope.traces.columns import Op
 from nicscope.traces.programs.reader import read_program
 from nicscope.traces.programs.schema import Operation
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from nicscope.studies.reproduce.traced.measuring import Spec

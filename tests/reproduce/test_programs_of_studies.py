@@ -14,7 +14,8 @@ from nicscope.studies.reproduce import harness
 from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
 from nicscope.studies.reproduce.traced import programs, running
 from nicscope.studies.reproduce.traced.measuring import as_run, reduced
-from nicscope.studies.reproduce.traced.programs import KEPT_S, PAPER, SMALL, WORKLOADS, run_programs
+from nicscope.studies.reproduce.traced.programs import KEPT_S, run_programs
+from nicscope.studies.reproduce.traced.workloads import PAPER, SMALL, WORKLOADS
 
 LABELS = ["Barnes", "FFT", "LU", "Radix", "Raytrace", "Volrend", "Water"]
 FFT, LU, RADIX = (TINY._replace(programs=TINY.programs[place : place + 1]) for place in (1, 2, 3))

@@ -15,7 +15,7 @@ from nicscope.studies.reproduce.experiments.unet_mm.split_c import (
     measure,
 )
 from nicscope.studies.reproduce.harness import find_experiment, reproduce
-from nicscope.traces.columns import Requests
+from nicscope.traces.schema import Requests
 
 # Many messages, and a recorded trace: for the compiler.
 pytestmark = pytest.mark.compiled

@@ -11,7 +11,7 @@ from nicscope.studies.reproduce.harness import (
     study_names,
 )
 from nicscope.studies.reproduce.traced import TIMED
-from nicscope.studies.reproduce.traced.programs import NONE, PAPER, WORKLOADS
+from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, WORKLOADS
 
 pytestmark = pytest.mark.compiled
 

@@ -12,8 +12,8 @@ from nicscope.studies.sweep import sweeping
 from nicscope.studies.sweep.grid import ask
 from nicscope.studies.sweep.journal import journal_path, load
 from nicscope.studies.sweep.sweeping import Sweep, sweep
-from nicscope.traces.columns import Op
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import Op
 from nicscope.traces.writer import TraceWriter
 from refusals import refused
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from nicscope.traces.columns import METADATA_KEY
 from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.schema import Operation, ProgramMetadata
+from nicscope.traces.schema import METADATA_KEY
 
 BASE = 1 << 32
 MEMORY = 1 << 20

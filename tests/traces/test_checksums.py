@@ -10,9 +10,9 @@ import pytest
 from trace_samples import parquet, rows
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import TraceMetadata
 from nicscope.traces.files import _BLOCK_BYTES, _MARK
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 from refusals import refused
 

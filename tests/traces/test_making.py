@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from nicscope.cli.app import main
 from nicscope.library.made_sizes import sizes_of
-from nicscope.traces.columns import OP_CODES
 from nicscope.traces.kv_pool import ALIGNED, BASE
 from nicscope.traces.making import CHUNK_ROWS, Recipe, Scattered, Zipf, batches, check, make, ops_of
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import OP_CODES
 from oracle import made_traces as oracle
 
 FAR_OFF = 5.0  # standard deviations: once in two million

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import ROW_CODES
 from nicscope.traces.folders.members import split
 from nicscope.traces.folders.reading import open_folder
 from nicscope.traces.formats import convert
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import ROW_CODES
 from nicscope.traces.summary import summarize
 from nicscope.traces.writer import write_trace
 from refusals import refused

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from trace_samples import request_lists
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import FURTHER, OPTIONAL_COLUMNS, TYPES, TraceMetadata
+from nicscope.traces.columns import FURTHER, TYPES
 from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import OPTIONAL_COLUMNS, TraceMetadata
 from nicscope.traces.writer import write_trace
 
 FORMATS = {"parquet": ".parquet", "csv": ".csv", "oracle-general": ".oracleGeneral"}

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import TraceMetadata
 from nicscope.traces.files import open_bytes
 from nicscope.traces.imported import Choices
 from nicscope.traces.importers.strace import HOW_TO_KNOW, read_strace
+from nicscope.traces.schema import TraceMetadata
 
 # Calls that close a number are logged together or not at all: 'close' in a log shows all of them.
 CLOSING = {"close", "close_range", "dup2", "dup3"}

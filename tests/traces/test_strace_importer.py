@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from nicscope.traces.columns import OP_NAMES, TraceMetadata
 from nicscope.traces.files import open_bytes
 from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
 from nicscope.traces.importers.strace import HOW_TO_KNOW, read_strace
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import OP_NAMES, TraceMetadata
 
 SERVER = """\
 100   1000.000100 execve("/bin/server", ["server"], 0x7ffd0 /* 9 vars */) = 0

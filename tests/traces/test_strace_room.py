@@ -11,11 +11,11 @@ import pytest
 from test_strace_importer import brief, rows_of
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import TraceMetadata
 from nicscope.traces.files import open_bytes
 from nicscope.traces.imported import Choices
 from nicscope.traces.importers import strace_lines
 from nicscope.traces.importers.strace import read_strace
+from nicscope.traces.schema import TraceMetadata
 from refusals import refused
 
 MIB = 1 << 20

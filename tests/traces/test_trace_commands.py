@@ -10,8 +10,8 @@ import pytest
 from trace_samples import parquet, rows
 
 from nicscope.cli.app import main
-from nicscope.traces.columns import TraceMetadata
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 from refusals import refused_command
 

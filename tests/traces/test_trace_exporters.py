@@ -12,8 +12,8 @@ from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows 
 
 from nicscope.errors import OutputError, TraceError
 from nicscope.traces import numbering, reader
-from nicscope.traces.columns import TraceMetadata
 from nicscope.traces.formats import convert
+from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 from refusals import refused
 

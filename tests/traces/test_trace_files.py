@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from trace_samples import as_lists, parquet, request_lists, rows
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import OP_NAMES, Op, TraceMetadata
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import OP_NAMES, Op, TraceMetadata
 from nicscope.traces.writer import TraceWriter, write_trace
 from refusals import refused
 

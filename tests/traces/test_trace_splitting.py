@@ -11,10 +11,10 @@ from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows 
 
 from nicscope.cli.app import main
 from nicscope.errors import OutputError, TraceError
-from nicscope.traces.columns import TraceMetadata
 from nicscope.traces.folders.members import Order, split
 from nicscope.traces.folders.reading import open_folder
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 from refusals import refused
 from suite import share

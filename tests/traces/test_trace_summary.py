@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from trace_samples import request_lists, rows
 
-from nicscope.traces.columns import TraceMetadata
 from nicscope.traces.numbering import Numbering, lookups_of
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.summary import summarize
 from nicscope.traces.writer import write_trace
 from suite import share

@@ -9,8 +9,8 @@ import pytest
 from trace_samples import as_lists, rows
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import OP_NAMES
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import OP_NAMES
 from nicscope.traces.writer import TraceWriter, write_trace
 from refusals import refused
 

@@ -12,9 +12,9 @@ from trace_samples import TYPES, as_lists, request_lists, rows
 
 from nicscope.errors import TraceError
 from nicscope.library.replay import replay
-from nicscope.traces.columns import OPTIONAL_COLUMNS, REQUIRED_COLUMNS
 from nicscope.traces.formats import convert
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS
 from nicscope.traces.writer import write_trace
 from refusals import refused
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import strategies as st
 
-from nicscope.traces.columns import OP_NAMES
+from nicscope.traces.schema import OP_NAMES
 
 TYPES = {
     "time_ns": pa.int64(),

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicscope.traces.bundled import bundled_traces
-from nicscope.traces.columns import Op
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import Op
 
 PAGE = 4096
 

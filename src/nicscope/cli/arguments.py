@@ -98,7 +98,7 @@ def traces(incomplete: str) -> list[str]:
 
 def programs(incomplete: str) -> list[str]:
     """Sizes of the papers' programs."""
-    from nicscope.studies.reproduce.traced.programs import SIZES
+    from nicscope.studies.reproduce.traced.workloads import SIZES
 
     return _beginning(SIZES, incomplete)
 

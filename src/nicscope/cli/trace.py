@@ -184,13 +184,13 @@ def info(
 ) -> None:
     """Show what a trace holds: requests, pages, reuse; of a program its operations and waits."""
     from nicscope.reports.trace import ShownProgramTrace, ShownSummary
-    from nicscope.traces.columns import check_page_size
     from nicscope.traces.files import open_bytes
     from nicscope.traces.folders.members import is_folder
     from nicscope.traces.folders.reading import open_folder
     from nicscope.traces.imported import Choices
     from nicscope.traces.programs.building import summarize_program
     from nicscope.traces.programs.writer import program_format, read_as_program
+    from nicscope.traces.schema import check_page_size
     from nicscope.traces.straight import any_of
     from nicscope.traces.summary import summarize
 
@@ -292,9 +292,9 @@ def convert(
 ) -> None:
     """Convert a trace; IN and OUT may be compressed (.zst, .gz)."""
     from nicscope.errors import TraceError, did_you_mean
-    from nicscope.traces.columns import OP_CODES, check_page_size
     from nicscope.traces.formats import convert as convert_trace
     from nicscope.traces.imported import Choices
+    from nicscope.traces.schema import OP_CODES, check_page_size
 
     if op not in OP_CODES:
         raise TraceError(f"unknown --op {op!r}{did_you_mean(op, OP_CODES)}")

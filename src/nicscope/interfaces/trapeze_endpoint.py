@@ -266,7 +266,7 @@ class HostBuffer(Stretch):
     def array(self, dtype: DTypeLike = "uint8") -> View:
         """The same memory as an array: it shows what is there whenever it is read.
 
-        What is stored through it is there at once; neither takes time (``interfaces.views``).
+        What is stored through it is there at once; neither takes time (``interfaces.buffers``).
         Where the NIC has still to read, nothing is stored: it is refused.
         """
         owner, payloads = owner_of(self)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes, read_count
-from nicscope.config.quantities import COUNT_SPELLINGS as COUNT_SPELLINGS
+from nicscope.config.quantities import BYTE_SPELLINGS, COUNT_SPELLINGS, read_bytes, read_count
 from nicscope.errors import StudyError, in_one_line
 from nicscope.library.command import command_line, word
 

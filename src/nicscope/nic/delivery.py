@@ -79,7 +79,7 @@ ENDPOINT = np.dtype(
         ("arrived", "i8"),  # its payload bytes of transfers that have ended
         ("drain_sunk", "i8"),  # payload bytes of packet ``drained`` that hostRcv has taken
         ("draining", "i8"),  # 1: hostRcv moves some of them
-        # 1: packet ``sent``, or ``drained``, waits for the rest of its message (``ports.staging``)
+        # 1: packet ``sent``, or ``drained``, waits for the rest of its message (``ports.arrivals``)
         ("holds_sent", "i8"),
         ("holds_drained", "i8"),
         ("to_serve", "i8"),  # what SERVE would be begun for; 0: nothing

@@ -85,7 +85,7 @@ def fact_rows(summary: TraceSummary) -> Rows:
 
 def operation_rows(summary: TraceSummary) -> Rows:
     """A row for each operation that the trace has."""
-    from nicscope.traces.columns import FIRST_RECEIVE, OP_CODES
+    from nicscope.traces.schema import FIRST_RECEIVE, OP_CODES
 
     counts = summary.requests_per_op
     return rows_of(

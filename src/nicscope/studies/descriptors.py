@@ -16,8 +16,8 @@ import numpy as np
 from nicscope.config.costs import Span
 from nicscope.errors import PlatformError, StudyError, did_you_mean
 from nicscope.studies.sources import RowsDone, extent_of, repeat
-from nicscope.traces.columns import Op
 from nicscope.traces.descriptor_counts import RULES, DescriptorCounts
+from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.interactive.checking import Participant
-    from nicscope.traces.columns import Requests, TraceMetadata
+    from nicscope.traces.schema import Requests, TraceMetadata
 
 USERS_NODE, SERVERS_NODE = 0, 1
 MOST_USERS, MOST_PAGES = 256, 4096

@@ -30,7 +30,7 @@ class Wanted(NamedTuple):
 
     byte_count: int
     block: int  # bytes that stay in one region
-    limits: dict[str, Limit]  # by ``config.region_limits.LIMITS``: the tightest of all that hold
+    limits: dict[str, Limit]  # by ``config.costs.LIMITS``: the tightest of all that hold
 
     def most(self, name: str) -> int | None:
         """The limit of that name; None: any."""

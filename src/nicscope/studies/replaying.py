@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay import ReplayResult
     from nicscope.drivers.replay.engine import NodeResult
     from nicscope.studies.workers import Workers
-    from nicscope.traces.columns import Requests, Rows
     from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests, Rows
 
 
 class Tool(NamedTuple):

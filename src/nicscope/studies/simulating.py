@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.ports.costs import ServiceCosts
     from nicscope.drivers.simulate.tracing import NodeOutcome
-    from nicscope.traces.columns import Requests
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
 
 PS_PER_US = 1_000_000
 PS_PER_S = 10**12

@@ -10,9 +10,9 @@ from nicscope.errors import StudyError, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nicscope.traces.columns import Requests, Rows
     from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests, Rows
 
 
 def numbers(option: str, text: str, most: int, other: str = "") -> list[int]:

@@ -10,7 +10,7 @@ from nicscope.kernel.decorators import kernel, routine
 from nicscope.kernel.records import records
 
 if TYPE_CHECKING:
-    from nicscope.traces.columns import Requests
+    from nicscope.traces.schema import Requests
 
 BINS = 48  # of sizes, each twice the one before
 

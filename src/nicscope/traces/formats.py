@@ -14,13 +14,7 @@ import numpy as np
 
 from nicscope.errors import TraceError, did_you_mean, printable
 from nicscope.outputs.file import format_to_write, named_format
-from nicscope.traces.columns import (
-    FIRST_REGISTRATION,
-    REQUIRED_COLUMNS,
-    Checker,
-    TraceMetadata,
-    check_page_size,
-)
+from nicscope.traces.columns import Checker
 from nicscope.traces.exporters.csv import CsvWriter
 from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
 from nicscope.traces.files import MAGIC, first_bytes, open_bytes
@@ -48,7 +42,14 @@ from nicscope.traces.programs.writer import (
     write_as,
 )
 from nicscope.traces.reader import requests_of
-from nicscope.traces.writer import WRITTEN, TraceWriter, batch_of
+from nicscope.traces.schema import (
+    FIRST_REGISTRATION,
+    REQUIRED_COLUMNS,
+    TraceMetadata,
+    check_page_size,
+)
+from nicscope.traces.whole import WRITTEN
+from nicscope.traces.writer import TraceWriter, batch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

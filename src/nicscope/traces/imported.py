@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.traces.columns import DEFAULT_PAGE_SIZE, OP_CODES
+from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

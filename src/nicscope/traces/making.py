@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.errors import TraceError, did_you_mean
-from nicscope.traces.columns import DEFAULT_PAGE_SIZE, OP_CODES, TraceMetadata, check_page_size
 from nicscope.traces.formats import output_format, write_batches
 from nicscope.traces.imported import Imported
 from nicscope.traces.kv_pool import ALIGNED, BASE
+from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES, TraceMetadata, check_page_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

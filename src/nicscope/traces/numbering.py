@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.traces.columns import Requests
+    from nicscope.traces.schema import Requests
 
 SLOT = np.dtype(
     [

@@ -15,24 +15,7 @@ import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
-from nicscope.traces.columns import (
-    DAMAGE,
-    FIRST_RECEIVE,
-    FIRST_REGISTRATION,
-    METADATA_KEY,
-    OPTIONAL_COLUMNS,
-    PAGE_SIZE_COLUMN,
-    REQUIRED_COLUMNS,
-    RIGHTS_COLUMN,
-    TYPES,
-    Checker,
-    Requests,
-    Rows,
-    TraceMetadata,
-    as_schema,
-    may_hold,
-    op_codes,
-)
+from nicscope.traces.columns import DAMAGE, TYPES, Checker, as_schema, may_hold, op_codes
 from nicscope.traces.files import MAGIC, SignedFile, check_footer, first_line, open_bytes
 from nicscope.traces.programs.schema import is_program
 from nicscope.traces.registrations import (
@@ -41,6 +24,18 @@ from nicscope.traces.registrations import (
     may_register,
     only_requests,
     rows_of,
+)
+from nicscope.traces.schema import (
+    FIRST_RECEIVE,
+    FIRST_REGISTRATION,
+    METADATA_KEY,
+    OPTIONAL_COLUMNS,
+    PAGE_SIZE_COLUMN,
+    REQUIRED_COLUMNS,
+    RIGHTS_COLUMN,
+    Requests,
+    Rows,
+    TraceMetadata,
 )
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from nicscope.errors import did_you_mean
-from nicscope.traces.columns import (
+from nicscope.traces.columns import is_text
+from nicscope.traces.schema import (
     FIRST_REGISTRATION,
     LARGEST_PAGE,
     PAGE_SIZE_COLUMN,
@@ -23,7 +24,6 @@ from nicscope.traces.columns import (
     Op,
     Requests,
     Rows,
-    is_text,
 )
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import REQUIRED_COLUMNS, TYPES, TraceMetadata, op_column
+from nicscope.traces.columns import TYPES, op_column
 from nicscope.traces.files import MAGIC, open_bytes
 from nicscope.traces.formats import input_format
 from nicscope.traces.importers.services import Service
 from nicscope.traces.programs.writer import program_format
 from nicscope.traces.reader import Trace, trace_of
+from nicscope.traces.schema import REQUIRED_COLUMNS, TraceMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

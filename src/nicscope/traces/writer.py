@@ -1,81 +1,23 @@
-"""Writing a trace in any format: a whole file or none, and how such files' names end."""
+"""Writing a trace: columns in, a whole Parquet file out or none."""
 
 from __future__ import annotations
 
-import contextlib
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from nicscope.errors import TraceError
-from nicscope.outputs.file import TABLES
-from nicscope.traces.columns import (
-    REQUIRED_COLUMNS,
-    TYPES,
-    Checker,
-    TraceMetadata,
-    array_of,
-    as_schema,
-    op_array,
-    op_column,
-)
+from nicscope.traces.columns import TYPES, Checker, array_of, as_schema, op_array, op_column
 from nicscope.traces.reader import ROW_GROUP_ROWS, SignedParquet, requests_of
+from nicscope.traces.schema import REQUIRED_COLUMNS, TraceMetadata
+from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:
-    from types import TracebackType
-    from typing import Any, Self
+    import contextlib
 
     from nicscope.outputs import OutputFolder
-    from nicscope.traces.columns import Requests
-
-
-WRITTEN = TABLES | {"oracle-general": (".oracleGeneral", ".oracleGeneral.bin", ".bin")}
-
-
-class WholeWriter(ABC):
-    """Appends requests to a file that appears whole when the ``with`` block ends well."""
-
-    def __init__(self, path: Path, metadata: TraceMetadata) -> None:
-        self.path = path
-        self.metadata = metadata
-        self.rows = 0  # appended so far
-        self.lost: list[str] = []  # what was there and has no place here
-        self._cleanup = contextlib.ExitStack()
-
-    @abstractmethod
-    def append(self, requests: Requests, batch: Any) -> None:
-        """Append requests that are checked already, with the Arrow batch that they came from."""
-
-    @abstractmethod
-    def _open(self, opening: contextlib.ExitStack) -> None:
-        """Open what is written, and leave to ``opening`` what closes it."""
-
-    @abstractmethod
-    def _finish(self) -> None:
-        """Write what comes last."""
-
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as opening:
-            self._open(opening)
-            self._cleanup = opening.pop_all()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> bool | None:
-        if error is not None:
-            return self._cleanup.__exit__(kind, error, traceback)
-        with self._cleanup:
-            if not self.rows:
-                raise TraceError(f"{self.path}: not written, as there is no request to write")
-            self._finish()
-        return None
+    from nicscope.traces.schema import Requests
 
 
 class TraceWriter(WholeWriter):

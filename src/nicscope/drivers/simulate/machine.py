@@ -264,7 +264,7 @@ SCRIPTED = np.dtype(
     align=True,
 )
 
-# What advance may want, beside the room of ``nic.ports.pools``.
+# What advance may want, beside the room of ``nic.ports.streams``.
 PATHS = 1  # of pairs of nodes
 
 TALLY = np.dtype(

@@ -1,6 +1,6 @@
 """The PCI engine of a NIC: hostTx and hostRcv, one at a time, slower while the CPU contends.
 
-Its transfers keep the time of the bus, which another master may hold (``other_master.py``).
+Its transfers keep the time of the bus, which another master may hold (``processor.py``).
 
 Where a design's way goes over a coherent bus, the engine stands at that bus instead, and what it
 moves is a move there (``bus/payloads.py``).

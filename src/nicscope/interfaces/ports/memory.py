@@ -77,7 +77,7 @@ class Buffer(Stretch):
     def array(self, dtype: DTypeLike = "uint8") -> View:
         """The same memory as an array: it shows what is there whenever it is read.
 
-        What is stored through it is there at once; neither takes time (``interfaces.views``).
+        What is stored through it is there at once; neither takes time (``interfaces.buffers``).
         """
         owner, memory = owner_of(self)
         address, size = stretch_of(owner, memory, self)

@@ -153,7 +153,7 @@ class Completing(Protection):
         beside, flags, word, source = row[column.BESIDE], 0, 0, pair.peer or 0
         if beside:
             flags = codes.WITH_IMM if beside & 1 else codes.WITH_INV if beside & 2 else 0
-            word = row[column._WORD] if flags else 0
+            word = row[column.NAMED] if flags else 0
         if pair.kind == codes.UD and status == codes.SUCCESS:
             flags |= codes.WITH_GRH
             source = self._note_source(row, pieces)

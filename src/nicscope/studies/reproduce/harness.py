@@ -15,7 +15,7 @@ from nicscope.errors import StudyError, did_you_mean
 from nicscope.studies.reproduce.experiments import FILES
 from nicscope.studies.reproduce.keeping import Kept
 from nicscope.studies.reproduce.traced import STUDIES, STUDY_FILES, TIMED
-from nicscope.studies.reproduce.traced.programs import NONE, PAPER, SIZES, SMALL, WORKLOADS, ran
+from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, SIZES, SMALL, WORKLOADS, ran
 from nicscope.studies.reproduce.verdict import (
     Item,
     Met,
@@ -382,11 +382,8 @@ def study(
     opened.
     """
     from nicscope.studies.reproduce.mini_programs.grid import time_programs
-    from nicscope.studies.reproduce.traced.programs import (
-        open_applications,
-        run_programs,
-        traces_folder,
-    )
+    from nicscope.studies.reproduce.traced.applications import open_applications
+    from nicscope.studies.reproduce.traced.programs import run_programs, traces_folder
     from nicscope.studies.reproduce.traced.running import run_studies
 
     papers = load_papers() if papers is None else papers

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.replay.lookups import Nic
     from nicscope.studies.workers import Workers
-    from nicscope.traces.columns import Requests
     from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
 
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from nicscope.studies.replaying import Priced
     from nicscope.studies.sizing.search import Ask, Family, Setting
-    from nicscope.traces.columns import Requests
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
 
     Wanted = tuple[Family, Setting]
 

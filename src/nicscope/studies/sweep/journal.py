@@ -18,8 +18,8 @@ from nicscope.nic.translate.book import COUNT_NAMES
 from nicscope.outputs.log import open_log
 from nicscope.room import check_room
 from nicscope.studies.threads import Stopped, threaded
-from nicscope.traces.columns import FIRST_REGISTRATION, Requests, Rows, kinds_of
 from nicscope.traces.registrations import requests_in
+from nicscope.traces.schema import FIRST_REGISTRATION, Requests, Rows, kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

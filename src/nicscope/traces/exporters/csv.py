@@ -12,12 +12,12 @@ from nicscope.outputs.csv_table import CsvTable
 from nicscope.outputs.file import named_compression
 from nicscope.traces.columns import FURTHER, TYPES, holds, is_text
 from nicscope.traces.importers.tables import names_in
-from nicscope.traces.writer import WholeWriter
+from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:
     import contextlib
 
-    from nicscope.traces.columns import Requests
+    from nicscope.traces.schema import Requests
 
 
 _WRITTEN = (

@@ -17,11 +17,11 @@ from nicscope.errors import TraceError
 from nicscope.kernel.decorators import kernel
 from nicscope.outputs import scratch_file, whole_file
 from nicscope.outputs.file import named_compression
-from nicscope.traces.columns import REQUIRED_COLUMNS
 from nicscope.traces.importers.objects import NEVER, RECORD, page_bits
 from nicscope.traces.numbering import Numbering, lookups_of
 from nicscope.traces.registrations import only_requests
-from nicscope.traces.writer import WholeWriter
+from nicscope.traces.schema import REQUIRED_COLUMNS
+from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:
     import contextlib
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.traces.columns import Requests, TraceMetadata
+    from nicscope.traces.schema import Requests, TraceMetadata
 
 NS_PER_S = 1_000_000_000
 LAST_SECOND = np.iinfo(np.uint32).max

@@ -24,8 +24,8 @@ from nicscope.traces.writer import TraceWriter, batch_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nicscope.traces.columns import TraceMetadata
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import TraceMetadata
 
 
 ENDING = ".parquet"
@@ -205,9 +205,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.outputs import OutputFolder
-    from nicscope.traces.columns import Requests
     from nicscope.traces.files import Watch
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import Requests
 
     Owners = Callable[[Requests, int], NDArray[np.int64]]
 

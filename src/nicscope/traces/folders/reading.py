@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from nicscope.traces.columns import Requests, TraceMetadata
-    from nicscope.traces.columns import Rows as RowsAndRegistrations
     from nicscope.traces.folders.members import Member, Span
+    from nicscope.traces.schema import Requests, TraceMetadata
+    from nicscope.traces.schema import Rows as RowsAndRegistrations
 
     # Requests, or rows of every kind, with the Arrow batch that they came from, or None.
     Rows = tuple[Any, Any]

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.traces.columns import TraceMetadata
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
+    from nicscope.traces.schema import TraceMetadata
 
 RECORD = np.dtype(
     [

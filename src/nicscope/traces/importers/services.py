@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nicscope.errors import TraceError, one_line
-from nicscope.traces.columns import Op
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Imported, filled
 from nicscope.traces.importers.tables import Layout, check_width, line_of, names_in, parse_block
 from nicscope.traces.kv_pool import BLOCK_TOKENS, Cutter, place
+from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.traces.columns import TraceMetadata
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
     from nicscope.traces.kv_pool import KvChoices
+    from nicscope.traces.schema import TraceMetadata
 
     Reader = Callable[[Input, KvChoices | None, Watch | None], "Served"]
 

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import Op
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Imported, filled
 from nicscope.traces.importers.strace_descriptors import (
@@ -28,6 +27,7 @@ from nicscope.traces.importers.strace_descriptors import (
     shares,
 )
 from nicscope.traces.importers.strace_lines import Call, Exit, LineReader, Room, Start, number_of
+from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.traces.columns import TraceMetadata
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
+    from nicscope.traces.schema import TraceMetadata
 
 SCALAR_CALLS = {
     "read": Op.RECV,

@@ -16,20 +16,21 @@ import pyarrow as pa
 import pyarrow.csv
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import FURTHER, OPTIONAL_COLUMNS, REQUIRED_COLUMNS
+from nicscope.traces.columns import FURTHER
 from nicscope.traces.files import ByteSource, first_line
 from nicscope.traces.imported import Imported
 from nicscope.traces.reader import trace_of
 from nicscope.traces.registrations import may_register
+from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from nicscope.inputs import Input
-    from nicscope.traces.columns import TraceMetadata
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
     from nicscope.traces.reader import Trace
+    from nicscope.traces.schema import TraceMetadata
 
 OTHER_DELIMITERS = (b";", b"\t", b"|")  # of tables that others write
 MOST_COLUMNS = 1000  # the library keeps some 20 KB for each

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import Op, TraceMetadata
 from nicscope.traces.programs.schema import (
     LIST_COLUMNS,
     NOBODY,
@@ -25,6 +24,7 @@ from nicscope.traces.programs.schema import (
     places_of_rows,
     times_without_network,
 )
+from nicscope.traces.schema import Op, TraceMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

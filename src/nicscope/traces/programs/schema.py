@@ -10,7 +10,7 @@ import numpy as np
 
 from nicscope.errors import TraceError
 from nicscope.kernel.decorators import kernel
-from nicscope.traces.columns import DEFAULT_PAGE_SIZE, METADATA_KEY, MOST_METADATA, check_page_size
+from nicscope.traces.schema import DEFAULT_PAGE_SIZE, METADATA_KEY, MOST_METADATA, check_page_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

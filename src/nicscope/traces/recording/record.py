@@ -1,4 +1,7 @@
-"""Recording a program from start to end, or a running process for a while, in one call."""
+"""Recording a program from start to end, or a running process for a while, in one call.
+
+What it has seen, and what it could not see, is its result.
+"""
 
 from __future__ import annotations
 
@@ -11,70 +14,19 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
 from nicscope import __version__
 from nicscope.outputs.file import PARQUET, check_output, format_to_write
-from nicscope.traces.columns import Checker, TraceMetadata
-from nicscope.traces.reader import requests_of
-from nicscope.traces.recording.calls import NAMES, this_machine
+from nicscope.traces.recording.calls import this_machine
 from nicscope.traces.recording.connections import Observed
 from nicscope.traces.recording.signals import held_signals, stop_if_interrupted
-from nicscope.traces.writer import WRITTEN, TraceWriter, batch_of
+from nicscope.traces.schema import TraceMetadata
+from nicscope.traces.whole import WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from numpy.typing import NDArray
-
     from nicscope.traces.recording.connections import Connection
     from nicscope.traces.recording.launch import Attached, Launched
-    from nicscope.traces.recording.rows import IssueOrder
-
-
-def write_result(
-    path: Path,
-    written: str,
-    rows: IssueOrder,
-    metadata: TraceMetadata,
-    connections: Sequence[Connection],
-) -> None:
-    """Write ``rows`` to ``path`` in the format called ``written``; errors as of its writer."""
-    checker = Checker(str(path))
-    peers = pa.array([each.peer for each in connections], pa.int32())
-    with _writer_of(written)(path, metadata) as writer:
-        for found in rows.batches():
-            batch = batch_of(_columns(found, peers), checker)
-            requests = requests_of(batch, checker)
-            checker.check(requests)
-            writer.append(requests, batch)
-
-
-def _writer_of(written: str) -> Any:
-    if written == PARQUET:
-        return TraceWriter
-    from nicscope.traces.formats import FORMATS  # with all readers, which take long to load
-
-    return FORMATS[written].writer
-
-
-def _columns(rows: NDArray[Any], peers: pa.Array) -> dict[str, Any]:
-    """The columns of a trace, and with them what only a recorder knows."""
-    known = pa.array(rows["connection"], mask=rows["connection"] < 0)  # null: could not be seen
-    return {
-        "time_ns": rows["time_ns"],
-        "node": np.zeros(rows.size, np.int32),
-        "pid": rows["pid"],
-        "op": rows["op"],
-        "address": rows["address"],
-        "length": rows["length"],
-        "peer": peers.take(known),
-        "posted": rows["posted"],
-        "tid": rows["tid"],
-        "connection": known,
-        "syscall": pa.DictionaryArray.from_arrays(rows["call"].astype(np.int32), list(NAMES)),
-    }
 
 
 MOST_LISTED = 10_000  # connections whose addresses the metadata tells
@@ -178,6 +130,7 @@ def _record(
             counts = observed.as_json() | {"seconds": round(seconds, 6), "exit_status": status}
             met = tracer.connections.met
             metadata = _metadata(program, started, counts, met)
+            from nicscope.traces.recording.result import write_result
 
             write_result(path, written, rows, metadata, met)
             return Recording(status, seconds, observed, path)

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.traces.columns import Op
 from nicscope.traces.recording import ptrace
 from nicscope.traces.recording.calls import CALLS, CODES, Call, Machine, Shape
 from nicscope.traces.recording.connections import Connections, Descriptors
 from nicscope.traces.recording.rows import Origin, moved, offered
+from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -184,7 +184,7 @@ def take_entry(machine, n, process):
 
 
 # Columns of what is written down of each.
-PORT, SIDE, COOKIE, STATUS, OPERATION, LENGTH, _WORD, BESIDE, OFFSET, NODE = range(10)
+PORT, SIDE, COOKIE, STATUS, OPERATION, LENGTH, NAMED, BESIDE, OFFSET, NODE = range(10)
 COLUMNS = 10
 AT_ONCE = 64
 
@@ -246,7 +246,7 @@ def _write_down(state, report, row):
     state.rows[row, STATUS] = report.status
     state.rows[row, OPERATION] = report.operation
     state.rows[row, LENGTH] = report.length
-    state.rows[row, _WORD] = report.name
+    state.rows[row, NAMED] = report.name
     state.rows[row, BESIDE] = report.buffers
     state.rows[row, OFFSET] = report.offset
     state.rows[row, NODE] = report.node

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from nicscope.studies.reproduce.traced.applications import Application
     from nicscope.studies.reproduce.traced.measuring import Spec
-    from nicscope.studies.reproduce.traced.programs import Application, Ran
+    from nicscope.studies.reproduce.traced.workloads import Ran
 
     Work = Callable[[Path, Sequence[Spec], int], Iterator[tuple[Spec, Timed]]]
 

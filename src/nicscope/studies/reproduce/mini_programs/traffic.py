@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.traces.columns import Op
+from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

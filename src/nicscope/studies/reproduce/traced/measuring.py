@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nicscope.studies.pricing import Cost
     from nicscope.studies.reproduce.mini_programs.runs import Program
     from nicscope.studies.reproduce.verdict import Item, Outcome
-    from nicscope.traces.columns import Requests
+    from nicscope.traces.schema import Requests
 
     Caches = Mapping[tuple[int, int], Point]  # by entries and ways
 

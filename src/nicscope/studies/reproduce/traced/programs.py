@@ -1,4 +1,4 @@
-"""Programs whose traces the studies of UTLB and miNI run on."""
+"""The programs of the papers' tables, run by ourselves, and their traces kept by what made them."""
 
 from __future__ import annotations
 
@@ -12,183 +12,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.errors import StudyError, TraceError, printable
-from nicscope.inputs import STDIN
+from nicscope.errors import TraceError
 from nicscope.kernel import store
 from nicscope.kernel.fingerprint import package_stamp
-from nicscope.studies.applications import (
-    PHASES,
-    placed,
-    run_application,
-    write_application_program,
-    write_requests,
-)
+from nicscope.studies.application_programs import write_application_program
+from nicscope.studies.applications import PHASES, placed, run_application, write_requests
 from nicscope.studies.reproduce.mini_programs.traffic import both_ends
+from nicscope.studies.reproduce.traced.applications import ENDING, Application
+from nicscope.studies.reproduce.traced.workloads import PAPER
 from nicscope.traces.programs.schema import ENDING as PROGRAM_ENDING
 from nicscope.traces.reader import open_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
-    from nicscope.studies.reproduce.verdict import Item
+    from nicscope.studies.reproduce.traced.workloads import Program, Workload
     from nicscope.traces.reader import Trace
-
-
-ENDING = ".parquet"
-ENDINGS = (ENDING, ".jsonl")  # the latter of public traces
-
-
-class Application(NamedTuple):
-    """A trace under the name of its row or column."""
-
-    name: str
-    trace: Trace
-    command: str | None = None  # that makes the same trace, of a program that was run for it
-    program: Path | None = None  # what its processes did and waited for, where that is timed
-
-
-def trace_files(given: Path) -> list[Path]:
-    """The traces in the folder ``given``, by name; a file is its own.
-
-    Errors: ``TraceError`` if there is no such folder or no trace in it.
-    """
-    if str(given) == STDIN:
-        return [given]
-    if not given.exists():
-        raise TraceError(f"{given}: no such folder; name one that holds traces")
-    if not given.is_dir():
-        return [given]
-    try:
-        names = sorted(given.iterdir())
-    except OSError as error:
-        raise TraceError(f"{given}: cannot be read: {error.strerror}") from error
-    found = [path for path in names if path.suffix in ENDINGS and not path.name.startswith(".")]
-    if not found:
-        raise TraceError(
-            f"{given}: holds no traces (*{ENDING}); convert or record some, or name another folder"
-        )
-    return found
-
-
-def open_applications(files: Sequence[Path]) -> list[Application]:
-    """An application for each of ``files``, named as its file, in their order.
-
-    Errors: ``TraceError`` naming the first file that cannot be read, ``StudyError`` if two files
-    have the same name.
-    """
-    from nicscope.traces.reader import open_trace
-
-    found: dict[str, Application] = {}
-    for path in files:
-        name = "stdin" if str(path) == STDIN else printable(path.stem)
-        if name in found:
-            raise StudyError(f"{path}: there is another {name!r} already; rename one of them")
-        found[name] = Application(name, open_trace(path))
-    return list(found.values())
-
-
-def claimed(application: Application, problems: Item) -> str | None:
-    """The paper's application that the trace's metadata says it is; None: another program.
-
-    Its ``origin`` must name ``application`` and ``problem`` as ``problems`` prints them: the same
-    program at another size makes other traffic.
-    """
-    origin = application.trace.metadata.origin
-    program, problem = origin.get("application"), origin.get("problem")
-    printed: Mapping[str, list[str]] = problems.printed
-    for name, size in zip(printed["app"], printed["problem"], strict=True):
-        if program == name and problem == size:
-            return name
-    return None
-
-
-SMALL, PAPER, NONE = "small", "paper", "none"
-SIZES = (SMALL, PAPER, NONE)
-
-
-class Program(NamedTuple):
-    """A program of a paper's tables, and its two sizes."""
-
-    label: str  # as the paper has it in its tables
-    name: str  # as ``nicscope apps`` has it
-    small: str
-    paper: str
-    inputs: Mapping[str, int] = {}  # what else a small one is asked for
-
-    def size(self, programs: str) -> str:
-        """How large it is among ``programs``."""
-        return self.paper if programs == PAPER else self.small
-
-
-class Workload(NamedTuple):
-    """The programs of a paper and where they run."""
-
-    programs: tuple[Program, ...]
-    nodes: int
-    processes: int  # of each node
-    reduction: int  # the paper's caches and pin limits over those beside ``SMALL`` sizes
-    # Whether what the other end of a transfer looks up is in their traces, and their programs are
-    # kept beside them.
-    served: bool = False
-
-
-WORKLOADS = {
-    # About a quarter of the pages that a node uses at the paper's sizes, of Raytrace a ninth.
-    "utlb": Workload(
-        (
-            Program("Barnes", "barnes", "8K", "32K"),
-            Program("FFT", "fft", "1M", "4M"),
-            Program("LU", "lu", "2K", "4K"),
-            Program("Radix", "radix", "1M", "4M"),
-            Program("Raytrace", "raytrace", "64", "256", {"primitives": 27_000}),
-            Program("Volrend", "volrend", "128", "256", {"slices": 64}),
-            Program("Water", "water-spatial", "2744", "15625", {"steps": 1}),
-        ),
-        nodes=4,
-        processes=4,
-        reduction=4,
-    ),
-    # No size is printed but "the largest problem set size permitted by the 2-GByte address space"
-    # (V), on hosts of 512 MB.  So: the largest of a program's own steps (powers of two; of four for
-    # FFT's points; cubes for Water; the original images) that takes no more than 2 GB, that no
-    # node's static table of 65,536 entries is too small for (Figure 3), and that runs here in two
-    # minutes.  The next step would be: FFT 64M and LU 8K too many entries, Radix 64M, Ocean 2050,
-    # Water, Raytrace and Volrend too long.
-    "mini": Workload(
-        (
-            Program("FFT", "fft", "1M", "16M"),
-            Program("LUContiguous", "lu", "1K", "4K"),
-            Program("Ocean", "ocean", "130", "1026"),
-            Program("Radix", "radix", "1M", "32M"),
-            Program("Raytrace", "raytrace", "64", "256"),
-            Program("Volrend", "volrend", "64", "256"),
-            Program("WaterNsquared", "water-nsquared", "512", "8000"),
-            Program("WaterSpatial", "water-spatial", "1000", "15625"),
-        ),
-        nodes=4,
-        processes=2,
-        reduction=8,
-        served=True,
-    ),
-}
-
-
-class Ran(NamedTuple):
-    """Programs of a paper that were run for its studies."""
-
-    programs: str  # SMALL or PAPER
-    reduction: int  # of caches and pin limits
-
-    @property
-    def are_the_papers(self) -> bool:
-        """Whether they have the paper's problem sizes."""
-        return self.programs == PAPER
-
-
-def ran(paper: str, programs: str) -> Ran:
-    """What is known of the programs of ``paper`` before they run."""
-    return Ran(programs, 1 if programs == PAPER else WORKLOADS[paper].reduction)
-
 
 FORMAT = 1
 FOLDER = "programs"

@@ -12,6 +12,7 @@ import numpy as np
 from nicscope.errors import StudyError
 from nicscope.studies.reproduce.harness import find_study, load_known, met_again
 from nicscope.studies.reproduce.keeping import Kept, key_of_traces
+from nicscope.studies.reproduce.traced.applications import claimed
 from nicscope.studies.reproduce.traced.measuring import (
     Asked,
     Findings,
@@ -20,7 +21,6 @@ from nicscope.studies.reproduce.traced.measuring import (
     measure,
     reduced,
 )
-from nicscope.studies.reproduce.traced.programs import claimed
 from nicscope.studies.reproduce.verdict import (
     Basis,
     ExpectedPoint,
@@ -33,14 +33,15 @@ from nicscope.studies.reproduce.verdict import (
     quantity_name,
 )
 from nicscope.studies.sources import RowsDone
-from nicscope.traces.columns import Requests
+from nicscope.traces.schema import Requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from nicscope.studies.reproduce.mini_programs.runs import Program
+    from nicscope.studies.reproduce.traced.applications import Application
     from nicscope.studies.reproduce.traced.measuring import Layout, Measured, Row, Spec, Study
-    from nicscope.studies.reproduce.traced.programs import Application, Ran
+    from nicscope.studies.reproduce.traced.workloads import Ran
     from nicscope.studies.reproduce.verdict import CellGroup, Item, Met, Paper, Point, Shape
     from nicscope.traces.reader import Trace
 

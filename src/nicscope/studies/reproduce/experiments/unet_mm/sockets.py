@@ -10,8 +10,8 @@ import numpy as np
 from nicscope.config.design import load_design
 from nicscope.drivers.replay import replay
 from nicscope.traces.bundled import bundled_traces
-from nicscope.traces.columns import Requests
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import Requests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.traces.columns import FIRST_RECEIVE, Op, Requests
+from nicscope.traces.schema import FIRST_RECEIVE, Op, Requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

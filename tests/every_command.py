@@ -257,7 +257,6 @@ RUNS = (
         "sweep {trace} --design {design} --grid platform={platform},mini-cluster --out {out:g.csv}"
     ),
     Run("calibrate-host --memory 4MiB --seconds 0.1 --out {out:results}"),
-    Run("calibrate-platform", heavy=True),
     Run("reproduce utlb/table4 --trace {trace} --out {out:results}"),
     Run("demo --out {out:results}", heavy=True),
     Run("explore {trace}", silent="its page shows how far it is", heavy=True),

@@ -67,18 +67,6 @@ def test_the_demo_tells_it_too(watched, tmp_path, capsys):
     capsys.readouterr()
 
 
-def test_a_calibration_tells_it_too(watched, monkeypatch):
-    def calibrates(*_, progress, **__):
-        progress(3, 4)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("nicscope.studies.calibrate.fit.calibrate", calibrates)
-
-    assert main(["calibrate-platform"]) == 130
-
-    assert [one.told for one in watched] == [[(3, 4)]]
-
-
 def test_compiling_tells_it_too(watched, monkeypatch):
     waiting = iter([3, 2, 2, 0])
     monkeypatch.setattr("nicscope.cli.compiling._ask", lambda _: None)

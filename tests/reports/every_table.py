@@ -16,12 +16,10 @@ import nicscope
 from every_command import LONG, RUNS, Run
 from nicscope.cli.app import main
 from nicscope.reports import drawing
-from nicscope.reports.calibration import ShownCalibration
 from nicscope.reports.printing import show
 from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_rows
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
-from nicscope.studies.calibrate.fit import Calibration, Residual, Value
 from nicscope.studies.reproduce.harness import find_study, load_papers
 from nicscope.studies.reproduce.verdict import (
     Basis,
@@ -127,13 +125,6 @@ def printed(folder: Path) -> Iterator[Printed]:
 
 def other_tables() -> Iterator[Printed]:
     """Tables that it takes minutes to come to, of made-up numbers."""
-    fits = Calibration(
-        "4k",
-        1,
-        0.1,
-        [Value("the engine's start", ["pci_read_start"], ["alcor"], 10**12, 123_456, 1, 10**12)],
-        [Residual("latency of 4 KB", "us", "pentium2-440lx", 1e6, 1.2e6, 0.2, True)],
-    )
     label = Basis.PREDICTED
     shown = Reproduction(
         [
@@ -146,7 +137,6 @@ def other_tables() -> Iterator[Printed]:
         met=[Met("toy", "table1", LONG, "it was one")],
     )
     as_markdown(shown, [])  # of whose tables none is printed
-    yield _printed("calibrate-platform", lambda: ShownCalibration(fits).show())
     yield _printed("reproduce", lambda: ShownReproduction(shown).show())
     yield _printed("reproduce, studies", lambda: show(_studies()))
 

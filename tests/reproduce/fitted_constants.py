@@ -8,9 +8,9 @@ from functools import _lru_cache_wrapper, cache, partial
 
 from nicscope.config import shelf
 from nicscope.interfaces.mini import cluster as mini_cluster
-from nicscope.studies.calibrate.anchors import POLICY_OF
 from nicscope.studies.delivery_measures import (
     PAIRS,
+    POLICY_OF,
     bandwidth_mbytes_s,
     latency_us,
     pair_costs,

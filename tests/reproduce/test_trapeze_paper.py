@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from nicscope.drivers.simulate.observe import Engine
-from nicscope.studies.calibrate.anchors import cold_start
 from nicscope.studies.delivery_measures import (
     PAIRS,
     PS_PER_US,
+    cold_start,
     latency_us,
     pair_costs,
     platform_costs,

@@ -1,40 +1,35 @@
 """Calibration: the catalog holds what it yields, and it says what it did."""
 
-import json
+import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from nicscope.cli.calibrate import calibrate_platform
 from nicscope.config.costs import Evidence
 from nicscope.config.platform import load_platform
-from nicscope.errors import StudyError
-from nicscope.reports.calibration import ShownCalibration
-from nicscope.studies.calibrate import fit as fitting
-from nicscope.studies.calibrate.anchors import anchors, fit_firmware_log, lost_to_gaps
-from nicscope.studies.calibrate.fit import (
-    CONSTANTS,
-    Calibration,
-    Residual,
-    Value,
+from nicscope.studies.delivery_measures import (
+    PLATFORMS,
     all_together,
-    build_costs,
-    calibrate,
-    committed,
-    residuals,
-    rounded,
-    together,
+    lost_to_gaps,
+    pair_costs,
+    platform_costs,
 )
-from nicscope.studies.delivery_measures import PLATFORMS, pair_costs, platform_costs
-from refusals import refused
+
+FILE = Path(__file__).parents[2] / "bench" / "calibrate_platform.py"
+spec = spec_from_file_location("calibrate_platform", FILE)
+bench = sys.modules[spec.name] = module_from_spec(spec)
+spec.loader.exec_module(bench)
+HELD = {"4k": bench.committed(platform_costs()), "all": bench.committed(all_together())}
 
 
-def test_the_catalog_holds_what_follows_from_its_constants_within_their_bounds():
-    assert build_costs(committed(), platform_costs()) == platform_costs()
-    assert rounded(committed()) == committed()
-    for constant, value in zip(CONSTANTS, committed(), strict=True):
+@pytest.mark.parametrize(("half", "costs"), [("4k", platform_costs), ("all", all_together)])
+def test_the_catalog_holds_what_follows_from_its_constants_within_their_bounds(half, costs):
+    held = HELD[half]
+    assert bench.build_costs(held, platform_costs()) == costs()
+    assert bench.rounded(held) == held
+    for constant, value in zip(bench.CONSTANTS, held, strict=True):
         assert constant.low <= value <= constant.high, constant.name
 
 
@@ -43,21 +38,26 @@ def test_the_catalog_holds_what_follows_from_its_constants_within_their_bounds()
 def test_every_constant_that_is_fitted_says_so(name):
     costs = load_platform(name).costs
     fitted = {cost for cost in costs if costs[cost].origin.evidence is Evidence.FITTED}
-    free = {cost for constant in CONSTANTS if name in constant.platforms for cost in constant.costs}
+    free = {
+        cost
+        for constant in bench.CONSTANTS
+        if name in constant.platforms
+        for cost in constant.costs
+    }
     assert fitted == free | {"firmware_log"}
 
 
 @pytest.mark.compiled
 @pytest.mark.long
 def test_no_single_step_betters_the_catalog():
-    assert fitting.polish(committed(), "4k") == committed()
-    assert fitting.polish(together(), "all") == together()
+    for half, held in HELD.items():
+        assert bench.polish(held, half) == held
 
 
 @pytest.mark.compiled
 @pytest.mark.requirement("TR-72", "TR-78")
 def test_the_half_that_was_not_fitted_is_predicted():
-    found = residuals(platform_costs(), "4k")
+    found = bench.residuals(platform_costs(), "4k")
     predicted = [abs(each.error) for each in found if not each.fitted]
 
     assert len(predicted) == 17  # sixteen of 8 KB and the headline's 64 KB
@@ -67,7 +67,7 @@ def test_the_half_that_was_not_fitted_is_predicted():
 
 @pytest.mark.compiled
 def test_fitted_together_all_of_table_1_is_met_within_two_and_a_half_per_cent():
-    found = residuals(all_together(), "all")
+    found = bench.residuals(all_together(), "all")
 
     table = [abs(each.error) for each in found if each.name[:3] in ("sto", "cut")]
     assert len(table) == 32
@@ -78,7 +78,7 @@ def test_fitted_together_all_of_table_1_is_met_within_two_and_a_half_per_cent():
 def test_logging_costs_what_loses_15_per_cent_of_the_bus():
     ends = pair_costs(platform_costs(), "p6-natoma")
 
-    assert fit_firmware_log(ends, 0.15) == ends[0]["firmware_log"]
+    assert bench.fit_firmware_log(ends, 0.15) == ends[0]["firmware_log"]
     assert lost_to_gaps(ends) == pytest.approx(0.15, abs=0.005)
 
 
@@ -88,36 +88,24 @@ def test_logging_costs_what_loses_15_per_cent_of_the_bus():
 @pytest.mark.parametrize("half", ["4k", "all"])
 def test_the_catalog_holds_what_the_calibration_yields(half):
     pytest.importorskip("scipy")
-    held = committed() if half == "4k" else together()
 
-    assert fitting.fit(half) == held
+    assert bench.fit(half) == HELD[half]
 
 
 @pytest.mark.compiled
 @pytest.mark.long
 def test_a_calibration_is_the_same_again(monkeypatch):
     pytest.importorskip("scipy")
-    monkeypatch.setattr(fitting, "ROUNDS", 3)
-    monkeypatch.setattr(fitting, "STRIDES", (64,))
-    first, second = (fitting.fit("4k", starts=1, seed=4) for _ in range(2))
+    monkeypatch.setattr(bench, "ROUNDS", 3)
+    monkeypatch.setattr(bench, "STRIDES", (64,))
+    first, second = (bench.fit("4k", starts=1, seed=4) for _ in range(2))
 
     assert first == second
-    assert rounded(first) == first
-
-
-def test_without_scipy_and_of_an_unknown_half_or_platform_it_is_refused(monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    with refused(StudyError, "scipy", "pip install 'nicscope[calibrate]'"):
-        fitting.fit("4k")
-    with refused(StudyError, "'8k'"):
-        calibrate("8k")
-    done = ran("--platform", "p6")
-    assert isinstance(done.exception, StudyError)
-    assert "'p6'" in str(done.exception)
+    assert bench.rounded(first) == first
 
 
 def test_an_anchor_is_fitted_by_one_half_or_by_both():
-    by_name = {(each.name, each.unit, each.pair): each for each in anchors()}
+    by_name = {(each.name, each.unit, each.pair): each for each in bench.anchors()}
     four = by_name["store_4k", "us", "alcor"]
     eight = by_name["cut_8k", "MB/s", "alcor"]
     beyond = by_name["adaptive_64k", "MB/s", "pentium2-440lx"]
@@ -127,39 +115,22 @@ def test_an_anchor_is_fitted_by_one_half_or_by_both():
     assert [beyond.fitted_by(half) for half in ("4k", "all")] == [False, False]
 
 
-SMALL = Calibration(
-    half="4k",
-    seed=1,
-    misfit=2.0,
-    values=[Value("link_start", ["link_start"], ["alcor"], 1_960_000, None, 0, 6_000_000)],
-    residuals=[
-        Residual("store_4k", "us", "alcor", 158.0, 150.0, -0.05, fitted=True),
-        Residual("store_8k", "us", "alcor", 282.0, 290.0, 0.03, fitted=False),
-    ],
-)
-
-
-def test_means_tell_fitted_from_predicted(capsys):
-    ShownCalibration(SMALL).show()
-    text = capsys.readouterr().out
-
-    assert "1.96 us" in text
-    for words in ("1 numbers fitted: mean error 5.00 %", "1 numbers predicted: mean error 3.00 %"):
-        assert words in text
-    assert all(len(line) <= 100 for line in text.splitlines())
-
-
-def ran(*words):
-    app = typer.Typer()
-    app.command()(calibrate_platform)
-    return CliRunner().invoke(app, [*words])
-
-
 @pytest.mark.compiled
-def test_the_command_reports_on_the_platform_that_is_asked_for(monkeypatch):
-    monkeypatch.setattr(fitting, "fit", lambda *_, **__: committed())
-    printed = json.loads(ran("--platform", "p6-natoma", "--json").stdout)
+def test_the_script_tells_each_constant_and_number(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "fit", lambda *_, **__: HELD["4k"])
 
-    assert {each["pair"] for each in printed["residuals"]} == {"p6-natoma"}
-    assert all("p6-natoma" in each["platforms"] for each in printed["values"])
-    assert all(each["fitted_ps"] == each["catalog_ps"] for each in printed["values"])
+    bench.show("4k", 1)
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:28].strip() for line in lines[1:15]] == [each.name for each in bench.CONSTANTS]
+    assert all(line.split()[-8:-6] == line.split()[-6:-4] for line in lines[1:15])  # as held
+    assert sum(line.endswith("  fitted") for line in lines) == 19
+    assert sum(line.endswith("  predicted") for line in lines) == 17
+    assert lines[-2] == "19 numbers fitted: mean error 0.99 %, worst 2.91 %"
+
+
+def test_it_refuses_a_half_that_there_is_not():
+    done = subprocess.run([sys.executable, FILE, "--half", "8k"], capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert "'8k'" in done.stderr

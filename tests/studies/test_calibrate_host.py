@@ -14,8 +14,8 @@ from nicscope.config.rdma_costs import (
     registration_names,
 )
 from nicscope.errors import NicscopeError
-from nicscope.studies.calibrate import host
-from nicscope.studies.calibrate.host import PAGE, Mapped, locked
+from nicscope.studies import host_costs as host
+from nicscope.studies.host_costs import PAGE, Mapped, locked
 from refusals import refused
 
 MIB = 1 << 20

@@ -28,7 +28,7 @@ def calibrate_host(
     """
     from nicscope.config.rdma_costs import load_registration_costs
     from nicscope.reports.host import ShownHost
-    from nicscope.studies.calibrate.host import calibrate_host as measure
+    from nicscope.studies.host_costs import calibrate_host as measure
 
     size, spent = byte_count("--memory", memory), number("--seconds", seconds)
     if size is None or spent is None:

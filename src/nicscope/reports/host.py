@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.costs import Span
     from nicscope.reports.printing import Printed
-    from nicscope.studies.calibrate.host import HostReport, Measured
+    from nicscope.studies.host_costs import HostReport, Measured
 
 FILE = "registration.toml"
 _REFUSED = {
@@ -93,7 +93,7 @@ class ShownHost(Report):
 
 def measurement_rows(found: HostReport) -> Rows:
     """A row for each measurement."""
-    from nicscope.studies.calibrate.host import MEANINGS
+    from nicscope.studies.host_costs import MEANINGS
 
     def per_gib(one: Measured) -> str:
         if not one.each_bytes:

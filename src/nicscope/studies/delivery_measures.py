@@ -13,6 +13,9 @@ import msgspec
 
 from nicscope.config.design import POLICIES, delivery_costs
 from nicscope.config.platform import load_platform
+from nicscope.config.shelf import open_shelf
+from nicscope.drivers.simulate.observe import Engine
+from nicscope.errors import StudyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,12 +38,28 @@ PAIRS = {
     "alcor-to-miata": ("alcor", "miata"),
 }
 PLATFORMS = ("p6-natoma", "pentium2-440lx", "alcor", "miata")
+# What Table 1 measures.
+SIZES = {"4k": 4096, "8k": 8192}
+POLICY_OF = {"store": "store-and-forward", "cut": "cut-through"}
+# Of Figure 4's cold start.
+PAYLOAD = 8192  # bytes
+SMALL = 368  # bytes of its first hostRcv transfer
+MESSAGES = 80  # more than the ring takes, so that the host writes on
+RECORDS = 1 << 14
+STEADY = 20  # packet: beyond 800 us, which is the tenth
 
 
 @cache
 def platform_costs() -> Mapping[str, Costs]:
     """Costs of delivery on the catalog's four platforms."""
     return {name: delivery_costs(load_platform(name)) for name in PLATFORMS}
+
+
+@cache
+def all_together() -> Mapping[str, Costs]:
+    """Costs of the four with the constants that were fitted to all of Table 1."""
+    _, _, fitted = open_shelf("calibrations", "trapeze-all", StudyError)
+    return {name: {**costs, **fitted[name]} for name, costs in platform_costs().items()}
 
 
 def pair_costs(costs: Mapping[str, Costs], pair: str) -> tuple[Costs, Costs]:
@@ -92,3 +111,49 @@ def steady_mbytes_s(read: NDArray[Any], payload: int) -> float:
     half = len(read) // 2
     between = int(read[-1] - read[half - 1])
     return payload * (len(read) - half) * PS_PER_US / between
+
+
+class ColdStart(msgspec.Struct, frozen=True):
+    """Log of a stream's transfers, and the duration of one small transfer to the host."""
+
+    log: NDArray[Any]  # LOG
+    small_us: float
+
+    def of(self, engine: Engine, packet: int | None = None) -> NDArray[Any]:
+        """Payload transfers of ``engine``, of one packet or of all, in order of their start."""
+        log = self.log
+        chosen = (log["engine"] == engine) & (log["control"] == 0)
+        if packet is not None:
+            chosen &= log["packet"] == packet
+        found: NDArray[Any] = log[chosen]
+        return found[found["start"].argsort(kind="stable")]
+
+    def duration_us(self, packet: int) -> float:
+        """How long the hostTx transfer of ``packet`` took."""
+        (transfer,) = self.of(Engine.HOST_TX, packet)
+        return float(transfer["end"] - transfer["start"]) / PS_PER_US
+
+    def events(self) -> dict[str, float]:
+        """The durations (us) that Figure 4 prints, by the names of the calibration."""
+        return {
+            "host_tx_first": self.duration_us(0),
+            "host_tx_second": self.duration_us(1),
+            "host_rcv_368": self.small_us,
+        }
+
+
+def cold_start(ends: Sequence[Costs], *, logging: bool = False) -> ColdStart:
+    """A stream of 8 KB, as fast as the ring takes them, between hosts that were idle before."""
+    delivery = policy("adaptive", PAYLOAD, logging=logging)
+    found = stream(ends, delivery, PAYLOAD, MESSAGES, keep_log=RECORDS)
+    alone = stream(ends, policy("store-and-forward", SMALL), SMALL, 1, keep_log=RECORDS).log
+    (small,) = alone[alone["engine"] == Engine.HOST_RCV]
+    return ColdStart(found.log, float(small["end"] - small["start"]) / PS_PER_US)
+
+
+def lost_to_gaps(ends: Sequence[Costs]) -> float:
+    """Share of time between hostTx transfers in a steady stream of 8 KB, with the log."""
+    transfers = cold_start(ends, logging=True).of(Engine.HOST_TX)
+    steady = transfers[transfers["packet"] >= STEADY]
+    busy = int((steady["end"] - steady["start"])[:-1].sum())
+    return 1 - busy / int(steady["start"][-1] - steady["start"][0])

@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from nicscope.studies.calibrate.anchors import POLICY_OF, SIZES
-from nicscope.studies.calibrate.fit import all_together
 from nicscope.studies.delivery_measures import (
     PAIRS,
+    POLICY_OF,
+    SIZES,
+    all_together,
     bandwidth_mbytes_s,
     latency_us,
     pair_costs,

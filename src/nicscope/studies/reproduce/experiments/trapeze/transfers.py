@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.drivers.simulate.observe import Engine
-from nicscope.studies.calibrate.anchors import PAYLOAD, SMALL, STEADY, cold_start, lost_to_gaps
 from nicscope.studies.delivery_measures import (
+    PAYLOAD,
     PLATFORMS,
     PS_PER_US,
+    SMALL,
+    STEADY,
     bandwidth_mbytes_s,
+    cold_start,
+    lost_to_gaps,
     pair_costs,
     platform_costs,
     policy,
@@ -24,8 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.studies.calibrate.anchors import ColdStart
-    from nicscope.studies.delivery_measures import Costs
+    from nicscope.studies.delivery_measures import ColdStart, Costs
     from nicscope.studies.reproduce.verdict import Item, Outcome
 
 SIZES = tuple(128 << power for power in range(10))  # to 64 KB

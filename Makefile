@@ -115,7 +115,7 @@ mutants: $(VENV)/mutants.stamp
 	@$(BIN)/python tests/mutation $(MUTANTS)
 
 coverage-of-papers: $(VENV)/run.stamp
-	@$(BIN)/nicscope coverage
+	@$(BIN)/python tests/coverage_of_papers.py
 
 clean:
 	rm -rf $(VENV) demo-output docs/_build fuzz-failures .coverage .hypothesis .benchmarks .*_cache

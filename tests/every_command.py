@@ -99,12 +99,6 @@ def a_program_trace(path: Path) -> None:
     write_program(path, made.trace())
 
 
-def tests_of_a_requirement(folder: Path) -> None:
-    folder.mkdir()
-    mark = f'@pytest.mark.requirement("UT-1", weak="{"it is " * 20}{LONG}")'
-    (folder / "test_it.py").write_text(f"{mark}\ndef test_it(): ...\n")
-
-
 def _of_the_catalog(name: str) -> tuple[str, bytes]:
     return ".toml", (CATALOG / f"{name}.toml").read_bytes()
 
@@ -130,7 +124,6 @@ INPUTS: dict[str, tuple[str, Any]] = {
     "program": (".py", PROGRAM),
     "verbs_program": (".py", VERBS_PROGRAM),
     "verbs_tests": (".py", VERBS_TESTS),
-    "tests": ("", tests_of_a_requirement),
     "design": (".toml", b'scheme = "utlb"\nentries = 32\nplatform = "utlb-prototype"\n'),
     "platform": (".toml", PLATFORM),
     "delivery": _of_the_catalog("platforms/pentium2-440lx"),
@@ -260,7 +253,6 @@ RUNS = (
     Run("reproduce utlb/table4 --trace {trace} --out {out:results}"),
     Run("demo --out {out:results}", heavy=True),
     Run("explore {trace}", silent="its page shows how far it is", heavy=True),
-    Run("coverage --tests {tests}", silent="reads the names of tests"),
     Run("compile --status", silent="counts; without --status it says it"),
     Run(
         f'record -o {{out:r.parquet|r.csv}} --quiet -- {{python}} -c "{SENDER}"',

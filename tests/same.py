@@ -52,7 +52,6 @@ COMMANDS = (
     "reproduce unet_mm --json",
     "reproduce trapeze --json",
     "reproduce edt --json",
-    "coverage --json",
     "designs --json",
     "platforms --json",
 )

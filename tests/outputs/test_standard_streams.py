@@ -30,7 +30,7 @@ PRINTING = {run.command: run.plain for run in reversed(RUNS)}
 PRINTING |= {command: Run(f"{command} --help") for command in HELP}
 # Of each way to print a quick one, which meets every stream; of the others one in three does.
 QUICK = [
-    *("compile", "coverage", "designs", "designs new", "plan", "simulate", "sweep"),
+    *("compile", "designs", "designs new", "plan", "simulate", "sweep"),
     *("trace make", "verbs run"),
 ]
 

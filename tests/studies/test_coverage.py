@@ -1,22 +1,14 @@
 import json
-import os
 import subprocess
 import sys
-import zipfile
-from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from nicscope.cli.reproduce import coverage
+from coverage_of_papers import TESTS, Requirements, cover, load_requirements, parts
 from nicscope.errors import StudyError
-from nicscope.reports.coverage import ShownCoverage
 from nicscope.reports.printing import lines_of
-from nicscope.studies.coverage import Requirements, cover, load_requirements
 from refusals import refused
 
-ROOT = Path(__file__).parents[2]
 TOY = [
     Requirements("Toy", "UT", {f"UT-{n}": f"thing {n}" for n in range(1, 7)}, {"UT-6": "a dream"})
 ]
@@ -120,7 +112,7 @@ def test_a_requirement_with_weak_tests_only_stands_apart_with_what_they_do_not_s
 def test_the_text_tells_shown_weak_and_explained_apart(tmp_path):
     found = cover(TOY, folder_with(tmp_path, WEAK))
 
-    lines = [str(line).strip() for line in lines_of(ShownCoverage(found, TOY).parts(), 100)]
+    lines = [str(line).strip() for line in lines_of(parts(TOY, found), 100)]
 
     (heads,) = (line.split() for line in lines if line.startswith("paper"))
     (counts,) = (line.split() for line in lines if line.startswith("Toy (UT)"))
@@ -152,62 +144,12 @@ def test_a_file_that_is_no_python_is_named(tmp_path):
         cover(TOY, folder_with(tmp_path, "def test_it(: ...\n"))
 
 
-def test_a_missing_folder_says_what_to_do(tmp_path):
-    with refused(StudyError, "folder", "--tests"):
+def test_a_missing_folder_is_named(tmp_path):
+    with refused(StudyError, "no such folder of tests"):
         cover(TOY, tmp_path / "nowhere")
 
 
-def installed(tmp_path, *, tests):
-    """Where a wheel of this source tree, with its tests or without, is unpacked."""
-    source, wheels, place = (tmp_path / name for name in ("source", "wheels", "installed"))
-    kept = ("src", "LICENSE", "README.md", "pyproject.toml", "hatch_build.py")
-    source.mkdir()
-    for name in kept + ("tests",) * tests:
-        (source / name).symlink_to(ROOT / name)
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)]
-    subprocess.run(build, cwd=source, check=True, capture_output=True, timeout=120)
-    (wheel,) = wheels.iterdir()
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(place)
-    return place
-
-
-def covered_by(place, folder):
-    """The coverage that the package at ``place`` tells when it is run in ``folder``."""
-    return subprocess.run(
-        [sys.executable, "-m", "nicscope", "coverage", "--json"],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(place)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
-def test_an_installed_wheel_tells_what_the_source_tree_does(tmp_path):
-    place = installed(tmp_path, tests=True)
-    (tmp_path / "tests").mkdir()  # somebody's project is no test of nicscope's
-
-    done = covered_by(place, tmp_path)
-
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found == json.loads(covered_by(ROOT / "src", tmp_path).stdout)
-    assert len(found["covered"]) > 100
-    assert set(found["weak"]).isdisjoint(found["covered"])
-    assert not list(tmp_path.glob("source/dist/*"))
-
-
-def test_a_wheel_built_without_tests_says_what_it_needs(tmp_path):
-    done = covered_by(installed(tmp_path, tests=False), tmp_path)
-
-    assert (done.returncode, done.stdout) == (2, "")
-    line = "nicscope: this installation lists no tests; name a folder of them with --tests\n"
-    assert done.stderr == line
-
-
-def test_the_catalog_lists_every_requirement_once_and_none_in_two_places(tmp_path):
+def test_every_requirement_is_listed_once_and_none_in_two_places(tmp_path):
     papers = load_requirements()
 
     found = cover(papers, folder_with(tmp_path, ""))
@@ -222,21 +164,29 @@ def test_the_catalog_lists_every_requirement_once_and_none_in_two_places(tmp_pat
     assert not found.covered
 
 
-def test_the_text_lists_what_waits_and_the_json_all(tmp_path):
+def test_the_text_lists_what_waits(tmp_path):
     papers = load_requirements()
     folder = folder_with(tmp_path, '@pytest.mark.requirement("UT-93")\ndef test_it(): ...\n')
 
-    parts = ShownCoverage(cover(papers, folder), papers).parts()
-    lines = [str(line) for line in lines_of(parts, 100)]
+    lines = [str(line) for line in lines_of(parts(papers, cover(papers, folder)), 100)]
 
     assert all(len(line) <= 100 for line in lines)
     text = "\n".join(lines)
     assert "UM-59a" in text
     assert "UT-93" not in text
     assert "list prices of 2002, optional" in text
-    app = typer.Typer()
-    app.command()(coverage)
-    printed = json.loads(CliRunner().invoke(app, ["--json", "--tests", str(folder)]).stdout)
-    assert list(printed) == ["covered", "weak", "explained", "uncovered"]
-    assert printed["covered"] == {"UT-93": ["tests/test_toy.py::test_it"]}
-    assert "UT-1" in printed["uncovered"]
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_the_script_tells_the_marks_of_all_tests(words):
+    script = TESTS / "coverage_of_papers.py"
+    done = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    if not words:
+        assert "322" in done.stdout
+        return
+    found = json.loads(done.stdout)
+    assert list(found) == ["covered", "weak", "explained", "uncovered"]
+    assert len(found["covered"]) > 100
+    assert set(found["weak"]).isdisjoint(found["covered"])

@@ -121,7 +121,6 @@ app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
 app.command(epilog=latency.EXAMPLES)(latency.latency)
 app.command(epilog=replay.EXAMPLE)(replay.demo)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
-app.command("coverage")(reproduce.coverage)
 app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAMPLES)(
     compiling.compile_kernels
 )

@@ -1,9 +1,9 @@
-"""``nicscope reproduce`` and ``nicscope coverage``: the papers' numbers and requirements."""
+"""``nicscope reproduce``: the papers' numbers."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -95,31 +95,3 @@ def _write(report: ShownReproduction, folder: OutputFolder) -> list[Path]:
     with progress("writing", "tables") as watch:
         report.tell = Count(watch, count)
         return report.write(folder)
-
-
-def coverage(
-    tests: Annotated[
-        Path | None,
-        option(
-            "DIR", "Folder of tests; left out: the source tree's, or those of this installation's."
-        ),
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Show which requirements of the five papers have a test and which have not.
-
-    A test shows a requirement by carrying @pytest.mark.requirement("UT-25").
-
-    Example: nicscope coverage --json
-    """
-    from nicscope.reports.coverage import ShownCoverage
-    from nicscope.studies.coverage import cover, load_requirements
-
-    papers = load_requirements()
-    tell(ShownCoverage(cover(papers, tests or _default_tests()), papers), [], as_json)
-
-
-def _default_tests() -> Path | None:
-    """The tests of the source tree that is running, if one is."""
-    beside = Path(__file__).parents[3] / "tests"
-    return beside if (beside.parent / "pyproject.toml").is_file() else None

@@ -49,12 +49,6 @@ def beside(file: str | Path, named: str) -> str:
     return f"{text}{at}{changes}"
 
 
-def packed(shelf: str, name: str) -> bytes | None:
-    """What the build of an installation put on the shelf as ``name``; None in a source tree."""
-    path = CATALOG / shelf / name
-    return path.read_bytes() if path.is_file() else None
-
-
 def _one_of(shelf: str) -> str:
     """What one file of ``shelf`` is called."""
     return "hypothesis" if shelf == "hypotheses" else shelf.removesuffix("s")

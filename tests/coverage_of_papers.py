@@ -1,18 +1,34 @@
-"""Which requirements of the papers have a test, found by the marks of the tests."""
+"""Which requirements of the papers have a test, found by the marks of the tests.
+
+    python tests/coverage_of_papers.py          # counts per paper, what is weak, what is explained
+    python tests/coverage_of_papers.py --json   # each requirement in one of four places
+
+``requirements/`` lists what each paper describes.  Tests are read, not imported.
+"""
 
 from __future__ import annotations
 
 import ast
+import json
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from rich.text import Text
 
-from nicscope.config.shelf import open_shelf, packed, shelf_names
+from nicscope.config.shelf import open_shelf
 from nicscope.errors import StudyError, did_you_mean
+from nicscope.reports.printing import show
+from nicscope.reports.table import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+
+    from nicscope.reports.printing import Printed
+
+TESTS = Path(__file__).parent
+SHELF = TESTS / "requirements"
 
 
 class Mark(NamedTuple):
@@ -21,14 +37,6 @@ class Mark(NamedTuple):
     where: str  # file:line
     key: str
     weak: str | None  # what of it the test does not show; None: nothing is left out
-
-
-def tests_by_requirement(tests: Path) -> dict[str, dict[str, str | None]]:
-    """By requirement id, the tests under the folder ``tests``, as file::test from its parent.
-
-    With each, what it does not show of the requirement; None if nothing is left out.
-    """
-    return gather(marks(tests))
 
 
 def gather(found: Iterable[tuple[str, Mark]]) -> dict[str, dict[str, str | None]]:
@@ -46,7 +54,7 @@ def marks(tests: Path) -> Iterator[tuple[str, Mark]]:
     Errors: ``StudyError`` if there is no such folder, or a file in it is not Python.
     """
     if not tests.is_dir():
-        raise StudyError(f"{tests}: no such folder of tests; name one with --tests")
+        raise StudyError(f"{tests}: no such folder of tests")
     for path in sorted(tests.rglob("test_*.py")):
         name = path.relative_to(tests.parent).as_posix()
         try:
@@ -117,10 +125,6 @@ def _is_requirement(function: ast.expr) -> bool:
     )
 
 
-SHELF = "requirements"
-PACKED = "tests.json"  # what ``hatch_build.py`` puts into a wheel
-
-
 class Requirements(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one paper describes, by requirement id, in the paper's order."""
 
@@ -143,20 +147,31 @@ class Coverage(msgspec.Struct, frozen=True):
 
 
 def load_requirements() -> list[Requirements]:
-    """The catalog's requirements, one entry per paper, shared machinery last."""
-    papers = [_read(name) for name in shelf_names(SHELF)]
+    """What each paper describes, one entry per paper, shared machinery last."""
+    papers = [_read(path) for path in SHELF.glob("*.toml")]
     return sorted(papers, key=lambda paper: ("UM UT MI TR ED SH".find(paper.prefix), paper.title))
 
 
-def cover(papers: Sequence[Requirements], tests: Path | None) -> Coverage:
+def _read(path: Path) -> Requirements:
+    _, called, content = open_shelf("requirements", path, StudyError)
+    try:
+        paper = msgspec.convert(content, Requirements)
+    except msgspec.ValidationError as problem:
+        raise StudyError(f"{called}: {problem}") from problem
+    for key in (*paper.requirements, *paper.explained):
+        if not key.startswith(f"{paper.prefix}-") or key not in paper.requirements:
+            raise StudyError(f"{called}: {key!r} is not one of its requirements")
+    return paper
+
+
+def cover(papers: Sequence[Requirements], tests: Path = TESTS) -> Coverage:
     """Where every requirement of ``papers`` stands, by the tests under the folder ``tests``.
 
-    None stands for the tests that there were when this installation was built.  Errors:
-    ``StudyError`` if there is no such folder, nothing was kept of them, a file in it is not
-    Python, or a marker names no requirement.
+    Errors: ``StudyError`` if there is no such folder, a file in it is not Python, or a marker
+    names no requirement.
     """
     known = {key for paper in papers for key in paper.requirements}
-    found = list(_packed_marks() if tests is None else marks(tests))
+    found = list(marks(tests))
     for _, (where, key, _) in found:
         if key not in known:
             raise StudyError(f"{where}: no requirement {key!r}{_nearest(key, known)}")
@@ -173,30 +188,71 @@ def cover(papers: Sequence[Requirements], tests: Path | None) -> Coverage:
     )
 
 
-def _packed_marks() -> Iterable[tuple[str, Mark]]:
-    content = packed(SHELF, PACKED)
-    if content is None:
-        raise StudyError("this installation lists no tests; name a folder of them with --tests")
-    kept = msgspec.json.decode(content, type=dict[str, dict[str, str | None]])
-    return [
-        (test, Mark(PACKED, key, weak))
-        for key, tests in kept.items()
-        for test, weak in tests.items()
-    ]
-
-
-def _read(name: str) -> Requirements:
-    _, called, content = open_shelf(SHELF, name, StudyError)
-    try:
-        paper = msgspec.convert(content, Requirements)
-    except msgspec.ValidationError as problem:
-        raise StudyError(f"{called}: {problem}") from problem
-    for key in (*paper.requirements, *paper.explained):
-        if not key.startswith(f"{paper.prefix}-") or key not in paper.requirements:
-            raise StudyError(f"{called}: {key!r} is not one of its requirements")
-    return paper
-
-
 def _nearest(key: str, known: Iterable[str]) -> str:
     family = [other for other in sorted(known) if other.split("-")[0] == key.split("-")[0]]
     return did_you_mean(key, family) if family else "; ids begin with UM-, UT-, MI-, TR-, ED-, SH-"
+
+
+def parts(papers: Sequence[Requirements], found: Coverage) -> Iterator[Printed]:
+    """Counts per paper, ids without a test, what weak tests leave out, and reasons for none."""
+    yield count_rows(papers, found)
+    uncovered = set(found.uncovered)
+    for paper in papers:
+        waiting = [key for key in paper.requirements if key in uncovered]
+        if waiting:
+            yield Text(f"\n{paper.title}, without a test:")
+            yield Text(", ".join(waiting), style="dim")
+    if found.weak:
+        yield Text("\nwith weak tests only, and what these do not show:")
+        yield weak_rows(found)
+    if found.explained:
+        yield Text("\nwithout a test for a reason:")
+        yield reason_rows(found)
+
+
+def count_rows(papers: Sequence[Requirements], found: Coverage) -> Rows:
+    """How many requirements each paper has, by whether a test shows them."""
+    cells = []
+    totals = [0, 0, 0, 0, 0]
+    for paper in papers:
+        keys = paper.requirements
+        counts = [
+            sum(key in place for key in keys)
+            for place in (found.covered, found.weak, found.explained, found.uncovered, keys)
+        ]
+        totals = [total + count for total, count in zip(totals, counts, strict=True)]
+        cells.append([f"{paper.title} ({paper.prefix})", *map(str, counts)])
+    return Rows(
+        "",
+        ["paper", "shown", "weak", "explained", "uncovered", "all"],
+        [*cells, ["all", *map(str, totals)]],
+        least=("explained", "all", "shown"),
+    )
+
+
+def weak_rows(found: Coverage) -> Rows:
+    """What the weak tests of each requirement do not show, each once."""
+    cells = [
+        [key if not place else "", what]
+        for key, tests in found.weak.items()
+        for place, what in enumerate(dict.fromkeys(tests.values()))
+    ]
+    return Rows("", ["", ""], cells, left=(0, 1))
+
+
+def reason_rows(found: Coverage) -> Rows:
+    """Why each requirement that is explained away has no test."""
+    cells = [[key, why] for key, why in found.explained.items()]
+    return Rows("", ["", ""], cells, left=(0, 1))
+
+
+if __name__ == "__main__":
+    listed = load_requirements()
+    try:
+        coverage = cover(listed)
+    except StudyError as problem:
+        sys.exit(f"{Path(__file__).name}: {problem}")
+    if sys.argv[1:] == ["--json"]:
+        print(json.dumps(msgspec.to_builtins(coverage), indent=2))
+    else:
+        show(parts(listed, coverage))

@@ -18,7 +18,7 @@ from pressing import interrupted
 
 PS_PER_US = 10**6
 FILES = [
-    *("bandwidth.png", "bandwidth.svg", "flow.html", "flow.png", "flow.svg", "messages.parquet"),
+    *("bandwidth.png", "bandwidth.svg", "flow.png", "flow.svg", "messages.parquet"),
     *("results.json", "timeline.json", "transfers.parquet"),
 ]
 
@@ -179,21 +179,6 @@ def test_out_holds_json_tables_figures_a_page_and_a_timeline_and_again_the_same_
         assert len(mine) == by_band[band]["transfers"]
         assert sum(row["moved_bytes"] for row in mine) == by_band[band]["bytes"]
     assert json.loads((folder / "timeline.json").read_text())["traceEvents"]
-
-
-@pytest.mark.usefixtures("no_pixels")
-def test_without_plotly_one_line_says_what_to_install(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("nicscope.reports.flow.has_plotly", lambda: False)
-
-    assert main(["flow", "--platform", "lab", "--out", str(tmp_path / "r"), "--json"]) == 0
-
-    out, err = capsys.readouterr()
-    json.loads(out)
-    assert err.count("\n") == 1
-    assert "pip install 'nicscope[html]'" in err
-    assert sorted(file.name for file in (tmp_path / "r").iterdir()) == [
-        file for file in FILES if file != "flow.html"
-    ]
 
 
 LABORATORY = f"""

@@ -88,7 +88,7 @@ def test_files_are_written_by_outputs_alone():
 
 
 def test_arrows_libraries_write_to_what_outputs_opened_and_never_by_name():
-    """A name given to Arrow, Matplotlib or Plotly would be opened as they please."""
+    """A name given to Arrow or Matplotlib would be opened as they please."""
     sinks = {"file", "self._signed", "self._sink", "sink", "target"}
     places = {"ParquetWriter": 0, "output_stream": 0, "savefig": 0, "CsvTable": 0}
     found = []

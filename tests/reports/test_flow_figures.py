@@ -1,9 +1,6 @@
-"""Figures and the page of ``nicscope flow``: what is drawn is what was recorded."""
+"""Figures of ``nicscope flow``: what is drawn is what was recorded."""
 
 from __future__ import annotations
-
-import json
-import re
 
 import numpy as np
 import pytest
@@ -13,13 +10,11 @@ from matplotlib.colors import to_rgb
 from flow_samples import answered
 from nicscope.config.design import POLICIES
 from nicscope.reports import flow
-from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
-from nicscope.reports.flow_page import (
+from nicscope.reports.figures.flow import (
     MOST_DRAWN,
+    draw_bandwidth,
+    draw_flow,
     drawn_transfers,
-    has_plotly,
-    page_bars,
-    page_of,
     title,
 )
 from nicscope.reports.wording import BAND_SHADES
@@ -168,64 +163,11 @@ def test_shades_of_a_band_differ_in_lightness_for_every_kind_of_colour_vision():
         assert luminance[1] - luminance[0] > 0.2
 
 
-@pytest.mark.requirement("TR-61")
-def test_the_page_has_the_bars_of_the_flow_graph():
-    found = answered(count=4)
-
-    bars = page_bars(found.transfers)
-
-    for band, name in enumerate(BANDS):
-        mine = [one for one in bars if one["y"][0] == name and one["width"] > 0.5]
-        spans = [
-            (round(start * PS_PER_US), round((start + width) * PS_PER_US))
-            for one in mine
-            for start, width in zip(one["base"], one["x"], strict=True)
-        ]
-        transfers = found.transfers[found.transfers["band"] == band]
-        moving = receptions(found.transfers) if name == "netRcv" else transfers
-        assert sorted(spans) == pairs(moving)
-        told = [row[2] for one in mine for row in one["customdata"]]
-        assert sorted(told) == sorted(moving["bytes"].tolist())
-
-
-def test_the_page_needs_nothing_from_elsewhere():
-    pytest.importorskip("plotly")
-    found = answered(count=4)
-
-    page = page_of(found)
-
-    assert "<title>lab, adaptive, 8,192 bytes</title>" in page
-    assert page.count("<h1>lab, adaptive, 8,192 bytes</h1>") == 1
-    assert page.index('<html lang="en">') < page.index("width=device-width") < page.index("<h1>")
-    assert not re.findall(r"<(?:script|link|img)[^>]* (?:src|href)=", page)
-    assert "Plotly.newPlot(" in page
-    # The figure's data stand in the page as JSON.
-    data = page[page.rindex("Plotly.newPlot(") :]
-    traces, _ = json.JSONDecoder().raw_decode(data[data.index("[") :])
-    assert sum(trace["type"] == "bar" for trace in traces) == len(page_bars(found.transfers))
-    assert [trace["name"] for trace in traces if trace["type"] == "scatter"] == [
-        "hostTx, node 0",
-        "netTx, node 0",
-        "netRcv, node 1",
-        "hostRcv, node 1",
-    ]
-    # A curve has no dots, however few its steps; 50,000 us are not written as 50k.
-    assert {trace["mode"] for trace in traces if trace["type"] == "scatter"} == {"lines"}
-    assert data.count('"exponentformat":"none"') == 2
-
-
-def test_a_page_cannot_be_had_without_plotly(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "plotly", None)
-
-    assert not has_plotly()
-
-
-def test_a_figure_alone_waits_for_neither_timeline_nor_page(monkeypatch):
+def test_a_figure_alone_does_not_wait_for_the_timeline(monkeypatch):
     def too_long(_):
         raise AssertionError("made though nobody wants it")
 
     monkeypatch.setattr(flow, "timeline", too_long)
-    monkeypatch.setattr(flow, "page_of", too_long)
     report = flow.ShownFlow(answered(count=1))
 
     assert report.figure("bandwidth").axes

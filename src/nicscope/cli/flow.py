@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
@@ -114,6 +113,4 @@ def flow(
         )
 
     existing_parent(out)
-    report = answer(sent, out, as_json, explain)
-    if out is not None and report.missing:
-        print(f"nicscope: {report.missing}", file=sys.stderr)
+    answer(sent, out, as_json, explain)

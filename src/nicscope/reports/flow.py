@@ -1,4 +1,4 @@
-"""Packets in virtual time: tables, JSON, files, figures, a page and a timeline."""
+"""Packets in virtual time: tables, JSON, files, figures and a timeline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.errors import OutputError
-from nicscope.reports.flow_page import MISSING, has_plotly, page_of
 from nicscope.reports.result import Report
 from nicscope.reports.simulation import timeline_text
 from nicscope.reports.summaries import of_flow
@@ -34,7 +33,7 @@ FLOWS_LISTED = 2  # whose nodes' engines are told
 
 
 class ShownFlow(Report):
-    """Packets in virtual time: four tables, two of Parquet, figures, a page and a timeline."""
+    """Packets in virtual time: four tables, two of Parquet, figures and a timeline."""
 
     found: FlowReport
     topic = "flow"
@@ -80,33 +79,23 @@ class ShownFlow(Report):
         for line in _notes(report):
             yield Text(line, style="dim")
 
-    @property
-    def missing(self) -> str | None:
-        """What to do for a file that cannot be made here."""
-        return None if has_plotly() else MISSING
-
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per message with its parts; and one per transfer."""
         yield "messages", _messages(self.found)
         yield "transfers", _transfers(self.found)
 
     def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield tables, the timeline, the page if Plotly is there to make it, and figures."""
+        """Yield tables, the timeline and figures."""
         from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
 
         yield from super().files()
         # Made when they are written: whoever wants a figure alone does not wait for them.
         yield "timeline.json", self._write_timeline
-        if has_plotly():
-            yield "flow.html", self._write_page
         yield "flow", draw_flow(self.found)
         yield "bandwidth", draw_bandwidth(self.found)
 
     def _write_timeline(self, file: Any) -> None:
         file.write(timeline_text(timeline(self.found)).encode())
-
-    def _write_page(self, file: Any) -> None:
-        file.write(page_of(self.found).encode("utf-8", "backslashreplace"))
 
 
 def us(ps: int) -> str:

@@ -8,9 +8,8 @@ import numpy as np
 from matplotlib.patches import Patch
 
 from nicscope.reports.figures.style import INK, legend, plain, sheet, styled
-from nicscope.reports.flow_page import drawn_transfers, title
-from nicscope.reports.wording import BAND_SHADES, GREY
-from nicscope.studies.flow.transfers import BANDS, NET_RCV, bandwidth_steps, receptions
+from nicscope.reports.wording import BAND_SHADES, GREY, whole
+from nicscope.studies.flow.transfers import BANDS, NET_RCV, bandwidth_steps, is_moving, receptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,6 +22,30 @@ HEIGHT = 5.6  # inches
 FULL, THIN = 0.74, 0.12  # heights of a transfer, and of a receive that only waits
 NARROWEST = 0.012  # share of the width that a packet's number needs
 PS_PER_US = 10**6
+MOST_DRAWN = 20  # of a picture; more would be too narrow to tell apart
+
+
+def drawn_transfers(report: FlowReport) -> NDArray[Any]:
+    """Transfers (TRANSFER) of the first flow's ``MOST_DRAWN`` packets, as far as they moved."""
+    sender, receiver = report.question.flows[0]
+    transfers = report.transfers[is_moving(report.transfers)]
+    mine = np.isin(transfers["node"], (sender, receiver)) & (transfers["sender"] == sender)
+    shown: NDArray[Any] = transfers[mine & (transfers["packet"] < MOST_DRAWN)]
+    return shown
+
+
+def title(report: FlowReport) -> str:
+    """Who, how, how large; and which flow and how many packets, if not all are drawn."""
+    ask = report.question
+    names = " to ".join(dict.fromkeys(each.name for each in ask.platforms))
+    text = f"{names}, {ask.policy}, {whole(ask.payload)} bytes"
+    parts = []
+    if len(ask.flows) > 1:
+        sender, receiver = ask.flows[0]
+        parts.append(f"node {sender} to node {receiver}, one of {len(ask.flows)} flows")
+    if ask.count > MOST_DRAWN:
+        parts.append(f"first {MOST_DRAWN} packets")
+    return text + (f" ({'; '.join(parts)})" if parts else "")
 
 
 def draw_flow(report: FlowReport) -> Figure:

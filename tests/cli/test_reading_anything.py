@@ -15,8 +15,8 @@ from nicscope.cli.app import main
 from nicscope.errors import LONGEST
 from refusals import refused_command
 
-# Endings of what commands do not take from a stream: folders, programs and program traces.
-NAMED = ("", ".py", ".program.parquet")
+# Endings of what commands do not take from a stream: folders and programs.
+NAMED = ("", ".py")
 # By command, parameter and kind of the file: the first run that reads such a file there.
 READINGS = {
     f"{run.command} {parameter} {kind}": (run.plain, kind)

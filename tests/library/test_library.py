@@ -84,6 +84,14 @@ def pairs(path, tmp_path_factory):
             ["descriptors", trace, "--engine", "nixl,joined", "--threads", "1,4"],
             lambda: ns.descriptors(trace, engine=["nixl", "joined"], threads=[1, 4]),
         ),
+        "odp": (
+            ["odp", trace, "--fault-bytes", "4KiB", "--prefetch", "sync", "--resident", "1MiB"],
+            lambda: ns.odp(trace, fault_bytes=4096, prefetch="sync", resident=1 << 20),
+        ),
+        "register": (
+            ["register", "1GiB", "--page", "4K,2M", "--threads", "1,8"],
+            lambda: ns.register("1GiB", page=["4K", "2M"], threads=[1, 8]),
+        ),
         "size": (
             ["size", trace, "--nic-memory", "1024", "--platform", "utlb-prototype"],
             lambda: ns.size(trace, 1024, "utlb-prototype"),
@@ -113,7 +121,8 @@ COMMANDS = [
     *("replay", "curve", "size", "size --target-miss", "sweep", "simulate", "flow", "latency"),
     "reproduce",
 ]
-QUESTIONS = ["path", "rcache", "fit", "explain", "plan", "connections", "descriptors"]
+QUESTIONS = ["path", "rcache", "fit", "explain", "plan", "connections", "descriptors", "odp"]
+QUESTIONS += ["register"]
 
 
 @pytest.fixture(scope="module")

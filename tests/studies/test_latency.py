@@ -218,10 +218,14 @@ def test_the_measured_messages_are_sends_and_receives_there_and_back_and_no_rdma
 
 
 def test_a_report_says_what_was_asked():
-    report = measure(ask(mechanisms="edt,pio", sizes="8,16", dma_rate=800, mtu=64))
+    told = []
+    question = ask(mechanisms="edt,pio", sizes="8,65", dma_rate=800, mtu=64)
+    report = measure(question, watch=lambda *pair: told.append(pair))
 
     asked = [(one.byte_count, one.mechanism) for one in report.latencies]
-    assert asked == [(8, "edt"), (8, "pio"), (16, "edt"), (16, "pio")]
+    assert asked == [(8, "edt"), (8, "pio"), (65, "edt"), (65, "pio")]
+    each = told[0][0]  # packets of the first, whose messages are as many as any other's
+    assert told == [(part * each, 6 * each) for part in (1, 2, 4, 6)]  # of 65 bytes two a message
     assert (report.mtu, report.dma_mbytes_s) == (64, 800)
     assert report.evidence == {"derived": 3, "published": 4, "assumed": 11, "fitted": 3}
     for one in report.to_json()["latencies"]:

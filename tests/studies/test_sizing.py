@@ -332,6 +332,15 @@ def test_one_pass_tells_what_replay_counts(trace):
     assert found.offset.misses_of(1 << 20, 1) is None
 
 
+@pytest.mark.parametrize("only", [["static"], ["pinned", "static"]], ids=",".join)
+def test_families_of_few_shapes_are_not_taken_for_the_long_search_of_the_others(trace, only):
+    told = []
+    report([("t", trace)], ask("64KiB", only=only), watch=lambda *pair: told.append(pair))
+
+    done, total = told[-1]
+    assert 0.9 * total <= done <= total
+
+
 def test_the_number_of_threads_changes_nothing(trace, sized, monkeypatch):
     other = 5 if os.cpu_count() == 1 else 1
     monkeypatch.setattr("os.cpu_count", lambda: other)

@@ -90,7 +90,7 @@ def latency(
     }
     from nicscope.reports.latency import ShownLatencies
 
-    with progress("measuring", "", always_say=True) as watch:
+    with progress("measuring", "packets", always_say=True) as watch:
         from nicscope.studies.latency.report import measure
 
         return ShownLatencies(measure(question, command_line(["latency"], options), watch))

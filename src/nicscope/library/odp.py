@@ -73,7 +73,7 @@ def odp(
         "--prefetch": hows,
         "--ahead": str(ahead),
         "--resident": kept,
-        "--page-size": str(page_size),
+        "--page-size": str(page),
         "--untouched": None if touched else True,
         "--costs": costs,
         "--faults": faults,

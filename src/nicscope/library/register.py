@@ -78,7 +78,7 @@ def register(
     priced = load_registration_costs(costs)
     options = {
         **texts,
-        "--regions": None if regions == 1 else str(regions),
+        "--regions": None if str(regions) == "1" else str(regions),
         "--order": None if order == ORDERS[0] else order,
         "--cache": None if caches == "none" else caches,
         "--costs": costs,

@@ -9,7 +9,7 @@ from nicscope.errors import SimulationError, in_one_line
 from nicscope.library.command import assignments as set_of
 from nicscope.library.command import command_line, several, whole
 from nicscope.library.progress import progress
-from nicscope.library.traces import open_file, words_of
+from nicscope.library.traces import open_file, trace_path, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,40 +21,32 @@ if TYPE_CHECKING:
     from nicscope.reports.simulation import ShownTrace
     from nicscope.reports.timing import ShownTiming
     from nicscope.traces.programs.schema import ProgramTrace
+    from nicscope.traces.reader import Trace
 
 
-def as_program(given: Any) -> tuple[str, ProgramTrace] | None:
-    """The program trace that ``given`` is or names, with its name; None for anything else.
+def opened(given: Any) -> tuple[str, ProgramTrace] | Trace:
+    """The program trace that ``given`` is or names, with its name; else its trace of requests.
 
-    Errors: ``TraceError`` for a program trace that is damaged.
+    A stream is read once, so it is looked into where it is opened.  Errors: ``TraceError``.
     """
+    from nicscope.traces.files import open_bytes
+    from nicscope.traces.folders.members import is_folder
+    from nicscope.traces.imported import Choices
+    from nicscope.traces.programs.reader import program_of
     from nicscope.traces.programs.schema import ENDING, ProgramTrace
+    from nicscope.traces.programs.writer import PROGRAM, program_format
+    from nicscope.traces.straight import any_of
 
     if isinstance(given, ProgramTrace):
         return given.metadata.program or "a program", given
-    if not isinstance(given, str | Path):
-        return None
-    if not str(given).endswith(ENDING) and not _holds_program(Path(given)):
-        return None
-    from nicscope.traces.programs.reader import read_program
-
-    with progress("reading", "rows", always_say=True) as watch:
-        return str(given), read_program(given, watch)
-
-
-def _holds_program(path: Path) -> bool:
-    """Whether a file of another name holds one; whatever else is wrong with it is told later."""
-    from nicscope.traces.columns import DAMAGE
-    from nicscope.traces.programs.schema import is_program
-
-    if not path.is_file():
-        return False
-    import pyarrow.parquet as pq
-
-    try:
-        return is_program(pq.read_schema(path))
-    except DAMAGE:
-        return False
+    path = trace_path(given) if isinstance(given, str) else given
+    if not isinstance(path, Path) or is_folder(path):
+        return open_file(given)
+    source = open_bytes(path)
+    if not path.name.endswith(ENDING) and program_format(source, None) != PROGRAM:
+        return any_of(source, Choices())
+    with source, progress("reading", "rows", always_say=True) as watch:
+        return str(given), program_of(source, watch)
 
 
 def time_program(
@@ -132,10 +124,10 @@ def simulate(
     if not 1 <= window <= MOST_WINDOW:
         raise SimulationError(f"window must be from 1 to {MOST_WINDOW} packets, got {window}")
     names, overrides = several(designs), set_of(assignments, settings)
-    program = as_program(trace)
-    if program is not None:
+    found = opened(trace)
+    if isinstance(found, tuple):
         unfit = {"--requests": requests, "--timed": timed, "--window": window != 1}
-        return time_program(program, names, platform, overrides, unfit)
+        return time_program(found, names, platform, overrides, unfit)
     options = {
         "--design": names,
         "--platform": platform,
@@ -145,12 +137,11 @@ def simulate(
         "--window": window if window != 1 else None,
     }
     command = command_line(["simulate", *words_of(trace)], options)
-    checked = open_file(trace)  # type: ignore[arg-type]  # no program trace by now
     runnable, skipped = choose_runnable(names, platform, overrides)
     with progress("simulating", "requests", always_say=True) as watch:
         return ShownTrace(
             simulate_trace(
-                checked,
+                found,
                 runnable,
                 skipped=skipped,
                 most=requests,

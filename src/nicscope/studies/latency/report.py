@@ -258,7 +258,7 @@ def measure(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> LatencyReport:
-    """Play ping-pong for every mechanism and size.  ``watch`` hears bytes (sent, to be sent).
+    """Play ping-pong for every mechanism and size.  ``watch`` hears packets (sent, to be sent).
 
     Errors: ``PlatformError``, ``SimulationError`` for settings that make no machine.
     """
@@ -276,15 +276,15 @@ def measure(
         for size in question.sizes
         for name in question.mechanisms
     ]
-    sent = [2 * size * sum(rounds_of(how, size)) for how, size in games]
-    done, every = 0, sum(sent)
-    for (how, size), byte_count in zip(games, sent, strict=True):
+    packets = [2 * -(-size // settings.mtu) * sum(rounds_of(how, size)) for how, size in games]
+    done, every = 0, sum(packets)
+    for (how, size), sent in zip(games, packets, strict=True):
         found = ping_pong(how, size)
         parts = {part.name.lower(): found.parts[part] for part in Part}
         latencies.append(
             Latency(how.way, size, found.messages, found.total, parts, found.lookups, found.misses)
         )
-        done += byte_count
+        done += sent
         if watch is not None:
             watch(done, every)
     evidence: dict[str, int] = {}

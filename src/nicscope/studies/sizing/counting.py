@@ -172,15 +172,16 @@ class Counter:
         sample: list[Requests] | None,
         extent: Extent,
         passes: Passes,
+        likely: Sequence[int] = LIKELY,
         after: int = 0,
     ) -> None:
-        """``after``: how many designs' time is likely to go by when all is counted."""
+        """How long it is likely to take, in designs: each round, and what comes ``after`` all."""
         self._trace = whole.trace
         self._whole = whole
         self._sample = sample
         self._passes = passes
         self._rounds = 0
-        self._after = after
+        self._likely, self._after = likely, after
         most = MOST_BYTES // (BYTES_PER_PAGE * max(extent.node_pages, 1))
         self._at_once = min(max(most, 4), MOST_AT_ONCE)
         self._workers = whole.hands or min(os.cpu_count() or 1, MOST_WORKERS)
@@ -202,7 +203,7 @@ class Counter:
         if not sampled:
             self._rounds += 1
             self._passes.expect(self._trace, len(wanted))
-            self._passes.forecast(self._trace, sum(LIKELY[self._rounds :]) + self._after)
+            self._passes.forecast(self._trace, sum(self._likely[self._rounds :]) + self._after)
         found = self._replay_all(shares, sampled)
         for family, ask in asked:
             family.note(ask, [found[family.subject.design.scheme, one] for one in ask.settings])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nicscope.config.design import Scheme
 from nicscope.errors import StudyError
 from nicscope.studies.sizing import counting, search
 from nicscope.studies.sizing.counting import Counter, Passes, Whole
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from nicscope.traces.reader import Trace
 
 
+ONE_ROUND = {Scheme.PINNED, Scheme.STATIC}  # their few shapes are all replayed at once
 # Assumed, for the time that is left: so many designs' time is what a pass of the survey takes.
 EXTENT_WEIGHT, GRIDS_WEIGHT = 5, 2 * (len(LINES) + 1)
 
@@ -112,11 +114,12 @@ def _searched(
         raise StudyError(
             f"--pin-memory {question.pin_bytes}B is less than one page of {page_size} bytes"
         )
+    after = len(question.page_sizes) * search.LIKELY
     return explore(
         wanted,
         room,
         question,
-        Counter(whole, surveyed.sample, touched, passes, len(question.page_sizes) * search.LIKELY),
+        Counter(whole, surveyed.sample, touched, passes, _likely_rounds(question), after),
         lambda found: _check_that_something_fits(name, found, question),
     )
 
@@ -126,7 +129,13 @@ def _likely(question: Question) -> int:
     of_pages = len(question.page_sizes) * search.LIKELY
     if question.only_pages and not question.only:
         return EXTENT_WEIGHT + of_pages
-    return EXTENT_WEIGHT + GRIDS_WEIGHT + sum(counting.LIKELY) + of_pages
+    return EXTENT_WEIGHT + GRIDS_WEIGHT + sum(_likely_rounds(question)) + of_pages
+
+
+def _likely_rounds(question: Question) -> Sequence[int]:
+    """How many designs each round of the search is likely to replay."""
+    searched = {scheme for scheme in Scheme if question.sizes(scheme)}
+    return counting.LIKELY if searched - ONE_ROUND else (len(searched),)
 
 
 def _check_that_something_fits(name: str, found: Sequence[Family], question: Question) -> None:

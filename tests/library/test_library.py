@@ -86,7 +86,7 @@ def pairs(path, tmp_path_factory):
         ),
         "odp": (
             ["odp", trace, "--fault-bytes", "4KiB", "--prefetch", "sync", "--resident", "1MiB"],
-            lambda: ns.odp(trace, fault_bytes=4096, prefetch="sync", resident=1 << 20),
+            lambda: ns.odp(trace, fault_bytes="4KiB", prefetch="sync", resident="1MiB"),
         ),
         "register": (
             ["register", "1GiB", "--page", "4K,2M", "--threads", "1,8"],

@@ -1,10 +1,12 @@
-"""Calibration: the catalog holds what it yields, and it says what it did."""
+"""Calibration: no single step betters the catalog, and it says what it did."""
 
 import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from nicscope.config.costs import Evidence
@@ -83,13 +85,29 @@ def test_logging_costs_what_loses_15_per_cent_of_the_bus():
 
 
 @pytest.mark.compiled
-@pytest.mark.long
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("half", ["4k", "all"])
-def test_the_catalog_holds_what_the_calibration_yields(half):
-    pytest.importorskip("scipy")
+def test_the_best_starts_are_polished_and_the_best_of_these_is_the_answer(monkeypatch):
+    held, halfway = HELD["4k"], [(each.low + each.high) / 2 for each in bench.CONSTANTS]
+    far = [each.high for each in bench.CONSTANTS]
+    ends = iter([(9.0, far), (1.0, halfway), (5.0, held)])  # what least squares say of each
 
-    assert bench.fit(half) == HELD[half]
+    def least_squares(*_, **__):
+        cost, values = next(ends)
+        shares = [
+            (value - each.low) / (each.high - each.low)
+            for value, each in zip(values, bench.CONSTANTS, strict=True)
+        ]
+        return SimpleNamespace(cost=cost, x=np.array(shares))
+
+    polished, told = [], []
+    monkeypatch.setattr(bench, "POLISHED", 2)
+    optimizer = SimpleNamespace(least_squares=least_squares)
+    monkeypatch.setitem(sys.modules, "scipy.optimize", optimizer)
+    monkeypatch.setattr(bench, "tell", lambda *pair: told.append(pair))
+    monkeypatch.setattr(bench, "polish", lambda values, _: polished.append(values) or values)
+
+    assert bench.fit("4k", starts=3) == held
+    assert polished == [bench.rounded(halfway), held]
+    assert told == [(done, 5) for done in range(1, 6)]
 
 
 @pytest.mark.compiled

@@ -8,8 +8,9 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from nicscope.reports.reproduction import ShownReproduction
-from nicscope.studies.reproduce.harness import KnownMiss, load_papers, study, study_names
+from nicscope.studies.reproduce.harness import load_papers, study, study_names
 from nicscope.studies.reproduce.verdict import (
+    KnownMiss,
     Met,
     Missing,
     Offered,

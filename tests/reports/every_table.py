@@ -20,7 +20,8 @@ from nicscope.reports.printing import show
 from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_rows
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
-from nicscope.studies.reproduce.harness import find_study, load_papers
+from nicscope.studies.reproduce.harness import load_papers
+from nicscope.studies.reproduce.traced.running import find_study
 from nicscope.studies.reproduce.verdict import (
     Basis,
     Met,

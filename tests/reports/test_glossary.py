@@ -9,7 +9,8 @@ import pytest
 
 from nicscope.cli.app import main
 from nicscope.config.glossary import column_of, columns, terms
-from nicscope.studies.reproduce.harness import find_study, study_names
+from nicscope.studies.reproduce.harness import study_names
+from nicscope.studies.reproduce.traced.running import find_study
 
 DOCS = Path(__file__).parents[2] / "docs"
 

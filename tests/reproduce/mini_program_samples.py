@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from nicscope.studies.reproduce.mini_programs.misses import EIGHT, LARGE
-from nicscope.studies.reproduce.mini_programs.runs import PERCENTILES, Distribution, Program, Timed
-from nicscope.studies.reproduce.traced.mini import PARTS, POINTS
+from nicscope.studies.reproduce.traced.mini import EIGHT, LARGE, PARTS, POINTS
+from nicscope.studies.reproduce.traced.timed_runs import PERCENTILES, Distribution, Program, Timed
 
 LOOKUPS = 100_000
 BY_LINE = {8: 1.0, 16: 0.6, 64: 0.3, 128: 0.2}

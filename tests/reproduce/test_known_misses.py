@@ -11,7 +11,7 @@ from nicscope.config import shelf
 from nicscope.errors import StudyError
 from nicscope.reports.printing import lines_of
 from nicscope.reports.reproduction import ShownReproduction, as_markdown
-from nicscope.studies.reproduce.harness import load_known, load_papers, reproduce
+from nicscope.studies.reproduce.harness import load_papers, reproduce
 from nicscope.studies.reproduce.verdict import (
     Basis,
     ExpectedShape,
@@ -19,6 +19,7 @@ from nicscope.studies.reproduce.verdict import (
     Outcome,
     Paper,
     PointGroup,
+    load_known,
     paper_keys,
 )
 from refusals import refused

@@ -14,9 +14,8 @@ from fitted_constants import (
 )
 
 import nicscope
+from nicscope.studies.reproduce.baselines import BASELINES, by_hand
 from nicscope.studies.reproduce.harness import (
-    BASELINES,
-    by_hand,
     experiment_names,
     find_experiment,
     load_papers,

@@ -14,24 +14,23 @@ from nicscope.reports.figures.studies import draw_study
 from nicscope.studies.application_programs import write_application_program
 from nicscope.studies.applications import placed, run_application
 from nicscope.studies.reproduce.harness import (
-    find_study,
     load_papers,
     plan,
     reproduce,
     study,
 )
 from nicscope.studies.reproduce.keeping import Kept
-from nicscope.studies.reproduce.mini_programs.grid import time_programs
-from nicscope.studies.reproduce.mini_programs.misses import EIGHT
-from nicscope.studies.reproduce.mini_programs.runs import STATIC_ENTRIES
-from nicscope.studies.reproduce.mini_programs.times import CLOSE, rank_correlation
-from nicscope.studies.reproduce.mini_programs.timing import STATIC, specs
-from nicscope.studies.reproduce.mini_programs.traffic import both_ends
-from nicscope.studies.reproduce.mini_programs.worker import timed_apart
-from nicscope.studies.reproduce.traced import TIMED
 from nicscope.studies.reproduce.traced.applications import Application
-from nicscope.studies.reproduce.traced.mini import POINTS
-from nicscope.studies.reproduce.traced.programs import run_programs
+from nicscope.studies.reproduce.traced.mini import ALL, CLOSE, EIGHT, POINTS, grid, rank_correlation
+from nicscope.studies.reproduce.traced.programs import both_ends, run_programs
+from nicscope.studies.reproduce.traced.running import find_study
+from nicscope.studies.reproduce.traced.timed_runs import (
+    STATIC,
+    STATIC_ENTRIES,
+    specs,
+    time_programs,
+    timed_apart,
+)
 from nicscope.studies.reproduce.traced.workloads import (
     PAPER,
     SMALL,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from nicscope.studies.reproduce.traced.measuring import Spec
 
 MINI = WORKLOADS["mini"]
+TIMED = {("mini", name) for name, item in load_papers()["mini"].items.items() if item.timed}
 PLACEMENT = placed(MINI.nodes, MINI.processes)
 TINY = Workload(
     (Program("FFT", "fft", "4K", "16K"), Program("Radix", "radix", "16K", "32K")),
@@ -227,11 +227,11 @@ def test_the_more_a_real_program_misses_the_slower_it_is_and_static_tables_are_f
 ):
     [runs] = time_programs([program_of(name, size, tmp_path)], Ran(SMALL, 8)).values()
 
-    times, missing = (runs.grid(of) for of in (lambda run: run.seconds, lambda run: run.missing))
+    times, missing, ups = (grid(runs.rows(), name) for name in ("seconds", ALL, "speed_up"))
     assert runs.static.misses == 0
     assert {run.lookups for run in runs.caches} == {runs.static.lookups}
     assert times.min() > runs.static.seconds > runs.alone_seconds / 8
-    assert rank_correlation(missing, runs.speed_ups) <= CLOSE
+    assert rank_correlation(missing, ups) <= CLOSE
     assert (np.diff(missing.mean(axis=(0, 1))) < 0).all()
     for run in runs.caches:
         # Every miss was served, but for one of a node that the program's end came before; so
@@ -251,7 +251,7 @@ def test_figures_6_and_7_run_by_name_and_judge_their_statements_at_the_papers_si
         "nicscope.studies.reproduce.traced.programs.store.folder", lambda: tmp_path / "entries"
     )
     monkeypatch.setattr(
-        "nicscope.studies.reproduce.mini_programs.grid.time_programs",
+        "nicscope.studies.reproduce.traced.timed_runs.time_programs",
         lambda applications, ran, watch, kept: time_programs(
             applications, ran, watch, kept, Pretended()
         ),

@@ -5,6 +5,7 @@ The rows are made up, so nothing here shows what the paper states of its program
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from mini_program_samples import (
@@ -15,17 +16,22 @@ from mini_program_samples import (
     slower,
 )
 
-from nicscope.studies.reproduce.mini_programs.misses import EIGHT, figure5
-from nicscope.studies.reproduce.mini_programs.penalties import miss_penalty_of_programs
-from nicscope.studies.reproduce.mini_programs.runs import (
+from nicscope.studies.reproduce.traced.mini import (
+    EIGHT,
+    POINTS,
+    figure5,
+    figure6,
+    figure7,
+    miss_penalty_of_programs,
+    rank_correlation,
+)
+from nicscope.studies.reproduce.traced.timed_runs import (
     DELAY_US,
     NONE,
+    Program,
     Timed,
     distribution,
-    programs_of,
 )
-from nicscope.studies.reproduce.mini_programs.times import figure6, figure7, rank_correlation
-from nicscope.studies.reproduce.traced.mini import POINTS
 from nicscope.studies.reproduce.verdict import Outcome, load_paper
 
 ITEMS = load_paper("mini").items
@@ -36,7 +42,10 @@ SIZE, LINE, WAYS = PLACES.T
 def failing(fill, found):
     """The statements that do not hold."""
     outcome = Outcome()
-    fill(outcome, found)
+    fill(
+        outcome,
+        {name: one.rows() if isinstance(one, Program) else one for name, one in found.items()},
+    )
     assert set(outcome.shapes) == {shape.id for shape in ITEMS[fill.__name__].shapes}
     assert all(told for _, told in outcome.shapes.values())
     return {name for name, (holds, _) in outcome.shapes.items() if not holds}
@@ -200,19 +209,13 @@ def test_a_distribution_is_told_by_its_percentiles_and_what_lies_in_the_printed_
     assert distribution(np.array([]), DELAY_US) == NONE
 
 
-def test_rows_tell_all_that_statements_need():
-    programs = eight_programs()
-    rows = [{"application": name, **row} for name, one in programs.items() for row in one.rows()]
+def test_a_run_is_kept_whole_and_rows_tell_what_it_is_worth():
+    fft = eight_programs()["FFT"]
+    rows = fft.rows()
 
-    again = programs_of(rows)
-
-    for name, one in programs.items():
-        assert again[name].caches == one.caches
-        assert again[name].alone_seconds == one.alone_seconds
-        assert again[name].static.seconds == one.static.seconds
-        assert [Timed.of_json(json.loads(json.dumps(run.to_json()))) for run in one.caches] == [
-            *one.caches
-        ]
+    for run in fft.caches:
+        kept = json.loads(json.dumps(msgspec.to_builtins(run)))
+        assert msgspec.convert(kept, Timed) == run
     assert rows[0]["speed_up"] == pytest.approx(60 / rows[0]["seconds"])
     assert rows[0]["longer_percent"] == pytest.approx(10 * (rows[0]["seconds"] - 10))
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nicscope.studies.reproduce.harness import by_hand, load_papers, reproduce
+from nicscope.studies.reproduce.baselines import by_hand
+from nicscope.studies.reproduce.harness import load_papers, reproduce
 from nicscope.studies.reproduce.verdict import Basis
 
 DOCS = Path(__file__).parents[2] / "docs"

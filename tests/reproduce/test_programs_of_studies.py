@@ -10,7 +10,7 @@ from program_samples import TINY, have_tiny
 
 from nicscope.cli.app import main
 from nicscope.errors import StudyError
-from nicscope.studies.reproduce import harness
+from nicscope.studies.reproduce import verdict
 from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
 from nicscope.studies.reproduce.traced import programs, running
 from nicscope.studies.reproduce.traced.measuring import as_run, reduced
@@ -180,20 +180,20 @@ def test_a_known_miss_of_one_size_is_none_of_the_other(monkeypatch):
     listed = {
         "table3": {"fft-communicates-most": {"why": "toy", "short": "toy", "programs": SMALL}}
     }
-    monkeypatch.setattr(harness, "shelf_names", lambda _: ["utlb"])
-    monkeypatch.setattr(harness, "open_shelf", lambda *_: ("utlb", "misses 'utlb'", listed))
+    monkeypatch.setattr(verdict, "shelf_names", lambda _: ["utlb"])
+    monkeypatch.setattr(verdict, "open_shelf", lambda *_: ("utlb", "misses 'utlb'", listed))
 
-    assert list(harness.load_known("utlb", SMALL)) == [("table3", "fft-communicates-most")]
-    assert harness.load_known("utlb", PAPER) == harness.load_known("utlb") == {}
+    assert list(verdict.load_known("utlb", SMALL)) == [("table3", "fft-communicates-most")]
+    assert verdict.load_known("utlb", PAPER) == verdict.load_known("utlb") == {}
 
 
 @pytest.mark.usefixtures("tiny")
 def test_a_study_that_does_not_answer_its_statements_is_refused(monkeypatch):
-    real = harness.find_study
+    real = running.find_study
     monkeypatch.setattr(running, "find_study", lambda *one: real(*one)._replace(state=None))
     found = reproduce(["utlb/table3"])
 
-    with pytest.raises(RuntimeError, match="utlb/table3: statements and study differ"):
+    with pytest.raises(RuntimeError, match="utlb/table3: expectation and experiment differ"):
         study(found, ["utlb/table3"])
 
 

@@ -11,7 +11,8 @@ from nicscope.errors import OutputError, StudyError
 from nicscope.reports.printing import lines_of
 from nicscope.reports.reproduction import ShownReproduction, as_markdown
 from nicscope.reports.table import Rows
-from nicscope.studies.reproduce.harness import by_hand, load_papers
+from nicscope.studies.reproduce.baselines import by_hand
+from nicscope.studies.reproduce.harness import load_papers
 from nicscope.studies.reproduce.verdict import (
     Basis,
     Missing,

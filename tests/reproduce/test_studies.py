@@ -11,11 +11,11 @@ from nicscope.drivers.replay import replay
 from nicscope.studies.curves import Question, curves_of
 from nicscope.studies.replaying import Subject, compare
 from nicscope.studies.reproduce.harness import (
-    find_study,
     load_papers,
     reproduce,
     study,
 )
+from nicscope.studies.reproduce.traced.running import find_study
 from nicscope.traces.reader import open_trace
 
 pytestmark = pytest.mark.compiled

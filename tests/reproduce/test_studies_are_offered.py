@@ -10,8 +10,9 @@ from nicscope.studies.reproduce.harness import (
     study,
     study_names,
 )
-from nicscope.studies.reproduce.traced import TIMED
 from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, WORKLOADS
+
+TIMED = {("mini", name) for name, item in load_papers()["mini"].items.items() if item.timed}
 
 pytestmark = pytest.mark.compiled
 

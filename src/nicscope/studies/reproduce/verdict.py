@@ -16,12 +16,11 @@ from nicscope.config.shelf import open_shelf, shelf_names
 from nicscope.errors import StudyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from nicscope.studies.reproduce.harness import KnownMiss
-    from nicscope.studies.reproduce.traced.running import Studied, StudyTable
+    from nicscope.studies.reproduce.traced.running import StudyTable
 
-SHELF = "published"
+SHELF, MISSES = "published", "misses"
 
 
 class Basis(StrEnum):
@@ -60,16 +59,20 @@ class PointGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if (self.basis is Basis.FITTED) != bool(self.constants):
             raise ValueError(f"{self.quantity}: what is fitted, and that only, names constants")
 
-    def points(self) -> Iterator[ExpectedPoint]:
-        """One point per place on the axis; ``ValueError`` if the lists differ in length."""
+    def places(self) -> list[dict[str, Any]]:
+        """Where on its axes each number stands."""
         places: list[dict[str, Any]] = [{}]
         for axis, values in self.at.items():
             along = values if isinstance(values, list) else [values]
             places = [{**place, axis: value} for place in places for value in along]
+        return places
+
+    def points(self) -> Iterator[ExpectedPoint]:
+        """One point per place on the axis; ``ValueError`` if the lists differ in length."""
         published = self.published if isinstance(self.published, list) else [self.published]
         tolerance = self.tolerance
         tolerances = tolerance if isinstance(tolerance, list) else [tolerance] * len(published)
-        for place, value, slack in zip(places, published, tolerances, strict=True):
+        for place, value, slack in zip(self.places(), published, tolerances, strict=True):
             name = quantity_name(self.quantity, self.unit, **place)
             yield ExpectedPoint(name, value, slack, self.why, self.basis, self.because)
 
@@ -112,6 +115,7 @@ class Item(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing: str | None = None  # what of it is not reproduced, and why
     public: list[str] = []  # traces that somebody has to bring for it, as the paper names them
     study: str | None = None  # comes out for any traces; why those give no verdict
+    timed: bool = False  # of a study: of timed runs, which takes what processes do and wait for
     tolerance: Decimal | None = None  # absolute, for a trace of the paper's own program
     baseline: str | None = None  # pencil and paper beside what is predicted, in words
     notes: list[str] = []
@@ -169,6 +173,49 @@ def load_paper(key: str) -> Paper:
     return Paper(key, header.get("title", key), items, header.get("traces", {}))
 
 
+class KnownMiss(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A number or a statement that the catalog lists as a miss.
+
+    A number that is further off than ``off`` is a new miss.
+    """
+
+    why: str
+    off: Decimal | None = None  # of a number: how far at most, in its unit, to either side
+    short: str | None = None  # of a statement: how far from holding, in words
+    programs: str | None = None  # of a study: at these sizes of its programs alone
+
+    def __post_init__(self) -> None:
+        if (self.off is None) == (self.short is None):
+            raise ValueError("a known miss says either off, in numbers, or short, in words")
+
+    def covers(self, difference: Decimal) -> bool:
+        """Whether a number that is so far off is no further off than is known."""
+        return self.off is not None and abs(difference) <= self.off
+
+
+Known = dict[tuple[str, str], KnownMiss]  # by item and the name of the number or statement
+
+
+def load_known(paper: str, programs: str | None = None) -> Known:
+    """The known misses of ``paper``, for studies those with ``programs`` of these sizes.
+
+    Errors: ``StudyError`` says what is wrong in their file.
+    """
+    if paper not in shelf_names(MISSES):
+        return {}
+    _, called, content = open_shelf(MISSES, paper, StudyError)
+    try:
+        listed = msgspec.convert(content, dict[str, dict[str, KnownMiss]])
+    except msgspec.ValidationError as problem:
+        raise StudyError(f"{called}: {problem}") from problem
+    return {
+        (item, name): one
+        for item, named in listed.items()
+        for name, one in named.items()
+        if one.programs in (None, programs)
+    }
+
+
 class Outcome:
     """What one experiment found, by the names that its expectations use."""
 
@@ -179,6 +226,20 @@ class Outcome:
     def point(self, quantity: str, unit: str, value: float | Decimal, **at: object) -> None:
         """Record ``value`` (in ``unit``) for the quantity at that place on its axes."""
         self.values[quantity_name(quantity, unit, **at)] = _exact(value)
+
+    def measure(
+        self, item: Item, **measures: float | Decimal | Callable[..., float | Decimal]
+    ) -> None:
+        """Record every number that ``item`` expects of the quantities that ``measures`` names.
+
+        A measure is a number, or is called with the number's place on its axes.
+        """
+        for group in item.points:
+            if group.quantity in measures:
+                for place in group.places():
+                    measure = measures[group.quantity]
+                    value = measure(*place.values()) if callable(measure) else measure
+                    self.point(group.quantity, group.unit, value, **place)
 
     def shape(self, name: str, holds: bool, evidence: str) -> None:
         """Record whether the statement ``name`` holds, and the numbers that show it."""
@@ -288,15 +349,51 @@ class Summary(msgspec.Struct, frozen=True):
 class Reproduction(msgspec.Struct, frozen=True):
     """Everything that was checked, in the catalog's order."""
 
-    points: list[Point]
-    shapes: list[Shape]
-    missing: list[Missing]
+    points: list[Point] = []
+    shapes: list[Shape] = []
+    missing: list[Missing] = []
     studies: list[Offered] = []
     tables: list[StudyTable] = []
     baselines: dict[str, str] = {}  # by PAPER/ID: the formula in words
     met: list[Met] = []
 
-    def add(self, studied: Studied) -> None:
+    def judge(
+        self,
+        paper: str,
+        item: str,
+        points: Iterable[ExpectedPoint],
+        shapes: Iterable[ExpectedShape],
+        outcome: Outcome,
+        known: Known | None = None,
+        baselines: Mapping[str, Decimal] | None = None,
+    ) -> None:
+        """Add a verdict on each of ``points`` and ``shapes``, as ``outcome`` answers it.
+
+        Errors: ``RuntimeError`` unless it answers every one of them and nothing else.
+        """
+        numbers = {one.quantity: one for one in points}
+        statements = {one.id: one for one in shapes}
+        unmatched = set(numbers) ^ set(outcome.values) | set(statements) ^ set(outcome.shapes)
+        if unmatched:
+            raise RuntimeError(
+                f"{paper}/{item}: expectation and experiment differ: {sorted(unmatched)}"
+            )
+        listed = {name: one for (of, name), one in (known or {}).items() if of == item}
+        beside = baselines or {}
+        found = [
+            judge(paper, item, one, outcome.values[name], beside.get(name), listed.get(name))
+            for name, one in numbers.items()
+        ]
+        held = [
+            hold(paper, item, one, outcome.shapes[name], listed.get(name))
+            for name, one in statements.items()
+        ]
+        self.points.extend(found)
+        self.shapes.extend(held)
+        fine = [one.quantity for one in found if one.ok] + [one.name for one in held if one.ok]
+        self.met.extend(Met(paper, item, one, listed[one].why) for one in fine if one in listed)
+
+    def add(self, studied: Reproduction) -> None:
         """Take what studies found."""
         self.tables.extend(studied.tables)
         self.points.extend(studied.points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.design import load_design, with_settings
@@ -9,13 +10,12 @@ from nicscope.config.platform import load_platform
 from nicscope.studies.pricing import price
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curves import Point
     from nicscope.studies.pricing import Cost
-    from nicscope.studies.reproduce.mini_programs.runs import Program
     from nicscope.studies.reproduce.verdict import Item, Outcome
     from nicscope.traces.schema import Requests
 
@@ -77,8 +77,6 @@ class Study(NamedTuple):
     together: bool = False
     # Whether pages and lookups of nodes are counted.
     nodes: bool = False
-    # Whether its rows are of programs' timed runs, in the 36 caches of miNI's Table III.
-    timed: bool = False
     # What the rows of the paper's programs show of the item's statements; those that hold only at
     # the paper's sizes are to be left out unless the rows are of these.
     state: Callable[[Outcome, Shown], None] | None = None
@@ -98,6 +96,54 @@ class Shown(NamedTuple):
         """Rows of each, in their order."""
         names = dict.fromkeys(row["application"] for row in self.rows)
         return {name: [row for row in self.rows if row["application"] == name] for name in names}
+
+
+def grid(
+    axes: Mapping[str, Sequence[int]], measures: Mapping[str, Callable[..., Any]]
+) -> Callable[[Findings], list[Row]]:
+    """Rows of every place on ``axes``; a measure is asked of findings and the place."""
+
+    def rows(found: Findings) -> list[Row]:
+        return [
+            {
+                **dict(zip(axes, place, strict=True)),
+                **{name: of(found, *place) for name, of in measures.items()},
+            }
+            for place in product(*axes.values())
+        ]
+
+    return rows
+
+
+def printed_of(
+    item: str, measures: Mapping[str, str], axis: str = "cache_entries"
+) -> Callable[[Mapping[str, Item]], list[Row]]:
+    """Rows of what ``item`` prints: of each measure the column of that name.
+
+    A column holds a number for each place on ``axis``, if it has one, and application, for each
+    application, or one for all.
+    """
+
+    def rows(items: Mapping[str, Item]) -> list[Row]:
+        cells = items[item].printed
+
+        def at(name: str, row: int, column: int) -> Any:
+            printed = cells[name]
+            if not isinstance(printed, list):
+                return printed
+            return printed[row][column] if isinstance(printed[0], list) else printed[column]
+
+        return [
+            {
+                "application": app,
+                **({axis: place} if axis in cells else {}),
+                **{measure: at(name, row, column) for measure, name in measures.items()},
+            }
+            for column, app in enumerate(cells["app"])
+            for row, place in enumerate(cells.get(axis, [None]))
+        ]
+
+    return rows
 
 
 def pages_of(mbytes: int, page_size: int) -> int:
@@ -127,7 +173,7 @@ class Measured(NamedTuple):
     parts: tuple[Measured, ...] = ()  # of traces that run at the same time: each by itself
     footprint: Footprint | None = None
     reduction: int = 1  # of the caches and pin limits that a study names
-    timed: Program | None = None  # its timed runs
+    timed: list[Row] | None = None  # of its timed runs, one for each cache
 
 
 # What a design's setting is divided by where programs and caches are smaller than the paper's.

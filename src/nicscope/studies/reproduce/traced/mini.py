@@ -1,24 +1,40 @@
-"""Figure 5 of the miNI paper: miss ratio of the 36 caches of Table III; values are lost."""
+"""miNI's Figures 5 to 7 and what its misses take: eight programs with each cache of Table III."""
 
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from nicscope.studies.reproduce.traced.measuring import Axis, Layout, Line, Study, per_lookup
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from nicscope.studies.reproduce.traced.measuring import Findings, Row, Shown, Spec
     from nicscope.studies.reproduce.verdict import Outcome
 
+    Rows = Mapping[str, Sequence[Row]]  # of each program, by ``POINTS``
+    Grid = NDArray[np.float64]  # by size, line and ways
+
 CACHE_ENTRIES = (8192, 16384, 32768)
 LINES = (8, 16, 64, 128)  # entries
 WAYS = (2, 4, 8)
+AXES = ("cache_entries", "line_entries", "ways")
 POINTS = tuple(product(CACHE_ENTRIES, LINES, WAYS))
+SHAPE = (len(CACHE_ENTRIES), len(LINES), len(WAYS))
+C8, C16, C32 = range(3)
+L8, L16, L64, L128 = range(4)
+A2, A4, A8 = range(3)
 PARTS = ("send_cold", "send_noncold", "receive_cold", "receive_noncold")
 ALL = "misses_percent"
+SMALL = ("WaterNsquared", "WaterSpatial", "Ocean", "Raytrace", "Volrend")
+LARGE = ("FFT", "LUContiguous", "Radix")
+EIGHT = (*SMALL, *LARGE)
+BEST = (16384, 64, 4)
 
 
 def designs(page_size: int) -> Mapping[Hashable, Spec]:  # noqa: ARG001 - no limit in pages
@@ -29,7 +45,7 @@ def designs(page_size: int) -> Mapping[Hashable, Spec]:  # noqa: ARG001 - no lim
     }
 
 
-def rows(found: Findings) -> list[Row]:
+def miss_rows(found: Findings) -> list[Row]:
     """One row per point; the four parts add up to all misses."""
     listed = []
     for point in POINTS:
@@ -39,31 +55,340 @@ def rows(found: Findings) -> list[Row]:
             counts[f"{path}_cold_percent"] = cold
             counts[f"{path}_noncold_percent"] = found.total(point, f"ni_misses_{path}") - cold
         counts[ALL] = found.total(point, "ni_misses")
-        row = dict(zip(("cache_entries", "line_entries", "ways"), point, strict=True))
         lookups = found.measured.lookups
         shares = {name: 100 * per_lookup(count, lookups) for name, count in counts.items()}
-        listed.append({**row, **shares})
+        listed.append({**dict(zip(AXES, point, strict=True)), **shares})
     return listed
 
 
-def state(outcome: Outcome, shown: Shown) -> None:
-    """What the rows of the eight programs show of the statements."""
-    from nicscope.studies.reproduce.mini_programs.misses import figure5
+def timed_rows(found: Findings) -> list[Row]:
+    """One row per cache, of timed runs."""
+    assert found.measured.timed is not None
+    return found.measured.timed
 
-    if shown.are_the_papers:
-        figure5(outcome, shown.by_application())
 
+def stated(fill: Callable[[Outcome, Rows], None]) -> Callable[[Outcome, Shown], None]:
+    """Have ``fill`` hold its statements, which mean nothing but at the paper's sizes."""
+
+    def state(outcome: Outcome, shown: Shown) -> None:
+        if shown.are_the_papers:
+            fill(outcome, shown.by_application())
+
+    return state
+
+
+def grid(rows: Sequence[Row], measure: str) -> Grid:
+    """A measure of a program by size, line and ways."""
+    return np.array([row[measure] for row in rows], dtype=np.float64).reshape(SHAPE)
+
+
+def cache_of(place: int | np.intp) -> str:
+    """The cache at a place of ``POINTS``, as the paper names it: C16 L64 A4."""
+    entries, line, ways = POINTS[place]
+    return f"C{entries >> 10} L{line} A{ways}"
+
+
+def listed(numbers: Mapping[str, float], form: str) -> str:
+    """Of each program its number."""
+    return ", ".join(f"{name} {form.format(number)}" for name, number in numbers.items())
+
+
+MOST = 5  # of the eight
+ABOUT_40, AS_FAR_BELOW = 44.0, 36.0  # per 100 lookups
+UNDER_2 = 2.5  # which is printed as 2
+TWICE = 2.0
+
+
+def figure5(outcome: Outcome, rows: Rows) -> None:
+    """Every statement of Figure 5: miss ratios."""
+    ratios = {name: grid(rows[name], ALL) for name in EIGHT}
+    highest = {name: float(each.max()) for name, each in ratios.items()}
+    worst = max(highest, key=highest.__getitem__)
+    told = f"{worst} {highest[worst]:.1f} % in {cache_of(ratios[worst].argmax())}"
+    outcome.shape("nothing-over-40", highest[worst] <= ABOUT_40, told)
+    outcome.shape("forty-is-reached", highest[worst] >= AS_FAR_BELOW, told)
+    for name in SMALL:
+        told = f"{ratios[name].min():.2g} to {highest[name]:.2g} %"
+        outcome.shape(f"small-{name.lower()}", highest[name] < UNDER_2, told)
+    means = {name: float(each.mean()) for name, each in ratios.items()}
+    outcome.shape(
+        "large-group-misses-more",
+        min(means[name] for name in LARGE) > max(means[name] for name in SMALL),
+        listed(means, "{:.2g} %"),
+    )
+    by_line = {name: each.mean(axis=(0, 2)) for name, each in ratios.items()}
+    _most(outcome, "longer-lines-help", by_line, lambda line: (np.diff(line) < 0).all(), ".2g")
+    by_ways = {name: each.mean(axis=(0, 1)) for name, each in ratios.items()}
+    _most(outcome, "four-ways-help", by_ways, lambda ways: ways[A4] < ways[A2], ".3g")
+
+    rest = [f"{part}_percent" for part in PARTS if part.endswith("noncold")]
+    not_cold = sum((grid(rows["Ocean"], part) for part in rest), np.zeros(SHAPE))
+    short, long = not_cold[:, L16], not_cold[:, L128]
+    told = "; ".join(
+        f"C{entries >> 10} {', '.join(f'{a:.2g} to {b:.2g}' for a, b in zip(*pair, strict=True))} %"
+        for entries, *pair in zip(CACHE_ENTRIES, short, long, strict=True)
+    )
+    doubled = long > TWICE * short
+    outcome.shape("ocean-conflicts-in-long-lines", bool(doubled[[C8, C16]].all()), told)
+    outcome.shape("ocean-is-well-with-32k", not doubled[C32, A4], told)
+    for name, called in (("FFT", "fft"), ("LUContiguous", "lu")):
+        half, whole = ratios[name][C16, L128], ratios[name][C32, L128]
+        outcome.shape(
+            f"{called}-halves-at-32k",
+            bool((half > TWICE * whole).all()),
+            "; ".join(
+                f"A{ways} {a:.3g} to {b:.3g} %"
+                for ways, a, b in zip(WAYS, half, whole, strict=True)
+            ),
+        )
+
+    every = slice(None)
+    for name, form, *taken in (
+        (
+            "size-matters-with-long-lines",
+            "{:.0f} % with lines of 128, {:.0f} % with lines of 8",
+            ((C8, L128, A4), (C32, L128, A4)),
+            ((C8, L8, A4), (C32, L8, A4)),
+        ),
+        (
+            "eight-ways-help-less",
+            "{:.2g} % to 4, {:.2g} % to 8",
+            ((every, every, A2), (every, every, A4)),
+            ((every, every, A4), (every, every, A8)),
+        ),
+        (
+            "ways-matter-in-small-caches",
+            "{:.2g} % of 8 K entries, {:.2g} % of 32 K",
+            ((C8, every, A2), (C8, every, A4)),
+            ((C32, every, A2), (C32, every, A4)),
+        ),
+    ):
+        more, less = (_taken(ratios, *ends) for ends in taken)
+        outcome.shape(name, more > less, form.format(100 * more, 100 * less))
+
+
+def _most(
+    outcome: Outcome, name: str, means: Mapping[str, Grid], helps: Callable[[Grid], Any], form: str
+) -> None:
+    """The statement holds if ``helps`` does of most programs."""
+    better = [one for one, each in means.items() if helps(each)]
+    told = "; ".join(
+        f"{one} {', '.join(f'{number:{form}}' for number in each)} %" for one, each in means.items()
+    )
+    outcome.shape(name, len(better) >= MOST, f"{len(better)} of 8; {told}")
+
+
+def _taken(ratios: Mapping[str, Grid], begin: tuple[Any, ...], end: tuple[Any, ...]) -> float:
+    """The share of misses that is taken away from ``begin`` to ``end``, on the mean.
+
+    What has none at first takes no part.
+    """
+    shares = []
+    for each in ratios.values():
+        before, after = np.ravel(each[begin]), np.ravel(each[end])
+        misses = before > 0
+        if misses.any():
+            shares.append(np.mean(1 - after[misses] / before[misses]))
+    return float(np.mean(shares)) if shares else 0.0
+
+
+OVER_100_PERCENT = 2.0
+CLOSE, CLOSE_OF_FEW = -0.8, -0.5
+SIMILAR = 5.0  # percent longer
+OF_THE_BEST = 0.9
+BOUND = 3.0  # percent longer
+EXCEPTION = "Radix"
+LARGEST = 16384  # entries of the caches beside which it is best
+NEAR = 1.02
+
+
+def figure6(outcome: Outcome, rows: Rows) -> None:
+    """Every statement of Figure 6: speed-ups."""
+    ups = {name: grid(each, "speed_up") for name, each in rows.items()}
+    for name in LARGE:
+        low, high = ups[name].min(), ups[name].max()
+        outcome.shape(
+            f"{name.lower()}-varies",
+            bool(high > OVER_100_PERCENT * low),
+            f"{low:.2f} in {cache_of(ups[name].argmin())} to {high:.2f} in "
+            f"{cache_of(ups[name].argmax())}",
+        )
+    found = {name: rank_correlation(grid(each, ALL), ups[name]) for name, each in rows.items()}
+    for shape, names, close in (
+        ("speedup-follows-misses", LARGE, CLOSE),
+        ("speedup-follows-few-misses", SMALL, CLOSE_OF_FEW),
+    ):
+        own = {name: found[name] for name in names}
+        outcome.shape(shape, max(own.values()) <= close, listed(own, "{:.2f}"))
+    # From the lowest to the highest mean by size, by line and by ways.
+    changes = {
+        name: [float(np.ptp(ups[name].mean(axis=rest))) for rest in ((1, 2), (0, 2), (0, 1))]
+        for name in LARGE
+    }
+    outcome.shape(
+        "line-matters-most",
+        all(line > max(size, ways) for size, line, ways in changes.values()),
+        "; ".join(
+            f"{name} by size {size:.2f}, line {line:.2f}, ways {ways:.2f}"
+            for name, (size, line, ways) in changes.items()
+        ),
+    )
+    for name in SMALL:
+        longer = float(grid(rows[name], "longer_percent")[C8].min())
+        told = f"{longer:+.2f} % of time"
+        outcome.shape(f"{name.lower()}-is-content-with-8k", longer <= SIMILAR, told)
+    shares = {name: float(np.median(ups[name]) / ups[name].max()) for name in SMALL}
+    outcome.shape(
+        "the-rest-is-not-sensitive",
+        min(shares.values()) >= OF_THE_BEST,
+        listed({name: 100 * share for name, share in shares.items()}, "{:.1f} % of the best"),
+    )
+
+
+def rank_correlation(first: Grid, second: Grid) -> float:
+    """Spearman's, those that are equal having their mean rank; 0 where one of both is constant."""
+
+    def ranks(values: Grid) -> Grid:
+        _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
+        ends = np.cumsum(counts)
+        found: Grid = ((ends - counts + ends - 1) / 2)[which]
+        return found
+
+    one, other = ranks(first.ravel()), ranks(second.ravel())
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return 0.0
+    return float(np.corrcoef(one, other)[0, 1])
+
+
+def figure7(outcome: Outcome, rows: Rows) -> None:
+    """Every statement of Figure 7: execution times beside static tables."""
+    longer = {name: grid(each, "longer_percent") for name, each in rows.items()}
+    least = {name: float(each.min()) for name, each in longer.items()}
+    for name in EIGHT:
+        told = f"{least[name]:+.2f} % in {cache_of(longer[name].argmin())}"
+        if name == EXCEPTION:
+            outcome.shape("radix-is-the-exception", least[name] > BOUND, told)
+        else:
+            outcome.shape(f"{name.lower()}-within-3", least[name] <= BOUND, told)
+    outcome.shape("some-are-faster", min(least.values()) < 0, listed(least, "{:+.2f} %"))
+    means = np.mean([each.ravel() for each in longer.values()], axis=0) / 100 + 1
+    small = [place for place, point in enumerate(POINTS) if point[0] <= LARGEST]
+    smallest = min(small, key=means.__getitem__)
+    ours = means[POINTS.index(BEST)]
+    outcome.shape(
+        "c16-l64-a4-is-best",
+        bool(ours <= NEAR * means[smallest]),
+        f"{ours:.3f} of the time with static tables; {means[smallest]:.3f} in {cache_of(smallest)}",
+    )
+
+
+USUALLY = 0.9
+DELAYS_APART, PROCESSINGS_APART = 0.1, 0.25  # from their middle
+DIFFER = 1.1
+
+
+def miss_penalty_of_programs(outcome: Outcome, rows: Rows) -> None:
+    """Every statement of delay and processing."""
+    delays, within = (
+        {name: _in_range(each, kind) for name, each in rows.items()}
+        for kind in ("delay", "processing")
+    )
+    outcome.shape(
+        "delay-is-usually-under-50",
+        min(delays.values()) >= USUALLY,
+        listed({name: 100 * share for name, share in delays.items()}, "{:.1f} %"),
+    )
+    told = []
+    for name, each in rows.items():
+        ends = [
+            [row[f"processing_p{end}_us"] for row in each if row["processing_misses"]]
+            for end in (0, 100)
+        ]
+        span = f"{min(ends[0]):.1f} to {max(ends[1]):.1f} us" if ends[0] else "no misses"
+        told.append(f"{name} {span}")
+    outcome.shape("processing-within-5-to-500", min(within.values()) == 1, "; ".join(told))
+    for kind, apart in (("delay", DELAYS_APART), ("processing", PROCESSINGS_APART)):
+        off = {name: _apart(each, kind) for name, each in rows.items()}
+        outcome.shape(
+            f"{kind}-whatever-the-cache",
+            max(off.values()) <= apart,
+            listed({name: 100 * share for name, share in off.items()}, "to {:.0f} %"),
+        )
+    best = {name: each[POINTS.index(BEST)] for name, each in rows.items()}
+    means = {
+        name: (row["delay_mean_us"] or 0.0) + (row["processing_mean_us"] or 0.0)
+        for name, row in best.items()
+        if row["misses"]
+    }
+    outcome.shape(
+        "programs-differ",
+        bool(means) and max(means.values()) >= DIFFER * min(means.values()),
+        listed(means, "{:.1f} us"),
+    )
+
+
+def _in_range(rows: Sequence[Row], kind: str) -> float:
+    """Of all misses of a program's caches, how many lie in the printed range; all of none."""
+    many = sum(row[f"{kind}_misses"] for row in rows)
+    return sum(row[f"{kind}_in_range"] for row in rows) / many if many else 1.0
+
+
+def _apart(rows: Sequence[Row], kind: str) -> float:
+    """How far the mean of a cache is at most from the middle of all means, as a share of it."""
+    means = np.array([row[f"{kind}_mean_us"] for row in rows if row[f"{kind}_misses"]])
+    if not len(means):
+        return 0.0
+    middle = (means.min() + means.max()) / 2
+    return float((means.max() - middle) / middle) if middle else 0.0
+
+
+CACHES = tuple(map(Axis, AXES, ("C", "L", "A")))
+CONDITIONS = (
+    "on the platform mini-cluster; C entries, L to a line, A lines to a set; static tables have "
+    "64 K entries"
+)
 
 FIGURE5 = Study(
     unit="misses per 100 lookups",
     conditions="miNI's cache of C entries, L to a line, A lines to a set; s: send path, r: receive "
     "path; cold: the first lookup of a line",
     layout=Layout(
-        axes=(Axis("cache_entries", "C"), Axis("line_entries", "L"), Axis("ways", "A")),
+        axes=CACHES,
         columns=("s.cold", "s.rest", "r.cold", "r.rest", "all"),
         lines=(Line("", (*(f"{part}_percent" for part in PARTS), ALL)),),
     ),
     designs=designs,
-    rows=rows,
-    state=state,
+    rows=miss_rows,
+    state=stated(figure5),
+)
+FIGURE6 = Study(
+    unit="speed-up on eight processors",
+    conditions=f"{CONDITIONS}; one processor takes as long as all processes compute together",
+    layout=Layout(CACHES, ("cache", "static"), (Line("", ("speed_up", "static_speed_up")),)),
+    rows=timed_rows,
+    state=stated(figure6),
+)
+FIGURE7 = Study(
+    unit="% that it takes longer than with static tables",
+    conditions=CONDITIONS,
+    layout=Layout(CACHES, ("",), (Line("", ("longer_percent",)),)),
+    rows=timed_rows,
+    state=stated(figure7),
+)
+MISS_PENALTY_OF_PROGRAMS = Study(
+    unit="us",
+    conditions=f"{CONDITIONS}; delay: from the interrupt until the thread runs; then processing",
+    layout=Layout(
+        CACHES,
+        ("mean", "p10", "median", "p90", "most"),
+        tuple(
+            Line(
+                kind,
+                tuple(f"{kind}_{name}_us" for name in ("mean", "p10", "p50", "p90", "p100")),
+            )
+            for kind in ("delay", "processing")
+        ),
+    ),
+    rows=timed_rows,
+    state=stated(miss_penalty_of_programs),
 )

@@ -10,21 +10,25 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from nicscope.errors import TraceError
 from nicscope.kernel import store
 from nicscope.kernel.fingerprint import package_stamp
 from nicscope.studies.application_programs import write_application_program
 from nicscope.studies.applications import PHASES, placed, run_application, write_requests
-from nicscope.studies.reproduce.mini_programs.traffic import both_ends
 from nicscope.studies.reproduce.traced.applications import ENDING, Application
 from nicscope.studies.reproduce.traced.workloads import PAPER
 from nicscope.traces.programs.schema import ENDING as PROGRAM_ENDING
 from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from nicscope.studies.reproduce.traced.workloads import Program, Workload
     from nicscope.traces.reader import Trace
@@ -145,3 +149,30 @@ def _own_folder() -> Path | None:
         return None if entries is None else store.own_folder(entries.parent / FOLDER)
     except OSError:
         return None
+
+
+# What is looked up at the other end: a read is served on its send path, a write on its receive one.
+SERVED_AS = {Op.READ: Op.SERVE_READ, Op.WRITE: Op.SERVE_WRITE}
+
+
+def both_ends(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The requests of a run, and after each what its peer's interface looks up for it.
+
+    ``columns``: as ``ApplicationRun`` has them.  At home a page is looked up for a process of its
+    own, which exports what lies there.  The messages that ask for a page are left out: miNI's
+    remote read is a descriptor, and no buffer (IV.B).
+    """
+    asked = columns["op"] != Op.SEND
+    kept = {name: column[asked] for name, column in columns.items()}
+    answers = np.zeros(len(Op), np.uint8)
+    for asking, serving in SERVED_AS.items():
+        answers[asking] = serving
+    exporter = np.max(columns["pid"], initial=-1) + 1
+    served = {
+        **kept,
+        "node": kept["peer"],
+        "peer": kept["node"],
+        "pid": np.full_like(kept["pid"], exporter),
+        "op": answers[kept["op"]],
+    }
+    return {name: np.stack([kept[name], served[name]], axis=1).ravel() for name in kept}

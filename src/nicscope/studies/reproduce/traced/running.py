@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +11,6 @@ import msgspec
 import numpy as np
 
 from nicscope.errors import StudyError
-from nicscope.studies.reproduce.harness import find_study, load_known, met_again
 from nicscope.studies.reproduce.keeping import Kept, key_of_traces
 from nicscope.studies.reproduce.traced.applications import claimed
 from nicscope.studies.reproduce.traced.measuring import (
@@ -24,12 +24,9 @@ from nicscope.studies.reproduce.traced.measuring import (
 from nicscope.studies.reproduce.verdict import (
     Basis,
     ExpectedPoint,
-    Met,
     Outcome,
-    Point,
-    Shape,
-    hold,
-    judge,
+    Reproduction,
+    load_known,
     quantity_name,
 )
 from nicscope.studies.sources import RowsDone
@@ -38,11 +35,10 @@ from nicscope.traces.schema import Requests
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-    from nicscope.studies.reproduce.mini_programs.runs import Program
     from nicscope.studies.reproduce.traced.applications import Application
     from nicscope.studies.reproduce.traced.measuring import Layout, Measured, Row, Spec, Study
     from nicscope.studies.reproduce.traced.workloads import Ran
-    from nicscope.studies.reproduce.verdict import CellGroup, Item, Met, Paper, Point, Shape
+    from nicscope.studies.reproduce.verdict import Item, Paper
     from nicscope.traces.reader import Trace
 
 
@@ -57,14 +53,6 @@ UNITS = {
 }
 
 
-class Judged(NamedTuple):
-    """Verdicts of one study."""
-
-    points: list[Point]
-    shapes: list[Shape]
-    met: list[Met]
-
-
 def judged_as(paper: Paper, item: Item, application: Application) -> str | None:
     """The paper's application whose cells a trace has to meet; None: there is none."""
     if item.tolerance is None or PROBLEMS not in paper.items:
@@ -72,59 +60,56 @@ def judged_as(paper: Paper, item: Item, application: Application) -> str | None:
     return claimed(application, paper.items[PROBLEMS])
 
 
-def judge_claims(
-    paper: Paper, name: str, study: Study, rows: Sequence[Row], applications: Sequence[Application]
-) -> Judged:
+def _judge_claims(
+    result: Reproduction, chosen: _Chosen, rows: Sequence[Row], applications: Sequence[Application]
+) -> None:
     """A point for each printed cell of the paper's application that a trace says it is."""
+    paper, name, study = chosen
     item = paper.items[name]
-    points = []
     for one in applications:
         claim = judged_as(paper, item, one)
         if claim is None:
             continue
         ours = [{**row, "application": claim} for row in rows if row["application"] == one.name]
+        expected, outcome = [], Outcome()
         for cell in _cells(paper, study):
             if cell.app == claim:
                 assert item.tolerance is not None
-                expected = ExpectedPoint(
-                    cell.quantity(study.layout),
-                    cell.printed,
-                    item.tolerance,
-                    "as printed",
-                    Basis.PREDICTED,
-                    CLAIMED,
+                quantity = cell.quantity(study.layout)
+                expected.append(
+                    ExpectedPoint(
+                        quantity,
+                        cell.printed,
+                        item.tolerance,
+                        "as printed",
+                        Basis.PREDICTED,
+                        CLAIMED,
+                    )
                 )
-                points.append(judge(paper.key, name, expected, cell.found(study.layout, ours)))
-    return Judged(points, [], [])
+                outcome.values[quantity] = cell.found(study.layout, ours)
+        result.judge(paper.key, name, expected, (), outcome)
 
 
-def judge_programs(paper: Paper, name: str, study: Study, rows: Sequence[Row], ran: Ran) -> Judged:
-    """Verdicts on programs that we ran: on statements, and at the paper's sizes on its cells.
-
-    Errors: ``RuntimeError`` if a statement of the item was not looked into, or another was.
-    """
+def _judge_programs(result: Reproduction, chosen: _Chosen, rows: Sequence[Row], ran: Ran) -> None:
+    """Verdicts on programs that we ran: on statements, and at the paper's sizes on its cells."""
+    paper, name, study = chosen
     item = paper.items[name]
-    known = load_known(paper.key, ran.programs)
-    points = []
+    points, outcome = [], Outcome()
     for cell in _cells(paper, study) if ran.are_the_papers else ():
         for group in item.cells:
             if cell.app in group.apps and cell.measure in group.measures:
-                expected = _expected(cell, group, study.layout)
-                ours = cell.found(study.layout, rows)
-                listed = known.get((name, expected.quantity))
-                points.append(judge(paper.key, name, expected, ours, known=listed))
-    asked = {one.id: one for one in item.shapes if ran.are_the_papers or not one.at_paper_size}
-    outcome = Outcome()
+                quantity = cell.quantity(study.layout)
+                slack = group.tolerance or group.share * cell.printed
+                points.append(
+                    ExpectedPoint(
+                        quantity, cell.printed, slack, group.why, group.basis, group.because
+                    )
+                )
+                outcome.values[quantity] = cell.found(study.layout, rows)
+    shapes = [one for one in item.shapes if ran.are_the_papers or not one.at_paper_size]
     if study.state is not None:
         study.state(outcome, Shown(list(rows), paper.items, ran.are_the_papers))
-    if set(asked) != set(outcome.shapes):
-        different = sorted(set(asked) ^ set(outcome.shapes))
-        raise RuntimeError(f"{paper.key}/{name}: statements and study differ: {different}")
-    shapes = [
-        hold(paper.key, name, one, outcome.shapes[key], known.get((name, key)))
-        for key, one in asked.items()
-    ]
-    return Judged(points, shapes, met_again(known, name, points, shapes))
+    result.judge(paper.key, name, points, shapes, outcome, load_known(paper.key, ran.programs))
 
 
 class _Cell(NamedTuple):
@@ -161,12 +146,6 @@ def _cells(paper: Paper, study: Study) -> Iterator[_Cell]:
         for measured in study.layout.measures:
             if measured in row:
                 yield _Cell(row["application"], at, measured, Decimal(row[measured]))
-
-
-def _expected(cell: _Cell, group: CellGroup, layout: Layout) -> ExpectedPoint:
-    tolerance = group.tolerance or group.share * cell.printed
-    name = cell.quantity(layout)
-    return ExpectedPoint(name, cell.printed, tolerance, group.why, group.basis, group.because)
 
 
 SPAN = 1 << 40  # ns that every program is stretched or pressed to
@@ -251,13 +230,11 @@ class StudyTable(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-class Studied(NamedTuple):
-    """Tables, and verdicts on what in them is the paper's."""
-
-    tables: list[StudyTable]
-    points: list[Point]
-    shapes: list[Shape]
-    met: list[Met]
+def find_study(paper: str, item: str) -> Study:
+    """The study of that item."""
+    module = importlib.import_module(f"nicscope.studies.reproduce.traced.{paper}")
+    study: Study = getattr(module, item.upper())
+    return study
 
 
 class _Chosen(NamedTuple):
@@ -275,29 +252,26 @@ def run_studies(
     ran: Ran | None = None,
     watch: Callable[[int, int], None] | None = None,
     kept: Kept | None = None,
-    timings: Mapping[str, Program] | None = None,
-) -> Studied:
+    timings: Mapping[str, list[Row]] | None = None,
+) -> Reproduction:
     """The table of each (paper, id), and verdicts on what is the paper's.
 
     ``ran``: the applications are programs that were run for them, else traces that somebody
     brought.  Each trace is measured once for all tables, unless ``kept`` has what came of it.
-    ``timings``: the timed runs of each application, if a study asks for them.  ``watch`` hears how
-    many rows are done of how many.  Errors: ``TraceError`` at the first row that the schema does
-    not allow.
+    ``timings``: rows of each application's timed runs, if a study asks for them.  ``watch`` hears
+    how many rows are done of how many.  Errors: ``TraceError`` at the first row that the schema
+    does not allow.
     """
     studies = [_Chosen(papers[key], name, find_study(key, name)) for key, name in chosen]
     measuring = _Measuring(studies, applications, ran, Kept() if kept is None else kept, timings)
     rows, notes = measuring.run(watch)
-    studied = Studied([], [], [], [])
+    studied = Reproduction()
     for one, found, told in zip(studies, rows, notes, strict=True):
         studied.tables.append(_table(one, applications, ran, found, told))
         if ran is None:
-            judged = judge_claims(one.paper, one.name, one.study, found, applications)
+            _judge_claims(studied, one, found, applications)
         else:
-            judged = judge_programs(one.paper, one.name, one.study, found, ran)
-        studied.points.extend(judged.points)
-        studied.shapes.extend(judged.shapes)
-        studied.met.extend(judged.met)
+            _judge_programs(studied, one, found, ran)
     return studied
 
 
@@ -313,7 +287,7 @@ class _Measuring:
         applications: Sequence[Application],
         ran: Ran | None,
         kept: Kept,
-        timings: Mapping[str, Program] | None,
+        timings: Mapping[str, list[Row]] | None,
     ) -> None:
         self._studies = studies
         self._applications = applications

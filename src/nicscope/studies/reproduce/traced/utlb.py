@@ -1,7 +1,8 @@
-"""Tables 4, 5, 7 and 8 and Figures 7 and 8 of the UTLB paper, over any traces."""
+"""UTLB's tables and figures of programs over any traces, and what its text states of them."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from nicscope.studies.reproduce.traced.measuring import (
@@ -11,33 +12,153 @@ from nicscope.studies.reproduce.traced.measuring import (
     Layout,
     Line,
     Study,
+    grid,
     pages_of,
     per_lookup,
-)
-from nicscope.studies.reproduce.traced.utlb_statements import (
-    FREE_CHECKS,
-    state_figure7,
-    state_figure8,
-    state_table4,
-    state_table5,
-    state_table7,
-    state_table8,
+    printed_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
-    from nicscope.studies.reproduce.traced.measuring import Findings, Row, Shown, Spec
+    from nicscope.studies.reproduce.traced.measuring import Findings, Measured, Row, Shown, Spec
     from nicscope.studies.reproduce.verdict import Item, Outcome
 
+    Measure = Callable[..., Any]  # of findings, at a place on the axes
+
 CACHE_ENTRIES = (1024, 2048, 4096, 8192, 16384)
+SMALLEST, MIDDLE, LARGEST = 1024, 4096, 16384
+SIZES = {"cache_entries": CACHE_ENTRIES}
 ENTRIES = Axis("cache_entries", "entries")
-UTLB, INTR = "utlb", "vmmc-interrupt"
-LINES = (
-    Line("check misses", ("check_misses_utlb_per_lookup", None)),
-    Line("NI misses", ("ni_misses_utlb_per_lookup", "ni_misses_intr_per_lookup")),
-    Line("unpins", ("unpins_utlb_per_lookup", "unpins_intr_per_lookup")),
+UTLB, INTR, OWN = "utlb", "vmmc-interrupt", "utlb-process"
+KINDS = ("compulsory", "capacity", "conflict")
+FREE_CHECKS = "check_misses_without_limit_per_lookup"
+CHECKS, UNPINS = "check_misses_utlb_per_lookup", "unpins_utlb_per_lookup"
+NI, NI_INTR = "ni_misses_utlb_per_lookup", "ni_misses_intr_per_lookup"
+UNPINS_INTR = "unpins_intr_per_lookup"
+ALL, COST = "ni_misses_per_lookup", "cost_us_per_lookup"
+
+
+def rate(scheme: str, count: str) -> Measure:
+    """A count of a scheme per lookup."""
+    return lambda found, *place: found.rate((scheme, *place), count)
+
+
+def of_cache(offset: bool, ways: int, kind: str = "misses") -> Measure:
+    """Misses of a kind per lookup of such a cache."""
+
+    def measure(found: Findings, entries: int) -> float:
+        point = found.cache(offset, entries, ways)
+        return per_lookup(getattr(point, kind), found.measured.lookups)
+
+    return measure
+
+
+def cost(found: Findings, design: Hashable) -> float | None:
+    """The price of a lookup, in us."""
+    bounds = found.cost(design).per_lookup_us()
+    return None if bounds is None else float(bounds[0])
+
+
+def by_app(rows: Iterable[Row], **place: int) -> dict[str, Row]:
+    """The row of each program at ``place``."""
+    return {row["application"]: row for row in rows if all(row[key] == place[key] for key in place)}
+
+
+def told(by_app: Mapping[str, Any]) -> str:
+    """Evidence: each program with its numbers."""
+
+    def words(value: Any) -> str:
+        if isinstance(value, (tuple, list)):
+            return " ".join(map(words, value))
+        return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+
+    return "; ".join(f"{app} {words(value)}" for app, value in by_app.items())
+
+
+def every(
+    outcome: Outcome,
+    name: str,
+    by_app: Mapping[str, tuple[float, ...]],
+    holds: Callable[..., bool],
+) -> None:
+    """The statement holds if it does for the numbers of every program."""
+    outcome.shape(name, all(holds(*numbers) for numbers in by_app.values()), told(by_app))
+
+
+BY_PROCESS = "footprint_by_process_pages"
+BY_NODE = "footprint_pages"
+LOOKUPS = "communication_lookups"
+FACTOR = 10**0.5  # half an order of magnitude
+
+
+def _of_node(count: str) -> Measure:
+    """The mean over the nodes that communicate."""
+
+    def measure(found: Findings) -> float:
+        footprint = found.measured.footprint
+        assert footprint is not None
+        whole: int = getattr(footprint, count)
+        return whole / max(1, footprint.nodes)
+
+    return measure
+
+
+def state_table3(outcome: Outcome, shown: Shown) -> None:
+    """Hold Table 3's statements."""
+    ours = by_app(shown.rows)
+    lookups = {app: row[LOOKUPS] for app, row in ours.items()}
+    most = max(lookups, key=lambda app: lookups[app])
+    outcome.shape("fft-communicates-most", most == "FFT", told(lookups))
+    if not shown.are_the_papers:
+        return
+    ratios = {
+        row["application"]: tuple(
+            ours[row["application"]][name] / row[name] for name in (BY_PROCESS, LOOKUPS)
+        )
+        for row in TABLE3.printed(shown.items)
+        if row["application"] in ("Raytrace", "Volrend", "Water")
+    }
+    near = lambda *both: all(1 / FACTOR <= ratio <= FACTOR for ratio in both)  # noqa: E731
+    every(outcome, "order-of-magnitude", ratios, near)
+
+
+# Table 3: distinct pages that a node uses for communication, and lookups; whether a page that
+# processes share counts once the paper does not say.
+TABLE3 = Study(
+    unit="pages and lookups of a node, on average",
+    conditions="every page that a request touches is a lookup",
+    layout=Layout(
+        axes=(),
+        columns=("",),
+        lines=(
+            Line("pages, by process", (BY_PROCESS,)),
+            Line("pages, by node", (BY_NODE,)),
+            Line("lookups", (LOOKUPS,)),
+        ),
+    ),
+    rows=grid(
+        {},
+        {
+            BY_PROCESS: _of_node("process_pages"),
+            BY_NODE: _of_node("pages"),
+            LOOKUPS: _of_node("lookups"),
+        },
+    ),
+    printed=printed_of("table3", {BY_PROCESS: "footprint_pages", LOOKUPS: "lookups"}),
+    printed_note="which of the two ways to count pages is meant is not said; held against the "
+    "first, by which pages per lookup are Table 4's check misses for five of the seven",
+    nodes=True,
+    state=state_table3,
 )
+
+OVERHEADS = {
+    CHECKS: (UTLB, "check_misses"),
+    NI: (UTLB, "ni_misses"),
+    NI_INTR: (INTR, "ni_misses"),
+    UNPINS: (UTLB, "unpins"),
+    UNPINS_INTR: (INTR, "unpins"),
+}
 FREE = "free"  # of a limit
 
 
@@ -48,141 +169,190 @@ def overhead_study(
     state: Callable[[Outcome, Shown], None],
 ) -> Study:
     """Both schemes at the five sizes; each process may pin ``limit_mbytes``, or all it likes."""
-    has_limit = limit_mbytes is not None
+    lines = [
+        Line("check misses", (CHECKS, None)),
+        Line("NI misses", (NI, NI_INTR)),
+        Line("unpins", (UNPINS, UNPINS_INTR)),
+    ]
+    measures = {name: rate(*counted) for name, counted in OVERHEADS.items()}
+    if limit_mbytes is not None:
+        lines.append(Line("check misses, no limit", (FREE_CHECKS, None)))
+        measures[FREE_CHECKS] = lambda found, _: found.rate(FREE, "check_misses")
 
     def designs(page_size: int) -> Mapping[Hashable, Spec]:
         limit = () if limit_mbytes is None else (f"pin_limit={pages_of(limit_mbytes, page_size)}",)
-        return {
+        found: dict[Hashable, Spec] = {
             (scheme, entries): (scheme, f"entries={entries}", *limit)
             for scheme in (UTLB, INTR)
             for entries in CACHE_ENTRIES
-        } | ({FREE: (UTLB, f"entries={CACHE_ENTRIES[0]}")} if has_limit else {})
+        }
+        return found | ({FREE: (UTLB, f"entries={CACHE_ENTRIES[0]}")} if limit else {})
 
-    free = Line("check misses, no limit", (FREE_CHECKS, None))
     return Study(
         unit="events per lookup",
         conditions=f"{memory}, direct-mapped cache with index offset, no prefetch",
-        layout=Layout(
-            axes=(ENTRIES,), columns=("UTLB", "Intr"), lines=(*LINES, *[free] * has_limit)
-        ),
+        layout=Layout(axes=(ENTRIES,), columns=("UTLB", "Intr"), lines=tuple(lines)),
         designs=designs,
-        rows=_rows,
+        rows=grid(SIZES, measures),
         printed=printed,
         state=state,
     )
 
 
-def _rows(found: Findings) -> list[Row]:
-    has_limit = FREE in found.designs
-    free = {FREE_CHECKS: found.rate(FREE, "check_misses")} if has_limit else {}
-    return [
+SHARE = 0.15  # by which a lookup may cost more with the smallest cache
+
+
+class _Costs:
+    """Section 6.2's two formulas, with the paper's constants (us)."""
+
+    def __init__(self, items: Mapping[str, Item]) -> None:
+        told, derived = items["table6"].printed, items["table6"].derived
+        self._check = float(told["user_check_us"] + told["ni_check_us"])
+        self._ni_check = float(told["ni_check_us"])
+        self._pin, self._unpin = float(told["user_pin_us"]), float(told["user_unpin_us"])
+        self._miss = float(items["table2"].printed["miss_us"][0])
+        self._interrupt = float(told["interrupt_us"] + derived["kernel_pin_us"])
+        self._kernel_unpin = float(derived["kernel_unpin_us"])
+
+    def pinning(self, row: Row) -> float:
+        """What pinning and unpinning cost by lookup."""
+        return float(self._pin * row[CHECKS] + self._unpin * row[UNPINS])
+
+    def utlb(self, row: Row) -> float:
+        """A lookup by UTLB."""
+        return self._check + self.pinning(row) + float(self._miss * row[NI])
+
+    def intr(self, row: Row) -> float:
+        """A lookup by interrupts."""
+        misses, unpins = row[NI_INTR], row[UNPINS_INTR]
+        return self._ni_check + float(self._interrupt * misses + self._kernel_unpin * unpins)
+
+    def both(self, rows: Mapping[str, Row]) -> dict[str, tuple[float, float]]:
+        """Of each program by either scheme."""
+        return {app: (self.utlb(row), self.intr(row)) for app, row in rows.items()}
+
+
+def _less(one: float, other: float) -> bool:
+    return one < other
+
+
+def state_table4(outcome: Outcome, shown: Shown) -> None:
+    """Hold Table 4's statements."""
+    costs, rows = _Costs(shown.items), shown.rows
+    small, large = (by_app(rows, cache_entries=size) for size in (SMALLEST, LARGEST))
+    pins = {app: (row[CHECKS], row[NI_INTR]) for app, row in small.items()}
+    fewer = all(utlb < intr for utlb, intr in pins.values())
+    never_more = all(row[CHECKS] <= row[NI_INTR] for row in rows)
+    outcome.shape("fewer-pins", fewer and never_more, told(pins))
+    unpins = {app: (row[UNPINS], row[UNPINS_INTR]) for app, row in small.items()}
+    every(outcome, "fewer-unpins", unpins, lambda utlb, intr: utlb == 0 < intr)
+    growth = {
+        app: tuple(cost(small[app]) / cost(large[app]) - 1 for cost in (costs.utlb, costs.intr))
+        for app in small
+    }
+    every(outcome, "less-sensitive", growth, _less)
+    utlbs = {app: (each,) for app, (each, _) in growth.items()}
+    every(outcome, "small-caches-work", utlbs, lambda utlb: utlb <= SHARE)
+    every(outcome, "cheaper", costs.both(small), _less)
+    barnes = {"Barnes": costs.both(large)["Barnes"]}
+    every(outcome, "not-always-cheaper", barnes, lambda utlb, intr: utlb >= intr)
+
+
+# Table 4: check misses, NIC misses and unpins per lookup, without a limit on pinned memory.  Both
+# schemes miss equally often there.
+TABLE4 = overhead_study(
+    None,
+    "unlimited host memory",
+    printed_of(
+        "table4",
         {
-            "cache_entries": entries,
-            "check_misses_utlb_per_lookup": found.rate((UTLB, entries), "check_misses"),
-            "ni_misses_utlb_per_lookup": found.rate((UTLB, entries), "ni_misses"),
-            "ni_misses_intr_per_lookup": found.rate((INTR, entries), "ni_misses"),
-            "unpins_utlb_per_lookup": found.rate((UTLB, entries), "unpins"),
-            "unpins_intr_per_lookup": found.rate((INTR, entries), "unpins"),
-            **free,
-        }
-        for entries in CACHE_ENTRIES
-    ]
-
-
-def _per_lookup(names: Mapping[str, str]) -> dict[str, str]:
-    return {f"{measure}_per_lookup": name for measure, name in names.items()}
-
-
-_MEASURES = ("check_misses_utlb", "ni_misses_utlb", "ni_misses_intr", "unpins_utlb", "unpins_intr")
-_OWN_NAMES = _per_lookup({name: name for name in _MEASURES})
-
-
-def _printed_grid(cells: Mapping[str, Any], measures: Mapping[str, str]) -> list[Row]:
-    """A row for each application and size: of each measure the printed cell of that name.
-
-    A column of the paper may hold a number for each size and application, for each application,
-    or one for all.
-    """
-
-    def at(printed: Any, row: int, column: int) -> Any:
-        if not isinstance(printed, list):
-            return printed
-        return printed[row][column] if isinstance(printed[0], list) else printed[column]
-
-    return [
-        {
-            "application": app,
-            "cache_entries": entries,
-            **{measure: at(cells[name], row, column) for measure, name in measures.items()},
-        }
-        for column, app in enumerate(cells["app"])
-        for row, entries in enumerate(cells["cache_entries"])
-    ]
-
-
-def table4_printed(items: Mapping[str, Item]) -> list[Row]:
-    """The paper's cells; both schemes miss equally often there."""
-    names = {"ni_misses_utlb": "ni_misses_both", "ni_misses_intr": "ni_misses_both"}
-    return _printed_grid(items["table4"].printed, {**_OWN_NAMES, **_per_lookup(names)})
-
-
-# Table 4: check misses, NIC misses and unpins per lookup, without a limit on pinned memory.
-TABLE4 = overhead_study(None, "unlimited host memory", table4_printed, state_table4)
-
+            name: "ni_misses_both" if count == "ni_misses" else name.removesuffix("_per_lookup")
+            for name, (_, count) in OVERHEADS.items()
+        },
+    ),
+    state_table4,
+)
 
 TABLE5_MBYTES = 4
+MOST = 4  # programs
+HALF_AS_MUCH, A_TENTH = 1.5, 1.1
 
 
-def table5_printed(items: Mapping[str, Item]) -> list[Row]:
-    """The paper's cells."""
-    return _printed_grid(items["table5"].printed, _OWN_NAMES)
+def state_table5(outcome: Outcome, shown: Shown) -> None:
+    """Hold Table 5's statements."""
+    costs = _Costs(shown.items)
+    small, large = (by_app(shown.rows, cache_entries=size) for size in (SMALLEST, LARGEST))
+    before = {app: (row[FREE_CHECKS], row[CHECKS], row[UNPINS]) for app, row in small.items()}
+    rising = [app for app, (free, checks, unpins) in before.items() if checks > free or unpins]
+    outcome.shape("pinning-rises", len(rising) >= MOST, told(before))
+    ratios = {app: before[app][1] / before[app][0] for app in ("FFT", "Barnes", "Water")}
+    fft, *others = ratios.values()
+    again = fft >= HALF_AS_MUCH and max(others) <= A_TENTH
+    outcome.shape("fft-pins-anew", again, told(ratios))
+    of_small, of_large = (
+        {
+            app: (row[CHECKS], row[NI_INTR], row[UNPINS], row[UNPINS_INTR])
+            for app, row in rows.items()
+        }
+        for rows in (small, large)
+    )
+    every(
+        outcome, "fewer-pins", of_small, lambda checks, ni, utlb, intr: checks < ni and utlb < intr
+    )
+    every(
+        outcome,
+        "not-always-fewer",
+        {"FFT": of_large["FFT"]},
+        lambda checks, ni, utlb, intr: ni <= checks and intr < utlb,
+    )
+    every(outcome, "still-cheaper", costs.both(small), _less)
+    share = {"FFT": costs.pinning(small["FFT"]) / costs.utlb(small["FFT"])}
+    outcome.shape("pinning-dominates", share["FFT"] > 1 / 2, told(share))
 
 
 # Table 5: as Table 4, with 4 MB that each process may pin.
 TABLE5 = overhead_study(
-    TABLE5_MBYTES, f"{TABLE5_MBYTES} MB pinned per process", table5_printed, state_table5
+    TABLE5_MBYTES,
+    f"{TABLE5_MBYTES} MB pinned per process",
+    printed_of("table5", {name: name.removesuffix("_per_lookup") for name in OVERHEADS}),
+    state_table5,
 )
 
-
 TABLE7_MBYTES = 16
-PIN_PAGES = (1, 16)
+# How many pages of 16 at once, and as the paper's columns and our measures say it.
+PIN_PAGES = {1: "1_page", 16: "16_pages"}
 PIN_STEPS = {"pin": "user_pin", "unpin": "user_unpin"}  # of the cost model
 PIN_KEYS = {
-    (step, pages): f"{step}_{pages}_page{'s' * (pages > 1)}_us_per_lookup"
+    (step, pages): f"{step}_{word}_us_per_lookup"
     for step in PIN_STEPS
-    for pages in PIN_PAGES
+    for pages, word in PIN_PAGES.items()
 }
+MUCH_WORSE = 3
 
 
-def table7_designs(page_size: int) -> Mapping[Hashable, Spec]:
-    """One design for each number of pages pinned ahead."""
-    limit = f"pin_limit={pages_of(TABLE7_MBYTES, page_size)}"
-    return {pages: ("utlb", limit, f"prepin={pages}") for pages in PIN_PAGES}
-
-
-def table7_rows(found: Findings) -> list[Row]:
-    """One row: pin and unpin, each with 1 and with 16 pages."""
-    row: Row = {}
-    for (step, pages), key in PIN_KEYS.items():
+def _pinning(step: str, pages: int) -> Measure:
+    def measure(found: Findings) -> float:
         parts = found.cost(pages).components
         [total_ps] = [part.low_ps for part in parts if part.name == PIN_STEPS[step]]
-        row[key] = per_lookup(total_ps / 1e6, found.measured.lookups)
-    return [row]
+        return per_lookup(total_ps / 1e6, found.measured.lookups)
+
+    return measure
 
 
-def table7_printed(items: Mapping[str, Item]) -> list[Row]:
-    """The paper's cells, of six applications."""
-    cells = items["table7"].printed
-    return [
-        {
-            "application": app,
-            **{
-                key: cells[f"{step}_us_{pages}_page{'s' * (pages > 1)}"][column]
-                for (step, pages), key in PIN_KEYS.items()
-            },
-        }
-        for column, app in enumerate(cells["app"])
-    ]
+def state_table7(outcome: Outcome, shown: Shown) -> None:
+    """Hold Table 7's statements."""
+    sums = {
+        app: tuple(
+            row[PIN_KEYS["pin", pages]] + row[PIN_KEYS["unpin", pages]] for pages in PIN_PAGES
+        )
+        for app, row in by_app(shown.rows).items()
+    }
+    for name, apps, holds in (
+        ("fft-suffers", ["FFT"], lambda one, many: many >= MUCH_WORSE * one),
+        ("effective-for-most", ["Barnes", "LU", "Raytrace", "Water"], lambda one, many: many < one),
+        ("radix-too", ["Radix"], _less),
+    ):
+        every(outcome, name, {app: sums[app] for app in apps}, holds)
 
 
 # Table 7: what pinning and unpinning cost per lookup, on demand and with 16 pages pinned ahead.
@@ -195,16 +365,21 @@ TABLE7 = Study(
         axes=(),
         columns=("",),
         lines=tuple(
-            Line(f"{step}, {pages} page{'s' * (pages > 1)}", (key,))
+            Line(f"{step}, {PIN_PAGES[pages].replace('_', ' ')}", (key,))
             for (step, pages), key in PIN_KEYS.items()
         ),
     ),
-    designs=table7_designs,
-    rows=table7_rows,
-    printed=table7_printed,
+    designs=lambda page_size: {
+        pages: (UTLB, f"pin_limit={pages_of(TABLE7_MBYTES, page_size)}", f"prepin={pages}")
+        for pages in PIN_PAGES
+    },
+    rows=grid({}, {key: _pinning(*of) for of, key in PIN_KEYS.items()}),
+    printed=printed_of(
+        "table7",
+        {key: f"{step}_us_{PIN_PAGES[pages]}" for (step, pages), key in PIN_KEYS.items()},
+    ),
     state=state_table7,
 )
-
 
 # As the paper calls them: our name, the catalog's, the cache.
 CACHES = {
@@ -213,26 +388,14 @@ CACHES = {
     "4-way": ("four_way", "four_way", (OFFSET, 4)),
     "direct-nohash": ("direct_nohash", "direct_without_offset", (NO_OFFSET, 1)),
 }
+CLOSE = 0.09  # misses per lookup
+AS_PRINTED = 0.10  # the same of sorted rows
+SELDOM = 0.25  # of the places of a table
 
 
 def key_of(name: str) -> str:
     """The measure of that cache in a row."""
     return f"{name}_ni_misses_per_lookup"
-
-
-def table8_rows(found: Findings) -> list[Row]:
-    """One row per size."""
-    lookups = found.measured.lookups
-    return [
-        {
-            "cache_entries": entries,
-            **{
-                key_of(name): per_lookup(found.cache(offset, entries, ways).misses, lookups)
-                for name, _, (offset, ways) in CACHES.values()
-            },
-        }
-        for entries in CACHE_ENTRIES
-    ]
 
 
 def table8_printed(items: Mapping[str, Item]) -> list[Row]:
@@ -249,14 +412,49 @@ def table8_printed(items: Mapping[str, Item]) -> list[Row]:
     ]
 
 
-def table8_labelled(items: Mapping[str, Item]) -> list[Row]:
-    """The cells of ``direct``: they stand in Table 4 as well, under labels that are right."""
-    return _printed_grid(items["table4"].printed, {key_of("direct"): "ni_misses_both"})
+def state_table8(outcome: Outcome, shown: Shown) -> None:
+    """Hold Table 8's statements."""
+    rows, apps = shown.rows, by_app(shown.rows)
+
+    def least(app: str, more: str, less: str) -> float:
+        """The smallest of what one cache misses more than another, of all sizes."""
+        own = [row for row in rows if row["application"] == app]
+        return min(float(row[key_of(more)] - row[key_of(less)]) for row in own)
+
+    gains = {app: (least(app, "direct_nohash", "direct"),) for app in apps}
+    every(outcome, "offset-works", gains, lambda gain: gain > 0)
+    above = {
+        app: tuple(-least(app, ways, "direct") for ways in ("two_way", "four_way")) for app in apps
+    }
+    every(outcome, "direct-is-close", above, lambda two, four: max(two, four) <= CLOSE)
+    lower = [
+        row[key_of("direct")] < row[key_of(ways)]
+        for row in rows
+        for ways in ("two_way", "four_way")
+    ]
+    places = f"{sum(lower)} of {len(lower)} places"
+    outcome.shape("seldom-lower", sum(lower) <= SELDOM * len(lower), places)
+    if not shown.are_the_papers:
+        return
+    printed = shown.items["table8"].printed
+    for name, called in (
+        ("two-way", "2-way"),
+        ("four-way", "4-way"),
+        ("without-offset", "direct-nohash"),
+    ):
+        key, theirs, _ = CACHES[called]
+        off = {}
+        for entries, cells in zip(printed["cache_entries"], printed[theirs], strict=True):
+            ours = sorted(row[key_of(key)] for row in rows if row["cache_entries"] == entries)
+            gaps = (one - float(other) for one, other in zip(ours, cells, strict=True))
+            off[f"{entries // 1024} K"] = (max(gaps, key=abs),)
+        every(outcome, f"{name}-as-printed", off, lambda most: abs(most) <= AS_PRINTED)
 
 
 # Table 8: NIC misses per lookup by associativity, and without the index offset.
 # Without a pin limit nothing leaves UTLB's cache but by eviction, so that one pass over the trace
-# tells all twenty caches exactly.
+# tells all twenty caches exactly.  The cells of ``direct`` stand in Table 4 as well, under labels
+# that are right.
 TABLE8 = Study(
     unit="NI misses per lookup",
     conditions="UTLB, unlimited host memory, no prefetch; with index offset but for direct-nohash",
@@ -266,40 +464,50 @@ TABLE8 = Study(
         lines=tuple(Line(label, (key_of(name),)) for label, (name, _, _) in CACHES.items()),
     ),
     caches=(OFFSET, NO_OFFSET),
-    rows=table8_rows,
+    rows=grid(SIZES, {key_of(name): of_cache(*cache) for name, _, cache in CACHES.values()}),
     printed=table8_printed,
     printed_note="each of its rows is sorted, so whose cell is which is not known: ?1 to ?7",
-    labelled=table8_labelled,
+    labelled=printed_of("table4", {key_of("direct"): "ni_misses_both"}),
     state=state_table8,
 )
 
 
-KINDS = ("compulsory", "capacity", "conflict")
-ALL = "ni_misses_per_lookup"
+def state_figure7(outcome: Outcome, shown: Shown) -> None:
+    """Hold Figure 7's statements."""
+    small, large = (by_app(shown.rows, cache_entries=size) for size in (SMALLEST, LARGEST))
+    fall = {
+        app: tuple(
+            rows[app][f"{kind}_per_lookup"]
+            for kind in ("capacity", "conflict")
+            for rows in (small, large)
+        )
+        for app in small
+    }
+    every(
+        outcome,
+        "they-fall",
+        fall,
+        lambda cap, cap_late, con, con_late: (
+            cap_late <= cap and con_late <= con and cap_late + con_late < cap + con
+        ),
+    )
+    shares = {
+        app: tuple(
+            row["compulsory_per_lookup"] / row[ALL]
+            for row in shown.rows
+            if row["application"] == app and row["cache_entries"] >= MIDDLE
+        )
+        for app in small
+    }
+    every(outcome, "compulsory-majority", shares, lambda *each: min(each) >= 1 / 2)
+    first = {
+        app: (small[app]["compulsory_per_lookup"] / small[app][ALL],) for app in ("Barnes", "Water")
+    }
+    every(outcome, "not-always-the-majority", first, lambda share: share < 1 / 2)
 
 
-def figure7_rows(found: Findings) -> list[Row]:
-    """One row per size; the kinds add up to all misses."""
-    lookups = found.measured.lookups
-    points = {entries: found.cache(OFFSET, entries, 1) for entries in CACHE_ENTRIES}
-    return [
-        {
-            "cache_entries": entries,
-            **{f"{kind}_per_lookup": per_lookup(getattr(point, kind), lookups) for kind in KINDS},
-            ALL: per_lookup(point.misses, lookups),
-        }
-        for entries, point in points.items()
-    ]
-
-
-def figure7_printed(items: Mapping[str, Item]) -> list[Row]:
-    """What Table 4 tells of it: first touches are check misses, and all misses are printed."""
-    names = {"compulsory_per_lookup": "check_misses_utlb", ALL: "ni_misses_both"}
-    return _printed_grid(items["table4"].printed, names)
-
-
-# Figure 7: NIC misses by kind, 1 K to 16 K entries; the plotted values are lost.
-# Exact from one pass over the trace, as Table 8.
+# Figure 7: NIC misses by kind, 1 K to 16 K entries; the plotted values are lost.  Table 4 tells of
+# it that first touches are check misses, and all misses.  Exact from one pass, as Table 8.
 FIGURE7 = Study(
     unit="NI misses per lookup",
     conditions="UTLB, unlimited host memory, direct-mapped cache with index offset, no prefetch",
@@ -309,41 +517,43 @@ FIGURE7 = Study(
         lines=(*(Line(kind, (f"{kind}_per_lookup",)) for kind in KINDS), Line("all", (ALL,))),
     ),
     caches=(OFFSET,),
-    rows=figure7_rows,
-    printed=figure7_printed,
+    rows=grid(
+        SIZES,
+        {f"{kind}_per_lookup": of_cache(OFFSET, 1, kind) for kind in KINDS}
+        | {ALL: of_cache(OFFSET, 1)},
+    ),
+    printed=printed_of(
+        "table4", {"compulsory_per_lookup": "check_misses_utlb", ALL: "ni_misses_both"}
+    ),
     printed_note="from Table 4: check misses are the compulsory ones; the rest was only plotted",
     state=state_figure7,
 )
 
-
 WIDTHS = (1, 2, 4, 8, 16, 32)
-MISSES, COST = "ni_misses_per_lookup", "cost_us_per_lookup"
 
 
 def figure8_designs(page_size: int) -> Mapping[Hashable, Spec]:  # noqa: ARG001 - no limit in pages
     """A design for each size and width; without prefetch it is Table 4's."""
     return {
-        (entries, width): (UTLB, f"entries={entries}", *([f"prefetch={width}"] * (width > 1)))
+        (UTLB, entries, width): (UTLB, f"entries={entries}", *([f"prefetch={width}"] * (width > 1)))
         for entries in CACHE_ENTRIES
         for width in WIDTHS
     }
 
 
-def figure8_rows(found: Findings) -> list[Row]:
-    """One row per size and width."""
-    listed = []
-    for entries in CACHE_ENTRIES:
-        for width in WIDTHS:
-            bounds = found.cost((entries, width)).per_lookup_us()
-            listed.append(
-                {
-                    "cache_entries": entries,
-                    "entries_fetched": width,
-                    MISSES: found.rate((entries, width), "ni_misses"),
-                    COST: None if bounds is None else float(bounds[0]),
-                }
-            )
-    return listed
+def state_figure8(outcome: Outcome, shown: Shown) -> None:
+    """Hold Figure 8's statements, which are of Radix."""
+    for name, measure in (("misses-fall", ALL), ("cost-falls", COST)):
+        by_size: dict[str, tuple[float, ...]] = {}
+        for row in shown.rows:
+            if row["application"] == "Radix":
+                size = _size(row)
+                by_size[size] = (*by_size.get(size, ()), row[measure])
+        every(outcome, name, by_size, lambda *each: all(b < a for a, b in pairwise(each)))
+
+
+def _size(row: Row) -> str:
+    return f"{row['cache_entries'] // 1024} K"
 
 
 # Figure 8: NIC misses and cost per lookup by the entries that a miss fetches.
@@ -355,9 +565,159 @@ FIGURE8 = Study(
     layout=Layout(
         axes=(ENTRIES, Axis("entries_fetched", "fetched")),
         columns=("misses", "us"),
-        lines=(Line("", (MISSES, COST)),),
+        lines=(Line("", (ALL, COST)),),
     ),
     designs=figure8_designs,
-    rows=figure8_rows,
+    rows=grid(
+        SIZES | {"entries_fetched": WIDTHS},
+        {
+            ALL: rate(UTLB, "ni_misses"),
+            COST: lambda found, *place: cost(found, (UTLB, *place)),
+        },
+    ),
     state=state_figure8,
+)
+
+ALONE, TOGETHER = "alone", "together"
+
+
+def _of_all(name: str, offset: bool, kind: str) -> Measure:
+    """Misses of a kind per lookup: each program with a cache of its own, or all in one cache."""
+
+    def measure(found: Findings, entries: int) -> float:
+        run_of: tuple[Measured, ...]
+        run_of = found.measured.parts if name == ALONE else (found.measured,)
+        misses = sum(getattr(each.caches[offset][entries, 1], kind) for each in run_of)
+        return per_lookup(misses, sum(each.lookups for each in run_of))
+
+    return measure
+
+
+def state_independent(outcome: Outcome, shown: Shown) -> None:
+    """Hold what is said of independent programs on one NIC."""
+    for name, *keys in (
+        ("they-disturb-each-other", "misses_alone_per_lookup", "misses_together_per_lookup"),
+        (
+            "offset-keeps-them-apart",
+            "misses_together_per_lookup",
+            "without_offset_together_per_lookup",
+        ),
+    ):
+        both = {_size(row): tuple(row[key] for key in keys) for row in shown.rows}
+        every(outcome, name, both, _less)
+
+
+# What independent programs do to each other in the shared cache: conflict and capacity.
+SECTION7_INDEPENDENT = Study(
+    unit="NI misses per lookup",
+    conditions="UTLB, unlimited host memory, direct-mapped, no prefetch; all traces alone, and at "
+    "the same time on the same nodes, each spread over the same span of time",
+    layout=Layout(
+        axes=(ENTRIES,),
+        columns=(ALONE, TOGETHER),
+        lines=tuple(
+            Line(label, tuple(f"{key}_{name}_per_lookup" for name in (ALONE, TOGETHER)))
+            for label, key in (
+                *((kind, kind) for kind in KINDS),
+                ("all", "misses"),
+                ("without offset", "without_offset"),
+            )
+        ),
+    ),
+    caches=(OFFSET, NO_OFFSET),
+    rows=grid(
+        SIZES,
+        {
+            f"{key}_{name}_per_lookup": _of_all(name, offset, kind)
+            for name in (ALONE, TOGETHER)
+            for key, offset, kind in (
+                *((kind, OFFSET, kind) for kind in (*KINDS, "misses")),
+                ("without_offset", NO_OFFSET, "misses"),
+            )
+        },
+    ),
+    state=state_independent,
+    together=True,
+)
+
+TABLES = tuple(size for power in range(6, 15) for size in (1 << power, 3 << (power - 1)))
+MEASURES = {"check misses": "check_misses", "NI misses": "ni_misses", "unpins": "unpins"}
+NAMES = ("shared", "per_process")
+
+
+def per_process_designs(page_size: int) -> Mapping[Hashable, Spec]:  # noqa: ARG001 - no limit
+    """Shared caches of Table 4's sizes, and tables per process of many."""
+    return {
+        (scheme, entries): (scheme, f"entries={entries}")
+        for scheme, sizes in ((UTLB, CACHE_ENTRIES), (OWN, TABLES))
+        for entries in sizes
+    }
+
+
+def per_process_rows(found: Findings) -> list[Row]:
+    """One row per shared cache, beside the largest tables that fit in the memory it takes."""
+    listed = []
+    for entries in CACHE_ENTRIES:
+        shared = (UTLB, entries)
+        room = found.nic_bytes(shared)
+        fitting = [size for size in TABLES if found.nic_bytes((OWN, size)) <= room]
+        own = (OWN, max(fitting)) if fitting else None
+        row: Row = {
+            "cache_entries": entries,
+            "shared_nic_kib": room / 1024,
+            "shared_entries": entries,
+            "per_process_entries": own[1] if own else None,
+            "per_process_nic_kib": found.nic_bytes(own) / 1024 if own else None,
+        }
+        for name, design in zip(NAMES, (shared, own), strict=True):
+            for count in MEASURES.values():
+                row[f"{count}_{name}_per_lookup"] = found.rate(design, count) if design else None
+            row[f"cost_{name}_us_per_lookup"] = cost(found, design) if design else None
+        listed.append(row)
+    return listed
+
+
+def state_per_process(outcome: Outcome, shown: Shown) -> None:
+    """Hold what is said of tables per process against the shared cache."""
+    misses: dict[str, float] = {}
+    for row in shown.rows:
+        if row["per_process_entries"] is not None:
+            app, found = row["application"], row["ni_misses_per_process_per_lookup"]
+            misses[app] = max(found, misses.get(app, found))
+    outcome.shape("tables-never-miss", not any(misses.values()), told(misses))
+    small = by_app(shown.rows, cache_entries=SMALLEST)
+    for name, apps, key, holds in (
+        (
+            "large-footprints-need-the-cache",
+            ("FFT", "LU", "Radix"),
+            "unpins_{}_per_lookup",
+            lambda shared, own: shared == 0 < own,
+        ),
+        ("and-cost-more", ("FFT",), "cost_{}_us_per_lookup", _less),
+    ):
+        both = {app: tuple(small[app][key.format(one)] for one in NAMES) for app in apps}
+        every(outcome, name, both, holds)
+
+
+# A table per process on the NIC against the shared cache, at equal memory of the NIC.
+SECTION7_PER_PROCESS = Study(
+    unit="entries and KiB of NIC memory; events per lookup; us per lookup",
+    conditions="UTLB, unlimited host memory, no prefetch; tables per process: the largest, of "
+    "powers of two and these and a half, that fit in as much memory of the NIC",
+    layout=Layout(
+        axes=(ENTRIES,),
+        columns=("shared", "per process"),
+        lines=(
+            Line("entries, of each", ("shared_entries", "per_process_entries")),
+            Line("NIC memory, KiB", ("shared_nic_kib", "per_process_nic_kib")),
+            *(
+                Line(label, tuple(f"{count}_{name}_per_lookup" for name in NAMES))
+                for label, count in MEASURES.items()
+            ),
+            Line("us", tuple(f"cost_{name}_us_per_lookup" for name in NAMES)),
+        ),
+    ),
+    designs=per_process_designs,
+    rows=per_process_rows,
+    state=state_per_process,
 )

@@ -165,7 +165,7 @@ class Bare:
         port = self.ports.table[node, 1]
         self.ports.provided[node, 1, port["free_posted"]] = address
         port["free_posted"] += 1
-        self.ports.nodes[node]["attention"] = 1
+        self.ports.nodes[node]["attention"] = self.ports.nodes[node]["last_port"] = 1
 
     def post(self, node: int, tag: int, address: int, length: int) -> None:
         """Post a send of one segment at the node's port."""
@@ -179,7 +179,7 @@ class Bare:
         pending["busy"], pending["number"], pending["operation"] = 1, slot, SEND
         pending["status"] = DONE
         port["posted"] += 1
-        self.ports.nodes[node]["attention"] = 1
+        self.ports.nodes[node]["attention"] = self.ports.nodes[node]["last_port"] = 1
 
     def have_queues(self, key: int) -> None:
         """Have the ports of both processes take a receive for each message.

@@ -66,14 +66,14 @@ def mind_deadlines(nics, n, now):
     if now < serving.deadline:
         return
     serving.deadline = NEVER
-    many = ports.stream_of.shape[1]
-    d = next_marked(ports.timed, n, 0, many)
-    while d < many:
+    end = serving.last_marked + 1
+    d = next_marked(ports.timed, n, 0, end)
+    while d < end:
         first = _mind_stream(nics, n, d, now)
         serving.deadline = min(serving.deadline, first)
         if first == NEVER:
             unmark(ports.timed, n, d)
-        d = next_marked(ports.timed, n, d + 1, many)
+        d = next_marked(ports.timed, n, d + 1, end)
     serving.deadline = min(serving.deadline, serving.scan_at)
     if serving.promised_to != NOBODY:
         if serving.promised_until <= now:
@@ -241,7 +241,7 @@ def _send_all_again(nics, n, d, now):
     if stream.resending == 0:
         stream.resending = 1
         ports.nodes[n].resends += 1
-        mark(ports.wishing, n, d)
+        mark(ports, ports.wishing, n, d)
     stream.resend_at = now + time_out_of(ports, stream)
 
 

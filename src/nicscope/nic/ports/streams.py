@@ -331,8 +331,9 @@ def give_entry_back(ports, entry):
 
 
 @step
-def mark(marks, n, d):
+def mark(ports, marks, n, d):
     """Note that the stream of ``n`` to ``d`` may have something due."""
+    ports.nodes[n].last_marked = max(ports.nodes[n].last_marked, d)
     marks[n, d >> MARKS] |= np.int64(1) << (d & ((1 << MARKS) - 1))
 
 
@@ -343,9 +344,9 @@ def unmark(marks, n, d):
 
 
 @step
-def next_marked(marks, n, d, nodes):
-    """The first peer of ``n`` from ``d`` on whose mark is set, or ``nodes``."""
-    while d < nodes:
+def next_marked(marks, n, d, end):
+    """The first stream of ``n`` from ``d`` up to ``end`` whose mark is set, or ``end``."""
+    while d < end:
         left = marks[n, d >> MARKS] >> (d & ((1 << MARKS) - 1))
         if left == 0:
             d = ((d >> MARKS) + 1) << MARKS
@@ -353,7 +354,7 @@ def next_marked(marks, n, d, nodes):
             return d
         else:
             d += 1
-    return nodes
+    return end
 
 
 HEADER_ROOM = 40  # bytes: a global routing header (IBA, 11.4.1.2)

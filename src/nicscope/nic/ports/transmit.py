@@ -130,10 +130,9 @@ def choose_source(nics, n):
             return source
     if serving.attention == 0 or ports.rules[0].serves == 0:
         return np.int64(NO_SOURCE)
-    many = ports.table.shape[1]
     p = serving.turn
-    for _ in range(many):
-        p = p + 1 if p + 1 < many else 0
+    for _ in range(serving.last_port + 1):
+        p = p + 1 if p < serving.last_port else 0
         source = ready_at_port(nics, n, p)
         if source != NO_SOURCE:
             return source
@@ -144,16 +143,16 @@ def choose_source(nics, n):
 @step
 def _choose_peer(nics, n):
     ports = nics.ports
-    many = ports.stream_of.shape[1]
-    d = next_marked(ports.wishing, n, 0, many)
-    while d < many:
+    end = ports.nodes[n].last_marked + 1
+    d = next_marked(ports.wishing, n, 0, end)
+    while d < end:
         stream = stream_to(ports, n, d)
         if stream.urgent == 1:
             return source_of(ACK, d)
         if stream.resending == 1:
             return source_of(RESEND, d)
         unmark(ports.wishing, n, d)
-        d = next_marked(ports.wishing, n, d + 1, many)
+        d = next_marked(ports.wishing, n, d + 1, end)
     if ports.nodes[n].cuts > 0:
         for p in range(ports.table.shape[1]):
             if ports.table[n, p].overrun == 1:

@@ -146,7 +146,7 @@ def set_deadline(nics, n, when):
 @step
 def set_stream_deadline(nics, n, d, when):
     """See to it that at ``when`` at the latest the stream of ``n`` to ``d`` is looked at."""
-    mark(nics.ports.timed, n, d)
+    mark(nics.ports, nics.ports.timed, n, d)
     set_deadline(nics, n, when)
 
 
@@ -259,7 +259,7 @@ def wish_acknowledgement(nics, n, d):
     if stream.urgent == 0:
         stream.urgent = 1
         nics.ports.nodes[n].acks += 1
-        mark(nics.ports.wishing, n, d)
+        mark(nics.ports, nics.ports.wishing, n, d)
 
 
 @routine

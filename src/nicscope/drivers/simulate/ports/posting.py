@@ -443,7 +443,7 @@ def _post(machine, n, p):
         report_sent(machine, n, p, slot, pending.status)
         return
     port.posted += 1
-    ports.nodes[n].attention = 1
+    _have_firmware_look(ports.nodes[n], p)
 
 
 @step
@@ -470,4 +470,11 @@ def _provide(machine, n, p):
     ports.free[n, process.peer, place].address = process.address
     ports.provided[n, process.peer, place] = process.address
     port.free_posted += 1
-    ports.nodes[n].attention = 1
+    _have_firmware_look(ports.nodes[n], process.peer)
+
+
+@step
+def _have_firmware_look(serving, p):
+    """Have the firmware look at port ``p``, at which something was posted."""
+    serving.attention = 1
+    serving.last_port = max(serving.last_port, p)

@@ -130,7 +130,8 @@ SERVING = np.dtype(
     [
         ("attention", "i8"),  # 1: something may have become ready
         ("source", "i8"),  # what SERVE was begun for
-        ("turn", "i8"),  # the port that is looked at first
+        ("turn", "i8"),  # the port that was served last
+        ("last_port", "i8"),  # the highest at which anything has ever been posted
         ("use_blocked", "i8"),  # ports that wait for a way of a set
         ("stage", "i8"),
         ("miss_for", "i8"),  # a port, or ARRIVAL
@@ -154,6 +155,7 @@ SERVING = np.dtype(
         ("deadline", "i8"),  # ps: the transport's earliest
         ("acks", "i8"),  # peers to which an acknowledgement is to go now
         ("resends", "i8"),  # peers to which packets go again
+        ("last_marked", "i8"),  # the last stream that has ever had something due
         # the search for a route
         ("searching", "i8"),  # the peer that no packets reach, or NOBODY
         ("search_until", "i8"),  # ps: when it will have ended

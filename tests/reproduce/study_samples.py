@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nicscope.studies.reproduce.experiments.utlb.invariants import PAGE, shared_memory_traffic
+from nicscope.studies.reproduce.experiments.utlb import PAGE, shared_memory_traffic
 from nicscope.studies.reproduce.harness import load_papers
 from nicscope.studies.reproduce.traced.applications import open_applications
 from nicscope.studies.reproduce.traced.running import run_studies

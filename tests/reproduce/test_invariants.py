@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nicscope.config.design import Scheme
-from nicscope.studies.reproduce.experiments.utlb.invariants import check, shared_memory_traffic
+from nicscope.studies.reproduce.experiments.utlb import check, shared_memory_traffic
 from nicscope.studies.reproduce.harness import reproduce
 from nicscope.studies.reproduce.verdict import Outcome
 

@@ -9,7 +9,7 @@ from nicscope.config.costs import Evidence
 from nicscope.config.design import load_design
 from nicscope.config.platform import load_platform
 from nicscope.studies.pricing import price
-from nicscope.studies.reproduce.experiments.utlb.pricing import interrupt_counts, utlb_counts
+from nicscope.studies.reproduce.experiments.utlb import interrupt_counts, utlb_counts
 from nicscope.studies.reproduce.harness import reproduce
 from nicscope.studies.reproduce.verdict import load_paper
 

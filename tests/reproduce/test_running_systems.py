@@ -14,7 +14,7 @@ from nicscope.studies.reproduce.experiments.unet_mm.steps import (
     receive,
     sends,
 )
-from nicscope.studies.reproduce.experiments.utlb.running import (
+from nicscope.studies.reproduce.experiments.utlb import (
     _first_and_second,
     in_us,
     nic_hit_us,

@@ -89,7 +89,7 @@ def test_all_reproductions_run_the_studies_of_programs_and_offer_the_others():
 def test_requests_above_the_pin_limit_are_told(tmp_path):
     from study_samples import write_requests
 
-    from nicscope.studies.reproduce.experiments.utlb.invariants import requests_at
+    from nicscope.studies.reproduce.experiments.utlb import requests_at
 
     pages = [16 * 70, 1, 1]  # the first is of 70 large pages, with room for 64
     file = write_requests(

@@ -11,7 +11,7 @@ from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.mini.cluster import Cluster
 from nicscope.interfaces.mini.memory import LOOKUP, nic_structures, total_by_group
-from nicscope.studies.reproduce.experiments.utlb.invariants import requests_at
+from nicscope.studies.reproduce.experiments.utlb import requests_at
 
 if TYPE_CHECKING:
     from nicscope.config.design import Design

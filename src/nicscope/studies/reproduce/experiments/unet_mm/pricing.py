@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nicscope.config.design import load_design
 from nicscope.config.platform import load_platform
 from nicscope.studies.pricing import price
-from nicscope.studies.reproduce.experiments.utlb.pricing import cost_at
+from nicscope.studies.reproduce.experiments.utlb import cost_at
 
 if TYPE_CHECKING:
     from nicscope.config.platform import Platform

@@ -10,6 +10,7 @@ from hypothesis import given
 
 from drivers_traced.programs_of_rows import (
     BASE,
+    PAGE,
     compute,
     deposit,
     fetch,
@@ -91,6 +92,18 @@ def test_the_same_however_often_it_is_left_and_entered(program):
         again, _ = timed(*program)
 
     assert times_of(once, program[1]) == times_of(again, program[1])
+
+
+@pytest.mark.parametrize(("first", "length"), [(BASE, 0), (0, 64)])
+def test_messages_without_bytes_or_buffer_leave_from_one_page_of_their_sender(first, length):
+    """No page of the program's own: neither those that they name, nor that at address 0."""
+    at = [first + page * PAGE * (length == 0) for page in range(4)]
+    own = row("DEPOSIT", 1, address=(first or 128) + 5 * PAGE * (length == 0), length=64)
+    sent = [row("SEND", 1, address=address, length=length) for address in at]
+
+    _, outcome = checked([0, 1], [[*sent, own], [row("RECEIVE", 0) for _ in at]], "utlb")
+
+    assert outcome.nodes[0].counts["ni_misses"] == 2  # the page of messages, and the program's
 
 
 def test_rows_that_need_not_wait_run_at_once():

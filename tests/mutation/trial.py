@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TESTS = (
     *("nic", "memory", "drivers", "drivers_bus", "drivers_simulate", "drivers_traced"),
-    *("ports", "interfaces"),
+    *("ports", "interfaces", "oracle"),
 )
 SETTING = {
     "NUMBA_DISABLE_JIT": "1",  # with it go the examples of the gate's main way

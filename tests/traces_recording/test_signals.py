@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from nicscope.traces.recording import signals
+
 WAITING = """
 import os, sys
 from nicscope.traces.recording.signals import held_signals, wait_for_signal
@@ -33,6 +35,24 @@ def test_a_signal_comes_with_its_sender():
     said, _ = running.communicate(timeout=30)
 
     assert said == f"Came(number=15, code=0, sender={os.getpid()})\n"
+
+
+@pytest.mark.parametrize(
+    ("sender", "code", "passed_on"),
+    [
+        (0, 128, False),  # Ctrl-C, which the kernel sends to the whole foreground group
+        (7, 0, False),  # the program, to its own group
+        (1, 0, True),  # somebody else, to the recorder alone
+    ],
+)
+def test_what_the_program_has_got_too_is_not_passed_on(sender, code, passed_on, monkeypatch):
+    sent = []
+    monkeypatch.setattr(signals, "_send", lambda *told: sent.append(told))
+    forwarder = signals.Forwarder(7, lambda: [7, 8], lambda: None)
+
+    forwarder._pass_on(signals.Came(signal.SIGINT, code, sender))
+
+    assert sent == [(7, signal.SIGINT)] * passed_on
 
 
 @pytest.mark.parametrize("stop", [False, True])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lookups import chunks, cuts, lookups
 
 from nicscope.drivers.onepass import burst
-from nicscope.drivers.onepass.bucket import BUCKETS, at_or_beyond, bucket_of, bucket_starts
+from nicscope.drivers.onepass.bucket import BUCKETS, PARTS, at_or_beyond, bucket_of, bucket_starts
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.sample import SampledCurve
 from oracle.onepass import fully_associative_misses
@@ -196,6 +196,19 @@ def test_bursts_tell_small_capacities_however_the_lookups_are_cut():
     exact = LruCurve().feed(numbers).result().misses_at(sizes.astype(int)) / len(numbers)
     assert (np.abs(want.ratio - exact) <= want.error).all()
     assert want.error.max() < 0.01
+
+
+def test_a_capacity_is_told_to_within_the_bucket_that_it_is_counted_in():
+    capacities = np.arange(1.0, 4 * PARTS)
+    curve = SampledCurve(1.0).feed(np.arange(9, dtype=np.uint32))
+
+    margin = curve._sideways(capacities, 9)  # all keys are sampled: nothing is left to chance
+
+    starts = bucket_starts()
+    width = np.diff(starts)[np.searchsorted(starts, capacities, "right") - 1]
+    assert (margin >= width * (width > 1)).all()
+    assert (margin < 2 * width).all()
+    assert (margin[width == 1] == 0).all()
 
 
 @given(distance=st.integers(0, 2**39))

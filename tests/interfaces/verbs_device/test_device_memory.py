@@ -151,6 +151,19 @@ def test_a_region_keeps_pages_that_the_program_has_given_back():
     assert not two.device.mapped(two.at[0], 1)
 
 
+@pytest.mark.parametrize("opcode", [codes.WR_SEND, codes.WR_WRITE, codes.WR_READ])
+def test_memory_on_demand_that_the_program_has_given_back_is_nobodys_to_send(opcode):
+    two = world.World(access=ON_DEMAND).connect()
+    two.receive(1, 7)
+    two.device.unmap(two.at[0], world.ROOM)
+    if opcode == codes.WR_SEND:
+        two.send(0, 5)
+    else:
+        two.to_other(5, opcode, 8)
+    assert two.statuses(0) == [(5, codes.LOC_PROT_ERR)]
+    assert two.states() == [codes.ERR, codes.RTS]
+
+
 def test_a_region_registered_anew_keeps_its_keys():
     two = world.World().connect()
     fresh = two.device.map(world.ROOM)

@@ -65,7 +65,6 @@ NAMES = {  # as programs name requests, less what all of them begin with
 STATUSES = {
     layout.DONE: SUCCESS,
     layout.BAD_DESCRIPTOR: LOC_QP_OP_ERR,
-    layout.NO_RIGHTS: LOC_PROT_ERR,
     layout.PROTECTION: LOC_PROT_ERR,
     layout.TOO_LONG: LOC_LEN_ERR,
     layout.FLUSHED: WR_FLUSH_ERR,

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from nicscope.library.replay import replay
     from nicscope.library.reproduce import reproduce
     from nicscope.library.simulate import simulate
-    from nicscope.library.size import entries_for, size
+    from nicscope.library.size import size
     from nicscope.library.sweep import sweep
     from nicscope.library.traces import open_trace
     from nicscope.library.verbs import run_verbs
@@ -85,7 +85,6 @@ __all__ = [
     "curve",
     "descriptors",
     "design_names",
-    "entries_for",
     "explain",
     "fit",
     "flow",
@@ -126,10 +125,9 @@ _HOMES = {
         for name in (
             *("calibrate_host", "connections", "curve", "descriptors", "explain", "fit"),
             *("flow", "latency", "odp", "path", "plan", "rcache", "register", "replay"),
-            *("reproduce", "simulate", "sweep"),
+            *("reproduce", "simulate", "size", "sweep"),
         )
     },
-    "nicscope.library.size": ("entries_for", "size"),
     "nicscope.library.applications": ("record_sockets", "run_app"),
     "nicscope.library.collectives": ("run_collective",),
     "nicscope.library.verbs": ("run_verbs",),
@@ -149,6 +147,8 @@ def __getattr__(name: str) -> Any:
             f"module 'nicscope' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
         )
     found = getattr(import_module(_HOME[name]), name)
+    if command := getattr(found, "command", None):
+        found.__doc__ = command.documentation()
     globals()[name] = found
     return found
 

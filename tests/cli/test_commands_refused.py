@@ -112,7 +112,6 @@ COMMANDS = [
     ("flow --out o --set nic_memory_per_byte=20ns/B", "NIC memory"),
     ("flow --out o --set link_per_byte=0ns/B", "link_per_byte"),
     ("flow --out o --set pio_read=40s --count 200000", "the clock"),
-    ("flow --out missing/o", "folder"),
     ("flow --out mine", "not a folder"),
     ("flow --bus-master 8us", "HOLD/PERIOD", "8us/20us"),
     ("flow --bus-master 20us/8us", "less than"),

@@ -115,7 +115,6 @@ READERS = {
         lambda t, _: ns.plan(1 << 40, page_size=t).found.plans[0].page,
         1 << 30,
     ),
-    "calibrate-host --memory": (lambda t, _: byte_count_of("--memory", t), 1 << 40),
     "path --page-size": (lambda t, _: paths.page_bytes(t), 4096),
     "path --read-bytes": (lambda t, _: paths.window(1, t).byte_count, 4096),
     "odp --page-size": (lambda t, _: paging_on_demand.page_bytes(t), 1 << 30),
@@ -135,6 +134,7 @@ READERS = {
     ),
     "latency --bytes": (lambda t, _: latency_question.ask(sizes=t).sizes[0], 1 << 16),
     "an argument": (lambda t, _: byte_count(t), 1 << 40),
+    "a function": (lambda t, _: byte_count_of("mtu", t), 1 << 40),
 }  # fmt: skip
 # Options of commands that take one size, and who of the above reads them; ``byte_count``: at once.
 OPTIONS = {
@@ -144,12 +144,21 @@ OPTIONS = {
     ("flow", "--max-payload"): "flow --payload",
     ("trace make", "--size"): "trace make --size",
     **{
-        tuple(words.rsplit(" ", 1)): "an argument"
+        ("trace make", f"--{name}"): "an argument" for name in ("page-size", "pool", "stride")
+    },
+    **{
+        (command, option): "an argument"
+        for command, option in (
+            *(("trace info", "--page-size"), ("trace convert", "--page-size")),
+            ("trace convert", "--rank-pool"),
+        )
+    },
+    **{
+        tuple(words.rsplit(" ", 1)): "a function"
         for words in (
             *(f"flow --minpulse{end}" for end in ("", "-send", "-receive")),
-            *(f"trace make --{name}" for name in ("page-size", "pool", "stride")),
             *("latency --mtu", "verbs bw --inline", "verbs lat --inline"),
-            *("trace info --page-size", "trace convert --page-size", "trace convert --rank-pool"),
+            "calibrate-host --memory",
         )
     },
     **{  # of requests of a language model, which many commands read
@@ -168,7 +177,6 @@ OPTIONS = {
             "size",
             "curve",
             "register",
-            "calibrate-host",
             "explain",
             "plan",
             "path",

@@ -98,7 +98,7 @@ def pairs(path, tmp_path_factory):
         ),
         "size --target-miss": (
             ["size", trace, "--target-miss", "5%", "--page-size", "4K,64K", "--skip", "2"],
-            lambda: ns.entries_for(trace, "5%", page_size=["4K", "64K"], skip=2),
+            lambda: ns.size(trace, target_miss="5%", page_size=["4K", "64K"], skip=2),
         ),
         "sweep": (sweep, lambda: ns.sweep(trace, "utlb", GRID, out=mine)),
         "simulate": (

@@ -14,7 +14,7 @@ import nicscope as ns
         (lambda: ns.replay("nosuch.parquet"), "nosuch.parquet: no such file"),
         (lambda: ns.replay("bundled:redis"), "no bundled trace 'redis'"),
         (lambda: ns.replay("redis_server"), "no such file; did you mean bundled:redis_server?"),
-        (lambda: ns.latency(bytes=64), "the sizes of messages are sizes="),
+        (lambda: ns.latency(bytes=64), "latency() has no bytes=; --bytes is sizes= here"),
         (lambda: ns.replay(TABLE, "utbl"), "no design 'utbl'; did you mean 'utlb'?"),
         (lambda: ns.replay(TABLE, "utlb", "utbl"), "no platform 'utbl'"),
         (lambda: ns.replay(TABLE, "utlb", entires=3), "unknown key 'entires'"),

@@ -71,7 +71,7 @@ def test_so_many_entries_are_the_fewest_that_a_cache_needs(rows, percent, data):
     page_size = data.draw(st.sampled_from([4096, 16384]))
     lookups, _, firsts = missed(rows, page_size, 1, skip)
 
-    shown = ns.entries_for(table(rows), f"{percent}%", page_size=page_size, skip=skip)
+    shown = ns.size(table(rows), target_miss=f"{percent}%", page_size=page_size, skip=skip)
 
     [found] = shown.as_json()["targets"]
     share = percent / 100
@@ -90,7 +90,7 @@ def loop(pages, rounds=4):
 
 
 def test_a_loop_has_a_cliff_where_it_fits():
-    shown = ns.entries_for(loop(64), 0.3, page_size=4096)
+    shown = ns.size(loop(64), target_miss=0.3, page_size=4096)
 
     [found] = shown.as_json()["targets"]
     assert (found["entries"], found["ni_misses"]) == (64, 64)
@@ -109,7 +109,7 @@ def test_a_gentle_curve_has_none():
         for far in (1, 4, 16, 64, 256)
         for page in [*range(far), *range(far)]
     ]
-    [found] = ns.entries_for(table(rows), "50%", page_size=4096).as_json()["targets"]
+    [found] = ns.size(table(rows), target_miss="50%", page_size=4096).as_json()["targets"]
     pages = [2**bits for bits in range(9)]
     misses = [missed(rows, 4096, entries, 0)[1] for entries in pages]
     falls = [before - after for before, after in pairwise(misses)]
@@ -117,7 +117,7 @@ def test_a_gentle_curve_has_none():
 
 
 def test_where_first_lookups_are_too_many_that_is_said():
-    told = " ".join(ns.entries_for(loop(64), "1%", page_size=4096).summary())
+    told = " ".join(ns.size(loop(64), target_miss="1%", page_size=4096).summary())
 
     assert "no cache misses as few as 1 % of lookups: 25.00 % are the first of a page" in told
     assert "of all others 64 entries miss at most 1 %" in told
@@ -141,7 +141,7 @@ def test_a_mistake_is_one_line(words, facts, capsys):
 
 @pytest.mark.compiled
 def test_the_command_that_is_told_gives_the_same():
-    shown = ns.entries_for("bundled:redis_server", "5%", page_size="4KiB,2MiB", skip=1000)
+    shown = ns.size("bundled:redis_server", target_miss="5%", page_size="4KiB,2MiB", skip=1000)
     command = shown.as_json()["repeat"]["command"]
 
     again = CliRunner().invoke(app, [*command[1:], "--json"])

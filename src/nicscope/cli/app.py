@@ -15,27 +15,14 @@ import typer
 from nicscope import __version__
 from nicscope.cli import (
     apps,
-    calibrate,
     catalog,
     compiling,
-    connections,
-    curve,
-    descriptors,
-    explain,
+    demo,
+    derived,
     explore,
-    fit,
-    flow,
-    latency,
-    odp,
-    path,
-    plan,
-    rcache,
     record,
-    register,
-    replay,
     reproduce,
     simulate,
-    size,
     sweep,
     trace,
     verbs,
@@ -50,7 +37,22 @@ from nicscope.cli.streams import (
 from nicscope.cli.usage import Commands, told
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
+from nicscope.library.calibrate_host import calibrate_host
+from nicscope.library.connections import connections
+from nicscope.library.curve import curve
+from nicscope.library.descriptors import descriptors
+from nicscope.library.explain import explain
+from nicscope.library.fit import fit
+from nicscope.library.flow import flow
+from nicscope.library.latency import latency
+from nicscope.library.odp import odp
+from nicscope.library.path import path
+from nicscope.library.plan import plan
 from nicscope.library.progress import told_to_logs
+from nicscope.library.rcache import rcache
+from nicscope.library.register import register
+from nicscope.library.replay import replay
+from nicscope.library.size import size
 from nicscope.outputs import ReaderGone
 from nicscope.studies.programs import ProgramError
 
@@ -101,25 +103,28 @@ app.add_typer(catalog.platforms, name="platforms")
 app.add_typer(trace.app)
 app.add_typer(apps.app)
 app.add_typer(verbs.app)
-app.command(epilog=replay.EXAMPLES)(replay.replay)
 app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
-app.command(epilog=curve.EXAMPLES)(curve.curve)
-app.command(epilog=odp.EXAMPLES)(odp.odp)
-app.command(epilog=path.EXAMPLES)(path.path)
-app.command(epilog=rcache.EXAMPLES)(rcache.rcache)
-app.command(epilog=connections.EXAMPLES)(connections.connections)
-app.command(epilog=descriptors.EXAMPLES)(descriptors.descriptors)
-app.command(epilog=register.EXAMPLES)(register.register)
-app.command(epilog=plan.EXAMPLES)(plan.plan)
-app.command(epilog=explain.EXAMPLES)(explain.explain)
+derived.add(
+    app,
+    replay,
+    curve,
+    odp,
+    path,
+    rcache,
+    connections,
+    descriptors,
+    register,
+    plan,
+    explain,
+    fit,
+    flow,
+    calibrate_host,
+    size,
+    latency,
+)
 app.command(epilog=explore.EXAMPLES)(explore.explore)
-app.command(epilog=fit.EXAMPLES)(fit.fit)
-app.command(epilog=flow.EXAMPLES)(flow.flow)
-app.command(epilog=calibrate.EXAMPLES)(calibrate.calibrate_host)
-app.command(epilog=size.EXAMPLES)(size.size)
 app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
-app.command(epilog=latency.EXAMPLES)(latency.latency)
-app.command(epilog=replay.EXAMPLE)(replay.demo)
+app.command(epilog=demo.EXAMPLE)(demo.demo)
 app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
 app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAMPLES)(
     compiling.compile_kernels

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from nicscope.cli import arguments
+from nicscope.cli import arguments, derived
 from nicscope.cli.answer import print_json, print_written, tell
 from nicscope.cli.arguments import AsJson, option, output_path, text_beside
-from nicscope.cli.collective import EXAMPLES, collective
 from nicscope.cli.usage import Commands
+from nicscope.library.collectives import run_collective
 
 app = typer.Typer(
     name="apps",
@@ -22,7 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
-app.command(epilog=EXAMPLES)(collective)
+derived.add(app, run_collective)
 
 
 def _names(incomplete: str) -> list[str]:

@@ -96,6 +96,13 @@ def traces(incomplete: str) -> list[str]:
     return _beginning([BUNDLED + name for name in bundled_traces()], incomplete)
 
 
+def collectives(incomplete: str) -> list[str]:
+    """Collectives that begin with ``incomplete``."""
+    from nicscope.library.collectives import collective_names
+
+    return _beginning([*collective_names(), "all"], incomplete)
+
+
 def programs(incomplete: str) -> list[str]:
     """Sizes of the papers' programs."""
     from nicscope.studies.reproduce.traced.workloads import SIZES

@@ -1,40 +1,53 @@
-"""Measuring this machine's memory: what ``nicscope calibrate-host`` does."""
+"""``nicscope calibrate-host``: what touching and pinning memory take on this machine."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import StudyError, in_one_line
-from nicscope.library.command import byte_count, command_line, number
+from nicscope.library.command import Bytes, Option, Text, byte_count, command
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
     from nicscope.reports.host import ShownHost
 
 
-@in_one_line
+@command(
+    "nicscope calibrate-host",
+    "nicscope calibrate-host --out mine",
+    words="calibrate-host",
+    out="Folder for registration.toml, which register takes, and the numbers.",
+)
 def calibrate_host(
-    *, memory: str | int = "16MiB", seconds: float = 2.0, nic: str = "connectx"
+    repeat: list[str],
+    /,
+    *,
+    memory: Annotated[
+        Bytes,
+        Option(
+            "BYTES",
+            "Over which each round measures; more than may be locked is not.",
+            read=byte_count,
+        ),
+    ] = "16MiB",
+    seconds: Annotated[float, Option("S", "That it takes, about.")] = 2.0,
+    nic: Annotated[
+        Text,
+        Option(
+            "NAME|FILE",
+            "Costs whose part of the NIC is taken, as no NIC is asked.",
+            offers="registrations",
+        ),
+    ] = "connectx",
 ) -> ShownHost:
-    """Measure what touching, pinning, mapping and copying memory take here, for ``register``.
+    """Measure what touching, pinning, mapping and copying memory take on this machine.
 
-    Args:
-        memory: bytes over which each round measures; what the process may not lock is not pinned.
-        seconds: about which it takes.
-        nic: costs of registration whose part of the NIC is taken, by name or a TOML file.
-
-    Errors: ``NicscopeError`` for bounds that cannot be.
-
+    Pins no more than the process may lock (ulimit -l), and leaves nothing behind.  What it finds
+    is for: nicscope register 1TiB --nics 8 --costs mine/registration.toml
     """
     from nicscope.config.rdma_costs import load_registration_costs
     from nicscope.reports.host import ShownHost
     from nicscope.studies.host_costs import calibrate_host as measure
 
-    size, spent = byte_count("--memory", memory), number("--seconds", seconds)
-    if size is None or spent is None:
-        raise StudyError("--memory and --seconds: give both a value")
-    options = {"--memory": memory, "--seconds": seconds, "--nic": nic}
-    command = command_line(["calibrate-host"], options)
     priced = load_registration_costs(nic)
     with progress("measuring", "ms") as watch:
-        return ShownHost(measure(priced, size, spent, command, watch))
+        return ShownHost(measure(priced, memory, seconds, repeat, watch))

@@ -1,24 +1,23 @@
-"""Collectives on every interface: what ``nicscope apps collective`` does."""
+"""``nicscope apps collective``: broadcast, all-reduce, all-to-all, barrier, lock on any NIC."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import StudyError, in_one_line
-from nicscope.library.command import assignments as set_of
-from nicscope.library.command import command_line, number, texts, whole, word
+from nicscope.errors import StudyError
+from nicscope.library.command import (
+    Assignments,
+    Option,
+    Text,
+    Values,
+    command,
+    each_given,
+)
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from nicscope.library.command import One, Word
+    from nicscope.library.command import One
     from nicscope.reports.collectives import ShownCollectives
-
-NODES = 4
-SIZES = "8:64K:8"
-REPEAT = 3
 
 
 def collective_names() -> list[str]:
@@ -28,112 +27,99 @@ def collective_names() -> list[str]:
     return list(ALGORITHMS)
 
 
-@in_one_line
+@command(
+    "nicscope apps collective allreduce --on vmmc --nodes 8 --sizes 8:1M:8",
+    "nicscope apps collective barrier,lock --on all",
+    "nicscope apps collective broadcast --on via --way cni --algorithm tree,ring",
+    "nicscope apps collective allreduce --on mini --loss 0.01 --seed 3 --json",
+    words="apps collective",
+    out="Folder for results.json and collectives.parquet.",
+)
 def run_collective(
-    name: Word,
-    on: Word = "vmmc",
+    repeat_line: list[str],
+    /,
+    name: Annotated[
+        Text,
+        Option(
+            "NAME,...",
+            "broadcast, allreduce, alltoall, barrier, lock, or all.",
+            offers="collectives",
+            is_argument=True,
+        ),
+    ],
+    on: Annotated[
+        Text, Option("NAME,...", "Interface: unet, vmmc, mini, via, trapeze, or all.")
+    ] = "vmmc",
     *,
-    nodes: int = NODES,
-    sizes: Word = SIZES,
-    algorithm: Word = None,
-    design: str | Path | None = None,
-    platform: str | Path | None = None,
-    way: str | None = None,
-    kind: str = "f8",
-    operation: str = "sum",
-    repeat: int = REPEAT,
-    seed: int = 0,
-    loss: float = 0.0,
-    duplication: float = 0.0,
-    corruption: float = 0.0,
-    dead: str | Iterable[str] | None = None,
-    add: float = 0.0,
-    assignments: str | Iterable[str] | None = None,
-    **settings: One,
+    nodes: Annotated[int, Option("N", "Machines, with a process each.", least=1, most=64)] = 4,
+    sizes: Annotated[
+        Text,
+        Option(
+            "LOW:HIGH",
+            "Bytes of each process's array, doubling; LOW:HIGH:FACTOR, or a list such as 8,1500.",
+        ),
+    ] = "8:64K:8",
+    algorithm: Annotated[
+        Text,
+        Option(
+            "NAME,...",
+            "tree or ring (broadcast, allreduce), manager or remote (lock), or all; the usual one.",
+        ),
+    ] = None,
+    design: Annotated[Text, Option("NAME", "What translates on the NIC.", offers="designs")] = None,
+    platform: Annotated[Text, Option("NAME", "What things cost.", offers="platforms")] = None,
+    way: Annotated[Text, Option("NAME", "Into the NIC: pci, edt, cni, dma and others.")] = None,
+    kind: Annotated[Text, Option("NAME", "Of numbers: u1, i4, i8, f4 or f8.", ("--type",))] = "f8",
+    operation: Annotated[Text, Option("NAME", "sum, max or min.")] = "sum",
+    repeat: Annotated[int, Option("N", "Calls after the first.", least=1)] = 3,
+    seed: Annotated[int, Option("N", "Of numbers, and of what goes wrong.", least=0)] = 0,
+    loss: Annotated[float, Option("SHARE", "Of packets that are lost.", least=0, most=1)] = 0.0,
+    duplication: Annotated[float, Option("SHARE", "That come twice.", least=0, most=1)] = 0.0,
+    corruption: Annotated[float, Option("SHARE", "That are damaged.", least=0, most=1)] = 0.0,
+    dead: Annotated[
+        Values,
+        Option(
+            "NODE@US",
+            "Who dies after how many us.  Again for another.",
+            read=each_given,
+            is_repeated=True,
+        ),
+    ] = None,
+    add: Annotated[
+        float, Option("NS", "The processor takes for a byte of two arrays.", least=0)
+    ] = 0.0,
+    assignments: Assignments = None,
+    **_settings: One,
 ) -> ShownCollectives:
-    """Run collectives in virtual time, check what they give, and tell how long they take.
-
-    Args:
-        name: broadcast, allreduce, alltoall, barrier or lock; several, or all.
-        on: unet, vmmc, mini, via or trapeze; several, or all.
-        nodes: of the cluster, with a process each.
-        sizes: bytes of each process's array: a list, ``"8:1M"`` (doubling) or ``"8:1M:4"``.
-        algorithm: tree, ring, pairwise, dissemination, manager, remote; several, or all; None: the
-            usual one of each collective.
-        design: what translates on the NIC; None: the interface's own.
-        platform: what things cost; None: the design's.
-        way: into the NIC; None: the design's.
-        kind: of numbers: u1, i4, i8, f4 or f8; arrays of no whole number of these are of u1.
-        operation: sum, max or min.
-        repeat: calls after the first.
-        seed: of the numbers, and of what goes wrong.
-        loss: share of packets that are lost.
-        duplication: share that come twice.
-        corruption: share that are damaged.
-        dead: ``NODE@US``, one or several: who dies after how many us.
-        add: ns that the processor takes to put a byte of two arrays together.
-        assignments: ``KEY=VALUE``, one or several, of the design.
-        settings: the same by name, such as ``entries=64``.
-
-    Errors: ``NicscopeError``; for a wrong result too.
-
-    """
-    from nicscope.reports.collectives import ShownCollectives
+    """Run collectives on NICs in virtual time, check their results, and tell how long they take."""
     from nicscope.studies.collectives.report import ask, dead_node, faults_of, measure
 
-    counts = {
-        called: whole(called, value)
-        for called, value in (("nodes", nodes), ("repeat", repeat), ("seed", seed))
-    }
-    if (counts["seed"] or 0) < 0:
+    if seed < 0:
         raise StudyError(f"seed must be at least 0, got {seed}")
-    chances = {
-        called: number(called, value) or 0.0
-        for called, value in (
-            ("loss", loss),
-            ("duplication", duplication),
-            ("corruption", corruption),
-        )
-    }
-    overrides = set_of(assignments, settings)
-    given = {
-        f"--{called}": word(called, value) or ""
-        for called, value in (("name", name), ("on", on), ("sizes", sizes))
-    }
     question = ask(
-        given["--name"],
-        given["--on"],
-        sizes=given["--sizes"],
-        algorithms=word("algorithm", algorithm),
-        nodes=counts["nodes"] or 0,
-        design=None if design is None else str(design),
-        platform=None if platform is None else str(platform),
+        name,
+        on,
+        sizes=sizes,
+        algorithms=algorithm,
+        nodes=nodes,
+        design=design,
+        platform=platform,
         way=way,
-        assignments=overrides,
+        assignments=assignments,
         kind=kind,
         operation=operation,
-        repeat=counts["repeat"] or 0,
-        seed=counts["seed"] or 0,
-        faults=faults_of(seed, **chances, deaths=[dead_node(one) for one in texts(dead)]),
-        add_ns_per_byte=number("add", add) or 0.0,
+        repeat=repeat,
+        seed=seed,
+        faults=faults_of(
+            seed,
+            loss=loss,
+            duplication=duplication,
+            corruption=corruption,
+            deaths=[dead_node(one) for one in each_given("dead", dead)],
+        ),
+        add_ns_per_byte=add,
     )
-    options = {
-        "--on": given["--on"],
-        "--nodes": nodes,
-        "--sizes": given["--sizes"],
-        "--algorithm": word("algorithm", algorithm),
-        "--design": design,
-        "--platform": platform,
-        "--way": way,
-        "--type": kind,
-        "--operation": operation,
-        "--repeat": repeat,
-        "--seed": seed,
-        **{f"--{called}": value or None for called, value in chances.items()},
-        "--dead": texts(dead),
-        "--add": add or None,
-        "--set": overrides,
-    }
-    command = command_line(["apps", "collective", given["--name"]], options)
+    from nicscope.reports.collectives import ShownCollectives
+
     with progress("calling", "calls", always_say=True) as watch:
-        return ShownCollectives(measure(question, command, watch))
+        return ShownCollectives(measure(question, repeat_line, watch))

@@ -1,21 +1,252 @@
-"""What a function was given, in the words of the command line that gives the same again.
+"""A command is declared once, as a function: options, defaults, help, the line to repeat it.
 
-Numbers and arrays of NumPy are as good as Python's.  What is of a type that no option takes is told
-here, by the name of the parameter; what makes no sense is told by whoever reads the words.
+``@command`` marks the function; each of its parameters is ``Annotated`` with an ``Option``.  The
+command line (``nicscope.cli.derived``), the function's documentation and the line that repeats a
+call are made of that.  Before the function runs, each argument is read as its option: numbers and
+arrays of NumPy are as good as Python's, a list is spelt with commas between.  What is of a type
+that no option takes is refused here; what makes no sense is refused by whoever reads the text.
 """
 
 from __future__ import annotations
 
+import builtins
+import functools
+import inspect
 import operator
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    NamedTuple,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
-from nicscope.errors import StudyError
+from nicscope.errors import StudyError, in_one_line
+
+_PLAIN = re.compile(r"""^Annotated\[\s*["']?(.*?)["']?,\s.*""", re.S)
+P = ParamSpec("P")
+R = TypeVar("R")
 
 One: TypeAlias = "str | int | float | bool | Path | None"
 Word: TypeAlias = "One | Iterable[One]"
+# Of a command's parameter: whatever an option can spell, which is a text once the function runs.
+Text: TypeAlias = str | Any
+Bytes: TypeAlias = int | Any  # likewise a number of bytes, and a list of what is given
+Values: TypeAlias = list[Any] | Any
+
+
+def as_given(what: str, value: Any) -> Any:  # noqa: ARG001 - as the other readers
+    """``value`` itself: of parameters that take objects."""
+    return value
+
+
+class Option(NamedTuple):
+    """How the command line asks for a parameter; name, type and default are the parameter's."""
+
+    metavar: str  # what stands for the value in --help; of a switch, nothing
+    help: str
+    names: tuple[str, ...] = ()  # where it is not --name-of-the-parameter; the last one repeats it
+    offers: str = ""  # what a shell completes it with: a function of nicscope.cli.arguments
+    read: Callable[[str, Any], Any] | None = None  # of what is given; None: by the type
+    words: Callable[[Any], Any] = lambda value: value  # what is read, in the repeated line
+    is_argument: bool = False  # stands on the command line without a name
+    is_repeated: bool = False  # may be given again for another value
+    reads_services: bool = False  # a trace, which may be that of a language model's service
+    least: float | None = None
+    most: float | None = None
+
+
+def each_given(what: str, value: Any) -> list[Any]:  # noqa: ARG001 - as the other readers
+    """The values of a list, or the one that is none; of None, none."""
+    return several(value)
+
+
+# What several commands take.
+Registering = Annotated[
+    Text, Option("NAME|FILE", "What registering costs.", offers="registrations")
+]
+Assignments = Annotated[
+    Values,
+    Option(
+        "KEY=VALUE",
+        "Set on every design; may be repeated.",
+        ("--set",),
+        read=each_given,
+        is_repeated=True,
+    ),
+]
+Kinds = Annotated[
+    bool, Option("", "Do not part non-compulsory misses by cause; faster.", ("--no-kinds",))
+]
+Workers = Annotated[
+    int | None,
+    Option("N", "Processes that share out a folder's nodes; left out: one per processor."),
+]
+Scheduler = Annotated[
+    str | None,
+    Option(
+        "tcp://HOST:PORT",
+        "A Dask cluster to share a folder's nodes out to; it reads the files by the same paths.",
+    ),
+]
+
+
+def designs(help: str) -> Option:  # noqa: A002 - what it is everywhere here
+    """An option for several designs: names of the catalog, files or ``Design`` objects."""
+    return Option("NAME|FILE", help, ("--design",), "designs", read=each_given, is_repeated=True)
+
+
+def platform_option(help: str, *names: str) -> Option:  # noqa: A002 - likewise
+    """An option for a platform: a name of the catalog, a file or a ``Platform``."""
+    return Option("NAME|FILE", help, names, "platforms", read=as_given)
+
+
+class Asked(NamedTuple):
+    """A parameter of a command as its function declares it."""
+
+    name: str
+    kind: Any  # bool, int, float, or str for all that is spelt
+    default: Any  # Parameter.empty: it must be given
+    option: Option
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the option, each with its dashes."""
+        return self.option.names or ("--" + self.name.replace("_", "-"),)
+
+    def read(self, value: Any) -> Any:
+        """``value`` as the option has it.  Errors: ``StudyError`` for what no option takes."""
+        reader = self.option.read or {bool: as_given, int: whole, float: number}.get(
+            self.kind, word
+        )
+        found = reader(self.name, value)
+        if found is None and self.default not in (None, inspect.Parameter.empty):
+            raise StudyError(f"{self.name}: give a value; left out it is {self.default}")
+        return found
+
+
+class Command(NamedTuple):
+    """What ``@command`` says of a function, as the command line reads it."""
+
+    function: Callable[..., Any]
+    words: tuple[str, ...]
+    examples: tuple[str, ...]
+    out: str  # what a folder of results holds; nothing: it writes none
+
+    def asked(self) -> list[Asked]:
+        """Its parameters, in their order."""
+        names = _Names(vars(builtins) | self.function.__globals__)
+        found = []
+        for parameter in [*inspect.signature(self.function).parameters.values()][1:]:
+            hint = eval(parameter.annotation, {}, names)
+            if get_origin(hint) is Annotated:
+                told, option = get_args(hint)[:2]
+                kinds = {one for one in get_args(told) or (told,) if one is not type(None)}
+                kind = next(iter(kinds & {bool, int, float}), str) if len(kinds) == 1 else str
+                found.append(Asked(parameter.name, kind, parameter.default, option))
+        return found
+
+    def documentation(self) -> str:
+        """The function's docstring, with its parameters and their help."""
+        told = [f"    {one.name}: {one.option.help}" for one in self.asked()]
+        errors = "Errors: ``NicscopeError``, before any work is done if it can be."
+        text = inspect.cleandoc(self.function.__doc__ or "")
+        return "\n".join([text, "", "Args:", *told, "", errors, ""])
+
+    def line(self, asked: Iterable[Asked], values: Mapping[str, Any]) -> list[str]:
+        """The command line that gives the same again: what differs from the defaults."""
+        words: list[Any] = [*self.words]
+        options: dict[str, Any] = {}
+        for one in asked:
+            value = values[one.name]
+            told = one.option.words(value)
+            if one.option.is_argument:
+                words += [] if told is None else several(told)
+            elif one.kind is bool:
+                options[one.names[-1]] = value is not one.default
+            elif one.default is inspect.Parameter.empty or value != one.read(one.default):
+                options[one.names[-1]] = told
+        return command_line(words, options)
+
+
+def _refuse_options(settings: Mapping[str, Any], asked: Iterable[Asked], called: str) -> None:
+    """Errors: ``StudyError`` for a setting that is an option whose parameter has another name."""
+    for name in settings:
+        option = "--" + name.replace("_", "-")
+        for one in asked:
+            if option in one.names:
+                raise StudyError(f"{called}() has no {name}=; {option} is {one.name}= here")
+
+
+class _Unknown:
+    """A type that only the type checker imports, or that type of something."""
+
+    def __class_getitem__(cls, item: Any) -> type[_Unknown]:
+        return cls
+
+
+class _Names(dict[str, Any]):
+    """What annotations name."""
+
+    def __missing__(self, name: str) -> Any:
+        return _Unknown
+
+
+def command(
+    *examples: str, words: str = "", out: str = ""
+) -> Callable[[Callable[Concatenate[list[str], P], R]], Callable[P, R]]:
+    """Declare a function to be the command ``words`` (left out: the function's name).
+
+    Called, the function gets as its first argument the command line that repeats the call, and its
+    other arguments as their options read them; ``**settings`` go to ``assignments``.
+
+    Args:
+        examples: command lines, for ``--help`` and for mistakes.
+        words: of a command below another, such as ``"verbs bw"``.
+        out: what the folder of ``--out`` holds; nothing: there is no such option.
+
+    """
+
+    def declare(function: Callable[Concatenate[list[str], P], R]) -> Callable[P, R]:
+        own = [*inspect.signature(function).parameters.values()][1:]
+        shown = inspect.Signature(
+            [
+                one.replace(
+                    name=one.name.removeprefix("_"),
+                    annotation=_PLAIN.sub(r"\1", one.annotation),
+                )
+                for one in own
+            ],
+            return_annotation=function.__annotations__["return"],
+        )
+        command = Command(function, tuple(words.split()) or (function.__name__,), examples, out)
+
+        @functools.wraps(function)
+        @in_one_line
+        def call(*args: P.args, **given: P.kwargs) -> R:
+            bound = shown.bind(*args, **given)
+            bound.apply_defaults()
+            values, asked = bound.arguments, command.asked()
+            if shown.parameters[[*values][-1]].kind is inspect.Parameter.VAR_KEYWORD:
+                _, settings = values.popitem()
+                _refuse_options(settings, asked, function.__name__)
+                values["assignments"] = assignments(values["assignments"], settings)
+            for one in asked:
+                values[one.name] = one.read(values[one.name])
+            return function(command.line(asked, values), *bound.args, **bound.kwargs)
+
+        call.__dict__.update(__signature__=shown, command=command)
+        return call
+
+    return declare
 
 
 def command_line(words: Iterable[Any], options: Mapping[str, Any]) -> list[str]:

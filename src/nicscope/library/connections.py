@@ -1,81 +1,68 @@
-"""Queue pairs and outstanding operations of one NIC: what ``nicscope connections`` does."""
+"""``nicscope connections``: how many queue pairs and outstanding operations a NIC takes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import StudyError, in_one_line
-from nicscope.library.command import command_line, word
+from nicscope.library.command import Option, Text, command
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
-    from nicscope.library.command import Word
     from nicscope.reports.connections import ShownConnections
 
+NUMBERS = "N,...|LOW..HIGH"
 
-@in_one_line
+
+@command(
+    "nicscope connections",
+    "nicscope connections --threads 96 --qps 96 --outstanding 1..64 --operation read,write",
+    "nicscope connections --threads 32 --qps 1,32 --outstanding 8 --doorbells context,own",
+    out="Folder for results.json, connections.parquet and a figure.",
+)
 def connections(
+    repeat: list[str],
+    /,
     *,
-    qps: Word = "16..16384",
-    outstanding: Word = 32,
-    threads: Word = 16,
-    operation: Word = "read",
-    read_window: Word | None = None,
-    doorbells: Word = "own",
-    replacement: Word = "random",
-    nic: str = "connectx-6",
+    qps: Annotated[Text, Option(NUMBERS, "Queue pairs in all.")] = "16..16384",
+    outstanding: Annotated[
+        Text, Option(NUMBERS, "Operations of each thread that wait for answers.")
+    ] = "32",
+    threads: Annotated[Text, Option(NUMBERS, "Threads that post.")] = "16",
+    operation: Annotated[Text, Option("read|write|read,write", "Small ones.")] = "read",
+    read_window: Annotated[
+        Text, Option(NUMBERS, "Reads of a queue pair on their way; default as the NIC.")
+    ] = None,
+    doorbells: Annotated[
+        Text,
+        Option(
+            "context|own",
+            "Registers: those that one context of a process has, or one for each queue pair.",
+        ),
+    ] = "own",
+    replacement: Annotated[
+        Text, Option("random|lru", "Whom the NIC gives up where it has no room; or both.")
+    ] = "random",
+    nic: Annotated[
+        Text, Option("NAME|FILE", "What the NIC costs and keeps.", offers="nics")
+    ] = "connectx-6",
 ) -> ShownConnections:
-    """Tell how many queue pairs and outstanding operations one NIC takes before its rate falls.
-
-    Args:
-        qps: queue pairs in all; a number, several, or a range such as ``"8..16384"``.
-        outstanding: operations of each thread that wait for answers; likewise.
-        threads: that post; likewise.
-        operation: ``read``, ``write``, or both.
-        read_window: reads of a queue pair on their way at once; None: as the NIC has it.
-        doorbells: ``context``: the registers that one context of a process has; ``own``: one for
-            each queue pair.
-        replacement: ``random``, ``lru``, or both: whom the NIC gives up where it has no room.
-        nic: what it costs and keeps, by name or a TOML file.
-
-    Errors: ``NicscopeError`` for what cannot be.
-
-    """
+    """Show how many queue pairs and outstanding operations a NIC takes before its rate falls."""
     from nicscope.config.rdma_costs import load_nic_costs
     from nicscope.reports.connections import ShownConnections
     from nicscope.studies import connections as study
     from nicscope.studies.sources import numbers
 
     priced = load_nic_costs(nic)
-    window = None if read_window is None else word("read_window", read_window)
-    options = {
-        "--qps": word("qps", qps),
-        "--outstanding": word("outstanding", outstanding),
-        "--threads": word("threads", threads),
-        "--operation": word("operation", operation),
-        "--read-window": window,
-        "--doorbells": word("doorbells", doorbells),
-        "--replacement": word("replacement", replacement),
-        "--nic": nic,
-    }
-
-    def several(option: str) -> str:
-        text = options[option]
-        if not text:
-            raise StudyError(f"{option}: give at least one")
-        return text
-
     every = study.ways_to_post(
-        several("--operation").split(","),
-        numbers("--threads", several("--threads"), study.MOST_THREADS),
-        numbers("--qps", several("--qps"), study.MOST_PAIRS),
-        numbers("--outstanding", several("--outstanding"), study.MOST_OUTSTANDING),
+        operation.split(","),
+        numbers("--threads", threads, study.MOST_THREADS),
+        numbers("--qps", qps, study.MOST_PAIRS),
+        numbers("--outstanding", outstanding, study.MOST_OUTSTANDING),
         [priced.count("read_window", 0)]
-        if window is None
-        else numbers("--read-window", window, study.MOST_OUTSTANDING),
-        several("--doorbells").split(","),
-        several("--replacement").split(","),
+        if read_window is None
+        else numbers("--read-window", read_window, study.MOST_OUTSTANDING),
+        doorbells.split(","),
+        replacement.split(","),
     )
-    command = command_line(["connections"], options)
     with progress("simulating", "runs") as watch:
-        return ShownConnections(study.measure_all(every, priced, command, watch))
+        return ShownConnections(study.measure_all(every, priced, repeat, watch))

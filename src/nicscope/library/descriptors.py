@@ -1,65 +1,56 @@
-"""Descriptors that a trace's requests become: what ``nicscope descriptors`` does."""
+"""``nicscope descriptors``: how many descriptors a trace's requests become."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import StudyError, in_one_line
-from nicscope.library.command import command_line, word
-from nicscope.library.progress import progress
-from nicscope.library.traces import all_opened, words_of
+from nicscope.library.command import Option, Text, command
+from nicscope.library.traces import OneTrace, one_watched
 
 if TYPE_CHECKING:
-    from nicscope.library.command import Word
-    from nicscope.library.traces import TraceLike
     from nicscope.reports.descriptors import ShownDescriptors
 
+NUMBERS = "N,...|LOW..HIGH"
 
-@in_one_line
+
+@command(
+    "nicscope descriptors bundled:redis_server",
+    "nicscope descriptors kv.parquet --engine nixl,mooncake --threads 1,4",
+    "nicscope descriptors conversation.jsonl --model llama-3-70b --tp 8 --slice whole",
+    "nicscope descriptors kv.parquet --nic efa-p5en --engine mooncake --threads 16 --json",
+    out="Folder for results.json and descriptors.parquet.",
+)
 def descriptors(
-    trace: TraceLike,
+    repeat: list[str],
+    /,
+    trace: OneTrace,
     *,
-    engine: Word = "nixl,mooncake,joined",
-    threads: Word = 1,
-    nics: Word = 1,
-    qps: Word = 2,
-    nic: str = "connectx-7",
+    engine: Annotated[
+        Text,
+        Option(
+            "NAME,...",
+            "nixl: one for each request; mooncake: slices of 64 KiB; joined: one for requests that "
+            "adjoin each other.",
+        ),
+    ] = "nixl,mooncake,joined",
+    threads: Annotated[Text, Option(NUMBERS, "Threads that post.")] = "1",
+    nics: Annotated[Text, Option(NUMBERS, "NICs that share the work.")] = "1",
+    qps: Annotated[Text, Option(NUMBERS, "Queue pairs of each NIC.")] = "2",
+    nic: Annotated[
+        Text, Option("NAME|FILE", "What the NIC costs and carries.", offers="nics")
+    ] = "connectx-7",
 ) -> ShownDescriptors:
-    """Tell how many descriptors a trace's requests become, and what binds their transfer.
-
-    Args:
-        trace: a path, ``bundled:NAME``, or a table.
-        engine: ``nixl``: one for each request; ``mooncake``: slices of 64 KiB; ``joined``: one for
-            requests that adjoin each other; one or several.
-        threads: that post; one number or several.
-        nics: that share the work; likewise.
-        qps: queue pairs of each NIC; likewise.
-        nic: what it costs and carries, by name or a TOML file.
-
-    Errors: ``NicscopeError``, before the trace is read if it can be.
-
-    """
+    """Show how many descriptors a trace's requests become, and what binds their transfer."""
     from nicscope.config.rdma_costs import load_nic_costs
     from nicscope.reports.descriptors import ShownDescriptors
     from nicscope.studies import descriptors as study
     from nicscope.studies.sources import numbers
 
-    options = {
-        "--engine": word("engine", engine),
-        "--threads": word("threads", threads),
-        "--nics": word("nics", nics),
-        "--qps": word("qps", qps),
-        "--nic": nic,
-    }
-    if None in options.values():
-        raise StudyError("engine, threads, nics and qps: give at least one of each")
     counts = [
-        numbers(option, str(options[option]), study.MOST)
-        for option in ("--threads", "--nics", "--qps")
+        numbers(option, text, study.MOST)
+        for option, text in (("--threads", threads), ("--nics", nics), ("--qps", qps))
     ]
-    ways = study.ways_through(str(options["--engine"]).split(","), *counts)
+    ways = study.ways_through(engine.split(","), *counts)
     priced = load_nic_costs(nic)
-    command = command_line(["descriptors", *words_of(trace)], options)
-    [(_, opened)] = all_opened(trace)
-    with progress("counting", "rows") as watch:
-        return ShownDescriptors(study.transfer_all(opened, ways, priced, command, watch))
+    with one_watched(trace, "counting") as (requests, watch):
+        return ShownDescriptors(study.transfer_all(requests, ways, priced, repeat, watch))

@@ -1,78 +1,66 @@
-"""Hypotheses side by side: what ``nicscope explain`` does."""
+"""``nicscope explain``: why a large region is slower than small ones, by several hypotheses."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
-from nicscope.errors import StudyError, in_one_line
-from nicscope.library.command import command_line, number, word
+from nicscope.errors import StudyError
+from nicscope.library.command import Option, Text, command
 
 if TYPE_CHECKING:
-    from nicscope.library.command import Word
     from nicscope.reports.region_sizes import ShownRegionSizes
 
 
-@in_one_line
+@command(
+    "nicscope explain --mr 24GiB --slices 1,3.5GiB --stack ucx:1.19 --hypothesis ksm,table,pool",
+    "nicscope explain --mr 24GiB --fast 9.24 --slow 6.00",
+    out="Folder for results.json, predictions.parquet and a figure.",
+)
 def explain(
-    mr: str | int,
+    repeat: list[str],
+    /,
+    mr: Annotated[Text, Option("BYTES", "The pool that is registered.")],
     *,
-    slices: Word = "1,3.5GiB",
-    stack: str = "ucx",
-    hypothesis: Word = "ksm,table,pool",
-    page_size: str | int = "4K",
-    fast: float | None = None,
-    slow: float | None = None,
+    slices: Annotated[
+        Text, Option("N|BYTES,...", "How: so many equal regions, or regions of so many bytes.")
+    ] = "1,3.5GiB",
+    stack: Annotated[
+        Text, Option("NAME[:VERSION]", "The library: ucx:1.19, or verbs for none.")
+    ] = "ucx",
+    hypothesis: Annotated[
+        Text, Option("NAME|FILE,...", "Which are set side by side.", offers="hypotheses")
+    ] = "ksm,table,pool",
+    page_size: Annotated[Text, Option("BYTES", "What an entry of the NIC's table maps.")] = "4K",
+    fast: Annotated[float | None, Option("GB/s", "Measured where it is fast.")] = None,
+    slow: Annotated[float | None, Option("GB/s", "Measured where it is slow.")] = None,
 ) -> ShownRegionSizes:
-    """Set hypotheses side by side that say why a large region is slower than small ones.
-
-    Args:
-        mr: bytes of the pool, such as ``"24GiB"``.
-        slices: how it is registered: a number of equal regions, or bytes of each at most; several.
-        stack: the library and its version, such as ``"ucx:1.19"``; ``"verbs"`` is none.
-        hypothesis: by name or a TOML file; one or several.
-        page_size: what an entry of the NIC's table maps.
-        fast: GB/s where it is fast, if measured; with ``slow``.
-        slow: GB/s where it is slow.
-
-    Errors: ``NicscopeError`` for what cannot be.
-
-    """
+    """Set side by side why a large memory region may be slow, and what tells that apart."""
     from nicscope.config.rdma_costs import load_hypothesis
     from nicscope.reports.region_sizes import ShownRegionSizes
     from nicscope.studies.region_sizes import explain_sizes
 
-    cut, named = word("slices", slices) or "1", word("hypothesis", hypothesis) or ""
     library, _, version = stack.partition(":")
     if not library or not all(map(str.isdecimal, version.split(".") if version else ())):
         raise StudyError("--stack must be a library and its version, such as ucx:1.19, or verbs")
     byte_count = _bytes("--mr", mr)
-    options = {
-        "--mr": mr,
-        "--slices": cut,
-        "--stack": stack,
-        "--hypothesis": named,
-        "--page-size": page_size,
-        "--fast": fast,
-        "--slow": slow,
-    }
     return ShownRegionSizes(
         explain_sizes(
             byte_count,
-            [_slice(each, byte_count) for each in cut.split(",")],
-            [load_hypothesis(each) for each in named.split(",")],
+            [_slice(each, byte_count) for each in slices.split(",")],
+            [load_hypothesis(each) for each in hypothesis.split(",")],
             page=_bytes("--page-size", page_size),
             stack=library.lower(),
             version=version,
-            fast_gb_s=number("--fast", fast),
-            slow_gb_s=number("--slow", slow),
-            command=command_line(["explain"], options),
+            fast_gb_s=fast,
+            slow_gb_s=slow,
+            command=repeat,
         )
     )
 
 
-def _bytes(option: str, given: str | int) -> int:
-    size = given if isinstance(given, int) else read_bytes(given)
+def _bytes(option: str, given: str) -> int:
+    size = read_bytes(given)
     if not size or size < 1:
         raise StudyError(f"{option} must be bytes, {BYTE_SPELLINGS}; got {given!r}")
     return size

@@ -1,124 +1,113 @@
-"""Messages in virtual time, taken apart: what ``nicscope flow`` reports."""
+"""``nicscope flow``: where every microsecond of a packet's way goes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import in_one_line
-from nicscope.library.command import assignments as set_of
-from nicscope.library.command import byte_count, command_line, whole, word
+from nicscope.library.command import (
+    Bytes,
+    Option,
+    Text,
+    Values,
+    byte_count,
+    command,
+    each_given,
+    platform_option,
+)
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from nicscope.config.platform import Platform
     from nicscope.library.command import One
     from nicscope.reports.flow import ShownFlow
 
-PLATFORM = "p6-natoma"
 
-
-@in_one_line
+@command(
+    "nicscope flow --platform p6-natoma --policy adaptive --payload 8192 --count 8",
+    "nicscope flow --policy cut-through --gap 130us --out results",
+    "nicscope flow --platform alcor --to miata --payload 4KiB --logging --json",
+    "nicscope flow --topology trunk --nodes 4 --set link_per_byte=5ns/B",
+    out="Folder for results.json, tables, figures and a timeline.",
+)
 def flow(
-    platform: str | Path | Platform = PLATFORM,
-    to: str | Path | Platform | None = None,
+    repeat: list[str],
+    /,
+    platform: Annotated[str | Path | Platform, platform_option("Of the senders.")] = "p6-natoma",
+    to: Annotated[
+        str | Path | Platform | None, platform_option("Of the receivers; left out: the same.")
+    ] = None,
     *,
-    policy: str = "adaptive",
-    payload: str | int = 8192,
-    count: int = 8,
-    gap: str = "0us",
-    minpulse: str | int | None = None,
-    minpulse_send: str | int | None = None,
-    minpulse_receive: str | int | None = None,
-    buffers: int | None = None,
-    ring: int | None = None,
-    max_payload: str | int | None = None,
-    logging: bool = False,
-    topology: str = "crossbar",
-    nodes: int = 2,
-    bus_master: str | None = None,
-    assignments: str | Iterable[str] | None = None,
-    **costs: One,
+    policy: Annotated[
+        Text,
+        Option(
+            "NAME",
+            "store-and-forward, cut-through, cut-through-minpulse, adaptive or "
+            "message-store-and-forward.",
+        ),
+    ] = "adaptive",
+    payload: Annotated[Text, Option("BYTES", "Of each message, such as 8192 or 8KiB.")] = "8192",
+    count: Annotated[int, Option("N", "Messages of each sender.")] = 8,
+    gap: Annotated[Text, Option("TIME", "At least, from start to start, such as 130us.")] = "0us",
+    minpulse: Annotated[
+        Bytes, Option("BYTES", "On both sides; left out: the policy's, 128.", read=byte_count)
+    ] = None,
+    minpulse_send: Annotated[
+        Bytes, Option("BYTES", "On the sending side only.", read=byte_count)
+    ] = None,
+    minpulse_receive: Annotated[
+        Bytes, Option("BYTES", "On the receiving side only.", read=byte_count)
+    ] = None,
+    buffers: Annotated[
+        int | None, Option("N", "On a NIC, each way; left out: the policy's.")
+    ] = None,
+    ring: Annotated[int | None, Option("N", "Entries of each ring; left out: 64.")] = None,
+    max_payload: Annotated[Text, Option("BYTES", "What each buffer holds; left out: 8192.")] = None,
+    logging: Annotated[bool, Option("", "Let the firmware log, at its cost.")] = False,
+    topology: Annotated[Text, Option("crossbar|pair|trunk", "Who is joined how.")] = "crossbar",
+    nodes: Annotated[int, Option("N", "The first half sends, each to one of the second.")] = 2,
+    bus_master: Annotated[
+        Text,
+        Option("HOLD/PERIOD", "Another master has each host's bus so long of every so long."),
+    ] = None,
+    assignments: Annotated[
+        Values,
+        Option(
+            "COST=VALUE",
+            "Set on both platforms, such as firmware_start=2us; may be repeated.",
+            ("--set",),
+            read=each_given,
+            is_repeated=True,
+        ),
+    ] = None,
+    **_costs: One,
 ) -> ShownFlow:
-    """Send messages in virtual time and tell where every microsecond of their way goes.
-
-    Args:
-        platform: of the senders.
-        to: of the receivers; None: the same.
-        policy: store-and-forward, cut-through, cut-through-minpulse, adaptive or
-            message-store-and-forward.
-        payload: bytes of each message, or a text such as ``"8KiB"``.
-        count: messages of each sender.
-        gap: at least, from start to start, such as ``"130us"``.
-        minpulse: bytes, on both sides; None: the policy's.
-        minpulse_send: on the sending side only.
-        minpulse_receive: on the receiving side only.
-        buffers: on a NIC, each way; None: the policy's.
-        ring: entries of each ring; None: 64.
-        max_payload: what each buffer holds; None: 8192.
-        logging: whether the firmware logs, at its cost.
-        topology: crossbar, pair or trunk.
-        nodes: the first half sends, each to one of the second.
-        bus_master: such as ``"8us/20us"``: another master has each host's bus so long of so long.
-        assignments: ``COST=VALUE``, one or several, set on both platforms.
-        costs: the same by name, such as ``firmware_start="2us"``.
-
-    Errors: ``NicscopeError``, before anything is simulated.
-
-    """
+    """Send messages in virtual time and show where every microsecond of their way goes."""
     from nicscope.studies.flow.question import ask
 
-    set_costs = set_of(assignments, costs)
-    size = word("payload", payload) or ""
-    largest = word("max_payload", max_payload)
-    minpulse = byte_count("minpulse", minpulse)
-    minpulse_send = byte_count("minpulse_send", minpulse_send)
-    minpulse_receive = byte_count("minpulse_receive", minpulse_receive)
-    count, nodes = whole("count", count) or 0, whole("nodes", nodes) or 0
-    buffers, ring = whole("buffers", buffers), whole("ring", ring)
     question = ask(
         platform=platform,
         to=to,
         policy=policy,
-        payload=size,
+        payload=payload,
         count=count,
-        gap=word("gap", gap) or "",
+        gap=gap,
         minpulse=(
             minpulse if minpulse_send is None else minpulse_send,
             minpulse if minpulse_receive is None else minpulse_receive,
         ),
         buffers=buffers,
         ring=ring,
-        max_payload=largest,
+        max_payload=max_payload,
         logging=logging,
         topology=topology,
         nodes=nodes,
         bus_master=bus_master,
-        assignments=set_costs,
+        assignments=assignments,
     )
-    options = {
-        "--platform": platform,
-        "--to": to,
-        "--policy": policy,
-        "--payload": size,
-        "--count": count,
-        "--gap": word("gap", gap) if question.gap_ps else None,
-        "--minpulse": minpulse,
-        "--minpulse-send": minpulse_send,
-        "--minpulse-receive": minpulse_receive,
-        "--buffers": buffers,
-        "--ring": ring,
-        "--max-payload": largest,
-        "--topology": topology if topology != "crossbar" else None,
-        "--nodes": nodes if nodes != 2 else None,
-        "--logging": logging,
-        "--bus-master": bus_master,
-        "--set": set_costs,
-    }
     from nicscope.reports.flow import ShownFlow
     from nicscope.studies.flow.report import report
 
     with progress("simulating", "messages") as watch:
-        return ShownFlow(report(question, command_line(["flow"], options), watch))
+        return ShownFlow(report(question, repeat, watch))

@@ -1,96 +1,117 @@
-"""Latency by component, for every way into the NIC: what ``nicscope latency`` reports."""
+"""``nicscope latency``: user-to-user latency by component, for every way into the NIC."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import StudyError, in_one_line
-from nicscope.library.command import assignments as set_of
-from nicscope.library.command import byte_count, command_line, whole, word
+from nicscope.library.command import (
+    Bytes,
+    Option,
+    Text,
+    Values,
+    byte_count,
+    command,
+    each_given,
+    platform_option,
+)
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from nicscope.config.platform import Platform
-    from nicscope.library.command import One, Word
+    from nicscope.library.command import One
     from nicscope.reports.latency import ShownLatencies
 
-MESSAGES = "message-store-and-forward"
-PLATFORM = "sonic-via"
-BYTES = "64..4096"
 
-
-@in_one_line
+@command(
+    "nicscope latency",
+    "nicscope latency --mechanism edt,cc-dma-intervention --bytes 64..4096 --dma-rate 800",
+    "nicscope latency --mechanism cc-dma-intervention,dma --translation utlb --entries 64 "
+    "--pages 64 --delivery cut-through",
+    "nicscope latency --mechanism edt --bytes 256 --set cache_supply=60ns --json",
+    out="Folder for results.json, latency.parquet and a figure.",
+)
 def latency(
-    mechanism: Word = None,
-    platform: str | Path | Platform = PLATFORM,
+    repeat: list[str],
+    /,
+    mechanism: Annotated[
+        Text,
+        Option(
+            "NAME,...",
+            "edt (eager data transfer), cc-dma-intervention, cc-dma-retry (coherent DMA), "
+            "cni (cacheable queues), dma (the library flushes caches), pio, pio-combined (write "
+            "combining), pci (on a platform with an I/O bus).  All but the last two, as far as the "
+            "other options allow.",
+        ),
+    ] = None,
+    platform: Annotated[
+        str | Path | Platform, platform_option("What things cost, by name or a .toml file.")
+    ] = "sonic-via",
     *,
-    sizes: Word = BYTES,
-    mtu: str | int | None = None,
-    dma_rate: int | None = None,
-    translation: str | None = None,
-    entries: int | None = None,
-    pages: int | None = None,
-    delivery: str = MESSAGES,
-    assignments: str | Iterable[str] | None = None,
-    **settings: One,
+    sizes: Annotated[
+        Text,
+        Option(
+            "LOW..HIGH",
+            "Message sizes by powers of two, or a list such as 64,1500; from 1 to 65536.",
+            ("--bytes",),
+        ),
+    ] = "64..4096",
+    mtu: Annotated[
+        Bytes, Option("BYTES", "Of a message in a frame; 1500.", read=byte_count)
+    ] = None,
+    dma_rate: Annotated[int | None, Option("MB/s", "Peak rate of the DMA engine; 1600.")] = None,
+    translation: Annotated[
+        Text,
+        Option(
+            "SCHEME",
+            "A translation in place of a table on the NIC: static, utlb, utlb-shared, "
+            "utlb-process, or a design of one of these.",
+        ),
+    ] = None,
+    entries: Annotated[int | None, Option("N", "Of that cache; the design's.")] = None,
+    pages: Annotated[
+        int | None, Option("N", "Buffers used in turn, to miss in that cache; 1.")
+    ] = None,
+    delivery: Annotated[
+        Text,
+        Option(
+            "POLICY",
+            "message-store-and-forward (a message is whole on a NIC before it goes on), "
+            "store-and-forward (a frame is) or cut-through.",
+        ),
+    ] = "message-store-and-forward",
+    assignments: Annotated[
+        Values,
+        Option(
+            "NAME=NUMBER",
+            "Change a time (in ps, or such as 60ns), a size or a switch of the machine or of its "
+            "messaging; docs/via.md lists them.  Again for another.",
+            ("--set",),
+            read=each_given,
+            is_repeated=True,
+        ),
+    ] = None,
+    **_settings: One,
 ) -> ShownLatencies:
-    """What a message's latency is made of, by the way it goes between host and NIC.
-
-    Args:
-        mechanism: one or several, such as ``["edt", "dma"]``; None: all that make sense.
-        platform: what things cost.
-        sizes: bytes of messages, such as ``[64, 1500]`` or ``"64..4096"`` by powers of two.
-        mtu: bytes of a message in a frame; None: 1500.
-        dma_rate: peak rate of the DMA engine in MB/s; None: 1600.
-        translation: a scheme or design in place of a table on the NIC.
-        entries: of that translation's cache; None: the design's.
-        pages: buffers used in turn, to miss in that cache; None: 1.
-        delivery: message-store-and-forward, store-and-forward or cut-through.
-        assignments: ``NAME=NUMBER``, one or several, of the machine: a time (ps or ``60ns``), a
-            size, a switch.
-        settings: the same by name, such as ``cache_supply="60ns"``.
-
-    Errors: ``NicscopeError``, before anything is simulated if it can be.
-
-    """
+    """Show what a message's latency is made of, by the way it goes between host and NIC."""
     from nicscope.studies.latency.report import ask
 
-    if "bytes" in settings:  # as the command has it, and Python its own bytes
-        raise StudyError("latency() has no bytes=; the sizes of messages are sizes=")
-    overrides = set_of(assignments, settings)
-    asked = word("sizes", sizes) or ""
-    mtu, dma_rate = byte_count("mtu", mtu), whole("dma_rate", dma_rate)
-    entries, pages = whole("entries", entries), whole("pages", pages)
     question = ask(
-        mechanisms=word("mechanism", mechanism),
-        sizes=asked,
+        mechanisms=mechanism,
+        sizes=sizes,
         platform=platform,
         mtu=mtu,
         dma_rate=dma_rate,
-        overrides=overrides,
+        overrides=assignments,
         translation=translation,
         entries=entries,
         pages=pages,
         delivery=delivery,
     )
-    options = {
-        "--mechanism": ",".join(question.mechanisms),
-        "--bytes": asked,
-        "--mtu": mtu,
-        "--dma-rate": dma_rate,
-        "--translation": translation,
-        "--entries": entries,
-        "--pages": pages,
-        "--delivery": delivery if delivery != MESSAGES else None,
-        "--platform": platform,
-        "--set": overrides,
-    }
     from nicscope.reports.latency import ShownLatencies
 
     with progress("measuring", "packets", always_say=True) as watch:
         from nicscope.studies.latency.report import measure
 
-        return ShownLatencies(measure(question, command_line(["latency"], options), watch))
+        return ShownLatencies(measure(question, repeat, watch))

@@ -1,84 +1,61 @@
-"""Paging on demand instead of registration: what ``nicscope odp`` does."""
+"""``nicscope odp``: whether an RDMA NIC's faults would do instead of registering ahead."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from nicscope.config.quantities import read_bytes
-from nicscope.errors import StudyError, in_one_line
-from nicscope.library.command import command_line, word
-from nicscope.library.progress import progress
-from nicscope.library.traces import all_opened, words_of
+from nicscope.library.command import Option, Registering, Text, command
+from nicscope.library.traces import OneTrace, one_watched
 
 if TYPE_CHECKING:
-    from nicscope.library.command import Word
-    from nicscope.library.traces import TraceLike
     from nicscope.reports.odp import ShownDemand
 
 FAULTS = ("4KiB", "64KiB", "request")  # what a fault brings, of which less than a page is left out
 
 
-@in_one_line
+@command(
+    "nicscope odp bundled:redis_server",
+    "nicscope odp mine.parquet --fault-bytes 4KiB --prefetch none,async --ahead 16",
+    "nicscope odp mine.parquet --resident 1GiB,4GiB --untouched --json",
+    out="Folder for results.json, odp.parquet and figures.",
+)
 def odp(
-    trace: TraceLike,
+    repeat: list[str],
+    /,
+    trace: OneTrace,
     *,
-    fault_bytes: Word = None,
-    prefetch: Word = "none,sync,async",
-    ahead: int = 4,
-    resident: Word = "none",
-    page_size: str | int = 4096,
-    touched: bool = True,
-    costs: str = "connectx",
-    faults: str = "connectx",
+    fault_bytes: Annotated[
+        Text,
+        Option(
+            "BYTES|request,...",
+            "What a fault brings: aligned pieces of so many bytes, or all of its request; default "
+            "4KiB,64KiB,request, less what is smaller than a page.",
+        ),
+    ] = None,
+    prefetch: Annotated[
+        Text,
+        Option("none|sync|async,...", "Whether the program advises of pages, and waits for them."),
+    ] = "none,sync,async",
+    ahead: Annotated[int, Option("N", "Requests between an async advice and its request.")] = 4,
+    resident: Annotated[
+        Text, Option("BYTES|none,...", "Memory of a node that may hold such pages; none: any.")
+    ] = "none",
+    page_size: Annotated[Text, Option("BYTES", "Of the host.")] = "4KiB",
+    touched: Annotated[
+        bool, Option("", "Nobody has touched the memory before the NIC does.", ("--untouched",))
+    ] = True,
+    costs: Registering = "connectx",
+    faults: Annotated[Text, Option("NAME|FILE", "What faults cost.", offers="faults")] = "connectx",
 ) -> ShownDemand:
-    """Tell whether paging on demand would do for a trace's buffers instead of registering them.
-
-    Args:
-        trace: a path, ``bundled:NAME``, or a table.
-        fault_bytes: what a fault brings: aligned pieces of so many bytes, or ``"request"``; None:
-            4 and 64 KiB, where pages are no larger, and ``"request"``.
-        prefetch: ``none``, ``sync`` (the program waits) or ``async``; one or several.
-        ahead: requests between an asynchronous advice and the request that it is about.
-        resident: memory of a node that may hold such pages: ``"none"`` for any, or bytes; several.
-        page_size: of the host, in bytes.
-        touched: whether the program has touched its buffers before the NIC does.
-        costs: of registration, by name or a TOML file.
-        faults: costs of faults, by name or a TOML file.
-
-    Errors: ``NicscopeError``, before the trace is read if it can be.
-
-    """
+    """Show whether on-demand paging would do instead of registering memory, and what waits."""
     from nicscope.config.rdma_costs import load_fault_costs, load_registration_costs
     from nicscope.reports.odp import ShownDemand
     from nicscope.studies.paging_on_demand import Costs, page_bytes, page_on_demand, ways
 
     page = page_bytes(page_size)
-    pieces, hows, kept = (
-        word(name, given)
-        for name, given in (
-            (
-                "fault_bytes",
-                fault_bytes or [one for one in FAULTS if page <= (read_bytes(one) or page)],
-            ),
-            ("prefetch", prefetch),
-            ("resident", resident),
-        )
-    )
-    if pieces is None or hows is None or kept is None:
-        raise StudyError("fault_bytes, prefetch and resident: give at least one of each")
-    tried = ways(pieces, hows, ahead, kept, page)
+    pieces = fault_bytes or ",".join(one for one in FAULTS if page <= (read_bytes(one) or page))
+    tried = ways(pieces, prefetch, ahead, resident, page)
     priced = Costs(load_registration_costs(costs), load_fault_costs(faults), page, touched)
-    options = {
-        "--fault-bytes": pieces,
-        "--prefetch": hows,
-        "--ahead": str(ahead),
-        "--resident": kept,
-        "--page-size": str(page),
-        "--untouched": None if touched else True,
-        "--costs": costs,
-        "--faults": faults,
-    }
-    command = command_line(["odp", *words_of(trace)], options)
-    [(_, opened)] = all_opened(trace)
-    with progress("paging", "rows") as watch:
-        return ShownDemand(page_on_demand(opened, tried, priced, command, watch))
+    with one_watched(trace, "paging") as (requests, watch):
+        return ShownDemand(page_on_demand(requests, tried, priced, repeat, watch))

@@ -1,76 +1,53 @@
-"""Paths between an RDMA NIC and memory: what ``nicscope path`` does."""
+"""``nicscope path``: what lies between an RDMA NIC and memory, and which part of it bounds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import StudyError, in_one_line
-from nicscope.library.command import command_line, word
-from nicscope.library.progress import progress
-from nicscope.library.traces import all_opened, words_of
+from nicscope.library.command import Option, Text, command
+from nicscope.library.traces import OneTrace, one_watched
 
 if TYPE_CHECKING:
-    from nicscope.library.command import Word
-    from nicscope.library.traces import TraceLike
     from nicscope.reports.path import ShownPaths
 
 
-@in_one_line
+@command(
+    "nicscope path bundled:redis_server",
+    "nicscope path mine.parquet --iommu strict --page-size 4KiB,2MiB --iotlb 32,64,128",
+    "nicscope path mine.parquet --pcie gen3,gen4,gen5 --reads 32 --json",
+    out="Folder for results.json, paths.parquet and a figure.",
+)
 def path(
-    trace: TraceLike,
+    repeat: list[str],
+    /,
+    trace: OneTrace,
     *,
-    iommu: Word = "off,pt,strict",
-    page_size: Word = "4KiB,2MiB",
-    iotlb: Word = 64,
-    walk_cache: int = 32,
-    walks: Word = "1,4",
-    pcie: Word = "gen4",
-    reads: int | None = None,
-    read_bytes: str | int = 512,
-    costs: str = "connectx",
+    iommu: Annotated[
+        Text, Option("off|pt|strict,...", "The IOMMU: off, passed through, or translating.")
+    ] = "off,pt,strict",
+    page_size: Annotated[
+        Text, Option("BYTES,...", "Pages of its mappings: 4KiB, 2MiB, 1GiB.")
+    ] = "4KiB,2MiB",
+    iotlb: Annotated[Text, Option("N,...", "Entries of its cache of translations.")] = "64",
+    walk_cache: Annotated[int, Option("N", "Entries of each level of its caches of tables.")] = 32,
+    walks: Annotated[Text, Option("N,...", "Walks that it carries out at once.")] = "1,4",
+    pcie: Annotated[Text, Option("gen3|gen4|gen5,...", "PCIe, of 16 lanes.")] = "gen4",
+    reads: Annotated[
+        int | None, Option("N", "Reads of memory that the NIC has under way; default any.")
+    ] = None,
+    read_bytes: Annotated[Text, Option("BYTES", "Of each of these reads.")] = "512",
+    costs: Annotated[
+        Text, Option("NAME|FILE", "What the path costs.", offers="paths")
+    ] = "connectx",
 ) -> ShownPaths:
-    """Tell what PCIe, the IOMMU and a window of reads allow a NIC that carries out a trace.
-
-    Args:
-        trace: a path, ``bundled:NAME``, or a table.
-        iommu: ``off``, ``pt`` (passed through) or ``strict``; one or several.
-        page_size: of mappings: ``4KiB``, ``2MiB``, ``1GiB``; one or several.
-        iotlb: entries of the IOMMU's cache of translations; one number or several.
-        walk_cache: entries of each level of its caches of tables.
-        walks: that it carries out at once; one number or several.
-        pcie: ``gen3``, ``gen4`` or ``gen5``, of 16 lanes; one or several.
-        reads: of the host's memory that the NIC has under way; None: as many as it needs.
-        read_bytes: of each of them.
-        costs: of the path, by name or a TOML file.
-
-    Errors: ``NicscopeError``, before the trace is read if it can be.
-
-    """
+    """Show what PCIe, the IOMMU and reads under way allow a NIC, and which of them bounds it."""
     from nicscope.config.rdma_costs import load_path_costs
     from nicscope.reports.path import ShownPaths
     from nicscope.studies.paths import entries, hosts, look_at_paths, window
 
-    given = {
-        "--iommu": word("iommu", iommu),
-        "--page-size": word("page_size", page_size),
-        "--iotlb": word("iotlb", iotlb),
-        "--walks": word("walks", walks),
-        "--pcie": word("pcie", pcie),
-    }
-    if None in given.values():
-        raise StudyError("iommu, page_size, iotlb, walks and pcie: give at least one of each")
-    tried = hosts(*(str(each) for each in given.values()))
+    tried = hosts(iommu, page_size, iotlb, walks, pcie)
     cached = entries("--walk-cache", str(walk_cache))
-    under_way = window(reads, str(read_bytes))
+    under_way = window(reads, read_bytes)
     priced = load_path_costs(costs)
-    options = {
-        **given,
-        "--walk-cache": str(walk_cache),
-        "--reads": None if reads is None else str(reads),
-        "--read-bytes": None if reads is None else str(read_bytes),
-        "--costs": costs,
-    }
-    command = command_line(["path", *words_of(trace)], options)
-    [(_, opened)] = all_opened(trace)
-    with progress("translating", "rows") as watch:
-        return ShownPaths(look_at_paths(opened, tried, cached, under_way, priced, command, watch))
+    with one_watched(trace, "translating") as (requests, watch):
+        return ShownPaths(look_at_paths(requests, tried, cached, under_way, priced, repeat, watch))

@@ -1,64 +1,64 @@
-"""Cutting pools into regions: what ``nicscope plan`` does."""
+"""``nicscope plan``: how a pool is cut into regions that NICs and libraries allow."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from nicscope.config.quantities import BYTE_SPELLINGS, COUNT_SPELLINGS, read_bytes, read_count
-from nicscope.errors import StudyError, in_one_line
-from nicscope.library.command import command_line, word
+from nicscope.errors import StudyError
+from nicscope.library.command import Option, Text, command
 
 if TYPE_CHECKING:
     from nicscope.config.costs import Limit
-    from nicscope.library.command import Word
     from nicscope.reports.plan import ShownPlans
 
 
-@in_one_line
+@command(
+    "nicscope plan --pool 789GiB --max-mr 512GiB --max-entries 24M --kv-block 2MiB "
+    "--page-size 2MiB",
+    "nicscope plan --pool 1TiB --limits efa,mooncake",
+    out="Folder for results.json, plans.parquet, regions.parquet and a figure.",
+)
 def plan(
-    pool: str | int,
+    repeat: list[str],
+    /,
+    pool: Annotated[Text, Option("BYTES", "The memory that is to be registered.")],
     *,
-    max_mr: str | int | None = None,
-    max_entries: str | int | None = None,
-    limits: Word = None,
-    kv_block: str | int = "64KiB",
-    page_size: Word = "4K,64K,2M,1G",
+    max_mr: Annotated[Text, Option("BYTES", "Of a region at most; default any.")] = None,
+    max_entries: Annotated[
+        Text, Option("N", "Page entries of a NIC at most, such as 24M; default any.")
+    ] = None,
+    limits: Annotated[
+        Text,
+        Option(
+            "NAME|FILE,...",
+            "More limits, of NICs and libraries; of all the tightest hold.",
+            offers="limits",
+        ),
+    ] = None,
+    kv_block: Annotated[
+        Text, Option("BYTES", "What must lie in one region: a block of a KV cache.")
+    ] = "64KiB",
+    page_size: Annotated[
+        Text,
+        Option(
+            "BYTES,...",
+            "Pages that back the pool, and what an entry maps.",
+            ("--page", "--page-size"),
+        ),
+    ] = "4K,64K,2M,1G",
 ) -> ShownPlans:
-    """Cut a pool of memory into regions that NICs and libraries allow.
-
-    Args:
-        pool: bytes, such as ``"789GiB"``.
-        max_mr: bytes of a region at most.
-        max_entries: entries of a NIC's table at most, such as ``"24M"``.
-        limits: more of both, by name (``"efa"``, ``"erdma"``, ``"ionic"``, ``"mooncake"``,
-            ``"ucx"``) or a TOML file; one or several.  Of all limits the tightest hold.
-        kv_block: bytes that must lie in one region, such as a block of a KV cache.
-        page_size: sizes of the pages that back the pool; one or several.
-
-    Errors: ``NicscopeError`` for what cannot be.
-
-    """
+    """Cut a pool into regions under limits of bytes, entries and alignment; say what would fit."""
     from nicscope.reports.plan import ShownPlans
     from nicscope.studies.planning import Wanted, plan_all
 
-    named, pages = word("limits", limits), word("page_size", page_size) or ""
-    tightest = _tightest(max_mr, max_entries, named.split(",") if named else [])
+    tightest = _tightest(max_mr, max_entries, limits.split(",") if limits else [])
     wanted = Wanted(_bytes("--pool", pool), _bytes("--kv-block", kv_block), tightest)
-    options = {
-        "--pool": pool,
-        "--max-mr": max_mr,
-        "--max-entries": max_entries,
-        "--limits": named,
-        "--kv-block": kv_block,
-        "--page-size": pages,
-    }
-    sizes = [_bytes("--page-size", each) for each in pages.split(",")]
-    return ShownPlans(plan_all(wanted, sizes, command_line(["plan"], options)))
+    sizes = [_bytes("--page-size", each) for each in page_size.split(",")]
+    return ShownPlans(plan_all(wanted, sizes, repeat))
 
 
-def _tightest(
-    max_mr: str | int | None, max_entries: str | int | None, named: list[str]
-) -> dict[str, Limit]:
+def _tightest(max_mr: str | None, max_entries: str | None, named: list[str]) -> dict[str, Limit]:
     """The smallest limit of each kind.  Errors: ``NicscopeError`` for one that is none."""
     from nicscope.config.costs import Evidence, Limit, Origin, load_limits
 

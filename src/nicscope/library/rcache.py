@@ -1,62 +1,55 @@
-"""Registration caches of libraries: what ``nicscope rcache`` does."""
+"""``nicscope rcache``: what a library's cache of registrations makes of a trace's buffers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import StudyError, in_one_line
-from nicscope.library.command import command_line, word
-from nicscope.library.progress import progress
-from nicscope.library.traces import all_opened, words_of
+from nicscope.library.command import Option, Registering, Text, command
+from nicscope.library.traces import OneTrace, one_watched
 
 if TYPE_CHECKING:
-    from nicscope.library.command import Word
-    from nicscope.library.traces import TraceLike
     from nicscope.reports.rcache import ShownCaches
 
 
-@in_one_line
+@command(
+    "nicscope rcache bundled:redis_server",
+    "nicscope rcache mine.parquet --policy page,merge --entries 64..65536",
+    "nicscope rcache mine.parquet --bytes 1GiB --json",
+    "nicscope rcache conversation.jsonl --model llama-3-70b --tp 8",
+    out="Folder for results.json, caches.parquet and a figure.",
+)
 def rcache(
-    trace: TraceLike,
+    repeat: list[str],
+    /,
+    trace: OneTrace,
     *,
-    policy: Word = "exact,page,merge",
-    entries: Word = "none",
-    align: str | int | None = None,
-    most_bytes: str | int | None = None,
-    costs: str = "connectx",
+    policy: Annotated[
+        Text,
+        Option(
+            "NAME,...",
+            "exact and page: as libfabric, which drops what a new region overlaps; merge: as UCX, "
+            "which makes one of them.",
+        ),
+    ] = "exact,page,merge",
+    entries: Annotated[
+        Text, Option("none|N,...|LOW..HIGH", "Regions that a process may keep registered.")
+    ] = "none",
+    align: Annotated[
+        Text,
+        Option("BYTES", "Regions are widened to it; default 1, 4096 and 64, by policy."),
+    ] = None,
+    most_bytes: Annotated[
+        Text,
+        Option("BYTES", "Memory that a process may keep registered; default any.", ("--bytes",)),
+    ] = None,
+    costs: Registering = "connectx",
 ) -> ShownCaches:
-    """Show what a library's cache of registrations would make of a trace's buffers.
-
-    Args:
-        trace: a path, ``bundled:NAME``, or a table.
-        policy: ``exact``, ``page`` or ``merge``; one or several.
-        entries: regions that a cache may have at most: ``"none"``, a number, several, or a range
-            such as ``"64..65536"``.
-        align: bytes that regions are widened to; None: 1, 4096 and 64, by policy.
-        most_bytes: registered memory of a process at most; None: any.
-        costs: of registration, by name or a TOML file.
-
-    Errors: ``NicscopeError``, before the trace is read if it can be.
-
-    """
+    """Show how often a library's registration cache has a buffer, and what it pins for that."""
     from nicscope.config.rdma_costs import load_registration_costs
     from nicscope.reports.rcache import ShownCaches
     from nicscope.studies.registration_caches import libraries, use_caches
 
-    policies, sizes = word("policy", policy), word("entries", entries)
-    if policies is None or sizes is None:
-        raise StudyError("policy and entries: give at least one of each")
-    widened, limit = word("align", align), word("most_bytes", most_bytes)
-    tried = libraries(policies, sizes, widened, limit)
+    tried = libraries(policy, entries, align, most_bytes)
     priced = load_registration_costs(costs)
-    options = {
-        "--policy": policies,
-        "--entries": sizes,
-        "--align": widened,
-        "--bytes": limit,
-        "--costs": costs,
-    }
-    command = command_line(["rcache", *words_of(trace)], options)
-    [(_, opened)] = all_opened(trace)
-    with progress("registering", "rows") as watch:
-        return ShownCaches(use_caches(opened, tried, priced, command, watch))
+    with one_watched(trace, "registering") as (requests, watch):
+        return ShownCaches(use_caches(requests, tried, priced, repeat, watch))

@@ -1,18 +1,15 @@
-"""Registering pools of memory: what ``nicscope register`` does."""
+"""``nicscope register``: how long a pool of memory takes to register, and what shortens that."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
-from nicscope.errors import StudyError, in_one_line
+from nicscope.errors import StudyError
 from nicscope.inputs import read_whole
-from nicscope.library.command import command_line, word
+from nicscope.library.command import Option, Registering, Text, command
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nicscope.library.command import Word
     from nicscope.reports.register import ShownRegistrations
 
 MOST_FILE = 1 << 26  # bytes of a list of regions
@@ -21,78 +18,74 @@ _SWITCHES = {"no": False, "yes": True}
 ORDERS = ("given", "ascending", "descending")
 
 
-@in_one_line
+@command(
+    "nicscope register 1TiB --nics 8 --threads 1,8 --touched no,yes",
+    "nicscope register 500GiB --page 4K,2M --nics 8 --at-once no,yes --touched yes",
+    "nicscope register --regions buffers.txt --order descending --costs efa-gpu",
+    "nicscope register --regions tensors.csv --cache none,range --touched yes",
+    out="Folder for results.json, registrations.parquet and figures.",
+)
 def register(
-    byte_count: str | int | None = None,
+    repeat: list[str],
+    /,
+    byte_count: Annotated[
+        Text, Option("BYTES", "Of the pool, such as 500GiB or 1TiB.", is_argument=True)
+    ] = None,
     *,
-    page: Word = "4K,64K,2M,1G",
-    regions: str | int | Path = 1,
-    order: str = "given",
-    nics: Word = 1,
-    threads: Word = 1,
-    at_once: Word = "no",
-    touched: Word = "no",
-    cache: Word = "none",
-    costs: str = "connectx",
+    bytes_too: Annotated[Text, Option("BYTES", "The same, as an option.", ("--bytes",))] = None,
+    page: Annotated[
+        Text,
+        Option(
+            "BYTES,...",
+            "The host's pages, and what an entry of a NIC maps.",
+            ("--page-size", "--page"),
+        ),
+    ] = "4K,64K,2M,1G",
+    regions: Annotated[
+        Text,
+        Option(
+            "N|FILE", "Equal regions of the pool, or a file: a size a line, or bytes and address."
+        ),
+    ] = "1",
+    order: Annotated[
+        Text, Option("|".join(ORDERS), "In which a file's regions are registered.")
+    ] = "given",
+    nics: Annotated[Text, Option("N,...", "NICs at which all of it is registered.")] = "1",
+    threads: Annotated[Text, Option("N,...", "Threads that touch and pin.")] = "1",
+    at_once: Annotated[
+        Text, Option("no|yes|no,yes", "Whether NICs are served at the same time.")
+    ] = "no",
+    touched: Annotated[
+        Text, Option("no|yes|no,yes", "Whether the memory has been touched before.")
+    ] = "no",
+    cache: Annotated[
+        Text,
+        Option("none|exact|range,...", "What a library joins of a file's lines with addresses."),
+    ] = "none",
+    costs: Registering = "connectx",
 ) -> ShownRegistrations:
-    """Tell how long it takes to register memory at RDMA NICs, by parts.
-
-    Args:
-        byte_count: of the pool, such as ``"1TiB"``; None where ``regions`` is a file.
-        page: sizes of the host's pages, and of NICs' entries.
-        regions: into how many equal regions the pool is cut, or a file with a size a line, or a
-            table with columns ``bytes`` and ``address``.
-        order: in which a file's regions are registered: ``given``, ``ascending``, ``descending``.
-        nics: at which all of it is registered; one number or several.
-        threads: that touch and pin; one number or several.
-        at_once: ``no``, ``yes``, or both: whether NICs are served at the same time.
-        touched: ``no``, ``yes``, or both: whether the memory has been touched before.
-        cache: what a library makes of such a table: a registration for each line (``none``), for
-            each that differs (``exact``), for all that touch (``range``); one or several.
-        costs: of registration, by name or a TOML file.
-
-    Errors: ``NicscopeError`` for what cannot be.
-
-    """
+    """Show how long registering memory takes at RDMA NICs, by parts, and what shortens it."""
     from nicscope.config.rdma_costs import load_registration_costs
     from nicscope.reports.register import ShownRegistrations
     from nicscope.studies.registering import pools, register_all
 
-    caches = word("cache", cache) or "none"
-    lists = {each: _regions(byte_count, regions, order, each) for each in caches.split(",")}
-    texts = {
-        "--page": word("page", page),
-        "--nics": word("nics", nics),
-        "--threads": word("threads", threads),
-        "--at-once": word("at_once", at_once),
-        "--touched": word("touched", touched),
-    }
+    if None not in (byte_count, bytes_too):
+        raise StudyError("BYTES and --bytes are the same; leave one of them out")
+    size = byte_count or bytes_too
+    lists = {each: _regions(size, regions, order, each) for each in cache.split(",")}
     ways = (
-        [_bytes("--page", each) for each in _several(texts["--page"])],
-        [_count("--nics", each) for each in _several(texts["--nics"])],
-        [_count("--threads", each) for each in _several(texts["--threads"])],
-        [_switch("--at-once", each) for each in _several(texts["--at-once"])],
-        [_switch("--touched", each) for each in _several(texts["--touched"])],
+        [_bytes("--page", each) for each in page.split(",")],
+        [_count("--nics", each) for each in nics.split(",")],
+        [_count("--threads", each) for each in threads.split(",")],
+        [_switch("--at-once", each) for each in at_once.split(",")],
+        [_switch("--touched", each) for each in touched.split(",")],
     )
     every = [pool for each, sizes in lists.items() for pool in pools(sizes, *ways, each)]
-    priced = load_registration_costs(costs)
-    options = {
-        **texts,
-        "--regions": None if str(regions) == "1" else str(regions),
-        "--order": None if order == ORDERS[0] else order,
-        "--cache": None if caches == "none" else caches,
-        "--costs": costs,
-    }
-    words = ["register", *([] if byte_count is None else [str(byte_count)])]
-    return ShownRegistrations(register_all(every, priced, command_line(words, options)))
+    return ShownRegistrations(register_all(every, load_registration_costs(costs), repeat))
 
 
-def _several(text: str | None) -> list[str]:
-    return [] if text is None else text.split(",")
-
-
-def _bytes(what: str, text: str | int) -> int:
-    count = text if isinstance(text, int) else read_bytes(text)
+def _bytes(what: str, text: str) -> int:
+    count = read_bytes(text)
     if not count:
         raise StudyError(f"{what} must be bytes, {BYTE_SPELLINGS}; got {text!r}")
     return count
@@ -105,19 +98,17 @@ def _count(option: str, text: str) -> int:
 
 
 def _switch(option: str, text: str) -> bool:
-    named = {"True": "yes", "False": "no"}.get(text, text)
+    named = {"true": "yes", "false": "no"}.get(text, text)  # as Python's own are spelt
     if named not in _SWITCHES:
         raise StudyError(f"{option} must be no, yes, or no,yes; got {text!r}")
     return _SWITCHES[named]
 
 
-def _regions(
-    byte_count: str | int | None, regions: str | int | Path, order: str, cache: str
-) -> list[int]:
+def _regions(byte_count: str | None, regions: str, order: str, cache: str) -> list[int]:
     """Bytes of each region.  Errors: ``StudyError`` naming the line of a file that is no size."""
     if order not in ORDERS:
         raise StudyError(f"--order must be {', '.join(ORDERS)}; got {order!r}")
-    if isinstance(regions, int) or (isinstance(regions, str) and regions.isdecimal()):
+    if regions.isdecimal():
         if byte_count is None:
             raise StudyError("how much is registered? Give BYTES, or --regions FILE")
         if cache != "none":
@@ -127,8 +118,8 @@ def _regions(
         raise StudyError(f"{regions} says what is registered; leave {byte_count} out")
     from nicscope.studies.registering import read_regions, registered
 
-    text = read_whole(str(regions), MOST_FILE, StudyError).decode(errors="replace")
-    sizes = registered(read_regions(text, str(regions)), cache, str(regions))
+    text = read_whole(regions, MOST_FILE, StudyError).decode(errors="replace")
+    sizes = registered(read_regions(text, regions), cache, regions)
     if not sizes:
         raise StudyError(f"{regions}: names no region; give a size a line, or bytes and address")
     if order != ORDERS[0]:

@@ -1,70 +1,97 @@
-"""A trace through designs: what ``nicscope replay`` reports."""
+"""``nicscope replay``: what a trace does to the translation path of one or more designs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import in_one_line
-from nicscope.library.command import assignments as set_of
-from nicscope.library.command import command_line, several
+from nicscope.library.command import (
+    Assignments,
+    Kinds,
+    Option,
+    Scheduler,
+    Text,
+    Values,
+    Workers,
+    as_given,
+    command,
+    designs,
+    platform_option,
+)
 from nicscope.library.progress import progress
 from nicscope.library.traces import open_trace, words_of
 from nicscope.library.workers import workers_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from nicscope.config.design import Design
     from nicscope.config.platform import Platform
     from nicscope.library.command import One
     from nicscope.library.traces import TraceLike
     from nicscope.reports.comparison import ReplayReport
 
 
-@in_one_line
+@command(
+    "nicscope replay bundled:redis_server",
+    "nicscope replay mine.parquet --design utlb --set entries=1024 --json",
+    "nicscope replay mine.parquet --design utlb --design mini --out results",
+    "nicscope replay kv.parquet --design rnic --registered 200GiB --page-size 2MiB",
+    "nicscope replay folder --design utlb --workers 8",
+    "nicscope replay conversation.jsonl --model llama-3-70b --tp 8 --design rnic --page-size 2MiB",
+    out="Folder for results.json, tables and figures.",
+)
 def replay(
-    trace: TraceLike,
-    designs: str | Path | Design | Sequence[str | Path | Design] | None = None,
-    platform: str | Path | Platform | None = None,
+    repeat: list[str],
+    /,
+    trace: Annotated[
+        TraceLike,
+        Option(
+            "TRACE",
+            "A trace (Parquet), a folder of files that are one, or bundled:NAME for one that "
+            "comes with nicscope.",
+            offers="traces",
+            read=as_given,
+            words=words_of,
+            is_argument=True,
+            reads_services=True,
+        ),
+    ],
+    designs: Annotated[
+        Values,
+        designs("May be repeated; left out: every design of the catalog."),
+    ] = None,
+    platform: Annotated[
+        str | Path | Platform | None,
+        platform_option("Prices every design; left out: each design's own platform."),
+    ] = None,
     *,
-    kinds: bool = True,
-    counters: str | None = None,
-    assignments: str | Iterable[str] | None = None,
-    workers: int | None = None,
-    scheduler: str | None = None,
-    **settings: One,
+    assignments: Assignments = None,
+    registered: Annotated[
+        Text,
+        Option(
+            "BYTES",
+            "RDMA NICs: each process registers so much, from its lowest address on; left out: "
+            "what it touches.",
+        ),
+    ] = None,
+    page_size: Annotated[
+        Text, Option("BYTES", "Of a page, for every design; left out: the trace's.")
+    ] = None,
+    counters: Annotated[
+        Text, Option("neohost|freebsd|rdma", "Show RDMA NICs' counts by that tool's names too.")
+    ] = None,
+    kinds: Kinds = True,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    **_settings: One,
 ) -> ReplayReport:
-    """What each of ``designs`` makes of ``trace``: misses, pins, interrupts, time and memory.
-
-    Args:
-        trace: a path, ``bundled:NAME``, or a table of Arrow, pandas or Polars; a folder of files
-            is one trace.
-        designs: names of the catalog, files or ``Design`` objects; None: the whole catalog.
-        platform: that prices every design; None: each design's own.
-        kinds: whether misses are parted by cause, which takes time.
-        counters: ``neohost``, ``freebsd`` or ``rdma``: RDMA NICs' counts by that tool's names too.
-        assignments: ``KEY=VALUE``, one or several, set on every design.
-        workers: processes that share out the nodes of a folder; None: one for each processor.
-        scheduler: of a Dask cluster that does, such as ``"tcp://10.0.0.1:8786"``.
-        settings: the same by name, such as ``entries=1024``; None removes a limit.
-
-    Errors: ``NicscopeError``, before the trace is read if it can be.
-
-    """
+    """Replay a trace through designs: NIC misses, pins, interrupts, time and memory."""
     from nicscope.reports.comparison import ReplayReport
     from nicscope.studies.replaying import choose_subjects, compare, tool_named
 
-    names, overrides = several(designs), set_of(assignments, settings)
-    subjects = choose_subjects(names, platform, overrides)
+    given = {"registered": registered, "page_size": page_size}
+    overrides = [*assignments, *(f"{name}={text}" for name, text in given.items() if text)]
+    subjects = choose_subjects(designs, platform, overrides)
     tool = None if counters is None else tool_named(counters, [one.design for one in subjects])
-    options = {
-        "--design": names,
-        "--platform": platform,
-        "--set": overrides,
-        "--counters": counters,
-    }
-    command = command_line(["replay", *words_of(trace)], {**options, "--no-kinds": not kinds})
     requests = open_trace(trace)
     with (
         workers_for([requests], workers, scheduler) as hired,
@@ -76,7 +103,7 @@ def replay(
                 subjects,
                 kinds=kinds,
                 overrides=overrides,
-                command=command,
+                command=repeat,
                 watch=watch,
                 tool=tool,
                 workers=hired,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from nicscope.errors import StudyError, TraceError, did_you_mean, in_one_line, printable
 from nicscope.inputs import STDIN
-from nicscope.library.command import command_line, several
+from nicscope.library.command import Option, as_given, command_line, several
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Protocol
 
     from nicscope.traces.kv_pool import KvChoices
@@ -175,6 +176,33 @@ def words_of(given: Any) -> list[Any]:
     return words
 
 
+OneTrace = Annotated[
+    "TraceLike",
+    Option(
+        "TRACE",
+        "A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
+        offers="traces",
+        read=as_given,
+        words=words_of,
+        is_argument=True,
+        reads_services=True,
+    ),
+]
+Traces = Annotated[
+    "TraceLike | Sequence[TraceLike]",
+    Option(
+        "TRACE...",
+        "Traces (Parquet), or bundled:NAME for one that comes with nicscope.",
+        offers="traces",
+        read=as_given,
+        words=words_of,
+        is_argument=True,
+        is_repeated=True,
+        reads_services=True,
+    ),
+]
+
+
 def _file_of(given: Any) -> str | Path | None:
     """The file that ``given`` is or names, if other processes find it."""
     from nicscope.traces.reader import Trace
@@ -213,3 +241,13 @@ def all_opened(
     if not found:
         raise StudyError("no trace; give a path, bundled:NAME, or a table of Arrow, pandas, Polars")
     return found
+
+
+@contextlib.contextmanager
+def one_watched(
+    given: TraceLike, verb: str, unit: str = "rows"
+) -> Iterator[tuple[Trace, Callable[[int, int], None]]]:
+    """The one trace that is ``given``, and a watch that shows how far its reading is."""
+    [(_, opened)] = all_opened(given)
+    with progress(verb, unit) as watch:
+        yield opened, watch

@@ -1,118 +1,120 @@
-"""Perftest's questions of the simulated device: what ``nicscope verbs bw`` and ``lat`` do."""
+"""``nicscope verbs bw`` and ``lat``: perftest's questions of the simulated device."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from nicscope.errors import in_one_line
-from nicscope.library.command import byte_count, command_line, several, whole, word
+from nicscope.library.command import (
+    Bytes,
+    Option,
+    Text,
+    Values,
+    byte_count,
+    command,
+    designs,
+    platform_option,
+)
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
-    from nicscope.library.command import Word
     from nicscope.reports.verbs_measures import ShownBandwidths, ShownVerbsLatencies
 
-SIZES = "64..65536"
-COUNT = 1000
-TIMES = 100
-DEPTH = 16
+Sizes = Annotated[
+    Text,
+    Option(
+        "LOW..HIGH",
+        "Bytes of messages by powers of two, or a list such as 64,1500; default 64..65536, "
+        "and 8 of atomic operations.",
+    ),
+]
+Inline = Annotated[
+    Bytes, Option("BYTES", "Messages of up to so many go with the request.", read=byte_count)
+]
+Designs = Annotated[Values, designs("What translates on the NIC; again for another beside it.")]
+OnPlatform = Annotated[Any, platform_option("What things cost; left out: the design's own.")]
 
 
-@in_one_line
+@command(
+    "nicscope verbs bw",
+    "nicscope verbs bw --op read --size 64..4096 --qps 4 --tx-depth 8 --design utlb --design "
+    "vmmc-interrupt",
+    words="verbs bw",
+    out="Folder for results.json, bandwidth.parquet and a figure.",
+)
 def verbs_bandwidth(
+    repeat: list[str],
+    /,
     *,
-    op: str = "write",
-    size: Word = None,
-    qps: int = 1,
-    iters: int = COUNT,
-    tx_depth: int = DEPTH,
-    inline: str | int = 0,
-    design: Any = None,
-    platform: Any = None,
+    op: Annotated[Text, Option("OP", "send, write, read or atomic.")] = "write",
+    size: Sizes = None,
+    qps: Annotated[int, Option("N", "Queue pairs on either side.", least=1)] = 1,
+    iters: Annotated[int, Option("N", "Messages of each queue pair.", least=2)] = 1000,
+    tx_depth: Annotated[
+        int,
+        Option("N", "Of these, as many outstanding.", ("--outstanding", "--tx-depth"), least=1),
+    ] = 16,
+    inline: Inline = 0,
+    design: Designs = None,
+    platform: OnPlatform = None,
 ) -> ShownBandwidths:
-    """Measure the bandwidth of verbs on the simulated device, as perftest does.
-
-    Args:
-        op: ``send``, ``write``, ``read`` or ``atomic``.
-        size: bytes of messages, such as ``"64..65536"``; None: these, or 8 of an atomic operation.
-        qps: queue pairs on either side.
-        iters: messages of each queue pair.
-        tx_depth: of these, as many outstanding.
-        inline: messages of up to so many bytes go with the request.
-        design: of the NIC, by name or file, or several.
-        platform: what things cost, by name or file; None: the design's own.
-
-    Errors: ``NicscopeError``, before anything is simulated if it can be.
-
-    """
+    """Measure the bandwidth of verbs on the simulated device, as perftest does on a card."""
     from nicscope.studies.verbs_measures import ask
 
-    sizes, designs = word("size", size), several(design) or [None]
     question = ask(
         operation=op,
-        sizes=sizes,
-        iterations=whole("iters", iters) or 0,
-        pairs=whole("qps", qps) or 0,
-        depth=whole("tx_depth", tx_depth) or 0,
-        inline=byte_count("inline", inline) or 0,
-        designs=designs,
+        sizes=size,
+        iterations=iters,
+        pairs=qps,
+        depth=tx_depth,
+        inline=inline,
+        designs=design or [None],
         platform=platform,
     )
-    options = {"--op": op, "--size": sizes, "--qps": qps, "--iters": iters}
-    options |= {"--tx-depth": tx_depth, "--inline": inline or None}
-    command = command_line(["verbs", "bw"], options | _machine(design, platform))
     from nicscope.reports.verbs_measures import ShownBandwidths
 
     with progress("measuring", "messages", always_say=True) as watch:
         from nicscope.studies.verbs_measures import bandwidths
 
-        return ShownBandwidths(bandwidths(question, command, watch))
+        return ShownBandwidths(bandwidths(question, repeat, watch))
 
 
-@in_one_line
+@command(
+    "nicscope verbs lat",
+    "nicscope verbs lat --op atomic --design utlb --design via-static --json",
+    words="verbs lat",
+    out="Folder for results.json, two tables and a figure.",
+)
 def verbs_latency(
+    repeat: list[str],
+    /,
     *,
-    op: str = "send",
-    size: Word = None,
-    iters: int = TIMES,
-    inline: str | int = 0,
-    design: Any = None,
-    platform: Any = None,
+    op: Annotated[
+        Text,
+        Option(
+            "OP",
+            "send: until its receiver knows of it; write, read or atomic: until they complete.",
+        ),
+    ] = "send",
+    size: Sizes = None,
+    iters: Annotated[int, Option("N", "Messages, one after another.", least=2)] = 100,
+    inline: Inline = 0,
+    design: Designs = None,
+    platform: OnPlatform = None,
 ) -> ShownVerbsLatencies:
-    """Measure the latency of verbs on the simulated device, as perftest does.
-
-    Args:
-        op: ``send``, timed until its receiver knows of it; ``write``, ``read`` or ``atomic``,
-            timed until their completion.
-        size: bytes of messages, such as ``"64..65536"``; None: these, or 8 of an atomic operation.
-        iters: messages, one after another.
-        inline: messages of up to so many bytes go with the request.
-        design: of the NIC, by name or file, or several.
-        platform: what things cost, by name or file; None: the design's own.
-
-    Errors: ``NicscopeError``, before anything is simulated if it can be.
-
-    """
+    """Measure the latency of verbs on the simulated device, and where each microsecond went."""
     from nicscope.studies.verbs_measures import ask
 
-    sizes, designs = word("size", size), several(design) or [None]
     question = ask(
         operation=op,
-        sizes=sizes,
-        iterations=whole("iters", iters) or 0,
-        inline=byte_count("inline", inline) or 0,
-        designs=designs,
+        sizes=size,
+        iterations=iters,
+        inline=inline,
+        designs=design or [None],
         platform=platform,
     )
-    options = {"--op": op, "--size": sizes, "--iters": iters, "--inline": inline or None}
-    command = command_line(["verbs", "lat"], options | _machine(design, platform))
     from nicscope.reports.verbs_measures import ShownVerbsLatencies
 
     with progress("measuring", "messages", always_say=True) as watch:
         from nicscope.studies.verbs_measures import all_latencies
 
-        return ShownVerbsLatencies(all_latencies(question, command, watch))
-
-
-def _machine(design: Any, platform: Any) -> dict[str, Any]:
-    return {"--design": several(design), "--platform": platform}
+        return ShownVerbsLatencies(all_latencies(question, repeat, watch))

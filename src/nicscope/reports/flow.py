@@ -284,12 +284,6 @@ def _notes(report: FlowReport) -> Iterator[str]:
         yield f"costs of {each.name}: {spelt}"
 
 
-def existing_parent(out: Path | None) -> None:
-    """Refuse to make more than one folder: ``OutputError`` if that for ``out`` is not there."""
-    if out is not None and not out.absolute().parent.is_dir():
-        raise OutputError(f"{out}: there is no folder {out.parent}; make it first")
-
-
 def _messages(report: FlowReport) -> Any:
     """A row per message that was taken apart: its times, then the parts, all in ps."""
     import pyarrow as pa

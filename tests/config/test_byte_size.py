@@ -143,16 +143,14 @@ OPTIONS = {
     ("flow", "--payload"): "flow --payload",
     ("flow", "--max-payload"): "flow --payload",
     ("trace make", "--size"): "trace make --size",
-    **{
-        ("trace make", f"--{name}"): "an argument" for name in ("page-size", "pool", "stride")
-    },
-    **{
-        (command, option): "an argument"
-        for command, option in (
+    **{("trace make", f"--{name}"): "an argument" for name in ("page-size", "pool", "stride")},
+    **dict.fromkeys(
+        (
             *(("trace info", "--page-size"), ("trace convert", "--page-size")),
             ("trace convert", "--rank-pool"),
-        )
-    },
+        ),
+        "an argument",
+    ),
     **{
         tuple(words.rsplit(" ", 1)): "a function"
         for words in (

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.errors import OutputError
 from nicscope.reports.result import Report
 from nicscope.reports.simulation import timeline_text
 from nicscope.reports.summaries import of_flow
@@ -18,7 +17,6 @@ from nicscope.studies.flow.transfers import BANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
     from rich.text import Text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import StudyError
 from nicscope.library.command import (
     Assignments,
     Option,
@@ -94,8 +93,6 @@ def run_collective(
     """Run collectives on NICs in virtual time, check their results, and tell how long they take."""
     from nicscope.studies.collectives.report import ask, dead_node, faults_of, measure
 
-    if seed < 0:
-        raise StudyError(f"seed must be at least 0, got {seed}")
     question = ask(
         name,
         on,

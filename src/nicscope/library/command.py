@@ -60,6 +60,7 @@ class Option(NamedTuple):
     is_argument: bool = False  # stands on the command line without a name
     is_repeated: bool = False  # may be given again for another value
     reads_services: bool = False  # a trace, which may be that of a language model's service
+    is_of_result: bool = True  # the same numbers need it again
     least: float | None = None
     most: float | None = None
 
@@ -88,13 +89,18 @@ Kinds = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    Option("N", "Processes that share out a folder's nodes; left out: one per processor."),
+    Option(
+        "N",
+        "Processes that share out a folder's nodes; left out: one per processor.",
+        is_of_result=False,
+    ),
 ]
 Scheduler = Annotated[
     str | None,
     Option(
         "tcp://HOST:PORT",
         "A Dask cluster to share a folder's nodes out to; it reads the files by the same paths.",
+        is_of_result=False,
     ),
 ]
 
@@ -130,6 +136,11 @@ class Asked(NamedTuple):
         found = reader(self.name, value)
         if found is None and self.default not in (None, inspect.Parameter.empty):
             raise StudyError(f"{self.name}: give a value; left out it is {self.default}")
+        least, most = self.option.least, self.option.most
+        if found is not None and least is not None and found < least:
+            raise StudyError(f"{self.name} must be at least {least}, got {found}")
+        if found is not None and most is not None and found > most:
+            raise StudyError(f"{self.name} must be at most {most}, got {found}")
         return found
 
 
@@ -166,6 +177,8 @@ class Command(NamedTuple):
         words: list[Any] = [*self.words]
         options: dict[str, Any] = {}
         for one in asked:
+            if not one.option.is_of_result:
+                continue
             value = values[one.name]
             told = one.option.words(value)
             if one.option.is_argument:

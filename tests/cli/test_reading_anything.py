@@ -27,7 +27,7 @@ READINGS = {
 }
 QUICK = [
     *("trace info file trace", "trace convert source csv", "designs show name design"),
-    *("replay trace trace", "replay design design", "replay platform platform"),
+    *("replay trace trace", "replay designs design", "replay platform platform"),
 ]
 
 

@@ -1,6 +1,7 @@
 """Which verb is refused when, with which number and which words: the table of the interface."""
 
 import errno
+import importlib
 import os
 
 import pytest
@@ -11,7 +12,6 @@ from nicscope.interfaces.verbs import mem_alloc
 from nicscope.interfaces.verbs.addr import AH, GID, AHAttr, GlobalRoute
 from nicscope.interfaces.verbs.cq import CQ, CQEX, CompChannel, CqInitAttrEx
 from nicscope.interfaces.verbs.device import DM, AllocDmAttr, Context
-from nicscope.interfaces.verbs.fork import fork_init, is_fork_initialized
 from nicscope.interfaces.verbs.mr import DMMR, MR, MW, Buf, BufMR, MREx, MWBind, MWBindInfo
 from nicscope.interfaces.verbs.pd import PD
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsError, PyverbsRDMAError, PyverbsUserError
@@ -298,8 +298,9 @@ def test_advice_is_of_regions_on_demand_within_them(world):
 
 @pytest.mark.usefixtures("device_world")
 def test_forking_needs_no_preparation():
-    fork_init()
-    assert is_fork_initialized() == e.ibv_fork_status.IBV_FORK_UNNEEDED
+    fork = importlib.import_module("nicscope.verbs.fork")
+    fork.fork_init()
+    assert fork.is_fork_initialized() == e.ibv_fork_status.IBV_FORK_UNNEEDED
 
 
 def test_handles_and_descriptors_are_imported_once_they_are_known(context, pd):

@@ -11,12 +11,11 @@ from nicscope.interfaces.verbs import mem_alloc
 from nicscope.interfaces.verbs.base import inc_rkey
 from nicscope.interfaces.verbs.cmid import CMID
 from nicscope.interfaces.verbs.cq import CQ, CQEX, CqInitAttrEx
-from nicscope.interfaces.verbs.flow import FlowAttr
 from nicscope.interfaces.verbs.mr import MR, MW, MWBindInfo
 from nicscope.interfaces.verbs.pd import PD, ParentDomain, ParentDomainContext, ParentDomainInitAttr
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs.qp import ECE, QP, QPAttr, QPCap, QPEx, QPInitAttr, QPInitAttrEx
-from nicscope.interfaces.verbs.spec import EthSpec
+from nicscope.interfaces.verbs.unsupported import MODULES, FlowAttr
 from nicscope.interfaces.verbs.world import World, use
 from nicscope.interfaces.verbs.wr import SGE, RecvWR, SendWR
 from nicscope.interfaces.verbs_device.calls import Refused
@@ -120,7 +119,7 @@ def test_ends_of_connections_answer_what_is_not_built():
 
 
 def test_rules_of_steering_collect_what_they_look_at():
-    rule, header = FlowAttr(num_of_specs=1), EthSpec(ether_type=0x800)
+    rule, header = FlowAttr(num_of_specs=1), MODULES["spec"]["EthSpec"](ether_type=0x800)
     rule.specs.append(header)
     assert rule.specs == [header]
     assert FlowAttr().specs == []

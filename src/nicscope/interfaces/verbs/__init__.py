@@ -2,4 +2,7 @@
 
 from __future__ import annotations
 
+from nicscope.interfaces.verbs.enumerations import libibverbs_enums, librdmacm_enums
+
+__all__ = ["libibverbs_enums", "librdmacm_enums"]
 __version__ = "65.0"

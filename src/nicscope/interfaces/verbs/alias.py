@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.abc
 import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
+
+from nicscope.interfaces.verbs import libibverbs_enums, librdmacm_enums, providers
+from nicscope.interfaces.verbs.enumerations import module_of
+from nicscope.interfaces.verbs.unsupported import MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +21,12 @@ if TYPE_CHECKING:
 
 SURFACE = "nicscope.interfaces.verbs"
 MAKERS = f"{SURFACE}.providers"  # any module can be imported from there
-RENAMED = {"utils": "texts"}  # what programs call by a name that says nothing
+# What programs call by a name that says nothing, or by that which it had before.
+RENAMED = {"utils": "texts", "enums": "libibverbs_enums", "cm_enums": "librdmacm_enums"}
+ENUMERATIONS: dict[str, ModuleType] = {
+    "libibverbs_enums": libibverbs_enums,
+    "librdmacm_enums": librdmacm_enums,
+}
 
 
 class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -51,10 +61,16 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             module.__spec__ = self._specs[module.__spec__.name]
 
 
+@functools.cache
 def _found(place: str) -> ModuleType:
-    if place.startswith(f"{MAKERS}."):
-        found: ModuleType = importlib.import_module(MAKERS).module_of(place)
-        return found
+    # Barriers and doorbells of the makers' modules are as theirs: there are none.
+    if place.startswith(f"{MAKERS}.") or place == f"{SURFACE}.dma_util":
+        return providers.module_of(place)
+    name = place.removeprefix(f"{SURFACE}.")
+    if name in ENUMERATIONS:
+        return ENUMERATIONS[name]
+    if name in MODULES:
+        return module_of(name, MODULES[name])
     return importlib.import_module(place)
 
 

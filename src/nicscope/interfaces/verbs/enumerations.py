@@ -1,18 +1,19 @@
-"""The verbs' enumerations, made of their table of values when the first module asks for them."""
+"""The enumerations of the verbs and of the connection manager, made of their table of values."""
 
 from __future__ import annotations
 
 import tomllib
 from enum import IntEnum
 from functools import cache
-from importlib.resources import files
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 
 @cache
 def _tables() -> dict[str, dict[str, dict[str, int | str]]]:
-    text = files("nicscope.interfaces.verbs").joinpath("values.toml").read_text()
-    return tomllib.loads(text)
+    return tomllib.loads(Path(__file__).with_name("values.toml").read_text())
 
 
 @cache
@@ -32,3 +33,15 @@ def names_of(module: str) -> dict[str, Any]:
             names[title] = made
             names |= made.__members__
     return names
+
+
+def module_of(name: str, content: dict[str, Any]) -> ModuleType:
+    """A module of pyverbs with ``content``."""
+    made = ModuleType(f"{__package__}.{name}")
+    made.__spec__ = ModuleSpec(made.__name__, None)
+    made.__dict__.update(content)
+    return made
+
+
+libibverbs_enums: Any = module_of("libibverbs_enums", names_of("libibverbs_enums"))
+librdmacm_enums: Any = module_of("librdmacm_enums", names_of("librdmacm_enums"))

@@ -19,7 +19,7 @@ from nicscope.interfaces.verbs.device_attr import atomics
 from nicscope.interfaces.verbs.mem_alloc import HUGE, as_bytes
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs.texts import rereg_error_to_str
-from nicscope.interfaces.verbs.tph import DMAHandle, DmaHandleInitAttr
+from nicscope.interfaces.verbs.unsupported import DMAHandle, DmaHandleInitAttr
 from nicscope.interfaces.verbs.world import PAGE
 from nicscope.interfaces.verbs_device.calls import Refused
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import PORT, AHAttr, wrong_route
 from nicscope.interfaces.verbs.base import Fields, Number, PyverbsObject
 from nicscope.interfaces.verbs.device_attr import KEYS, MTU_CODES
-from nicscope.interfaces.verbs.privilege import may_use_raw
 from nicscope.interfaces.verbs.texts import (
     mig_state_to_str,
     mtu_to_str,
@@ -21,6 +21,19 @@ from nicscope.interfaces.verbs_device.calls import QpState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+STATUS = Path("/proc/self/status")
+NET_RAW = 13  # the bit of CAP_NET_RAW
+
+
+def may_use_raw() -> bool:
+    """Whether the process may use raw packets and keys; without Linux's files it may not."""
+    try:
+        lines = STATUS.read_text().splitlines()
+    except OSError:
+        return False
+    told = next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0")
+    return bool(int(told, 16) >> NET_RAW & 1)
 
 
 class QPCap(Fields, PyverbsObject):

@@ -246,7 +246,7 @@ FILES = [
     (load_registration_costs, "", "[costs]"),
     (load_registration_costs, "[costs]\npins = 1", "'pins'", "'pin'"),
     (load_registration_costs, "[costs]\nregion = 3", "costs.region", "table"),
-    (load_registration_costs, '[costs]\nregion = { value = 3, unit = "h" }', "us or ms", "'h'"),
+    (load_registration_costs, '[costs]\nregion = { value = 3, unit = "h" }', "us, ms", "'h'"),
     (load_registration_costs, '[costs]\nregion = { value = [3, 1], unit = "us" }', "least", "most"),
     (load_registration_costs, '[costs]\nregion = { value = 3, unit = "us" }', "evidence"),
     (

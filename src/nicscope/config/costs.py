@@ -5,7 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -117,8 +118,62 @@ class UnitCost(msgspec.Struct, frozen=True, kw_only=True):
         return Evidence.DERIVED
 
 
+class File(NamedTuple):
+    """What every file of numbers with evidence has."""
+
+    name: str
+    called: str  # in messages
+    content: dict[str, Any]
+    title: str
+    description: str
+    sources: dict[str, str]
+
+
+def open_file(
+    shelf: str,
+    name_or_path: str | Path,
+    sections: Iterable[str],
+    error: type[NicscopeError] = PlatformError,
+) -> File:
+    """The file of that name on a shelf of the catalog, or a ``.toml`` file, of these ``sections``.
+
+    Errors: ``error`` naming the file and the key that is wrong.
+    """
+    name, called, content = open_shelf(shelf, name_or_path, error)
+    only_known(content, ("title", "description", "sources", *sections), called, error)
+    return File(
+        name,
+        called,
+        content,
+        read_text(content, "title", name, called, error),
+        read_text(content, "description", "", called, error),
+        read_texts(content, "sources", called, error),
+    )
+
+
+def read_table(file: File, section: str, known: Iterable[str], error: type[NicscopeError]) -> Any:
+    """The table ``section``, none of whose keys is unknown.
+
+    Errors: ``error`` if it is absent, empty, or no table.
+    """
+    found = file.content.get(section)
+    known = tuple(known)
+    if not isinstance(found, dict) or not found:
+        raise error(f"{file.called}: has no [{section}]; state {', '.join(known)}")
+    only_known(found, known, f"{file.called}: {section}", error)
+    return found
+
+
+def read_unit(cell: Any, units: Iterable[str], where: str) -> str:
+    """The unit that ``cell``, a table, states; errors: ``PlatformError``."""
+    unit = cell.get("unit")
+    if not isinstance(unit, str) or unit not in units:
+        found = "has no unit" if unit is None else f"has unknown unit {unit!r}"
+        raise PlatformError(f"{where} {found}; choose from {', '.join(units)}")
+    return unit
+
+
 LIMITS = ("region_bytes", "entries")
-_LIMIT_SECTIONS = ("title", "description", "limits", "sources")
 
 
 class Limit(NamedTuple):
@@ -143,11 +198,7 @@ class RegionLimits(msgspec.Struct, frozen=True):
 
 
 NO_LIMITS = RegionLimits("none", "no limits", "", {})
-
-
-def limit_names() -> list[str]:
-    """Names of the catalog's, sorted."""
-    return shelf_names("limits")
+limit_names = partial(shelf_names, "limits")
 
 
 @ToldPlainly()
@@ -156,25 +207,14 @@ def load_limits(name_or_path: str | Path) -> RegionLimits:
 
     Errors: ``PlatformError`` naming the file and the key that is wrong.
     """
-    name, called, content = open_shelf("limits", name_or_path, PlatformError)
-    only_known(content, _LIMIT_SECTIONS, called, PlatformError)
-    sources = read_texts(content, "sources", called, PlatformError)
-    cells = content.get("limits", {})
-    if not isinstance(cells, dict) or not cells:
-        raise PlatformError(f"{called}: has no [limits]; state {' or '.join(LIMITS)}")
-    only_known(cells, LIMITS, f"{called}: limits", PlatformError)
+    file = open_file("limits", name_or_path, ["limits"])
     limits = {}
-    for key, cell in cells.items():
-        where = f"{called}: limits.{key}"
+    for key, cell in read_table(file, "limits", LIMITS, PlatformError).items():
+        where = f"{file.called}: limits.{key}"
         limits[key] = Limit(
-            _read_most(cell, where), read_origin(cell, sources, where, PlatformError)
+            _read_most(cell, where), read_origin(cell, file.sources, where, PlatformError)
         )
-    return RegionLimits(
-        name=name,
-        title=read_text(content, "title", name, called, PlatformError),
-        description=read_text(content, "description", "", called, PlatformError),
-        limits=limits,
-    )
+    return RegionLimits(file.name, file.title, file.description, limits)
 
 
 def _read_most(cell: Any, where: str) -> int:
@@ -186,17 +226,15 @@ def _read_most(cell: Any, where: str) -> int:
     return value
 
 
-# By the name of a cost: what one of it is of, and the units that it may be stated in, each as
-# microseconds.
+# By the name of a cost: what one of it is of, and the units that it may be stated in, each by what
+# it is of the shelf's own; without units it is a whole number.
 Known = dict[str, tuple[str, dict[str, Decimal]]]
-US, MS, NS = Decimal(1), Decimal(1000), Decimal("0.001")
-_SECTIONS = ("title", "description", "costs", "not_applicable", "sources")
 _MEASURED = ("nics", "threads", "page", "source")
-_MOST = Decimal(10) ** 12
+_MOST = 10**12
 
 
 class Span(NamedTuple):
-    """A cost in microseconds, from the least to the most that is known of it."""
+    """A number, such as a cost in microseconds, from the least to the most that is known of it."""
 
     low: float
     high: float
@@ -220,66 +258,69 @@ class RangedCosts(msgspec.Struct, frozen=True):
         return self.costs.get(name, Span(0.0, 0.0))
 
 
+Kind = TypeVar("Kind", bound=RangedCosts)
+
+
+@ToldPlainly()
 def load_ranged_costs(
-    shelf: str, known: Known, name_or_path: str | Path, *, limited: bool = False
-) -> RangedCosts:
+    shelf: str, known: Mapping[str, Known], kind: type[Kind], name_or_path: str | Path
+) -> Kind:
     """Costs of that name on a shelf of the catalog, or those of a ``.toml`` file.
 
-    Those that may be ``limited`` may name a file of limits.  Errors: ``PlatformError`` naming the
-    file and the key that is wrong.
+    ``known``: by section.  Costs of registration may name a file of limits, and how far they were
+    measured.  Errors: ``PlatformError`` naming the file and the key that is wrong.
     """
-    name, called, content = open_shelf(shelf, name_or_path, PlatformError)
-    sections = (*_SECTIONS, "limits", "measured") if limited else _SECTIONS
-    only_known(content, sections, called, PlatformError)
-    sources = read_texts(content, "sources", called, PlatformError)
-    absent = read_texts(content, "not_applicable", called, PlatformError)
-    only_known(absent, known, f"{called}: not_applicable", PlatformError)
-    cells = content.get("costs", {})
-    if not isinstance(cells, dict) or not cells:
-        raise PlatformError(f"{called}: has no [costs]; state {', '.join(known)}")
-    only_known(cells, known, f"{called}: costs", PlatformError)
+    also = ("limits", "measured") if shelf == "registrations" else ()
+    file = open_file(shelf, name_or_path, (*known, "not_applicable", *also))
+    called = file.called
+    absent = read_texts(file.content, "not_applicable", called, PlatformError)
+    every = {name for names in known.values() for name in names}
+    only_known(absent, every, f"{called}: not_applicable", PlatformError)
     costs, origins = {}, {}
-    for key in known:
-        if (key in cells) == (key in absent):
-            what = "has a cost and is not applicable" if key in cells else "is not stated"
-            raise PlatformError(f"{called}: {key} {what}; give it a cost, or say why it has none")
-        if key in cells:
-            where = f"{called}: costs.{key}"
-            costs[key] = read_span(known[key][1], cells[key], where)
-            origins[key] = read_origin(cells[key], sources, where, PlatformError)
-    return RangedCosts(
-        name=name,
-        title=read_text(content, "title", name, called, PlatformError),
-        description=read_text(content, "description", "", called, PlatformError),
-        costs=costs,
-        origins=origins,
-        not_applicable=absent,
-        limits=_limits_of(name_or_path, content, called),
-        sources=sources,
-        measured=_measured(content, called),
+    for section, names in known.items():
+        cells = read_table(file, section, names, PlatformError)
+        for key, (_, units) in names.items():
+            if (key in cells) == (key in absent):
+                what = "is stated and not applicable" if key in cells else "is not stated"
+                raise PlatformError(
+                    f"{called}: {key} {what}; give it a value, or say why it has none"
+                )
+            if key in cells:
+                where = f"{called}: {section}.{key}"
+                costs[key] = _read_span(units, cells[key], where)
+                origins[key] = read_origin(cells[key], file.sources, where, PlatformError)
+    named = read_text(file.content, "limits", "", called, PlatformError)
+    return kind(
+        file.name,
+        file.title,
+        file.description,
+        costs,
+        origins,
+        absent,
+        load_limits(beside(name_or_path, named)) if named else NO_LIMITS,
+        file.sources,
+        _measured(file.content, called),
     )
 
 
-def read_span(units: Mapping[str, Decimal], cell: Any, where: str) -> Span:
+def _read_span(units: Mapping[str, Decimal], cell: Any, where: str) -> Span:
     """The two ends that a cell states, in the unit whose factor is 1.
 
     Errors: ``PlatformError`` beginning with ``where``.
     """
     if not isinstance(cell, dict):
         raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
-    unit = cell.get("unit")
-    if not isinstance(unit, str) or unit not in units:
-        raise PlatformError(f"{where}: unit must be {' or '.join(units)}, got {unit!r}")
+    by = units[read_unit(cell, units, where)] if units else Decimal(1)
+    numbers = int | Decimal if units else int
     given: Any = cell.get("value")
     ends: list[Any] = given if isinstance(given, list) else [given, given]
     are_numbers = len(ends) == 2 and all(
-        isinstance(end, int | Decimal) and not isinstance(end, bool) and 0 <= end <= _MOST
-        for end in ends
+        isinstance(end, numbers) and not isinstance(end, bool) and 0 <= end <= _MOST for end in ends
     )
     if not are_numbers or ends[0] > ends[1]:
-        raise PlatformError(f"{where}: value must be a number, or the least and the most of it")
-    low, high = (float(Decimal(end) * units[unit]) for end in ends)
-    return Span(low, high)
+        what = "number" if units else "whole number"
+        raise PlatformError(f"{where}: value must be a {what}, or the least and the most of it")
+    return Span(*(float(Decimal(end) * by) for end in ends))
 
 
 def _measured(content: Mapping[str, Any], called: str) -> dict[str, int]:
@@ -295,12 +336,6 @@ def _measured(content: Mapping[str, Any], called: str) -> dict[str, int]:
         if type(value) is not int or value < 1:
             raise PlatformError(f"{where}: {key} must be a whole number from 1, got {value!r}")
     return found
-
-
-def _limits_of(file: str | Path, content: Mapping[str, Any], called: str) -> RegionLimits:
-    """The limits that a file of costs names; none if it names none."""
-    named = read_text(content, "limits", "", called, PlatformError)
-    return load_limits(beside(file, named)) if named else NO_LIMITS
 
 
 class CostName(msgspec.Struct, frozen=True):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.costs import Origin, only_known, read_origin
-from nicscope.config.shelf import open_shelf, read_text, read_texts, shelf_names
+from nicscope.config.costs import Origin, only_known, open_file, read_origin
+from nicscope.config.shelf import shelf_names
 from nicscope.errors import TraceError
 from nicscope.telling import ToldPlainly
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_SECTIONS = ("title", "cache", "sources")
 _BY_HEADS = ("layers", "heads", "head_size", "element")
 _LATENT = ("layers", "latent", "rotary", "element")
 _MOST = 1 << 20
@@ -69,27 +68,25 @@ def load_language_model(name_or_path: str | Path) -> LanguageModel:
 
     Errors: ``TraceError`` naming the file and the key that is wrong.
     """
-    name, called, content = open_shelf("models", name_or_path, TraceError)
-    only_known(content, _SECTIONS, called, TraceError)
-    sources = read_texts(content, "sources", called, TraceError)
-    cells = content.get("cache")
+    file = open_file("models", name_or_path, ["cache"], TraceError)
+    cells = file.content.get("cache")
     if not isinstance(cells, dict):
-        raise TraceError(f"{called}: has no [cache]; state {', '.join(_BY_HEADS)}")
+        raise TraceError(f"{file.called}: has no [cache]; state {', '.join(_BY_HEADS)}")
     is_latent = "latent" in cells
     keys = _LATENT if is_latent else _BY_HEADS
-    only_known(cells, keys, f"{called}: cache", TraceError)
+    only_known(cells, keys, f"{file.called}: cache", TraceError)
     numbers, origins = {}, {}
     for key in keys:
-        where = f"{called}: cache.{key}"
+        where = f"{file.called}: cache.{key}"
         numbers[key] = _read_number(cells.get(key), where)
-        origins[key] = read_origin(cells[key], sources, where, TraceError)
+        origins[key] = read_origin(cells[key], file.sources, where, TraceError)
     if is_latent:
         parts, width = 1, numbers["latent"] + numbers["rotary"]
     else:
         parts, width = 2, numbers["heads"] * numbers["head_size"]
     return LanguageModel(
-        name=name,
-        title=read_text(content, "title", name, called, TraceError),
+        name=file.name,
+        title=file.title,
         layers=numbers["layers"],
         parts=parts,
         width=width,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.costs import Evidence, Origin, only_known, read_origin
+from nicscope.config.costs import Evidence, Origin, only_known, read_origin, read_unit
 from nicscope.config.quantities import read_bytes
 from nicscope.errors import PlatformError
 
@@ -146,10 +146,7 @@ def _read(key: str, cell: Any, sources: Mapping[str, str], where: str) -> Parame
     origin = read_origin(cell, sources, where, PlatformError)
     own = MACHINE[key].unit
     units = SIZES if own == BYTES else {own: 1}
-    unit = cell.get("unit")
-    if not isinstance(unit, str) or unit not in units:
-        found = "has no unit" if unit is None else f"has unknown unit {unit!r}"
-        raise PlatformError(f"{where} {found}; choose from {', '.join(units)}")
+    unit = read_unit(cell, units, where)
     value = cell.get("value")
     if not isinstance(value, int) or isinstance(value, bool):
         raise PlatformError(f"{where}: value must be a whole number, got {value!r}")

@@ -20,11 +20,13 @@ from nicscope.config.costs import (
     UnitCost,
     half_up,
     only_known,
+    open_file,
     read_origin,
+    read_unit,
 )
 from nicscope.config.design import Scheme, ServedBy
 from nicscope.config.machine import BYTES, MACHINE, Parameter, read_machine, read_number
-from nicscope.config.shelf import is_path, open_shelf, read_text, read_texts, shelf_names
+from nicscope.config.shelf import is_path, open_shelf, read_texts, shelf_names
 from nicscope.errors import PlatformError, did_you_mean
 from nicscope.inputs import STDIN
 from nicscope.telling import ToldPlainly
@@ -349,17 +351,7 @@ def in_us(ps: Fraction | int) -> Decimal:
     return Decimal(exact.numerator) / Decimal(exact.denominator * PS_PER_US)
 
 
-_SECTIONS = (
-    "title",
-    "description",
-    "sources",
-    "served_by",
-    "combines",
-    "takes",
-    "costs",
-    "machine",
-    "not_applicable",
-)
+_SECTIONS = ("served_by", "combines", "takes", "costs", "machine", "not_applicable")
 _CHOICE = ("value", "evidence", "source")
 _CELL = ("at", "value", "unit", "evidence", "source")
 
@@ -424,9 +416,8 @@ def _of_catalog(name: str, _catalog: Path) -> Platform:
 
 
 def _read(name_or_path: str | Path) -> Platform:
-    name, called, content = open_shelf("platforms", name_or_path, PlatformError)
-    only_known(content, _SECTIONS, called, PlatformError)
-    sources = read_texts(content, "sources", called, PlatformError)
+    file = open_file("platforms", name_or_path, _SECTIONS)
+    called, content, sources = file.called, file.content, file.sources
     absent = read_texts(content, "not_applicable", called, PlatformError)
     only_known(absent, COSTS, f"{called}: not_applicable", PlatformError)
     parts = _read_parts(content, called)
@@ -438,9 +429,9 @@ def _read(name_or_path: str | Path) -> Platform:
         if key in cells:
             raise PlatformError(f"{called}: {key} has a cost and is not applicable; drop one")
     own = Platform(
-        name=name,
-        title=read_text(content, "title", name, called, PlatformError),
-        description=read_text(content, "description", "", called, PlatformError),
+        name=file.name,
+        title=file.title,
+        description=file.description,
         sources=sources,
         costs={
             key: _read_cost(key, cell, sources, f"{called}: costs.{key}")
@@ -576,10 +567,7 @@ def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> U
     only_known(cell, _CELL, where, PlatformError)
     origin = read_origin(cell, sources, where, PlatformError)
     units = PER_BYTE_UNITS if COSTS[key].by_byte else TIME_UNITS
-    unit = cell.get("unit")
-    if not isinstance(unit, str) or unit not in units:
-        found = "has no unit" if unit is None else f"has unknown unit {unit!r}"
-        raise PlatformError(f"{where} {found}; choose from {', '.join(units)}")
+    unit = read_unit(cell, units, where)
     if "value" not in cell:
         raise PlatformError(f"{where} has no value")
     value = cell["value"]

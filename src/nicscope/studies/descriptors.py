@@ -181,7 +181,7 @@ def transfer_all(
 ) -> DescriptorReport:
     """Count every engine's descriptors and bound their transfers; ``watch`` hears of rows done."""
     packet = nic.count("packet_bytes", 0)
-    pcie = nic.counts.get("pcie_bytes", (packet, packet))[0]
+    pcie = int(nic.costs.get("pcie_bytes", (packet, packet))[0])
     counts = {
         engine: DescriptorCounts(RULES[engine], packet, pcie)
         for engine in dict.fromkeys(one.engine for one in ways)

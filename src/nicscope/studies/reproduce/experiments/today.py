@@ -266,7 +266,7 @@ def _gbytes_per_s(nic: str, each: int, through: Through, *, reads: bool = False)
     """Of blocks of ``each`` bytes, between both ends of the costs, as the longest bound allows."""
     costs, whole = load_nic_costs(nic), BLOCKS * each
     packets = BLOCKS * -(-each // costs.count("packet_bytes", 0))
-    pcie = costs.counts.get("pcie_bytes", (each, each))[0]
+    pcie = int(costs.costs.get("pcie_bytes", (each, each))[0])
     moved = Moved(BLOCKS, whole, packets, BLOCKS * -(-each // pcie), whole * reads)
     bounds = bounds_of(moved, through, costs)
     ends = [whole / max(span[end] for span in bounds.values()) / GB for end in (0, 1)]

@@ -22,7 +22,7 @@ from suite import share
 MESSAGE_FIELDS = ("sender", "packet", "destination", "payload", "posted", "read")
 
 
-def driven(scenario, keep_log=1 << 20):
+def driven(scenario, keep_log=1 << 20, **how):
     """The ``Outcome`` of the driver."""
     from nicscope.config.design import Delivery as DriverDelivery
     from nicscope.config.design import Policy
@@ -40,10 +40,11 @@ def driven(scenario, keep_log=1 << 20):
         copies=[Copy(*copy) for copy in scenario.copies],
         masters=[OtherMaster(*master) for master in scenario.masters],
         keep_log=keep_log,
+        **how,
     )
 
 
-def told(scenario):
+def told(scenario, hazards=None):
     """The finished twin."""
     network = scenario.network
     return simulate(
@@ -55,6 +56,7 @@ def told(scenario):
         scenario.runs,
         scenario.copies,
         scenario.masters,
+        hazards,
     )
 
 

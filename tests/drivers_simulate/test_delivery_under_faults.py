@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 
 from drivers_simulate.test_delivery_agrees_with_the_oracle import (
     MESSAGE_FIELDS,
+    driven,
     first_difference,
     rows,
+    told,
 )
-from nicscope.config.design import Delivery as DriverDelivery
-from nicscope.config.design import Policy
 from nicscope.drivers.simulate.ports.build import Faults
-from nicscope.drivers.simulate.processor import OtherMaster
-from nicscope.drivers.simulate.script import Copy, Run, simulate_script
 from nicscope.fabric.faults import CORRUPTED, LOST, fate, new_faults
-from nicscope.fabric.topology import Topology
-from oracle.delivery import rows_of, simulate
+from oracle.delivery import rows_of
 from oracle.delivery_records import HOST_RCV, LOG_FIELDS, NET_TX
 from oracle.delivery_strategies import PLAUSIBLE, Delivery, Scenario, pair, scenarios
 
@@ -55,33 +52,10 @@ def hazards_of(faults):
     return befalls
 
 
-def driven(scenario, faults):
-    network, settings = scenario.network, scenario.settings()
-    settings["policy"] = Policy(settings["policy"])
-    return simulate_script(
-        scenario.costs,
-        DriverDelivery(**settings),
-        Topology("drawn", network.nodes, network.links, network.paths, network.hops),
-        [Run(*run) for run in scenario.runs],
-        copies=[Copy(*copy) for copy in scenario.copies],
-        masters=[OtherMaster(*master) for master in scenario.masters],
-        faults=faults,
-        keep_log=1 << 20,
-    )
-
-
-def told(scenario, faults):
-    network = scenario.network
-    return simulate(
-        scenario.costs, scenario.delivery, network.paths, network.hops, network.links,
-        scenario.runs, scenario.copies, scenario.masters, hazards_of(faults),
-    )  # fmt: skip
-
-
 @given(st.data(), scenarios())
 def test_the_driver_agrees_with_the_twin_under_faults(data, scenario):
     faults = data.draw(faults_on(scenario.network))
-    want, got = told(scenario, faults), driven(scenario, faults)
+    want, got = told(scenario, hazards_of(faults)), driven(scenario, faults=faults)
     records = [tuple(record[name] for name in LOG_FIELDS) for record in want.log]
     difference = first_difference(rows(got.log, LOG_FIELDS), records)
     assert difference is None, difference
@@ -92,7 +66,7 @@ def test_the_driver_agrees_with_the_twin_under_faults(data, scenario):
 @given(st.data(), scenarios())
 def test_every_packet_is_read_once_or_counted_as_one_that_is_not(data, scenario):
     faults = data.draw(faults_on(scenario.network))
-    found = driven(scenario, faults)
+    found = driven(scenario, faults=faults)
     read = Counter(bool(message["read"] >= 0) for message in found.messages)
     gone = sum(int(found.counters[why].sum()) for why in ("lost", "corrupted", "cut_off"))
     aborted = int(found.counters["aborted"].sum())
@@ -114,7 +88,7 @@ PLAIN = Scenario(pair(), [PLAUSIBLE] * 2, Delivery(max_payload=4096), [(0, 1, 40
     ],
 )
 def test_what_befell_packets_is_counted_at_their_receiver(faults, counter, payload):
-    found = driven(replace(PLAIN, runs=[(0, 1, payload, 20, 0)]), faults)
+    found = driven(replace(PLAIN, runs=[(0, 1, payload, 20, 0)]), faults=faults)
     counters = {why: list(found.counters[why]) for why in ("lost", "corrupted", "cut_off")}
     assert counters.pop(counter) == [0, 20]
     assert counters == {why: [0, 0] for why in counters}
@@ -123,7 +97,7 @@ def test_what_befell_packets_is_counted_at_their_receiver(faults, counter, paylo
 
 def test_a_packet_that_the_watchdog_takes_is_counted_as_nothing_else():
     hurried = replace(PLAIN, costs=[PLAUSIBLE | {"link_watchdog": 10_000_000}] * 2)
-    found = driven(hurried, Faults(corruption=1.0))
+    found = driven(hurried, faults=Faults(corruption=1.0))
     assert found.counters["aborted"].sum() == 20
     assert found.counters["corrupted"].sum() == 0
 
@@ -134,8 +108,8 @@ def moved(found, engine):
 
 
 def test_a_damaged_packet_has_taken_all_its_time_and_a_lost_one_none_behind_its_header():
-    damaged, lost = (driven(PLAIN, Faults(**{what: 1.0})) for what in ("corruption", "loss"))
-    whole = driven(PLAIN, Faults())
+    damaged, lost = (driven(PLAIN, faults=Faults(**{what: 1.0})) for what in ("corruption", "loss"))
+    whole = driven(PLAIN, faults=Faults())
     assert moved(damaged, NET_TX) == moved(whole, NET_TX) == 20 * 4096
     assert moved(lost, NET_TX) == moved(lost, HOST_RCV) == 0
     assert 0 < moved(damaged, HOST_RCV) < 20 * 4096  # cut-through has begun before the CRC is in

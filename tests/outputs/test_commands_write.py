@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import os
 import shutil
@@ -14,7 +13,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from commands import BY_NAME, CASES, FILES, FOLDERS, QUICK, spread, written_paths
-from quickly import Commands
 from targets import OLD, TARGETS, a_null_device, tree
 
 from nicscope.outputs import OutputFolder
@@ -48,18 +46,6 @@ def long_but_quick(cases):
 
 def label(value):
     return getattr(value, "label", None) or getattr(value, "__name__", None)
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        yield Commands(tmp_path_factory.mktemp("inputs"), patch)
-
-
-@pytest.fixture
-def run(quick, capfd):
-    """Call it with a case and an output: status, output and errors of the command."""
-    return functools.partial(quick.run, capfd)
 
 
 @pytest.fixture(scope="module")

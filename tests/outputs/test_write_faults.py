@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import io
 import os
 import random
@@ -23,22 +22,10 @@ import pyarrow.parquet as pq
 import pytest
 from commands import FILES, FOLDERS, NEW_FOLDERS
 from faults import CALLS, Fault
-from quickly import Commands
 from targets import tree
 
 NUMBERS = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EACCES)
 OUTSIDE = (0, 1)  # 1: reproduce has found a number outside its tolerance
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        yield Commands(tmp_path_factory.mktemp("inputs"), patch)
-
-
-@pytest.fixture
-def run(quick, capfd):
-    return functools.partial(quick.run, capfd)
 
 
 def none(case, out, run):

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.memory.indices import give_back_index, grown_indices, new_indices, take_index
+from nicscope.memory.indices import (
+    give_back_index,
+    grown_indices,
+    hand_on_index,
+    new_indices,
+    take_index,
+)
 from nicscope.memory.numbering import grown, new_numbering, number, unit_of
 
 PROCESSES = 3
@@ -80,3 +86,25 @@ def test_growth_keeps_the_indices_that_are_out_and_those_that_are_free():
     assert tables.index_of(1, 9) == 9
     assert [tables.take(1, page) for page in (100, 101, 102, 103)] == [2, 5, 7, 10]
     assert tables.take(5, 0) == 0
+
+
+@given(pages=st.lists(st.integers(0, 9), min_size=1, max_size=30), freed=st.integers(0, 3))
+def test_an_index_is_handed_on_as_if_given_back_and_taken(pages, freed):
+    handed, plain = Tables(), Tables()
+    for tables in (handed, plain):
+        for page in range(4):
+            tables.take(1, page)
+        if freed < 3:  # a lower index is free, or none is
+            tables.give_back(1, freed)
+    held = [page for page in range(4) if freed == 3 or page != freed]
+    for page in pages:
+        before = page if page in held else held.pop(0)
+        key = int(handed.indices.key_of[handed.name(1, before)])
+        assert hand_on_index(handed.indices, 1, handed.name(1, before), handed.name(1, page)) == key
+        if page != before:
+            plain.give_back(1, before)
+            plain.take(1, page)
+            held.append(page)
+        assert [handed.index_of(1, each) for each in held] == [
+            plain.index_of(1, each) for each in held
+        ]

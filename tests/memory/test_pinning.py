@@ -18,6 +18,7 @@ from nicscope.memory.pinning import (
     pin,
     unpin,
     use,
+    use_or_exchange,
     victim_of,
 )
 from nicscope.memory.replacement import Replacement
@@ -160,6 +161,34 @@ def test_the_random_policy_favours_nobody():
     counts = [drawn.count(page) for page in range(8)]
     assert counts[2:4] == [0, 0]
     assert all(220 < count < 380 for count in counts[:2] + counts[4:])  # 300 each, on average
+
+
+@pytest.mark.requirement("UT-40", "UT-45")
+@pytest.mark.parametrize("policy", list(Replacement))
+@given(
+    limit=st.integers(1, 5),
+    pages=st.lists(st.tuples(st.integers(0, 1), st.integers(0, PAGES - 1)), max_size=60),
+)
+def test_an_exchange_gives_up_the_victim_and_pins_the_page(policy, limit, pages):
+    at_once, step_by_step = Host(policy), Host(policy)
+    for process, page in [(process, page) for process in (0, 1) for page in range(limit)] + pages:
+        pinned = [known for owner, known in step_by_step.pinned() if owner == process]
+        if page in pinned:
+            step_by_step.use(process, page)
+            gone = None
+        else:
+            gone = step_by_step.victim(process) if len(pinned) == limit else None
+            if gone is not None:
+                step_by_step.unpin(process, gone)
+            step_by_step.pin(process, page)
+        if len(pinned) == limit:
+            name = at_once.names[process, page]
+            tag = use_or_exchange(at_once.pinning, process, name, policy)
+            assert tag == (0 if gone is None else at_once.names[process, gone] + 1)
+        else:
+            at_once.pin(process, page)
+        assert at_once.pinned() == step_by_step.pinned()
+        assert at_once.pinned_by_process() == step_by_step.pinned_by_process()
 
 
 @pytest.mark.parametrize("policy", list(Replacement))

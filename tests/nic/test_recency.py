@@ -14,6 +14,7 @@ from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entering import bound
 from nicscope.nic.recency import (
     LAST_TIME,
+    drop_held,
     grown_recency,
     keep_uses,
     lowest_bit,
@@ -95,6 +96,35 @@ def test_slots_are_counted_anew_before_their_numbers_end():
 
     assert told == [(0, 0)] * 2 + [(1, 0)] * 3998 + [(0, 8), (0, 4), (0, 2)]
     assert recency.order[0]["now"] < LAST_TIME // 2
+
+
+@kernel
+def drop_and_use_all(uses):
+    """Of each two keys, the first is dropped before the second is used."""
+    now, oldest, word, left = uses_of(uses.recency)
+    for i in range(0, uses.keys.size, 2):
+        dropped, key = np.int64(uses.keys[i]), np.int64(uses.keys[i + 1])
+        uses.held[i], word, left = drop_held(uses.recency, dropped, oldest, word, left)
+        held, gone, now, oldest, word, left = renew_held(uses.recency, key, now, oldest, word, left)
+        uses.held[i + 1], uses.gone[i + 1] = held, gone
+    keep_uses(uses.recency, now, oldest, left)
+
+
+@given(
+    capacity=st.sampled_from((1, 2, 7, 64)),
+    keys=st.integers(1, 90),
+    count=st.integers(1, 400),
+    seed=st.integers(0, 2**32),
+)
+def test_what_is_dropped_leaves_its_place(capacity, keys, count, seed):
+    recency, cache = grown_recency(new_recency(capacity), keys), PlainCache(1, capacity)
+    drawn = random.Random(seed)
+    asked = np.array([drawn.randrange(keys) for _ in range(2 * count)])
+    uses = Uses(recency, asked, np.zeros(2 * count, int), np.zeros(2 * count, int))
+    bound(drop_and_use_all, uses)()
+    for i in range(0, 2 * count, 2):
+        assert uses.held[i] == cache.drop(asked[i] + 1)
+        assert [(uses.held[i + 1], uses.gone[i + 1])] == expected(cache, asked[i + 1 : i + 2])
 
 
 @pytest.mark.parametrize("word", [1, 2, 12, 1 << 63, (1 << 64) - 1, 0xF0 << 40])

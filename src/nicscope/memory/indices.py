@@ -90,6 +90,22 @@ def give_back_index(indices, process, page):
 
 
 @step
+def hand_on_index(indices, process, page, to):
+    """Free the index of ``page`` for ``to``, which may be the same; returns the key that it had.
+
+    As ``give_back_index`` and ``take_index``: where no index is free, ``to`` gets the same.
+    """
+    if indices.tables[process].lowest != NONE and page != to:
+        key = give_back_index(indices, process, page)
+        take_index(indices, process, to)
+        return key
+    key = np.int64(indices.key_of[page])
+    indices.key_of[to] = key
+    indices.page_of[key] = to + 1
+    return key
+
+
+@step
 def _melded(indices, one, other):
     """The root of the two heaps made one: the lower index, the other as its first child."""
     if one == NONE:

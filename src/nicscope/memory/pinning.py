@@ -1,11 +1,11 @@
 """Which pages each process has pinned, and which of them it would give up first.
 
 Pages are the dense numbers of ``memory.numbering``.  Without a limit only the fact is kept.  With
-one, a process's pages lie in buckets of equal use count, ordered by use count; within a bucket
-the least recently used comes first.  LRU and MRU keep a single bucket.  RANDOM keeps a plain list
-instead.  Every operation takes constant time, but for stepping over the pages of the request.
+one, a process's pages lie in a ring in order of use, the least recent first.  LFU and MFU have a
+ring for each count of uses, in buckets that are ordered by it.  RANDOM keeps a plain list instead.
+Every operation takes constant time, but for stepping over the pages of the request.
 
-Invariant: a bucket holds at least one page; a page is in a bucket exactly while it is pinned.
+Invariant: a page is in a ring, or in the list, exactly while it is pinned; a bucket is never empty.
 """
 
 from __future__ import annotations
@@ -39,11 +39,10 @@ RULES = np.dtype(
     align=True,
 )
 PROCESS = np.dtype([("pinned", "i8"), ("fewest", "i4"), ("most", "i4")], align=True)
-PAGE_LINK = np.dtype([("bucket", "i4"), ("older", "i4"), ("newer", "i4")], align=True)
-BUCKET = np.dtype(
-    [("uses", "i8"), ("fewer", "i4"), ("more", "i4"), ("oldest", "i4"), ("newest", "i4")],
-    align=True,
-)
+# Neighbours in a ring: after its newest page and before its oldest comes the ring's own link, which
+# follow those of all pages.
+LINK = np.dtype([("bucket", "i4"), ("older", "i4"), ("newer", "i4")], align=True)
+BUCKET = np.dtype([("uses", "i8"), ("fewer", "i4"), ("more", "i4")], align=True)
 
 
 class Pinning(NamedTuple):
@@ -52,8 +51,8 @@ class Pinning(NamedTuple):
     rules: NDArray[Any]  # RULES, shape (1,)
     state: NDArray[np.uint8]  # shape (pages,): PINNED, EVER_PINNED
     processes: NDArray[Any]  # PROCESS, shape (processes,)
-    links: NDArray[Any]  # PAGE_LINK, shape (pages,)
-    buckets: NDArray[Any]  # BUCKET
+    links: NDArray[Any]  # LINK, shape (pages + rings,), one ring a process or a bucket
+    buckets: NDArray[Any]  # BUCKET, shape (rings,), of LFU and MFU
     members: NDArray[np.int32]  # shape (processes, pages of a process): RANDOM's lists
     places: NDArray[np.int32]  # shape (pages,): where a page is in its list
     # shape (pages,): how many outstanding transfers need the page, which is not to be unpinned
@@ -74,7 +73,7 @@ def new_pinning(limit: int | None, policy: Replacement, seed: int) -> Pinning:
         rules,
         np.zeros(0, np.uint8),
         records(0, PROCESS),
-        records(0, PAGE_LINK),
+        records(0, LINK),
         records(0, BUCKET),
         np.zeros((0, 0), np.int32),
         np.zeros(0, np.int32),
@@ -101,14 +100,17 @@ def grown_pinning(pinning: Pinning, pages: int, processes: int) -> Pinning:
     linked = bool(rules["ordered"]) and not drawn
     by_use = rules["policy"] in (Replacement.LFU, Replacement.MFU)
     known = len(pinning.processes)
+    # A page changes buckets by way of a new one, so there may be one more than pages.
+    rings = (pages + 1 if by_use else processes) if linked else 0
     grown = pinning._replace(
         state=outgrown(pinning.state, pages),
         processes=longer(pinning.processes, processes),
-        links=longer(pinning.links, pages if linked else 0),
-        # A page changes buckets by way of a new one, so there may be one more than pages.
-        buckets=longer(pinning.buckets, (pages if by_use else processes) + 1 if linked else 0),
+        buckets=longer(pinning.buckets, rings if by_use else 0),
         places=longer(pinning.places, pages if drawn else 0),
     )
+    if linked:
+        most = max(rings, len(pinning.links) - len(pinning.state))
+        grown = grown._replace(links=_grown_links(pinning, len(grown.state), most))
     if drawn:
         width = min(int(rules["limit"]), pages)
         members = np.zeros((len(grown.processes), max(width, pinning.members.shape[1])), np.int32)
@@ -117,6 +119,19 @@ def grown_pinning(pinning: Pinning, pages: int, processes: int) -> Pinning:
     grown.processes["fewest"][known:] = NOBODY
     grown.processes["most"][known:] = NOBODY
     return grown
+
+
+def _grown_links(pinning: Pinning, pages: int, rings: int) -> NDArray[Any]:
+    """The same rings, and further ones of no page, behind the links of ``pages`` pages."""
+    known, further = len(pinning.state), pages - len(pinning.state)
+    links = records(pages + rings, LINK)
+    moved = pinning.links.copy()
+    for name in ("older", "newer"):
+        moved[name][moved[name] >= known] += further
+        links[name][pages:] = np.arange(pages, pages + rings)
+    links[:known] = moved[:known]
+    links[pages : pages + len(moved) - known] = moved[known:]
+    return links
 
 
 @step
@@ -128,9 +143,10 @@ def pin(pinning, process, page, uses):
         if rules.policy == Replacement.RANDOM:
             pinning.members[process, pinning.processes[process].pinned] = page
             pinning.places[page] = pinning.processes[process].pinned
+        elif rules.policy >= Replacement.LFU:
+            _enter(pinning, _bucket_for(pinning, process, uses), page)
         else:
-            counted = uses if rules.policy >= Replacement.LFU else 0
-            _enter(pinning, _bucket_for(pinning, process, counted), page)
+            _append(pinning.links, _ring_of(pinning, process), page)
     pinning.processes[process].pinned += 1
 
 
@@ -146,8 +162,10 @@ def unpin(pinning, process, page):
         last = pinning.members[process, pinning.processes[process].pinned]
         pinning.members[process, pinning.places[page]] = last
         pinning.places[last] = pinning.places[page]
-    else:
+    elif rules.policy >= Replacement.LFU:
         _leave(pinning, process, page)
+    else:
+        _unlink(pinning.links, page)
 
 
 @step
@@ -156,14 +174,56 @@ def use(pinning, process, page):
     policy = pinning.rules[0].policy
     if policy == Replacement.RANDOM:
         return
-    bucket = np.int64(pinning.links[page].bucket)
     if policy >= Replacement.LFU:
-        target = _bucket_after(pinning, process, bucket)
+        target = _bucket_after(pinning, process, np.int64(pinning.links[page].bucket))
         _leave(pinning, process, page)
         _enter(pinning, target, page)
-    elif pinning.buckets[bucket].newest != page:
-        _leave(pinning, process, page)
-        _enter(pinning, bucket, page)
+    else:
+        _unlink(pinning.links, page)
+        _append(pinning.links, _ring_of(pinning, process), page)
+
+
+@step
+def use_or_exchange(pinning, process, page, policy):
+    """Use ``page``, or pin it, used once, in place of the one that ``policy`` has to go first.
+
+    For a process that has pinned as many as it may, and a request for ``page`` alone; no transfer
+    holds any.  Returns the page that went plus 1, or 0: ``page`` was pinned.  A loop over many
+    requests that writes ``policy`` down as a constant has no more than that in it.
+    """
+    state = pinning.state
+    is_pinned = state[page] & PINNED != 0
+    if policy == Replacement.LFU or policy == Replacement.MFU:
+        if is_pinned:
+            use(pinning, process, page)
+            return np.int64(0)
+        owner = pinning.processes[process]
+        bucket = np.int64(owner.most if policy == Replacement.MFU else owner.fewest)
+        goes = np.int64(pinning.links[_ring_of(pinning, bucket)].newer)
+        _leave(pinning, process, goes)
+        _enter(pinning, _bucket_for(pinning, process, 1), page)
+    elif policy == Replacement.RANDOM:
+        if is_pinned:
+            return np.int64(0)
+        last = pinning.processes[process].pinned - 1
+        drawn = _draw(pinning, last + 1)
+        members, places = pinning.members, pinning.places
+        goes = np.int64(members[process, drawn])
+        members[process, drawn] = members[process, last]
+        places[members[process, last]] = drawn
+        members[process, last] = page
+        places[page] = last
+    else:
+        # Which it is cannot be foreseen: what is done is the same.
+        ring = _ring_of(pinning, process)
+        link = pinning.links[ring]
+        goes = np.int64(link.older if policy == Replacement.MRU else link.newer)
+        goes = np.int64(page) if is_pinned else goes
+        _unlink(pinning.links, goes)
+        _append(pinning.links, ring, page)
+    state[goes] &= 0xFF ^ PINNED
+    state[page] |= PINNED | EVER_PINNED
+    return (goes + 1) * np.int64(not is_pinned)
 
 
 @step
@@ -176,18 +236,32 @@ def victim_of(pinning, numbering, process, first, last):
     policy = pinning.rules[0].policy
     if policy == Replacement.RANDOM:
         return _drawn_victim(pinning, numbering, process, first, last)
+    if policy < Replacement.LFU:
+        ring = _ring_of(pinning, process)
+        return _first_to_go(pinning, numbering, ring, first, last)
     owner = pinning.processes[process]
     bucket = np.int64(owner.most if policy == Replacement.MFU else owner.fewest)
     while bucket != NOBODY:
-        newest_first = policy == Replacement.MRU
-        page = pinning.buckets[bucket].newest if newest_first else pinning.buckets[bucket].oldest
-        while page != NOBODY:
-            if _may_go(pinning, numbering, page, first, last):
-                return np.int64(page)
-            page = pinning.links[page].older if newest_first else pinning.links[page].newer
+        page = _first_to_go(pinning, numbering, _ring_of(pinning, bucket), first, last)
+        if page != NOBODY:
+            return page
         record = pinning.buckets[bucket]
         bucket = np.int64(record.fewer if policy == Replacement.MFU else record.more)
     return np.int64(NOBODY)
+
+
+@step
+def _first_to_go(pinning, numbering, ring, first, last):
+    """The first page of ``ring`` that may go, from its newest on for MRU; or ``NOBODY``."""
+    newest_first = pinning.rules[0].policy == Replacement.MRU
+    page = ring
+    while True:
+        link = pinning.links[page]
+        page = np.int64(link.older if newest_first else link.newer)
+        if page == ring:
+            return np.int64(NOBODY)
+        if _may_go(pinning, numbering, page, first, last):
+            return page
 
 
 @step
@@ -223,14 +297,26 @@ def can_give_up(pinning, numbering, process, first, last, wanted):
             page = np.int64(pinning.members[process, place])
             found += _may_go(pinning, numbering, page, first, last)
         return found >= wanted
+    if pinning.rules[0].policy < Replacement.LFU:
+        ring = _ring_of(pinning, process)
+        return _count_to_go(pinning, numbering, ring, first, last, wanted) >= wanted
     bucket = np.int64(owner.fewest)
     while bucket != NOBODY and found < wanted:
-        page = np.int64(pinning.buckets[bucket].oldest)
-        while page != NOBODY and found < wanted:
-            found += _may_go(pinning, numbering, page, first, last)
-            page = np.int64(pinning.links[page].newer)
+        ring = _ring_of(pinning, bucket)
+        found += _count_to_go(pinning, numbering, ring, first, last, wanted - found)
         bucket = np.int64(pinning.buckets[bucket].more)
     return found >= wanted
+
+
+@step
+def _count_to_go(pinning, numbering, ring, first, last, wanted):
+    """How many pages of ``ring`` may go; counted up to ``wanted``."""
+    found = 0
+    page = np.int64(pinning.links[ring].newer)
+    while page != ring and found < wanted:
+        found += _may_go(pinning, numbering, page, first, last)
+        page = np.int64(pinning.links[page].newer)
+    return found
 
 
 @step
@@ -246,35 +332,44 @@ def _draw(pinning, choices):
 
 
 @step
+def _ring_of(pinning, ring):
+    """The link at which the ring of a process, or of a bucket, begins and ends."""
+    return pinning.state.size + ring
+
+
+@step
+def _append(links, ring, page):
+    """Make ``page`` the most recent of ``ring``."""
+    newest = np.int64(links[ring].older)
+    links[newest].newer = page
+    links[page].older = newest
+    links[page].newer = ring
+    links[ring].older = page
+
+
+@step
+def _unlink(links, page):
+    """Take ``page`` out of its ring."""
+    older, newer = np.int64(links[page].older), np.int64(links[page].newer)
+    links[older].newer = newer
+    links[newer].older = older
+
+
+@step
 def _enter(pinning, bucket, page):
     """Append ``page`` to ``bucket`` as its most recent."""
-    record = pinning.buckets[bucket]
-    link = pinning.links[page]
-    link.bucket = bucket
-    link.newer = NOBODY
-    link.older = record.newest
-    if record.newest == NOBODY:
-        record.oldest = page
-    else:
-        pinning.links[record.newest].newer = page
-    record.newest = page
+    pinning.links[page].bucket = bucket
+    _append(pinning.links, _ring_of(pinning, bucket), page)
 
 
 @step
 def _leave(pinning, process, page):
     """Take ``page`` out of its bucket, and the bucket away if that empties it."""
-    link = pinning.links[page]
-    bucket = pinning.buckets[link.bucket]
-    if link.older == NOBODY:
-        bucket.oldest = link.newer
-    else:
-        pinning.links[link.older].newer = link.newer
-    if link.newer == NOBODY:
-        bucket.newest = link.older
-    else:
-        pinning.links[link.newer].older = link.older
-    if bucket.newest == NOBODY:
-        _remove_bucket(pinning, process, np.int64(link.bucket))
+    bucket = np.int64(pinning.links[page].bucket)
+    _unlink(pinning.links, page)
+    ring = _ring_of(pinning, bucket)
+    if pinning.links[ring].older == ring:
+        _remove_bucket(pinning, process, bucket)
 
 
 @step
@@ -313,8 +408,6 @@ def _insert_bucket(pinning, process, before, uses):
         rules.free_bucket = pinning.buckets[bucket].more
     record = pinning.buckets[bucket]
     record.uses = uses
-    record.oldest = NOBODY
-    record.newest = NOBODY
     record.fewer = before
     record.more = owner.fewest if before == NOBODY else pinning.buckets[before].more
     if before == NOBODY:

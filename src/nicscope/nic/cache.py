@@ -185,7 +185,12 @@ def _last_unused(nic, frames, places, row):
 @step
 def drop(nic, row, tag):
     """Remove ``tag`` from set ``row``; whether it was there.  No transfer may be using it."""
-    ways = nic.config[0].ways
+    return drop_in(nic, row, tag, nic.config[0].ways)
+
+
+@step
+def drop_in(nic, row, tag, ways):
+    """``drop`` where the caller says how many ``ways`` sets have; see ``renew``."""
     if ways > SEARCHED_WAYS:
         return linked_drop(nic, row, tag)
     if ways == 1:

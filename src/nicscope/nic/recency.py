@@ -137,6 +137,21 @@ def renew_held(recency, key, now, oldest, word, left):
 
 
 @step
+def drop_held(recency, key, oldest, word, left):
+    """Drop ``key`` if it is held; before ``oldest`` is asked for again, some key is to be used.
+
+    Returns 1 if it was held, and the word of the oldest slot and the places left as they are now.
+    """
+    before = np.int64(recency.last[key])
+    held = np.int64(before >= oldest)
+    recency.last[key] = before * (1 - held)
+    bit = np.uint64(held) << np.uint64(before & (WORD - 1))
+    recency.stale[(before & (recency.line.size - 1)) >> 6] |= bit
+    word &= ~(bit * np.uint64(before >> 6 == oldest >> 6))
+    return held, word, left + held
+
+
+@step
 def _close_up(recency, now, oldest):
     """Use the keys that are held again, oldest first; where the line ends and begins then."""
     last_slot = recency.line.size - 1

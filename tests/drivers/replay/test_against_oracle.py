@@ -68,3 +68,20 @@ def test_replay_counts_what_the_oracle_counts(scheme, data):
 def test_replay_of_user_managed_tables_counts_what_the_oracle_counts(scheme, policy, data):
     rows, flat = data.draw(cases([scheme], policies=[policy]))
     agree(rows, flat, data.draw(st.lists(st.integers(0, 50), max_size=3)))
+
+
+@pytest.mark.requirement("UT-40", "UT-41", "UT-45")
+@pytest.mark.parametrize("scheme", ["utlb", "utlb-shared", "utlb-process"])
+@pytest.mark.parametrize("policy", PINNING_POLICIES[:-1])
+@given(data=st.data())
+def test_a_library_with_a_limit_alone_counts_what_the_oracle_counts(scheme, policy, data):
+    rows, flat = data.draw(cases([scheme], policies=[policy]))
+    flat.pop("prefetch", None)
+    flat.pop("prepin", None)
+    if scheme == "utlb-process":
+        flat["replacement"] = policy
+    else:
+        flat |= {"pin_limit": data.draw(st.integers(1, 12)), "replacement": policy}
+    if data.draw(st.booleans()):  # requests of a page each go another way
+        rows = [(*row[:5], min(row[5], 512 - row[4] % 512)) for row in rows]
+    agree(rows, flat, data.draw(st.lists(st.integers(0, 50), max_size=3)))

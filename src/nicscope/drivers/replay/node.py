@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from nicscope.config.design import Scheme
-from nicscope.drivers.replay.schemes import is_lone_set, passes_of
+from nicscope.drivers.replay.schemes import entries_held, passes_of
 from nicscope.drivers.replay.state import Case, whole
 from nicscope.drivers.translation import counts_of_book, grown_parts, memory_of, new_parts
 from nicscope.kernel.entering import bound
@@ -106,8 +106,8 @@ class Node:
         tells = kinds and not _is_its_own_shadow(design)
         self._parts = new_parts(design, page_bits, tells, number)
         self._parts.book.orders[0]["kinds_known"] = kinds
-        lone = is_lone_set(design)
-        self._held = new_recency(design.ways or 1) if lone else None
+        held = entries_held(design)
+        self._held = new_recency(held) if held else None
         self._bound: dict[int, _Bound] = {}
 
     def replay(

@@ -43,7 +43,7 @@ class Case(NamedTuple):
     missed: NDArray[np.uint32]  # one more: lookups with which a later pass has to do
     evicted: NDArray[np.uint32]  # one more: which tag left for each of them
     found: NDArray[np.int64]  # shape (1,): how many these are
-    held: Recency | None  # what a cache of one wide set holds
+    held: Recency | None  # what a cache of one wide set holds, or the victims
 
 
 # By its type, kernels are compiled without what would ask for more.

@@ -264,6 +264,16 @@ def note_pins(book, pages):
 
 
 @step
+def note_changes(book, pins, unpins, most):
+    """Count so many pages pinned and unpinned, at most ``most`` more of them at once."""
+    counts = book.counts[0]
+    counts.peak_pinned_pages = max(counts.peak_pinned_pages, counts.pinned_pages + most)
+    counts.pins += pins
+    counts.unpins += unpins
+    counts.pinned_pages += pins - unpins
+
+
+@step
 def note_unpin(book):
     """Count a page unpinned."""
     book.counts[0].unpins += 1

@@ -160,13 +160,7 @@ def admit(nic, host, book, numbers, request):
     if rules.ordered and request.pages > rules.limit:
         book.counts[0].rejected += 1
         return False
-    fresh = 0
-    for at in range(request.at, request.at + request.pages):
-        page = numbers[at]
-        if host.pinning.state[page] & PINNED == 0:
-            fresh += 1
-        elif rules.ordered:
-            use(host.pinning, request.process, page)
+    fresh = use_pinned(host, numbers, request)
     if fresh > 0:
         book.counts[0].check_misses += fresh
         reach = reach_of_calls(host, book, numbers, request, fresh)
@@ -174,6 +168,19 @@ def admit(nic, host, book, numbers, request):
             make_room(nic, host, book, request, reach, fresh)
         pin_runs(nic, host, book, numbers, request, fresh, reach)
     return True
+
+
+@step
+def use_pinned(host, numbers, request):
+    """Note the use of the pages of ``request`` that are pinned; returns how many are not."""
+    fresh = 0
+    for at in range(request.at, request.at + request.pages):
+        page = numbers[at]
+        if host.pinning.state[page] & PINNED == 0:
+            fresh += 1
+        elif host.pinning.rules[0].ordered:
+            use(host.pinning, request.process, page)
+    return fresh
 
 
 @step
@@ -208,16 +215,29 @@ def make_room(nic, host, book, request, last, fresh):
 @step
 def forget(nic, host, book, process, page):
     """The translation of a page to unpin leaves the table and, if it is there, the NIC."""
-    key = page
-    entry_number = unit_of(host.numbering, page)
-    if host.indices.tables.size > 0:
-        key = give_back_index(host.indices, process, page)
-        entry_number = unit_of(host.indices.keys, key)
+    key = leave_table(host, process, page)
+    entry_number = number_under(host, key)
     if not book.orders[0].cached:
         note_deed(host, DROP, page, -1)
     elif drop(nic, set_of(nic, book, process, entry_number), key + 1):
         note_invalidation(book, key)
         note_deed(host, DROP, page, -1)
+
+
+@step
+def leave_table(host, process, page):
+    """The translation of ``page`` leaves the process's table; returns what the NIC knows it by."""
+    if host.indices.tables.size > 0:
+        return give_back_index(host.indices, process, page)
+    return np.int64(page)
+
+
+@step
+def number_under(host, key):
+    """The number of the page, or of the entry in its table, that the cache knows as ``key``."""
+    if host.indices.tables.size > 0:
+        return unit_of(host.indices.keys, key)
+    return unit_of(host.numbering, key)
 
 
 @step

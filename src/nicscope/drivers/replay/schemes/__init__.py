@@ -12,18 +12,34 @@ if TYPE_CHECKING:
 
 
 def takes_turns(design: Design) -> bool:
-    """Whether a host that unpins for a limit, or a NIC that fetches ahead, makes both take turns.
+    """Whether host and NIC take turns: what either does depends on what the other has just done.
 
-    Then one pass goes from request to request; nothing else takes an entry from the NIC unasked.
+    Then one pass goes from request to request.  So it is where the NIC fetches ahead, or a limit
+    has the host unpin and misses have it pin, or it pins ahead under a limit.
     """
-    limits = (design.pin_limit, design.most_valid)
-    return limits != (None, None) or (design.prefetch or 1) > 1
+    if design.most_valid is not None or (design.prefetch or 1) > 1:
+        return True
+    if design.pin_limit is None:
+        return False
+    return design.scheme is Scheme.INTERRUPT or (design.prepin or 1) > 1
 
 
 def is_lone_set(design: Design) -> bool:
     """Whether the cache is one set, too wide to search, that holds what was looked up last."""
     lines = (design.entries or 0) // (design.line or 1)
     return not takes_turns(design) and SEARCHED_WAYS < (design.ways or 1) == lines
+
+
+def entries_held(design: Design) -> int:
+    """How many entries are kept by when they were used, or came: of one wide set, or victims."""
+    if design.scheme is Scheme.UNET_MM and not takes_turns(design):
+        return design.victim_entries or 0
+    return (design.ways or 1) if is_lone_set(design) else 0
+
+
+def unpins(design: Design) -> bool:
+    """Whether a user library, which keeps to a limit by itself, has entries leave the NIC."""
+    return design.pin_limit is not None and not takes_turns(design)
 
 
 def passes_of(design: Design) -> tuple[Any, ...]:
@@ -42,7 +58,9 @@ def passes_of(design: Design) -> tuple[Any, ...]:
         return (replay_utlb_process,)
     from nicscope.drivers.replay.schemes.renewing import note_lookups
 
-    return (*_in_turns(design), note_lookups) if takes_turns(design) else _apart(design)
+    if takes_turns(design):
+        return *_in_turns(design), note_lookups
+    return (*_within_limit(design), note_lookups) if unpins(design) else _apart(design)
 
 
 def _in_turns(design: Design) -> tuple[Any, ...]:
@@ -60,6 +78,15 @@ def _in_turns(design: Design) -> tuple[Any, ...]:
     return (utlb.replay_utlb if by_page else utlb.replay_utlb_shared,)
 
 
+def _within_limit(design: Design) -> tuple[Any, ...]:
+    from nicscope.drivers.replay.schemes import utlb
+
+    if is_lone_set(design):
+        return utlb.admit_within_limit, utlb.renew_lone_set_unpinned
+    by_page = design.scheme is Scheme.UTLB
+    return utlb.admit_within_limit, utlb.renew_unpinned if by_page else utlb.renew_unpinned_shared
+
+
 def _apart(design: Design) -> tuple[Any, ...]:
     from nicscope.drivers.replay.schemes import renewing
     from nicscope.drivers.replay.schemes.renewing import note_missed
@@ -70,9 +97,11 @@ def _apart(design: Design) -> tuple[Any, ...]:
 
         return renew, interrupt_missed, note_missed
     if design.scheme is Scheme.UNET_MM:
+        from nicscope.drivers.replay.schemes.interrupt import interrupt_missed
         from nicscope.drivers.replay.schemes.unet_mm import ask_victims
 
-        return renew, ask_victims, note_missed
+        asked = (ask_victims,) if design.victim_entries else ()
+        return renew, *asked, interrupt_missed, note_missed
     if design.scheme is Scheme.HANDLE:
         from nicscope.drivers.replay.schemes.handle import bring_missed
 

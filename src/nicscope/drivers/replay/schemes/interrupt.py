@@ -10,16 +10,15 @@ import numpy as np
 from nicscope.drivers.replay.state import timeless
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of, unit_of
-from nicscope.memory.pinning import use
+from nicscope.memory.pinning import pin, unpin, use
 from nicscope.nic.cache import lookup
 from nicscope.nic.layout import EMPTY
 from nicscope.nic.translate.book import (
     INVALIDATED,
     MISS,
     MISSED,
+    note_changes,
     note_interrupts,
-    pin_page,
-    unpin_page,
 )
 from nicscope.nic.translate.interrupt import serve_interrupt
 
@@ -28,12 +27,16 @@ from nicscope.nic.translate.interrupt import serve_interrupt
 def interrupt_missed(case, _begin, _end, _count):
     """Interrupt the host for every lookup that missed: it unpins what left, and pins the page."""
     _, host, book = timeless(case)
+    unpinned, most = np.int64(0), np.int64(0)
     for place in range(case.found[0]):
         key = np.int64(case.number[case.missed[place]])
         evicted = np.int64(case.evicted[place])
         if evicted != EMPTY:
-            unpin_page(host, book, process_of(host.numbering, evicted - 1), evicted - 1)
-        pin_page(host, book, process_of(host.numbering, key), key, 1)
+            unpin(host.pinning, process_of(host.numbering, evicted - 1), evicted - 1)
+            unpinned += 1
+        pin(host.pinning, process_of(host.numbering, key), key, 1)
+        most = max(most, place + 1 - unpinned)
+    note_changes(book, case.found[0], unpinned, most)
     note_interrupts(book, case.found[0])
 
 

@@ -12,6 +12,7 @@ from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of
 from nicscope.nic.cache import fill, lookup
 from nicscope.nic.layout import EMPTY
+from nicscope.nic.recency import drop_held, keep_uses, renew_held, uses_of
 from nicscope.nic.translate.book import (
     INVALIDATED,
     MISS,
@@ -26,30 +27,28 @@ from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, 
 
 @kernel
 def ask_victims(case, _begin, _end, _count):
-    """Ask the victim cache for what missed in the primary, and the host for what misses there.
+    """Ask the victim cache for what missed in the primary; what misses there too stays listed.
 
-    That alone is left in the list.
+    What the primary evicted joins the victims, of which the first in leaves if they are too many.
+    That is kept as an order of use, in which a victim that is called back is dropped.
     """
-    nic, host, book = timeless(case)
+    victims = case.held
+    now, oldest, word, left = uses_of(victims)
     missed = np.int64(0)
     for at in range(case.found[0]):
         i = case.missed[at]
-        key = np.int64(case.number[i])
         displaced = np.int64(case.evicted[at])
-        place = find_victim(nic, key + 1)
-        if place != ABSENT:
-            book.counts[0].victim_hits += 1
-            remove_victim(nic, place)
-            append_victim(nic, displaced, 0)
-            continue
-        case.missed[missed] = i
-        missed += 1
-        note_interrupts(book, 1)
+        here, word, left = drop_held(victims, case.number[i], oldest, word, left)
+        gone = np.int64(EMPTY)
         if displaced != EMPTY:
-            leaving = add_victim(nic, displaced, 0)
-            if leaving != EMPTY:
-                give_back(host, book, leaving - 1)
-        pin_page(host, book, process_of(host.numbering, key), key, 1)
+            _, gone, now, oldest, word, left = renew_held(
+                victims, displaced - 1, now, oldest, word, left
+            )
+        case.missed[missed] = i
+        case.evicted[missed] = gone
+        missed += 1 - here
+    keep_uses(victims, now, oldest, left)
+    case.book.counts[0].victim_hits += case.found[0] - missed
     case.found[0] = missed
 
 

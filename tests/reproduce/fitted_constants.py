@@ -16,7 +16,7 @@ from nicscope.studies.delivery_measures import (
     pair_costs,
     platform_costs,
 )
-from nicscope.studies.reproduce.experiments.edt import latencies
+from nicscope.studies.reproduce.experiments import edt
 from nicscope.studies.reproduce.experiments.mini import memory
 from nicscope.studies.reproduce.harness import find_experiment
 from nicscope.studies.reproduce.verdict import Outcome, load_paper
@@ -131,13 +131,13 @@ def _trapeze_headline():
 def _edt_figure8():
     found = Outcome()
     for size in (64, 4096):
-        found.point("gain", "%", latencies.gain(size), bytes=size)
+        found.point("gain", "%", edt.gain(size), bytes=size)
     return _as_numbers(found)
 
 
 def _edt_contention():
     found = Outcome()
-    gain = latencies.gain(64, 1200, latencies.fitted_bursts(1200))
+    gain = edt.gain(64, 1200, edt.fitted_bursts(1200))
     found.point("low_end_fitted_at_1200", "%", gain)
     return _as_numbers(found)
 

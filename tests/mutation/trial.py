@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 TESTS = (
     *("nic", "memory", "drivers", "drivers_bus", "drivers_simulate", "drivers_traced"),
     *("ports", "interfaces", "oracle"),
+    *("studies/test_paging_on_demand.py", "studies/test_shares_in_groups.py"),
 )
 SETTING = {
     "NUMBA_DISABLE_JIT": "1",  # with it go the examples of the gate's main way

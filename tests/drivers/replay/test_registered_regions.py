@@ -113,6 +113,18 @@ def test_a_region_that_comes_again_is_fetched_again():
     assert total["peak_pinned_pages"] == 256
 
 
+@pytest.mark.parametrize("l1_entries", [64, 1024])
+def test_a_region_larger_than_the_caches_leaves_both_levels(l1_entries):
+    """It has 32 lines: its own are looked for, or in smaller caches whatever they hold."""
+    nic = {**NIC, "entries": 8, "ways": 1, "l1_entries": l1_entries, "l1_ways": 2}
+    want = oracle.replay(CHURN, {**DEFAULTS, **nic})[0]
+    total = found(CHURN, nic).total
+    assert {name: total[name] for name in want if name in total} == {
+        name: count for name, count in want.items() if name in total
+    }
+    assert total["entries_invalidated"] > 3 * 2  # more than the region and level 0's only line
+
+
 def test_other_designs_are_fed_the_requests_alone():
     plain = {"scheme": "utlb", "entries": 64}
     followed = replay([batch(CHURN)], [design_of(NIC), design_of(plain)], by_region=True)

@@ -256,7 +256,7 @@ def _lock_pairs(program: Program, names: NDArray[np.int64], locks: int) -> NDArr
 
 def _meeting_pairs(program: Program, meetings: list[Meeting]) -> NDArray[np.int64]:
     """Whoever may speak for a node at a barrier, with the speakers whom it may tell."""
-    found = {(-1, -1)}
+    found: set[tuple[int, int]] = set()
     at: dict[int, list[Meeting]] = {}
     for meeting in meetings:
         at.setdefault(meeting.barrier, []).append(meeting)
@@ -270,7 +270,6 @@ def _meeting_pairs(program: Program, meetings: list[Meeting]) -> NDArray[np.int6
             for k in range(rounds_of(len(here))):
                 _, speaker = here[(place + (1 << k)) % len(here)]
                 found.update((process, speaker) for process in by_node[node])
-    found.discard((-1, -1))
     return np.array(sorted(found), np.int64).reshape(-1, 2)
 
 

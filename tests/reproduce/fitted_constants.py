@@ -16,8 +16,7 @@ from nicscope.studies.delivery_measures import (
     pair_costs,
     platform_costs,
 )
-from nicscope.studies.reproduce.experiments import edt
-from nicscope.studies.reproduce.experiments.mini import memory
+from nicscope.studies.reproduce.experiments import edt, mini
 from nicscope.studies.reproduce.harness import find_experiment
 from nicscope.studies.reproduce.verdict import Outcome, load_paper
 
@@ -145,7 +144,7 @@ def _edt_contention():
 def _mini_node_memory():
     found = Outcome()
     before, after = (
-        memory._total(memory._running(design), memory.LOOKUP) for design in ("vmmc-static", "mini")
+        mini.total(mini.running(design), mini.LOOKUP) for design in ("vmmc-static", "mini")
     )
     found.point("lookup_reduction", "percent", 100 * (1 - after / before))
     return _as_numbers(found)

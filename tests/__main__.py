@@ -58,7 +58,8 @@ def main() -> int:
             status = subprocess.run(
                 [
                     *(sys.executable, "-m", "pytest", "-q", "-n", options.workers),
-                    *("--dist", "loadfile", f"--way={way}", f"--outcomes={log}"),
+                    *("--dist", "loadfile", "--no-loadscope-reorder"),
+                    *(f"--way={way}", f"--outcomes={log}"),
                     *(["tests"] if whole else []),
                     *options.pytest,
                 ],

@@ -60,7 +60,8 @@ def pytest_collection_modifyitems(config, items):
     """Leave the tests of the present way, and refuse one that runs in none."""
     assert all(
         (ROOT / place).exists()
-        for place in (suite.KERNELS | suite.SELDOM_COMPILED | suite.COMPILED_TOO | suite.MESSAGES)
+        for places in (suite.KERNELS, suite.SELDOM_COMPILED, suite.COMPILED_TOO, suite.MESSAGES)
+        for place in (*places, *suite.FIRST)
     )
     way = _way(config)
     chosen, others = [], []
@@ -79,6 +80,10 @@ def pytest_collection_modifyitems(config, items):
                 f"{item.nodeid} is skipped ({reason}) in {way}, the only way that it runs: "
                 "mark it compiled or long instead, or let the reason be one of NEEDS (conftest.py)"
             )
+    if config.getoption("--way"):
+        files = [str(item.path.relative_to(ROOT)) for item in chosen]
+        turn = {file: place for place, file in enumerate(suite.in_turn(files))}
+        chosen.sort(key=lambda item: turn[str(item.path.relative_to(ROOT))])
     items[:] = chosen
     config.hook.pytest_deselected(items=others)
 

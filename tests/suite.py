@@ -8,6 +8,7 @@ and nothing else about the present way.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any, NamedTuple
 
 import pytest
@@ -61,6 +62,12 @@ SELDOM_COMPILED = {
 }  # fmt: skip
 # What tests compiling itself.
 COMPILED_TOO = {"kernel"}
+# Few tests that take long.  What has most tests comes first and these would come last, one process
+# at them while the others have nothing left: they go before all.
+FIRST = (
+    "reproduce/test_edt.py", "cli/test_long_commands_say_how_far.py", "traces/test_straight.py",
+    "reproduce/test_mini_programs.py", "studies/test_calibrate.py",
+)  # fmt: skip
 # Run compiled alone: nearly all of it sends messages, each of which costs many times more
 # without the compiler.  What differs between the two, the twins of the same kernels show.
 MESSAGES = {"apps", "interfaces", "library/test_library.py", "ports"}
@@ -79,6 +86,12 @@ def ways_of(places: set[str], marks: set[str]) -> set[str]:
     if compiled or compiled_too or (twin and not places & SELDOM_COMPILED):
         ways.add("compiled")
     return ways | {"long-compiled"} if twin else ways
+
+
+def in_turn(files: list[str]) -> list[str]:
+    """``files``, one for each test, as they are best begun: FIRST, then those of most tests."""
+    many = Counter(files)
+    return sorted(many, key=lambda file: (file not in FIRST, -many[file]))
 
 
 def may_hold(way: str, places: set[str], text: str) -> bool:

@@ -15,7 +15,7 @@ from nicscope.studies.delivery_measures import (
     policy,
     stream,
 )
-from nicscope.studies.reproduce.experiments.trapeze import transfers
+from nicscope.studies.reproduce.experiments import trapeze
 from nicscope.studies.reproduce.harness import reproduce
 
 pytestmark = pytest.mark.compiled
@@ -134,7 +134,7 @@ def test_it_sends_8_kb_every_130_us_and_no_packet_meets_the_one_before(monkeypat
         streams.append(stream(*given, **settings))
         return streams[-1]
 
-    monkeypatch.setattr(transfers, "stream", noted)
+    monkeypatch.setattr(trapeze, "stream", noted)
     assert reproduce(["trapeze/figure3"]).as_known()
 
     [found] = streams

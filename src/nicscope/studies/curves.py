@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -14,8 +13,7 @@ from nicscope.room import check_room
 from nicscope.studies.meters import Counted, Meter, SamplingMeter, Span
 from nicscope.studies.skipping import check_skip, grains_counted, parted
 from nicscope.studies.sources import RowsDone, ShareDone, named, repeat
-from nicscope.studies.workers import Task, within
-from nicscope.traces.folders.reading import FolderTrace
+from nicscope.studies.workers import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -331,13 +329,8 @@ def report(
     progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
     curves = []
     for name, trace in traces:
-        page_size = question.page_size or trace.metadata.page_size
-        if workers is not None:
-            assert isinstance(trace, FolderTrace)
-            curves += _curves(name, _by(workers, trace, question, page_size, watch), question)
-            continue
-        passes = (progress.through(trace, again=number > 0) for number in itertools.count())
-        curves += curves_of(name, passes.__next__, question, page_size)
+        measuring = _of_nodes(Nodes(trace, workers), trace, question, progress)
+        curves += _curves(name, measuring, question)
     return CurveReport(
         traces=named(traces),
         curves=curves,
@@ -382,33 +375,28 @@ class Measuring(NamedTuple):
     page_size: int
 
 
-def _by(
-    workers: Workers,
-    trace: FolderTrace,
-    question: Question,
-    page_size: int,
-    watch: Callable[[int, int], None] | None,
-) -> Measuring:
-    """Measuring by ``workers``, each the nodes that it gets."""
-    from nicscope.drivers.replay.naming import NO_GRAIN, common
+def _of_nodes(nodes: Nodes, trace: Trace, question: Question, progress: RowsDone) -> Measuring:
+    """Measuring of all ``nodes`` of ``trace``, whoever does it."""
+    from nicscope.drivers.replay.naming import common
 
-    shares = trace.shares(workers.hands)
+    page_size = question.page_size or trace.metadata.page_size
     runs: Grain | None = None
+    again = False
 
-    def asked(call: Callable[..., Any], more: tuple[Any, ...], before: int, after: int) -> Any:
-        """What ``call`` makes of each share, so many rows of other rounds ``before`` and after."""
-        tasks = [Task(call, (share, question, page_size, *more), share.rows) for share in shares]
-        return workers.results(tasks, within(watch, before, after))
+    def asked(call: Callable[..., Any], *more: Any) -> list[Any]:
+        """What ``call`` makes of each share, in a pass over all rows."""
+        nonlocal again
+        with progress.round(trace.rows, again=again) as watch:
+            again = True
+            return nodes.each(watch, call, question, page_size, *more)
 
     def measure(wanted: Wanted) -> Meters:
         nonlocal runs
-        before = 0
         if wanted.rate is None and runs is None:
             # One of all nodes: curves of several are added up size by size.
-            runs = common(asked(grain_of_share, (), 0, trace.rows))
-            before = 0 if runs == NO_GRAIN else trace.rows  # which was not read to its end
+            runs = common(asked(grain_of_share))
         found: Meters = {}
-        for part in asked(measure_share, (wanted, runs), before, 0):
+        for part in asked(measure_share, wanted, runs):
             found |= part
         return found
 
@@ -416,14 +404,14 @@ def _by(
 
 
 def grain_of_share(
-    share: Share, question: Question, page_size: int, done: Callable[[int], None]
+    share: Share | Trace, question: Question, page_size: int, done: Callable[[int], None]
 ) -> Grain:
     """The grain of the requests of ``share``; tells ``done`` of rows."""
     return _grain(ShareDone(share, done).through(), question, page_size)
 
 
 def measure_share(
-    share: Share,
+    share: Share | Trace,
     question: Question,
     page_size: int,
     wanted: Wanted,

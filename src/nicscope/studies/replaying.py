@@ -11,9 +11,9 @@ from nicscope.config.design import PARTS, Scheme, design_names, load_design, wit
 from nicscope.config.platform import Platform, load_platform
 from nicscope.errors import DesignError, did_you_mean
 from nicscope.studies.pricing import Cost, Denominator, denominator_of, price
-from nicscope.studies.sources import RowsDone, ShareDone, extent_of, repeat
-from nicscope.studies.workers import Task
-from nicscope.traces.folders.reading import FolderTrace, placed
+from nicscope.studies.sources import ShareDone, extent_of, repeat
+from nicscope.studies.workers import Nodes
+from nicscope.traces.folders.reading import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -271,31 +271,9 @@ def compare(
     NICs' counters are shown as well.
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
-    from nicscope.drivers.replay import (
-        follows_registrations,
-        grains_for,
-        lowest_addresses,
-        registers_ahead,
-        replay,
-    )
-
     designs, page_size = [subject.design for subject in subjects], trace.metadata.page_size
-    by_region = follows_registrations(designs, trace.registrations)
-    if workers is None:
-        done = RowsDone(watch, 0)
-        lowest = None
-        if registers_ahead(designs):
-            lowest = lowest_addresses(done.through(trace, again=True))
-        grains = grains_for(done.through(trace, again=True), designs, page_size)
-        batches: Iterator[Requests | Rows] = (
-            done.through_rows(trace) if by_region else done.through(trace, again=True)
-        )
-        with placed(trace):
-            results = replay(batches, designs, kinds, page_size, grains, lowest, by_region)
-    else:
-        assert isinstance(trace, FolderTrace)
-        with placed(trace):
-            results = replay_by(workers, trace, designs, kinds, page_size, watch)
+    with placed(trace):
+        results = replay_nodes(trace, workers, designs, kinds, page_size, watch)
     priced = [
         with_price(result, subject.platform)
         for result, subject in zip(results, subjects, strict=True)
@@ -310,24 +288,28 @@ def compare(
     )
 
 
-def replay_by(
-    workers: Workers,
-    trace: FolderTrace,
+def replay_nodes(
+    trace: Trace,
+    workers: Workers | None,
     designs: Sequence[Design],
     kinds: bool,
     page_size: int,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[ReplayResult]:
-    """As ``nicscope.drivers.replay.replay``, each node by one of ``workers``."""
+    """As ``nicscope.drivers.replay.replay``, each node by whoever has it."""
     from nicscope.drivers.replay import follows_registrations
-    from nicscope.drivers.replay.engine import result_of
 
     by_region = follows_registrations(designs, trace.registrations)
-    tasks = [
-        Task(replay_share, (share, designs, kinds, page_size, by_region), share.rows)
-        for share in trace.shares(workers.hands)
-    ]
-    parts = workers.results(tasks, watch)
+    parts = Nodes(trace, workers).each(watch, replay_share, designs, kinds, page_size, by_region)
+    return results_of(designs, page_size, parts)
+
+
+def results_of(
+    designs: Sequence[Design], page_size: int, parts: Sequence[list[list[NodeResult]]]
+) -> list[ReplayResult]:
+    """What each of ``designs`` made of a trace, of what it made of the nodes of its parts."""
+    from nicscope.drivers.replay.engine import result_of
+
     return [
         result_of(design.at_page_size(page_size), [node for part in parts for node in part[place]])
         for place, design in enumerate(designs)
@@ -335,7 +317,7 @@ def replay_by(
 
 
 def replay_share(
-    share: Share,
+    share: Share | Trace,
     designs: Sequence[Design],
     kinds: bool,
     page_size: int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicscope import __version__
@@ -57,34 +58,37 @@ class RowsDone:
 
         Of a pass that its reader ends before, the total holds what was read.
         """
-        yield from self._counted(trace.batches(), trace.rows, again=again)
-
-    def through_rows(self, trace: Trace) -> Iterator[Rows]:
-        """As ``through``, again, with what is registered."""
-        yield from self._counted(trace.batches_of_rows(), trace.all_rows, again=True)
-
-    def _counted(self, batches: Iterator[Batch], rows: int, *, again: bool) -> Iterator[Batch]:
-        """``batches`` of so many ``rows``, counted as they pass."""
-        self._total += rows if again else 0
-        left = rows
-        try:
-            for batch in batches:
+        done = 0
+        with self.round(trace.rows, again=again) as watch:
+            for batch in trace.batches():
                 yield batch
-                self._done += len(batch.length)
-                left -= len(batch.length)
-                if self._watch is not None:
-                    self._watch(self._done, self._total)
+                done += len(batch.length)
+                watch(done, trace.rows)
+
+    @contextlib.contextmanager
+    def round(self, rows: int, *, again: bool) -> Iterator[Callable[[int, int], None]]:
+        """A watch of a pass over so many ``rows`` within the block, as of ``through``."""
+        self._total += rows if again else 0
+        before = self._done
+
+        def watch(done: int, _: int) -> None:
+            self._done = before + done
+            if self._watch is not None:
+                self._watch(self._done, self._total)
+
+        try:
+            yield watch
         finally:
-            self._total -= left
+            self._total -= before + rows - self._done
 
 
 class ShareDone:
-    """Tells ``done`` of the rows of ``share`` once, however many passes there are over them.
+    """Tells ``done`` of the rows of a ``share`` once, however many passes there are over them.
 
     Each pass but the last takes half of what is left to be told, as far as it reads.
     """
 
-    def __init__(self, share: Share, done: Callable[[int], None]) -> None:
+    def __init__(self, share: Share | Trace, done: Callable[[int], None]) -> None:
         self._share = share
         self._done = done
         self._left = share.rows

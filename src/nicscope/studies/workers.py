@@ -13,19 +13,20 @@ import subprocess
 import sys
 import time
 from collections import deque
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 import nicscope
 from nicscope.errors import NicscopeError, StudyError
+from nicscope.traces.folders.reading import FolderTrace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from nicscope.traces.folders.reading import Share
+    from nicscope.traces.reader import Trace
 
     Watch = Callable[[int, int], None]
 
@@ -40,16 +41,6 @@ class Task(NamedTuple):
     def perform(self, done: Callable[[int], None]) -> Any:
         """What the function returns; ``done`` is told of rows as they are done."""
         return self.call(*self.arguments, done)
-
-
-def within(watch: Watch | None, before: int, after: int) -> Watch:
-    """A watch of one round of work, where ``watch`` is told of other rounds before and after it."""
-
-    def watched(done: int, total: int) -> None:
-        if watch is not None:
-            watch(before + done, before + total + after)
-
-    return watched
 
 
 class Workers(Protocol):
@@ -90,6 +81,43 @@ class Done:
         self._told = max(self._told, sum(self._done))
         if self._watch is not None:
             self._watch(self._told, sum(self._rows))
+
+
+class _Alone:
+    """A process by itself, which does one task after the other."""
+
+    hands = 1
+
+    def results(self, tasks: Sequence[Task], watch: Watch | None = None) -> list[Any]:
+        """What came of each of ``tasks``, as of ``Workers``."""
+        done = Done(tasks, watch)
+        return [task.perform(partial(done.add, place)) for place, task in enumerate(tasks)]
+
+
+class Nodes:
+    """The nodes of a trace, shared out among workers; without them this process has them all."""
+
+    def __init__(self, trace: Trace, workers: Workers | None) -> None:
+        self._workers: Workers = workers or _Alone()
+        self.shares: Sequence[Share | Trace] = [trace]
+        if workers is not None:
+            assert isinstance(trace, FolderTrace)
+            self.shares = trace.shares(workers.hands)
+
+    def each(self, watch: Watch | None, call: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """What ``call`` makes of each share, in one round of work of which ``watch`` is told."""
+        return self.each_of(watch, call, [arguments])
+
+    def each_of(
+        self, watch: Watch | None, call: Callable[..., Any], rounds: Iterable[tuple[Any, ...]]
+    ) -> list[Any]:
+        """As ``each`` for several lists of arguments: every share for the first, then the next."""
+        tasks = [
+            Task(call, (share, *arguments), share.rows)
+            for arguments in rounds
+            for share in self.shares
+        ]
+        return self._workers.results(tasks, watch)
 
 
 def perform_remotely(task: bytes, stamp: str) -> bytes:

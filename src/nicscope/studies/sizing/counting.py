@@ -12,13 +12,11 @@ from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.grid import SetAssociativeGrid
 from nicscope.drivers.replay import replay
 from nicscope.drivers.replay.columns import ROWS
-from nicscope.drivers.replay.engine import result_of
 from nicscope.drivers.replay.lookups import LookupStreams
-from nicscope.studies.replaying import replay_share, with_price
+from nicscope.studies.replaying import replay_share, results_of, with_price
 from nicscope.studies.sources import ShareDone
 from nicscope.studies.threads import Stopped, threaded
-from nicscope.studies.workers import Task
-from nicscope.traces.folders.reading import FolderTrace
+from nicscope.studies.workers import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -72,11 +70,6 @@ class Passes:
         """So many designs are going to see ``trace``, which the forecast had in it."""
         self._total += trace.rows * designs
         self._forecast = max(self._forecast - trace.rows * designs, 0)
-
-    def through(self, trace: Trace, designs: int) -> Iterator[Requests]:
-        """The batches of ``trace``, for a pass that takes as long as so many ``designs``."""
-        self.expect(trace, designs)
-        return self.over(trace, designs)
 
     def over(self, trace: Trace, designs: int) -> Iterator[Requests]:
         """The batches of ``trace`` for so many ``designs``, counted as they pass."""
@@ -404,25 +397,14 @@ class Whole:
     def __init__(self, trace: Trace, passes: Passes, workers: Workers | None = None) -> None:
         """The nodes of a folder are shared out among ``workers``, if there are any."""
         self.trace = trace
+        self.hands = 0 if workers is None else workers.hands  # 0: this process has all of it
         self._passes = passes
-        self._workers = workers
-        self._shares: list[Share] = []
-        if workers is not None:
-            assert isinstance(trace, FolderTrace)
-            self._shares = trace.shares(workers.hands)
-
-    @property
-    def hands(self) -> int:
-        """How many processes share it out; 0: this one has all of it."""
-        return 0 if self._workers is None else self._workers.hands
+        self._nodes = Nodes(trace, workers)
 
     def extent(self, page_size: int, weight: int) -> Extent:
         """How much it touches; that takes as long as so many designs, its ``weight``."""
-        if self._workers is None:
-            return extent(self._passes.through(self.trace, weight), page_size)
-        tasks = [Task(extent_of_share, (share, page_size), share.rows) for share in self._shares]
         watch = self._passes.watching(self.trace, weight)
-        return _all_of(self._workers.results(tasks, watch))
+        return _all_of(self._nodes.each(watch, extent_of_share, page_size))
 
     def surveyed(
         self,
@@ -433,17 +415,9 @@ class Whole:
         touched: Extent | None = None,
     ) -> Surveyed:
         """What every cache misses; of a long trace with a sample, if ``touched`` is given."""
-        if self._workers is None:
-            batches = self._passes.through(self.trace, weight)
-            if touched is None:
-                return Surveyed(grids(batches, page_size, lines, most_entries), None)
-            windows = Windows(touched)
-            found = grids(windows.of(batches), page_size, lines, most_entries)
-            return Surveyed(found, windows.result())
-        asked = (page_size, lines, most_entries, touched)
-        tasks = [Task(survey_of_share, (share, *asked), share.rows) for share in self._shares]
         watch = self._passes.watching(self.trace, weight)
-        parts = [part for part in self._workers.results(tasks, watch) if part is not None]
+        found = self._nodes.each(watch, survey_of_share, page_size, lines, most_entries, touched)
+        parts = [part for part in found if part is not None]
         sample = [batch for part in parts for batch in part.sample or ()]
         return Surveyed(_sum_of([part.grids for part in parts]), sample or None)
 
@@ -453,46 +427,22 @@ class Whole:
         They are expected already.
         """
         page_size = self.trace.metadata.page_size
-        if self._workers is None:
-            return [
-                replay(
-                    self._passes.over(self.trace, len(part)),
-                    part,
-                    kinds=False,
-                    page_size=page_size,
-                )
-                for part in parts
-            ]
-        tasks = [
-            Task(replay_share, (share, part, False, page_size, False), share.rows)
-            for part in parts
-            for share in self._shares
+        watch = self._passes.watching(self.trace, sum(map(len, parts)), is_expected=True)
+        rounds = [(part, False, page_size, False) for part in parts]
+        found, many = self._nodes.each_of(watch, replay_share, rounds), len(self._nodes.shares)
+        return [
+            results_of(part, page_size, found[place * many : (place + 1) * many])
+            for place, part in enumerate(parts)
         ]
-        designs = sum(map(len, parts))
-        watch = self._passes.watching(self.trace, designs, is_expected=True)
-        found = iter(self._workers.results(tasks, watch))
-        results = []
-        for part in parts:
-            every = [next(found) for _ in self._shares]
-            results.append(
-                [
-                    result_of(
-                        design.at_page_size(page_size),
-                        [node for nodes in every for node in nodes[place]],
-                    )
-                    for place, design in enumerate(part)
-                ]
-            )
-        return results
 
 
-def extent_of_share(share: Share, page_size: int, done: Callable[[int], None]) -> Extent:
+def extent_of_share(share: Share | Trace, page_size: int, done: Callable[[int], None]) -> Extent:
     """How much the nodes of ``share`` touch; tells ``done`` of rows."""
     return extent(ShareDone(share, done).through(), page_size)
 
 
 def survey_of_share(
-    share: Share,
+    share: Share | Trace,
     page_size: int,
     lines: Sequence[int],
     most_entries: int,

@@ -18,8 +18,7 @@ from nicscope.studies.curves import every_size
 from nicscope.studies.meters import Counted, Meter, Span
 from nicscope.studies.skipping import check_skip, grains_counted, parted
 from nicscope.studies.sources import RowsDone, ShareDone, named, repeat
-from nicscope.studies.workers import Task, within
-from nicscope.traces.folders.reading import FolderTrace
+from nicscope.studies.workers import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -246,23 +245,27 @@ def targets(
     progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
     found: list[Target] = []
     for name, trace in traces:
-        if workers is None:
-            found += _of_trace(name, trace, question, progress)
-        else:
-            assert isinstance(trace, FolderTrace)
-            found += _of_shares(name, trace, question, workers, watch)
+        found += _targets_of(name, Nodes(trace, workers), trace.rows, question, progress)
     return TargetReport(
         question=question, traces=named(traces), targets=found, repeat=repeat(command)
     )
 
 
-def _of_trace(
-    name: str, trace: Trace, question: TargetQuestion, progress: RowsDone
+def _targets_of(
+    name: str, nodes: Nodes, rows: int, question: TargetQuestion, progress: RowsDone
 ) -> list[Target]:
-    sizes, skip = question.page_sizes, question.skip
-    grains = grains_counted(progress.through(trace), skip, sizes)
-    found = _measured(progress.through(trace, again=True), question, grains)
-    return [_target(name, size, found.pop(size), question.share) for size in sizes]
+    from nicscope.drivers.replay.naming import common
+
+    sizes = question.page_sizes
+    with progress.round(rows, again=False) as watch:
+        parts = nodes.each(watch, grains_of_share, question)
+    grains = {size: common([part[size] for part in parts]) for size in sizes}
+    with progress.round(rows, again=True) as watch:
+        found = nodes.each(watch, measure_share, question, grains)
+    return [
+        _target(name, size, [one for part in found for one in part.pop(size)], question.share)
+        for size in sizes
+    ]
 
 
 def _measured(
@@ -290,38 +293,16 @@ def _measured(
     return {size: [meter.counted() for meter in meters.pop(size).values()] for size in sizes}
 
 
-def _of_shares(
-    name: str,
-    trace: FolderTrace,
-    question: TargetQuestion,
-    workers: Workers,
-    watch: Callable[[int, int], None] | None,
-) -> list[Target]:
-    """As ``_of_trace``, each node by one of ``workers``."""
-    from nicscope.drivers.replay.naming import NO_GRAIN, common
-
-    shares, sizes = trace.shares(workers.hands), question.page_sizes
-    tasks = [Task(grains_of_share, (share, sizes), share.rows) for share in shares]
-    parts = workers.results(tasks, within(watch, 0, trace.rows))
-    grains = {size: common([part[size] for part in parts]) for size in sizes}
-    before = 0 if set(grains.values()) == {NO_GRAIN} else trace.rows  # else not read to its end
-    tasks = [Task(measure_share, (share, question, grains), share.rows) for share in shares]
-    found = workers.results(tasks, within(watch, before, 0))
-    return [
-        _target(name, size, [one for part in found for one in part.pop(size)], question.share)
-        for size in sizes
-    ]
-
-
 def grains_of_share(
-    share: Share, sizes: Sequence[int], done: Callable[[int], None]
+    share: Share | Trace, question: TargetQuestion, done: Callable[[int], None]
 ) -> dict[int, Grain]:
     """The grain of the requests of ``share`` by page size; tells ``done`` of rows."""
-    return grains_counted(ShareDone(share, done).through(), 0, sizes)
+    batches = ShareDone(share, done).through()
+    return grains_counted(batches, question.skip, question.page_sizes)
 
 
 def measure_share(
-    share: Share,
+    share: Share | Trace,
     question: TargetQuestion,
     grains: Mapping[int, Grain],
     done: Callable[[int], None],

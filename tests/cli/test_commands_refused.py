@@ -105,7 +105,7 @@ COMMANDS = [
     ("flow --out o --count many", "count"),
     ("flow --out o --gap -5us", "--gap", "from 0"),
     ("flow --out o --minpulse 0", "minpulse", "from 1"),
-    ("flow --out o --minpulse-send 9000", "minpulse", "from 1"),
+    ("flow --out o --minpulse 9000", "minpulse", "from 1"),
     ("flow --out o --policy adaptiv", "'adaptive'"),
     ("flow --out o --platform utlb-prototyp", "'utlb-prototype'"),
     ("flow --out o --platform utlb-prototype", "delivery"),

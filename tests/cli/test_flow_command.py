@@ -90,7 +90,7 @@ def test_the_json_adds_up_and_names_what_was_asked(capsys):
 def test_what_repeats_the_result_does_repeat_it(capsys):
     options = [
         *["--policy", "cut-through-minpulse", "--payload", "2KiB", "--count", "3", "--gap", "9us"],
-        *["--minpulse", "256", "--minpulse-receive", "300", "--buffers", "2", "--ring", "4"],
+        *["--minpulse", "256", "--buffers", "2", "--ring", "4"],
         *["--max-payload", "4096", "--logging", "--topology", "trunk", "--nodes", "4"],
         *["--set", "pio_read=1us", "--set", "link_per_byte=7ns/B", "--to", "lab2"],
     ]
@@ -98,7 +98,7 @@ def test_what_repeats_the_result_does_repeat_it(capsys):
 
     assert first["overridden"] == ["link_per_byte", "pio_read"]
     assert first["delivery"]["minpulse_send"] == 256
-    assert first["delivery"]["minpulse_receive"] == 300
+    assert first["delivery"]["minpulse_receive"] == 256
     assert main([*first["repeat"]["command"][1:], "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == first
 

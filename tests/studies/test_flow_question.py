@@ -24,7 +24,7 @@ def test_every_part_of_a_nic_can_be_set():
     found = asked(
         payload="64KiB",
         max_payload="128KiB",
-        minpulse=(256, 512),
+        minpulse=256,
         buffers=7,
         ring=9,
         logging=True,
@@ -34,7 +34,7 @@ def test_every_part_of_a_nic_can_be_set():
 
     nic = found.delivery
     assert (found.payload, nic.max_payload) == (65536, 131072)
-    assert (nic.minpulse_send, nic.minpulse_receive) == (256, 512)
+    assert (nic.minpulse_send, nic.minpulse_receive) == (256, 256)
     assert (nic.send_buffers, nic.receive_buffers) == (7, 7)
     assert (nic.send_ring, nic.receive_ring) == (9, 9)
     assert nic.logging

@@ -53,12 +53,6 @@ def flow(
     minpulse: Annotated[
         Bytes, Option("BYTES", "On both sides; left out: the policy's, 128.", read=byte_count)
     ] = None,
-    minpulse_send: Annotated[
-        Bytes, Option("BYTES", "On the sending side only.", read=byte_count)
-    ] = None,
-    minpulse_receive: Annotated[
-        Bytes, Option("BYTES", "On the receiving side only.", read=byte_count)
-    ] = None,
     buffers: Annotated[
         int | None, Option("N", "On a NIC, each way; left out: the policy's.")
     ] = None,
@@ -93,10 +87,7 @@ def flow(
         payload=payload,
         count=count,
         gap=gap,
-        minpulse=(
-            minpulse if minpulse_send is None else minpulse_send,
-            minpulse if minpulse_receive is None else minpulse_receive,
-        ),
+        minpulse=minpulse,
         buffers=buffers,
         ring=ring,
         max_payload=max_payload,

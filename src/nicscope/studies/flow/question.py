@@ -84,7 +84,7 @@ def ask(
     payload: str = "8192",
     count: int = 8,
     gap: str = "0us",
-    minpulse: tuple[int | None, int | None] = (None, None),
+    minpulse: int | None = None,
     buffers: int | None = None,
     ring: int | None = None,
     max_payload: str | None = None,
@@ -94,7 +94,7 @@ def ask(
     bus_master: str | None = None,
     assignments: Iterable[str] = (),
 ) -> FlowQuestion:
-    """The question in the words of the command line; ``minpulse`` is (sending, receiving).
+    """The question in the words of the command line.
 
     Errors: ``PlatformError``, ``DesignError`` or ``SimulationError`` for the first word that makes
     no sense.
@@ -166,7 +166,7 @@ def _delivery(
     policy: str,
     largest: int,
     payload: int,
-    minpulse: tuple[int | None, int | None],
+    minpulse: int | None,
     buffers: int | None,
     ring: int | None,
     logging: bool,
@@ -174,17 +174,15 @@ def _delivery(
     base = POLICIES[policy]
     changes: dict[str, int | bool] = {"max_payload": largest, "logging": logging}
     sides = ("send", "receive")
-    for side, wanted in zip(sides, minpulse, strict=True):
-        if wanted is None:
-            changes[f"minpulse_{side}"] = min(getattr(base, f"minpulse_{side}"), largest)
-            continue
-        if base.policy is Policy.STORE_AND_FORWARD:
-            raise DesignError(f"policy {policy!r} has no minpulse; leave --minpulse out")
-        if not 1 <= wanted <= payload:
-            raise DesignError(
-                f"minpulse must be from 1 to the payload, {payload} bytes, got {wanted}"
-            )
-        changes[f"minpulse_{side}"] = wanted
+    if minpulse is not None and base.policy is Policy.STORE_AND_FORWARD:
+        raise DesignError(f"policy {policy!r} has no minpulse; leave --minpulse out")
+    if minpulse is not None and not 1 <= minpulse <= payload:
+        raise DesignError(
+            f"minpulse must be from 1 to the payload, {payload} bytes, got {minpulse}"
+        )
+    for side in sides:
+        own = min(getattr(base, f"minpulse_{side}"), largest)
+        changes[f"minpulse_{side}"] = own if minpulse is None else minpulse
     for option, wanted, name in (("--buffers", buffers, "buffers"), ("--ring", ring, "ring")):
         if wanted is not None:
             if not 1 <= wanted <= LARGEST:

@@ -5,11 +5,11 @@ from decimal import Decimal
 import pytest
 
 from nicscope.interfaces.ports import cluster
-from nicscope.studies.reproduce.experiments.unet_mm import pinning, running
-from nicscope.studies.reproduce.experiments.unet_mm.pinning import PAGES
-from nicscope.studies.reproduce.experiments.unet_mm.steps import (
+from nicscope.studies.reproduce.experiments import unet_mm
+from nicscope.studies.reproduce.experiments.unet_mm import (
     COLUMNS,
     MAPPED_NT,
+    PAGES,
     UNET_PCA200,
     receive,
     sends,
@@ -28,7 +28,7 @@ from suite import INTERPRETED
 @pytest.mark.requirement("UM-80", "UM-81", "UM-82", "UM-79a", "UM-79b", "UM-87")
 def test_every_step_of_table_1_comes_out_of_running_systems(monkeypatch):
     if INTERPRETED:
-        monkeypatch.setattr(running, "ROUNDS", 10)
+        monkeypatch.setattr(unet_mm, "ROUNDS", 10)
     found = reproduce(["unet_mm/simulated_table1"])
     assert len(found.points) == 41
     assert len(found.shapes) == 5
@@ -39,11 +39,11 @@ def test_every_step_of_table_1_comes_out_of_running_systems(monkeypatch):
 @pytest.mark.compiled
 @pytest.mark.requirement("UM-59c", "UM-55")
 def test_pinned_memory_depends_on_the_table_and_not_on_who_uses_it(monkeypatch):
-    monkeypatch.setattr(pinning, "PROCESSES", [1, 4, 8, 10])
+    monkeypatch.setattr(unet_mm, "PROCESSES", [1, 4, 8, 10])
     outcome = find_experiment("unet_mm", "pinned_memory")(None)
     assert [evidence for holds, evidence in outcome.shapes.values() if not holds] == []
     counts = [int(count) for count in outcome.values.values()]
-    assert counts == [PAGES * count for count in pinning.PROCESSES]
+    assert counts == [PAGES * count for count in unet_mm.PROCESSES]
 
 
 @pytest.mark.requirement("UM-71")

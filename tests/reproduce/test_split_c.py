@@ -7,12 +7,15 @@ import pytest
 
 from nicscope.apps.split_c.matrix import Blocking
 from nicscope.drivers.simulate.ports.build import Faults
-from nicscope.studies.reproduce.experiments.unet_mm import sockets, split_c
-from nicscope.studies.reproduce.experiments.unet_mm.split_c import (
+from nicscope.studies.reproduce.experiments import unet_mm_misses
+from nicscope.studies.reproduce.experiments.unet_mm_misses import (
     PUBLISHED,
     Bench,
     Workload,
-    measure,
+    moved,
+    of_program,
+    of_users,
+    users,
 )
 from nicscope.studies.reproduce.harness import find_experiment, reproduce
 from nicscope.traces.schema import Requests
@@ -38,13 +41,13 @@ def test_scaled_down_programs_are_right_and_miss_where_the_figure_says(monkeypat
     found = []
 
     def noted(*given):
-        found.append(measure(*given))
+        found.append(of_program(*given))
         return found[-1]
 
     for name, value in (
-        ("WORKLOADS", SCALED), ("LARGE", LARGE), ("SMALL", SMALL), ("measure", noted),
+        ("WORKLOADS", SCALED), ("LARGE", LARGE), ("SMALL", SMALL), ("of_program", noted),
     ):  # fmt: skip
-        monkeypatch.setattr(split_c, name, value)
+        monkeypatch.setattr(unet_mm_misses, name, value)
     shapes = find_experiment("unet_mm", "figure3")(None).shapes
     # Sample sort sends each key once: at this scale no page that it sends from is needed again.
     large = shapes.pop("large-messages-miss-at-256")
@@ -67,7 +70,7 @@ def test_scaled_down_programs_are_right_and_miss_where_the_figure_says(monkeypat
 )
 def test_programs_are_right_on_any_number_of_nodes(scaled, nodes):
     fewer = scaled._replace(keys=min(scaled.keys, 300))
-    found = measure(fewer, Bench(entries=64, nodes=nodes, buffers=16, answers=2))
+    found = of_program(fewer, Bench(entries=64, nodes=nodes, buffers=16, answers=2))
     assert found.right
     assert found.lost == 0
 
@@ -78,7 +81,7 @@ def test_programs_are_right_on_a_network_that_loses_messages(kind):
     scaled = next(one for one in SCALED if one.kind == kind)
     fewer = scaled._replace(keys=min(scaled.keys, 1000))
     faults = Faults(seed=5, loss=0.05, duplication=0.02, corruption=0.02)
-    assert measure(fewer, LARGE._replace(buffers=16), faults).right
+    assert of_program(fewer, LARGE._replace(buffers=16), faults).right
 
 
 def test_the_published_sizes_are_the_papers():
@@ -131,7 +134,7 @@ def test_the_trace_of_users_is_held_against_every_statement_about_it():
 
 @pytest.mark.requirement("UM-84")
 def test_the_users_are_those_of_one_machine_and_their_servers_are_not_among_them():
-    requests = sockets.users()
+    requests = users()
 
     assert set(requests.node) == {0}
     assert len(np.unique(requests.pid)) == 32
@@ -141,7 +144,7 @@ def test_fewer_at_once_do_the_same_each_in_their_order_and_never_more_of_them():
     requests = turns(processes=5, pages=4, rounds=3)
 
     for at_once in (1, 2, 5):
-        later = sockets.moved(requests, at_once)
+        later = moved(requests, at_once)
 
         assert (np.diff(later.time_ns) >= 0).all()
         ends = [later.time_ns[later.pid == pid][[0, -1]] for pid in range(5)]
@@ -157,7 +160,7 @@ def test_fewer_at_once_do_the_same_each_in_their_order_and_never_more_of_them():
 def test_pages_that_do_not_fit_are_missed_again_when_their_turn_comes():
     requests = turns(processes=8, pages=64, rounds=3)
 
-    fitting, displaced = sockets.measure(requests, (512, 256))
+    fitting, displaced = of_users(requests, (512, 256))
 
     assert fitting.misses("receive", compulsory=True) == 512
     assert fitting.noncompulsory == (0, 0)

@@ -1,6 +1,6 @@
-"""The Split-C programs of U-Net/MM 6.2 and Figure 3: misses in four, and whether they are right.
+"""Misses in four of U-Net/MM 6.2 and Figure 3: its Split-C programs, and its interactive users.
 
-Sizes may be scaled down together, pages and entries alike, so that tests take seconds.
+Sizes of programs may be scaled down together, pages and entries alike, so that tests take seconds.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import numpy as np
 from nicscope.apps.split_c.matrix import Blocking, multiply
 from nicscope.apps.split_c.sorts import radix_sort, sample_sort
 from nicscope.config.design import load_design
+from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.interfaces.unet import Cluster
 from nicscope.interfaces.unet.active_messages import ActiveMessages
-from nicscope.studies.reproduce.experiments.unet_mm import sockets
-from nicscope.studies.reproduce.experiments.unet_mm.sockets import MissesInFour
+from nicscope.traces.bundled import bundled_traces
+from nicscope.traces.reader import open_trace
+from nicscope.traces.schema import Requests
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +27,40 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.interfaces.unet import Process
-    from nicscope.studies.reproduce.verdict import Item, Outcome
+
+PATHS = ("send", "receive")
+
+
+class MissesInFour(msgspec.Struct, frozen=True):
+    """What a workload's lookups found in a table of so many entries."""
+
+    workload: str
+    entries: int
+    counts: dict[str, int]  # sums over nodes
+    pages: int  # that messages used, on the node that used most
+
+    def misses(self, path: str, compulsory: bool) -> int:
+        """One of the four ways to miss."""
+        first = self.counts[f"ni_misses_{path}_compulsory"]
+        return first if compulsory else self.counts[f"ni_misses_{path}"] - first
+
+    def percent(self, path: str, compulsory: bool) -> float:
+        """The same in percent of all lookups."""
+        return 100 * self.misses(path, compulsory) / self.counts["lookups"]
+
+    @property
+    def noncompulsory(self) -> tuple[int, ...]:
+        """Misses that are not compulsory, when sending and when receiving."""
+        return tuple(self.misses(path, compulsory=False) for path in PATHS)
+
+    def in_four(self) -> str:
+        """One line: misses in percent of lookups, not compulsory and compulsory, on each path."""
+        parts = []
+        for path in PATHS:
+            others, first = (self.percent(path, compulsory) for compulsory in (False, True))
+            parts.append(f"{path} {others:.2f}+{first:.2f}")
+        return f"{self.workload} (entries={self.entries}, pages={self.pages}) {', '.join(parts)} %"
+
 
 PAGE = 4096
 SEED = 1997
@@ -64,6 +99,10 @@ PUBLISHED = (
 )
 
 
+WORKLOADS: Sequence[Workload] = PUBLISHED
+LARGE, SMALL = Bench(entries=1024), Bench(entries=256)
+
+
 class Found(MissesInFour, frozen=True):
     """What a run showed."""
 
@@ -72,7 +111,7 @@ class Found(MissesInFour, frozen=True):
     lost: int  # messages
 
 
-def measure(workload: Workload, bench: Bench, faults: Faults | None = None) -> Found:
+def of_program(workload: Workload, bench: Bench, faults: Faults | None = None) -> Found:
     """Run ``workload`` and check its result; ``faults`` of the network are the layer's to mend."""
     design = msgspec.structs.replace(
         load_design("unet-mm-pca200"), entries=bench.entries, victim_entries=bench.victims
@@ -150,52 +189,49 @@ def _is_product(
     )
 
 
-WORKLOADS: Sequence[Workload] = PUBLISHED
-LARGE, SMALL = Bench(entries=1024), Bench(entries=256)
-FITTING = ("multiply", "small")  # programs that use few pages
+TRACE = "sockets_interactive"
+USERS_NODE = 0  # the other one has their servers
+VICTIMS = 16
 
 
-def figure3(outcome: Outcome, item: Item) -> None:
-    """U-Net/MM, Figure 3: misses in four of its Split-C programs, by a large and a small TLB.
+def users() -> Requests:
+    """What the programs in use asked of their network, in the order in which they did."""
+    every = open_trace(bundled_traces()[TRACE]).read()
+    return _chosen(every, np.flatnonzero(every.node == USERS_NODE))
 
-    Run every program under both tables; each is run twice in all.
+
+def moved(requests: Requests, at_once: int) -> Requests:
+    """The same programs in use by ``at_once`` people at a time.
+
+    The next come when the last of those before them has left; each does what was recorded of them,
+    at the same pace.
     """
-    del item
-    runs = {
-        bench: {workload: measure(workload, bench) for workload in WORKLOADS}
-        for bench in (LARGE, SMALL)
-    }
-    every = [found for of_bench in runs.values() for found in of_bench.values()]
-    outcome.shape(
-        "results-are-right",
-        all(found.right and not found.lost for found in every),
-        f"{sum(found.right for found in every)} of {len(every)} right, "
-        f"{sum(found.lost for found in every)} messages lost",
-    )
-    outcome.shape(
-        "none-but-compulsory-at-1024",
-        all(not any(found.noncompulsory) for found in runs[LARGE].values()),
-        "; ".join(found.in_four() for found in runs[LARGE].values()),
-    )
-    few = [found for workload, found in runs[SMALL].items() if workload.kind in FITTING]
-    many = [found for workload, found in runs[SMALL].items() if workload.kind not in FITTING]
-    outcome.shape(
-        "small-messages-and-matrices-fit-256",
-        all(not any(found.noncompulsory) for found in few),
-        "; ".join(found.in_four() for found in few),
-    )
-    outcome.shape(
-        "large-messages-miss-at-256",
-        all(all(found.noncompulsory) for found in many),
-        "; ".join(found.in_four() for found in many),
-    )
-    [interactive] = sockets.measure(sockets.users(), (sockets.LARGE,))
-    receiving = {
-        found.workload: found.percent("receive", compulsory=True)
-        for found in (interactive, *runs[LARGE].values())
-    }
-    outcome.shape(
-        "interactive-users-lead",
-        max(receiving, key=receiving.__getitem__) == interactive.workload,
-        ", ".join(f"{workload} {percent:.2f}" for workload, percent in receiving.items()) + " %",
-    )
+    times = requests.time_ns.copy()
+    begin = 0
+    pids = np.unique(requests.pid)
+    for first in range(0, pids.size, at_once):
+        end = begin
+        for pid in pids[first : first + at_once]:
+            mine = requests.pid == pid
+            times[mine] += begin - times[mine].min()
+            end = max(end, int(times[mine].max()) + 1)
+        begin = end
+    return _chosen(requests._replace(time_ns=times), np.argsort(times, kind="stable"))
+
+
+def _chosen(requests: Requests, rows: NDArray[np.intp]) -> Requests:
+    return Requests._make(column[rows] for column in requests)
+
+
+def of_users(requests: Requests, sizes: Sequence[int]) -> list[MissesInFour]:
+    """What U-Net/MM's table makes of ``requests``, for each of ``sizes`` in entries."""
+    design = load_design("unet-mm-pca200")
+    designs = [
+        msgspec.structs.replace(design, entries=size, victim_entries=VICTIMS) for size in sizes
+    ]
+    found = []
+    for size, result in zip(sizes, replay([requests], designs, kinds=False), strict=True):
+        counts = {name: count or 0 for name, count in result.total.items()}
+        pages = counts["ni_misses_compulsory"]
+        found.append(MissesInFour("Linux", size, counts, pages))
+    return found

@@ -81,6 +81,8 @@ def a_share(value: object, what: str) -> int | float | Fraction:
 
 def _real(value: object) -> int | float | Fraction | None:
     """A number as Python counts with it; None for what is none."""
+    if type(value) is float or type(value) is int:
+        return value
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     if isinstance(value, int | float | Fraction):

@@ -110,10 +110,9 @@ def lu(side: int, processes: int, seed: int = 0, block: int = BLOCK) -> SharedPr
             at.append(await find(me, i, mine_j))
             await me.write_rows(matrix, at[-1])
             me.work(2 * block**3 * len(mine_j))
-        own = await me.write_rows(matrix, np.concatenate(at))
-        product = np.concatenate(left).reshape(-1, block) @ right.swapaxes(0, 1).reshape(block, -1)
-        parts = product.reshape(len(mine_i), block, len(mine_j), block).swapaxes(1, 2)
-        own[np.concatenate(at)] -= parts.reshape(-1, block * block)
+        own = (await me.write_rows(matrix, np.concatenate(at))).reshape(-1, block, block)
+        for part, places in zip(left, at, strict=True):  # of a row, one behind the other
+            own[places[0] : places[-1] + 1] -= part @ right
         await me.compute()
 
     def check(run: Run) -> None:

@@ -232,8 +232,8 @@ class Coherence:
         domain = caller.domain
         mapped = domain.mapped[domain.local[process]]
         is_own = (mapped[pages] == READABLE) & (self.homes[pages] == domain.number)
-        at_home = np.unique(pages[is_own])
-        if len(at_home):
+        if is_own.any():
+            at_home = np.unique(pages[is_own])
             await self._serve(caller, self._costs.write_fault * len(at_home))
             mapped[at_home[mapped[at_home] == READABLE]] = WRITABLE
 

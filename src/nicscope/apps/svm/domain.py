@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,10 +34,15 @@ class SharedArray:
     dtype: np.dtype[Any]
     page_bytes: int
 
-    @property
+    @cached_property
     def byte_count(self) -> int:
         """Its length."""
         return math.prod(self.shape) * self.dtype.itemsize
+
+    @cached_property
+    def row_elements(self) -> int:
+        """Of each of its rows."""
+        return math.prod(self.shape[1:])
 
     def in_bytes(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
         """The array as it stands in ``memory``, a copy of the shared address space."""
@@ -60,8 +66,10 @@ class SharedArray:
 
     def pages_of_each_row(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The pages of some of its rows, row by row."""
-        width = math.prod(self.shape[1:]) * self.dtype.itemsize
+        width = self.row_elements * self.dtype.itemsize
         begins = self.first + rows * width
+        if self.page_bytes % width == 0 == self.first % width:  # none lies in two
+            return begins // self.page_bytes
         first, last = begins // self.page_bytes, (begins + width - 1) // self.page_bytes
         many = last - first + 1
         within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
@@ -69,7 +77,7 @@ class SharedArray:
 
     def pages_of_rows(self, rows: range, columns: range) -> NDArray[np.int64]:
         """The pages of a block of a matrix, row by row; each once in a row."""
-        width = math.prod(self.shape[1:])
+        width = self.row_elements
         runs = [self.pages(row * width + columns.start, row * width + columns.stop) for row in rows]
         return np.concatenate(runs) if runs else np.empty(0, np.int64)
 
@@ -258,6 +266,7 @@ class Domain:
         self.protocol_pid = protocol_pid
         self.local = {process: place for place, process in enumerate(processes)}
         self.memory = np.zeros((pages, page_bytes), np.uint8)
+        self._arrays: dict[SharedArray, NDArray[Any]] = {}
         self.is_valid = np.zeros(pages, np.bool_)
         self.mapped = np.zeros((len(processes), pages), np.uint8)
         self.outdated = np.zeros(pages, np.int64)  # how often its copy has been
@@ -268,6 +277,13 @@ class Domain:
         self._diffs: Counter[int] = Counter()  # on their way, by page
         self.come_home: set[int] = set()  # pages of its own in which it knows of others' words
         self.unannounced: set[int] = set()  # written, at home by now, and not in a notice yet
+
+    def array(self, array: SharedArray) -> NDArray[Any]:
+        """A shared array as its copy has it; nobody may change how the view is used."""
+        found = self._arrays.get(array)
+        if found is None:
+            found = self._arrays[array] = array.in_bytes(self.memory)
+        return found
 
     def let_write(self, process: int, page: int, *, at_home: bool) -> None:
         """A process writes the page from now on; a twin keeps how it was, but not at its home."""

@@ -72,21 +72,21 @@ class Process:
 
     async def write_row(self, array: SharedArray, row: int) -> Any:
         """One of an array's rows, to read and write."""
-        width = math.prod(array.shape[1:])
+        width = array.row_elements
         return await self.write(array, row * width, (row + 1) * width)
 
     async def gather_rows(self, array: SharedArray, rows: NDArray[np.int64]) -> Any:
         """Copies of some rows of an array, touched in that order."""
-        width = math.prod(array.shape[1:])
+        width = array.row_elements
         await self._touch(array.pages_of_each_row(rows), READABLE, len(rows) * width)
-        return array.in_bytes(self._caller.domain.memory)[rows]
+        return self._caller.domain.array(array)[rows]
 
     async def write_rows(self, array: SharedArray, rows: NDArray[np.int64]) -> Any:
         """A whole array, of which ``rows`` may be read and written; touched in that order."""
-        width = math.prod(array.shape[1:])
+        width = array.row_elements
         await self._touch(array.pages_of_each_row(rows), WRITABLE, len(rows) * width)
         self._wrote_items(array, rows, width)
-        return array.in_bytes(self._caller.domain.memory)
+        return self._caller.domain.array(array)
 
     async def read_elements(self, array: SharedArray, elements: NDArray[np.int64]) -> Any:
         """A whole array of one axis, of which ``elements`` may be read; touched in that order."""
@@ -99,7 +99,7 @@ class Process:
     async def gather(self, array: SharedArray, elements: NDArray[np.int64]) -> Any:
         """Copies of some elements of an array of one axis, touched in that order."""
         await self._touch(array.pages_of_elements(elements), READABLE, len(elements))
-        return array.in_bytes(self._caller.domain.memory)[elements]
+        return self._caller.domain.array(array)[elements]
 
     async def scatter(
         self, array: SharedArray, elements: NDArray[np.int64], values: NDArray[Any]
@@ -107,7 +107,7 @@ class Process:
         """Write ``values`` to some elements of an array of one axis, in that order."""
         await self._touch(array.pages_of_elements(elements), WRITABLE, len(elements))
         self._wrote_items(array, elements)
-        array.in_bytes(self._caller.domain.memory)[elements] = values
+        self._caller.domain.array(array)[elements] = values
 
     def work(self, accesses: int) -> None:
         """So many further accesses to shared elements take their time before the next wait."""
@@ -141,9 +141,9 @@ class Process:
         pages = array.pages_of_rows(rows, columns)
         await self._touch(pages, least, len(rows) * len(columns))
         if least == WRITABLE:
-            begins = np.arange(rows.start, rows.stop) * math.prod(array.shape[1:]) + columns.start
+            begins = np.arange(rows.start, rows.stop) * array.row_elements + columns.start
             self._wrote_items(array, begins, 1, len(columns))
-        whole = array.in_bytes(self._caller.domain.memory)
+        whole = self._caller.domain.array(array).view()
         view = whole[rows.start : rows.stop, columns.start : columns.stop]
         view.flags.writeable = least == WRITABLE
         return view
@@ -154,7 +154,7 @@ class Process:
         await self._touch(array.pages_of_elements(elements), least, len(elements))
         if least == WRITABLE:
             self._wrote_items(array, elements)
-        whole = array.in_bytes(self._caller.domain.memory)
+        whole = self._caller.domain.array(array).view()
         whole.flags.writeable = least == WRITABLE
         return whole
 
@@ -193,6 +193,6 @@ class Process:
         return begin, end
 
     def _elements(self, array: SharedArray, begin: int, end: int, *, writable: bool) -> Any:
-        view = array.in_bytes(self._caller.domain.memory).reshape(-1)[begin:end]
+        view = self._caller.domain.array(array).reshape(-1)[begin:end]
         view.flags.writeable = writable
         return view

@@ -151,7 +151,8 @@ class ProgramRecord:
         rows = self._rows.setdefault(strand.process, [])
         is_newest = strand.last is not None and strand.last == len(rows) - 1
         if is_newest and not strand.waits and rows[-1].operation == "compute":
-            rows[-1] = rows[-1]._replace(duration_ns=rows[-1].duration_ns + duration)
+            last = rows[-1]
+            rows[-1] = ProgramRow(*last[:5], last.duration_ns + duration, *last[6:])
         else:
             self._add(strand, ProgramRow("compute", duration_ns=duration))
 
@@ -228,5 +229,5 @@ class ProgramRecord:
         others = sorted({each for each in strand.waits if each[0] != strand.process})
         usual = {len(rows) - 1} if rows else set()
         after = None if own == usual else tuple(sorted(own))
-        rows.append(row._replace(after=after, after_others=tuple(others)))
+        rows.append(ProgramRow(*row[:6], after, tuple(others), row.after_start_others))
         strand.last, strand.waits = len(rows) - 1, []

@@ -113,11 +113,24 @@ def renew_held(recency, key, now, oldest, word, left):
     Returns 1 if it was held, the key that went plus 1 or 0, and the rest as it is now.  The caller
     holds that, so that no use need wait until the one before it is written to memory.
     """
-    last_slot = recency.line.size - 1
-    if (now - oldest > last_slot - WORD) | (now > LAST_TIME - recency.line.size):
+    if (now - oldest > recency.line.size - 1 - WORD) | (now > LAST_TIME - recency.line.size):
         now, oldest, word = _close_up(recency, now, oldest)
     before = np.int64(recency.last[key])
-    held = np.int64(before >= oldest)
+    return _used(recency, key, before, np.int64(before >= oldest), now, oldest, word, left)
+
+
+@step
+def append_held(recency, key, now, oldest, word, left):
+    """Use ``key``, of which the caller knows that it is not held; as ``renew_held``."""
+    if (now - oldest > recency.line.size - 1 - WORD) | (now > LAST_TIME - recency.line.size):
+        now, oldest, word = _close_up(recency, now, oldest)
+    _, gone, now, oldest, word, left = _used(recency, key, 0, 0, now, oldest, word, left)
+    return gone, now, oldest, word, left
+
+
+@step
+def _used(recency, key, before, held, now, oldest, word, left):
+    last_slot = recency.line.size - 1
     if now & (WORD - 1) == 0:
         recency.stale[(now & last_slot) >> 6] = 0
     recency.line[now & last_slot] = key

@@ -12,7 +12,7 @@ from nicscope.kernel.decorators import kernel
 from nicscope.memory.numbering import process_of
 from nicscope.nic.cache import fill, lookup
 from nicscope.nic.layout import EMPTY
-from nicscope.nic.recency import drop_held, keep_uses, renew_held, uses_of
+from nicscope.nic.recency import append_held, drop_held, keep_uses, uses_of
 from nicscope.nic.translate.book import (
     INVALIDATED,
     MISS,
@@ -41,7 +41,7 @@ def ask_victims(case, _begin, _end, _count):
         here, word, left = drop_held(victims, case.number[i], oldest, word, left)
         gone = np.int64(EMPTY)
         if displaced != EMPTY:
-            _, gone, now, oldest, word, left = renew_held(
+            gone, now, oldest, word, left = append_held(
                 victims, displaced - 1, now, oldest, word, left
             )
         case.missed[missed] = i

@@ -97,7 +97,6 @@ RIGHTS = {
     "atomic": e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_ATOMIC,
 }
 PAGE = 4096
-MTU = 4096
 AT_ONCE = 16  # reads and atomics of a pair that its peer answers at once
 AGAIN = 2  # receives posted for each message that may be outstanding
 PATIENCE = 100_000  # empty polls, each up to 1 ms of virtual time, before nothing more is expected

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from nicscope.interfaces.verbs.pd import PD
 
 GRH_BYTES = 40
-IPV4_AT = 20  # of the 40 bytes: where an IPv4 header lies in their place
 V4 = bytes(10) + b"\xff\xff"
 PORT = 1
 

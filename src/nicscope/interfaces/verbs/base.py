@@ -194,8 +194,3 @@ class Fields:
 def printed(values: Mapping[str, Any]) -> str:
     """A line for each value, behind its name."""
     return "".join(f"{name:<{WIDTH}}: {value}\n" for name, value in values.items())
-
-
-def as_int(value: Any, default: int = 0) -> int:
-    """``value`` cut to an integer; ``default`` for None."""
-    return default if value is None else int(value)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 TAGS = 1 << KEY_BITS
 DM_BYTES = 1 << 18  # assumed: what cards have that offer device memory
 LONGEST_TRANSFERS_PS = 10**11  # of what the NIC has in its rings, which is some milliseconds
-WHOLE = (1 << 64) - 1  # how much an implicit registration says that it covers
 NO_DOMAIN = 0
 ADDRESS = 8  # in a Record: of a REGISTER, how that ended
 

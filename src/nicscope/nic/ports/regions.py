@@ -156,8 +156,7 @@ def forget_row(nics, n, row):
         forget_region(levels_of(ports.translations, n), book, row)
 
 
-ANY_WINDOW = 1  # ``REGION.kind``: every port of the domain has it used
-OF_PORT = 2  # the one that bound it
+OF_PORT = 2  # ``REGION.kind`` of a window that the port which bound it alone has used
 
 
 @step

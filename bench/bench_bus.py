@@ -10,12 +10,16 @@ rate is by processor time of the process, the best of a few rounds.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import compiled  # noqa: F401 - rates are those of compiled code
 
-from nicscope.drivers.simulate.bus.alone import BusAlone, asked
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from bus_by_hand import Bus
+from nicscope.drivers.simulate.bus.alone import asked
 from nicscope.drivers.simulate.machine import ACCESS
 from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import READ
@@ -33,29 +37,29 @@ ROWS = 10_000
 ALL = 1 << 40
 
 
-def another_device(bus: BusAlone, times: int) -> None:
+def another_device(bus: Bus, times: int) -> None:
     for _ in range(max(1, times // ROWS)):
         bus.play_again()
         bus.fire(ALL)
 
 
-def an_engine(bus: BusAlone, times: int) -> None:
+def an_engine(bus: Bus, times: int) -> None:
     way = int(Mechanism.DMA_INTERVENTION)
     for _ in range(times * BLOCK // MESSAGE):
         bus.start(ENGINE_OUT, way, FETCH, 0, 0, MESSAGE, bus.now)
         bus.fire(ALL)
 
 
-def eager_reads(bus: BusAlone, times: int) -> None:
+def eager_reads(bus: Bus, times: int) -> None:
     rows = asked(ACCESS, STORE, BUFFER, LONG)
     for _ in range(times * BLOCK // LONG // 2):
         bus.do(rows)
         bus.fire(ALL)
 
 
-def rate(nodes: int, work: Callable[[BusAlone, int], None], times: int) -> float:
+def rate(nodes: int, work: Callable[[Bus, int], None], times: int) -> float:
     """Transactions per second of a bus among as many others at rest."""
-    bus = BusAlone(nodes=nodes, rows=ROWS, other_bytes=BLOCK)
+    bus = Bus(nodes=nodes, rows=ROWS, other_bytes=BLOCK)
     if work is eager_reads:
         bus.register(BUFFER, LONG)
     if work is another_device:

@@ -8,11 +8,14 @@ of the process, the best of a few rounds.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import compiled  # noqa: F401 - rates are those of compiled code
 
-from nicscope.drivers.simulate.bus.alone import BusAlone
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from bus_by_hand import Bus
 from nicscope.nic.coherent import NAMES, Mechanism
 
 ROUNDS = 5
@@ -20,7 +23,7 @@ OUT, INTO, PLACE = 1 << 16, 1 << 17, 0  # of the buffers, and of a message witho
 LONGEST = 1 << 16
 
 
-def send(bus: BusAlone, way: int, sender: int, raw: bytes) -> None:
+def send(bus: Bus, way: int, sender: int, raw: bytes) -> None:
     """A message from ``sender`` to the other node, over a network that takes no time."""
     receiver, count = 1 - sender, len(raw)
     if way == Mechanism.DMA:  # the buffer leaves the caches before it is posted
@@ -37,7 +40,7 @@ def send(bus: BusAlone, way: int, sender: int, raw: bytes) -> None:
 
 def rate(way: int, size: int, messages: int) -> tuple[float, float]:
     """Messages per second, and ps per message in the simulation."""
-    bus = BusAlone(nodes=2)
+    bus = Bus(nodes=2)
     for node in (0, 1) if way == Mechanism.EDT else ():
         for start in (OUT, INTO):
             bus.register(start, LONGEST, node)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.bus.alone import BusAlone
+from bus_by_hand import Bus
 from nicscope.memory.coherence.bus import FAR, PROCESSOR
 
 
-class BusWorld(BusAlone):
+class BusWorld(Bus):
     """Room for what tests store at once, and for another device."""
 
     def __init__(self, host=None, nic=None, *, old=None, now=0, **more):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicscope.drivers.simulate.bus.alone import BusAlone
+from bus_by_hand import Bus
 from nicscope.memory.coherence.layout import (
     DEVICE,
     EMPTY,
@@ -74,7 +74,7 @@ class Program:
     """The bus, and what its memory would be without caches; ``wrong`` says where they differ."""
 
     def __init__(self, nic, fill_then_invalidate=1):
-        self.bus = BusAlone(
+        self.bus = Bus(
             {
                 "memory_bytes": 1 << 14,
                 "l1_bytes": 128,

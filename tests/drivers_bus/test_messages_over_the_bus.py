@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from message_pair import LONGEST, RECEIVE, SEND, WAYS, Pair, warm
 
-from nicscope.drivers.simulate.bus.alone import BusAlone
+from bus_by_hand import Bus
 from nicscope.errors import SimulationError
 from nicscope.memory.coherence.bus import ENGINE_IN
 from nicscope.memory.coherence.layout import (
@@ -279,4 +279,4 @@ def test_a_slower_engine_takes_longer_by_its_rate():
 )
 def test_a_machine_that_makes_no_sense_is_refused(host, nic, message):
     with pytest.raises(SimulationError, match=message):
-        BusAlone(host, nic)
+        Bus(host, nic)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from bus_by_hand import Bus
 from nicscope.config.costs import COSTS, Evidence
 from nicscope.config.design import Way
 from nicscope.config.machine import MACHINE, MACHINE_TIMES, OF_ANY, OF_VIA, VIA_COSTS
 from nicscope.config.platform import load_platform
-from nicscope.drivers.simulate.bus.alone import BusAlone
 from nicscope.drivers.simulate.bus.state import UNFITTED, machine_parameters, unfitted, word_of
 from nicscope.errors import PlatformError
 from nicscope.interfaces.ways import Combination, check_runs
@@ -49,7 +49,7 @@ def test_a_parameter_that_a_platform_does_not_state_is_an_error_in_one_line(name
 def test_what_a_platform_states_is_what_the_machine_has():
     platform = load_platform(SONIC)
     host, nic = machine_parameters(platform)
-    bus = BusAlone(host, nic).bus
+    bus = Bus(host, nic).bus
 
     for name in HOST_PARAMETERS:
         stated = platform.machine.get(name)
@@ -63,7 +63,7 @@ def test_what_a_platform_states_is_what_the_machine_has():
 
 
 def test_what_is_not_said_of_a_machine_is_as_before_any_fit():
-    hosts = BusAlone({"snoop": 3}).bus.hosts
+    hosts = Bus({"snoop": 3}).bus.hosts
     platform = load_platform(UNFITTED)
 
     assert int(hosts.config[0, 0]["snoop"]) == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.drivers.simulate.bus.alone import BusAlone
+from bus_by_hand import Bus
 from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import DEVICE, EMPTY, INVALID, READ, SHARED
 from nicscope.nic.coherent import Mechanism
@@ -25,7 +25,7 @@ def copies_of(bus, page):
 
 @pytest.mark.requirement("ED-12", "ED-13")
 def test_a_tag_maps_its_host_range_to_its_nic_range():
-    bus = BusAlone()
+    bus = Bus()
 
     assert bus.register(3 * PAGE, PAGE) == 1
     tag = bus.bus.ways.nics.tags[0, 0]
@@ -43,7 +43,7 @@ def test_a_tag_maps_its_host_range_to_its_nic_range():
 
 @pytest.mark.requirement("ED-12", "ED-13")
 def test_pages_beside_each_other_are_one_range_on_the_nic_too():
-    bus = BusAlone()
+    bus = Bus()
     assert bus.register(PAGE, 3 * PAGE) == 3
     tags = bus.bus.ways.nics.tags[0][:3]
     assert tags["nic_end"].tolist() == (tags["nic_start"] + PAGE).tolist()
@@ -59,7 +59,7 @@ def test_pages_beside_each_other_are_one_range_on_the_nic_too():
 @pytest.mark.requirement("ED-14", "ED-18")
 @pytest.mark.parametrize(("way", "state", "reads"), [(1, INVALID, 0), (2, SHARED, 32)])
 def test_blocks_begin_invalid_or_read_by_the_nic(way, state, reads):
-    bus = BusAlone(None, {"initialisation": way})
+    bus = Bus(None, {"initialisation": way})
     bus.store(PAGE, RAW[:512])
     bus.counts()[:] = 0
 
@@ -74,7 +74,7 @@ def test_blocks_begin_invalid_or_read_by_the_nic(way, state, reads):
 
 
 def test_a_page_that_is_registered_no_more_is_moved_by_the_engine_and_its_room_is_anothers():
-    bus = BusAlone(None, {"pinned_bytes_max": PAGE})
+    bus = Bus(None, {"pinned_bytes_max": PAGE})
     assert (bus.register(PAGE, PAGE), bus.register(2 * PAGE, PAGE)) == (1, 0)
     bus.store(PAGE, RAW)
 
@@ -96,7 +96,7 @@ def test_a_page_that_is_registered_no_more_is_moved_by_the_engine_and_its_room_i
 
 @pytest.mark.requirement("ED-49")
 def test_four_megabytes_hold_about_a_thousand_registrations_of_four_kilobytes():
-    bus = BusAlone({"memory_bytes": 8 << 20}, {"pinned_bytes_max": 8 << 20}, tags=1200)
+    bus = Bus({"memory_bytes": 8 << 20}, {"pinned_bytes_max": 8 << 20}, tags=1200)
 
     found = bus.register(PAGE, 1100 * PAGE)
 

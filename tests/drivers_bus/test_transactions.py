@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.drivers.simulate.bus.alone import BusAlone, asked
+from bus_by_hand import Bus
+from nicscope.drivers.simulate.bus.alone import asked
 from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE
 from nicscope.memory.coherence.processor import STORE
@@ -54,7 +55,7 @@ def send(bus, store, blocks, words):
 
 def warm(host=None, **nic):
     """A node whose host and NIC both hold the region, SHARED."""
-    bus = BusAlone(host, nic)
+    bus = Bus(host, nic)
     bus.register(BUFFER, 64 * BLOCK)
     send(bus, in_order, 64, 32)
     return bus
@@ -100,7 +101,7 @@ def test_a_program_that_never_pauses_stays_below_the_worst_case():
 @pytest.mark.requirement("ED-20")
 @pytest.mark.parametrize(("fill_then_invalidate", "expected"), [(1, 3), (0, 2)])
 def test_a_write_that_misses_fills_first_or_reads_exclusively(fill_then_invalidate, expected):
-    bus = BusAlone({"fill_then_invalidate": fill_then_invalidate}, {"initialisation": 1})
+    bus = Bus({"fill_then_invalidate": fill_then_invalidate}, {"initialisation": 1})
     bus.register(BUFFER, 4 * BLOCK)
 
     send(bus, in_order, 4, 32)
@@ -133,7 +134,7 @@ def message(bus, entries):
 
 def passes_of(per_message, passes, **nic):
     """Counts of the passes around the send queue that follow a first one, and its heads read."""
-    bus = BusAlone(None, nic)
+    bus = Bus(None, nic)
     config = bus.bus.ways.nics.config[0, 0]
     queue = bus.bus.ways.nics.queues[0, SEND]
     turns = int(config["queue_blocks"]) // per_message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.drivers.simulate.bus.alone import BusAlone
+from bus_by_hand import Bus
 from nicscope.memory.coherence.bus import (
     ENGINE_IN,
     MADE,
@@ -31,7 +31,7 @@ BLOCK, HOME = 3, 1
 @pytest.fixture
 def bus():
     """One node whose interface keeps block 3 of the host's memory at its own place 1."""
-    bus = BusAlone(nodes=1).bus
+    bus = Bus(nodes=1).bus
     watch_block(watcher_of(bus.ways.agents, 0), BLOCK, HOME, -1)
     return bus
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.drivers.simulate.bus.alone import BusAlone
+from bus_by_hand import Bus
 from nicscope.memory.coherence.bus import forget, host_of, settle
 from nicscope.memory.coherence.layout import EMPTY, MODIFIED, SHARED
 from nicscope.memory.coherence.lines import find_l2
@@ -17,7 +17,7 @@ STORED = (0, 1, 2, 4)  # of the six
 @pytest.fixture
 def machine():
     """A node whose CPU has stored to some blocks, which stay in its caches, modified."""
-    machine = BusAlone()
+    machine = Bus()
     width = 1 << int(machine.bus.hosts.config[0, 0]["l2_shift"])
     for block in STORED:
         machine.store(block * width, bytes([block + 1]) * width)

@@ -13,10 +13,9 @@ import numpy as np
 from nicscope.config.design import DELIVERY_COSTS, POLICIES
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
-from nicscope.drivers.simulate.bus.accessing import TO_COLLECT, TO_PUBLISH
-from nicscope.drivers.simulate.bus.granting import play
-from nicscope.drivers.simulate.bus.moving import deregister_frame, register_frame, start_move
-from nicscope.drivers.simulate.bus.state import RESTING, new_bus, schedule, unfitted
+from nicscope.drivers.simulate.bus.accessing import TO_PUBLISH
+from nicscope.drivers.simulate.bus.moving import register_frame, start_move
+from nicscope.drivers.simulate.bus.state import RESTING, new_bus, unfitted
 from nicscope.drivers.simulate.machine import ACCESS, CHAIN, COMPUTE, OPERATION
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import no_store
@@ -26,12 +25,12 @@ from nicscope.kernel.distant import link
 from nicscope.kernel.entering import bound
 from nicscope.kernel.records import records
 from nicscope.memory.coherence import processor
-from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT
+from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import INTERVENTION
-from nicscope.nic.ways.state import DELIVER, FETCH
+from nicscope.nic.ways.state import FETCH
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -143,27 +142,9 @@ class BusAlone:
         self.bus.windows[node][: len(raw)] = np.frombuffer(raw, np.uint8)
         return self.do(asked(ACCESS, processor.STORE, address, len(raw)), node)
 
-    def load(self, address: int, count: int, node: int = 0) -> tuple[bytes, int]:
-        """What the CPU has loaded, likewise, and when."""
-        end = self.do(asked(ACCESS, processor.LOAD, address, count), node)
-        return bytes(self.bus.windows[node][:count]), end
-
-    def flush(self, address: int, count: int, node: int = 0) -> int:
-        """When no block of the range is in the caches."""
-        return self.do(asked(ACCESS, processor.FLUSH, address, count), node)
-
-    def doorbell(self, token: int, node: int = 0) -> int:
-        """When the NIC's doorbell has ``token``."""
-        size = int(self.bus.ways.nics.config[node, 0]["doorbell_bytes"])
-        return self.do(asked(ACCESS, processor.DOORBELL, token, size), node)
-
     def publish(self, way: int, address: int, count: int, place: int, node: int = 0) -> int:
         """When the CPU has done its part of sending, or of posting a receive."""
         return self.do(asked(ACCESS, TO_PUBLISH, address, count, place, way), node)
-
-    def collect(self, way: int, place: int, address: int, count: int, node: int = 0) -> int:
-        """When the CPU has done its part of receiving: the bytes are at ``address``."""
-        return self.do(asked(ACCESS, TO_COLLECT, address, count, place, way), node)
 
     # --- what an interface does ----------------------------------------------------------
 
@@ -171,15 +152,6 @@ class BusAlone:
         """When the NIC has the bytes, at ``place`` or where it keeps them (``fetched_to``)."""
         self.start(ENGINE_OUT, way, FETCH, address, place, count, self.now, node)
         return self.rest(ENGINE_OUT, node)
-
-    def fetched_to(self, node: int = 0) -> int:
-        """Where in the NIC's memory the bytes of its last fetch are."""
-        return int(self.bus.ways.moves[node, ENGINE_OUT]["place"])
-
-    def deliver(self, way: int, place: int, address: int, count: int, node: int = 0) -> int:
-        """When the NIC has brought the bytes at ``place`` where the CPU finds them."""
-        self.start(ENGINE_IN, way, DELIVER, address, place, count, self.now, node)
-        return self.rest(ENGINE_IN, node)
 
     def start(
         self,
@@ -205,20 +177,6 @@ class BusAlone:
                 raise SimulationError(f"nothing more happens after {self.now} ps, but a move waits")
         return int(self.bus.timing[node, master]["ended"])
 
-    def play(self, rows: Sequence[Mapping[str, int]], node: int = 0) -> None:
-        """Have another device make these transactions, of ``ASK``, one after the other."""
-        for record, row in zip(self.bus.script[node], rows, strict=False):
-            for name, value in row.items():
-                record[name] = value
-        self.bus.playing[node]["rows"] = len(rows)
-        self.play_again(node)
-
-    def play_again(self, node: int = 0) -> None:
-        """Have the other device begin anew, which has made them all."""
-        self.bus.playing[node]["row"] = 0
-        play(self.machine, node, self.now)
-        schedule(self.machine, node)
-
     def register(self, address: int, count: int, node: int = 0) -> int:
         """Pages of the range of which the NIC keeps copies from now on, as if they were pinned.
 
@@ -230,11 +188,6 @@ class BusAlone:
             register_frame(self.machine, node, page)
         return int(nic["registrations"]) - before
 
-    def deregister(self, address: int, count: int, node: int = 0) -> None:
-        """The NIC keeps no copies of the range's pages any more."""
-        for page in self._pages(address, count):
-            deregister_frame(self.machine, node, page)
-
     def _pages(self, address: int, count: int) -> range:
         return range(address // self._page, (address + count - 1) // self._page + 1)
 
@@ -243,11 +196,6 @@ class BusAlone:
     def fire(self, events: int = 1) -> int:
         """Have so many events happen; how many there were."""
         return int(self._go_on(0, events))
-
-    def settle(self) -> None:
-        """Fire all that is pending."""
-        while self.fire(_MANY):
-            pass
 
     def counts(self, node: int = 0) -> NDArray[np.int64]:
         """Transactions, by master and kind."""
@@ -258,12 +206,3 @@ class BusAlone:
         """All but interventions, which are answers."""
         counts = self.counts(node)
         return int(counts.sum() - counts[:, INTERVENTION].sum())
-
-    def nic_bytes(self, place: int, count: int, node: int = 0) -> bytes:
-        """What the NIC's memory has there."""
-        return bytes(self.bus.ways.agents.memory[node, place : place + count])
-
-    def put_on_nic(self, place: int, raw: bytes, node: int = 0) -> None:
-        """The network brings ``raw`` to the NIC's memory, in no time."""
-        memory = self.bus.ways.agents.memory[node]
-        memory[place : place + len(raw)] = np.frombuffer(raw, np.uint8)

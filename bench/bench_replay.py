@@ -46,7 +46,7 @@ HIGH_WATER = 8192  # pages, of the 50,000 of the node
 LONG = 4  # pages of a request of the second workload
 PART = 4  # designs with limits are slower: they get the first quarter of the accesses
 POLICIES = ("lru", "mru", "lfu", "mfu", "random")
-PINNED_RATE = 35
+PINNED_RATE = 40
 
 
 class Case(NamedTuple):

@@ -379,8 +379,9 @@ class Memory:
     def __init__(self, memory: HostMemory) -> None:
         self.state = memory
         self.page_size = int(memory.config[0]["page_size"])
-        self._bytes = np.zeros(AT_ONCE, np.uint8)
-        window = _Window(memory, self._bytes)
+        crossing = np.zeros(AT_ONCE, np.uint8)
+        self._bytes = crossing.data
+        window = _Window(memory, crossing)
         self._write = bound(_write, window)
         self._read = bound(_read, window)
         self.window = window
@@ -389,7 +390,7 @@ class Memory:
         """Store ``content``, with whatever faults that takes.  Errors: ``SimulationError``."""
         for begin in range(0, len(content), AT_ONCE):
             piece = content[begin : begin + AT_ONCE]
-            self._bytes[: len(piece)] = np.frombuffer(piece, np.uint8)
+            self._bytes[: len(piece)] = piece
             found = self._write(host, space, address + begin, len(piece))
             if found < 0:
                 raise refusal("write", address + begin, len(piece), found)

@@ -260,7 +260,7 @@ class Completions(Program):
                 immediate, has_word = ended[TAG], True
         said = status_of(queue, operation, status, has_word)
         work.ended = said, 0 if status else ended[PAYLOAD], immediate
-        work.told = True
+        work.told, work.failed = True, status != ended_as.DONE
 
     def _taken(self, vi: Endpoint, queue: int) -> Descriptor:
         """The oldest descriptor, which is done, off its queue."""
@@ -274,8 +274,8 @@ class Completions(Program):
             ring.spend(vi, queue)
             ring.say()
         descriptor.status, descriptor.length, descriptor.immediate = outcome
-        wrong = outcome[0] & STATUS_ERROR_MASK
-        if wrong:
+        if work.failed:
+            wrong = outcome[0] & STATUS_ERROR_MASK
             asked = descriptor.operation if queue == SEND_QUEUE else 0
             operation = OPERATIONS.get(asked, SEND)
             why = why_of(work, vi, wrong, operation, self._agent.cluster.kernels)

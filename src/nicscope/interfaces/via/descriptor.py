@@ -252,17 +252,8 @@ class Descriptors(Owned):
                 f"these descriptors have room for {self._most} segments, got {len(data)}",
             )
         for one in data:
-            if isinstance(one, Region):
-                raise VipError(
-                    Return.VIP_INVALID_PARAMETER,
-                    "a descriptor is of segments, not regions: give region.segment(offset, length)",
-                )
-            if isinstance(one, Stretch):
-                raise VipError(
-                    Return.VIP_INVALID_PARAMETER,
-                    "a descriptor is of segments of registered memory, not buffers: give what "
-                    "register_mem(buffer, tag) gave as region.segment(offset, length)",
-                )
+            if type(one) is not DataSegment:
+                _refuse_memory(one)
         address = self._region.address + self._next % self._count * self._size
         self._next += 1
         word, how = 0, control
@@ -287,6 +278,21 @@ class Descriptors(Owned):
         if not 0 <= offset < self._count * self._size:
             return False
         return offset % self._size == 0 and count <= self._size
+
+
+def _refuse_memory(one: object) -> None:
+    """Errors: ``VIP_INVALID_PARAMETER`` for memory itself where a segment of it is needed."""
+    if isinstance(one, Region):
+        raise VipError(
+            Return.VIP_INVALID_PARAMETER,
+            "a descriptor is of segments, not regions: give region.segment(offset, length)",
+        )
+    if isinstance(one, Stretch):
+        raise VipError(
+            Return.VIP_INVALID_PARAMETER,
+            "a descriptor is of segments of registered memory, not buffers: give what "
+            "register_mem(buffer, tag) gave as region.segment(offset, length)",
+        )
 
 
 def is_sure(descriptor: Descriptor, records: Mapping[int, object]) -> bool:

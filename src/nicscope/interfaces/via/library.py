@@ -645,7 +645,8 @@ class Posting(Program):
             )
         cookie = process._next_request
         process._next_request = cookie + 1
-        work = Work(descriptor, address, among, cookie)
+        said = descriptor.data, descriptor.control, descriptor.remote, descriptor.immediate
+        work = Work(descriptor, address, descriptor.handle, among, cookie, said)
         descriptor.status, descriptor.length = NOT_YET, 0
         self._words.works[address] = work
         posted.append(work)
@@ -665,7 +666,7 @@ class Posting(Program):
         data, control, remote, word = work.said
         place = len(process._before)
         operation, flags, key, at = SEND, 0, 0, 0
-        self._words_with[place][:16] = _WORDS.pack(word, work.handle)
+        _WORDS.pack_into(self._words_with[place], 0, word, work.handle)
         if control is not PLAIN or remote is not None:
             how = int(control)
             operation = OPERATIONS.get(how & CONTROL_OP_MASK, NO_OPERATION)
@@ -680,8 +681,9 @@ class Posting(Program):
                 operation = NO_OPERATION
         self._put_down(data, place)
         own = process._mapped[vi.place] | operation | flags << KIND_BITS | GATHER
+        token = work.address + 2 + len(data) + (remote is not None)
         process._before.append(
-            self._driven.request(POST, vi.place, len(data), key, work.token, at, work.cookie, own)
+            self._driven.request(POST, vi.place, len(data), key, token, at, work.cookie, own)
         )
 
     def _receiving(self, vi: Endpoint, work: Work) -> None:
@@ -693,9 +695,10 @@ class Posting(Program):
             found = BAD_DESCRIPTOR
         self._put_down(data, len(process._before))
         own = process._mapped[vi.place] | found
+        token = work.address + 2 + len(data) + (remote is not None)
         process._before.append(
             self._driven.request(
-                PROVIDE, vi.place, len(data), work.handle, work.token, 0, work.cookie, own
+                PROVIDE, vi.place, len(data), work.handle, token, 0, work.cookie, own
             )
         )
 

@@ -174,7 +174,7 @@ class Program(Tasking):
         if not count:
             return
         if self._window is None:
-            self._memory.write(process.node, process.number, address, raw)
+            self._memory.write(process._node, process._number, address, raw)
             return
         if process._has_store or len(process._before) == MOST_BEFORE:
             yield from process.settle()
@@ -185,20 +185,22 @@ class Program(Tasking):
     @coroutine
     def read(self, address: int, byte_count: int) -> Generator[Any, Any, bytes]:
         """Load that many bytes, likewise."""
-        process = self._process
-        if RUNNING.program is not self._driven or not self._space.is_pinned(address, byte_count):
+        process, is_pinned = self._process, self._space.is_pinned(address, byte_count)
+        if RUNNING.program is not self._driven or not is_pinned:
             address, byte_count = self._own(address, byte_count)
+            is_pinned = self._space.is_pinned(address, byte_count)
         if not byte_count:
             return b""
         if self._words.are_in(address, byte_count, self._memory.page_size):
             yield from process.settle()
             self._have_words()
-        if not self._space.is_pinned(address, byte_count):
+            is_pinned = self._space.is_pinned(address, byte_count)
+        if not is_pinned:
             yield from process.settle()
             content: bytes = yield from _within(process._load_at(address, byte_count))
             return content
         if self._window is None:
-            return self._memory.read(process.node, process.number, address, byte_count)
+            return self._memory.read(process._node, process._number, address, byte_count)
         ended = yield process.behind(self._access(LOAD, address, byte_count))
         self._driven.now = ended[TIME]
         return bytes(self._window[:byte_count])

@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.via.agent import Kernel
     from nicscope.interfaces.via.connections import Peering
-    from nicscope.interfaces.via.descriptor import Descriptors, Region
+    from nicscope.interfaces.via.descriptor import (
+        AddressSegment,
+        DataSegment,
+        Descriptors,
+        Region,
+    )
+    from nicscope.interfaces.via.names import Control
 
 
 class Attributes(msgspec.Struct, frozen=True):
@@ -179,29 +185,19 @@ ERRORS = {
 }
 
 
-class Work:
+class Work(msgspec.Struct, eq=False):
     """One posted descriptor."""
 
-    __slots__ = ("address", "among", "cookie", "descriptor", "ended", "handle", "said", "told")
-
-    def __init__(
-        self, descriptor: Descriptor, address: int, among: Descriptors, cookie: int
-    ) -> None:
-        self.descriptor = descriptor  # the program's: it gets the outcome, and is not asked again
-        # What it says when it is posted.
-        self.said = descriptor.data, descriptor.control, descriptor.remote, descriptor.immediate
-        self.address = address
-        self.handle = descriptor.handle  # of the memory there, as it says
-        self.among = among  # where it lies
-        self.cookie = cookie
-        self.ended: tuple[Status, int, int] | None = None  # with length and immediate word
-        self.told = False  # the library has taken the report of that
-
-    @property
-    def token(self) -> int:
-        """Where it lies, and below that how many units of 16 bytes it has."""
-        data, _, remote, _ = self.said
-        return self.address + 2 + len(data) + (remote is not None)
+    descriptor: Descriptor  # the program's: it gets the outcome, and is not asked again
+    address: int
+    handle: int  # of the memory there, as it says
+    among: Descriptors  # where it lies
+    cookie: int
+    # What it says when it is posted.
+    said: tuple[tuple[DataSegment, ...], Control, AddressSegment | None, int]
+    ended: tuple[Status, int, int] | None = None  # with length and immediate word
+    told: bool = False  # the library has taken the report of that
+    failed: bool = False  # which is of an error
 
     @property
     def raw(self) -> bytes:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 from collections import deque
 
+import msgspec
+
 from .verbs_memory import ON_DEMAND, Memory, Mr, Place
 from .verbs_requests import Requests
 
@@ -139,9 +141,10 @@ class TwinDevice(Requests):
         self.keys.pop(self.mws.pop(handle)[3], None)
 
     # Completion queues
-    def make_cq(self, entries):
+    def make_cq(self, entries, made=None):
         handle = self.new()
         self.cqs[handle] = {"room": entries, "found": deque(), "armed": None, "dead": False}
+        self.cqs[handle]["made"] = made or self.calls.Completion
         return self.calls.Cq(handle, entries)
 
     def resize_cq(self, handle, entries):
@@ -158,14 +161,14 @@ class TwinDevice(Requests):
         self.cqs[handle]["armed"] = "solicited" if solicited_only else "any"
 
     def poll(self, handle, most):
-        queue = self.cqs[handle]["found"]
+        queue, made = self.cqs[handle]["found"], self.cqs[handle]["made"]
         if not queue:
             self.go_on(MS)
         found = [queue.popleft() for _ in range(min(most, len(queue)))]
         for each, pair, upto in found:
             if upto is not None and pair.number == each.qp_num:
                 pair.freed = max(pair.freed, upto)
-        return [each for each, _, _ in found]
+        return [made(*msgspec.structs.astuple(each)) for each, _, _ in found]
 
     def complete(self, cq, done, pair=None, upto=None, solicited=False):
         queue = self.cqs.get(cq)
@@ -179,7 +182,8 @@ class TwinDevice(Requests):
                 if cq in (each.send_cq, each.recv_cq):
                     self.fail(each)
             return
-        queue["found"].append((done._replace(time_ns=self.now_ns), pair, upto))
+        done.time_ns = self.now_ns
+        queue["found"].append((done, pair, upto))
         wanted = queue["armed"]
         if wanted == "any" or (wanted and (solicited or done.status)):
             queue["armed"] = None
@@ -225,7 +229,7 @@ class TwinDevice(Requests):
         while pair.receives:
             wr = pair.receives.popleft()
             self.complete(
-                pair.recv_cq, self.calls.Completion(wr.wr_id, FLUSHED, 128, 0, pair.number)
+                pair.recv_cq, self.calls.Completion(wr.wr_id, FLUSHED, 128, qp_num=pair.number)
             )
         if pair.srq:
             self.async_events.append(self.calls.Event(LAST_WQE, pair.number))
@@ -233,7 +237,7 @@ class TwinDevice(Requests):
     def flush_sends(self, pair):
         while pair.sends:
             at, wr = pair.sends.popleft()
-            flushed = self.calls.Completion(wr.wr_id, FLUSHED, 0, 0, pair.number)
+            flushed = self.calls.Completion(wr.wr_id, FLUSHED, qp_num=pair.number)
             self.complete(pair.send_cq, flushed, pair, at)
 
     def post_send(self, number, wr):
@@ -247,6 +251,9 @@ class TwinDevice(Requests):
 
     def post_recv(self, number, wr):
         pair = self.qps[number]
+        no_receives = pair.srq or pair.kind in (XRC_SEND, XRC_RECV)
+        if pair.set.state == RESET or no_receives or len(wr.pieces) > pair.caps.recv_sge:
+            raise self.calls.Refused(errno.EINVAL)
         if len(pair.receives) >= pair.caps.recv_wr:
             raise self.calls.Refused(errno.ENOMEM)
         pair.receives.append(wr)
@@ -256,12 +263,15 @@ class TwinDevice(Requests):
     # Shared receive queues
     def make_srq(self, pd, wr, sge, xrcd=0, cq=0):
         handle = self.new()
-        queue = {"pd": pd, "room": wr, "posted": deque(), "limit": 0, "xrcd": xrcd, "cq": cq}
+        queue = {"pd": pd, "room": wr, "sge": sge, "posted": deque(), "limit": 0}
+        queue |= {"xrcd": xrcd, "cq": cq}
         self.srqs[handle] = queue
         return self.calls.Srq(handle, handle, wr, sge)
 
     def srq_post(self, handle, wr):
         queue = self.srqs[handle]
+        if len(wr.pieces) > queue["sge"]:
+            raise self.calls.Refused(errno.EINVAL)
         if len(queue["posted"]) >= queue["room"]:
             raise self.calls.Refused(errno.ENOMEM)
         queue["posted"].append(wr)

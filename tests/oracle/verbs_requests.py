@@ -43,7 +43,7 @@ class Requests:
         self.messages += 1
         status, length = outcome
         if status or wr.flags & 2 or pair.sig_all:
-            done = self.calls.Completion(wr.wr_id, status, DONE[wr.opcode], length, pair.number)
+            done = self.calls.Completion(wr.wr_id, status, DONE[wr.opcode], 0, length, pair.number)
             self.complete(pair.send_cq, done, pair, at)
         if status:
             if pair.kind in (UC, UD):
@@ -226,12 +226,12 @@ class Requests:
         elif place is not None:
             place.region.write(wr.remote_address, self.gather(wr))
         opcode = 129 if wr.opcode == WRITE_IMM else 128
-        done = self.calls.Completion(taken.wr_id, 0, opcode, length, peer.number, 0, imm, flags)
+        done = self.calls.Completion(taken.wr_id, 0, opcode, 0, length, peer.number, 0, imm, flags)
         self.complete(cq, done, solicited=bool(wr.flags & 4))
         return 0
 
     def bad_receive(self, pair, peer, cq, taken, local, remote):
-        self.complete(cq, self.calls.Completion(taken.wr_id, local, 128, 0, peer.number))
+        self.complete(cq, self.calls.Completion(taken.wr_id, local, 128, qp_num=peer.number))
         self.fail(peer)
         return 0 if pair.kind == UC else remote
 
@@ -264,7 +264,7 @@ class Requests:
             status, done = 0, len(data) + GRH
         flags, imm = (3, wr.imm) if wr.opcode == SEND_IMM else (1, 0)
         found = self.calls.Completion(
-            taken.wr_id, status, 128, done, peer.number, pair.number, imm, flags
+            taken.wr_id, status, 128, 0, done, peer.number, pair.number, imm, flags
         )
         self.complete(peer.recv_cq, found, solicited=bool(wr.flags & 4))
         return 0

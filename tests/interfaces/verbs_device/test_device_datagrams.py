@@ -36,7 +36,7 @@ def test_a_datagram_comes_behind_a_header_that_says_whence():
     assert two.statuses(0) == [(1, OK)]
     (came,) = two.ended(1)
     assert (came.status, came.byte_len, came.src_qp) == (OK, 8 + HEADER, two.pairs[0])
-    assert (came.wc_flags, came.imm) == (codes.WITH_GRH | codes.WITH_IMM, 5)
+    assert (came.wc_flags, came.imm_data) == (codes.WITH_GRH | codes.WITH_IMM, 5)
     found = two.device.read(two.at[1], 48)
     assert found == bytes((0x60, 0, 0, 0, 0, 8, 0x1B, 64)) + GID + GID + b"datagram"
 

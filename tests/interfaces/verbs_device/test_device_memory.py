@@ -39,7 +39,7 @@ def test_a_write_with_a_word_takes_a_receive():
     two.to_other(1, codes.WR_WRITE_IMM, 6, 1000, imm=77)
     assert two.statuses(0) == [(1, OK)]
     (came,) = two.ended(1)
-    assert (came.opcode, came.byte_len, came.imm) == (codes.WC_RECV_IMM, 6, 77)
+    assert (came.opcode, came.byte_len, came.imm_data) == (codes.WC_RECV_IMM, 6, 77)
     assert two.device.read(two.at[1] + 1000, 6) == b"stored"
 
 

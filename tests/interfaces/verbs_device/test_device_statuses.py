@@ -2,6 +2,7 @@
 
 import device_world as world
 import pytest
+from msgspec.structs import replace
 
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs_device import codes
@@ -18,7 +19,7 @@ def test_a_send_arrives_with_its_bytes_and_its_word():
     two.send(0, 5, 5, codes.WR_SEND_IMM, imm=0xDEADBEEF)
     assert two.statuses(0) == [(5, OK)]
     (came,) = two.ended(1)
-    assert (came.opcode, came.byte_len, came.imm) == (codes.WC_RECV, 5, 0xDEADBEEF)
+    assert (came.opcode, came.byte_len, came.imm_data) == (codes.WC_RECV, 5, 0xDEADBEEF)
     assert came.wc_flags == codes.WITH_IMM
     assert (came.qp_num, came.src_qp) == (two.pairs[1], two.pairs[0])
     assert two.device.read(two.at[1], 6) == b"hello\0"
@@ -35,7 +36,7 @@ def test_what_was_asked_before_a_bad_request_ends_as_it_would_have(opcode, loss)
     two.receive(1, 7)
     bad = two.piece(0, 16)
     two.to_other(1, opcode, 8)
-    two.send(0, 2, pieces=(bad._replace(lkey=bad.lkey + 1),))
+    two.send(0, 2, pieces=(replace(bad, lkey=bad.lkey + 1),))
     two.send(0, 3)
     ends = [(1, OK), (2, codes.LOC_PROT_ERR), (3, FLUSHED), (70, FLUSHED)]
     assert two.statuses(0, 4) == ends

@@ -32,7 +32,7 @@ def talk(two, many=MANY):
             two.send(0, number, EACH, offset=number * EACH)
     sent, came = two.ended(0, many), two.ended(1, many)
     there = device.read(two.at[1], many * EACH)
-    assert [each.imm for each in came if each.wc_flags] == list(range(3, many, 4))
+    assert [each.imm_data for each in came if each.wc_flags] == list(range(3, many, 4))
     return (
         [(each.wr_id, each.status) for each in sent],
         [(each.wr_id, each.status, each.byte_len) for each in came],

@@ -38,7 +38,8 @@ else:
 OPERATION_STRUCT = struct.Struct(f"{len(OPERATION.names or ())}q")
 HEAD = struct.Struct("q")  # the first of them, which says whose operation it is
 _FOLLOW = (OPERATION.names or ()).index("time") * HEAD.size  # where a chain's length stands
-_pack = OPERATION_STRUCT.pack
+_pack, _pack_into = OPERATION_STRUCT.pack, OPERATION_STRUCT.pack_into
+_SIZE = OPERATION_STRUCT.size
 Record = tuple[int, ...]  # the same fields as ``Ended``, in their order, and cheaper to make
 
 
@@ -110,12 +111,29 @@ class Process:
                 tag, address, own, duration,
             )  # fmt: skip
         except struct.error:
-            given = (peer, payload, tag, address, duration, packet, own)
-            wrong = next((value for value in given if not _fits(value)), None)
-            raise SimulationError(
-                "an operation is of whole numbers of 64 bits; one of what was given is none: "
-                f"{wrong!r:.60}"
-            ) from None
+            raise _unfit(peer, payload, tag, address, duration, packet, own) from None
+
+    def put_down(
+        self,
+        asked: memoryview,
+        place: int,
+        operation: int,
+        peer: int = 0,
+        payload: int = 0,
+        tag: int = 0,
+        address: int = 0,
+        duration: int = 0,
+        packet: int = 0,
+        own: int = 0,
+    ) -> None:
+        """Write the same operation down at ``place`` of a chain in ``asked``; errors: likewise."""
+        try:
+            _pack_into(
+                asked, place * _SIZE, self.number, operation, 0, self.node, peer, packet,
+                payload, tag, address, own, duration,
+            )  # fmt: skip
+        except struct.error:
+            raise _unfit(peer, payload, tag, address, duration, packet, own) from None
 
     def chain(self, requests: Sequence[bytes]) -> bytes:
         """What a coroutine yields to begin operations one after the other; at most ``CHAIN``.
@@ -180,6 +198,19 @@ class Process:
     def wake(self) -> None:
         """Have every node look what it can begin: what one waits for was changed by a program."""
         self._simulation.all_look = True
+
+
+def _unfit(*given: object) -> SimulationError:
+    """The error of an operation that cannot cross to the driver."""
+    wrong = next((value for value in given if not _fits(value)), None)
+    return SimulationError(
+        f"an operation is of whole numbers of 64 bits; one of what was given is none: {wrong!r:.60}"
+    )
+
+
+def put_length(asked: memoryview, count: int) -> None:
+    """Have ``count`` operations in ``asked`` be a chain, as ``Process.chain`` makes one."""
+    HEAD.pack_into(asked, _FOLLOW, count - 1)
 
 
 def _fits(value: object) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import go_on
-from nicscope.drivers.simulate.process import OPERATION_STRUCT
+from nicscope.drivers.simulate.machine import CHAIN, go_on
+from nicscope.drivers.simulate.process import OPERATION_STRUCT, put_length
 from nicscope.drivers.simulate.programs import LAST
 
 if TYPE_CHECKING:
@@ -25,8 +25,10 @@ _ALL_LOOK = -1
 class Caller(Protocol):
     """By which plain Python has a process of a simulation do something."""
 
-    def carry_out(self, request: bytes) -> Record | None:
-        """How an operation of the process ended; None if it waits for what can never come."""
+    asked: memoryview  # where operations are put down, one behind the other
+
+    def carry_out(self, count: int) -> Record | None:
+        """How the last of the first ``count`` in ``asked`` ended; None if it never can."""
 
     def look(self) -> None:
         """Have the NIC see what was changed beside operations."""
@@ -56,14 +58,14 @@ class Entrance:
         """
         enter, ended, wants = self._enter, self._ended, self._wants
         fired = enter(begun, _AT_ONCE)
-        while True:
+        while wants[0] or not ended[0]:
             if wants[0]:
                 fired += go_on(enter, self._machine, self._topology, _AT_ONCE - fired)
-            if ended[0]:
-                return True
-            if fired < _AT_ONCE:
+            elif fired < _AT_ONCE:
                 return False
-            fired = enter(0, _AT_ONCE)
+            else:
+                fired = enter(0, _AT_ONCE)
+        return True
 
     def look(self) -> None:
         """Have the NICs see what was changed beside operations."""
@@ -77,17 +79,19 @@ class Calling(Entrance):
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(simulation)
         self.process = simulation.processes[0]
+        self.asked = self._outbox
 
-    def carry_out(self, request: bytes) -> Record | None:
-        """How an operation of the process ended; None if it waits for what can never come.
+    def carry_out(self, count: int) -> Record | None:
+        """How the last of the first ``count`` in ``asked`` ended; None if it never can.
 
         It may wait on, and is forgotten with the next one that is asked for.
         """
-        self._outbox[: len(request)] = request
+        if count > 1:
+            put_length(self.asked, count)
         if not self._go_on(1):
             return None
         record = OPERATION_STRUCT.unpack_from(self._inbox)
-        self.process.now = record[2]
+        self.process.now = record[_TIME]
         return record
 
     def rest(self, mark: int) -> bool:  # noqa: ARG002
@@ -380,9 +384,12 @@ class Turn:
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
+        self.asked = memoryview(bytearray(CHAIN * OPERATION_STRUCT.size))
 
-    def carry_out(self, request: bytes) -> Record | None:
-        """How an operation of the process ended; None if it waits for what can never come."""
+    def carry_out(self, count: int) -> Record | None:
+        """How the last of the first ``count`` in ``asked`` ended; None if it never can."""
+        put_length(self.asked, count)
+        request = self.asked[: count * OPERATION_STRUCT.size].tobytes()
         return self.turns.carry_out(self.turns.holder, request)
 
     def look(self) -> None:

@@ -81,6 +81,8 @@ def inc_rkey(rkey: int) -> int:
 class PyverbsObject:
     """Anything that a program of verbs holds."""
 
+    __slots__ = ()
+
     logger = LOGGER
 
     def set_log_level(self, val: int) -> None:
@@ -90,6 +92,8 @@ class PyverbsObject:
 
 class PyverbsValue(PyverbsObject):
     """What can be closed as all can, though there is nothing to give back."""
+
+    __slots__ = ()
 
     def close(self) -> None:
         """It stays as it is."""
@@ -180,6 +184,8 @@ class Number:
 
 class Fields:
     """Something whose print is a line for each of its fields."""
+
+    __slots__ = ()
 
     SHOWN: ClassVar[tuple[str, ...]] = ()
 

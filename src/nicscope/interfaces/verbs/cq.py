@@ -19,11 +19,10 @@ from nicscope.interfaces.verbs.base import (
 from nicscope.interfaces.verbs.pd import CQ as QUEUE
 from nicscope.interfaces.verbs.pd import QueueMemory
 from nicscope.interfaces.verbs.texts import of_enum
-from nicscope.interfaces.verbs_device.calls import Refused
+from nicscope.interfaces.verbs_device.calls import Completion, Refused
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.device import Context
-    from nicscope.interfaces.verbs_device.calls import Completion
 
 
 NONE_LEFT = errno.ENOENT
@@ -170,7 +169,7 @@ class CQEX(PyverbsCM):
 
     def read_imm_data(self) -> int:
         """The word that came with them, in network order, or the key that was invalidated."""
-        return self._found().imm
+        return self._found().imm_data
 
     def read_qp_num(self) -> int:
         """The pair that it belongs to."""
@@ -303,34 +302,13 @@ class CompChannel(PyverbsCM):
             self._file = -1
 
 
-class WC(Fields, PyverbsObject):
+class WC(Fields, PyverbsObject, Completion):
     """A completion."""
 
     SHOWN = (
         *("wr_id", "status", "opcode", "vendor_err", "byte_len", "qp_num", "src_qp"),
         *("imm_data", "wc_flags", "pkey_index", "slid", "sl", "dlid_path_bits"),
     )
-
-    def __init__(
-        self,
-        wr_id: int = 0,
-        status: int = 0,
-        opcode: int = 0,
-        vendor_err: int = 0,
-        byte_len: int = 0,
-        qp_num: int = 0,
-        src_qp: int = 0,
-        imm_data: int = 0,
-        wc_flags: int = 0,
-        pkey_index: int = 0,
-        slid: int = 0,
-        sl: int = 0,
-        dlid_path_bits: int = 0,
-    ) -> None:
-        self.wr_id, self.status, self.opcode, self.vendor_err = wr_id, status, opcode, vendor_err
-        self.byte_len, self.qp_num, self.src_qp = byte_len, qp_num, src_qp
-        self.imm_data, self.wc_flags, self.pkey_index = imm_data, wc_flags, pkey_index
-        self.slid, self.sl, self.dlid_path_bits = slid, sl, dlid_path_bits
 
     def shown(self) -> list[tuple[str, Any]]:
         """Names and values, as they are printed."""
@@ -339,21 +317,6 @@ class WC(Fields, PyverbsObject):
             (name.replace("_", " "), said.get(name, lambda value: value)(getattr(self, name)))
             for name in self.SHOWN
         ]
-
-
-def wc_of(found: Completion) -> WC:
-    """A completion as programs see it."""
-    return WC(
-        found.wr_id,
-        found.status,
-        found.opcode,
-        found.vendor_err,
-        found.byte_len,
-        found.qp_num,
-        found.src_qp,
-        found.imm,
-        found.wc_flags,
-    )
 
 
 class CQ(PyverbsCM):
@@ -371,10 +334,11 @@ class CQ(PyverbsCM):
     ) -> None:
         self.context, self.comp_channel, self.cq_context = context, channel, cq_context
         wanted, world = int(cqe), context.world
+        self._device = world.device
         failed = "Failed to create a CQ"
         check_size(context, wanted, int(comp_vector), failed)
         with refusal(failed):
-            self.handle, self._cqe = world.device.make_cq(wanted)
+            self.handle, self._cqe = world.device.make_cq(wanted, WC)
         self.unacknowledged = 0
         self._opened()
         (context if channel is None else channel)._adopt(self, "cqs")
@@ -391,10 +355,10 @@ class CQ(PyverbsCM):
     def poll(self, num_entries: int = 1) -> tuple[int, list[WC]]:
         """How many completions there were, and those; an empty queue lets virtual time go on."""
         try:
-            found = self.context.world.device.poll(self.handle, int(num_entries))
+            found = self._device.poll(self.handle, int(num_entries))
         except Refused as refused:
             raise error("Failed to poll CQ", refused.errno) from None
-        return len(found), [wc_of(each) for each in found]
+        return len(found), found
 
     def req_notify(self, solicited_only: bool = False) -> None:
         """Have the next completion, or the next solicited one, reported."""

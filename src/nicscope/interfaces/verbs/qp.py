@@ -6,6 +6,8 @@ import errno
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import (
     Number,
@@ -34,7 +36,7 @@ from nicscope.interfaces.verbs.qp_attr import (
     wrong_values,
 )
 from nicscope.interfaces.verbs.texts import qp_state_to_str, qp_type_to_str
-from nicscope.interfaces.verbs.wr import LONG, WORD, bind_of, post_chain
+from nicscope.interfaces.verbs.wr import INLINE, LONG, WORD, bind_of, post_chain, remote
 from nicscope.interfaces.verbs_device.calls import Caps, Flush, Refused, Send, UdTarget
 
 if TYPE_CHECKING:
@@ -183,7 +185,6 @@ def _declared(facts: Any, attr: QPInitAttr) -> frozenset[int] | None:
 
 
 NOT_YET = (e.IBV_QPS_RESET, e.IBV_QPS_INIT, e.IBV_QPS_RTR)
-INLINE = int(e.IBV_SEND_INLINE)
 UNBUILT = int(e.IBV_SEND_IP_CSUM)
 FLAGS = int(sum(e.ibv_send_flags))
 REST = ~(FLAGS & ~UNBUILT)
@@ -209,7 +210,8 @@ def wrong_send(qp: Any, wr: SendWR) -> int:
         length = sum(piece.length for piece in wr.pieces)
         if opcode not in INLINED or length > qp._caps.inline:
             return errno.EINVAL
-    if (qp._type == UD and wr.ud is None) or (opcode == BIND and wrong_window(qp, wr.window)):
+    is_lost = qp._type == UD and "ud" not in wr.further
+    if is_lost or (opcode == BIND and wrong_window(qp, wr.window)):
         return errno.EINVAL
     return 0
 
@@ -231,21 +233,8 @@ def wrong_window(qp: Any, window: Any) -> bool:
     return window is None or window[0].type != e.IBV_MW_TYPE_2 or qp.pd is None
 
 
-def ready_to_send(wr: SendWR) -> Send:
-    """What the device is asked for: inline bytes are taken now."""
-    request = wr.request()
-    if not wr.send_flags & INLINE:
-        return request
-    data = b"".join(read(piece.address, piece.length) for piece in wr.pieces)
-    return request._replace(inline=data, pieces=())
-
-
 TO_RTS = (e.IBV_QPT_UD, e.IBV_QPT_RAW_PACKET)  # those that go there when they are made
 POSTING = (e.IBV_QPS_RTS, e.IBV_QPS_SQD, e.IBV_QPS_SQE, e.IBV_QPS_ERR)
-
-
-RESET = int(e.IBV_QPS_RESET)
-WITHOUT_RECEIVES = (int(e.IBV_QPT_XRC_RECV), int(e.IBV_QPT_XRC_SEND))
 
 
 class QP(PyverbsCM):
@@ -374,24 +363,17 @@ class QP(PyverbsCM):
 
     def post_send(self, wr: SendWR, bad_wr: SendWR | None = None) -> None:
         """Ask for what ``wr`` and those behind it say."""
-        post_chain(wr, bad_wr, self._wrong_send, self._post, "Failed to post send")
-
-    def _wrong_send(self, wr: SendWR) -> int:
-        return wrong_send(self, wr)
+        post_chain(wr, bad_wr, self._post, "Failed to post send")
 
     def _post(self, wr: SendWR) -> None:
-        self._device.post_send(self._number, ready_to_send(wr))
+        wrong = wrong_send(self, wr)
+        if wrong:
+            raise Refused(wrong)
+        self._device.post_send(self._number, wr.request())
 
     def post_recv(self, wr: RecvWR, bad_wr: RecvWR | None = None) -> None:
         """Have buffers wait for what comes."""
-        post_chain(wr, bad_wr, self._wrong_receive, self._post_receive, "Failed to post recv")
-
-    def _wrong_receive(self, wr: RecvWR) -> int:
-        if self.srq is not None or self._type in WITHOUT_RECEIVES:
-            return errno.EINVAL
-        if self._held.qp_state == RESET or len(wr.pieces) > self._caps.recv_sge:
-            return errno.EINVAL
-        return 0
+        post_chain(wr, bad_wr, self._post_receive, "Failed to post recv")
 
     def _post_receive(self, wr: RecvWR) -> None:
         self._device.post_recv(self._number, wr.request())
@@ -514,7 +496,7 @@ class QPEx(QP):
         if not built:
             self._wrong = errno.EINVAL
             return
-        built[-1] = built[-1]._replace(**parts)
+        built[-1] = msgspec.structs.replace(built[-1], **parts)
 
     def wr_send(self) -> None:
         """Send."""
@@ -530,38 +512,38 @@ class QPEx(QP):
 
     def wr_rdma_write(self, rkey: int, remote_addr: int) -> None:
         """Write remote memory."""
-        self._begin(e.IBV_WR_RDMA_WRITE, **_remote(rkey, remote_addr))
+        self._begin(e.IBV_WR_RDMA_WRITE, **remote(rkey, remote_addr))
 
     def wr_rdma_write_imm(self, rkey: int, remote_addr: int, imm_data: int) -> None:
         """Write remote memory, and send a word of the host."""
         word = in_network_order(imm_data)
-        self._begin(e.IBV_WR_RDMA_WRITE_WITH_IMM, imm=word, **_remote(rkey, remote_addr))
+        self._begin(e.IBV_WR_RDMA_WRITE_WITH_IMM, imm=word, **remote(rkey, remote_addr))
 
     def wr_rdma_read(self, rkey: int, remote_addr: int) -> None:
         """Read remote memory."""
-        self._begin(e.IBV_WR_RDMA_READ, **_remote(rkey, remote_addr))
+        self._begin(e.IBV_WR_RDMA_READ, **remote(rkey, remote_addr))
 
     def wr_atomic_cmp_swp(self, rkey: int, remote_addr: int, compare: int, swap: int) -> None:
         """Put ``swap`` where ``compare`` is."""
         words = {"compare_add": int(compare) & LONG, "swap": int(swap) & LONG}
-        self._begin(e.IBV_WR_ATOMIC_CMP_AND_SWP, **words, **_remote(rkey, remote_addr))
+        self._begin(e.IBV_WR_ATOMIC_CMP_AND_SWP, **words, **remote(rkey, remote_addr))
 
     def wr_atomic_fetch_add(self, rkey: int, remote_addr: int, add: int) -> None:
         """Add to a remote word."""
-        where = _remote(rkey, remote_addr)
+        where = remote(rkey, remote_addr)
         self._begin(e.IBV_WR_ATOMIC_FETCH_AND_ADD, compare_add=int(add) & LONG, **where)
 
     def wr_atomic_write(self, rkey: int, remote_addr: int, atomic_wr: Any) -> None:
         """Write eight bytes at once."""
         data = as_bytes(atomic_wr, EIGHT)
-        self._begin(e.IBV_WR_ATOMIC_WRITE, inline=data, **_remote(rkey, remote_addr))
+        self._begin(e.IBV_WR_ATOMIC_WRITE, inline=data, **remote(rkey, remote_addr))
 
     def wr_flush(
         self, rkey: int, remote_addr: int, length: int, placement: int, level: int
     ) -> None:
         """Have what was written before be seen, or last."""
         what = Flush(int(placement), int(level), int(length) & LONG)
-        self._begin(e.IBV_WR_FLUSH, flush=what, **_remote(rkey, remote_addr))
+        self._begin(e.IBV_WR_FLUSH, flush=what, **remote(rkey, remote_addr))
 
     def wr_bind_mw(self, mw: MW, rkey: int, bind_info: MWBindInfo) -> None:
         """Open a window of type 2 under a key of the caller's choice."""
@@ -601,10 +583,6 @@ class QPEx(QP):
     def wr_set_xrc_srqn(self, remote_srqn: int) -> None:
         """Say which shared queue is to receive it."""
         self._set(srqn=int(remote_srqn))
-
-
-def _remote(rkey: int, address: int) -> dict[str, int]:
-    return {"remote_address": int(address) & LONG, "rkey": int(rkey) & WORD}
 
 
 __all__ = [

@@ -117,15 +117,10 @@ class SRQ(PyverbsCM):
 
     def post_recv(self, recv_wr: RecvWR, bad_wr: RecvWR | None = None) -> None:
         """Have a buffer wait for what comes first to any of its pairs."""
-
-        def check(wr: Any) -> int:
-            return errno.EINVAL if wr.num_sge > self.max_sge else 0
-
         device = self.ctx.world.device
         post_chain(
             recv_wr,
             bad_wr,
-            check,
             lambda wr: device.srq_post(self.handle, wr.request()),
             "Failed to post receive to SRQ",
         )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import TAG, PyverbsValue, error, inc_rkey
@@ -11,52 +14,41 @@ from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs_device.calls import Bind, Piece, Receive, Refused, Send, UdTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from nicscope.interfaces.verbs.addr import AH
     from nicscope.interfaces.verbs.mr import MW, MWBindInfo
 
 
-def post_chain(
-    first: Any,
-    bad: Any,
-    check: Callable[[Any], int],
-    post: Callable[[Any], None],
-    failed: str,
-) -> None:
-    """Post ``first`` and what it leads to.
-
-    ``check`` says the system's number of what is wrong with one; ``bad`` becomes that which fails.
-    """
-    wr = first
+def post_chain(wr: Any, bad: Any, post: Callable[[Any], None], failed: str) -> None:
+    """Post ``wr`` and what it leads to; ``bad`` becomes that which is refused."""
     while wr is not None:
-        wrong = check(wr)
-        if not wrong:
-            try:
-                post(wr)
-            except Refused as refused:
-                wrong = refused.errno
-        if wrong:
+        try:
+            post(wr)
+        except Refused as refused:
             if bad is not None:
                 bad.take(wr)
-            raise error(failed, wrong)
+            raise error(failed, refused.errno) from None
         wr = wr.next_wr
 
 
 LONG = (1 << 64) - 1
 WORD = (1 << 32) - 1
+INLINE, SIGNALED = int(e.IBV_SEND_INLINE), int(e.IBV_SEND_SIGNALED)
+SEND = int(e.IBV_WR_SEND)
 WITHOUT_PIECES = (e.IBV_WR_BIND_MW, e.IBV_WR_LOCAL_INV, e.IBV_WR_SEND_WITH_INV)
 
 
-class SGE(PyverbsValue):
+class SGE(PyverbsValue, msgspec.Struct, eq=False, gc=False):
     """A piece of memory, and the key that it is used by."""
 
-    def __init__(self, addr: int, length: int, lkey: int) -> None:
-        self.addr, self.length, self.lkey = int(addr), int(length), int(lkey)
+    addr: int
+    length: int
+    lkey: int
 
     def piece(self) -> Piece:
         """Its values as they are now."""
-        return Piece(self.addr, self.length, self.lkey)
+        return Piece(int(self.addr), int(self.length), int(self.lkey))
 
     def read(self, length: int, offset: int) -> bytes:
         """Bytes of the piece."""
@@ -70,6 +62,8 @@ def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:
     """The pieces of a list as they are now."""
     listed = () if sg is None else sg
     wanted = int(num_sge)
+    if wanted == 1 and listed:
+        return (listed[0].piece(),)
     if wanted > len(listed):
         raise PyverbsUserError(f"{wanted} SGEs of a list of {len(listed)}")
     return tuple([each.piece() for each in listed[:wanted]])
@@ -119,11 +113,11 @@ class SendWR(Pieces):
     def __init__(
         self,
         wr_id: int = 0,
-        opcode: int = e.IBV_WR_SEND,
+        opcode: int = SEND,
         num_sge: int = 0,
         imm_data: int = 0,
         sg: Any = None,
-        send_flags: int = e.IBV_SEND_SIGNALED,
+        send_flags: int = SIGNALED,
         next_wr: SendWR | None = None,
     ) -> None:
         if (sg is None or not int(num_sge)) and int(opcode) not in WITHOUT_PIECES:
@@ -131,25 +125,26 @@ class SendWR(Pieces):
         self.wr_id, self.opcode, self.imm_data = int(wr_id), int(opcode), int(imm_data)
         self.send_flags, self.next_wr = int(send_flags), next_wr
         self.pieces = pieces_of(sg, num_sge)
-        self.remote = (0, 0)  # address and key
-        self.atomic = (0, 0)  # what is compared or added, what is put
-        self.ud: UdTarget | None = None
-        self.srqn = 0
-        self.window: tuple[MW, MWBindInfo] | None = None
-        self.rkey = 0
+
+    # What most requests have not, so that they need not be given it.
+    further: Mapping[str, Any] = MappingProxyType({})  # fields of the device's request
+    window: tuple[MW, MWBindInfo] | None = None
+    rkey = 0
 
     def set_wr_ud(self, ah: AH, rqpn: int, rqkey: int) -> None:
         """Send it to a pair of datagrams."""
-        self.ud = UdTarget(ah.sgid_index, ah.dgid, int(rqpn), int(rqkey) & WORD)
+        target = UdTarget(ah.sgid_index, ah.dgid, int(rqpn), int(rqkey) & WORD)
+        self.further = {**self.further, "ud": target}
 
     def set_wr_rdma(self, rkey: int, addr: int) -> None:
         """Say which remote memory it is about."""
-        self.remote = (int(addr) & LONG, int(rkey) & WORD)
+        self.further = {**self.further, **remote(rkey, addr)}
 
     def set_wr_atomic(self, rkey: int, addr: int, compare_add: int, swap: int = 0) -> None:
         """Say which remote word it is about, and with what."""
         self.set_wr_rdma(rkey, addr)
-        self.atomic = (int(compare_add) & LONG, int(swap) & LONG)
+        words = {"compare_add": int(compare_add) & LONG, "swap": int(swap) & LONG}
+        self.further = {**self.further, **words}
 
     def set_bind_wr(self, mw: MW, bind_info: MWBindInfo) -> None:
         """Open a window of type 2; its key will be ``rkey``."""
@@ -158,31 +153,34 @@ class SendWR(Pieces):
 
     def set_qp_type_xrc(self, remote_srqn: int) -> None:
         """Say which shared queue is to receive it."""
-        self.srqn = int(remote_srqn)
+        self.further = {**self.further, "srqn": int(remote_srqn)}
 
     def request(self) -> Send:
-        """What the device is asked for, but for inline bytes."""
-        bind = None if self.window is None else bind_of(*self.window, self.rkey)
-        return Send(
-            self.wr_id & LONG,
-            self.opcode,
-            self.pieces,
-            self.send_flags,
-            self.imm_data & WORD,
-            None,
-            *self.remote,
-            *self.atomic,
-            self.ud,
-            self.srqn,
-            bind,
-        )
+        """What the device is asked for: inline bytes are taken now."""
+        pieces, flags = self.pieces, self.send_flags
+        wr_id, word = self.wr_id & LONG, self.imm_data & WORD
+        further = self.further
+        if flags & INLINE:
+            data = b"".join([read(piece.address, piece.length) for piece in pieces])
+            pieces, further = (), {**further, "inline": data}
+        if self.window is not None:
+            further = {**further, "bind": bind_of(*self.window, self.rkey)}
+        if further:
+            return Send(wr_id, self.opcode, pieces, flags, word, **further)
+        return Send(wr_id, self.opcode, pieces, flags, word)
 
     def take(self, other: SendWR) -> None:
         """Become what ``other`` is."""
+        self.__dict__.clear()
         self.__dict__.update(other.__dict__)
 
     def __str__(self) -> str:
         return f"SendWR: wr_id {self.wr_id}, opcode {self.opcode}, {self.num_sge} SGEs"
+
+
+def remote(rkey: int, address: int) -> dict[str, int]:
+    """The fields of the device's request that say which remote memory it is about."""
+    return {"remote_address": int(address) & LONG, "rkey": int(rkey) & WORD}
 
 
 def bind_of(mw: MW, info: MWBindInfo, rkey: int) -> Bind:

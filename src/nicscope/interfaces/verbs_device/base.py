@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import functools
-import gc
 from abc import ABC, abstractmethod
+from gc import disable, enable, isenabled
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE, CHAIN, COMPUTE
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.process import Record
     from nicscope.drivers.simulate.thread_scheduler import Caller
     from nicscope.interfaces.ports.memory import Memory
+    from nicscope.interfaces.verbs_device.calls import Piece
     from nicscope.interfaces.verbs_device.connecting import Pair
     from nicscope.interfaces.verbs_device.fabric import Fabric
 
@@ -50,13 +51,13 @@ def uninterrupted(call: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(call)
     def carried(*given: P.args, **named: P.kwargs) -> T:
-        if not gc.isenabled():
+        if not isenabled():
             return call(*given, **named)
-        gc.disable()
+        disable()
         try:
             return call(*given, **named)
         finally:
-            gc.enable()
+            enable()
 
     return carried
 
@@ -78,8 +79,7 @@ class Base(ABC):
         self._memory = self._fabric.memory
         self._machine = simulation.machine
         self._ports = simulation.machine.ports
-        self._calling = self._fabric.caller()
-        self._before: list[bytes] = []  # posts, which go in front of what is asked next
+        self._have_caller()
         self._driven = simulation.processes[self._node]
         costs = self._ports.costs[self._node]
         self._call_ps, self._poll_ps = int(costs["system_call"]), int(costs["poll"])
@@ -92,9 +92,9 @@ class Base(ABC):
         own = queues[self._node]
         self._shown, self._read_to = own["shown"].data, own["read"].data
         self._written = own["written"].data
+        self._troubles = self._ports.nodes["troubles"].data
         entries = self._ports.work.entries[self._node, ANY_QUEUE]
         self._sides, self._owners = entries["side"].data, entries["port"].data
-        self._polling = self._driven.request(COMPUTE, duration=self._poll_ps)
         assert self._fabric.book is not None
         self._fabric.book.note(self._node, OWN_PORT, SPACE)
 
@@ -104,36 +104,49 @@ class Base(ABC):
         self._settle()
         return self._driven.now // PS_PER_NS
 
+    def _have_caller(self) -> None:
+        self._calling = self._fabric.caller()
+        # Where operations are put down, and how many posts are, which go before what is asked next.
+        self._asked, self._before = self._calling.asked, 0
+
     @uninterrupted
-    def _ask(self, operation: int, **fields: int) -> Record | None:
+    def _ask(self, operation: int, *numbers: int, **named: int) -> Record | None:
         """Carry out an operation of the process, behind what was posted before."""
-        return self._carry_out(self._driven.request(operation, **fields))
+        self._driven.put_down(self._asked, self._before, operation, *numbers, **named)
+        return self._carry_out(1)
 
-    def _carry_out(self, request: bytes) -> Record | None:
-        before = self._before
-        if before:
-            before.append(request)
-            request = self._driven.chain(before)
-            before.clear()
-        return self._calling.carry_out(request)
+    def _carry_out(self, more: int) -> Record | None:
+        """Carry out what was posted and ``more`` that are put down behind; how the last ended."""
+        count, self._before = self._before + more, 0
+        return self._calling.carry_out(count)
 
-    def _put(self, request: bytes) -> None:
+    def _put(
+        self,
+        operation: int,
+        peer: int,
+        payload: int,
+        tag: int,
+        duration: int,
+        packet: int,
+        own: int,
+    ) -> None:
         """Have an operation go before what is asked next: it says only that it has ended.
 
         The call that posts is uninterrupted, from when the post's pieces are put down.
         """
-        self._before.append(request)
-        if len(self._before) == MOST_BEFORE:
-            self._settle()
+        place = self._before
+        self._driven.put_down(
+            self._asked, place, operation, peer, payload, tag, 0, duration, packet, own
+        )
+        self._before = place + 1
+        if place + 1 == MOST_BEFORE:
+            self._carry_out(0)
 
     @uninterrupted
     def _settle(self) -> None:
         """Have what was posted be the NIC's."""
-        before = self._before
-        if before:
-            request = self._driven.chain(before) if len(before) > 1 else before[0]
-            before.clear()
-            self._calling.carry_out(request)
+        if self._before:
+            self._carry_out(0)
 
     def _spend(self, ps: int) -> None:
         """Have the processor busy for a while."""
@@ -146,7 +159,7 @@ class Base(ABC):
     def be_called_in_turns(self) -> None:
         """Have the programs that call it take turns from now on."""
         self._settle()
-        self._calling = self._fabric.caller()
+        self._have_caller()
 
     def _rests(self) -> bool:
         """Let other programs of the process go on, if any can; then there may be something."""
@@ -155,10 +168,14 @@ class Base(ABC):
     @uninterrupted
     def _wait_for(self, ps: int) -> bool:
         """Go on until something ends or goes wrong, or for so long; whether something did."""
+        return self._go_on(ps)
+
+    def _go_on(self, ps: int) -> bool:
         self._read_to[ANY_QUEUE] = self._written[ANY_QUEUE]
         driven = self._driven
         latest = driven.now + ps
-        ended = self._carry_out(driven.request(AWAIT_QUEUE, ANY_QUEUE, 0, 0, latest))
+        driven.put_down(self._asked, self._before, AWAIT_QUEUE, ANY_QUEUE, 0, 0, latest)
+        ended = self._carry_out(1)
         self._hear()
         return ended is not None and ended[OWN] != LATE
 
@@ -173,6 +190,10 @@ class Base(ABC):
     @abstractmethod
     def _is_registered(self, page: int) -> bool:
         """Whether a region keeps the page where it is."""
+
+    @abstractmethod
+    def _take_shared(self, cookie: int) -> tuple[int, tuple[Piece, ...]]:
+        """What the program calls a receive of a shared queue, and where it is."""
 
     @abstractmethod
     def _feed(self, pair: Pair) -> None:

@@ -16,8 +16,8 @@ from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import ANY_QUEUE, OWN_PORT, SPACE, uninterrupted
-from nicscope.interfaces.verbs_device.calls import Event, Posted, Refused, Srq
-from nicscope.interfaces.verbs_device.queues import Completing
+from nicscope.interfaces.verbs_device.calls import Event, Piece, Posted, Refused, Srq
+from nicscope.interfaces.verbs_device.queues import FIRST_COOKIE, Completing
 from nicscope.nic.ports.layout import (
     BIND,
     BROKEN,
@@ -40,7 +40,7 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.regions import LENGTH_BITS, WHOLE
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.verbs_device.calls import Flush, Piece, Receive, Send, UdTarget
+    from nicscope.interfaces.verbs_device.calls import Flush, Receive, Send, UdTarget
     from nicscope.interfaces.verbs_device.connecting import Pair
 
 
@@ -81,14 +81,10 @@ class Posting(Completing):
         self._words = [driven.control_bytes, *(memoryview(each) for each in driven.inlined)]
         self._given = self._ports.table["given"][self._node].data
         self._ring = int(self._ports.rules[0]["ring"])
-        self._cookies = 0
+        self._cookies = 0  # numbers of what was posted, which nothing on this device shares
         self.posted: dict[int, Posted] = {}  # for a log that is kept, by cookie
+        self._to_keep = self._fabric.keeps  # of these
         self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
-
-    def _next_cookie(self) -> int:
-        """A number for what is posted now, which nothing on this device has had."""
-        self._cookies += 1
-        return self._cookies
 
     @uninterrupted
     def post_send(self, number: int, send: Send) -> None:
@@ -107,9 +103,10 @@ class Posting(Completing):
             raise Refused(errno.EINVAL)
         if len(pair.sends) >= pair.caps.send_wr:
             raise Refused(errno.ENOMEM)
-        cookie = self._next_cookie()
+        self._cookies = cookie = self._cookies + 1
         pair.sends.append((cookie, send.wr_id, codes.OF_REQUEST[send.opcode]))
-        if len(self.posted) < self._fabric.keeps:
+        if self._to_keep:
+            self._to_keep -= 1
             self.posted[cookie] = Posted(pair.number, send.opcode, send.wr_id)
         if pair.waiting_sends or self._is_held(pair) or not self._has_place(pair):
             pair.waiting_sends.append((cookie, send))
@@ -122,7 +119,7 @@ class Posting(Completing):
             return True  # what is not known to have ended is no more than there are places
         record = self._ports.table[self._node, pair.port]
         taken = record["posted"] + record["refused"] - record["reaped"]
-        return bool(taken + len(self._before) < self._ring)
+        return bool(taken + self._before < self._ring)
 
     def _hand_over(self, pair: Pair, cookie: int, send: Send) -> None:
         operation, options = self.operations[send.opcode]
@@ -138,13 +135,13 @@ class Posting(Completing):
             name, word = bind.new_rkey, codes.rights_of(bind.access)
             region = self._region(bind.mr)
             key = region.key if bind.length else 0
-            count = self._put_down([(bind.address, bind.length, key)], shifted=False)
+            count = self._put_down((Piece(bind.address, bind.length, key),), shifted=False)
         elif send.flush is not None:
             count, word = 0, _flush_word(send.flush)
         elif operation == UNBIND:
             name, count = send.imm, 0
         elif send.inline is not None:
-            count = self._put_down([self._kept(pair, send.inline)], shifted=False)
+            count = self._put_down((self._kept(pair, send.inline),), shifted=False)
         else:
             count = self._put_down(pieces, shifted=True)
         if operation in (COMPARE_SWAP, FETCH_ADD):
@@ -156,10 +153,10 @@ class Posting(Completing):
         swap = send.swap if operation in (COMPARE_SWAP, FETCH_ADD) else send.srqn
         if send.ud is not None and pair.kind == codes.UD:
             name, at, swap = self._route(pair, send.ud)
-        _WORDS.pack_into(self._words[len(self._before)], 0, word & _MASK, 0, swap & _MASK)
-        own = self._own(pair.port) | operation | options << KIND_BITS | GATHER
-        ask = self._driven.request
-        self._put(ask(POST, pair.port, count, name, 0, at, cookie, own))
+        _WORDS.pack_into(self._words[self._before], 0, word & _MASK, 0, swap & _MASK)
+        given = self._given[pair.port] << GIVEN_BITS
+        own = given | operation | options << KIND_BITS | GATHER
+        self._put(POST, pair.port, count, name, at, cookie, own)
 
     def _route(self, pair: Pair, to: UdTarget) -> tuple[int, int, int]:
         """The port of the NIC that a datagram is for, the way there, and the key that it shows."""
@@ -171,11 +168,7 @@ class Posting(Completing):
         way = self._fabric.ways.between(self._node, self._node if node is None else node)
         return port, way, qkey
 
-    def _own(self, port: int) -> int:
-        given: int = self._given[port]
-        return given << GIVEN_BITS
-
-    def _kept(self, pair: Pair, inline: bytes) -> tuple[int, int, int]:
+    def _kept(self, pair: Pair, inline: bytes) -> Piece:
         """Where what was given by value is kept until its request has ended."""
         room = max(pair.caps.inline, 8)
         if not pair.inline_at:
@@ -186,16 +179,15 @@ class Posting(Completing):
         at = pair.inline_at + pair.inlined % (pair.caps.send_wr + 1) * room
         pair.inlined += 1
         self.write(at, inline)
-        return at, len(inline), pair.inline_key
+        return Piece(at, len(inline), pair.inline_key)
 
-    def _put_down(
-        self, pieces: list[tuple[int, int, int]] | tuple[Piece, ...], shifted: bool
-    ) -> int:
+    def _put_down(self, pieces: tuple[Piece, ...], shifted: bool) -> int:
         """Have the driver find pieces of memory; how many."""
-        at, gathers = 0, self._gathers[len(self._before)]
-        for address, length, key in pieces:
-            begin = address + self._shift_of(key) if shifted else address
-            _SEGMENT.pack_into(gathers, at, begin & _MASK, length, key)
+        at, gathers = 0, self._gathers[self._before]
+        for piece in pieces:
+            key = piece.lkey
+            begin = piece.address + self._shift_of(key) if shifted else piece.address
+            _SEGMENT.pack_into(gathers, at, begin & _MASK, piece.length, key)
             at += _SEGMENT.size
         return len(pieces)
 
@@ -209,7 +201,7 @@ class Posting(Completing):
             raise Refused(errno.EINVAL)
         if len(pair.receives) >= pair.caps.recv_wr:
             raise Refused(errno.ENOMEM)
-        cookie = self._next_cookie()
+        self._cookies = cookie = self._cookies + 1
         pair.receives.append((cookie, receive.wr_id, receive.pieces))
         is_sure = len(pair.receives) <= self._receive_ring
         if pair.waiting_receives or not (is_sure or self._has_receive_place(pair.port)):
@@ -221,12 +213,11 @@ class Posting(Completing):
     def _has_receive_place(self, port: int) -> bool:
         record = self._ports.table[self._node, port]
         taken = record["receives_posted"] - record["read"]
-        return bool(taken + len(self._before) < self._receive_ring)
+        return bool(taken + self._before < self._receive_ring)
 
     def _provide(self, port: int, cookie: int, receive: Receive) -> None:
         count = self._put_down(receive.pieces, shifted=True)
-        own = self._own(port)
-        self._put(self._driven.request(PROVIDE, port, count, 0, 0, 0, cookie, own))
+        self._put(PROVIDE, port, count, 0, 0, cookie, self._given[port] << GIVEN_BITS)
 
     def _is_held(self, pair: Pair) -> bool:
         """Whether requests wait until the pair sends again: not for one that is broken."""
@@ -254,9 +245,6 @@ def _flush_word(flush: Flush) -> int:
     if flush.level == codes.OF_REGION:
         return word | WHOLE
     return word | flush.length << LENGTH_BITS
-
-
-FIRST_COOKIE = 1 << 40  # beyond those of pairs' own receives
 
 
 class SharedQueue(msgspec.Struct):
@@ -337,9 +325,7 @@ class Sharing(Posting):
             cookie, receive = queue.waiting.popleft()
             self._provide(queue.port, cookie, receive)
 
-    def _take_receive(self, pair: Pair, cookie: int) -> tuple[int, tuple[Piece, ...]]:
-        if cookie < FIRST_COOKIE:
-            return super()._take_receive(pair, cookie)
+    def _take_shared(self, cookie: int) -> tuple[int, tuple[Piece, ...]]:
         queue, wr_id, pieces = self._drawn.pop(cookie)
         queue.posted.discard(cookie)
         self._feed_shared(queue)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import struct
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from nicscope.drivers.simulate.ports import reporting as column
+from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.drivers.simulate.ports.connections import leave_connection
 from nicscope.drivers.simulate.ports.reporting import AT_ONCE, COLUMNS, Collecting, collect
 from nicscope.interfaces.verbs_device import codes
@@ -18,7 +19,7 @@ from nicscope.interfaces.verbs_device.calls import Completion, Cq, Event, Refuse
 from nicscope.interfaces.verbs_device.fabric import HEADER, address_like, header
 from nicscope.interfaces.verbs_device.regions import Protection
 from nicscope.kernel.entering import bound
-from nicscope.nic.ports.layout import SENT
+from nicscope.nic.ports.layout import DONE, SENT
 from nicscope.nic.ports.work_queues import (
     FETCH_REFUSED,
     QUEUE_FULL,
@@ -31,11 +32,15 @@ from nicscope.nic.ports.work_queues import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from numpy.typing import NDArray
+
     from nicscope.interfaces.verbs_device.calls import Piece
     from nicscope.interfaces.verbs_device.connecting import Pair
 
 NEVER_ARMED, FOR_ANY, FOR_URGENT = range(3)
 EMPTY_POLL_PS = 1_000_000_000  # the longest that one empty poll moves virtual time
+FIRST_COOKIE = 1 << 40  # of a shared queue's receives, beyond those of pairs' own
+_ROW = struct.Struct(f"{COLUMNS}q")
 LONGEST_BLOCK_PS = 60 * 10**12  # after which nothing that a program could want comes any more
 
 
@@ -44,6 +49,7 @@ class Queue(msgspec.Struct):
 
     place: int  # which of the NIC's
     entries: int
+    made: type[Completion]  # what its completions are handed out as
     users: int = 0
     armed: int = NEVER_ARMED
     since: int = 0  # entries that had been written when it was
@@ -61,14 +67,15 @@ class Completing(Protection):
         self._by_port: dict[int, Pair] = {}
         self._leave = bound(leave_connection, self._machine)
         self._queues: dict[int, Queue] = {}  # by handle, which is the place
-        self._rows_out = np.zeros((AT_ONCE, COLUMNS), np.int64)
-        self._collect = bound(collect, Collecting(self._machine, self._rows_out))
+        rows: NDArray[Any] = np.zeros((AT_ONCE, COLUMNS), np.int64)
+        self._rows_out = rows.reshape(-1).view(np.uint8).data
+        self._collect = bound(collect, Collecting(self._machine, rows))
         self._events: list[Event] = []
         self._backlog: set[Pair] = set()  # of which work waits for a place on the NIC
         self._draining: dict[int, Pair] = {}  # by number: it is to be an event that they are empty
 
-    def make_cq(self, entries: int) -> Cq:
-        """A completion queue.  Errors: EINVAL, ENOMEM."""
+    def make_cq(self, entries: int, made: type[Completion] = Completion) -> Cq:
+        """A completion queue, polled for what is ``made``.  Errors: EINVAL, ENOMEM."""
         if not 1 <= entries <= self._ports.work.entries.shape[2]:
             raise Refused(errno.EINVAL)
         if not self._unused_queues:
@@ -79,7 +86,7 @@ class Completing(Protection):
         record["open"], record["entries"] = 1, entries
         record["written"] = record["shown"] = record["read"] = 0
         record["notices"] = ANY_QUEUE + 1
-        self._queues[place] = Queue(place, entries)
+        self._queues[place] = Queue(place, entries, made)
         return Cq(place, entries)
 
     def resize_cq(self, handle: int, entries: int) -> int:
@@ -109,71 +116,93 @@ class Completing(Protection):
     @uninterrupted
     def poll(self, cq: int, most: int) -> list[Completion]:
         """Completions, oldest first; an empty queue has virtual time go on to the next event."""
-        held, shown, read_to = self._queue(cq).held, self._shown, self._read_to
-        if shown[cq] == read_to[cq] and not held:
-            if not self._rests():
-                self._wait_for(EMPTY_POLL_PS)
-        else:
-            self._put(self._polling)  # the processor is busy that long before what comes next
+        queue = self._queues.get(cq)
+        if queue is None:
+            raise Refused(errno.EINVAL)
+        held, shown, read_to = queue.held, self._shown, self._read_to
+        if held or shown[cq] != read_to[cq]:
+            # The processor is busy that long before what comes next.
+            self._put(COMPUTE, 0, 0, 0, self._poll_ps, 0, 0)
+        elif not self._rests():
+            self._go_on(EMPTY_POLL_PS)
         if self._backlog:
             self._relieve()
         found = [held.popleft() for _ in range(min(most, len(held)))] if held else []
         if shown[cq] != read_to[cq]:
-            found += self._taken(cq, most - len(found))
+            self._take(queue, most, found)
         return found
 
-    def _taken(self, cq: int, most: int) -> list[Completion]:
-        """Completions that the NIC has written, off its queue."""
-        found: list[Completion] = []
+    def _take(self, queue: Queue, most: int, found: list[Completion]) -> None:
+        """Take completions off the NIC's queue, until ``most`` are found."""
+        made = queue.made
         while len(found) < most:
-            many = self._collect(self._node, cq, min(most - len(found), AT_ONCE))
-            found.extend([self._completion(row) for row in self._rows_out[:many].tolist()])
+            many = self._collect(self._node, queue.place, min(most - len(found), AT_ONCE))
+            rows = _ROW.iter_unpack(self._rows_out[: many * _ROW.size])
+            found.extend([self._completion(made, *row) for row in rows])
             if many < AT_ONCE:
                 break
-        return found
 
     def _relieve(self) -> None:
         """Work waits for a place on the NIC: what has ended there is kept here and makes room."""
         for pair in sorted(self._backlog, key=lambda each: each.number):
             for cq in sorted(pair.queues):
-                self._queues[cq].held.extend(self._taken(cq, self._queues[cq].entries))
+                found: list[Completion] = []
+                queue = self._queues[cq]
+                self._take(queue, queue.entries, found)
+                queue.held.extend(found)
             if not pair.waiting_sends and not pair.waiting_receives:
                 self._backlog.discard(pair)
 
-    def _completion(self, row: list[int]) -> Completion:
-        pair = self._by_port[row[column.PORT]]
-        status = codes.STATUSES.get(row[column.STATUS], codes.GENERAL_ERR)
-        length, now = row[column.LENGTH], self._driven.now // PS_PER_NS
-        if row[column.SIDE] == SENT:
-            wr_id, opcode = pair.take_send(row[column.COOKIE])
-            if pair.waiting_sends or pair.waiting_receives:
-                self._feed(pair)
-            return Completion(wr_id, status, opcode, length, pair.number, 0, 0, 0, 0, now)
-        wr_id, pieces = self._take_receive(pair, row[column.COOKIE])
-        beside, flags, word, source = row[column.BESIDE], 0, 0, pair.peer or 0
-        if beside:
-            flags = codes.WITH_IMM if beside & 1 else codes.WITH_INV if beside & 2 else 0
-            word = row[column.NAMED] if flags else 0
-        if pair.kind == codes.UD and status == codes.SUCCESS:
-            flags |= codes.WITH_GRH
-            source = self._note_source(row, pieces)
-        opcode = codes.WC_RECV_IMM if row[column.OPERATION] == codes.PORT_WRITE else codes.WC_RECV
-        number = pair.number
-        return Completion(wr_id, status, opcode, length, number, source, word, flags, 0, now)
+    def _completion(
+        self,
+        made: type[Completion],
+        port: int,
+        side: int,
+        cookie: int,
+        status: int,
+        operation: int,
+        length: int,
+        named: int,
+        beside: int,
+        offset: int,
+        node: int,
+    ) -> Completion:
+        """What a row of ``collect`` tells; what was posted makes room for more."""
+        pair, now = self._by_port[port], self._driven.now // PS_PER_NS
+        word, flags, source, own = 0, 0, 0, cookie < FIRST_COOKIE
+        if side == SENT:
+            wr_id, opcode = pair.take_send(cookie)
+        elif own:
+            wr_id, pieces = pair.take_receive(cookie)
+        else:
+            wr_id, pieces = self._take_shared(cookie)
+        if own and (pair.waiting_sends or pair.waiting_receives):
+            self._feed(pair)
+        if side != SENT:
+            opcode = codes.WC_RECV_IMM if operation == codes.PORT_WRITE else codes.WC_RECV
+            source = pair.peer or 0
+            if beside:
+                flags = codes.WITH_IMM if beside & 1 else codes.WITH_INV if beside & 2 else 0
+                word = named if flags else 0
+            if pair.kind == codes.UD and status == DONE:
+                flags |= codes.WITH_GRH
+                source = self._note_source(node, offset, length, pieces)
+        said, number = codes.STATUSES.get(status, codes.GENERAL_ERR), pair.number
+        return made(wr_id, said, opcode, 0, length, number, source, word, flags, 0, 0, 0, 0, now)
 
-    def _note_source(self, row: list[int], pieces: tuple[Piece, ...]) -> int:
+    def _note_source(self, node: int, port: int, length: int, pieces: tuple[Piece, ...]) -> int:
         """Write down before a datagram whence it came; the number of the pair that sent it."""
-        node = row[column.NODE]
-        sender = self._fabric.devices[node].pair_at(row[column.OFFSET])
+        sender = self._fabric.devices[node].pair_at(port)
         if sender is None:
             return 0
         source = to = sender.dgid  # which a node has sent itself, whatever it is called
         if node != self._node:
             source, to = (address_like(to, each) for each in (node, self._node))
-        left = header(source, to, row[column.LENGTH] - HEADER)
-        for address, length, key in pieces:
-            self._memory.write(self._node, SPACE, address + self._shift_of(key), left[:length])
-            left = left[length:]
+        left = header(source, to, length - HEADER)
+        for piece in pieces:
+            begin = piece.address + self._shift_of(piece.lkey)
+            self._memory.write(self._node, SPACE, begin, left[: piece.length])
+            left = left[piece.length :]
             if not left:
                 break
         return sender.number
@@ -181,12 +210,6 @@ class Completing(Protection):
     def pair_at(self, port: int) -> Pair | None:
         """The queue pair that has a port of the NIC's."""
         return self._by_port.get(port)
-
-    def _take_receive(self, pair: Pair, cookie: int) -> tuple[int, tuple[Piece, ...]]:
-        found = pair.take_receive(cookie)
-        if pair.waiting_sends or pair.waiting_receives:
-            self._feed(pair)
-        return found
 
     def arm(self, cq: int, solicited_only: bool) -> None:
         """Have the next completion, or the next that is urgent, be an event."""
@@ -236,16 +259,16 @@ class Completing(Protection):
 
     def _hear(self) -> None:
         """Have troubles of ports be events, and that what was under way has ended."""
-        for number, draining in [*self._draining.items()]:
+        for number, draining in [*self._draining.items()] if self._draining else ():
             if not draining.has_unended(self._ports, self._node):
                 del self._draining[number]
                 if self.qp_state(number) == codes.SQD:
                     self._events.append(Event(codes.EVENT_SQ_DRAINED, number))
-        written = self._written[ANY_QUEUE]
-        if written == self._heard:
+        heard, self._heard = self._heard, self._written[ANY_QUEUE]
+        told, self._told = self._told, self._troubles[self._node]
+        if told == self._told:
             return
-        sides, owners = self._sides, self._owners
-        heard, self._heard = self._heard, written
+        sides, owners, written = self._sides, self._owners, self._heard
         for number in range(max(heard, written - len(sides)), written):
             if sides[number % len(sides)] == TROUBLE:
                 port = owners[number % len(sides)]
@@ -255,7 +278,7 @@ class Completing(Protection):
                 elif int(self._ports.table[self._node, port]["shared"]):
                     self._events.append(Event(codes.EVENT_SRQ_LIMIT, port))
 
-    _heard = 0
+    _heard = _told = 0  # entries that have been seen, and troubles among them
 
     def _hear_of(self, pair: Pair) -> None:
         record = self._ports.table[self._node, pair.port]

@@ -203,6 +203,7 @@ def note_trouble(nics, n, p, code):
     if nics.ports.work.troubles.shape[2] > 0:
         nics.ports.work.troubles[n, p, port.troubles % TROUBLES] = code
     port.troubles += 1
+    nics.ports.nodes[n].troubles += 1
     notify(nics, n, p, TROUBLE, port.notices)
 
 

@@ -194,6 +194,7 @@ SERVING = np.dtype(
         ("checks", "i8"),  # pages that the user library has looked at before it posts or registers
         ("admitted", "i8"),  # what the library's last call for pages came to
         ("interrupts", "i8"),
+        ("troubles", "i8"),  # errors that no descriptor tells of
         ("rejected", "i8"),  # packets, buffers or descriptors that protection stopped
         ("stale", "i8"),  # transfers with a translation that no longer held
         ("repeated", "i8"),  # lookups repeated by a retry

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import StudyError
-from nicscope.library.command import Option, Text, command
+from nicscope.library.command import Option, Text, command, some_bytes
 
 if TYPE_CHECKING:
     from nicscope.reports.region_sizes import ShownRegionSizes
@@ -43,13 +42,13 @@ def explain(
     library, _, version = stack.partition(":")
     if not library or not all(map(str.isdecimal, version.split(".") if version else ())):
         raise StudyError("--stack must be a library and its version, such as ucx:1.19, or verbs")
-    byte_count = _bytes("--mr", mr)
+    byte_count = some_bytes("--mr", mr)
     return ShownRegionSizes(
         explain_sizes(
             byte_count,
             [_slice(each, byte_count) for each in slices.split(",")],
             [load_hypothesis(each) for each in hypothesis.split(",")],
-            page=_bytes("--page-size", page_size),
+            page=some_bytes("--page-size", page_size),
             stack=library.lower(),
             version=version,
             fast_gb_s=fast,
@@ -59,12 +58,6 @@ def explain(
     )
 
 
-def _bytes(option: str, given: str) -> int:
-    size = read_bytes(given)
-    if not size or size < 1:
-        raise StudyError(f"{option} must be bytes, {BYTE_SPELLINGS}; got {given!r}")
-    return size
-
 
 def _slice(text: str, byte_count: int) -> int:
     """Bytes of a region: of so many equal ones where there is no unit."""
@@ -72,4 +65,4 @@ def _slice(text: str, byte_count: int) -> int:
         return -(-byte_count // int(text))
     if text.isdecimal():
         raise StudyError(f"--slices: must be from 1 to {byte_count} regions, got {text}")
-    return _bytes("--slices", text)
+    return some_bytes("--slices", text)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from nicscope.config.quantities import BYTE_SPELLINGS, COUNT_SPELLINGS, read_bytes, read_count
+from nicscope.config.quantities import COUNT_SPELLINGS, read_count
 from nicscope.errors import StudyError
-from nicscope.library.command import Option, Text, command
+from nicscope.library.command import Option, Text, command, some_bytes
 
 if TYPE_CHECKING:
     from nicscope.config.costs import Limit
@@ -53,8 +53,8 @@ def plan(
     from nicscope.studies.planning import Wanted, plan_all
 
     tightest = _tightest(max_mr, max_entries, limits.split(",") if limits else [])
-    wanted = Wanted(_bytes("--pool", pool), _bytes("--kv-block", kv_block), tightest)
-    sizes = [_bytes("--page-size", each) for each in page_size.split(",")]
+    wanted = Wanted(some_bytes("--pool", pool), some_bytes("--kv-block", kv_block), tightest)
+    sizes = [some_bytes("--page-size", each) for each in page_size.split(",")]
     return ShownPlans(plan_all(wanted, sizes, repeat))
 
 
@@ -68,7 +68,7 @@ def _tightest(max_mr: str | None, max_entries: str | None, named: list[str]) -> 
         given[name].append(Limit(most, Origin(Evidence.ASSUMED, f"given: {option}")))
 
     if max_mr is not None:
-        add("region_bytes", _bytes("--max-mr", max_mr), "--max-mr")
+        add("region_bytes", some_bytes("--max-mr", max_mr), "--max-mr")
     if max_entries is not None:
         add("entries", _count("--max-entries", max_entries), "--max-entries")
     for each in named:
@@ -76,12 +76,6 @@ def _tightest(max_mr: str | None, max_entries: str | None, named: list[str]) -> 
             given[key].append(limit)
     return {key: min(found, key=lambda limit: limit.most) for key, found in given.items() if found}
 
-
-def _bytes(option: str, given: Any) -> int:
-    size = given if isinstance(given, int) else read_bytes(str(given))
-    if not size or size < 1:
-        raise StudyError(f"{option} must be bytes, {BYTE_SPELLINGS}; got {given!r}")
-    return size
 
 
 def _count(option: str, given: Any) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import StudyError
 from nicscope.inputs import read_whole
-from nicscope.library.command import Option, Registering, Text, command
+from nicscope.library.command import Option, Registering, Text, command, some_bytes
 
 if TYPE_CHECKING:
     from nicscope.reports.register import ShownRegistrations
@@ -74,9 +73,9 @@ def register(
     size = byte_count or bytes_too
     lists = {each: _regions(size, regions, order, each) for each in cache.split(",")}
     ways = (
-        [_bytes("--page", each) for each in page.split(",")],
-        [_count("--nics", each) for each in nics.split(",")],
-        [_count("--threads", each) for each in threads.split(",")],
+        [some_bytes("--page", each) for each in page.split(",")],
+        [_number("--nics", each) for each in nics.split(",")],
+        [_number("--threads", each) for each in threads.split(",")],
         [_switch("--at-once", each) for each in at_once.split(",")],
         [_switch("--touched", each) for each in touched.split(",")],
     )
@@ -84,14 +83,8 @@ def register(
     return ShownRegistrations(register_all(every, load_registration_costs(costs), repeat))
 
 
-def _bytes(what: str, text: str) -> int:
-    count = read_bytes(text)
-    if not count:
-        raise StudyError(f"{what} must be bytes, {BYTE_SPELLINGS}; got {text!r}")
-    return count
 
-
-def _count(option: str, text: str) -> int:
+def _number(option: str, text: str) -> int:
     if not text.isdecimal():
         raise StudyError(f"{option} must be whole numbers, got {text!r}")
     return int(text)
@@ -113,7 +106,7 @@ def _regions(byte_count: str | None, regions: str, order: str, cache: str) -> li
             raise StudyError("how much is registered? Give BYTES, or --regions FILE")
         if cache != "none":
             raise StudyError("--cache is of lines with addresses; give --regions FILE")
-        return _equal(_bytes("BYTES", byte_count), int(regions))
+        return _equal(some_bytes("BYTES", byte_count), int(regions))
     if byte_count is not None:
         raise StudyError(f"{regions} says what is registered; leave {byte_count} out")
     from nicscope.studies.registering import read_regions, registered

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from nicscope.apps.collectives.mailbox import Key
-    from nicscope.interfaces.mini import Endpoint, Remote
+    from nicscope.interfaces.mini import Endpoint as MiniEndpoint, Remote
 
 OUTSTANDING = 32  # descriptors; a queue has 64 places
 
@@ -18,9 +18,9 @@ OUTSTANDING = 32  # descriptors; a queue has 64 places
 class MiniWire(MailboxWire):
     """One process with an endpoint of miNI."""
 
-    endpoint: Endpoint
+    endpoint: MiniEndpoint
 
-    def __init__(self, endpoint: Endpoint, ranks: int) -> None:
+    def __init__(self, endpoint: MiniEndpoint, ranks: int) -> None:
         super().__init__(endpoint, ranks)
         self._posted: dict[int, tuple[int, bool]] = {}  # by number: to whom, and whether a note
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from nicscope.apps.collectives.mailbox import Key
-    from nicscope.interfaces.vmmc import Endpoint, Imported, Transfer
+    from nicscope.interfaces.vmmc import Endpoint as VmmcEndpoint, Imported, Transfer
 
 OUTSTANDING = 24  # transfers of either kind; a command queue has 64 places
 
@@ -19,9 +19,9 @@ OUTSTANDING = 24  # transfers of either kind; a command queue has 64 places
 class VmmcWire(MailboxWire):
     """One process with an endpoint of VMMC."""
 
-    endpoint: Endpoint
+    endpoint: VmmcEndpoint
 
-    def __init__(self, endpoint: Endpoint, ranks: int) -> None:
+    def __init__(self, endpoint: VmmcEndpoint, ranks: int) -> None:
         super().__init__(endpoint, ranks)
         self._notes: deque[tuple[int, Transfer]] = deque()
         self._puts: deque[tuple[int, Transfer]] = deque()

@@ -33,28 +33,30 @@ if TYPE_CHECKING:
     )
     from nicscope.interfaces.options import Cluster
     from nicscope.library.applications import record_sockets, run_app
-    from nicscope.library.calibrate_host import calibrate_host
-    from nicscope.library.collectives import run_collective
-    from nicscope.library.connections import connections
-    from nicscope.library.curve import curve
-    from nicscope.library.descriptors import descriptors
-    from nicscope.library.explain import explain
-    from nicscope.library.fit import fit
-    from nicscope.library.flow import flow
-    from nicscope.library.latency import latency
-    from nicscope.library.odp import odp
-    from nicscope.library.path import path
-    from nicscope.library.plan import plan
-    from nicscope.library.rcache import rcache
-    from nicscope.library.register import register
-    from nicscope.library.replay import replay
+    from nicscope.library.measurements import (
+        flow,
+        latency,
+        run_collective,
+        verbs_bandwidth,
+        verbs_latency,
+    )
+    from nicscope.library.rdma import (
+        calibrate_host,
+        connections,
+        descriptors,
+        explain,
+        fit,
+        odp,
+        path,
+        plan,
+        rcache,
+        register,
+    )
     from nicscope.library.reproduce import reproduce
     from nicscope.library.simulate import simulate
-    from nicscope.library.size import size
-    from nicscope.library.sweep import sweep
     from nicscope.library.traces import open_trace
+    from nicscope.library.translation import curve, replay, size, sweep
     from nicscope.library.verbs import run_verbs
-    from nicscope.library.verbs_measures import verbs_bandwidth, verbs_latency
     from nicscope.reports.result import Report
     from nicscope.traces.reader import Trace
 
@@ -120,18 +122,18 @@ _HOMES = {
         *("RoomError", "SimulationError", "StuckError", "StudyError", "TraceError"),
         "WaitTimeoutError",
     ),
-    **{
-        f"nicscope.library.{name}": (name,)
-        for name in (
-            *("calibrate_host", "connections", "curve", "descriptors", "explain", "fit"),
-            *("flow", "latency", "odp", "path", "plan", "rcache", "register", "replay"),
-            *("reproduce", "simulate", "size", "sweep"),
-        )
-    },
     "nicscope.library.applications": ("record_sockets", "run_app"),
-    "nicscope.library.collectives": ("run_collective",),
+    "nicscope.library.measurements": (
+        *("flow", "latency", "run_collective", "verbs_bandwidth", "verbs_latency"),
+    ),
+    "nicscope.library.rdma": (
+        *("calibrate_host", "connections", "descriptors", "explain", "fit", "odp", "path", "plan"),
+        *("rcache", "register"),
+    ),
+    "nicscope.library.reproduce": ("reproduce",),
+    "nicscope.library.simulate": ("simulate",),
+    "nicscope.library.translation": ("curve", "replay", "size", "sweep"),
     "nicscope.library.verbs": ("run_verbs",),
-    "nicscope.library.verbs_measures": ("verbs_bandwidth", "verbs_latency"),
     "nicscope.drivers.simulate.ports.build": ("Faults",),
     "nicscope.interfaces.options": ("Cluster",),
     "nicscope.reports.result": ("Report",),

@@ -10,7 +10,7 @@ from nicscope.apps.splash import barnes as barnes_module
 from nicscope.apps.splash.barnes import barnes
 from nicscope.apps.splash.octree import Builder, Pull, curve, eighths, lay_out, plummer, pull_of_all
 from nicscope.apps.svm.domain import Layout
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
 
 PLACEMENTS = [Placement(2, 1), Placement(1, 3, True), Placement(2, 2, True), Placement(3, 3)]

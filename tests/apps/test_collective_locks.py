@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.apps.collectives import messages
-from nicscope.apps.collectives.locks import BakeryLock, ManagedLock
 from nicscope.apps.collectives.mailbox import PLACES, SLOTS, Credits
+from nicscope.apps.collectives.operations import BakeryLock, ManagedLock
 from nicscope.apps.collectives.running import INTERFACES, Machine, run_parties
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces import Faults

@@ -9,9 +9,9 @@ from machine_runs import OF_ODD_SIZES, name_of, shared
 from nicscope.apps.splash.fft import fft
 from nicscope.apps.splash.lu import lu
 from nicscope.apps.splash.water_nsquared import water_nsquared
-from nicscope.apps.svm import running
+from nicscope.apps.svm import process
 from nicscope.apps.svm.coherence import Coherence
-from nicscope.apps.svm.running import Placement
+from nicscope.apps.svm.process import Placement
 from pairwise import others_marked
 
 PLACEMENTS = [
@@ -97,7 +97,7 @@ def test_ffts_transposes_fetch_each_row_of_others_in_three_pages():
 def test_waters_processes_do_the_part_after_their_own_number(monkeypatch):
     """As the originals', which take numbers from 1 on: so parts side by side are on two nodes."""
     made = []
-    monkeypatch.setattr(running, "Coherence", lambda *of: made.append(Coherence(*of)) or made[0])
+    monkeypatch.setattr(process, "Coherence", lambda *of: made.append(Coherence(*of)) or made[0])
     program = water_nsquared(27, 3, seed=1, steps=1)
     shared(program, Placement(3, 1))
 

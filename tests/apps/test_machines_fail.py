@@ -13,7 +13,7 @@ from nicscope.apps.svm.machines.mail import LetterWire, RemoteWire
 from nicscope.apps.svm.machines.remote_memory import Region
 from nicscope.apps.svm.machines.station import run_on_machines
 from nicscope.apps.svm.machines.synchronization import HeardNotices, clock_bytes
-from nicscope.apps.svm.running import Placement
+from nicscope.apps.svm.process import Placement
 from nicscope.errors import SimulationError
 from nicscope.interfaces import Faults
 from pairwise import pairs_of

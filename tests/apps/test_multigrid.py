@@ -8,7 +8,7 @@ import pytest
 from nicscope.apps.splash import ocean
 from nicscope.apps.splash.ocean import Multigrid, partitions
 from nicscope.apps.svm.domain import Layout
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.process import Placement, run_on_shared_memory
 
 SIDE = 8
 

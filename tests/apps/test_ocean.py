@@ -9,7 +9,7 @@ import pytest
 from machine_runs import shared
 
 from nicscope.apps.splash.ocean import PartedGrid, ocean, partitions
-from nicscope.apps.svm.running import Placement
+from nicscope.apps.svm.process import Placement
 from nicscope.errors import SimulationError
 
 

@@ -10,7 +10,7 @@ from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
 
 from nicscope.apps.svm.domain import Layout
 from nicscope.apps.svm.machines.station import run_on_machines
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from pairwise import in_turn, others_marked
 
 ON = pytest.mark.parametrize("on", INTERFACES)

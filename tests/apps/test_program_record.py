@@ -10,7 +10,7 @@ import pytest
 
 import nicscope as ns
 from nicscope.apps.svm.domain import Layout
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import OutputError
 from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.reader import read_program

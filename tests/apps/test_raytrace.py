@@ -19,8 +19,7 @@ from nicscope.apps.splash.raytrace import (
     raytrace,
 )
 from nicscope.apps.svm.domain import Layout
-from nicscope.apps.svm.process import Process
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.process import Placement, Process, run_on_shared_memory
 from nicscope.errors import SimulationError
 
 PLACEMENTS = [Placement(2, 1), Placement(1, 3, True), Placement(2, 2, True), Placement(3, 5)]

@@ -9,8 +9,7 @@ import pytest
 
 from nicscope.apps.splash.task_queues import TaskQueues, shares
 from nicscope.apps.svm.domain import Layout
-from nicscope.apps.svm.process import Process
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.process import Placement, Process, run_on_shared_memory
 from nicscope.errors import SimulationError
 from refusals import refused
 

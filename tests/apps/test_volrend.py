@@ -16,7 +16,7 @@ from nicscope.apps.splash.volrend import (
     view_from,
     volrend,
 )
-from nicscope.apps.svm.running import Placement
+from nicscope.apps.svm.process import Placement
 from nicscope.errors import SimulationError
 
 PLACEMENTS = [Placement(2, 1), Placement(1, 3, True), Placement(2, 2, True), Placement(3, 5)]

@@ -6,7 +6,7 @@ import pytest
 from machine_runs import shared
 
 from nicscope.apps.svm.domain import Diff
-from nicscope.apps.svm.running import Placement
+from nicscope.apps.svm.process import Placement
 from nicscope.errors import SimulationError
 from nicscope.studies.applications import APPLICATIONS
 from refusals import refused

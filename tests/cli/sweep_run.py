@@ -7,7 +7,7 @@ import io
 import os
 
 import nicscope.reports.sweep
-import nicscope.studies.sweep.journal  # noqa: F401
+import nicscope.studies.sweep.table  # noqa: F401
 from nicscope.cli.app import main
 
 

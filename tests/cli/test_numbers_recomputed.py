@@ -11,8 +11,16 @@ from counted_anew import PLATFORMS, ROWS, Counted, assert_same, same
 from trace_files import write
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.reports.size import best_rows, memory_rows, page_rows, part_rows, target_rows
-from nicscope.reports.size_wording import page_remarks, ranked_alike, remarks
+from nicscope.reports.size import (
+    best_rows,
+    memory_rows,
+    page_remarks,
+    page_rows,
+    part_rows,
+    ranked_alike,
+    remarks,
+    target_rows,
+)
 from nicscope.reports.wording import byte_size, per_hundred, significant, whole
 from nicscope.studies.sizing.sizings import report
 from nicscope.studies.sizing.targets import ask

@@ -24,7 +24,7 @@ from nicscope.errors import NicscopeError
 from nicscope.library.command import byte_count as byte_count_of
 from nicscope.library.kv_cache import kv_choices
 from nicscope.library.made_sizes import sizes_of
-from nicscope.studies import curves, paging_on_demand, paths, registration_caches
+from nicscope.studies import curves, paging_on_demand, paths, registering
 from nicscope.studies.flow import question as flow_question
 from nicscope.studies.latency import report as latency_question
 from nicscope.studies.sizing import targets as size_question
@@ -78,7 +78,7 @@ READERS = {
         1 << 17,
     ),
     "rcache --bytes": (
-        lambda t, _: registration_caches.libraries("page", "none", None, t)[0].most_bytes,
+        lambda t, _: registering.libraries("page", "none", None, t)[0].most_bytes,
         1 << 40,
     ),
     "trace convert --slice": (
@@ -129,7 +129,7 @@ READERS = {
     "trace make --size": (lambda t, _: sizes_of(t)[0][0], 1 << 30),
     "--pool": (lambda t, _: kv_choices("kimi-k2", pool_bytes=t).pool_bytes, 1 << 40),
     "rcache --align": (
-        lambda t, _: registration_caches.libraries("page", "none", t)[0].alignment,
+        lambda t, _: registering.libraries("page", "none", t)[0].alignment,
         1 << 40,
     ),
     "latency --bytes": (lambda t, _: latency_question.ask(sizes=t).sizes[0], 1 << 16),

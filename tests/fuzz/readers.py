@@ -24,16 +24,17 @@ from program_files import GOAL, programs, read_goal_file, read_program_file
 
 from mutation import ODD_NUMBERS, changed_tree, mutated, odd_tree, with_flips
 from nicscope.config.shelf import CATALOG
-from nicscope.studies.sweep.journal import (
+from nicscope.studies.sweep.sweeping import _Tallies
+from nicscope.studies.sweep.table import (
+    METADATA_KEY,
     TALLIED,
     AxisIdentity,
     Identity,
     Record,
     TraceIdentity,
+    difference_of_table,
     open_journal,
 )
-from nicscope.studies.sweep.sweeping import _Tallies
-from nicscope.studies.sweep.table import METADATA_KEY, difference_of_table
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OP_NAMES
 from nicscope.traces.writer import write_trace

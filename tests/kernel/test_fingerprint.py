@@ -12,8 +12,8 @@ import pytest
 
 import nicscope
 from nicscope.kernel.decorators import STEPS, Compiled
+from nicscope.kernel.entering import numba_settings
 from nicscope.kernel.fingerprint import UnknownGlobalError, digest_of_function
-from nicscope.kernel.mode import numba_settings
 
 HEAD = """
 import enum

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nicscope
-from nicscope.kernel.compiler.private import PRIVATE
+from nicscope.kernel.compiler.compiling import PRIVATE
 
 PACKAGE = Path(nicscope.__file__).parent
 ROOM = PACKAGE / "kernel" / "compiler"

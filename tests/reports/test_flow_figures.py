@@ -18,7 +18,7 @@ from nicscope.reports.figures.flow import (
     title,
 )
 from nicscope.reports.wording import BAND_SHADES
-from nicscope.studies.flow.transfers import BANDS, bandwidth_steps, receptions
+from nicscope.studies.flow.parts import BANDS, bandwidth_steps, receptions
 
 PS_PER_US = 10**6
 

@@ -11,8 +11,7 @@ from mini_program_samples import eight_programs, timed
 
 from nicscope.errors import SimulationError, StudyError
 from nicscope.reports.figures.studies import draw_study
-from nicscope.studies.application_programs import write_application_program
-from nicscope.studies.applications import placed, run_application
+from nicscope.studies.applications import placed, run_application, write_application_program
 from nicscope.studies.reproduce.harness import (
     load_papers,
     plan,

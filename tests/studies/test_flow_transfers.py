@@ -6,8 +6,7 @@ import pytest
 from flow_samples import answered
 from nicscope.config.design import CONTROL_BYTES, POLICIES, Delivery
 from nicscope.drivers.simulate.observe import LOG, Engine, Task
-from nicscope.studies.flow.report import LOG_RECORD_BYTES, memory_account
-from nicscope.studies.flow.transfers import (
+from nicscope.studies.flow.parts import (
     BANDS,
     band_transfers,
     bandwidth_steps,
@@ -18,6 +17,7 @@ from nicscope.studies.flow.transfers import (
     processor_use,
     receptions,
 )
+from nicscope.studies.flow.report import LOG_RECORD_BYTES, memory_account
 
 ENGINES = (Engine.HOST_TX, Engine.NET_TX, Engine.NET_RCV, Engine.HOST_RCV)
 

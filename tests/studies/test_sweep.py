@@ -7,11 +7,11 @@ import pytest
 
 from nicscope.errors import OutputError, StudyError, TraceError
 from nicscope.studies.replaying import Subject, compare
-from nicscope.studies.sweep import journal as tallying
 from nicscope.studies.sweep import sweeping
+from nicscope.studies.sweep import table as tallying
 from nicscope.studies.sweep.grid import ask
-from nicscope.studies.sweep.journal import journal_path, load
 from nicscope.studies.sweep.sweeping import Sweep, sweep
+from nicscope.studies.sweep.table import journal_path, load
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import Op
 from nicscope.traces.writer import TraceWriter
@@ -162,7 +162,7 @@ def test_columns_are_loaded_node_after_node_each_in_its_order(trace):
 def test_all_threads_of_a_process_share_the_columns_loaded_once(trace, tmp_path, monkeypatch):
     loaded, seen = [], set()
     monkeypatch.setattr(
-        "nicscope.studies.sweep.journal.load", lambda it: loaded.append(load(it)) or loaded[-1]
+        "nicscope.studies.sweep.table.load", lambda it: loaded.append(load(it)) or loaded[-1]
     )
     tally = tallying.tally
     monkeypatch.setattr(

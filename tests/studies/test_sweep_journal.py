@@ -10,16 +10,16 @@ import pytest
 from nicscope.errors import OutputError, StudyError
 from nicscope.outputs import log
 from nicscope.studies.sweep.grid import ask
-from nicscope.studies.sweep.journal import (
+from nicscope.studies.sweep.sweeping import Sweep, sweep
+from nicscope.studies.sweep.table import (
     TALLIED,
     Record,
     TraceIdentity,
+    difference_of_table,
     identity_of,
     journal_path,
     open_journal,
 )
-from nicscope.studies.sweep.sweeping import Sweep, sweep
-from nicscope.studies.sweep.table import difference_of_table
 from nicscope.traces.reader import open_trace
 from nicscope.traces.writer import write_trace
 from refusals import refused

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from trace_samples import TYPES, as_lists, request_lists, rows
 
 from nicscope.errors import TraceError
-from nicscope.library.replay import replay
+from nicscope.library.translation import replay
 from nicscope.traces.formats import convert
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS

@@ -37,22 +37,21 @@ from nicscope.cli.streams import (
 from nicscope.cli.usage import Commands, told
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
-from nicscope.library.calibrate_host import calibrate_host
-from nicscope.library.connections import connections
-from nicscope.library.curve import curve
-from nicscope.library.descriptors import descriptors
-from nicscope.library.explain import explain
-from nicscope.library.fit import fit
-from nicscope.library.flow import flow
-from nicscope.library.latency import latency
-from nicscope.library.odp import odp
-from nicscope.library.path import path
-from nicscope.library.plan import plan
+from nicscope.library.measurements import flow, latency
 from nicscope.library.progress import told_to_logs
-from nicscope.library.rcache import rcache
-from nicscope.library.register import register
-from nicscope.library.replay import replay
-from nicscope.library.size import size
+from nicscope.library.rdma import (
+    calibrate_host,
+    connections,
+    descriptors,
+    explain,
+    fit,
+    odp,
+    path,
+    plan,
+    rcache,
+    register,
+)
+from nicscope.library.translation import curve, replay, size
 from nicscope.outputs import ReaderGone
 from nicscope.studies.programs import ProgramError
 

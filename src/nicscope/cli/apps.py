@@ -12,7 +12,7 @@ from nicscope.cli import arguments, derived
 from nicscope.cli.answer import print_json, print_written, tell
 from nicscope.cli.arguments import AsJson, option, output_path, text_beside
 from nicscope.cli.usage import Commands
-from nicscope.library.collectives import run_collective
+from nicscope.library.measurements import run_collective
 
 app = typer.Typer(
     name="apps",

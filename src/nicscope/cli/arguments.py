@@ -98,7 +98,7 @@ def traces(incomplete: str) -> list[str]:
 
 def collectives(incomplete: str) -> list[str]:
     """Collectives that begin with ``incomplete``."""
-    from nicscope.library.collectives import collective_names
+    from nicscope.library.measurements import collective_names
 
     return _beginning([*collective_names(), "all"], incomplete)
 

@@ -14,7 +14,7 @@ def demo(
     out: Annotated[Path, option("DIR", "Folder for tables and figures.")] = Path("demo-output"),
 ) -> None:
     """Replay the bundled real traces through every published interface; tables and figures."""
-    from nicscope.library.replay import replay as run
+    from nicscope.library.translation import replay as run
     from nicscope.reports.result import folder_for
     from nicscope.traces.bundled import bundled_traces
 

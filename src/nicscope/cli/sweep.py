@@ -87,8 +87,8 @@ def sweep(
     explain: Explain = False,
 ) -> None:
     """Replay traces through every design of a grid; killed, the same command continues."""
-    from nicscope.library.sweep import sweep as run
-    from nicscope.studies.sweep.journal import journal_path
+    from nicscope.library.translation import sweep as run
+    from nicscope.studies.sweep.table import journal_path
 
     check_explained(explain, as_json)
     with text_beside(out, as_json):

@@ -22,7 +22,7 @@ from nicscope.cli.arguments import (
     tell_of_rest,
 )
 from nicscope.cli.usage import Commands
-from nicscope.library.verbs_measures import verbs_bandwidth, verbs_latency
+from nicscope.library.measurements import verbs_bandwidth, verbs_latency
 
 if TYPE_CHECKING:
     from nicscope.reports.verbs import ShownVerbs

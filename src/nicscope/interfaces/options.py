@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nicscope.fabric.topology import Topology
     from nicscope.interfaces import mini, trapeze, unet, via, vmmc
     from nicscope.interfaces.ports.cluster import PortCluster
-    from nicscope.interfaces.unet.tags import TagForm
+    from nicscope.interfaces.unet.links import TagForm
     from nicscope.memory.replacement import Replacement
 
 

@@ -15,7 +15,7 @@ from nicscope import __version__
 from nicscope.drivers.simulate import machine as doing
 from nicscope.drivers.simulate.observe import Engine, Task
 from nicscope.errors import SimulationError
-from nicscope.interfaces.run_tables import title
+from nicscope.interfaces.run_report import title
 from nicscope.outputs import whole_file
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from nicscope.kernel.entering import Entry
-from nicscope.kernel.mode import INTERPRETED
+from nicscope.kernel.entering import INTERPRETED, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +79,7 @@ def row_of(state: Any, row: int) -> Any:
     return tuple.__new__(type(state), rows)
 
 
-@coded("nicscope.kernel.compiler.intrinsics:copy_bytes")
+@coded("nicscope.kernel.compiler.states:copy_bytes")
 def copy_bytes(target: Any, to: Any, source: Any, begin: Any, count: Any) -> None:
     """Copy ``source[begin : begin + count]`` to ``target[to : to + count]``.
 

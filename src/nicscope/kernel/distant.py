@@ -31,9 +31,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from nicscope.kernel.decorators import coded, step
-from nicscope.kernel.entering import Version
+from nicscope.kernel.entering import INTERPRETED, MODE, SWITCH, Version
 from nicscope.kernel.layout import handed, handed_at, place_of_field
-from nicscope.kernel.mode import INTERPRETED, MODE, SWITCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,7 +69,7 @@ def link(state: Any, functions: Sequence[Callable[..., Any]]) -> None:
     state.calls[:] = _linkers[key].calls
 
 
-@coded("nicscope.kernel.compiler.intrinsics:call")
+@coded("nicscope.kernel.compiler.states:call")
 def call(state: Any, place: int, arguments: Any) -> Any:
     """What the function at ``place`` returns; of a truth value only the lowest bit may count."""
     return int(_linked[place](state, *map(int, arguments)) or 0)

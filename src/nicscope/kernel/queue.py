@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.kernel import store
+from nicscope.kernel.entering import CHECKED, VARIABLE, numba_settings
 from nicscope.kernel.layout import digest_of_kind, kind_of_plain, plain_kind
-from nicscope.kernel.mode import CHECKED, VARIABLE, numba_settings
 
 if TYPE_CHECKING:
     from nicscope.kernel.entering import Version

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         ShownMachineApplication,
         ShownSession,
     )
-    from nicscope.studies.applications_on_machines import Given, Placed
+    from nicscope.studies.applications import Given, Placed
 
 
 def app_names() -> list[str]:
@@ -99,8 +99,12 @@ def run_app(
 
     """
     from nicscope.reports.applications import ShownApplication
-    from nicscope.studies.application_programs import write_application_program
-    from nicscope.studies.applications import placed, run_application, write_requests
+    from nicscope.studies.applications import (
+        placed,
+        run_application,
+        write_application_program,
+        write_requests,
+    )
     from nicscope.traces.programs.schema import ENDING
 
     outs = traces_of(out)
@@ -143,11 +147,7 @@ def _run_on_machines(
 ) -> ShownMachineApplication:
     """Run it on machines of an interface, a design and a platform."""
     from nicscope.reports.applications import ShownMachineApplication
-    from nicscope.studies.applications_on_machines import (
-        Machines,
-        faults_of,
-        run_application_on_machines,
-    )
+    from nicscope.studies.applications import Machines, faults_of, run_application_on_machines
 
     with progress(f"running {name}", "phases") as watch:
         found = run_application_on_machines(

@@ -62,8 +62,7 @@ def run_verbs(
     """
     from nicscope.reports.verbs import ShownVerbs
     from nicscope.studies.timeline import MOST_RECORDS, write_timeline
-    from nicscope.studies.verbs_designs import with_all_set
-    from nicscope.studies.verbs_programs import CROSSBAR, Wanted, run_programs
+    from nicscope.studies.verbs_programs import CROSSBAR, Wanted, run_programs, with_all_set
 
     if timeline is not None:
         check_output(timeline)

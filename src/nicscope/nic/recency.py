@@ -76,7 +76,7 @@ def grown_recency(recency: Recency, keys: int) -> Recency:
     return grown
 
 
-@coded("nicscope.kernel.compiler.intrinsics:lowest_bit")
+@coded("nicscope.kernel.compiler.states:lowest_bit")
 def lowest_bit(word: Any) -> Any:
     """The place of the lowest bit that is set in ``word``, a uint64 that is not 0."""
     return (int(word) & -int(word)).bit_length() - 1

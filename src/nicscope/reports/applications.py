@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.applications import Application, ApplicationRun
-    from nicscope.studies.applications_on_machines import MachineApplicationRun
+    from nicscope.studies.applications import Application, ApplicationRun, MachineApplicationRun
     from nicscope.studies.interactive import Group, Session
 
 

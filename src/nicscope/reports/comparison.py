@@ -20,8 +20,8 @@ from nicscope.reports.wording import (
     us_per,
     whole,
 )
-from nicscope.studies.columns import COUNT_NAMES, rates
 from nicscope.studies.replaying import counters_of
+from nicscope.studies.sources import COUNT_NAMES, rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -99,7 +99,7 @@ class ShownConnections(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table and a figure."""
-        from nicscope.reports.figures.connections import draw_connections
+        from nicscope.reports.figures.rdma import draw_connections
 
         yield from super().files()
         yield "connections", draw_connections(self.found)

@@ -102,7 +102,7 @@ class ShownFit(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table and a figure."""
-        from nicscope.reports.figures.fit import draw_fit
+        from nicscope.reports.figures.rdma import draw_fit
 
         yield from super().files()
         yield "caches", draw_fit(self.found)

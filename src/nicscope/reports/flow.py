@@ -11,9 +11,8 @@ from nicscope.reports.simulation import timeline_text
 from nicscope.reports.summaries import of_flow
 from nicscope.reports.table import Bar, Piece, Rows
 from nicscope.reports.wording import PART_COLOURS, byte_size, in_words, significant, whole
-from nicscope.studies.flow.parts import PART_NAMES, WAITS, Part
+from nicscope.studies.flow.parts import BANDS, PART_NAMES, WAITS, Part
 from nicscope.studies.flow.report import evidence_of, timeline
-from nicscope.studies.flow.transfers import BANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -161,7 +161,7 @@ class ShownDemand(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table and a figure, or two if several limits may hold."""
-        from nicscope.reports.figures.odp import draw_resident, draw_waits, has_limits
+        from nicscope.reports.figures.rdma import draw_resident, draw_waits, has_limits
 
         yield from super().files()
         yield "waits", draw_waits(self.found)

@@ -115,7 +115,7 @@ class ShownPaths(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table and a figure."""
-        from nicscope.reports.figures.path import draw_paths
+        from nicscope.reports.figures.rdma import draw_paths
 
         yield from super().files()
         yield "paths", draw_paths(self.found)

@@ -123,7 +123,7 @@ class ShownPlans(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the tables and a figure."""
-        from nicscope.reports.figures.plan import draw_plan
+        from nicscope.reports.figures.rdma import draw_plan
 
         yield from super().files()
         yield "plans", draw_plan(self.found)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.registration_caches import CacheReport, Library, Used
+    from nicscope.studies.registering import CacheReport, Library, Used
 
 _AS_COLUMNS = {"regions": "kept_regions", "bytes": "kept_bytes"}
 ON_THE_MACHINE = (
@@ -95,7 +95,7 @@ class ShownCaches(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table and a figure."""
-        from nicscope.reports.figures.rcache import draw_caches
+        from nicscope.reports.figures.rdma import draw_caches
 
         yield from super().files()
         yield "caches", draw_caches(self.found)

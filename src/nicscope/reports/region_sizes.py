@@ -77,7 +77,7 @@ class ShownRegionSizes(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table and a figure."""
-        from nicscope.reports.figures.region_sizes import draw_hypotheses
+        from nicscope.reports.figures.rdma import draw_hypotheses
 
         yield from super().files()
         yield "predictions", draw_hypotheses(self.found)

@@ -108,7 +108,7 @@ class ShownRegistrations(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table and two figures."""
-        from nicscope.reports.figures.register import draw_parts, draw_times
+        from nicscope.reports.figures.rdma import draw_parts, draw_times
 
         yield from super().files()
         yield "registrations", draw_times(self.found)

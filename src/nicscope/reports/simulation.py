@@ -10,7 +10,7 @@ from nicscope.reports.result import Report, tidy
 from nicscope.reports.summaries import of_program, of_simulation
 from nicscope.reports.table import rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
-from nicscope.studies.columns import COUNT_NAMES
+from nicscope.studies.sources import COUNT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

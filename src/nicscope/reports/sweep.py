@@ -15,9 +15,8 @@ from nicscope.reports.wording import (
     significant,
     whole,
 )
-from nicscope.studies.columns import AT_LEAST
 from nicscope.studies.pricing import Denominator
-from nicscope.studies.sources import repeat
+from nicscope.studies.sources import AT_LEAST, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -96,7 +96,7 @@ class ShownBandwidths(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table and the figure."""
-        from nicscope.reports.figures.verbs_measures import draw_bandwidths
+        from nicscope.reports.figures.latency import draw_bandwidths
 
         yield from super().files()
         yield "bandwidth", draw_bandwidths(self.found)
@@ -172,7 +172,7 @@ class ShownVerbsLatencies(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the tables and the figure."""
-        from nicscope.reports.figures.verbs_measures import draw_latencies
+        from nicscope.reports.figures.latency import draw_latencies
 
         yield from super().files()
         yield "latency", draw_latencies(self.found)

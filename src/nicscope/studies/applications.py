@@ -1,8 +1,8 @@
-"""Parallel programs run on shared memory: whether they are right, and what they ask of NICs."""
+"""Parallel programs on shared memory: run, traced, and on simulated machines."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,22 +16,30 @@ from nicscope.apps.splash.volrend import volrend
 from nicscope.apps.splash.water_nsquared import water_nsquared
 from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm.coherence import Costs
-from nicscope.apps.svm.records import SHARED_BASE
-from nicscope.apps.svm.running import Placement, run_on_shared_memory
+from nicscope.apps.svm.machines.station import check_machines, run_on_machines
+from nicscope.apps.svm.process import Placement, run_on_shared_memory
+from nicscope.apps.svm.records import LEFT_OUT, SHARED_BASE
+from nicscope.config.design import read_interface
 from nicscope.config.quantities import read_bytes
+from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError, StudyError, did_you_mean
 from nicscope.interfaces.run_report import on_run
 from nicscope.room import check_room
+from nicscope.traces.programs.building import ProgramBuilder
+from nicscope.traces.programs.schema import OPERATION_CODES, Operation, ProgramMetadata
+from nicscope.traces.programs.writer import write_program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from nicscope.apps.splash.program import SharedProgram
+    from nicscope.apps.svm.process import Run
     from nicscope.apps.svm.records import ProgramRecord
-    from nicscope.apps.svm.running import Run
+    from nicscope.interfaces.run_report import RunReport
+    from nicscope.traces.programs.schema import ProgramTrace
 
 
 class Printed(NamedTuple):
@@ -318,3 +326,180 @@ def write_requests(run: ApplicationRun, path: Path, *, with_initial: bool = Fals
         raise StudyError(f"{run.name} asks no network interface for anything on one node")
     write_trace(path, columns, TraceMetadata(origin=run.origin()))
     return rows
+
+
+_MOVES = {"fetch", "deposit"}
+_NO_INITIAL = "the first distribution of data; --with-initial has it"
+
+
+def program_trace_of(run: ApplicationRun) -> ProgramTrace:
+    """What its processes did, in the order in which each did it."""
+    nodes, each = run.placement.nodes, run.placement.processes
+    metadata = ProgramMetadata(
+        nodes_of_processes=[node for node in range(nodes) for _ in range(each)],
+        page_size=run.memory.page_bytes,
+        base=SHARED_BASE,
+        memory_bytes=run.memory.byte_count,
+        program=run.name,
+        size=run.size,
+        seed=run.seed,
+        left_out=[*LEFT_OUT] + ([] if run.program.with_initial else [_NO_INITIAL]),
+        assumed=_assumed(run),
+        origin=run.origin(),
+    )
+    made = ProgramBuilder(metadata)
+    for process in range(nodes * each):
+        for row in run.program.rows_of(process):
+            fields = row._asdict()
+            operation = Operation(OPERATION_CODES[fields.pop("operation")])
+            if row.operation in _MOVES:
+                fields["address"] += SHARED_BASE
+            made.add(process, operation, **fields)
+    return made.trace()
+
+
+def _assumed(run: ApplicationRun) -> dict[str, Any]:
+    """Costs of the CPU that nothing measured."""
+    named = ("access", "local_miss", "write_fault")
+    return {f"{name}_us": getattr(run.costs, name) for name in named}
+
+
+def write_application_program(run: ApplicationRun, path: Path) -> None:
+    """Write it to ``path``.  Errors: ``OutputError`` if it cannot be written."""
+    write_program(path, program_trace_of(run))
+
+
+USUAL = {  # sizes that take seconds
+    "fft": "4K",
+    "lu": "128",
+    "radix": "8K",
+    "ocean": "10",
+    "barnes": "64",
+    "water-nsquared": "64",
+    "water-spatial": "125",
+    "raytrace": "16",
+    "volrend": "16",
+}
+PS_PER_US = 1_000_000
+Placed: TypeAlias = "Placement"
+Given: TypeAlias = "Faults | str | Iterable[str] | None"
+CHANCES = ("loss", "duplication", "reordering", "corruption")
+DEATHS = {"link": "link_deaths", "node": "node_deaths"}
+
+
+class Machines(NamedTuple):
+    """What a program is to run on."""
+
+    on: str  # an interface
+    design: str | Path | None = None  # None: the interface's first choice
+    platform: str | Path | None = None
+    faults: Faults = Faults()
+
+
+class MachineApplicationRun(NamedTuple):
+    """What has come of a program whose result was right."""
+
+    name: str
+    size: str
+    placement: Placement
+    seed: int
+    on: str
+    milliseconds: float  # of virtual time
+    fetches: int
+    initial_copies: int
+    diffs: int
+    diff_bytes: int
+    report: RunReport  # what the NICs did, node by node
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        fields = self._asdict()
+        fields["placement"] = self.placement._asdict()
+        fields["report"] = self.report.to_json()
+        return fields
+
+
+def run_application_on_machines(
+    name: str,
+    size: str | int | None,
+    placement: Placement,
+    machines: Machines,
+    seed: int = 0,
+    watch: Callable[[int, int], None] | None = None,
+) -> MachineApplicationRun:
+    """Run a program on simulated machines, and check its result.
+
+    ``watch`` is told how many of ``PHASES`` are over, of how many.  Errors: as of
+    ``run_application``, and ``SimulationError`` for what does not run on such machines or does not
+    get through.
+    """
+    phases = iter(range(1, PHASES + 1))
+
+    def over() -> None:
+        if watch is not None:
+            watch(next(phases), PHASES)
+
+    on = read_interface(machines.on, "--on", StudyError)
+    given = USUAL.get(name) if size is None else size
+    _, program, _ = made(name, given, placement.nodes * placement.processes, seed)
+    check_machines(on, program.layout, placement)
+    over()
+    options: dict[str, Any] = {"faults": machines.faults}
+    if machines.platform is not None:
+        options["platform"] = machines.platform
+    with on_run(lambda _: None):  # who watches is told by phases, not of virtual time
+        run = run_on_machines(
+            program.body, program.layout, placement, program.set_up, on, machines.design, **options
+        )
+    over()
+    check_run(program, run)
+    over()
+    records = run.records
+    return MachineApplicationRun(
+        name,
+        program.size,
+        placement,
+        seed,
+        on,
+        run.microseconds / 1000,
+        records.fetches,
+        records.initial_copies,
+        records.diffs,
+        records.diff_bytes,
+        run.report,
+    )
+
+
+def faults_of(given: Given) -> Faults:
+    """What is given as ``Faults`` or in texts.  Errors: as of ``read_faults``."""
+    return (
+        given
+        if isinstance(given, Faults)
+        else read_faults([given] if isinstance(given, str) else given or ())
+    )
+
+
+def read_faults(given: Iterable[str]) -> Faults:
+    """What goes wrong: ``loss=0.1``, ``seed=3``, ``link=1@600``, which dies at 600 us.
+
+    Errors: ``StudyError`` for what is none of these, ``SimulationError`` for no probability.
+    """
+    found: dict[str, Any] = {"node_deaths": {}, "link_deaths": {}}
+    for text in given:
+        name, _, value = text.partition("=")
+        try:
+            if name in CHANCES:
+                found[name] = float(value)
+            elif name == "seed":
+                found[name] = int(value)
+            elif name in DEATHS:
+                number, _, when = value.partition("@")
+                found[DEATHS[name]][int(number)] = round(float(when) * PS_PER_US)
+            else:
+                known = [*CHANCES, "seed", *DEATHS]
+                raise StudyError(f"no fault {text!r}{did_you_mean(name, known)}")
+        except (ValueError, OverflowError):
+            raise StudyError(
+                f"no fault {text!r}; such as loss=0.05, seed=3 or link=1@600, which dies at 600 us"
+            ) from None
+    return Faults(**found)

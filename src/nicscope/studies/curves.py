@@ -10,9 +10,16 @@ import numpy as np
 from nicscope.config.design import Scheme, read_setting
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.room import check_room
-from nicscope.studies.meters import Counted, Meter, SamplingMeter, Span
-from nicscope.studies.skipping import check_skip, grains_counted, parted
-from nicscope.studies.sources import RowsDone, ShareDone, named, repeat
+from nicscope.studies.pricing import Counted, Meter, SamplingMeter, Span
+from nicscope.studies.sources import (
+    RowsDone,
+    ShareDone,
+    check_skip,
+    grains_counted,
+    named,
+    parted,
+    repeat,
+)
 from nicscope.studies.workers import Nodes
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from nicscope.studies.replaying import with_price
 from nicscope.studies.sizing.counting import Grids, grids
 from nicscope.studies.sizing.result import at_shape, follows, grid_of
 from nicscope.studies.sizing.search import LINES
-from nicscope.studies.sweep.journal import load
+from nicscope.studies.sweep.table import load
 from nicscope.studies.threads import Stopped
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
     from nicscope.studies.replaying import Priced
-    from nicscope.studies.sweep.journal import Columns
+    from nicscope.studies.sweep.table import Columns
     from nicscope.traces.reader import Trace
 
 

@@ -12,8 +12,7 @@ from nicscope.config.glossary import known_counter, why_not
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import StudyError
 from nicscope.studies.curves import MOST_ENTRIES, ask
-from nicscope.studies.skipping import parted
-from nicscope.studies.sources import repeat
+from nicscope.studies.sources import parted, repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

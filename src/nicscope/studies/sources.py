@@ -1,16 +1,24 @@
-"""Traces that a study reads, once or again, and lists of numbers that a question names."""
+"""What a study reads: traces, columns, options of numbers, rows skipped and done."""
 
 from __future__ import annotations
 
 import contextlib
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicscope import __version__
+from nicscope.config.platform import in_us
+from nicscope.drivers.replay.naming import Grains
 from nicscope.errors import StudyError, printable
+from nicscope.nic.translate.book import COUNT_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from nicscope.drivers.replay.columns import RequestColumns
+    from nicscope.drivers.replay.naming import Grain
+    from nicscope.studies.pricing import Cost
+    from nicscope.studies.replaying import Priced
     from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests, Rows
@@ -145,3 +153,120 @@ def named(traces: Sequence[tuple[str, Trace]]) -> list[dict[str, Any]]:
         }
         for name, trace in traces
     ]
+
+
+__all__ = ["COUNT_NAMES", "bound_of", "costs", "rates"]
+
+MIB = 1 << 20
+PS_PER_NS = 1000
+# What the bounds of a cost are: without a price for a step that happened there is no upper one.
+EXACT, RANGE, AT_LEAST = "exact", "range", "at least"
+
+
+def rates(priced: Priced, requested_bytes: int | None = None) -> dict[str, Any]:
+    """What follows from the counts: rates, pinned memory, and costs with what they rest on.
+
+    Rates by byte are there if ``requested_bytes`` is known; costs if anything is priced.
+    """
+    misses = priced.total("ni_misses")
+    assert misses is not None
+    cost = priced.cost
+    columns: dict[str, Any] = {
+        "platform": priced.platform,
+        "page_size_bytes": priced.result.design.page_size,
+        "pinned_host_bytes": priced.pinned_host_bytes,
+        "miss_ratio": _share(misses, cost.lookups),
+        "misses_per_request": _share(misses, cost.requests),
+    }
+    if requested_bytes is not None:
+        columns["misses_per_mib"] = misses * MIB / requested_bytes
+    return columns | costs(priced, requested_bytes)
+
+
+def costs(priced: Priced, requested_bytes: int | None = None) -> dict[str, Any]:
+    """Bounds on the cost, in all and by lookup, request and byte; only what is known of it."""
+    cost = priced.cost
+    columns: dict[str, Any] = {}
+    if priced.platform is None:
+        return {}
+    columns["cost_unpriced"] = cost.reason or None
+    if not cost.is_known:
+        return columns
+    for end, ps in (("low", cost.low_ps), ("high", None if cost.is_lower_bound else cost.high_ps)):
+        columns |= {
+            f"cost_us_{end}": _us(ps),
+            f"cost_us_per_lookup_{end}": _us(ps, cost.lookups),
+            f"cost_us_per_request_{end}": _us(ps, cost.requests),
+        }
+        if requested_bytes is not None:
+            each = None if ps is None else ps / PS_PER_NS / requested_bytes
+            columns[f"cost_ns_per_byte_{end}"] = each
+    evidence = priced.weakest_evidence
+    return columns | {
+        "cost_bound": bound_of(cost),
+        "cost_evidence": None if evidence is None else evidence.value,
+    }
+
+
+def bound_of(cost: Cost) -> str | None:
+    """What is known of ``cost`` by its bounds; None if nothing is."""
+    if not cost.is_known:
+        return None
+    if cost.is_lower_bound:
+        return AT_LEAST
+    return EXACT if cost.low_ps == cost.high_ps else RANGE
+
+
+def _share(count: int, parts: int) -> float | None:
+    return count / parts if parts else None
+
+
+def _us(ps: int | None, parts: int = 1) -> float | None:
+    return None if ps is None or not parts else float(in_us(Fraction(ps, parts)))
+
+
+def check_skip(skip: int, traces: Iterable[tuple[str, Trace]]) -> None:
+    """Errors: ``StudyError`` for the first of ``traces`` of which nothing is left."""
+    for name, trace in traces:
+        if skip and skip >= trace.rows:
+            raise StudyError(
+                f"--skip {skip} leaves nothing of {name}, which has {trace.rows:,} "
+                "requests; skip fewer"
+            )
+
+
+def parted(batches: Iterable[RequestColumns], skip: int) -> Iterator[tuple[RequestColumns, bool]]:
+    """``batches``, one cut after ``skip`` requests, and whether each is the first behind that."""
+    begin = 0
+    for batch in batches:
+        end = begin + len(batch.node)
+        if begin < skip < end:
+            yield _rows_of(batch, slice(0, skip - begin)), False
+            batch = _rows_of(batch, slice(skip - begin, None))
+        yield batch, bool(skip) and begin <= skip < end
+        begin = end
+
+
+def _rows_of(batch: RequestColumns, rows: slice) -> Any:
+    return type(batch)(*(column[rows] for column in batch))  # type: ignore[attr-defined]
+
+
+def grains_counted(
+    batches: Iterable[RequestColumns],
+    skip: int,
+    page_sizes: Sequence[int],
+    *,
+    by_process: bool = False,
+    spread: bool = False,
+) -> dict[int, Grain]:
+    """The grain of the runs of ``batches`` by page size; none reaches over what is skipped.
+
+    See ``Grains`` for the rest.
+    """
+    grains = Grains(page_sizes, by_process=by_process, spread=spread)
+    for batch, is_first in parted(batches, skip):
+        if is_first:
+            grains.cut()
+        if not grains.feed(batch):
+            break
+    return grains.result()

@@ -1,4 +1,4 @@
-"""Programs of RDMA's verbs on simulated nodes: loaded, started, and what became of their tests."""
+"""Programs of RDMA's verbs on simulated devices of one design or several."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nicscope.config.design import load_design, with_settings
 from nicscope.errors import (
     DesignError,
     NicscopeError,
@@ -534,3 +535,25 @@ class Crew:
                 close_all()
 
         return run
+
+
+def with_all_set(designs: Sequence[Any], assignments: Sequence[str]) -> list[Any]:
+    """``designs``, None for the device's own, each with every ``KEY=VALUE`` of ``assignments``.
+
+    Errors: ``DesignError`` for a design or a value that cannot be.
+    """
+    from nicscope.interfaces.verbs_device.fabric import DESIGN
+
+    if not assignments:
+        return [*designs]
+    found = []
+    for each in designs:
+        design = load_design(DESIGN if each is None else each)
+        try:
+            found.append(with_settings(design, assignments))
+        except DesignError as error:
+            called = f"design {design.name!r}"
+            raise DesignError(
+                str(error) if str(error).startswith(called) else f"{called}: {error}"
+            ) from error
+    return found

@@ -6,7 +6,7 @@ from nicscope.drivers.simulate.ports.build import Faults, PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster
 from nicscope.interfaces.unet.active_messages import ANSWER, PIECE, ActiveMessages
-from nicscope.interfaces.unet.streams import MOST_TRIES, NUMBERS, TIME_OUT_US, WINDOW, Kept, Stream
+from nicscope.interfaces.unet.links import MOST_TRIES, NUMBERS, TIME_OUT_US, WINDOW, Kept, Stream
 from program_results import results_of
 from refusals import refused
 

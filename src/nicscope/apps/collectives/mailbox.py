@@ -1,4 +1,4 @@
-"""Notes by remote writes: slots of each peer in a process's memory, and credits for them."""
+"""Notes by remote writes, with slots and credits; collectives over VMMC and miNI by them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
+
+    from nicscope.interfaces.mini import Endpoint as MiniEndpoint
+    from nicscope.interfaces.mini import Remote
+    from nicscope.interfaces.vmmc import Endpoint as VmmcEndpoint
+    from nicscope.interfaces.vmmc import Imported, Transfer
 
 
 SLOTS = 8
@@ -297,3 +302,124 @@ class MailboxWire(ABC):
         if (rank, key) not in self._known:
             self._known[rank, key] = await self._find(rank, key)
         return self._known[rank, key]
+
+
+VMMC_OUTSTANDING = 24  # transfers of either kind; a command queue has 64 places
+
+
+class VmmcWire(MailboxWire):
+    """One process with an endpoint of VMMC."""
+
+    endpoint: VmmcEndpoint
+
+    def __init__(self, endpoint: VmmcEndpoint, ranks: int) -> None:
+        super().__init__(endpoint, ranks)
+        self._notes: deque[tuple[int, Transfer]] = deque()
+        self._puts: deque[tuple[int, Transfer]] = deque()
+
+    async def _publish(self, buffer: Any, key: Key) -> Hashable:
+        return (await self.endpoint.export(buffer, f"array {key.first}")).name
+
+    async def _find(self, rank: int, key: Key) -> Imported:
+        return await self.endpoint.import_buffer(rank, f"array {key.first}")
+
+    async def _write(
+        self,
+        there: Imported,
+        offset: int,
+        buffer: Any,
+        *,
+        tells: bool = True,
+        is_note: bool = False,
+    ) -> None:
+        posted = self._notes if is_note else self._puts
+        if len(posted) >= VMMC_OUTSTANDING:
+            await self._end(*posted.popleft())
+        transfer = await self.endpoint.store(there, buffer, offset, notify=tells)
+        posted.append((there.node, transfer))
+
+    async def _read(self, there: Imported, offset: int, buffer: Any) -> None:
+        transfer = await self.endpoint.fetch(there, buffer, offset, length=len(buffer))
+        await self._end(there.node, transfer)
+
+    async def _heard(self) -> tuple[int, Hashable, int, int]:
+        came = await self.endpoint.notification()
+        return came.node, came.name, came.offset, came.length
+
+    async def settle(self) -> None:
+        """Wait until all stores of arrays have ended."""
+        while self._puts:
+            await self._end(*self._puts.popleft())
+
+    async def _drain(self) -> None:
+        await self.settle()
+        while self._notes:
+            await self._end(*self._notes.popleft())
+
+    async def _end(self, rank: int, transfer: Transfer) -> None:
+        ended = await self.endpoint.wait(transfer)
+        if not ended.ok:
+            raise not_through(self.rank, rank, ended.status)
+
+
+MINI_OUTSTANDING = 32  # descriptors; a queue has 64 places
+
+
+class MiniWire(MailboxWire):
+    """One process with an endpoint of miNI."""
+
+    endpoint: MiniEndpoint
+
+    def __init__(self, endpoint: MiniEndpoint, ranks: int) -> None:
+        super().__init__(endpoint, ranks)
+        self._posted: dict[int, tuple[int, bool]] = {}  # by number: to whom, and whether a note
+
+    async def _publish(self, buffer: Any, key: Key) -> Hashable:
+        return (await self.endpoint.register(buffer, name=_name(self.rank, key))).handle
+
+    async def _find(self, rank: int, key: Key) -> tuple[int, Remote]:
+        return rank, await self.endpoint.open(await self.endpoint.find(_name(rank, key)))
+
+    async def _write(
+        self,
+        there: tuple[int, Remote],
+        offset: int,
+        buffer: Any,
+        *,
+        tells: bool = True,
+        is_note: bool = False,
+    ) -> None:
+        if len(self._posted) >= MINI_OUTSTANDING:
+            await self._end()
+        rank, remote = there
+        number = await self.endpoint.write(remote, buffer, len(buffer), offset=offset, notify=tells)
+        self._posted[number] = rank, is_note
+
+    async def _read(self, there: tuple[int, Remote], offset: int, buffer: Any) -> None:
+        rank, remote = there
+        number = await self.endpoint.read(remote, buffer, len(buffer), offset=offset)
+        self._posted[number] = rank, False
+        await self.settle()
+
+    async def _heard(self) -> tuple[int, Hashable, int, int]:
+        came = await self.endpoint.stored()
+        return came.node, came.handle, came.offset, came.length
+
+    async def settle(self) -> None:
+        """Wait until all descriptors of arrays have ended."""
+        while not all(is_note for _, is_note in self._posted.values()):
+            await self._end()
+
+    async def _drain(self) -> None:
+        while self._posted:
+            await self._end()
+
+    async def _end(self) -> None:
+        ended = await self.endpoint.done()
+        rank, _ = self._posted.pop(ended.request)
+        if not ended.ok:
+            raise not_through(self.rank, rank, ended.status)
+
+
+def _name(rank: int, key: Key) -> str:
+    return f"array {key.first} of {rank}"

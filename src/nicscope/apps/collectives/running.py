@@ -69,11 +69,11 @@ class Machine(NamedTuple):
     def wire(self, given: Any, ranks: int, cluster: Any) -> Wire:
         """What a program that is called with ``given`` reaches its peers by."""
         if self.interface == "vmmc":
-            from nicscope.apps.collectives.vmmc_wire import VmmcWire
+            from nicscope.apps.collectives.mailbox import VmmcWire
 
             return VmmcWire(given, ranks)
         if self.interface == "mini":
-            from nicscope.apps.collectives.mini_wire import MiniWire
+            from nicscope.apps.collectives.mailbox import MiniWire
 
             return MiniWire(given, ranks)
         if self.interface == "via":

@@ -2,7 +2,7 @@
 
 A payload comes to a buffer of the receive ring, and the processor copies it to the array.  Trapeze
 sends nothing again, so where the network may lose something messages are numbered, acknowledged and
-repeated by the rules of Active Messages (``nicscope.interfaces.unet.streams``).
+repeated by the rules of Active Messages (``nicscope.interfaces.unet.links``).
 """
 
 from __future__ import annotations
@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.apps.collectives.mailbox import Key, Note, Placed
 from nicscope.errors import SimulationError, WaitTimeoutError
-from nicscope.interfaces.unet.streams import (
-    LONGEST_TIME_OUT_US,
-    MOST_TRIES,
-    NEVER_US,
-    Kept,
-    Stream,
-)
+from nicscope.interfaces.unet.links import LONGEST_TIME_OUT_US, MOST_TRIES, NEVER_US, Kept, Stream
 
 if TYPE_CHECKING:
     from nicscope.interfaces.trapeze import Endpoint

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.domain import SharedArray
-    from nicscope.apps.svm.process import Process
-    from nicscope.apps.svm.running import Run
+    from nicscope.apps.svm.process import Process, Run
 
 STEP = 0.025  # of time
 BATCH = 128  # bodies whose pull is found at once

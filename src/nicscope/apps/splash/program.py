@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.domain import Layout, SharedArray
-    from nicscope.apps.svm.process import Process
-    from nicscope.apps.svm.running import Run
+    from nicscope.apps.svm.process import Process, Run
 
 
 class SharedProgram(NamedTuple):

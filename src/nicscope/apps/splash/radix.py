@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.domain import SharedArray
-    from nicscope.apps.svm.process import Process
-    from nicscope.apps.svm.running import Run
+    from nicscope.apps.svm.process import Process, Run
 
 MOST_KEY = 1 << 26  # keys are below; as the original has it
 DIGITS = 1 << 10

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from nicscope.apps.svm.domain import SharedArray
-    from nicscope.apps.svm.process import Process
-    from nicscope.apps.svm.running import Run
+    from nicscope.apps.svm.process import Process, Run
 
 
 # Ellipsoids one in another: half axes beside half the volume's side, and density within.

@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.domain import SharedArray
-    from nicscope.apps.svm.process import Process
-    from nicscope.apps.svm.running import Run
+    from nicscope.apps.svm.process import Process, Run
 
 STEPS = 3
 ENTRIES_AT_ONCE = 1 << 20  # of a table of pairs

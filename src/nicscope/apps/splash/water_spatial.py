@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.domain import SharedArray
-    from nicscope.apps.svm.process import Process
-    from nicscope.apps.svm.running import Run
+    from nicscope.apps.svm.process import Process, Run
 
 PAIR = 100  # accesses to shared elements for two molecules that reach each other
 NONE = 0  # what ends a list: links in it are numbers from 1 on

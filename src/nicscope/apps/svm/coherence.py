@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.domain import Diff, Elsewhere
+    from nicscope.apps.svm.process import Lock
     from nicscope.apps.svm.records import ProgramRecord, Records
-    from nicscope.apps.svm.synchronization import Lock
     from nicscope.interfaces.tasks import Gate
 
 

@@ -1,22 +1,26 @@
-"""What a program on shared memory works with: views of shared arrays, locks and barriers."""
+"""A program on shared memory: its process's views, locks, barriers, and a run in logical time."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from nicscope.apps.svm.domain import READABLE, WRITABLE
+from nicscope.apps.svm.coherence import Caller, Coherence, Costs, LogicalWire, Notices
+from nicscope.apps.svm.domain import READABLE, WRITABLE, Domain
+from nicscope.apps.svm.records import ProgramRecord, Records
 from nicscope.errors import SimulationError
+from nicscope.interfaces.tasks import Gate
+from nicscope.interfaces.trapeze import Cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.coherence import Caller, Coherence, Costs
-    from nicscope.apps.svm.domain import SharedArray
-    from nicscope.apps.svm.records import ProgramRecord
-    from nicscope.apps.svm.synchronization import Synchronization
+    from nicscope.apps.svm.domain import Layout, SharedArray
 
 
 class Process:
@@ -196,3 +200,228 @@ class Process:
         view = self._caller.domain.array(array).reshape(-1)[begin:end]
         view.flags.writeable = writable
         return view
+
+
+class Waiter(NamedTuple):
+    """A process that waits for a lock, and where."""
+
+    process: int
+    domain: int
+    gate: Gate
+
+
+class Lock:
+    """One lock; those who wait have it in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.holder: int | None = None
+        self.domain: int | None = None  # that had it last
+        # What who has it next has to know; None while that is still the last domain's own affair.
+        self.clock: NDArray[np.int64] | None = None
+        self.waiting: list[Waiter] = []
+
+    @property
+    def goes_elsewhere(self) -> bool:
+        """Whether who has it next is known, and of another domain than its holder's."""
+        return bool(self.waiting) and self.waiting[0].domain != self.domain
+
+    def hand_on(self) -> None:
+        """Have the first who waits hold it; nobody, if nobody waits."""
+        self.holder = None
+        if self.waiting:
+            following = self.waiting.pop(0)
+            self.holder = following.process
+            following.gate.open()
+
+
+class Barrier:
+    """Where every process waits until all have come."""
+
+    def __init__(self, processes: int) -> None:
+        self._processes = processes
+        self._come = 0
+        self._gate = Gate()
+
+    def come(self) -> Gate | None:
+        """One more has: where it waits for the others; None if it is the last."""
+        self._come += 1
+        return self._gate if self._come < self._processes else None
+
+    def open(self) -> None:
+        """Let all go on; they meet here again."""
+        self._gate.open()
+        self._come, self._gate = 0, Gate()
+
+
+class Synchronization(Protocol):
+    """A way for processes to wait for each other, and to learn what others wrote before."""
+
+    async def acquire(self, caller: Caller, process: int, name: object) -> None:
+        """Have ``process`` hold the lock, in the order of asking."""
+
+    async def release(self, caller: Caller, process: int, name: object) -> None:
+        """Have ``process`` hold it no longer."""
+
+    async def meet(self, caller: Caller, process: int) -> None:
+        """Have ``process`` go on when all have come, and brought home what they wrote."""
+
+
+class LogicalSynchronization:
+    """All see the same locks and the same barrier; each takes the time that it costs."""
+
+    def __init__(
+        self, processes: int, coherence: Coherence, costs: Costs, record: ProgramRecord
+    ) -> None:
+        self._coherence = coherence
+        self._costs = costs
+        self._record = record
+        self._locks: defaultdict[object, Lock] = defaultdict(Lock)
+        self._barrier = Barrier(processes)
+
+    async def acquire(self, caller: Caller, process: int, name: object) -> None:
+        """Wait until nobody who asked before holds it, and know what its last holder knew."""
+        lock = self._locks[name]
+        if lock.holder == process:
+            raise held_already(process, name)
+        self._record.ask(caller, name)
+        if lock.holder is None:
+            lock.holder = process
+        else:
+            gate = Gate()
+            lock.waiting.append(Waiter(process, caller.domain.number, gate))
+            await gate.wait(caller.endpoint)
+        await self._coherence.acquire(caller, lock)
+
+    async def release(self, caller: Caller, process: int, name: object) -> None:
+        """Hand it on to who has asked first."""
+        lock = self._locks[name]
+        if lock.holder != process:
+            raise not_held(process, name)
+        await self._coherence.release(caller, lock)
+        self._record.let_go(caller, name)
+        lock.hand_on()
+
+    async def meet(self, caller: Caller, process: int) -> None:  # noqa: ARG002 - they are counted
+        """Wait for all; the last one has every domain know what any does."""
+        self._record.meet(caller)
+        gate = self._barrier.come()
+        if gate is None:
+            self._coherence.meet()
+            self._barrier.open()
+        else:
+            await gate.wait(caller.endpoint)
+        self._coherence.accept(caller)
+        await caller.endpoint.sleep(self._costs.barrier)
+
+
+def held_already(process: int, name: object) -> SimulationError:
+    """The error of who asks for what it has."""
+    return SimulationError(f"process {process} acquires lock {name!r}, which it holds")
+
+
+def not_held(process: int, name: object) -> SimulationError:
+    """The error of who lets go of what it has not."""
+    return SimulationError(f"process {process} releases lock {name!r}, not its own")
+
+
+PLATFORM = "p6-natoma"  # whose costs nothing here pays: programs only let time pass
+PS_PER_US = 1_000_000
+
+Program: TypeAlias = "Callable[[Process], Coroutine[Any, Any, object]]"
+SetUp: TypeAlias = "Callable[[Callable[[SharedArray], NDArray[Any]]], None]"
+
+
+class Placement(NamedTuple):
+    """Where processes run: neighbours by number share a node."""
+
+    nodes: int = 4
+    processes: int = 4  # of each node
+    are_copies_private: bool = False  # every process has its own, as if it were a node
+
+
+class Run(NamedTuple):
+    """What has come of one."""
+
+    results: list[object]  # what each process returned
+    records: Records
+    microseconds: float  # of logical time
+    memory: NDArray[np.uint8]  # each page as it stands at its home
+
+    def array(self, array: SharedArray) -> NDArray[Any]:
+        """A shared array as it stands at the homes of its pages."""
+        return array.in_bytes(self.memory)
+
+
+def run_on_shared_memory(
+    program: Program,
+    layout: Layout,
+    placement: Placement,
+    set_up: SetUp | None = None,
+    costs: Costs | None = None,
+    *,
+    with_initial: bool = False,
+) -> Run:
+    """Run ``program`` once in every process, with the arrays of ``layout`` in shared memory.
+
+    ``set_up`` writes what stands in them before the processes are made; it is called with what
+    gives it an array to write.  ``with_initial``: its program is recorded with the first
+    distribution of that.  Errors: ``SimulationError`` for a placement without processes.
+    """
+    if placement.nodes < 1 or placement.processes < 1:
+        raise SimulationError("a program has at least one process on at least one node")
+    costs = costs or Costs()
+    record = ProgramRecord(placement.processes, layout.page_bytes, with_initial=with_initial)
+    records = Records(record, layout.page_bytes)
+    domains = domains_of(layout, placement)
+    coherence = Coherence(
+        domains, Notices(len(domains)), LogicalWire(costs, records), costs, record
+    )
+    cluster = Cluster(PLATFORM, nodes=max(2, placement.nodes), host_bytes=1 << 20)
+    if set_up is not None:
+        set_up(lambda array: array.in_bytes(domains[0].memory))
+        coherence.is_initial[:] = domains[0].memory.any(axis=1)
+    many = placement.nodes * placement.processes
+    synchronization = LogicalSynchronization(many, coherence, costs, record)
+
+    def started(number: int, domain: Domain) -> Callable[[Any], Coroutine[Any, Any, object]]:
+        async def process(endpoint: Any) -> object:
+            caller = Caller(endpoint, domain, number % placement.processes)
+            shared = Process(number, many, caller, coherence, costs, record, synchronization)
+            await coherence.open(caller)
+            await shared.barrier()
+            result = await program(shared)
+            await shared.barrier()  # what it wrote is home
+            return result
+
+        return process
+
+    for domain in domains:
+        for number in domain.processes:
+            cluster.start(domain.node, started(number, domain))
+    results = cluster.run()
+    memory = memory_at_homes([(domain, coherence.homes) for domain in domains])
+    assert cluster.simulation is not None
+    return Run(list(results), records, cluster.simulation.now / PS_PER_US, memory)
+
+
+def memory_at_homes(of: Sequence[tuple[Domain, NDArray[np.int32]]]) -> NDArray[np.uint8]:
+    """Shared memory, each page as its home has it; of domains and the homes that each knows.
+
+    What nobody has touched is as the first of them has it.
+    """
+    memory = of[0][0].memory.copy()
+    for domain, homes in of:
+        own = homes == domain.number
+        memory[own] = domain.memory[own]
+    return memory
+
+
+def domains_of(layout: Layout, placement: Placement) -> list[Domain]:
+    """The copies of shared memory that there are, none of which holds anything."""
+    nodes, each = placement.nodes, placement.processes
+    shape = (layout.pages, layout.page_bytes)
+    size = 1 if placement.are_copies_private else each
+    return [
+        Domain(number, first // each, range(first, first + size), each, shape)
+        for number, first in enumerate(range(0, nodes * each, size))
+    ]

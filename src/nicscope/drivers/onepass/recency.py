@@ -29,7 +29,7 @@ def empty_sets(count: int, width: int) -> NDArray[np.uint32]:
     return raw[start : start + count * width]
 
 
-@coded("nicscope.kernel.compiler.intrinsics:look_up")
+@coded("nicscope.kernel.compiler.states:look_up")
 def look_up(sets: Any, first: Any, key: Any, lanes: Any) -> Any:
     """Put ``key`` first in the row ``sets[first : first + len(lanes)]``; how deep it stood.
 

@@ -63,9 +63,10 @@ from nicscope.interfaces.run_report import (
     NodeReport,
     Received,
     Sent,
+    counted,
     records_to_keep,
+    title,
 )
-from nicscope.interfaces.run_tables import counted, title
 from nicscope.interfaces.run_timeline import MachineRun
 from nicscope.interfaces.ways import PORTS, Combination, check_runs
 from nicscope.nic.coherent import NAMES as MECHANISMS

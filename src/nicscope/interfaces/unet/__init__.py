@@ -9,9 +9,8 @@ Source: U-Net/MM, sections 4 and 5 (``docs/unet.md``).
 """
 
 from nicscope.interfaces.unet.cluster import Cluster, Process
-from nicscope.interfaces.unet.endpoint import Endpoint
-from nicscope.interfaces.unet.message import Message
-from nicscope.interfaces.unet.tags import AtmCircuits, EthernetPorts, TagForm
+from nicscope.interfaces.unet.endpoint import Endpoint, Message
+from nicscope.interfaces.unet.links import AtmCircuits, EthernetPorts, TagForm
 
 __all__ = [
     "AtmCircuits",

@@ -21,8 +21,7 @@ from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import memory_of, stretch_of
 from nicscope.interfaces.ports.memory import Buffer
 from nicscope.interfaces.unet.endpoint import SMALL
-from nicscope.interfaces.unet.links import Links
-from nicscope.interfaces.unet.streams import LONGEST_TIME_OUT_US, NEVER_US
+from nicscope.interfaces.unet.links import LONGEST_TIME_OUT_US, NEVER_US, Links
 from nicscope.nic.ports.layout import NOBODY
 
 if TYPE_CHECKING:

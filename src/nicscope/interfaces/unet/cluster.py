@@ -13,10 +13,8 @@ from nicscope.interfaces.options import SharedOptions, spelt_out
 from nicscope.interfaces.ports import process as ports
 from nicscope.interfaces.ports.cluster import MOST_PORTS, PAGE_SIZE, PortCluster
 from nicscope.interfaces.unet.area import Area
-from nicscope.interfaces.unet.endpoint import Endpoint
-from nicscope.interfaces.unet.memory import Placed, check_fits, place_structures
-from nicscope.interfaces.unet.registry import Registry
-from nicscope.interfaces.unet.tags import AtmCircuits
+from nicscope.interfaces.unet.endpoint import Endpoint, Placed, check_fits, place_structures
+from nicscope.interfaces.unet.links import AtmCircuits, Registry
 from nicscope.nic.ports.layout import BUFFERS
 from nicscope.telling import ToldPlainly
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.process import Process as Driven
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.interfaces.ports.memory import Buffer
-    from nicscope.interfaces.unet.tags import TagForm
+    from nicscope.interfaces.unet.links import TagForm
 
 
 FRAME_BYTES = 1498  # what a frame of Fast Ethernet carries (U-Net/MM, Table 1)

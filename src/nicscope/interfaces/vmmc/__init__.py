@@ -9,10 +9,10 @@
 Source: UTLB, 3 and 4 (``docs/vmmc.md``).
 """
 
-from nicscope.interfaces.vmmc.buffers import Exported, Imported, Transfer
 from nicscope.interfaces.vmmc.cluster import Cluster
+from nicscope.interfaces.vmmc.directory import Exported, Imported, Transfer
 from nicscope.interfaces.vmmc.endpoint import Completion, Endpoint, Notification
-from nicscope.interfaces.vmmc.pinned import PinnedPage
+from nicscope.interfaces.vmmc.library import PinnedPage
 
 __all__ = [
     "Cluster",

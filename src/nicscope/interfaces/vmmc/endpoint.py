@@ -9,16 +9,16 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, a_name, in_ps, whole
 from nicscope.interfaces.buffers import not_within, stretch_of
 from nicscope.interfaces.tasks import latest, unanswered
-from nicscope.interfaces.vmmc.buffers import (
+from nicscope.interfaces.vmmc.directory import (
     Allowed,
     Exported,
     Imported,
+    Offer,
     Transfer,
     checked,
     may_import,
     rights_of,
 )
-from nicscope.interfaces.vmmc.directory import Offer
 from nicscope.interfaces.vmmc.library import Place, UserLibrary
 from nicscope.nic.ports.layout import FETCH, WRITE
 

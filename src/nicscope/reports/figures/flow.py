@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 
 from nicscope.reports.figures.style import INK, legend, plain, sheet, styled
 from nicscope.reports.wording import BAND_SHADES, GREY, whole
-from nicscope.studies.flow.transfers import BANDS, NET_RCV, bandwidth_steps, is_moving, receptions
+from nicscope.studies.flow.parts import BANDS, NET_RCV, bandwidth_steps, is_moving, receptions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,12 +1,13 @@
-"""Latency by message size and mechanism, and by miss ratio (miNI, Figure 4)."""
+"""Latency by message size, mechanism and miss ratio; latency and bandwidth of verbs."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.ticker import PercentFormatter
 
+from nicscope.reports.figures.shares import TICKS, doubling, draw_lines, dressed, titled
 from nicscope.reports.figures.style import (
     FAINT,
     INK,
@@ -32,13 +33,15 @@ from nicscope.reports.wording import (
 from nicscope.studies.latency.report import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from nicscope.studies.handle_misses import MissPoint
     from nicscope.studies.latency.report import Latency, LatencyReport
+    from nicscope.studies.verbs_measures import AllLatencies, Bandwidths
+
 
 MOST_PANELS = 8
 NS_PER_US = 1000
@@ -175,3 +178,29 @@ def _name_ends(axes: Axes, end: int) -> None:
             fontsize=12,
             color=line.get_color(),
         )
+
+
+def draw_bandwidths(found: Bandwidths) -> Figure:
+    """The average, by size."""
+    title = f"RC {found.operation}, {found.depth:,} outstanding"
+    return _drawn(title, "MiB/s", found.rows, lambda one: one.average_mib_s)
+
+
+def draw_latencies(found: AllLatencies) -> Figure:
+    """The typical one, by size."""
+    title = f"RC {found.operation}, one at a time"
+    return _drawn(title, "us, typical", found.rows, lambda one: one.typical / NS_PER_US)
+
+
+def _drawn(title: str, unit: str, rows: Sequence[Any], value: Callable[[Any], float]) -> Figure:
+    lines: dict[str, list[Any]] = {}
+    for one in rows:
+        lines.setdefault(one.design, []).append(one)
+    with styled():
+        figure, [axes] = sheet(titled(title, lines))
+        draw_lines(axes, lines, lambda one: one.payload_bytes, lambda one: (value(one),) * 2)
+        doubling(axes, [one.payload_bytes for one in rows], byte_size, 2 * TICKS, rotation=45)
+        axes.set_ylim(bottom=0)
+        dressed(axes, unit, "bytes of a message")
+        legend(figure, axes, columns=3)
+    return figure

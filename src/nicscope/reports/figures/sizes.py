@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from nicscope.reports import size_wording as say
+from nicscope.reports import size as say
 from nicscope.reports.figures.comparison import draw_groups, group_us
 from nicscope.reports.figures.style import INK, beside, new_panels, plain, styled
 from nicscope.reports.wording import FAMILY_LOOKS, KIND_COLOURS, byte_size, whole

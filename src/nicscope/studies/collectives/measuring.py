@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nicscope.apps.collectives.locks import BakeryLock, ManagedLock
 from nicscope.apps.collectives.messages import ARRIVED
 from nicscope.apps.collectives.operations import (
     OPERATIONS,
     Arithmetic,
+    BakeryLock,
     HostArray,
+    ManagedLock,
     bounds,
     pairwise_all_to_all,
     ring_all_reduce,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.collectives.locks import Lock
+    from nicscope.apps.collectives.operations import Lock
     from nicscope.apps.collectives.running import Machine, Party
 
 

@@ -15,11 +15,14 @@ from nicscope.config.design import CONTROL_BYTES, DELIVERY_COSTS
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.interfaces.run_timeline import ACTIONS, WAY, Drawn, RunLog, document
-from nicscope.studies.flow.parts import PART_NAMES, Part, busy_parts, latency_parts
-from nicscope.studies.flow.transfers import (
+from nicscope.studies.flow.parts import (
+    PART_NAMES,
     EngineUse,
+    Part,
     band_transfers,
+    busy_parts,
     engine_use,
+    latency_parts,
     megabytes_per_second,
     processor_use,
 )

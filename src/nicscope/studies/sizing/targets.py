@@ -15,9 +15,16 @@ from nicscope.config.quantities import read_bytes
 from nicscope.drivers.replay.lookups import LookupStreams
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.studies.curves import every_size
-from nicscope.studies.meters import Counted, Meter, Span
-from nicscope.studies.skipping import check_skip, grains_counted, parted
-from nicscope.studies.sources import RowsDone, ShareDone, named, repeat
+from nicscope.studies.pricing import Counted, Meter, Span
+from nicscope.studies.sources import (
+    RowsDone,
+    ShareDone,
+    check_skip,
+    grains_counted,
+    named,
+    parted,
+    repeat,
+)
 from nicscope.studies.workers import Nodes
 
 if TYPE_CHECKING:

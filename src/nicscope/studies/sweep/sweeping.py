@@ -13,25 +13,23 @@ import numpy as np
 
 from nicscope.errors import StudyError, TraceError
 from nicscope.kernel.fingerprint import package_stamp
-from nicscope.studies.sweep.journal import (
+from nicscope.studies.sweep.table import (
     TALLIED,
+    UNKNOWN,
     Columns,
     Record,
     RowColumns,
+    TableOutput,
     TraceIdentity,
     content_digest,
+    difference_of_table,
     identity_of,
     journal_path,
     load_rows,
     no_journal,
     open_journal,
-    tally,
-)
-from nicscope.studies.sweep.table import (
-    UNKNOWN,
-    TableOutput,
-    difference_of_table,
     table_output,
+    tally,
     write_table,
 )
 from nicscope.traces.folders.reading import placed
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nicscope.config.design import Design
-    from nicscope.studies.sweep.journal import Tally
+    from nicscope.studies.sweep.table import Tally
     from nicscope.studies.workers import Cluster
 
 
@@ -126,7 +124,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.studies.sweep.grid import Grid
-    from nicscope.studies.sweep.journal import Identity, Journal, Tally
+    from nicscope.studies.sweep.table import Identity, Journal, Tally
     from nicscope.studies.workers import Cluster
     from nicscope.traces.reader import Trace
 
@@ -293,7 +291,7 @@ def _counted(
 ) -> Tallies:
     page_size = trace.metadata.page_size
     if cluster is None:
-        from nicscope.studies.sweep.journal import load_rows, on_threads
+        from nicscope.studies.sweep.table import load_rows, on_threads
 
         columns = load_rows(trace)
         yield from on_threads(columns, page_size, what.kinds, chunks, what.grid.design, workers)

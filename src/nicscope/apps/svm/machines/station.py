@@ -13,6 +13,7 @@ from nicscope.apps.svm.machines.mail import (
     MachineWire,
     RemoteWire,
     Seat,
+    UNetMail,
     Waits,
 )
 from nicscope.apps.svm.machines.remote_memory import (
@@ -28,10 +29,8 @@ from nicscope.apps.svm.machines.synchronization import (
     LetterSynchronization,
     Questions,
 )
-from nicscope.apps.svm.machines.unet_mail import UNetMail
-from nicscope.apps.svm.process import Process
+from nicscope.apps.svm.process import Process, Run, domains_of, memory_at_homes
 from nicscope.apps.svm.records import ProgramRecord, Records
-from nicscope.apps.svm.running import Run, domains_of, memory_at_homes
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError, did_you_mean
 from nicscope.interfaces import HostSize
 from nicscope.interfaces.options import Cluster
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
     from nicscope.apps.svm.domain import Domain, Layout
     from nicscope.apps.svm.machines.mail import Letter, Mail
-    from nicscope.apps.svm.running import Placement, Program, SetUp
+    from nicscope.apps.svm.process import Placement, Program, SetUp
     from nicscope.interfaces import Faults
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.run_report import RunReport

@@ -11,7 +11,7 @@ import numpy as np
 
 from nicscope.apps.svm.coherence import Notices
 from nicscope.apps.svm.machines.mail import Kind, Letter
-from nicscope.apps.svm.synchronization import held_already, not_held
+from nicscope.apps.svm.process import held_already, not_held
 from nicscope.interfaces.tasks import Gate
 
 if TYPE_CHECKING:

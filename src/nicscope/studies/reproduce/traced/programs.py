@@ -17,8 +17,13 @@ import numpy as np
 from nicscope.errors import TraceError
 from nicscope.kernel import store
 from nicscope.kernel.fingerprint import package_stamp
-from nicscope.studies.application_programs import write_application_program
-from nicscope.studies.applications import PHASES, placed, run_application, write_requests
+from nicscope.studies.applications import (
+    PHASES,
+    placed,
+    run_application,
+    write_application_program,
+    write_requests,
+)
 from nicscope.studies.reproduce.traced.applications import ENDING, Application
 from nicscope.studies.reproduce.traced.workloads import PAPER
 from nicscope.traces.programs.schema import ENDING as PROGRAM_ENDING

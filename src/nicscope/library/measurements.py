@@ -1,0 +1,406 @@
+"""Virtual time measured: latencies, packets taken apart, verbs' bandwidth, collectives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from nicscope.library.command import (
+    Assignments,
+    Bytes,
+    Option,
+    Text,
+    Values,
+    byte_count,
+    command,
+    designs,
+    each_given,
+    platform_option,
+)
+from nicscope.library.progress import progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nicscope.config.platform import Platform
+    from nicscope.library.command import One
+    from nicscope.reports.collectives import ShownCollectives
+    from nicscope.reports.flow import ShownFlow
+    from nicscope.reports.latency import ShownLatencies
+    from nicscope.reports.verbs_measures import ShownBandwidths, ShownVerbsLatencies
+
+
+@command(
+    "nicscope latency",
+    "nicscope latency --mechanism edt,cc-dma-intervention --bytes 64..4096 --dma-rate 800",
+    "nicscope latency --mechanism cc-dma-intervention,dma --translation utlb --entries 64 "
+    "--pages 64 --delivery cut-through",
+    "nicscope latency --mechanism edt --bytes 256 --set cache_supply=60ns --json",
+    out="Folder for results.json, latency.parquet and a figure.",
+)
+def latency(
+    repeat: list[str],
+    /,
+    mechanism: Annotated[
+        Text,
+        Option(
+            "NAME,...",
+            "edt (eager data transfer), cc-dma-intervention, cc-dma-retry (coherent DMA), "
+            "cni (cacheable queues), dma (the library flushes caches), pio, pio-combined (write "
+            "combining), pci (on a platform with an I/O bus).  All but the last two, as far as the "
+            "other options allow.",
+        ),
+    ] = None,
+    platform: Annotated[
+        str | Path | Platform, platform_option("What things cost, by name or a .toml file.")
+    ] = "sonic-via",
+    *,
+    sizes: Annotated[
+        Text,
+        Option(
+            "LOW..HIGH",
+            "Message sizes by powers of two, or a list such as 64,1500; from 1 to 65536.",
+            ("--bytes",),
+        ),
+    ] = "64..4096",
+    mtu: Annotated[
+        Bytes, Option("BYTES", "Of a message in a frame; 1500.", read=byte_count)
+    ] = None,
+    dma_rate: Annotated[int | None, Option("MB/s", "Peak rate of the DMA engine; 1600.")] = None,
+    translation: Annotated[
+        Text,
+        Option(
+            "SCHEME",
+            "A translation in place of a table on the NIC: static, utlb, utlb-shared, "
+            "utlb-process, or a design of one of these.",
+        ),
+    ] = None,
+    entries: Annotated[int | None, Option("N", "Of that cache; the design's.")] = None,
+    pages: Annotated[
+        int | None, Option("N", "Buffers used in turn, to miss in that cache; 1.")
+    ] = None,
+    delivery: Annotated[
+        Text,
+        Option(
+            "POLICY",
+            "message-store-and-forward (a message is whole on a NIC before it goes on), "
+            "store-and-forward (a frame is) or cut-through.",
+        ),
+    ] = "message-store-and-forward",
+    assignments: Annotated[
+        Values,
+        Option(
+            "NAME=NUMBER",
+            "Change a time (in ps, or such as 60ns), a size or a switch of the machine or of its "
+            "messaging; docs/via.md lists them.  Again for another.",
+            ("--set",),
+            read=each_given,
+            is_repeated=True,
+        ),
+    ] = None,
+    **_settings: One,
+) -> ShownLatencies:
+    """Show what a message's latency is made of, by the way it goes between host and NIC."""
+    from nicscope.studies.latency.report import ask
+
+    question = ask(
+        mechanisms=mechanism,
+        sizes=sizes,
+        platform=platform,
+        mtu=mtu,
+        dma_rate=dma_rate,
+        overrides=assignments,
+        translation=translation,
+        entries=entries,
+        pages=pages,
+        delivery=delivery,
+    )
+    from nicscope.reports.latency import ShownLatencies
+
+    with progress("measuring", "packets", always_say=True) as watch:
+        from nicscope.studies.latency.report import measure
+
+        return ShownLatencies(measure(question, repeat, watch))
+
+
+@command(
+    "nicscope flow --platform p6-natoma --policy adaptive --payload 8192 --count 8",
+    "nicscope flow --policy cut-through --gap 130us --out results",
+    "nicscope flow --platform alcor --to miata --payload 4KiB --logging --json",
+    "nicscope flow --topology trunk --nodes 4 --set link_per_byte=5ns/B",
+    out="Folder for results.json, tables, figures and a timeline.",
+)
+def flow(
+    repeat: list[str],
+    /,
+    platform: Annotated[str | Path | Platform, platform_option("Of the senders.")] = "p6-natoma",
+    to: Annotated[
+        str | Path | Platform | None, platform_option("Of the receivers; left out: the same.")
+    ] = None,
+    *,
+    policy: Annotated[
+        Text,
+        Option(
+            "NAME",
+            "store-and-forward, cut-through, cut-through-minpulse, adaptive or "
+            "message-store-and-forward.",
+        ),
+    ] = "adaptive",
+    payload: Annotated[Text, Option("BYTES", "Of each message, such as 8192 or 8KiB.")] = "8192",
+    count: Annotated[int, Option("N", "Messages of each sender.")] = 8,
+    gap: Annotated[Text, Option("TIME", "At least, from start to start, such as 130us.")] = "0us",
+    minpulse: Annotated[
+        Bytes, Option("BYTES", "On both sides; left out: the policy's, 128.", read=byte_count)
+    ] = None,
+    buffers: Annotated[
+        int | None, Option("N", "On a NIC, each way; left out: the policy's.")
+    ] = None,
+    ring: Annotated[int | None, Option("N", "Entries of each ring; left out: 64.")] = None,
+    max_payload: Annotated[Text, Option("BYTES", "What each buffer holds; left out: 8192.")] = None,
+    logging: Annotated[bool, Option("", "Let the firmware log, at its cost.")] = False,
+    topology: Annotated[Text, Option("crossbar|pair|trunk", "Who is joined how.")] = "crossbar",
+    nodes: Annotated[int, Option("N", "The first half sends, each to one of the second.")] = 2,
+    bus_master: Annotated[
+        Text,
+        Option("HOLD/PERIOD", "Another master has each host's bus so long of every so long."),
+    ] = None,
+    assignments: Annotated[
+        Values,
+        Option(
+            "COST=VALUE",
+            "Set on both platforms, such as firmware_start=2us; may be repeated.",
+            ("--set",),
+            read=each_given,
+            is_repeated=True,
+        ),
+    ] = None,
+    **_costs: One,
+) -> ShownFlow:
+    """Send messages in virtual time and show where every microsecond of their way goes."""
+    from nicscope.studies.flow.question import ask
+
+    question = ask(
+        platform=platform,
+        to=to,
+        policy=policy,
+        payload=payload,
+        count=count,
+        gap=gap,
+        minpulse=minpulse,
+        buffers=buffers,
+        ring=ring,
+        max_payload=max_payload,
+        logging=logging,
+        topology=topology,
+        nodes=nodes,
+        bus_master=bus_master,
+        assignments=assignments,
+    )
+    from nicscope.reports.flow import ShownFlow
+    from nicscope.studies.flow.report import report
+
+    with progress("simulating", "messages") as watch:
+        return ShownFlow(report(question, repeat, watch))
+
+
+Sizes = Annotated[
+    Text,
+    Option(
+        "LOW..HIGH",
+        "Bytes of messages by powers of two, or a list such as 64,1500; default 64..65536, "
+        "and 8 of atomic operations.",
+    ),
+]
+Inline = Annotated[
+    Bytes, Option("BYTES", "Messages of up to so many go with the request.", read=byte_count)
+]
+Designs = Annotated[Values, designs("What translates on the NIC; again for another beside it.")]
+OnPlatform = Annotated[Any, platform_option("What things cost; left out: the design's own.")]
+
+
+@command(
+    "nicscope verbs bw",
+    "nicscope verbs bw --op read --size 64..4096 --qps 4 --tx-depth 8 --design utlb --design "
+    "vmmc-interrupt",
+    words="verbs bw",
+    out="Folder for results.json, bandwidth.parquet and a figure.",
+)
+def verbs_bandwidth(
+    repeat: list[str],
+    /,
+    *,
+    op: Annotated[Text, Option("OP", "send, write, read or atomic.")] = "write",
+    size: Sizes = None,
+    qps: Annotated[int, Option("N", "Queue pairs on either side.", least=1)] = 1,
+    iters: Annotated[int, Option("N", "Messages of each queue pair.", least=2)] = 1000,
+    tx_depth: Annotated[
+        int,
+        Option("N", "Of these, as many outstanding.", ("--outstanding", "--tx-depth"), least=1),
+    ] = 16,
+    inline: Inline = 0,
+    design: Designs = None,
+    platform: OnPlatform = None,
+) -> ShownBandwidths:
+    """Measure the bandwidth of verbs on the simulated device, as perftest does on a card."""
+    from nicscope.studies.verbs_measures import ask
+
+    question = ask(
+        operation=op,
+        sizes=size,
+        iterations=iters,
+        pairs=qps,
+        depth=tx_depth,
+        inline=inline,
+        designs=design or [None],
+        platform=platform,
+    )
+    from nicscope.reports.verbs_measures import ShownBandwidths
+
+    with progress("measuring", "messages", always_say=True) as watch:
+        from nicscope.studies.verbs_measures import bandwidths
+
+        return ShownBandwidths(bandwidths(question, repeat, watch))
+
+
+@command(
+    "nicscope verbs lat",
+    "nicscope verbs lat --op atomic --design utlb --design via-static --json",
+    words="verbs lat",
+    out="Folder for results.json, two tables and a figure.",
+)
+def verbs_latency(
+    repeat: list[str],
+    /,
+    *,
+    op: Annotated[
+        Text,
+        Option(
+            "OP",
+            "send: until its receiver knows of it; write, read or atomic: until they complete.",
+        ),
+    ] = "send",
+    size: Sizes = None,
+    iters: Annotated[int, Option("N", "Messages, one after another.", least=2)] = 100,
+    inline: Inline = 0,
+    design: Designs = None,
+    platform: OnPlatform = None,
+) -> ShownVerbsLatencies:
+    """Measure the latency of verbs on the simulated device, and where each microsecond went."""
+    from nicscope.studies.verbs_measures import ask
+
+    question = ask(
+        operation=op,
+        sizes=size,
+        iterations=iters,
+        inline=inline,
+        designs=design or [None],
+        platform=platform,
+    )
+    from nicscope.reports.verbs_measures import ShownVerbsLatencies
+
+    with progress("measuring", "messages", always_say=True) as watch:
+        from nicscope.studies.verbs_measures import all_latencies
+
+        return ShownVerbsLatencies(all_latencies(question, repeat, watch))
+
+
+def collective_names() -> list[str]:
+    """The collectives that ``run_collective`` runs."""
+    from nicscope.studies.collectives.report import ALGORITHMS
+
+    return list(ALGORITHMS)
+
+
+@command(
+    "nicscope apps collective allreduce --on vmmc --nodes 8 --sizes 8:1M:8",
+    "nicscope apps collective barrier,lock --on all",
+    "nicscope apps collective broadcast --on via --way cni --algorithm tree,ring",
+    "nicscope apps collective allreduce --on mini --loss 0.01 --seed 3 --json",
+    words="apps collective",
+    out="Folder for results.json and collectives.parquet.",
+)
+def run_collective(
+    repeat_line: list[str],
+    /,
+    name: Annotated[
+        Text,
+        Option(
+            "NAME,...",
+            "broadcast, allreduce, alltoall, barrier, lock, or all.",
+            offers="collectives",
+            is_argument=True,
+        ),
+    ],
+    on: Annotated[
+        Text, Option("NAME,...", "Interface: unet, vmmc, mini, via, trapeze, or all.")
+    ] = "vmmc",
+    *,
+    nodes: Annotated[int, Option("N", "Machines, with a process each.", least=1, most=64)] = 4,
+    sizes: Annotated[
+        Text,
+        Option(
+            "LOW:HIGH",
+            "Bytes of each process's array, doubling; LOW:HIGH:FACTOR, or a list such as 8,1500.",
+        ),
+    ] = "8:64K:8",
+    algorithm: Annotated[
+        Text,
+        Option(
+            "NAME,...",
+            "tree or ring (broadcast, allreduce), manager or remote (lock), or all; the usual one.",
+        ),
+    ] = None,
+    design: Annotated[Text, Option("NAME", "What translates on the NIC.", offers="designs")] = None,
+    platform: Annotated[Text, Option("NAME", "What things cost.", offers="platforms")] = None,
+    way: Annotated[Text, Option("NAME", "Into the NIC: pci, edt, cni, dma and others.")] = None,
+    kind: Annotated[Text, Option("NAME", "Of numbers: u1, i4, i8, f4 or f8.", ("--type",))] = "f8",
+    operation: Annotated[Text, Option("NAME", "sum, max or min.")] = "sum",
+    repeat: Annotated[int, Option("N", "Calls after the first.", least=1)] = 3,
+    seed: Annotated[int, Option("N", "Of numbers, and of what goes wrong.", least=0)] = 0,
+    loss: Annotated[float, Option("SHARE", "Of packets that are lost.", least=0, most=1)] = 0.0,
+    duplication: Annotated[float, Option("SHARE", "That come twice.", least=0, most=1)] = 0.0,
+    corruption: Annotated[float, Option("SHARE", "That are damaged.", least=0, most=1)] = 0.0,
+    dead: Annotated[
+        Values,
+        Option(
+            "NODE@US",
+            "Who dies after how many us.  Again for another.",
+            read=each_given,
+            is_repeated=True,
+        ),
+    ] = None,
+    add: Annotated[
+        float, Option("NS", "The processor takes for a byte of two arrays.", least=0)
+    ] = 0.0,
+    assignments: Assignments = None,
+    **_settings: One,
+) -> ShownCollectives:
+    """Run collectives on NICs in virtual time, check their results, and tell how long they take."""
+    from nicscope.studies.collectives.report import ask, dead_node, faults_of, measure
+
+    question = ask(
+        name,
+        on,
+        sizes=sizes,
+        algorithms=algorithm,
+        nodes=nodes,
+        design=design,
+        platform=platform,
+        way=way,
+        assignments=assignments,
+        kind=kind,
+        operation=operation,
+        repeat=repeat,
+        seed=seed,
+        faults=faults_of(
+            seed,
+            loss=loss,
+            duplication=duplication,
+            corruption=corruption,
+            deaths=[dead_node(one) for one in each_given("dead", dead)],
+        ),
+        add_ns_per_byte=add,
+    )
+    from nicscope.reports.collectives import ShownCollectives
+
+    with progress("calling", "calls", always_say=True) as watch:
+        return ShownCollectives(measure(question, repeat_line, watch))

@@ -1,0 +1,645 @@
+"""Questions about RDMA NICs of today: regions, paths, queue pairs, descriptors, registration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from nicscope.config.quantities import COUNT_SPELLINGS, read_bytes, read_count
+from nicscope.errors import StudyError
+from nicscope.inputs import read_whole
+from nicscope.library.command import (
+    Bytes,
+    Option,
+    Registering,
+    Text,
+    as_given,
+    byte_count,
+    command,
+    some_bytes,
+    span,
+)
+from nicscope.library.progress import progress
+from nicscope.library.traces import OneTrace, all_opened, one_watched, words_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nicscope.config.costs import Limit
+    from nicscope.library.traces import TraceLike
+    from nicscope.reports.connections import ShownConnections
+    from nicscope.reports.descriptors import ShownDescriptors
+    from nicscope.reports.fit import ShownFit
+    from nicscope.reports.host import ShownHost
+    from nicscope.reports.odp import ShownDemand
+    from nicscope.reports.path import ShownPaths
+    from nicscope.reports.plan import ShownPlans
+    from nicscope.reports.rcache import ShownCaches
+    from nicscope.reports.region_sizes import ShownRegionSizes
+    from nicscope.reports.register import ShownRegistrations
+
+
+@command(
+    "nicscope plan --pool 789GiB --max-mr 512GiB --max-entries 24M --kv-block 2MiB "
+    "--page-size 2MiB",
+    "nicscope plan --pool 1TiB --limits efa,mooncake",
+    out="Folder for results.json, plans.parquet, regions.parquet and a figure.",
+)
+def plan(
+    repeat: list[str],
+    /,
+    pool: Annotated[Text, Option("BYTES", "The memory that is to be registered.")],
+    *,
+    max_mr: Annotated[Text, Option("BYTES", "Of a region at most; default any.")] = None,
+    max_entries: Annotated[
+        Text, Option("N", "Page entries of a NIC at most, such as 24M; default any.")
+    ] = None,
+    limits: Annotated[
+        Text,
+        Option(
+            "NAME|FILE,...",
+            "More limits, of NICs and libraries; of all the tightest hold.",
+            offers="limits",
+        ),
+    ] = None,
+    kv_block: Annotated[
+        Text, Option("BYTES", "What must lie in one region: a block of a KV cache.")
+    ] = "64KiB",
+    page_size: Annotated[
+        Text,
+        Option(
+            "BYTES,...",
+            "Pages that back the pool, and what an entry maps.",
+            ("--page", "--page-size"),
+        ),
+    ] = "4K,64K,2M,1G",
+) -> ShownPlans:
+    """Cut a pool into regions under limits of bytes, entries and alignment; say what would fit."""
+    from nicscope.reports.plan import ShownPlans
+    from nicscope.studies.planning import Wanted, plan_all
+
+    tightest = _tightest(max_mr, max_entries, limits.split(",") if limits else [])
+    wanted = Wanted(some_bytes("--pool", pool), some_bytes("--kv-block", kv_block), tightest)
+    sizes = [some_bytes("--page-size", each) for each in page_size.split(",")]
+    return ShownPlans(plan_all(wanted, sizes, repeat))
+
+
+def _tightest(max_mr: str | None, max_entries: str | None, named: list[str]) -> dict[str, Limit]:
+    """The smallest limit of each kind.  Errors: ``NicscopeError`` for one that is none."""
+    from nicscope.config.costs import Evidence, Limit, Origin, load_limits
+
+    given: dict[str, list[Limit]] = {"region_bytes": [], "entries": []}
+
+    def add(name: str, most: int, option: str) -> None:
+        given[name].append(Limit(most, Origin(Evidence.ASSUMED, f"given: {option}")))
+
+    if max_mr is not None:
+        add("region_bytes", some_bytes("--max-mr", max_mr), "--max-mr")
+    if max_entries is not None:
+        add("entries", _count("--max-entries", max_entries), "--max-entries")
+    for each in named:
+        for key, limit in load_limits(each).limits.items():
+            given[key].append(limit)
+    return {key: min(found, key=lambda limit: limit.most) for key, found in given.items() if found}
+
+
+def _count(option: str, given: Any) -> int:
+    many = given if isinstance(given, int) else read_count(str(given))
+    if not many or many < 1:
+        raise StudyError(f"{option} must be a number, {COUNT_SPELLINGS}; got {given!r}")
+    return many
+
+
+@command(
+    "nicscope path bundled:redis_server",
+    "nicscope path mine.parquet --iommu strict --page-size 4KiB,2MiB --iotlb 32,64,128",
+    "nicscope path mine.parquet --pcie gen3,gen4,gen5 --reads 32 --json",
+    out="Folder for results.json, paths.parquet and a figure.",
+)
+def path(
+    repeat: list[str],
+    /,
+    trace: OneTrace,
+    *,
+    iommu: Annotated[
+        Text, Option("off|pt|strict,...", "The IOMMU: off, passed through, or translating.")
+    ] = "off,pt,strict",
+    page_size: Annotated[
+        Text, Option("BYTES,...", "Pages of its mappings: 4KiB, 2MiB, 1GiB.")
+    ] = "4KiB,2MiB",
+    iotlb: Annotated[Text, Option("N,...", "Entries of its cache of translations.")] = "64",
+    walk_cache: Annotated[int, Option("N", "Entries of each level of its caches of tables.")] = 32,
+    walks: Annotated[Text, Option("N,...", "Walks that it carries out at once.")] = "1,4",
+    pcie: Annotated[Text, Option("gen3|gen4|gen5,...", "PCIe, of 16 lanes.")] = "gen4",
+    reads: Annotated[
+        int | None, Option("N", "Reads of memory that the NIC has under way; default any.")
+    ] = None,
+    read_bytes: Annotated[Text, Option("BYTES", "Of each of these reads.")] = "512",
+    costs: Annotated[
+        Text, Option("NAME|FILE", "What the path costs.", offers="paths")
+    ] = "connectx",
+) -> ShownPaths:
+    """Show what PCIe, the IOMMU and reads under way allow a NIC, and which of them bounds it."""
+    from nicscope.config.rdma_costs import load_path_costs
+    from nicscope.reports.path import ShownPaths
+    from nicscope.studies.paths import entries, hosts, look_at_paths, window
+
+    tried = hosts(iommu, page_size, iotlb, walks, pcie)
+    cached = entries("--walk-cache", str(walk_cache))
+    under_way = window(reads, read_bytes)
+    priced = load_path_costs(costs)
+    with one_watched(trace, "translating") as (requests, watch):
+        return ShownPaths(look_at_paths(requests, tried, cached, under_way, priced, repeat, watch))
+
+
+NUMBERS = "N,...|LOW..HIGH"
+
+
+@command(
+    "nicscope connections",
+    "nicscope connections --threads 96 --qps 96 --outstanding 1..64 --operation read,write",
+    "nicscope connections --threads 32 --qps 1,32 --outstanding 8 --doorbells context,own",
+    out="Folder for results.json, connections.parquet and a figure.",
+)
+def connections(
+    repeat: list[str],
+    /,
+    *,
+    qps: Annotated[Text, Option(NUMBERS, "Queue pairs in all.")] = "16..16384",
+    outstanding: Annotated[
+        Text, Option(NUMBERS, "Operations of each thread that wait for answers.")
+    ] = "32",
+    threads: Annotated[Text, Option(NUMBERS, "Threads that post.")] = "16",
+    operation: Annotated[Text, Option("read|write|read,write", "Small ones.")] = "read",
+    read_window: Annotated[
+        Text, Option(NUMBERS, "Reads of a queue pair on their way; default as the NIC.")
+    ] = None,
+    doorbells: Annotated[
+        Text,
+        Option(
+            "context|own",
+            "Registers: those that one context of a process has, or one for each queue pair.",
+        ),
+    ] = "own",
+    replacement: Annotated[
+        Text, Option("random|lru", "Whom the NIC gives up where it has no room; or both.")
+    ] = "random",
+    nic: Annotated[
+        Text, Option("NAME|FILE", "What the NIC costs and keeps.", offers="nics")
+    ] = "connectx-6",
+) -> ShownConnections:
+    """Show how many queue pairs and outstanding operations a NIC takes before its rate falls."""
+    from nicscope.config.rdma_costs import load_nic_costs
+    from nicscope.reports.connections import ShownConnections
+    from nicscope.studies import connections as study
+    from nicscope.studies.sources import numbers
+
+    priced = load_nic_costs(nic)
+    every = study.ways_to_post(
+        operation.split(","),
+        numbers("--threads", threads, study.MOST_THREADS),
+        numbers("--qps", qps, study.MOST_PAIRS),
+        numbers("--outstanding", outstanding, study.MOST_OUTSTANDING),
+        [priced.count("read_window", 0)]
+        if read_window is None
+        else numbers("--read-window", read_window, study.MOST_OUTSTANDING),
+        doorbells.split(","),
+        replacement.split(","),
+    )
+    with progress("simulating", "runs") as watch:
+        return ShownConnections(study.measure_all(every, priced, repeat, watch))
+
+
+@command(
+    "nicscope descriptors bundled:redis_server",
+    "nicscope descriptors kv.parquet --engine nixl,mooncake --threads 1,4",
+    "nicscope descriptors conversation.jsonl --model llama-3-70b --tp 8 --slice whole",
+    "nicscope descriptors kv.parquet --nic efa-p5en --engine mooncake --threads 16 --json",
+    out="Folder for results.json and descriptors.parquet.",
+)
+def descriptors(
+    repeat: list[str],
+    /,
+    trace: OneTrace,
+    *,
+    engine: Annotated[
+        Text,
+        Option(
+            "NAME,...",
+            "nixl: one for each request; mooncake: slices of 64 KiB; joined: one for requests that "
+            "adjoin each other.",
+        ),
+    ] = "nixl,mooncake,joined",
+    threads: Annotated[Text, Option(NUMBERS, "Threads that post.")] = "1",
+    nics: Annotated[Text, Option(NUMBERS, "NICs that share the work.")] = "1",
+    qps: Annotated[Text, Option(NUMBERS, "Queue pairs of each NIC.")] = "2",
+    nic: Annotated[
+        Text, Option("NAME|FILE", "What the NIC costs and carries.", offers="nics")
+    ] = "connectx-7",
+) -> ShownDescriptors:
+    """Show how many descriptors a trace's requests become, and what binds their transfer."""
+    from nicscope.config.rdma_costs import load_nic_costs
+    from nicscope.reports.descriptors import ShownDescriptors
+    from nicscope.studies import descriptors as study
+    from nicscope.studies.sources import numbers
+
+    counts = [
+        numbers(option, text, study.MOST)
+        for option, text in (("--threads", threads), ("--nics", nics), ("--qps", qps))
+    ]
+    ways = study.ways_through(engine.split(","), *counts)
+    priced = load_nic_costs(nic)
+    with one_watched(trace, "counting") as (requests, watch):
+        return ShownDescriptors(study.transfer_all(requests, ways, priced, repeat, watch))
+
+
+@command(
+    "nicscope explain --mr 24GiB --slices 1,3.5GiB --stack ucx:1.19 --hypothesis ksm,table,pool",
+    "nicscope explain --mr 24GiB --fast 9.24 --slow 6.00",
+    out="Folder for results.json, predictions.parquet and a figure.",
+)
+def explain(
+    repeat: list[str],
+    /,
+    mr: Annotated[Text, Option("BYTES", "The pool that is registered.")],
+    *,
+    slices: Annotated[
+        Text, Option("N|BYTES,...", "How: so many equal regions, or regions of so many bytes.")
+    ] = "1,3.5GiB",
+    stack: Annotated[
+        Text, Option("NAME[:VERSION]", "The library: ucx:1.19, or verbs for none.")
+    ] = "ucx",
+    hypothesis: Annotated[
+        Text, Option("NAME|FILE,...", "Which are set side by side.", offers="hypotheses")
+    ] = "ksm,table,pool",
+    page_size: Annotated[Text, Option("BYTES", "What an entry of the NIC's table maps.")] = "4K",
+    fast: Annotated[float | None, Option("GB/s", "Measured where it is fast.")] = None,
+    slow: Annotated[float | None, Option("GB/s", "Measured where it is slow.")] = None,
+) -> ShownRegionSizes:
+    """Set side by side why a large memory region may be slow, and what tells that apart."""
+    from nicscope.config.rdma_costs import load_hypothesis
+    from nicscope.reports.region_sizes import ShownRegionSizes
+    from nicscope.studies.region_sizes import explain_sizes
+
+    library, _, version = stack.partition(":")
+    if not library or not all(map(str.isdecimal, version.split(".") if version else ())):
+        raise StudyError("--stack must be a library and its version, such as ucx:1.19, or verbs")
+    byte_count = some_bytes("--mr", mr)
+    return ShownRegionSizes(
+        explain_sizes(
+            byte_count,
+            [_slice(each, byte_count) for each in slices.split(",")],
+            [load_hypothesis(each) for each in hypothesis.split(",")],
+            page=some_bytes("--page-size", page_size),
+            stack=library.lower(),
+            version=version,
+            fast_gb_s=fast,
+            slow_gb_s=slow,
+            command=repeat,
+        )
+    )
+
+
+def _slice(text: str, byte_count: int) -> int:
+    """Bytes of a region: of so many equal ones where there is no unit."""
+    if text.isdecimal() and 1 <= int(text) <= byte_count:
+        return -(-byte_count // int(text))
+    if text.isdecimal():
+        raise StudyError(f"--slices: must be from 1 to {byte_count} regions, got {text}")
+    return some_bytes("--slices", text)
+
+
+MOST_COUNTER_FILE = 1 << 20  # bytes of counters
+
+
+@command(
+    "nicscope fit counters.json --trace mine.parquet",
+    "nicscope fit counters.json --trace mine.parquet --tolerance 0.05 --json",
+    out="Folder for results.json, caches.parquet and a figure.",
+)
+def fit(
+    repeat: list[str],
+    /,
+    counters: Annotated[
+        str | Path | dict[str, Any] | list[dict[str, Any]],
+        Option(
+            "COUNTERS",
+            'A JSON file of hits and misses: {"hits": 900, "misses": 100}, or a list of '
+            'such, each with its "page_size".',
+            read=as_given,
+            is_argument=True,
+        ),
+    ],
+    trace: Annotated[
+        TraceLike,
+        Option(
+            "TRACE",
+            "The traffic that was counted.",
+            offers="traces",
+            read=as_given,
+            words=words_of,
+        ),
+    ],
+    *,
+    tolerance: Annotated[
+        float, Option("SHARE", "By which counted miss ratios may be off, beside chance.")
+    ] = 0.01,
+    entries: Annotated[
+        Text,
+        Option(
+            "LOW..HIGH",
+            "Entries that a cache may have; default 1..65536 with sets.",
+            read=span,
+        ),
+    ] = None,
+    skip: Annotated[int, Option("N", "Requests that warm the cache up and were not counted.")] = 0,
+    line: Annotated[
+        Text, Option("N,...", "Entries that the NIC fetches together; 64 bytes are 8.")
+    ] = "1,8",
+) -> ShownFit:
+    """Find cache sizes and ways that explain a NIC's hits and misses over known traffic."""
+    from nicscope.reports.fit import ShownFit
+    from nicscope.studies.fitting import fit as explain
+    from nicscope.studies.fitting import read_counters
+
+    is_given = isinstance(counters, dict | list)
+    called = "counters" if is_given else str(counters)
+    plain = counters if is_given else _read(called)
+    read_counters(plain, called)
+    [(name, opened)] = all_opened(trace)
+    with progress("fitting", "rows") as watch:
+        return ShownFit(
+            explain(
+                name,
+                opened,
+                called,
+                plain,
+                tolerance=tolerance,
+                entries=entries,
+                skip=skip,
+                line=line,
+                command=repeat,
+                watch=watch,
+            )
+        )
+
+
+def _read(path: str) -> Any:
+    """What a JSON file holds.  Errors: ``StudyError`` naming it."""
+    import json
+
+    content = read_whole(path, MOST_COUNTER_FILE, StudyError)
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as problem:
+        raise StudyError(f"{path}: is not JSON: {problem}") from problem
+
+
+MOST_REGION_FILE = 1 << 26  # bytes of a list of regions
+MOST_REGIONS = 1 << 24
+_SWITCHES = {"no": False, "yes": True}
+ORDERS = ("given", "ascending", "descending")
+
+
+@command(
+    "nicscope register 1TiB --nics 8 --threads 1,8 --touched no,yes",
+    "nicscope register 500GiB --page 4K,2M --nics 8 --at-once no,yes --touched yes",
+    "nicscope register --regions buffers.txt --order descending --costs efa-gpu",
+    "nicscope register --regions tensors.csv --cache none,range --touched yes",
+    out="Folder for results.json, registrations.parquet and figures.",
+)
+def register(
+    repeat: list[str],
+    /,
+    byte_count: Annotated[
+        Text, Option("BYTES", "Of the pool, such as 500GiB or 1TiB.", is_argument=True)
+    ] = None,
+    *,
+    bytes_too: Annotated[Text, Option("BYTES", "The same, as an option.", ("--bytes",))] = None,
+    page: Annotated[
+        Text,
+        Option(
+            "BYTES,...",
+            "The host's pages, and what an entry of a NIC maps.",
+            ("--page-size", "--page"),
+        ),
+    ] = "4K,64K,2M,1G",
+    regions: Annotated[
+        Text,
+        Option(
+            "N|FILE", "Equal regions of the pool, or a file: a size a line, or bytes and address."
+        ),
+    ] = "1",
+    order: Annotated[
+        Text, Option("|".join(ORDERS), "In which a file's regions are registered.")
+    ] = "given",
+    nics: Annotated[Text, Option("N,...", "NICs at which all of it is registered.")] = "1",
+    threads: Annotated[Text, Option("N,...", "Threads that touch and pin.")] = "1",
+    at_once: Annotated[
+        Text, Option("no|yes|no,yes", "Whether NICs are served at the same time.")
+    ] = "no",
+    touched: Annotated[
+        Text, Option("no|yes|no,yes", "Whether the memory has been touched before.")
+    ] = "no",
+    cache: Annotated[
+        Text,
+        Option("none|exact|range,...", "What a library joins of a file's lines with addresses."),
+    ] = "none",
+    costs: Registering = "connectx",
+) -> ShownRegistrations:
+    """Show how long registering memory takes at RDMA NICs, by parts, and what shortens it."""
+    from nicscope.config.rdma_costs import load_registration_costs
+    from nicscope.reports.register import ShownRegistrations
+    from nicscope.studies.registering import pools, register_all
+
+    if None not in (byte_count, bytes_too):
+        raise StudyError("BYTES and --bytes are the same; leave one of them out")
+    size = byte_count or bytes_too
+    lists = {each: _regions(size, regions, order, each) for each in cache.split(",")}
+    ways = (
+        [some_bytes("--page", each) for each in page.split(",")],
+        [_number("--nics", each) for each in nics.split(",")],
+        [_number("--threads", each) for each in threads.split(",")],
+        [_switch("--at-once", each) for each in at_once.split(",")],
+        [_switch("--touched", each) for each in touched.split(",")],
+    )
+    every = [pool for each, sizes in lists.items() for pool in pools(sizes, *ways, each)]
+    return ShownRegistrations(register_all(every, load_registration_costs(costs), repeat))
+
+
+def _number(option: str, text: str) -> int:
+    if not text.isdecimal():
+        raise StudyError(f"{option} must be whole numbers, got {text!r}")
+    return int(text)
+
+
+def _switch(option: str, text: str) -> bool:
+    named = {"true": "yes", "false": "no"}.get(text, text)  # as Python's own are spelt
+    if named not in _SWITCHES:
+        raise StudyError(f"{option} must be no, yes, or no,yes; got {text!r}")
+    return _SWITCHES[named]
+
+
+def _regions(byte_count: str | None, regions: str, order: str, cache: str) -> list[int]:
+    """Bytes of each region.  Errors: ``StudyError`` naming the line of a file that is no size."""
+    if order not in ORDERS:
+        raise StudyError(f"--order must be {', '.join(ORDERS)}; got {order!r}")
+    if regions.isdecimal():
+        if byte_count is None:
+            raise StudyError("how much is registered? Give BYTES, or --regions FILE")
+        if cache != "none":
+            raise StudyError("--cache is of lines with addresses; give --regions FILE")
+        return _equal(some_bytes("BYTES", byte_count), int(regions))
+    if byte_count is not None:
+        raise StudyError(f"{regions} says what is registered; leave {byte_count} out")
+    from nicscope.studies.registering import read_regions, registered
+
+    text = read_whole(regions, MOST_REGION_FILE, StudyError).decode(errors="replace")
+    sizes = registered(read_regions(text, regions), cache, regions)
+    if not sizes:
+        raise StudyError(f"{regions}: names no region; give a size a line, or bytes and address")
+    if order != ORDERS[0]:
+        sizes.sort(reverse=order == "descending")
+    return sizes
+
+
+def _equal(byte_count: int, many: int) -> list[int]:
+    if not 1 <= many <= min(byte_count, MOST_REGIONS):
+        raise StudyError(f"--regions must be from 1 to {min(byte_count, MOST_REGIONS)}, got {many}")
+    each, rest = divmod(byte_count, many)
+    return [each + (place < rest) for place in range(many)]
+
+
+@command(
+    "nicscope rcache bundled:redis_server",
+    "nicscope rcache mine.parquet --policy page,merge --entries 64..65536",
+    "nicscope rcache mine.parquet --bytes 1GiB --json",
+    "nicscope rcache conversation.jsonl --model llama-3-70b --tp 8",
+    out="Folder for results.json, caches.parquet and a figure.",
+)
+def rcache(
+    repeat: list[str],
+    /,
+    trace: OneTrace,
+    *,
+    policy: Annotated[
+        Text,
+        Option(
+            "NAME,...",
+            "exact and page: as libfabric, which drops what a new region overlaps; merge: as UCX, "
+            "which makes one of them.",
+        ),
+    ] = "exact,page,merge",
+    entries: Annotated[
+        Text, Option("none|N,...|LOW..HIGH", "Regions that a process may keep registered.")
+    ] = "none",
+    align: Annotated[
+        Text,
+        Option("BYTES", "Regions are widened to it; default 1, 4096 and 64, by policy."),
+    ] = None,
+    most_bytes: Annotated[
+        Text,
+        Option("BYTES", "Memory that a process may keep registered; default any.", ("--bytes",)),
+    ] = None,
+    costs: Registering = "connectx",
+) -> ShownCaches:
+    """Show how often a library's registration cache has a buffer, and what it pins for that."""
+    from nicscope.config.rdma_costs import load_registration_costs
+    from nicscope.reports.rcache import ShownCaches
+    from nicscope.studies.registering import libraries, use_caches
+
+    tried = libraries(policy, entries, align, most_bytes)
+    priced = load_registration_costs(costs)
+    with one_watched(trace, "registering") as (requests, watch):
+        return ShownCaches(use_caches(requests, tried, priced, repeat, watch))
+
+
+FAULTS = ("4KiB", "64KiB", "request")  # what a fault brings, of which less than a page is left out
+
+
+@command(
+    "nicscope odp bundled:redis_server",
+    "nicscope odp mine.parquet --fault-bytes 4KiB --prefetch none,async --ahead 16",
+    "nicscope odp mine.parquet --resident 1GiB,4GiB --untouched --json",
+    out="Folder for results.json, odp.parquet and figures.",
+)
+def odp(
+    repeat: list[str],
+    /,
+    trace: OneTrace,
+    *,
+    fault_bytes: Annotated[
+        Text,
+        Option(
+            "BYTES|request,...",
+            "What a fault brings: aligned pieces of so many bytes, or all of its request; default "
+            "4KiB,64KiB,request, less what is smaller than a page.",
+        ),
+    ] = None,
+    prefetch: Annotated[
+        Text,
+        Option("none|sync|async,...", "Whether the program advises of pages, and waits for them."),
+    ] = "none,sync,async",
+    ahead: Annotated[int, Option("N", "Requests between an async advice and its request.")] = 4,
+    resident: Annotated[
+        Text, Option("BYTES|none,...", "Memory of a node that may hold such pages; none: any.")
+    ] = "none",
+    page_size: Annotated[Text, Option("BYTES", "Of the host.")] = "4KiB",
+    touched: Annotated[
+        bool, Option("", "Nobody has touched the memory before the NIC does.", ("--untouched",))
+    ] = True,
+    costs: Registering = "connectx",
+    faults: Annotated[Text, Option("NAME|FILE", "What faults cost.", offers="faults")] = "connectx",
+) -> ShownDemand:
+    """Show whether on-demand paging would do instead of registering memory, and what waits."""
+    from nicscope.config.rdma_costs import load_fault_costs, load_registration_costs
+    from nicscope.reports.odp import ShownDemand
+    from nicscope.studies.paging_on_demand import Costs, page_bytes, page_on_demand, ways
+
+    page = page_bytes(page_size)
+    pieces = fault_bytes or ",".join(one for one in FAULTS if page <= (read_bytes(one) or page))
+    tried = ways(pieces, prefetch, ahead, resident, page)
+    priced = Costs(load_registration_costs(costs), load_fault_costs(faults), page, touched)
+    with one_watched(trace, "paging") as (requests, watch):
+        return ShownDemand(page_on_demand(requests, tried, priced, repeat, watch))
+
+
+@command(
+    "nicscope calibrate-host",
+    "nicscope calibrate-host --out mine",
+    words="calibrate-host",
+    out="Folder for registration.toml, which register takes, and the numbers.",
+)
+def calibrate_host(
+    repeat: list[str],
+    /,
+    *,
+    memory: Annotated[
+        Bytes,
+        Option(
+            "BYTES",
+            "Over which each round measures; more than may be locked is not.",
+            read=byte_count,
+        ),
+    ] = "16MiB",
+    seconds: Annotated[float, Option("S", "That it takes, about.")] = 2.0,
+    nic: Annotated[
+        Text,
+        Option(
+            "NAME|FILE",
+            "Costs whose part of the NIC is taken, as no NIC is asked.",
+            offers="registrations",
+        ),
+    ] = "connectx",
+) -> ShownHost:
+    """Measure what touching, pinning, mapping and copying memory take on this machine.
+
+    Pins no more than the process may lock (ulimit -l), and leaves nothing behind.  What it finds
+    is for: nicscope register 1TiB --nics 8 --costs mine/registration.toml
+    """
+    from nicscope.config.rdma_costs import load_registration_costs
+    from nicscope.reports.host import ShownHost
+    from nicscope.studies.host_costs import calibrate_host as measure
+
+    priced = load_registration_costs(nic)
+    with progress("measuring", "ms") as watch:
+        return ShownHost(measure(priced, memory, seconds, repeat, watch))

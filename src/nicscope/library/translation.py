@@ -1,0 +1,366 @@
+"""A trace through translations: replay, curves of misses, sizes for a budget, grids of designs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from nicscope.errors import StudyError, in_one_line
+from nicscope.library.command import (
+    Assignments,
+    Kinds,
+    Option,
+    Scheduler,
+    Text,
+    Values,
+    Workers,
+    as_given,
+    command,
+    command_line,
+    designs,
+    each_given,
+    platform_option,
+    span,
+    texts,
+    whole,
+    word,
+)
+from nicscope.library.progress import progress
+from nicscope.library.traces import Traces, all_opened, open_trace, words_of
+from nicscope.library.workers import check_alone, workers_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from nicscope.config.design import Design
+    from nicscope.config.platform import Platform
+    from nicscope.library.command import One, Word
+    from nicscope.library.traces import TraceLike
+    from nicscope.reports.comparison import ReplayReport
+    from nicscope.reports.curve import ShownCurves
+    from nicscope.reports.result import Report
+    from nicscope.reports.sweep import ShownSweep
+    from nicscope.studies.sweep.sweeping import Done
+
+
+@command(
+    "nicscope replay bundled:redis_server",
+    "nicscope replay mine.parquet --design utlb --set entries=1024 --json",
+    "nicscope replay mine.parquet --design utlb --design mini --out results",
+    "nicscope replay kv.parquet --design rnic --registered 200GiB --page-size 2MiB",
+    "nicscope replay folder --design utlb --workers 8",
+    "nicscope replay conversation.jsonl --model llama-3-70b --tp 8 --design rnic --page-size 2MiB",
+    out="Folder for results.json, tables and figures.",
+)
+def replay(
+    repeat: list[str],
+    /,
+    trace: Annotated[
+        TraceLike,
+        Option(
+            "TRACE",
+            "A trace (Parquet), a folder of files that are one, or bundled:NAME for one that "
+            "comes with nicscope.",
+            offers="traces",
+            read=as_given,
+            words=words_of,
+            is_argument=True,
+            reads_services=True,
+        ),
+    ],
+    designs: Annotated[
+        Values,
+        designs("May be repeated; left out: every design of the catalog."),
+    ] = None,
+    platform: Annotated[
+        str | Path | Platform | None,
+        platform_option("Prices every design; left out: each design's own platform."),
+    ] = None,
+    *,
+    assignments: Assignments = None,
+    registered: Annotated[
+        Text,
+        Option(
+            "BYTES",
+            "RDMA NICs: each process registers so much, from its lowest address on; left out: "
+            "what it touches.",
+        ),
+    ] = None,
+    page_size: Annotated[
+        Text, Option("BYTES", "Of a page, for every design; left out: the trace's.")
+    ] = None,
+    counters: Annotated[
+        Text, Option("neohost|freebsd|rdma", "Show RDMA NICs' counts by that tool's names too.")
+    ] = None,
+    kinds: Kinds = True,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+    **_settings: One,
+) -> ReplayReport:
+    """Replay a trace through designs: NIC misses, pins, interrupts, time and memory."""
+    from nicscope.reports.comparison import ReplayReport
+    from nicscope.studies.replaying import choose_subjects, compare, tool_named
+
+    given = {"registered": registered, "page_size": page_size}
+    overrides = [*assignments, *(f"{name}={text}" for name, text in given.items() if text)]
+    subjects = choose_subjects(designs, platform, overrides)
+    tool = None if counters is None else tool_named(counters, [one.design for one in subjects])
+    requests = open_trace(trace)
+    with (
+        workers_for([requests], workers, scheduler) as hired,
+        progress("replaying", "rows") as watch,
+    ):
+        return ReplayReport(
+            compare(
+                requests,
+                subjects,
+                kinds=kinds,
+                overrides=overrides,
+                command=repeat,
+                watch=watch,
+                tool=tool,
+                workers=hired,
+            )
+        )
+
+
+@command(
+    "nicscope curve bundled:redis_server",
+    "nicscope curve mine.parquet --ways 1,4 --line 1,8 --entries 64..8192",
+    "nicscope curve mine.parquet --by process --page-size 2MiB --json",
+    "nicscope curve huge.parquet --sample 0.01 --out results",
+    "nicscope curve conversation.jsonl --model llama-3-70b --tp 8 --page-size 2MiB",
+    out="Folder for results.json, curves.parquet and figures.",
+)
+def curve(
+    repeat: list[str],
+    /,
+    trace: Traces,
+    *,
+    ways: Annotated[
+        Text, Option("N,...", "Ways of set-associative caches; default 1,2,4,8.")
+    ] = None,
+    line: Annotated[Text, Option("N,...", "Pages that share a line of the cache.")] = "1",
+    entries: Annotated[
+        Text,
+        Option(
+            "LOW..HIGH",
+            "Default 256..65536, or as the trace's pages suggest; up to 67108864.",
+            read=span,
+        ),
+    ] = None,
+    by: Annotated[
+        Text,
+        Option("trace|node|process", "A curve for each; a process as if it had the NIC alone."),
+    ] = "trace",
+    sample: Annotated[
+        float | None,
+        Option("RATE", "Estimate from this share of the pages, with an interval; no sets then."),
+    ] = None,
+    seed: Annotated[int | None, Option("N", "Sample other pages than those of seed 0.")] = None,
+    skip: Annotated[
+        int, Option("N", "The first N requests fill the caches and are not counted.")
+    ] = 0,
+    offset: Annotated[
+        bool, Option("", "Let all processes begin at the same set.", ("--no-offset",))
+    ] = True,
+    page_size: Annotated[Text, Option("BYTES", "Such as 2MiB; default the trace's.")] = None,
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+) -> ShownCurves:
+    """Show what every size of translation cache misses: exact, from one pass over the trace."""
+    from nicscope.studies.curves import ask
+
+    question = ask(
+        ways=ways,
+        line=line,
+        entries=entries,
+        by=by,
+        sample=sample,
+        seed=seed,
+        offset=offset,
+        page_size=page_size,
+        skip=skip,
+    )
+    from nicscope.reports.curve import ShownCurves
+    from nicscope.studies.curves import report
+
+    traces = all_opened(trace, folders=True)
+    check_alone(skip, workers, scheduler)
+    with (
+        workers_for([one for _, one in traces], workers, scheduler, alone=bool(skip)) as hired,
+        progress("measuring", "rows") as watch,
+    ):
+        return ShownCurves(report(traces, question, repeat, watch, hired))
+
+
+@command(
+    "nicscope size bundled:redis_server --nic-memory 128KiB --platform utlb-prototype",
+    "nicscope size mine.parquet --nic-memory 64KiB --pin-memory 4MiB --platform "
+    "utlb-prototype --target-us 2.5 --out results",
+    "nicscope size mine.parquet --nic-memory 1M --only page-sizes --page-size 4K,2M,1G",
+    "nicscope size mooncake_conversation.jsonl --model llama-3-70b --tp 8 --page 4k,2M,1G "
+    "--target-miss 1%",
+    out="Folder for results.json, sizes.parquet and a figure.",
+)
+def size(
+    repeat: list[str],
+    /,
+    trace: Traces,
+    nic_memory: Annotated[
+        Text, Option("BYTES", "For translation, on each NIC, such as 128KiB.")
+    ] = None,
+    platform: Annotated[
+        str | Path | Platform | None,
+        platform_option("The cheapest design there is best; left out: the one that misses least."),
+    ] = None,
+    *,
+    target_miss: Annotated[
+        Text,
+        Option("SHARE", "Instead: tell the fewest entries that miss so little, such as 1%."),
+    ] = None,
+    skip: Annotated[
+        int, Option("N", "With --target-miss: requests that only fill the caches.")
+    ] = 0,
+    pin_memory: Annotated[
+        Text, Option("BYTES", "That each host may pin, such as 4MiB; default: all.")
+    ] = None,
+    target_us: Annotated[
+        float | None, Option("US", "Tell the least NIC memory for that cost per lookup.")
+    ] = None,
+    page_size: Annotated[
+        Text,
+        Option(
+            "BYTES,...",
+            "Such as 4KiB,2MiB,1GiB, to be set side by side.",
+            ("--page", "--page-size"),
+        ),
+    ] = None,
+    only: Annotated[
+        str | Sequence[str],
+        Option(
+            "page-sizes|FAMILY",
+            "Nothing else; a family such as utlb; may be repeated.",
+            read=each_given,
+            is_repeated=True,
+        ),
+    ] = (),
+    workers: Workers = None,
+    scheduler: Scheduler = None,
+) -> Report:
+    """Find the best design of each family within NIC memory, or entries enough for few misses."""
+    from nicscope.studies.sizing.targets import ask, ask_target
+
+    if target_miss is not None:
+        others = {
+            "--nic-memory": nic_memory,
+            "--pin-memory": pin_memory,
+            "--platform": platform,
+            "--target-us": target_us,
+            "--only": only,
+        }
+        for name, given in others.items():
+            if given:
+                raise StudyError(f"{name} is not for --target-miss; leave one of both out")
+        target = ask_target(target_miss, page_size, skip)
+        check_alone(skip, workers, scheduler)
+    elif nic_memory is None:
+        raise StudyError("give --nic-memory BYTES, or --target-miss SHARE such as 1%")
+    elif skip:
+        raise StudyError("--skip goes with --target-miss; give that, or leave it out")
+    else:
+        question = ask(
+            nic_memory,
+            pin_memory=pin_memory,
+            platform=platform,
+            target_us=target_us,
+            page_sizes=page_size,
+            only=only,
+        )
+    traces = all_opened(trace, as_given=True, folders=True)
+    opened = [one for _, one in traces]
+    with (
+        workers_for(opened, workers, scheduler, alone=bool(skip)) as hired,
+        progress("sizing" if target_miss is None else "measuring", "rows") as watch,
+    ):
+        if target_miss is None:
+            from nicscope.reports.size import ShownSizes
+            from nicscope.studies.sizing.sizings import report
+
+            return ShownSizes(report(traces, question, repeat, watch, hired))
+        from nicscope.reports.size_targets import ShownTargets
+        from nicscope.studies.sizing.targets import targets
+
+        return ShownTargets(targets(traces, target, repeat, watch, hired))
+
+
+@in_one_line
+def sweep(
+    trace: TraceLike | Sequence[TraceLike],
+    design: str | Path | Design,
+    grid: Mapping[str, Word] | Iterable[str] = (),
+    platform: str | Path | Platform | None = None,
+    *,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    kinds: bool = True,
+    many: bool = False,
+    begun: Callable[[Done], None] = lambda _: None,
+) -> ShownSweep:
+    """What a trace costs under every combination of some settings of a design.
+
+    Args:
+        trace: a path, ``bundled:NAME``, or a table; or a list of them.
+        design: what is varied.
+        grid: values by setting, such as ``{"entries": [64, 128], "pin_limit": [512, None]}``; or
+            ``KEY=V1,V2,...``, one by one.
+        platform: that prices all; None: the design's own.
+        out: a file for the table, .parquet or .csv; if the sweep is interrupted, the same call
+            continues.  None: the result alone has it.
+        workers: threads; None: one for each processor.
+        scheduler: of a Dask cluster to count on, such as ``"tcp://10.0.0.1:8786"``.
+        kinds: whether misses are parted by cause, which takes time.
+        many: whether a million points or more are wanted.
+        begun: is told how much an interrupted sweep had done.
+
+    Errors: ``NicscopeError``, before the trace is read if it can be.
+
+    """
+    from nicscope.studies.sweep.grid import ask, worker_count
+
+    assignments = _spelt(grid)
+    points = ask(design, platform, assignments, many=many)
+    hands = worker_count(whole("workers", workers), scheduler)
+    from nicscope.reports.sweep import ShownSweep
+    from nicscope.studies.sweep.sweeping import Sweep
+    from nicscope.studies.sweep.sweeping import sweep as run
+    from nicscope.studies.sweep.table import Table, in_memory, table_output
+
+    path = None if out is None else Path(out)
+    options = {"--design": design, "--grid": assignments, "--platform": platform}
+    command = command_line(
+        ["sweep", *words_of(trace)], {**options, "--out": path, "--no-kinds": not kinds}
+    )
+    with contextlib.ExitStack() as stack:
+        output = stack.enter_context(in_memory() if path is None else table_output(path))
+        what = Sweep(points, all_opened(trace), output.path, kinds=kinds)
+        cluster: Any = None
+        if scheduler is not None:
+            from nicscope.studies.sweep.sweeping import CONTINUES
+            from nicscope.studies.workers import connected
+
+            cluster = stack.enter_context(connected(scheduler, CONTINUES))
+        watch = stack.enter_context(progress("sweeping", "designs"))
+        done = run(what, hands, cluster, watch, begun, output)
+        return ShownSweep(what, Table(output.readable), command, done)
+
+
+def _spelt(grid: Mapping[str, Word] | Iterable[str]) -> list[str]:
+    """The axes of ``grid`` as ``--grid`` takes them."""
+    if not isinstance(grid, Mapping):
+        return texts(grid)
+    every = {key: [None] if values is None else values for key, values in grid.items()}
+    return [f"{key}={word(key, values)}" for key, values in every.items()]

@@ -671,8 +671,8 @@ def frame_of(report: RunReport, by: str) -> Any:
 
     if by not in ROWS:
         raise SimulationError(f"no rows by {by!r}{did_you_mean(str(by), ROWS)}")
-    kind, rows_of = ROWS[by]
-    rows = [msgspec.to_builtins(one) for one in rows_of(report)]
+    kind, found = ROWS[by]
+    rows = [msgspec.to_builtins(one) for one in found(report)]
     kinds = {int: pa.int64(), float: pa.float64(), str: pa.string()}
     of_run = {name: getattr(report, name) for name in OF_RUN}
     arrays: dict[str, Any] = {}

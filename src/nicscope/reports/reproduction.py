@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.reproduce.traced.measuring import Layout, Row
-    from nicscope.studies.reproduce.traced.running import StudyTable
+    from nicscope.studies.reproduce.tables import Layout, Row, StudyTable
     from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction
 
 

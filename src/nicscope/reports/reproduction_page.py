@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from nicscope.reports.reproduction import Placed
-    from nicscope.studies.reproduce.traced.running import StudyTable
+    from nicscope.studies.reproduce.tables import StudyTable
     from nicscope.studies.reproduce.verdict import Item, Paper, Point, Reproduction, Shape
 
 

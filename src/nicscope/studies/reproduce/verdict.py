@@ -18,7 +18,7 @@ from nicscope.errors import StudyError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from nicscope.studies.reproduce.traced.running import StudyTable
+    from nicscope.studies.reproduce.tables import StudyTable
 
 SHELF, MISSES = "published", "misses"
 

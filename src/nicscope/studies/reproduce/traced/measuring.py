@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curves import Point
     from nicscope.studies.pricing import Cost
+    from nicscope.studies.reproduce.tables import Layout, Row
     from nicscope.studies.reproduce.verdict import Item, Outcome
     from nicscope.traces.schema import Requests
 
@@ -23,38 +24,8 @@ if TYPE_CHECKING:
 
 # A catalog design's name and what is set on it: ("utlb", "entries=1024").
 Spec = tuple[str, ...]
-# One line of a table as plain values, units in the names of its measures.
-Row = dict[str, Any]
 
 OFFSET, NO_OFFSET = True, False  # of the caches that one pass simulates
-
-
-class Axis(NamedTuple):
-    """What rows differ in: its name in a row, and its heading."""
-
-    key: str
-    heading: str
-
-
-class Line(NamedTuple):
-    """A printed line: its label and the measure in each of an application's columns."""
-
-    label: str
-    measures: tuple[str | None, ...]  # None: the paper prints a dash
-
-
-class Layout(NamedTuple):
-    """A table as it is printed: a block of lines per row, columns per application."""
-
-    axes: tuple[Axis, ...]
-    columns: tuple[str, ...]  # of each application; one without a name if there is but one
-    lines: tuple[Line, ...]
-
-    @property
-    def measures(self) -> list[str]:
-        """Every measure, once, in the order of the lines."""
-        found = (name for line in self.lines for name in line.measures if name is not None)
-        return list(dict.fromkeys(found))
 
 
 class Study(NamedTuple):

@@ -7,11 +7,11 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from nicscope.errors import StudyError
 from nicscope.studies.reproduce.keeping import Kept, key_of_traces
+from nicscope.studies.reproduce.tables import StudyTable
 from nicscope.studies.reproduce.traced.applications import claimed
 from nicscope.studies.reproduce.traced.measuring import (
     Asked,
@@ -23,6 +23,7 @@ from nicscope.studies.reproduce.traced.measuring import (
 )
 from nicscope.studies.reproduce.verdict import (
     Basis,
+    CellGroup,
     ExpectedPoint,
     Outcome,
     Reproduction,
@@ -35,8 +36,9 @@ from nicscope.traces.schema import Requests
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
+    from nicscope.studies.reproduce.tables import Layout, Row
     from nicscope.studies.reproduce.traced.applications import Application
-    from nicscope.studies.reproduce.traced.measuring import Layout, Measured, Row, Spec, Study
+    from nicscope.studies.reproduce.traced.measuring import Measured, Spec, Study
     from nicscope.studies.reproduce.traced.workloads import Ran
     from nicscope.studies.reproduce.verdict import Item, Paper
     from nicscope.traces.reader import Trace
@@ -60,56 +62,62 @@ def judged_as(paper: Paper, item: Item, application: Application) -> str | None:
     return claimed(application, paper.items[PROBLEMS])
 
 
-def _judge_claims(
-    result: Reproduction, chosen: _Chosen, rows: Sequence[Row], applications: Sequence[Application]
+def _judge(
+    result: Reproduction,
+    chosen: _Chosen,
+    rows: Sequence[Row],
+    applications: Sequence[Application],
+    ran: Ran | None,
 ) -> None:
-    """A point for each printed cell of the paper's application that a trace says it is."""
+    """Verdicts on the printed cells, and on statements, that ``rows`` have to meet.
+
+    Of programs that we ran at the paper's sizes those of the item, and of any size statements; of
+    a trace that says it is the paper's application all cells of that.
+    """
     paper, name, study = chosen
     item = paper.items[name]
+    if ran is not None:
+        outcome = Outcome()
+        if study.state is not None:
+            study.state(outcome, Shown(list(rows), paper.items, ran.are_the_papers))
+        points = _expected(outcome, chosen, rows, item.cells if ran.are_the_papers else ())
+        shapes = [one for one in item.shapes if ran.are_the_papers or not one.at_paper_size]
+        result.judge(paper.key, name, points, shapes, outcome, load_known(paper.key, ran.programs))
+        return
     for one in applications:
         claim = judged_as(paper, item, one)
-        if claim is None:
-            continue
-        ours = [{**row, "application": claim} for row in rows if row["application"] == one.name]
-        expected, outcome = [], Outcome()
-        for cell in _cells(paper, study):
-            if cell.app == claim:
-                assert item.tolerance is not None
-                quantity = cell.quantity(study.layout)
-                expected.append(
-                    ExpectedPoint(
-                        quantity,
-                        cell.printed,
-                        item.tolerance,
-                        "as printed",
-                        Basis.PREDICTED,
-                        CLAIMED,
-                    )
-                )
-                outcome.values[quantity] = cell.found(study.layout, ours)
-        result.judge(paper.key, name, expected, (), outcome)
+        if claim is not None:
+            ours = [{**row, "application": claim} for row in rows if row["application"] == one.name]
+            cells = CellGroup(
+                measures=study.layout.measures,
+                apps=[claim],
+                why="as printed",
+                basis=Basis.PREDICTED,
+                because=CLAIMED,
+                tolerance=item.tolerance or Decimal(0),
+            )
+            outcome = Outcome()
+            points = _expected(outcome, chosen, ours, [cells])
+            result.judge(paper.key, name, points, (), outcome)
 
 
-def _judge_programs(result: Reproduction, chosen: _Chosen, rows: Sequence[Row], ran: Ran) -> None:
-    """Verdicts on programs that we ran: on statements, and at the paper's sizes on its cells."""
-    paper, name, study = chosen
-    item = paper.items[name]
-    points, outcome = [], Outcome()
-    for cell in _cells(paper, study) if ran.are_the_papers else ():
-        for group in item.cells:
+def _expected(
+    outcome: Outcome, chosen: _Chosen, rows: Sequence[Row], groups: Sequence[CellGroup]
+) -> list[ExpectedPoint]:
+    """What the printed cells of ``groups`` ask for; ``outcome`` gets what ``rows`` have there."""
+    points = []
+    for cell in _cells(chosen.paper, chosen.study) if groups else ():
+        for group in groups:
             if cell.app in group.apps and cell.measure in group.measures:
-                quantity = cell.quantity(study.layout)
+                quantity = cell.quantity(chosen.study.layout)
                 slack = group.tolerance or group.share * cell.printed
                 points.append(
                     ExpectedPoint(
                         quantity, cell.printed, slack, group.why, group.basis, group.because
                     )
                 )
-                outcome.values[quantity] = cell.found(study.layout, rows)
-    shapes = [one for one in item.shapes if ran.are_the_papers or not one.at_paper_size]
-    if study.state is not None:
-        study.state(outcome, Shown(list(rows), paper.items, ran.are_the_papers))
-    result.judge(paper.key, name, points, shapes, outcome, load_known(paper.key, ran.programs))
+                outcome.values[quantity] = cell.found(chosen.study.layout, rows)
+    return points
 
 
 class _Cell(NamedTuple):
@@ -185,51 +193,6 @@ ALL_TOGETHER = "all"  # the name of what stands for every trace
 SIMPLY_NOT = "other programs or problem sizes than the paper's"
 
 
-class StudyTable(msgspec.Struct, frozen=True, kw_only=True):
-    """One table or figure for some traces, with what the paper prints beside it."""
-
-    paper: str
-    id: str
-    where: str
-    what: str
-    unit: str
-    conditions: str
-    layout: Layout
-    traces: list[dict[str, Any]]
-    programs: str | None  # that were run for it, at these sizes; None: traces were given
-    reduction: int  # the paper's caches and pin limits over those that were used
-    designs: list[str]  # replayed, each as NAME KEY=VALUE ...
-    rows: list[Row]
-    printed: list[Row]
-    printed_note: str | None
-    comparable: list[str]  # applications whose cells are held against the paper's
-    why: str  # the rest is not
-    notes: list[str]
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything but the layout."""
-        return {
-            "paper": self.paper,
-            "id": self.id,
-            "where": self.where,
-            "what": self.what,
-            "unit": self.unit,
-            "conditions": self.conditions,
-            "traces": self.traces,
-            "programs": self.programs,
-            "reduction": self.reduction,
-            "designs": self.designs,
-            "rows": self.rows,
-            "printed": {
-                "comparable": self.comparable,
-                "not_comparable": self.why,
-                "note": self.printed_note,
-                "rows": self.printed,
-            },
-            "notes": self.notes,
-        }
-
-
 def find_study(paper: str, item: str) -> Study:
     """The study of that item."""
     module = importlib.import_module(f"nicscope.studies.reproduce.traced.{paper}")
@@ -268,10 +231,7 @@ def run_studies(
     studied = Reproduction()
     for one, found, told in zip(studies, rows, notes, strict=True):
         studied.tables.append(_table(one, applications, ran, found, told))
-        if ran is None:
-            _judge_claims(studied, one, found, applications)
-        else:
-            _judge_programs(studied, one, found, ran)
+        _judge(studied, one, found, applications, ran)
     return studied
 
 

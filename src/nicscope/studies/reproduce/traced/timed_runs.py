@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.traced.program import Program as ProgramRows
+    from nicscope.studies.reproduce.tables import Row
     from nicscope.studies.reproduce.traced.applications import Application
-    from nicscope.studies.reproduce.traced.measuring import Row, Spec
+    from nicscope.studies.reproduce.traced.measuring import Spec
     from nicscope.studies.reproduce.traced.workloads import Ran
 
     Work = Callable[[Path, Sequence[Spec], int], Iterator[tuple[Spec, "Timed"]]]

@@ -47,9 +47,10 @@ def write_pages(path, rows, gap_ns=1, page_size=PAGE):
 
 
 def table_of(name, *files):
-    tables, points, *_ = run_studies([("utlb", name)], open_applications(files), load_papers())
-    assert points == []
-    return {row["cache_entries"]: row for row in tables[0].rows}, tables[0]
+    found = run_studies([("utlb", name)], open_applications(files), load_papers())
+    assert found.points == []
+    [table] = found.tables
+    return {row["cache_entries"]: row for row in table.rows}, table
 
 
 def kinds_of(folder, pages):

@@ -1,4 +1,4 @@
-"""What memory is left, and the refusal of what would need more, before any of it is taken."""
+"""Available memory, and the refusal, before any is allocated, of what would need more."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def check_room(need: int, what: str, advice: str) -> None:
 
 
 def bytes_left() -> int | None:
-    """Bytes that this process may still take, as far as the system says."""
+    """Bytes that this process may still allocate, as far as the system reports."""
     found = [left for left in (_of_machine(), _of_group(), _of_process()) if left is not None]
     return max(min(found), 0) if found else None
 
@@ -149,7 +149,7 @@ def outgrown(array: NDArray[Any], length: int) -> NDArray[Any]:
 
 
 def give_back(array: NDArray[Any]) -> None:
-    """Take the memory of a large ``array`` away, whoever still holds it: it is all zeros then."""
+    """Releases the pages of a large ``array``, whoever still holds it: it reads as zeros then."""
     memory = _memory_of(array)
     if memory is not None:
         memory.madvise(mmap.MADV_DONTNEED)

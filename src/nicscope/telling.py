@@ -1,4 +1,4 @@
-"""What a person's call raises is told from their own lines: no frames of ours around these.
+"""Tracebacks of calls from user code: frames of nicscope are left out.
 
 All that a script calls outside programs wears it: constructors, set-up, runs, reports.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ToldPlainly(ContextDecorator):
-    """Within its block, what is raised loses frames of ours, that of the block's own included.
+    """Removes frames of nicscope from the traceback of what is raised within its block.
 
     ``@ToldPlainly()``: the block is all that a function does, and how it is called.
     """
@@ -35,7 +35,7 @@ class ToldPlainly(ContextDecorator):
 
 
 def _trim(error: BaseException) -> None:
-    """Leave the person's frames; of an error that is no one's, say where else it was raised."""
+    """Keeps the user's frames; for an error without any, notes where else it was raised."""
     if isinstance(error, NicscopeError):
         keep_own(error)
         if own_entry(error) is None:

@@ -1,1 +1,1 @@
-"""Programs that run on any NIC under an interface: real data, and a result that is checked."""
+"""Programs that run on any NIC under an interface, on real data, with checked results."""

@@ -1,4 +1,4 @@
-"""Results on stdout, text, tables or JSON, and in folders."""
+"""Prints results as text, tables or JSON, and writes them to folders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def answer(
     explain: bool = False,
     also: Sequence[Path] = (),
 ) -> Shown:
-    """Do ``work``, keep what it finds in the folder ``out`` if there is one, and print it.
+    """Run ``work``, write its result to the folder ``out`` if given, and print it.
 
     ``also``: what else ``work`` has written then.  That the folder cannot be had is told before
     any work is done.
@@ -40,13 +40,13 @@ def answer(
 
 
 def check_explained(explain: bool, as_json: bool) -> None:
-    """Errors: ``OutputError`` if terms are to be explained to a program."""
+    """Errors: ``OutputError`` for ``--explain`` together with ``--json``."""
     if explain and as_json:
         raise OutputError("--explain is for people, --json for programs; leave one of them out")
 
 
 def tell(report: Report, written: list[Path], as_json: bool, explain: bool = False) -> None:
-    """Print ``report``, and where its files went unless it is as JSON."""
+    """Print ``report``, and the paths of its files unless as JSON."""
     if as_json:
         print_json(report.as_json())
     else:
@@ -62,7 +62,7 @@ def print_json(result: Any) -> None:
 
 
 def print_written(files: list[Path]) -> None:
-    """Print where results went."""
+    """Print the paths of written files."""
     if files:
         print("\nwritten:")
     for file in files:

@@ -57,7 +57,7 @@ from nicscope.studies.programs import ProgramError
 
 
 class _Interrupted(Exception):  # noqa: N818 - nobody's error
-    """Ctrl-C, before Typer turns it into an exit status that a command may have as well."""
+    """Ctrl-C, re-raised so that Typer does not turn it into an ambiguous exit status."""
 
 
 class _Commands(Commands):
@@ -175,7 +175,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _notes(error: BaseException | None) -> list[str]:
-    """What is noted on an error, or on what it came from."""
+    """The notes of an error and of its causes."""
     found: list[str] = []
     while error is not None:
         found += getattr(error, "__notes__", ())
@@ -184,7 +184,7 @@ def _notes(error: BaseException | None) -> list[str]:
 
 
 def _refused_by_the_machine(error: Exception) -> str:
-    """One line for what the machine had no room for or did not allow; nothing for a fault."""
+    """One line for an operating system limit or permission; nothing for a defect."""
     out_of_room = isinstance(error, ImportError) and "map segment" in str(error)
     if isinstance(error, MemoryError) or out_of_room:
         text = " ".join(str(error).split())  # what NumPy says; Python itself says nothing

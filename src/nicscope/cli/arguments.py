@@ -1,4 +1,4 @@
-"""What several commands take: traces, services, results, and what a shell offers for them."""
+"""Arguments and options that several commands share, with their shell completion."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def paths(incomplete: str) -> list[str]:
 
 
 def traces(incomplete: str) -> list[str]:
-    """Bundled traces, as soon as a letter says that one is meant, as most traces are files."""
+    """Bundled traces, offered after the first letter only, as most traces are files."""
     from nicscope.traces.bundled import bundled_traces
 
     if not incomplete:
@@ -118,7 +118,7 @@ DASH = "-"
 
 
 def option(metavar: str, told: str, *names: str, **more: Any) -> Any:
-    """An option with a value, which ``metavar`` stands for; ``told`` is its help."""
+    """An option with a value shown as ``metavar``; ``told`` is its help."""
     return typer.Option(*names, metavar=metavar, help=told, **more)
 
 
@@ -168,7 +168,7 @@ Explain = Annotated[
 
 
 def byte_count(given: str | int) -> int:
-    """The bytes that an argument names, as every size is spelt."""
+    """Parse a size in bytes."""
     count = given if isinstance(given, int) else read_bytes(given)
     if count is None:
         raise typer.BadParameter(f"{given!r} is no whole number of bytes, {BYTE_SPELLINGS}")
@@ -176,13 +176,13 @@ def byte_count(given: str | int) -> int:
 
 
 def output_path(given: str) -> Path:
-    """The path that an argument names; ``-`` is standard output, ``./-`` a file."""
+    """The output path; ``-`` is standard output, ``./-`` a file."""
     return STDOUT if given == DASH else Path(given)
 
 
 @contextlib.contextmanager
 def text_beside(out: Path, as_json: bool = False) -> Iterator[None]:
-    """Print on the error stream what the block prints, if ``out`` is standard output.
+    """Redirect the block's text to the error stream if ``out`` is standard output.
 
     Errors: ``OutputError`` if ``out`` cannot be written, or if JSON would be mixed into it.
     """
@@ -211,7 +211,7 @@ Timeline = Annotated[
 
 
 def beside_timeline(timeline: Path | None, as_json: bool) -> Any:
-    """A block in which what is printed does not mix with a timeline.
+    """A block whose text does not mix with a timeline on standard output.
 
     Errors: ``OutputError`` if that could not be written.
     """
@@ -219,7 +219,7 @@ def beside_timeline(timeline: Path | None, as_json: bool) -> Any:
 
 
 def tell_of_rest(found: ProgramRuns, path: Path) -> None:
-    """Say on the error stream how much of a run a timeline does not show."""
+    """Report on the error stream how much of a run a timeline omits."""
     from nicscope.studies.timeline import counts
 
     kept, every = counts(found)
@@ -240,7 +240,7 @@ def _option(metavar: str, told: str, *names: str, **more: Any) -> Any:
 
 
 class Service(NamedTuple):
-    """What the options said, each of which is declared here and nowhere else."""
+    """The options for LLM serving traces, declared here and nowhere else."""
 
     model: Annotated[
         str | None,
@@ -283,7 +283,7 @@ class Service(NamedTuple):
     ] = False
 
     def opened(self, given: str) -> str | Trace:
-        """The trace ``given``, open if it is a service's; any other stays a name."""
+        """The trace ``given``, opened if it is a serving trace; any other stays a name."""
         from nicscope.library.traces import open_trace
 
         if self == UNSAID:
@@ -291,7 +291,7 @@ class Service(NamedTuple):
         return open_trace(given, **self._asdict())
 
     def choices(self) -> KvChoices | None:
-        """Whose KV cache it is; None if nobody said.  Errors: ``TraceError``."""
+        """The KV cache options; None if none was given.  Errors: ``TraceError``."""
         from nicscope.errors import TraceError
         from nicscope.library.kv_cache import kv_choices
 
@@ -315,7 +315,7 @@ UNSAID = Service()
 
 
 def reads_services(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` with the options of a ``Service`` in the place of its parameter ``service``."""
+    """``command`` with the options of a ``Service`` in place of its parameter ``service``."""
     own = inspect.signature(command, eval_str=True)
     declared = get_type_hints(Service, include_extras=True)
     parameters: list[inspect.Parameter] = []

@@ -1,4 +1,4 @@
-"""``nicscope compile``: have kernels compiled on purpose, before anybody waits for them."""
+"""``nicscope compile``: compile kernels ahead of their first use."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def compile_kernels(
 
 
 def _ask(command: list[str] | None) -> None:
-    """Run what asks for kernels.  Errors: ``NicscopeError`` if it fails."""
+    """Run a command that requests kernels.  Errors: ``NicscopeError`` if it fails."""
     for arguments in [command] if command else _USUAL:
         print(f"running nicscope {' '.join(arguments)}", file=sys.stderr, flush=True)
         done = subprocess.run(
@@ -87,7 +87,7 @@ def _ask(command: list[str] | None) -> None:
 
 
 def _wait() -> None:
-    """Watch until nothing waits, with a process at work all the time."""
+    """Wait until no kernel is queued, keeping a compiling process alive."""
     from nicscope.kernel import queue
 
     most = left = queue.waiting()

@@ -1,4 +1,4 @@
-"""Commands that are made of functions which declare them: ``nicscope.library.command``."""
+"""Typer commands derived from functions declared by ``nicscope.library.command``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def epilog(examples: tuple[str, ...]) -> str:
-    """What ``--help`` shows below the options: each example in a paragraph of its own."""
+    """The examples that ``--help`` shows below the options, each in its own paragraph."""
     return "Examples:\n\n" + "\n\n".join(f"[bold]{example}[/bold]" for example in examples)
 
 
 def parameter(one: Asked) -> inspect.Parameter:
-    """What Typer reads of a parameter."""
+    """The Typer option or argument of a parameter."""
     option = one.option
     told: dict[str, Any] = {"help": option.help}
     if option.offers:
@@ -59,7 +59,7 @@ def parameter(one: Asked) -> inspect.Parameter:
 
 
 def derived(function: Any) -> Callable[..., None]:
-    """A function for Typer that calls ``function`` with what the command line says of it."""
+    """A Typer command that calls ``function`` with the parsed options."""
     command: Command = function.command
     asked = command.asked()
     services = [one for one in asked if one.option.reads_services]
@@ -106,7 +106,7 @@ def _added(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 
 def add(app: typer.Typer, *functions: Any) -> None:
-    """Give ``app`` the command that each of the ``functions`` declares."""
+    """Register the command of each of the ``functions`` with ``app``."""
     for function in functions:
         command: Command = function.command
         app.command(command.words[-1], epilog=epilog(command.examples))(derived(function))

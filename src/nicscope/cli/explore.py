@@ -1,4 +1,4 @@
-"""``nicscope explore``: a page with controls over one trace, for a browser on this machine."""
+"""``nicscope explore``: an interactive page over one trace, served on this machine."""
 
 from __future__ import annotations
 

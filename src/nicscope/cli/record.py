@@ -105,7 +105,7 @@ def _check_question(command: list[str] | None, pid: int | None, seconds: float |
 
 
 class _LiveCount:
-    """One line on the terminal, if stderr is one, that says how far the recording has come."""
+    """A progress line on the terminal, if stderr is one."""
 
     def __init__(self, attached: bool) -> None:
         self._attached = attached
@@ -143,7 +143,7 @@ class _LiveCount:
 
 
 def _report(recording: Recording, output: Path, pid: int | None, quiet: bool) -> int:
-    """Say what was recorded and what was not; the exit status, a command's own."""
+    """Report what was recorded and what was not; the exit status."""
     from nicscope.errors import RecordError
 
     status = 0 if recording.status is None or pid is not None else recording.status
@@ -169,7 +169,7 @@ def _nothing(observed: Observed) -> str:
 
 
 def _ending(status: int | None, pid: int | None) -> list[str]:
-    """What became of the program, where that is not what one expects."""
+    """How the program ended, if not as expected."""
     if pid is None:
         if status is None or status <= 128:
             return []

@@ -1,4 +1,4 @@
-"""The standard streams, however they are closed or full, and signals that end a command."""
+"""Standard streams, closed or full ones included, and signals that end a command."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LOOKALIKES = {
 
 @contextlib.contextmanager
 def standard_streams() -> Iterator[None]:
-    """Let what goes wrong with standard output within the block be an error of nicscope's.
+    """Convert errors of standard output within the block into nicscope's errors.
 
     ``OutputError`` if it is closed or takes no more, ``ReaderGone`` if nobody reads it.  What the
     error stream does not take is dropped.  Characters that an encoding lacks look like others.
@@ -74,12 +74,12 @@ def standard_streams() -> Iterator[None]:
 
 
 def is_unicode(stream: Any) -> bool:
-    """Whether ``stream`` takes every character."""
+    """Whether ``stream`` can encode every character."""
     return (getattr(stream, "encoding", None) or "utf-8").lower().startswith("utf")
 
 
 def lookalike(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What stands for one character that an encoding lacks: an error handler of ``codecs``.
+    """A replacement for a character that an encoding lacks: an error handler of ``codecs``.
 
     Bytes of a file's name that are no text are those bytes again.
     """
@@ -101,7 +101,7 @@ def _plain(character: str) -> str:
 
 
 class _Dropping(Descriptor):
-    """The error stream: what it does not take is lost, and stops nothing."""
+    """The error stream: write errors are ignored."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
@@ -122,7 +122,7 @@ def _text(number: int, descriptor: Descriptor, like: Any) -> io.TextIOWrapper:
 
 
 def _keep_from_files(number: int, flags: int) -> None:
-    """Fill the place of a closed stream, or the next file opened would get what is printed.
+    """Occupy a closed stream's descriptor, or the next file opened would get the output.
 
     It stays as unusable as it was: nothing can be written to it, or read from it.
     """
@@ -149,7 +149,7 @@ _HALF_MADE: list[BaseException] = []
 
 
 class _Came:
-    """The signal that ended the last block of ``heeded_interrupts``."""
+    """The signal that interrupted the last block of ``heeded_interrupts``."""
 
     number = signal.SIGINT
 
@@ -160,7 +160,7 @@ def ending_status() -> int:
 
 
 def leave_kept(journal: Path | None) -> None:
-    """If what is done is kept in ``journal``, say how to go on, and end with the signal's status.
+    """If ``journal`` exists, print how to resume, and exit with the signal's status.
 
     To be called while the interrupt is handled; without a journal it goes on its way.
     """
@@ -176,7 +176,7 @@ def leave_kept(journal: Path | None) -> None:
 
 
 class _Interrupts:
-    """An interrupt that comes back until it is heeded.
+    """An interrupt that is raised again until it is handled.
 
     Python cannot raise it in a finalizer or in a callback of the compiler: there it would be
     printed and lost. It is heeded while anything handles it, clearing up for example.
@@ -213,7 +213,7 @@ class _Interrupts:
 
 @contextmanager
 def heeded_interrupts() -> Iterator[None]:
-    """Let no interrupt within the block be lost; what fails for want of a callback was one too.
+    """Deliver every interrupt of the block, even one swallowed inside a callback.
 
     SIGTERM and SIGHUP are interrupts as Ctrl-C is, except where somebody takes or ignores them,
     as nohup does.  Where somebody else takes SIGINT, or off the main thread, the block is left
@@ -254,7 +254,7 @@ def heeded_interrupts() -> Iterator[None]:
 
 
 def leave_at_once(status: int) -> NoReturn:
-    """End the process with ``status`` when its output is out, and nothing more.
+    """Flush output and end the process with ``status``, without cleanup.
 
     After an interrupt CPython may die of SIGINT whatever the status, as it remembers one that left
     the ``exec`` of a string; the compiler may have been left half-way, which has crashed its end;
@@ -273,11 +273,11 @@ class _WithoutPandas(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 - as Python calls it
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> None:
-        """Nothing for any module but pandas; errors: ``ModuleNotFoundError`` for that one."""
+        """Hide pandas: errors: ``ModuleNotFoundError`` for it, nothing for other modules."""
         if fullname == "pandas":
             raise ModuleNotFoundError("pandas is left out", name=fullname)
 
 
 def leave_pandas_out() -> None:
-    """Have this process take pandas for not installed from now on."""
+    """Make pandas unavailable in this process."""
     sys.meta_path.insert(0, _WithoutPandas())

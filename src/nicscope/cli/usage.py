@@ -1,4 +1,4 @@
-"""How commands are used: what ``--help`` shows, and what is said of a command line that is wrong.
+"""Help texts, and messages about wrong command lines.
 
 A wrong one is one line that says what of it, and what to write.
 """
@@ -33,7 +33,7 @@ _BOUNDS = {
 
 
 class Commands(typer.core.TyperGroup):
-    """Commands whose help is laid out for people."""
+    """A command group with readable help."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, its help in paragraphs as wide as the terminal, not as the source."""
@@ -53,7 +53,7 @@ class Commands(typer.core.TyperGroup):
 
 
 def _bare(params: Iterable[Any]) -> None:
-    """Have switches shown without a type, and what may be repeated with one row of dots."""
+    """Show switches without a type, and repeatable arguments with a single ellipsis."""
     for param in params:
         if getattr(param, "is_flag", False) and param.metavar is None:
             param.metavar = ""
@@ -62,7 +62,7 @@ def _bare(params: Iterable[Any]) -> None:
 
 
 def told(error: Any) -> str:
-    """What to say of an error of Click's, in one line; nothing where help was wanted and is shown.
+    """A one-line message for Click's error; empty if help was asked for and is shown.
 
     Its classes are told by what they have, as Typer keeps a Click of its own.
     """
@@ -101,7 +101,7 @@ def _no_such_option(name: str, context: Any) -> str:
 
 
 def _elsewhere(name: str, context: Any) -> str:
-    """Which commands have the option; nothing where none has, or as good as all."""
+    """The commands that have the option; empty if none or nearly all have it."""
     root = context.find_root()
     found = [path for path, one in _all_commands(root.command_path, root.command) if name in one]
     named = " and ".join(repr(path) for path in found)
@@ -132,14 +132,14 @@ def _missing(param: Any, context: Any) -> str:
 
 
 def _called(param: Any) -> str:
-    """An option's name, or what stands for an argument in the command's usage."""
+    """The option's name, or the argument's metavar."""
     if param.param_type_name == "option":
         return str(max(param.opts, key=len))
     return str(param.metavar or param.name).removesuffix("...").removeprefix("-- ")
 
 
 def _bad_value(error: Any) -> str:
-    """``error`` of a parameter: the checker's own words are of types, which nobody asked for."""
+    """A message for an invalid value, without Click's type names."""
     name = _called(error.param)
     problem = next(iter(error.__cause__.errors()), None) if _is_checked(error) else None
     if problem is not None and problem["type"] in _NUMBERS:
@@ -172,7 +172,7 @@ def _no_such_command(name: str, context: Any) -> str:
 
 
 def _as_in(context: Any) -> str:
-    """The first example of the command, or where its usage is told."""
+    """The command's first example, or how to get its usage."""
     command = context.command
     found = _EXAMPLE.search(f"{command.epilog or ''}\n{command.help or ''}")
     return f"write it as in: {found[1]}" if found else f"see '{context.command_path} --help'"

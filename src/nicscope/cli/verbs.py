@@ -32,7 +32,7 @@ OPTION = "--node"
 
 
 class RunCommand(typer.core.TyperCommand):
-    """A command whose ``--node`` takes two words: a number, and a program with its arguments."""
+    """A command whose ``--node`` takes two words: a number, and a command line."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Have each be one word, as an option that may be repeated takes."""
@@ -47,7 +47,7 @@ class RunCommand(typer.core.TyperCommand):
 
 
 def nodes_of(given: list[str]) -> dict[int, str]:
-    """What runs on which node.  Errors: ``BadParameter`` for no number, or one given twice."""
+    """The program of each node.  Errors: ``BadParameter`` for no number, or one given twice."""
     found: dict[int, str] = {}
     for each in given:
         number, _, command = each.partition(" ")

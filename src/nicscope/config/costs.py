@@ -1,4 +1,4 @@
-"""Costs with their evidence: values, ranges, tables over sizes, limits, and the names of all."""
+"""Costs with evidence: values, ranges, tables over sizes, limits, and all names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Evidence(StrEnum):
-    """How a number is known."""
+    """The class of evidence of a number."""
 
     PUBLISHED = "published"  # printed in the source
     DERIVED = "derived"  # arithmetic on published numbers
@@ -33,7 +33,7 @@ CITING = (Evidence.PUBLISHED, Evidence.DERIVED, Evidence.FITTED)
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The evidence behind one number."""
+    """The evidence and source of one number."""
 
     evidence: Evidence
     source: str
@@ -46,7 +46,7 @@ class Origin(msgspec.Struct, frozen=True):
 def read_origin(
     cell: Mapping[str, Any], sources: Mapping[str, Any], where: str, error: type[NicscopeError]
 ) -> Origin:
-    """Origin that ``cell`` states; ``where`` (file and key) begins every message.
+    """Parse the origin of a cell; ``where`` (file and key) begins every message.
 
     Errors: ``error`` if evidence or source is missing, unknown, or cites nothing in ``sources``.
     """
@@ -68,7 +68,7 @@ def read_origin(
 def only_known(
     found: Iterable[str], known: Iterable[str], where: str, error: type[NicscopeError]
 ) -> None:
-    """Return if every key of ``found`` is in ``known``; else raise ``error`` for the first."""
+    """Check that every key of ``found`` is in ``known``; else raise ``error`` for the first."""
     choices = set(known)
     for key in found:
         if key not in choices:
@@ -81,7 +81,7 @@ def half_up(ps: Fraction) -> int:
 
 
 class UnitCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What one event costs: from ``low_ps`` to ``high_ps``, or by size along ``points``.
+    """The cost of one event: from ``low_ps`` to ``high_ps``, or by size along ``points``.
 
     ``points`` are (size, ps) with rising sizes; without them both bounds hold for any size.
     """
@@ -94,7 +94,7 @@ class UnitCost(msgspec.Struct, frozen=True, kw_only=True):
     points: tuple[tuple[int, int], ...] = ()
 
     def each(self, size: Fraction | None = None) -> tuple[Fraction, Fraction]:
-        """Bounds (ps) on one event of ``size``; tables need a size, the others ignore it.
+        """Bounds (ps) on one event of ``size``; only tables need a size.
 
         Between two points a table is a straight line; beyond its ends the nearest segment goes
         on, but never below zero.
@@ -111,7 +111,7 @@ class UnitCost(msgspec.Struct, frozen=True, kw_only=True):
         return ps, ps
 
     def evidence_at(self, size: Fraction | None = None) -> Evidence:
-        """Class of evidence at ``size``: off a table's points at best derived from them."""
+        """The class of evidence at ``size``: between a table's points at best derived."""
         known_here = not self.points or any(size == x for x, _ in self.points)
         if known_here or self.origin.evidence is not Evidence.PUBLISHED:
             return self.origin.evidence
@@ -177,14 +177,14 @@ LIMITS = ("region_bytes", "entries")
 
 
 class Limit(NamedTuple):
-    """The most of something, and how that is known."""
+    """An upper limit and its origin."""
 
     most: int
     origin: Origin
 
 
 class RegionLimits(msgspec.Struct, frozen=True):
-    """What one NIC or library allows; what it does not name has no limit."""
+    """Limits on regions of one NIC or library; what is not named is unlimited."""
 
     name: str
     title: str
@@ -192,7 +192,7 @@ class RegionLimits(msgspec.Struct, frozen=True):
     limits: dict[str, Limit]
 
     def most(self, name: str) -> int | None:
-        """The limit of that name; None: any."""
+        """The limit of that name; None: unlimited."""
         limit = self.limits.get(name)
         return None if limit is None else limit.most
 
@@ -203,7 +203,7 @@ limit_names = partial(shelf_names, "limits")
 
 @ToldPlainly()
 def load_limits(name_or_path: str | Path) -> RegionLimits:
-    """Limits of that name in the catalog, or those of a ``.toml`` file.
+    """Load limits by catalog name, or from a ``.toml`` file.
 
     Errors: ``PlatformError`` naming the file and the key that is wrong.
     """
@@ -234,14 +234,14 @@ _MOST = 10**12
 
 
 class Span(NamedTuple):
-    """A number, such as a cost in microseconds, from the least to the most that is known of it."""
+    """A cost in microseconds, as a range."""
 
     low: float
     high: float
 
 
 class RangedCosts(msgspec.Struct, frozen=True):
-    """What things cost somewhere; what is not applicable says why."""
+    """Ranged costs of a machine or NIC, with reasons for those that do not apply."""
 
     name: str
     title: str
@@ -254,7 +254,7 @@ class RangedCosts(msgspec.Struct, frozen=True):
     measured: dict[str, int] = {}  # how far they were: NICs at once, threads, bytes of a page
 
     def each(self, name: str) -> Span:
-        """What one of it costs; nothing where it is not applicable."""
+        """The cost of one event; zero where it does not apply."""
         return self.costs.get(name, Span(0.0, 0.0))
 
 
@@ -265,7 +265,7 @@ Kind = TypeVar("Kind", bound=RangedCosts)
 def load_ranged_costs(
     shelf: str, known: Mapping[str, Known], kind: type[Kind], name_or_path: str | Path
 ) -> Kind:
-    """Costs of that name on a shelf of the catalog, or those of a ``.toml`` file.
+    """Load ranged costs by catalog name from a shelf, or from a ``.toml`` file.
 
     ``known``: by section.  Costs of registration may name a file of limits, and how far they were
     measured.  Errors: ``PlatformError`` naming the file and the key that is wrong.
@@ -324,7 +324,7 @@ def _read_span(units: Mapping[str, Decimal], cell: Any, where: str) -> Span:
 
 
 def _measured(content: Mapping[str, Any], called: str) -> dict[str, int]:
-    """Up to how many NICs, threads and bytes of a page costs were measured; where it is told."""
+    """Up to how many NICs, threads and bytes of a page costs were measured, where stated."""
     table = content.get("measured", {})
     where = f"{called}: measured"
     if not isinstance(table, dict):
@@ -339,7 +339,7 @@ def _measured(content: Mapping[str, Any], called: str) -> dict[str, int]:
 
 
 class CostName(msgspec.Struct, frozen=True):
-    """What one cost pays for, and per what."""
+    """The meaning and unit of a cost."""
 
     meaning: str
     per: str

@@ -1,4 +1,4 @@
-"""A design: a translation scheme with its settings, and delivery, transport, way and interface."""
+"""A design: a translation scheme with settings, and delivery, transport, way and interface."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INTERFACE_NAMES = {
 
 
 def read_interface(given: object, where: str, error: type[NicscopeError]) -> str:
-    """The word of the interface that ``given`` names: by its word, or by its name.
+    """Parse an interface, by its word or its name.
 
     Errors: ``error``, beginning with ``where``, with the nearest word.
     """
@@ -48,7 +48,7 @@ def read_interface(given: object, where: str, error: type[NicscopeError]) -> str
 
 
 class Transport(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether and how packets are brought again that did not arrive."""
+    """Whether and how lost packets are retransmitted."""
 
     reliable: bool = True
     window: int = 32  # packets on the way between two nodes
@@ -72,7 +72,7 @@ TRANSPORTS: dict[str, dict[str, bool]] = {
 
 
 def chosen_transport(word: str | None, own: Transport) -> Transport:
-    """``own``, an interface's, as a design's ``transport`` has it; None leaves it as it is."""
+    """The design's transport word for an interface's ``own``; None leaves it open."""
     return own if word is None else msgspec.structs.replace(own, **TRANSPORTS[word])
 
 
@@ -110,14 +110,14 @@ BURSTS = {"pio_write": "pio_write_burst", "pio_read": "pio_read_burst"}
 
 
 class Policy(IntEnum):
-    """When bytes in NIC memory go on to the sink."""
+    """When bytes in NIC memory are forwarded to the sink."""
 
     STORE_AND_FORWARD = 0
     CUT_THROUGH = 1
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """One NIC's delivery: Trapeze's parts, each of which can be set."""
+    """A NIC's delivery settings: Trapeze's parts, each of which can be set."""
 
     policy: Policy = Policy.CUT_THROUGH
     eager: bool = True
@@ -134,7 +134,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
     @ToldPlainly()
     def __post_init__(self) -> None:
-        """Refuse what no NIC could be: ``DesignError``."""
+        """Check the settings; errors: ``DesignError``."""
         for name in ("send_buffers", "receive_buffers", "send_ring", "receive_ring", "max_payload"):
             if getattr(self, name) < 1:
                 raise DesignError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -164,7 +164,7 @@ POLICIES: dict[str, Delivery] = {
 
 
 def policy_name(delivery: Delivery) -> str:
-    """The name in ``POLICIES``; of a delivery with settings of its own, what kind it is."""
+    """The name in ``POLICIES``; for custom settings, what kind it is."""
     for name, each in POLICIES.items():
         if each == delivery:
             return name
@@ -197,7 +197,7 @@ def delivery_costs(platform: Platform) -> dict[str, int]:
 
 
 def transfer_costs(platform: Platform) -> dict[str, int]:
-    """The same for a NIC whose work on a message may be priced as a whole, by ``program_costs``.
+    """Delivery costs of a NIC whose per-message work may be priced by ``program_costs``.
 
     What does not apply is 0.  Errors: ``PlatformError`` naming the costs that the platform does
     not state.
@@ -235,7 +235,7 @@ def shadow_costs(platform: Platform) -> dict[str, int]:
 
 
 class ServedBy(StrEnum):
-    """Who takes descriptors from a process's queues and gives it what arrives."""
+    """Who serves a process's queues: takes descriptors and delivers what arrives."""
 
     NIC = "nic"
     KERNEL = "kernel"  # of the host, in a trap of the process and in an interrupt handler
@@ -255,7 +255,7 @@ class Way(StrEnum):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One part: its choices by name, and which one holds where a design says nothing."""
+    """A part of a design: its choices by name, and the default."""
 
     meaning: str
     choices: tuple[str, ...]
@@ -296,7 +296,7 @@ NONE = "none"
 
 
 def known_setting(scheme: Scheme, key: str, where: str) -> Setting:
-    """Entry of ``SETTINGS`` for ``key``, provided that ``scheme`` uses it.
+    """The entry of ``SETTINGS`` for ``key``, checked to be used by ``scheme``.
 
     Errors: ``DesignError`` if there is none of that name, or the scheme does not use it.
     """
@@ -313,7 +313,7 @@ def known_setting(scheme: Scheme, key: str, where: str) -> Setting:
 
 
 def read_scheme(given: object, where: str) -> Scheme:
-    """Scheme that ``given`` names; errors: ``DesignError`` with the nearest name."""
+    """Parse a scheme; errors: ``DesignError`` with the nearest name."""
     names = [scheme.value for scheme in Scheme]
     if given not in names:
         raise DesignError(f"{where}: no scheme {given!r}{did_you_mean(str(given), names)}")
@@ -375,7 +375,7 @@ def _count(key: str, given: Any, where: str, *, in_bytes: bool) -> int:
 
 
 class Scheme(StrEnum):
-    """How a network interface comes by its translations."""
+    """How a network interface obtains its translations."""
 
     PINNED = "pinned"
     STATIC = "static"
@@ -389,7 +389,7 @@ class Scheme(StrEnum):
 
 
 class Kind(Enum):
-    """What a value of a setting looks like."""
+    """The type of a setting's value."""
 
     COUNT = auto()
     BYTES = auto()  # a count of bytes; text may carry a unit, as in "64KiB"
@@ -401,7 +401,7 @@ Value = int | bool | Replacement | None
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One name of design files and ``--set``: its kind, range (inclusive) and default.
+    """A setting of design files and ``--set``: its type, range (inclusive) and default.
 
     ``optional`` settings may be absent; the others without a default must be given.
     """
@@ -590,18 +590,18 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
         return {key: getattr(self, key) for key in PARTS}
 
     def part_origins(self) -> dict[str, Origin]:
-        """The evidence of each part; of one that is not said, who decides it."""
+        """The evidence of each part; for one left open, who decides it."""
         return {
             key: self.origins.get(key, Origin(Evidence.ASSUMED, part.unsaid))
             for key, part in PARTS.items()
         }
 
     def served_on(self, platform: Platform) -> str:
-        """Who serves ports on ``platform``: whom the design names, or else who can there."""
+        """Who serves ports on ``platform``: as the design names, or the platform's default."""
         return self.served_by or platform.served_by
 
     def at_page_size(self, page_size: int) -> Design:
-        """Itself with ``page_size`` bytes per page, unless it states its own.
+        """The design with ``page_size`` bytes per page, unless it states its own.
 
         Errors: ``DesignError`` if an indirect region's parts do not have whole lines of such pages.
         """
@@ -627,7 +627,7 @@ def design_names() -> list[str]:
 
 @ToldPlainly()
 def load_design(name_or_path: str | Path | Design) -> Design:
-    """Design of that name in the catalog, or the one in a ``.toml`` file; one that is there stays.
+    """Load a design by catalog name or from a ``.toml`` file; a ``Design`` is returned as it is.
 
     Errors: ``DesignError`` naming the file and the key that is wrong.
     """
@@ -675,7 +675,7 @@ def with_settings(design: Design, assignments: Sequence[str]) -> Design:
 
 
 def with_values(design: Design, values: Mapping[str, object]) -> Design:
-    """``design`` with ``values`` by the names of its settings, as Python has them.
+    """``design`` with ``values`` by setting name, as Python objects.
 
     As ``with_settings``; None removes a limit.  Errors: ``DesignError`` naming what was given.
     """
@@ -684,13 +684,13 @@ def with_values(design: Design, values: Mapping[str, object]) -> Design:
 
 
 def chosen_design(given: str | Path | Design, values: Mapping[str, object]) -> Design:
-    """The design that ``given`` is or names, with ``values``.  Errors: ``DesignError``."""
+    """The design given or named, with ``values``.  Errors: ``DesignError``."""
     design = given if isinstance(given, Design) else load_design(given)
     return with_values(design, values)
 
 
 def _plain(value: object) -> object:
-    """A value of Python's as a design file would have it."""
+    """A Python value as a design file states it."""
     if value is None:
         return NONE
     if isinstance(value, Replacement):
@@ -704,7 +704,7 @@ def _plain(value: object) -> object:
 
 
 def _changed(design: Design, pairs: Sequence[tuple[str, object]], said: str) -> Design:
-    """``design`` with what ``pairs`` say; ``said``: how that was told, for errors and origins."""
+    """``design`` with ``pairs`` applied; ``said``: the option or file, for errors and origins."""
     scheme = design.scheme
     for key, given in pairs:
         if key == "scheme":
@@ -739,7 +739,7 @@ def _assemble(
     origins: Mapping[str, Origin],
     called: str,
 ) -> Design:
-    """Design with defaults filled in and its sizes checked against each other."""
+    """A design with defaults filled in and its sizes checked for consistency."""
     scheme: Scheme = bookkeeping["scheme"]
     filled: dict[str, Any] = {**bookkeeping, **values}
     traced = dict(origins)
@@ -784,7 +784,7 @@ def _check_geometry(design: Design, called: str) -> None:
 
 
 def check_indirect(design: Design) -> None:
-    """Return if the parts of an indirect region have whole lines of pages.
+    """Check that the parts of an indirect region have whole lines of pages.
 
     Errors: ``DesignError``.
     """

@@ -1,4 +1,4 @@
-"""What words and columns of results mean, and tools' own names for hits and misses of caches."""
+"""Definitions of terms and columns of results, and tools' names for hits and misses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATTERN = "/"
 
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A word, and what it means."""
+    """A term and its definition."""
 
     means: str
     source: str = ""
@@ -25,12 +25,12 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: list[str] = []  # empty: wherever nothing else is meant
 
     def stands_behind(self, heading: str) -> bool:
-        """Whether one of its headings is ``heading``."""
+        """Whether ``heading`` is one of the term's headings."""
         return any(_fits(heading, each) for each in self.headings)
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column of tables for programs: one unit and one meaning wherever it is."""
+    """A column of machine-readable tables: its unit and meaning, the same everywhere."""
 
     means: str
     unit: str = ""  # of a number; empty: none, or a count of what it means
@@ -43,7 +43,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 class Meaning(NamedTuple):
-    """A term by its name."""
+    """A term and its name."""
 
     name: str
     term: Term
@@ -70,7 +70,7 @@ def _read(name: str, kind: type[T]) -> dict[str, T]:
 
 
 def meaning_of(heading: str, topic: str) -> Meaning | None:
-    """The term behind ``heading`` in results on ``topic``; what is for these alone goes first."""
+    """The term of ``heading`` in results on ``topic``; topic-specific terms take precedence."""
     found = [
         Meaning(name, term)
         for name, term in terms().items()
@@ -81,7 +81,7 @@ def meaning_of(heading: str, topic: str) -> Meaning | None:
 
 
 def column_of(name: str) -> Column | None:
-    """The column ``name``; entries in slashes are patterns."""
+    """The column ``name``; entries in slashes are regular expressions."""
     every = columns()
     if name in every:
         return every[name]
@@ -114,7 +114,7 @@ _OTHERS = (
 
 
 def known_counter(name: str) -> tuple[str, bool] | None:
-    """The cache that a counter is of, and whether it counts hits; None if it is none of a cache."""
+    """The cache of a counter, and whether it counts hits; None if it is no cache's."""
     spelt = " ".join(name.strip().lower().split())
     for pattern, counted in _NAMES:
         if found := pattern.fullmatch(spelt):
@@ -123,6 +123,6 @@ def known_counter(name: str) -> tuple[str, bool] | None:
 
 
 def why_not(name: str) -> str | None:
-    """Why a counter that is known tells nothing of a cache's size; None if it is not known."""
+    """Why a known counter does not constrain a cache's size; None if it is not known."""
     spelt = " ".join(name.strip().lower().split())
     return next((why for pattern, why in _OTHERS if pattern.fullmatch(spelt)), None)

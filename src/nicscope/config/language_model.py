@@ -1,4 +1,4 @@
-"""Language models, as far as a store of their KV cache sees them: bytes of a token.
+"""Language models: the size of their KV cache per token.
 
 A file states either heads of keys and values, or the latent vector and the rotary part that a
 model with latent attention keeps instead of them, which every rank of a group keeps whole.
@@ -25,7 +25,7 @@ _MOST = 1 << 20
 
 
 class LanguageModel(msgspec.Struct, frozen=True):
-    """What decides how large the KV cache of a token is, and where each number comes from."""
+    """The parameters that determine a token's KV cache size, with their sources."""
 
     name: str
     title: str
@@ -39,11 +39,11 @@ class LanguageModel(msgspec.Struct, frozen=True):
 
     @property
     def bytes_per_token(self) -> int:
-        """Of the whole model."""
+        """KV cache bytes per token of the whole model."""
         return self.layers * self.parts * self.width * self.element
 
     def bytes_of_rank(self, ranks: int) -> int:
-        """Of a token at each of ``ranks`` that share a model by tensor parallelism.
+        """Bytes of a token at each of ``ranks`` tensor-parallel ranks.
 
         Errors: ``TraceError`` if the heads cannot be shared out among so many.
         """
@@ -64,7 +64,7 @@ def language_model_names() -> list[str]:
 
 @ToldPlainly()
 def load_language_model(name_or_path: str | Path) -> LanguageModel:
-    """Model of that name in the catalog, or the one that a ``.toml`` file states.
+    """Load a model by catalog name, or from a ``.toml`` file.
 
     Errors: ``TraceError`` naming the file and the key that is wrong.
     """

@@ -1,4 +1,4 @@
-"""A coherent host and its interface, ``[machine]``; whether a NIC's memory suffices."""
+"""The ``[machine]`` table: a coherent host and its interface; checks of NIC memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"([0-9]{1,15})\s*(.*)")
 
 
 class MachineWord(msgspec.Struct, frozen=True):
-    """What one parameter says, and in what unit."""
+    """The meaning and unit of one parameter."""
 
     meaning: str
     unit: str
@@ -103,7 +103,7 @@ OF_VIA = ("mtu", "max_transfer", "window", "retries", "read_mbytes_s")
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A whole number in the unit of ``MACHINE``, and where it is from."""
+    """A whole number in the unit of ``MACHINE``, and its origin."""
 
     name: str
     value: int
@@ -112,7 +112,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 def read_number(word: str, text: str) -> int | None:
-    """The parameter ``word`` as ``text`` spells it, bare or in its unit; None if it is neither."""
+    """Parse parameter ``word``, bare or with its unit; None if that fails."""
     own = MACHINE[word].unit
     if own == BYTES:
         return read_bytes(text)
@@ -160,7 +160,7 @@ def _read(key: str, cell: Any, sources: Mapping[str, str], where: str) -> Parame
 
 
 def unstated_machine(platform: Platform, beside: Sequence[str] = ()) -> list[str]:
-    """Times and parameters of a coherent host and its interface that ``platform`` does not state.
+    """Times and parameters of a coherent host and its interface missing in ``platform``.
 
     ``beside``: names of ``MACHINE`` that are asked for as well, such as ``OF_VIA``.
     """
@@ -173,7 +173,7 @@ WORD = "nic_memory_bytes"  # of ``[machine]``
 
 
 def excess_of(parts: Mapping[str, int], platform: Platform) -> str | None:
-    """What does not fit, in words, and by how much; None if all does, or no size is stated.
+    """What exceeds NIC memory, in words, and by how much; None if all fits or no size is stated.
 
     ``parts``: bytes of each structure, queue and buffer on the NIC.
     """

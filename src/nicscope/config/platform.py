@@ -1,4 +1,4 @@
-"""A platform: one machine, its processors' clocks, what each operation costs, with evidence."""
+"""A platform: one machine, its clock rates, and the cost of each operation, with evidence."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ MIDDLE = Fraction(1, 2)
 
 
 class ProgramCosts(NamedTuple):
-    """Picoseconds of each step (per byte, where the name says so); what does not apply is 0."""
+    """Picoseconds of each step (per byte, where the name says so); not applicable ones are 0."""
 
     steps: dict[str, int]
     """Every name of ``PROGRAM_COSTS``."""
@@ -171,7 +171,7 @@ def program_costs(
 
 
 def check_priced(platform: Platform, scheme: Scheme, served_by: str = ServedBy.NIC) -> None:
-    """Return if ``platform`` states all that programs whose NICs translate by ``scheme`` need.
+    """Check that ``platform`` states all costs that programs under ``scheme`` need.
 
     Errors: ``PlatformError`` naming what it does not.
     """
@@ -192,7 +192,7 @@ def unpriced_of_design(platform: Platform) -> tuple[str, ...]:
 
 
 def _is_priced(platform: Platform, name: str) -> bool:
-    """Whether ``platform`` states that cost, what stands in for it, or that it does not apply."""
+    """Whether ``platform`` states the cost, a substitute, or that it does not apply."""
     if name in platform.not_applicable:
         return True
     if any(one in platform.costs for one in (name, *FALLBACKS.get(name, ()))):
@@ -203,7 +203,7 @@ def _is_priced(platform: Platform, name: str) -> bool:
 
 
 def _step(platform: Platform, name: str, place: Fraction) -> int | None:
-    """Picoseconds of one event; None if neither it nor what stands in for it is stated."""
+    """Picoseconds of one event; None if neither the cost nor a substitute is stated."""
     if name in platform.not_applicable:
         return 0
     for one in (name, *FALLBACKS.get(name, ())):
@@ -253,7 +253,7 @@ WITHIN = {"ni_miss": "ni_dma"}  # the part of a cost that is a bus's
 
 
 def clocks_of(machine: Mapping[str, Parameter]) -> dict[str, int]:
-    """The clocks that a machine states, in MHz."""
+    """The clock rates that a machine states, in MHz."""
     return {name: machine[name].value for name in (NI, HOST) if name in machine}
 
 
@@ -265,7 +265,7 @@ def at_clocks(
     *,
     serves: bool,
 ) -> dict[str, UnitCost]:
-    """``costs`` of platform ``name`` at the clocks ``wanted`` instead of those ``stated``.
+    """Scale the ``costs`` of platform ``name`` from clock rates ``stated`` to ``wanted``.
 
     ``serves``: whether its NIC runs firmware.  Errors: ``PlatformError`` if a clock is to be
     changed that the platform does not state.
@@ -287,7 +287,7 @@ def at_clocks(
 
 
 def _scaled(cost: UnitCost, by: Fraction, within: UnitCost | None, words: str) -> UnitCost:
-    """``cost`` times ``by``, but for what is ``within`` it."""
+    """``cost`` scaled by ``by``, except the share that is ``within`` it."""
 
     def at(ps: int, size: int | None) -> int:
         fixed = Fraction(0)
@@ -306,7 +306,7 @@ def _scaled(cost: UnitCost, by: Fraction, within: UnitCost | None, words: str) -
 
 
 def split_changes(name_or_path: str | Path) -> tuple[str | Path, str]:
-    """The platform that is named, and the changes behind an @; none of a name without any."""
+    """Split a platform's name at the @: the name, and the changes behind it."""
     text = str(name_or_path)
     before, at, after = text.rpartition("@")
     if not at or "=" not in after:
@@ -360,7 +360,7 @@ T = TypeVar("T", UnitCost, Parameter)
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True):
-    """Costs of one machine by the names of ``COSTS``; what is in neither dict is not known."""
+    """The costs of one machine by the names of ``COSTS``; others are unknown."""
 
     name: str
     title: str
@@ -381,7 +381,7 @@ def platform_names() -> list[str]:
 
 @ToldPlainly()
 def load_platform(name_or_path: str | Path | Platform) -> Platform:
-    """Platform of that name in the catalog, or in a ``.toml`` file; one that is there stays.
+    """Load a platform by catalog name or from a ``.toml`` file; returns a ``Platform`` as it is.
 
     With ``@WORD=VALUE,...`` behind it, other sizes and clocks of its machine: costs that go by a
     clock are scaled.  Errors: ``PlatformError`` naming the file and the key that is wrong.
@@ -408,7 +408,7 @@ def _load(name_or_path: str | Path) -> Platform:
 
 @functools.lru_cache(maxsize=64)
 def _of_catalog(name: str, _catalog: Path) -> Platform:
-    """A platform of the catalog in that folder, where files stay; nobody may change what it holds.
+    """A platform of the catalog, cached: it must not be modified.
 
     One that combines others is several files, and every cluster and many a refusal asks for it.
     """
@@ -446,7 +446,7 @@ def _read(name_or_path: str | Path) -> Platform:
 
 
 def _at_clocks_of(own: Platform, part: Platform) -> Platform:
-    """What ``part`` would cost at the clocks that ``own`` states."""
+    """``part`` scaled to the clock rates that ``own`` states."""
     stated = clocks_of(own.machine)
     costs = at_clocks(
         part.costs, clocks_of(part.machine), clocks_of(part.machine) | stated, part.name,
@@ -456,7 +456,7 @@ def _at_clocks_of(own: Platform, part: Platform) -> Platform:
 
 
 def _read_parts(content: Mapping[str, Any], called: str) -> list[Platform]:
-    """The platforms that the file combines, if any."""
+    """Load the platforms that the file combines, if any."""
     names, known = content.get("combines", []), platform_names()
     if not isinstance(names, list) or not all(name in known for name in names):
         raise PlatformError(f"{called}: combines must be a list of platforms of the catalog")
@@ -469,7 +469,7 @@ def _read_parts(content: Mapping[str, Any], called: str) -> list[Platform]:
 def _taking(
     content: Mapping[str, Any], parts: Sequence[Platform], called: str
 ) -> dict[str, Platform]:
-    """The part that each cost named under ``[takes]`` is taken from, whichever other states it."""
+    """The part that each cost listed under ``[takes]`` comes from."""
     lists, where = content.get("takes", {}), f"{called}: takes"
     if not isinstance(lists, dict) or not all(isinstance(one, list) for one in lists.values()):
         raise PlatformError(f"{where} must be a table of lists of costs, by platform")
@@ -485,7 +485,7 @@ def _taking(
 
 
 def completed(own: Platform, part: Platform, names: Sequence[str]) -> Platform:
-    """``own`` with those of the costs ``names`` of which it says nothing as ``part`` has them."""
+    """``own`` with the costs ``names`` that it does not state taken from ``part``."""
     said = {*own.costs, *own.not_applicable}
     wanted = [name for name in names if name not in said]
     only = msgspec.structs.replace(
@@ -501,7 +501,7 @@ def completed(own: Platform, part: Platform, names: Sequence[str]) -> Platform:
 
 
 def _completed(own: Platform, whose: Mapping[str, Platform], parts: Sequence[Platform]) -> Platform:
-    """``own`` with what it says nothing of from who ``whose`` names, or the first of ``parts``.
+    """``own`` with unstated costs from the part that ``whose`` names, or the first of ``parts``.
 
     No such machine was ever built, so all of that is assumed here, with its source behind it.
     """
@@ -531,7 +531,7 @@ def _completed(own: Platform, whose: Mapping[str, Platform], parts: Sequence[Pla
 
 
 def _assumed(stated: T, part: Platform) -> T:
-    """The same number where it stands in for that of a machine which has ``part`` in it."""
+    """A number of ``part``, marked as assumed for another machine."""
     before = stated.origin
     source = before.source.removeprefix("assumed: ")
     origin = Origin(Evidence.ASSUMED, f"assumed: as {part.name} ({before.evidence}: {source})")
@@ -647,7 +647,7 @@ def read_cost(key: str, text: str, where: str) -> UnitCost:
 
 
 def with_cost(platform: Platform, cost: UnitCost) -> Platform:
-    """``platform`` with ``cost`` in the place of what it stated, if it stated any."""
+    """``platform`` with ``cost`` added or replaced."""
     absent = {key: why for key, why in platform.not_applicable.items() if key != cost.name}
     return msgspec.structs.replace(
         platform, costs=platform.costs | {cost.name: cost}, not_applicable=absent

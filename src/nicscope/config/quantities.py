@@ -1,4 +1,4 @@
-"""Sizes in bytes and counts as people spell them: ``64KiB``, ``0.5 MiB``, ``24M``."""
+"""Parses sizes in bytes and counts: ``64KiB``, ``0.5 MiB``, ``24M``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([a-zA-Z]*)")
 
 
 def read_bytes(text: str) -> int | None:
-    """The bytes that ``text`` stands for, in units of 1024, upper or lower case.
+    """Parse a size in bytes, in units of 1024, upper or lower case.
 
     None if it is no size, or no whole number of bytes.
     """
@@ -32,7 +32,7 @@ _COUNT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([kKmMgG]?)")
 
 
 def read_count(text: str) -> int | None:
-    """The number that ``text`` stands for; None if it is none, or no whole one."""
+    """Parse a count; None if it is not a whole number."""
     found = _COUNT.fullmatch(text.strip().replace("_", "").replace(",", ""))
     if found is None:
         return None

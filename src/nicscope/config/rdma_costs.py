@@ -1,4 +1,4 @@
-"""Costs of RDMA on machines of today: registration, faults, NICs, paths to memory, hypotheses."""
+"""Costs of present-day RDMA: registration, faults, NICs, memory paths, hypotheses."""
 
 from __future__ import annotations
 
@@ -98,16 +98,16 @@ REGISTRATION_COSTS: Known = {
 
 
 class NicCosts(RangedCosts, frozen=True):
-    """What a NIC's work takes, in nanoseconds, how much it keeps, and its rates in GB/s."""
+    """Costs of a NIC's work in nanoseconds, its cache sizes, and why some are unknown."""
 
     def cost(self, name: str, end: int) -> float:
-        """Nanoseconds of one; ``end``: 0 the least, 1 the most.  Errors: ``PlatformError``."""
+        """Nanoseconds of one; ``end``: 0 the lowest, 1 the highest.  Errors: ``PlatformError``."""
         if name not in self.costs:
             raise PlatformError(f"nic {self.name}: {name} is {self.not_applicable[name]}")
         return self.costs[name][end]
 
     def count(self, name: str, end: int) -> int:
-        """How many; ``end`` as above.  Errors: ``PlatformError``."""
+        """A capacity or number; ``end`` as above.  Errors: ``PlatformError``."""
         return int(self.cost(name, end))
 
     def rate(self, name: str, end: int) -> float:
@@ -119,23 +119,23 @@ RegistrationCosts = RangedCosts
 
 
 def load_fault_costs(name_or_path: str | Path) -> RangedCosts:
-    """Costs of faults, see ``load_ranged_costs``."""
+    """Load fault costs by catalog name, or from a ``.toml`` file."""
     return load_ranged_costs("faults", {"costs": FAULT_COSTS}, RangedCosts, name_or_path)
 
 
 def load_path_costs(name_or_path: str | Path) -> RangedCosts:
-    """Costs of the path between NIC and memory, see ``load_ranged_costs``."""
+    """Load path costs by catalog name, or from a ``.toml`` file."""
     return load_ranged_costs("paths", {"costs": PATH_COSTS}, RangedCosts, name_or_path)
 
 
 def load_registration_costs(name_or_path: str | Path) -> RegistrationCosts:
-    """Costs of registration, see ``load_ranged_costs``."""
+    """Load registration costs by catalog name, or from a ``.toml`` file."""
     known = {"costs": REGISTRATION_COSTS}
     return load_ranged_costs("registrations", known, RegistrationCosts, name_or_path)
 
 
 def load_nic_costs(name_or_path: str | Path) -> NicCosts:
-    """What a NIC's work takes and how much it keeps, see ``load_ranged_costs``."""
+    """Load a NIC's costs by catalog name, or from a ``.toml`` file."""
     known = {"costs": NIC_COSTS, "counts": COUNTS, "rates": RATES}
     return load_ranged_costs("nics", known, NicCosts, name_or_path)
 
@@ -148,7 +148,7 @@ hypothesis_names = partial(shelf_names, "hypotheses")
 
 
 def registration_file(costs: RegistrationCosts) -> str:
-    """``costs`` as a file that ``load_registration_costs`` reads."""
+    """``costs`` as TOML that ``load_registration_costs`` reads."""
     lines = [f"title = {_text(costs.title)}", f"description = {_text(costs.description)}"]
     if costs.limits.limits:
         lines.append(f"limits = {_text(costs.limits.name)}")
@@ -181,7 +181,7 @@ _WORDS = ("says", "stack", "counter", "cure")
 
 
 class Hypothesis(msgspec.Struct, frozen=True):
-    """One reason why regions from some size on may be slower than smaller ones."""
+    """A hypothesis why regions from some size on are slower than smaller ones."""
 
     name: str
     title: str
@@ -196,7 +196,7 @@ class Hypothesis(msgspec.Struct, frozen=True):
     cure: str
 
     def is_slow(self, region: int, page: int, stack: str, version: str) -> bool:
-        """Whether a region of so many bytes would be slow."""
+        """Whether a region of so many bytes is predicted to be slow."""
         if self.stack and self.stack != stack:
             return False
         if any(version == off or version.startswith(f"{off}.") for off in self.off_versions):
@@ -206,7 +206,7 @@ class Hypothesis(msgspec.Struct, frozen=True):
 
 @ToldPlainly()
 def load_hypothesis(name_or_path: str | Path) -> Hypothesis:
-    """The hypothesis of that name in the catalog, or that of a ``.toml`` file.
+    """Load a hypothesis by catalog name, or from a ``.toml`` file.
 
     Errors: ``StudyError`` naming the file and the key that is wrong.
     """

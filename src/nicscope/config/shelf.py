@@ -1,4 +1,4 @@
-"""Finding and opening TOML files: the catalog's by name, a user's by path."""
+"""Finds and opens TOML files: the catalog's by name, a user's by path."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def shelf_names(shelf: str) -> list[str]:
 
 
 def is_path(name: str) -> bool:
-    """Whether ``name`` is that of a file, and none of the catalog's."""
+    """Whether ``name`` is a file's path and not a catalog name."""
     return "/" in name or name.endswith(".toml")
 
 
 def beside(file: str | Path, named: str) -> str:
-    """What ``file`` calls ``named``: another file is one in the folder of the file that names it.
+    """Resolve a file name that ``file`` states relative to its folder.
 
     Names of the catalog and whole paths stay as they are, and so does what a stream names, which
     lies in no folder.
@@ -50,14 +50,14 @@ def beside(file: str | Path, named: str) -> str:
 
 
 def _one_of(shelf: str) -> str:
-    """What one file of ``shelf`` is called."""
+    """The singular of a shelf's name."""
     return "hypothesis" if shelf == "hypotheses" else shelf.removesuffix("s")
 
 
 def open_shelf(
     shelf: str, name_or_path: str | Path, error: type[NicscopeError]
 ) -> tuple[str, str, dict[str, Any]]:
-    """Name, what to call it in messages, and content of a catalog entry or of a ``.toml`` file.
+    """Open a catalog entry or a ``.toml`` file: name, label for messages, and content.
 
     ``-`` is a file on standard input.  Numbers with a point arrive as ``Decimal``.  Errors:
     ``error`` if it does not exist, cannot be read, or is not TOML.
@@ -97,7 +97,7 @@ def _parsed(raw: bytes, called: str, error: type[NicscopeError]) -> dict[str, An
 
 @functools.lru_cache(maxsize=64)
 def _content_of(raw: bytes) -> tuple[dict[str, Any], str | None]:
-    """What a TOML file says, and why it is refused all the same, if it is.
+    """Parse a TOML file; its content, and why it is refused, if it is.
 
     Kept, because a platform that combines others is six files to read, half of the time in which a
     cluster was made.  Nobody may change what it holds.
@@ -111,7 +111,7 @@ def _content_of(raw: bytes) -> tuple[dict[str, Any], str | None]:
 
 
 def _odd_number(content: Any) -> str | None:
-    """That there is a number which no check or message would take as a number."""
+    """Whether it holds a number that no check can handle."""
     left = [content]
     while left:
         value = left.pop()

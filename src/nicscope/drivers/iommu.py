@@ -67,7 +67,7 @@ class _Host:
             self._grow(int(stream.pages[begin]))
 
     def _grow(self, pages: int) -> None:
-        """Make room in each table of numbers that may not have some for one request more."""
+        """Grows each table of numbers that may lack room for one more request."""
         more: dict[str, Any] = {}
         for name in NUMBERINGS:
             numbering = getattr(self.state, name)

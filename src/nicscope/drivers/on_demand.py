@@ -71,7 +71,7 @@ class OnDemandReplay:
                 self._nodes[share.place].feed(self._desk, share.begin, share.end)
 
     def finish(self) -> None:
-        """Carry out what has been advised of and was not used yet."""
+        """Carries out prefetches that were advised and not used yet."""
         for node in self._nodes:
             for host in node.hosts:
                 host.finish()
@@ -133,7 +133,7 @@ class _Host:
         return table
 
     def use(self, asked: Asked, numbering: Numbering) -> None:
-        """Carry out requests, but for those that are only advised of as yet."""
+        """Carries out requests but those that so far are only prefetch advice."""
         self._make_room(capacity(numbering))
         known = len(self._waiting.first)
         every = _joined(self._waiting, asked) if known else asked
@@ -142,7 +142,7 @@ class _Host:
         self._waiting = _last(every, min(self._way.ahead, count))
 
     def finish(self) -> None:
-        """Carry out what waits."""
+        """Carries out prefetches that wait."""
         use_rest(self._state, self._waiting, len(self._waiting.first))
         self._waiting = _last(self._waiting, 0)
 
@@ -175,7 +175,7 @@ class _Host:
 
 
 def _asked(desk: Desk, named: Named) -> Asked:
-    """What is on the desk, as requests."""
+    """The requests whose lookups have been numbered."""
     stream = desk.stream
     return Asked(
         stream.first[named.begin : named.end].copy(),

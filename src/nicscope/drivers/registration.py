@@ -42,7 +42,7 @@ class RegistrationReplay:
         self._caches: list[dict[tuple[int, int], RegistrationCache]] = [{} for _ in rules]
 
     def feed(self, batch: RequestColumns) -> None:
-        """Have the libraries see to the buffers of a batch, in the order of issue."""
+        """Looks up a batch's buffers in the registration caches, in the order of issue."""
         for owner, address, length in _by_process(batch):
             for rules, caches in zip(self._rules, self._caches, strict=True):
                 cache = caches.get(owner)

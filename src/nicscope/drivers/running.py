@@ -1,4 +1,4 @@
-"""Which program goes on now: of all clusters that a thread runs, one at a time.
+"""Which program runs now: of all clusters of a thread, one at a time.
 
 A library is asked by it, and by nobody else; so it can tell who calls.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class _Running(threading.local):
-    """Of one thread: the program's side of its driver, or None between two of them."""
+    """The running program of one thread, as its driver sees it; None between two programs."""
 
     program: Any = None
 

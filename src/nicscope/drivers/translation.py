@@ -1,4 +1,4 @@
-"""How a NIC and its host translate one page, for every driver: ask, and if it misses, serve."""
+"""How a NIC and its host translate one page, for every driver: look up, serve misses."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def translation_bytes(design: Design, processes: int, pages: int, longest: int) 
 
 
 def deeds_needed(design: Design, longest: int) -> int:
-    """The most deeds that one call makes, if requests have up to ``longest`` pages.
+    """The most pin actions of one call, if requests have up to ``longest`` pages.
 
     The log must be cleared before each call that may write to it, for kernels check no bounds.
     """
@@ -320,8 +320,8 @@ def new_translations(
     One element of ``numberings`` and ``processes`` per node: the numbers of all its pages (of
     lines, where entries are lines), and how many processes it has.  For programs,
     ``space_numbering`` makes them and ``pages_per_space`` ends each address space; for a trace,
-    ``Namer`` makes them, with a reach of ``design.prepin - 1``.  ``longest``: pages of the longest
-    request.  ``deeds``: room for as many, ``deeds_needed`` by default; 0 for none.
+    ``Namer`` makes them, with a reach of ``design.prepin - 1``.  ``longest``: pages of the
+    longest request.  ``deeds``: room for as many, ``deeds_needed`` by default; 0 for none.
     ``node_numbers`` seed each node's own random choices, 0, 1, ... by default.  ``victims_grow``:
     the victim cache is a list that grows while all it holds is in use (U-Net/MM 5.2.1).
     ``design`` has its page size settled.
@@ -359,7 +359,7 @@ def _levels(design: Design, nodes: int) -> Rnic:
 
 
 def _timed(parts: Parts, design: Design, deeds: int, longest: int) -> Parts:
-    """The node with what a replay does without: see the last fields of ``Host``."""
+    """The node with the arrays that only timed drivers need: see the last fields of ``Host``."""
     nic, host, book = parts
     rows = len(host.pinning.processes)
     if design.scheme is Scheme.UTLB_PROCESS:

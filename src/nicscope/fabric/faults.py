@@ -118,7 +118,7 @@ def is_dead(times, number, now):
 
 @step
 def fate(faults, sender, number, copy):
-    """What befalls a packet: a sum of ``LOST``, ``DUPLICATED``, ``REORDERED``, ``CORRUPTED``.
+    """The faults of a packet: a sum of ``LOST``, ``DUPLICATED``, ``REORDERED``, ``CORRUPTED``.
 
     ``faults``: a record of FAULTS.  ``sender`` and ``number`` name the packet, ``copy`` which
     sending of it this is, each by its low 32 bits.

@@ -97,7 +97,7 @@ def make_wanted(paths: Paths, topology: Topology) -> None:
 
 
 def make_path(paths: Paths, topology: Topology, sender: int, destination: int) -> None:
-    """Make the path between two nodes, unless that has been done; one that is none has no link."""
+    """Make the path between two nodes, unless it exists; where there is none, it has no link."""
     pair = (sender, destination)
     if paths.path_of[pair] == 0:
         if sender == destination:
@@ -174,7 +174,7 @@ def path_to(paths, sender, destination):
 
 @step
 def take_path(paths, sender, destination, path):
-    """Have new packets between two nodes take the path of that number."""
+    """Set the path that new packets between two nodes take."""
     paths.path_of[sender, destination] = path
 
 
@@ -235,7 +235,7 @@ def release(paths, sender):
 
 @step
 def leave_queue(paths, sender):
-    """Wait no longer for the link behind those that the sender holds."""
+    """Leave the queue for the link behind those that the sender holds."""
     link = link_of(paths, sender, paths.held[sender])
     before = np.int64(NOBODY)
     here = paths.queue_head[link]

@@ -15,7 +15,7 @@ def could_admit_pieces(machine, n, p, slot):
 
 @HOST.function
 def admit(machine, n, p, slot):
-    """Have the pages of the descriptor pinned and kept; what that takes, in ps."""
+    """Pin and keep the pages of the descriptor; the time of it, in ps."""
 
 
 @HOST.function
@@ -35,12 +35,12 @@ def mend_page(machine, n, space, page, receive):
 
 @HOST.function
 def carry_out(machine, n, receive):
-    """Do to the memory what the scheme has decided; how many pages were unpinned."""
+    """Apply the scheme's pin actions to the memory; how many pages were unpinned."""
 
 
 @HOST.function
 def provide_for(machine, n, space, page, receive):
-    """Bring ``page``, which the kernel thread has waited for."""
+    """Fault in ``page``, which the kernel thread has waited for."""
 
 
 @HOST.question
@@ -88,14 +88,14 @@ def deregister_frame(machine, n, frame):
 
 @HOST.function
 def leave_room(machine, n, p, slot):
-    """The descriptor in ``slot`` of port ``p`` has ended: so has its room."""
+    """Free the NIC buffer of the descriptor in ``slot`` of port ``p``, which has ended."""
 
 
 @HOST.function
 def leave_receive_rooms(machine, n, p, number):
-    """Port ``p`` is done with the receive of that number: so are rooms for its pieces."""
+    """Free the NIC buffers of receive ``number`` of port ``p``."""
 
 
 @HOST.function
 def leave_rooms(machine, n, p):
-    """Port ``p`` has closed: nobody reads what has come for it."""
+    """Free the NIC buffers of port ``p``, which has closed."""

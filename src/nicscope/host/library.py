@@ -103,7 +103,7 @@ def _could_admit(machine, n, p, first, pages):
 
 @distant
 def admit(machine, n, p, slot):
-    """Have the pages of the descriptor pinned and kept; what that takes, in ps."""
+    """Pin and keep the pages of the descriptor; the time of it, in ps."""
     ports = machine.ports
     pending = ports.pending[n, p, slot]
     pending.status = DONE
@@ -201,7 +201,7 @@ def _misses(machine, n, space, first, pages):
 
 @step
 def _take_back(machine, n, space, first, pages):
-    """The driver could not pin every page: those do not count as pinned.
+    """Undo the pins of a request of which the driver could not pin every page.
 
     How it ended for those that were asked for; the rest were to be pinned ahead.
     """
@@ -230,7 +230,7 @@ def _worse(machine, n, space, page, status):
 
 @step
 def _not_pinned(host, book, space, key):
-    """Nothing was pinned, so nothing is unpinned either."""
+    """Forget a pin that failed: the page was not pinned, so it is not unpinned."""
     unpin_page(host, book, space, key)
     clear_deeds(host)
     book.counts[0].pins -= 1
@@ -381,7 +381,7 @@ def keep_pages(machine, n, space, first, pages, keep):
 
 @distant
 def leave_request(machine, n, p, slot):
-    """The request has ended: its pages may be unpinned."""
+    """Release the pages of a request that has ended: they may be unpinned."""
     ports = machine.ports
     pending = ports.pending[n, p, slot]
     for i in range(pending.kept):

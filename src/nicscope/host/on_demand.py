@@ -126,7 +126,7 @@ def _begin_of(asked, row):
 
 @step
 def _advise(state, asked, row):
-    """The program says that it will use a request's pages: those that are absent are brought."""
+    """Advise that a request's pages will be used: absent ones are faulted in."""
     counts, memory = state.counts[0], state.memory
     begin, end = _begin_of(asked, row), asked.end[row]
     counts.advices += 1
@@ -178,7 +178,7 @@ def _use(state, asked, row):
 
 @step
 def _note(state):
-    """Keep the counts as they are now."""
+    """Record the counts as they are now."""
     rules = state.rules[0]
     if rules.notes < NOTES:
         state.notes[rules.notes] = state.counts[0]

@@ -77,7 +77,7 @@ def _entry(machine, n, space, number):
 
 @step
 def is_away(machine, n, space, page):
-    """Whether the entry of ``page`` is in a table that is on the disk."""
+    """Whether the second-level table of ``page`` is swapped out."""
     if not has_tables(machine) or page < 0 or page >= machine.ports.memory.entries.shape[2]:
         return False
     return _entry(machine, n, space, page // TABLE_PAGES).state == SWAPPED
@@ -130,7 +130,7 @@ def bring_table(machine, n, space, number, write):
 
 @routine
 def take_tables(machine, n, space, first, last):
-    """Have the tables in memory to which a call of the driver may write; the time of it.
+    """Bring in and lock the tables that a call of the driver may write to; the time of it.
 
     Those of pages ``first..last``, and all that are on the disk: pages of theirs may have to go.
     They stay until ``let_tables_go``.  Negative if the host has no frame: nothing is to be let go.
@@ -152,7 +152,7 @@ def take_tables(machine, n, space, first, last):
 
 @routine
 def let_tables_go(machine, n, space):
-    """The driver's call has written what it had to."""
+    """Unlock the tables: the driver's call has written its entries."""
     if has_tables(machine):
         _hold_tables(machine, n, space, tables_of(machine), -1)
 
@@ -165,7 +165,7 @@ def _hold_tables(machine, n, space, count, change):
 
 @step
 def _hold_table(machine, n, space, number, change):
-    """Keep the swapper from the table's frame, if it has one, or not any more."""
+    """Lock the table's frame, if it has one, against the swapper, or unlock it."""
     entry = _entry(machine, n, space, number)
     if entry.state == PRESENT:
         machine.ports.memory.frames[n, entry.frame].pins += change
@@ -326,7 +326,7 @@ def serve_page(machine, n, space, page):
 
 @distant
 def mend_page(machine, n, space, page, receive):
-    """Whether ``page``, which the scheme takes for pinned, was not as it must be and is now.
+    """Repin ``page`` as it must be, if it was not; whether it was repinned.
 
     It was not mapped when it was to be pinned, or was pinned only to be read.  With it every page
     of its line that has become valid since is pinned (miNI leaves partly valid lines open); what
@@ -410,7 +410,7 @@ def table_frame(machine, n, space, page):
 
 @distant
 def carry_out(machine, n, receive):
-    """Do to the memory what the scheme has decided; how many pages were unpinned.
+    """Apply the scheme's pin actions to the memory; how many pages were unpinned.
 
     As much less than -1 if a page could not be pinned: the garbage page stands in for it.
     """
@@ -482,7 +482,7 @@ def _write_host_table(machine, n, key, frame):
 
 @distant
 def provide_for(machine, n, space, page, receive):
-    """Bring ``page``, which the kernel thread has waited for."""
+    """Fault in ``page``, which the kernel thread has waited for."""
     if is_away(machine, n, space, page):
         bring_table(machine, n, space, page // TABLE_PAGES, 0)
         return
@@ -499,7 +499,7 @@ def keep_frame(machine, n, frame):
 
 @distant
 def leave_frame(machine, n, space, frame):
-    """One such pin less: the frame may move when it was the last."""
+    """Drop such a pin: after the last one the frame may move."""
     left = unpin_frame(machine.ports.memory, n, space, frame)
     if left == 0 and machine.ports.rules[0].registers == 1:
         calls.deregister_frame(machine, n, frame)

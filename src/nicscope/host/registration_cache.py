@@ -123,14 +123,14 @@ def last_before(cache, address):
 
 @step
 def unlink_use(cache, row):
-    """Take a region out of the ring by use."""
+    """Remove a region from the LRU ring."""
     cache.newer[cache.older[row]] = cache.newer[row]
     cache.older[cache.newer[row]] = cache.older[row]
 
 
 @step
 def link_newest(cache, row):
-    """Put a region into the ring as the one used last."""
+    """Append a region to the LRU ring as the most recent."""
     newest = cache.older[HEAD]
     cache.newer[newest] = row
     cache.older[row] = newest

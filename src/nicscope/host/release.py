@@ -75,7 +75,7 @@ def close_port(machine, n, p):
 
 @step
 def _withdraw(machine, n, p):
-    """Nobody can name memory of the port's process any more, nor the process others'."""
+    """Revoke the names of the process's memory, and those that it has of others'."""
     ports = machine.ports
     cached = looks_up_handles(machine)
     for number in range(ports.shared.exports.shape[1]):
@@ -197,7 +197,7 @@ def _let_buffers_go(machine, n, p):
 
 @step
 def _abandon(machine, n, p):
-    """What the kernel thread was to bring for the port is not wanted any more."""
+    """Cancel what the kernel thread was to bring for the port."""
     serving = machine.ports.nodes[n]
     for i in range(serving.handled, serving.queued):
         event = machine.ports.events[n, i % machine.ports.events.shape[1]]
@@ -225,7 +225,7 @@ def _used_last(machine, n, p, key):
 
 @step
 def _forget(machine, n, p):
-    """Pages that this port used last are unpinned, and their translations leave the NIC.
+    """Unpin the pages that this port used last and evict their translations.
 
     So are those that were pinned ahead, or for buffers, and that no port has used.
     What was registered for good stays so, and what a cache of lines has pinned stays until the
@@ -327,7 +327,7 @@ def is_tag_at_rest(machine, n, p, tag):
 
 @step
 def let_tag_go(machine, n, tag):
-    """``tag`` is nobody's any more; what had come of a message goes back to the free queue."""
+    """Release ``tag``; the buffers of a partial message return to the free queue."""
     ports = machine.ports
     channel = ports.channels[n, tag]
     if channel.port == NOBODY:
@@ -341,7 +341,7 @@ def let_tag_go(machine, n, tag):
 
 @step
 def is_export_at_rest(machine, n, p, number):
-    """Whether no store to export ``number`` of ``n`` is on its way in or yet to be heard of."""
+    """Whether no store to export ``number`` of ``n`` is arriving or waits to be reported."""
     if is_dead(machine.ports.deaths.nodes, n, machine.tally[0].now):
         return True
     if _is_arriving(machine, n, number, WRITE):
@@ -352,7 +352,7 @@ def is_export_at_rest(machine, n, p, number):
 
 @step
 def is_import_at_rest(machine, n, p, number):
-    """Whether no descriptor of port ``p`` that names import ``number`` is still to end."""
+    """Whether no open descriptor of port ``p`` names import ``number``."""
     if is_dead(machine.ports.deaths.nodes, n, machine.tally[0].now):
         return True
     return not (

@@ -15,7 +15,7 @@ from nicscope.nic.translate.static import give_entry_back, serve_again, serve_st
 
 @step
 def enter_table(machine, n, space, page, key):
-    """Have ``page`` pinned and in the table; false if there is no entry left for it.
+    """Pin ``page`` and enter it in the table; false if the table is full.
 
     ``carry_out`` must follow.
     """

@@ -1,4 +1,4 @@
-"""Plain values that programs give, checked once: whole numbers, times, names, bytes.
+"""Values given by programs, validated once: whole numbers, times, names, bytes.
 
 What crosses to the compiled driver has 64 bits.  A number that does not fit, or is none, is refused
 in one line here, before it gets that far.

@@ -1,4 +1,4 @@
-"""Simulated memory as programs hold it: stretches of it, and views of them as arrays."""
+"""Simulated memory as programs hold it: ranges of it, and views of them as arrays."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Room(Owned):
-    """Memory that was allocated in one piece; its owner's table knows from where to where."""
+    """One allocation; its owner's table has its bounds."""
 
     what = "a buffer"
     origin = "allocate()"
 
 
 class Stretch:
-    """A stretch of a process's memory: ``allocate`` and ``part`` give them.
+    """A range of a process's memory: ``allocate`` and ``part`` return them.
 
     What it says of itself is believed within the room that it is a part of, if the process that
     uses it has been given that.
@@ -50,7 +50,7 @@ class Stretch:
         return self.length
 
     def part(self, offset: int, count: int) -> Self:
-        """``count`` bytes from ``offset`` on: the same memory."""
+        """``count`` bytes from ``offset`` on, of the same memory."""
         if type(offset) is not int or type(count) is not int:
             offset, count = whole(offset, "an offset"), whole(count, "a number of bytes")
         if offset < 0 or count < 0 or offset + count > self.length:
@@ -62,7 +62,7 @@ S = TypeVar("S", bound=Stretch)
 
 
 def allocated(kind: type[S], owner: Owner, memory: object, address: int, length: int) -> S:
-    """A stretch of ``memory`` that has been allocated for ``owner``."""
+    """A range of ``memory`` allocated for ``owner``."""
     room = owner.give(Room(), (memory, address, address + length))
     return kind(room, address, length)
 
@@ -110,7 +110,7 @@ def whole_room(owner: Owner, stretch: Stretch) -> Room:
 
 
 def memory_of(owner: Owner, stretch: object) -> Any:
-    """Which of ``owner``'s memories a stretch is in.  Errors: if it is not ``owner``'s."""
+    """The memory of ``owner`` that a range is in.  Errors: if it is not ``owner``'s."""
     room = stretch.room if isinstance(stretch, Stretch) else stretch
     if isinstance(stretch, Stretch) and not isinstance(room, Room):
         room = Room()
@@ -118,7 +118,7 @@ def memory_of(owner: Owner, stretch: object) -> Any:
 
 
 def owner_of(stretch: Stretch) -> tuple[Owner, Any]:
-    """Whose table a stretch is to be looked up in, and the memory that it lies in.
+    """The owner of a range, and the memory that it is in.
 
     Errors: ``SimulationError`` if it was made by hand, or its memory is no more.
     """

@@ -1,4 +1,4 @@
-"""Programs of a cluster, whatever its interface: they are started, run, gone on with, and told of.
+"""Programs of a cluster, whatever its interface: start, run, resume, report.
 
 What each is called with is its interface's; all else is here.
 """
@@ -90,7 +90,7 @@ class Programs(ABC, Generic[E]):
         With ``until_us`` it returns at that time (us) at the latest, and the next ``run`` goes on
         from there; programs that have not ended have None for a result till then.
         Errors: what a program raises; ``StuckError`` if all that are left wait for what cannot
-        come.  ``results`` and ``report()`` then tell of the run as far as it went.
+        come.  ``results`` and ``report()`` then cover the run as far as it went.
         """
         until = None if until_us is None else in_ps(until_us, what="until_us")
         if RUNNING.program is not None and self.simulation is RUNNING.program.run:
@@ -110,7 +110,7 @@ class Programs(ABC, Generic[E]):
         return self.results
 
     def renew(self) -> None:
-        """Forget the run and its programs: those started from now on begin anew, at time 0."""
+        """Drops the run and its programs: those started from now on begin anew, at time 0."""
         self._programs, self._order = [], []
         self._is_over, self.simulation = False, None
 
@@ -167,7 +167,7 @@ class Programs(ABC, Generic[E]):
         return node
 
     def _told(self) -> Source:
-        """What reports are made from, with what programs may not have noticed."""
+        """The source of reports, with remarks on what programs may not have noticed."""
         source = self._source()
         source.remarks = self._ran().remarks()
         return source

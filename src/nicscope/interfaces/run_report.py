@@ -626,7 +626,7 @@ _listeners: list[_Listener] = []
 def on_run(
     hear: Callable[[Source], None], records: Callable[[], int] = lambda: 0
 ) -> Iterator[None]:
-    """Call ``hear`` whenever a cluster has run its programs to their ends, within the block.
+    """Calls ``hear`` at the end of each run of a cluster within the block.
 
     A cluster that is made within it keeps a log of at least ``records()`` records.
     """
@@ -644,12 +644,12 @@ def records_to_keep(own: int = 0) -> int:
 
 
 def is_listened_to() -> bool:
-    """Whether somebody hears of runs, and so tells of them."""
+    """Whether anybody listens for the ends of runs."""
     return bool(_listeners)
 
 
 def tell(source: Source) -> None:
-    """A run has ended: call whoever listens."""
+    """Notifies listeners that a run has ended."""
     for listener in _listeners:
         listener.hear(source)
 
@@ -724,7 +724,7 @@ CLEAR = "\r\x1b[K"
 
 @contextlib.contextmanager
 def run_progress(simulation: Simulation) -> Iterator[None]:
-    """Say on a terminal's error stream how far the run is, once it has taken ``PATIENCE_S``.
+    """Prints on a terminal's error stream how far the run is, once it has taken ``PATIENCE_S``.
 
     Nothing is said where there is no terminal, or where whoever runs the program tells of it.
     """

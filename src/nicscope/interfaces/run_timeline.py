@@ -43,7 +43,7 @@ TRACKS = {
 
 
 class Stop(NamedTuple):
-    """Where a packet's arrow touches down: an engine, of any node or of one side alone."""
+    """A point that a packet's arrow touches: an engine, of any node or of one side alone."""
 
     engine: Engine
     of_sender: bool | None = None
@@ -97,7 +97,7 @@ class MachineRun:
 
     @property
     def elapsed_ps(self) -> int:
-        """When the last thing happened."""
+        """When the last event happened."""
         return int(self._machine.tally[0]["now"])
 
     @property
@@ -136,7 +136,7 @@ class MachineRun:
 
 
 def _begin_when_bytes_come(records: NDArray[Any]) -> None:
-    """Let receives begin with what they receive: they are posted long before, for any packet."""
+    """Starts receives at their first byte, as they are posted long before, for any packet."""
     packet = itemgetter("sender", "packet", "control")
     first: dict[tuple[int, ...], int] = {}
     for record in records[records["engine"] == Engine.NET_TX]:
@@ -152,7 +152,7 @@ LANES = 16  # threads of a node, from one lane of its engines to the next
 
 
 class Drawn(NamedTuple):
-    """One run."""
+    """One run of a timeline."""
 
     nodes: Sequence[str]  # what each is called
     log: RunLog
@@ -300,7 +300,7 @@ def _arrows(
 
 
 def _stop_of(record: Any, run: RunLog) -> int | None:
-    """Where on its packet's way a record is; None if an arrow passes it by."""
+    """The point of a packet's arrow at this record; None if the arrow skips it."""
     if record["packet"] < 0:
         return None
     of_sender = record["node"] == record["sender"]
@@ -311,7 +311,7 @@ def _stop_of(record: Any, run: RunLog) -> int | None:
 
 
 def _forward(way: list[_Touch]) -> Iterator[_Touch]:
-    """The stops, none before the one it comes from: a receive is posted before it is due."""
+    """The stops in order of time: a receive may be posted before it is due."""
     times = itertools.accumulate((touch.time_ps for touch in way), max)
     for touch, now in zip(way, times, strict=True):
         yield touch._replace(time_ps=now)

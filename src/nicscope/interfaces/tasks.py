@@ -1,4 +1,4 @@
-"""Tasks of a process, gates between programs, and waiting for any of several things."""
+"""Tasks of a process, gates between programs, and waiting for the first of several calls."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def latest(process: Process, timeout_us: float | Fraction | None) -> int:
 
 
 def left(process: Process, until: int) -> Fraction | None:
-    """What is left (us) until that time, of a wait that takes several."""
+    """Time (us) left until ``until`` of a wait that takes several calls."""
     return None if until == NO_END else Fraction(max(0, until - process.now), PS_PER_US)
 
 
 def unanswered(process: Process, said: str, node: int | None = None) -> WaitTimeoutError:
-    """The error of a call that has asked ``node``, or all, in vain: what they do instead."""
+    """The timeout error of a call to ``node``, or to all, with what those do instead."""
     standings = process.standings
     silence = "" if node is None else standings.silence_of(node)
     return WaitTimeoutError(f"{said}{silence}", standings.others_stand(process))
 
 
 def timed_out(process: Process) -> WaitTimeoutError:
-    """The error of the call that a program waits in, which nothing has ended in time."""
+    """The timeout error of the call in which a program waits."""
     call, where = "a call", ""
     frame = sys._getframe(1)
     while frame is not None:
@@ -66,7 +66,7 @@ def timed_out(process: Process) -> WaitTimeoutError:
 
 
 class Gate:
-    """Where programs wait; once it has been opened nobody waits there any more."""
+    """A one-time event for programs: once it is opened, nobody waits for it any more."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[Driven, int]] = []
@@ -95,7 +95,7 @@ class Gate:
         driven.catch_up()
 
     def open(self) -> None:
-        """Let all go on who wait, now and in the order in which they came."""
+        """Wakes all programs that wait, now and in the order in which they came."""
         self._is_open = True
         for driven, row in self._waiting:
             driven.tasks.wake(row)
@@ -129,7 +129,7 @@ class Task:
 
 
 class Tasking:
-    """What a process can do at once."""
+    """Tasks and combined waits of a process."""
 
     _owner: Owner
     _driven: Driven
@@ -189,7 +189,7 @@ class Tasking:
 
 @coroutine
 def _parked(driven: Driven, tasks: list[Running], until: int) -> Generator[bytes, Record, None]:
-    """Wait until one of ``tasks`` is done, or that time."""
+    """Waits until one of ``tasks`` is done, or until that time."""
     row = driven.row_now()
     for task in tasks:
         task.waiting.append(row)

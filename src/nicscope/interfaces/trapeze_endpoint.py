@@ -199,7 +199,7 @@ class Payloads:
         )
 
     def _comes_to(self, address: int) -> bool:
-        """Whether a message that nobody has received has its payload, or some of it, there."""
+        """Whether an unreceived message has some of its payload at ``address``."""
         machine, node = self._machine, self.node
         endpoint = machine.endpoints[node]
         for ring, first, last in (
@@ -547,7 +547,7 @@ class Endpoint(Tasking):
         return allocated(HostBuffer, self._owner, self._payloads, held, size)
 
     def _lent(self, message: object) -> bool:
-        """Whether it is a message of this process's that nothing is to come back of."""
+        """Whether it is a message of this process that need not be released."""
         if not isinstance(message, Message) or message._owner is not self._owner:
             return False
         return not message._gone and not message.own

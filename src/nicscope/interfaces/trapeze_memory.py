@@ -71,7 +71,7 @@ class HostMemories:
         return None
 
     def give_back(self, node: int, address: int, count: int) -> None:
-        """That memory is nobody's.  Errors: if a tag leads there."""
+        """Frees that memory.  Errors: if a tag leads there."""
         assert self.store is not None
         for tag, begin in enumerate(self.store.payload_table[node].tolist()):
             if (
@@ -104,7 +104,7 @@ class HostMemories:
         self.store.payload_table[node, entry] = address
 
     def unmap_payload(self, owner: Owner, node: int, tag: object) -> None:
-        """Have the entry of ``tag`` be nobody's."""
+        """Frees the table entry of ``tag``."""
         entry = self._entry(owner, node, tag)
         if (node, entry) not in self.mapped:
             raise SimulationError(f"tag {entry} of node {node} is not mapped; map_payload maps it")

@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """An entry from Python: runs ``function`` compiled where that is at hand, else as it is.
+    """Marks an entry from Python: ``function`` runs compiled once code is there, else interpreted.
 
     Kernels own nothing and allocate nothing: they are compiled without reference counting, which
     otherwise costs more than their work, and run without the interpreter lock.  Errors: none of

@@ -1,4 +1,4 @@
-"""Calls through addresses, so that a caller is compiled without what it calls.
+"""Indirect calls through addresses, so that a caller compiles without its callees.
 
 Numba links all that a function calls into it and optimises the whole again, at every level: deep
 programs compile in time that grows with depth times size.  A distant function is compiled by
@@ -57,7 +57,7 @@ def new_calls(functions: int) -> NDArray[np.int64]:
 
 
 def link(state: Any, functions: Sequence[Callable[..., Any]]) -> None:
-    """Let ``call`` on ``state`` find ``functions``, kernels all."""
+    """Sets the addresses through which ``call`` on ``state`` finds ``functions``, all kernels."""
     if INTERPRETED:
         _linked[:] = functions
         return
@@ -71,7 +71,7 @@ def link(state: Any, functions: Sequence[Callable[..., Any]]) -> None:
 
 @coded("nicscope.kernel.compiler.states:call")
 def call(state: Any, place: int, arguments: Any) -> Any:
-    """What the function at ``place`` returns; of a truth value only the lowest bit may count."""
+    """Calls the function at ``place``; of a truth value only the lowest bit is significant."""
     return int(_linked[place](state, *map(int, arguments)) or 0)
 
 
@@ -172,7 +172,7 @@ class _Slot:
         self.address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
     def call_plainly(self, state: Any, *numbers: int) -> Any:
-        """Do what interpreted code calls for: as it is, but that there is one more to compile."""
+        """Interprets the call for interpreted code, and counts one more function to compile."""
         code = self._version.code_now()
         function = self._version.function
         if MODE.name != SWITCH:

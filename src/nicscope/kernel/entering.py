@@ -104,7 +104,7 @@ _making = threading.RLock()  # threads enter the same kernels: each is loaded an
 
 
 class Pace:
-    """How much work to give a series of kernels at once: little while any is interpreted."""
+    """How much work to give a series of kernels per call: little while any is interpreted."""
 
     interpreted = 0  # entries, in this process
 
@@ -146,7 +146,7 @@ class Version:
         return digest.hexdigest()[:40]
 
     def code_now(self) -> Code | None:
-        """The code that the next call is to enter, or None: it is to be interpreted."""
+        """The code that the next call will enter, or None: it will be interpreted."""
         if MODE.name == SWITCH:
             return self._made() if _draw() < MODE.share else None
         if self._code is None:
@@ -163,7 +163,7 @@ class Version:
         return self._code is not None
 
     def _look(self) -> None:
-        """Take what another process has made, or ask for it."""
+        """Loads what another process has compiled, or requests it."""
         from nicscope.kernel import queue, store
 
         if store.is_kept(self.key):
@@ -182,7 +182,7 @@ class Version:
                 self._code = load(made, self.numbers)
 
     def _made(self) -> Code:
-        """The code, compiled here and now if it is not kept."""
+        """The code from the cache, or else compiled now."""
         with _making:
             self._load()
             if self._code is None:

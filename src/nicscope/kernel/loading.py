@@ -1,4 +1,4 @@
-"""Compiled code in memory, by LLVM's linker alone: what runs compiled code needs no compiler.
+"""Loads compiled code by LLVM's linker alone: running compiled code needs no compiler.
 
 Machine code of an entry has two names that can be entered: one by Python, as a builtin function
 whose ``self`` is the address of a state's table, and one by compiled code.  Where code ends with an
@@ -75,7 +75,7 @@ def prototype(numbers: int) -> Any:
 
 
 def leave_pending(error: BaseException) -> int:
-    """Remember ``error`` for the entry that compiled code now returns to; the status to return."""
+    """Stores ``error`` for the entry that compiled code returns to; the status to return."""
     _pending.error = error
     return PENDING
 
@@ -88,7 +88,7 @@ class _Raised(NamedTuple):
 
 
 def exception_of(status: int, excinfo: int | None) -> BaseException:
-    """What is to be raised for ``status``, with which an entry or a call has ended."""
+    """The exception for ``status``, with which an entry or a call has ended."""
     if status == PENDING:
         error: BaseException | None = getattr(_pending, "error", None)
         _pending.error = None
@@ -133,7 +133,7 @@ def _engine() -> Any:
 
 
 def load(made: Made, numbers: int) -> Code | None:
-    """``made`` in memory, entered with so many numbers; None where it needs what is not there."""
+    """Loads ``made``, entered with so many numbers; None where a symbol it needs is missing."""
     with _lock:
         engine = _engine()
         if not all(binding.address_of_symbol(name) for name in made.needs):

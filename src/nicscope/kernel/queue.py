@@ -1,4 +1,4 @@
-"""What runs have asked to be compiled, in a folder that all runs of one installation share.
+"""Compile requests of runs, in a folder that all runs of one installation share.
 
 A request is a file named by its key; the kind of a state, which many requests have in common, is a
 file by itself.  One process works on them (``kernel.server``): a lock tells whether it lives, and
@@ -44,7 +44,7 @@ _TRIES, _BETWEEN_TRIES_S = 5, 0.01  # to have a lock
 
 
 class Request(NamedTuple):
-    """A kernel, by module and name, for states of a kind; ``spent_s`` interpreting it so far."""
+    """A kernel to compile, by module and name, for a kind of state; ``spent_s`` interpreting."""
 
     key: str
     module: str
@@ -84,7 +84,7 @@ _asking = _Asking()
 
 
 def ask(version: Version) -> None:
-    """Have the code of ``version`` made, once; or say how much it would save by now."""
+    """Requests the code of ``version``, once; later calls update how much it would save."""
     with _asking.lock:
         _ask(version)
 
@@ -152,7 +152,7 @@ def _write(path: Path, content: Any) -> None:
 
 
 def requests() -> list[Request]:
-    """What is asked for and nobody works on; files that say nothing are removed."""
+    """Requests that nobody works on; unreadable files are removed."""
     home = folder()
     found = []
     for path in home.glob(f"*{_REQUEST}") if home else ():
@@ -171,18 +171,18 @@ def _request_in(path: Path, key: str) -> Request:
 
 
 def waiting() -> int:
-    """How many entries are asked for and not made yet."""
+    """How many requests are not compiled yet."""
     home = folder()
     return len([*home.glob(f"*{_REQUEST}*")]) if home else 0
 
 
 def is_open(key: str) -> bool:
-    """Whether the entry of ``key`` is asked for and not made yet."""
+    """Whether the entry of ``key`` is requested and not compiled yet."""
     return any(True for _ in _path(key).parent.glob(f"{key}{_REQUEST}*"))
 
 
 def take(request: Request, worker: int) -> bool:
-    """Have ``worker`` alone answer ``request``; whether it was still to be had."""
+    """Claims ``request`` for ``worker``; False if another has it."""
     try:
         _path(request.key).rename(_taken(request.key, worker))
     except OSError:
@@ -191,7 +191,7 @@ def take(request: Request, worker: int) -> bool:
 
 
 def give_back() -> None:
-    """Let others have what was taken by who was killed; what ends a second process is at fault.
+    """Releases requests of killed workers; one that kills a second worker is marked failed.
 
     The caller holds its own lock, and has taken nothing yet.
     """
@@ -246,7 +246,7 @@ def kind_of(request: Request) -> StateKind:
 
 
 def answer(request: Request, worker: int, failure: str = "") -> None:
-    """Take ``request`` away; with ``failure``, so that nobody asks for the same again."""
+    """Removes ``request``; with ``failure``, records it so that nobody requests the same again."""
     if failure:
         with suppress(OSError):
             _write(_path(request.key).with_suffix(_FAILED), f"{request.name}: {failure}")
@@ -254,7 +254,7 @@ def answer(request: Request, worker: int, failure: str = "") -> None:
 
 
 def failures() -> list[str]:
-    """What could not be compiled, and why; of sources that have changed since, nothing is told."""
+    """What could not be compiled, and why; entries whose sources have changed are left out."""
     home = folder()
     told = []
     for path in sorted(home.glob(f"*{_FAILED}")) if home else ():
@@ -264,7 +264,7 @@ def failures() -> list[str]:
 
 
 def lock(worker: int) -> int | None:
-    """A descriptor that holds the lock of ``worker`` for this process; None if another has it."""
+    """A descriptor that locks ``worker`` for this process; None if another holds it."""
     home = folder()
     if home is None:
         return None
@@ -301,7 +301,7 @@ def workers() -> list[int]:
 
 
 def stop() -> list[int]:
-    """End the processes that compile, and drop what was asked; the processes."""
+    """Ends the compiling processes and drops their requests; returns the processes."""
     home = folder()
     found = workers()
     for process in found:
@@ -313,7 +313,7 @@ def stop() -> list[int]:
 
 
 def watch() -> None:
-    """Start the process if there is none; the one that has died is replaced once."""
+    """Starts the compiling process if there is none; replaces one that has died, once."""
     with _asking.lock:
         _watch()
 

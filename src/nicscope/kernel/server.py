@@ -1,4 +1,4 @@
-"""The process that compiles what runs have asked for: ``python -m nicscope.kernel.server N``.
+"""The process that compiles requests of runs: ``python -m nicscope.kernel.server N``.
 
 It has a session of its own, so that Ctrl-C in a terminal ends the command and not what is made for
 the next one; it gives way to everything else on the machine, and leaves when nothing is asked for
@@ -24,7 +24,7 @@ _MUCH = 6  # entries asked for at once, for which a second process is worth its 
 
 
 def main(worker: int) -> int:
-    """Work until nothing is left; 0 also where another does that already."""
+    """Works until no request is left; returns 0 also if another process does that already."""
     held = queue.lock(worker)
     if held is None:
         return 0
@@ -38,7 +38,7 @@ def main(worker: int) -> int:
 
 
 def work(worker: int, until: float) -> None:
-    """Compile what is asked for, the heaviest first, to the end of it or of the time."""
+    """Compiles requests, the heaviest first, until none is left or time is up."""
     idle_since = time.monotonic()
     is_helped = worker > 0 or (os.cpu_count() or 1) < queue.WORKERS
     while time.monotonic() < until:
@@ -58,7 +58,7 @@ def work(worker: int, until: float) -> None:
 
 
 def carry_out(worker: int, request: Request) -> bool:
-    """Make the code of ``request`` and take that away, or say why it cannot be made.
+    """Compiles ``request`` and removes it, or records why that failed.
 
     False where this process had better leave: the source it has is not that of who asks any more,
     or nothing can be written.  What has nothing to do with the function is asked for again.

@@ -1,4 +1,4 @@
-"""Compiled code on disk: one file for each entry, and nothing used that its digest does not cover.
+"""Cache of compiled code on disk: one file per entry, used only if its digest matches.
 
 A file is ``MAGIC``, the SHA-256 of the rest, and the rest: a line of JSON and the object code.  Its
 name is the key, which tells all that the code was made from; so there is no index that could be
@@ -26,7 +26,7 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 class ForeignFileError(OSError):
-    """A file that is not this user's, or no file, where one of the cache's is to be."""
+    """A cache path that is not a regular file of this user."""
 
 
 class Made(NamedTuple):
@@ -73,7 +73,7 @@ def is_kept(key: str) -> bool:
 
 
 def read(key: str) -> Made | None:
-    """What is kept under ``key``, or None; a file that does not hold is removed."""
+    """The entry under ``key``, or None; a file that is damaged is removed."""
     home = folder()
     if home is None:
         return None
@@ -108,7 +108,7 @@ def read_own(path: Path) -> bytes:
 
 
 def remove(path: Path) -> None:
-    """Take what is at ``path`` away, of whatever kind, if that can be."""
+    """Removes what is at ``path``, of whatever kind, if possible."""
     with suppress(OSError):
         try:
             path.unlink()
@@ -117,7 +117,7 @@ def remove(path: Path) -> None:
 
 
 def write(key: str, made: Made) -> str:
-    """Keep ``made`` under ``key``, whole or not at all; why not, as nobody ends for that."""
+    """Writes ``made`` under ``key``, whole or not at all; returns why not, instead of raising."""
     home = folder()
     if home is None:
         return "nothing can be written in the cache folder"
@@ -163,7 +163,7 @@ def size() -> tuple[int, int]:
 
 
 def keep_within(room_bytes: int = ROOM_BYTES) -> None:
-    """Remove what was read longest ago until all entries take ``room_bytes`` at most."""
+    """Removes the entries read longest ago until the rest take ``room_bytes`` at most."""
     home = folder()
     if home is None:
         return

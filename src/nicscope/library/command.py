@@ -1,4 +1,4 @@
-"""A command is declared once, as a function: options, defaults, help, the line to repeat it.
+"""Commands declared once, as functions: options, defaults, help, the command to repeat.
 
 ``@command`` marks the function; each of its parameters is ``Annotated`` with an ``Option``.  The
 command line (``nicscope.cli.derived``), the function's documentation and the line that repeats a
@@ -44,12 +44,12 @@ Values: TypeAlias = list[Any] | Any
 
 
 def as_given(what: str, value: Any) -> Any:  # noqa: ARG001 - as the other readers
-    """``value`` itself: of parameters that take objects."""
+    """``value`` itself, for parameters that take objects."""
     return value
 
 
 class Option(NamedTuple):
-    """How the command line asks for a parameter; name, type and default are the parameter's."""
+    """The command line side of a parameter; name, type and default are the parameter's."""
 
     metavar: str  # what stands for the value in --help; of a switch, nothing
     help: str
@@ -125,11 +125,11 @@ class Asked(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the option, each with its dashes."""
+        """The option's names, with dashes."""
         return self.option.names or ("--" + self.name.replace("_", "-"),)
 
     def read(self, value: Any) -> Any:
-        """``value`` as the option has it.  Errors: ``StudyError`` for what no option takes."""
+        """Parse ``value`` for the option.  Errors: ``StudyError`` for what no option takes."""
         reader = self.option.read or {bool: as_given, int: whole, float: number}.get(
             self.kind, word
         )
@@ -145,7 +145,7 @@ class Asked(NamedTuple):
 
 
 class Command(NamedTuple):
-    """What ``@command`` says of a function, as the command line reads it."""
+    """A function's ``@command`` declaration."""
 
     function: Callable[..., Any]
     words: tuple[str, ...]
@@ -153,7 +153,7 @@ class Command(NamedTuple):
     out: str  # what a folder of results holds; nothing: it writes none
 
     def asked(self) -> list[Asked]:
-        """Its parameters, in their order."""
+        """Its parameters, in order."""
         names = _Names(vars(builtins) | self.function.__globals__)
         found = []
         for parameter in [*inspect.signature(self.function).parameters.values()][1:]:
@@ -173,7 +173,7 @@ class Command(NamedTuple):
         return "\n".join([text, "", "Args:", *told, "", errors, ""])
 
     def line(self, asked: Iterable[Asked], values: Mapping[str, Any]) -> list[str]:
-        """The command line that gives the same again: what differs from the defaults."""
+        """The command line that repeats the call: options that differ from their defaults."""
         words: list[Any] = [*self.words]
         options: dict[str, Any] = {}
         for one in asked:
@@ -191,7 +191,7 @@ class Command(NamedTuple):
 
 
 def _refuse_options(settings: Mapping[str, Any], asked: Iterable[Asked], called: str) -> None:
-    """Errors: ``StudyError`` for a setting that is an option whose parameter has another name."""
+    """Errors: ``StudyError`` for a keyword that is an option's name, not the parameter's."""
     for name in settings:
         option = "--" + name.replace("_", "-")
         for one in asked:
@@ -200,14 +200,14 @@ def _refuse_options(settings: Mapping[str, Any], asked: Iterable[Asked], called:
 
 
 class _Unknown:
-    """A type that only the type checker imports, or that type of something."""
+    """A placeholder for a type that is imported only for type checking."""
 
     def __class_getitem__(cls, item: Any) -> type[_Unknown]:
         return cls
 
 
 class _Names(dict[str, Any]):
-    """What annotations name."""
+    """The namespace for evaluating annotations."""
 
     def __missing__(self, name: str) -> Any:
         return _Unknown
@@ -263,7 +263,7 @@ def command(
 
 
 def command_line(words: Iterable[Any], options: Mapping[str, Any]) -> list[str]:
-    """Arguments that give the same numbers again; none if a table or an object is among them.
+    """Arguments that repeat the call; none if it was given a table or an object.
 
     ``options``: those that were not left out.  None and False are left out after all, True is an
     option without a value, and of a list each value has the option before it.
@@ -378,5 +378,5 @@ def _one(what: str, value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A number, or an array, of NumPy as Python has it; anything else as it is."""
+    """A NumPy number or array as Python values; anything else unchanged."""
     return value.tolist() if hasattr(value, "tolist") else value

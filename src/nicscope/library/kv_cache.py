@@ -1,4 +1,4 @@
-"""A language model's KV cache by name: what a trace of its service needs besides the file."""
+"""KV cache options of an LLM serving trace, by model name."""
 
 from __future__ import annotations
 

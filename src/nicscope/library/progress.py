@@ -1,4 +1,4 @@
-"""How far a piece of work is, on the error stream, if it takes long: a bar, or a line now and then.
+"""Progress of long work on the error stream: a bar, or periodic lines.
 
 Called as a library, nothing is said where nobody would read it: neither terminal nor notebook.
 """
@@ -29,7 +29,7 @@ _TO_LOGS: contextvars.ContextVar[bool] = contextvars.ContextVar("to_logs", defau
 
 @contextlib.contextmanager
 def told_to_logs() -> Iterator[None]:
-    """Within the block progress is also told where there is neither terminal nor notebook."""
+    """Within the block, progress is printed even without a terminal or notebook."""
     token = _TO_LOGS.set(True)
     try:
         yield
@@ -38,7 +38,7 @@ def told_to_logs() -> Iterator[None]:
 
 
 def _in_notebook() -> bool:
-    """Whether this process is a notebook's kernel, which shows what comes on the error stream."""
+    """Whether this process is a notebook's kernel."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
@@ -47,7 +47,7 @@ def _in_notebook() -> bool:
 def progress(
     verb: str, unit: str, *, always_say: bool = False
 ) -> Iterator[Callable[[int, int], None]]:
-    """Yield a watch (done, total) that says how far it is, how fast, and how much time is left.
+    """Yield a watch (done, total) that shows progress, rate, and the remaining time.
 
     On a terminal that is a bar, and each kernel that compiles is named at once; in a notebook, and
     elsewhere within ``told_to_logs``, lines,
@@ -70,7 +70,7 @@ def progress(
 
 
 def _unwatched(done: int, total: int) -> None:
-    """Nobody reads it."""
+    """A watch that does nothing."""
 
 
 def _rate(speed: float, unit: str) -> str:
@@ -86,7 +86,7 @@ def _time(seconds: float) -> str:
 
 
 class _Lines:
-    """A line every now and then, written by a thread of its own, for logs and pipes."""
+    """Periodic progress lines from a thread, for logs and pipes."""
 
     def __init__(self, verb: str, unit: str) -> None:
         self._verb = verb
@@ -144,7 +144,7 @@ class _Lines:
 
 
 class _Bar:
-    """What is done of how much, how fast; the clock starts anew after compiling."""
+    """A progress bar with rate; its clock restarts after compiling."""
 
     def __init__(self, verb: str, unit: str) -> None:
         self._verb = verb
@@ -206,7 +206,7 @@ def _new_bar() -> Progress:
 
 
 class _Listener:
-    """The compiler's one listener, which passes names on to whoever shows them now."""
+    """The single listener of the compiler, which forwards kernel names to the current display."""
 
     _shown_by: Callable[[str], None] | None = None
     _listening = False
@@ -227,7 +227,7 @@ class _Listener:
 
 
 def _say_once(lines: _Bar | _Lines) -> Callable[[str], None]:
-    """Tell ``lines`` of each kernel, and everybody of the first, at once."""
+    """Show ``lines`` for each kernel, and to everybody for the first, at once."""
     said = False
 
     def say(kernel: str) -> None:

@@ -68,7 +68,7 @@ def check(
     traces: str | Path | Sequence[str | Path] | None = None,
     programs: str = "small",
 ) -> tuple[Plan, list[Path], dict[str, Path]]:
-    """What is to do, the files of the traces, and the public ones among them by name.
+    """Check the arguments: the plan, the trace files, and public traces by name.
 
     Errors: as ``reproduce``, but nothing is run.
     """
@@ -87,7 +87,7 @@ def check(
 
 
 class Count:
-    """Counts what is begun, each by its name, for a watch that hears how many are done."""
+    """Counts items begun, for a watch of items done."""
 
     def __init__(self, watch: Callable[[int, int], Any], total: int) -> None:
         self._watch = watch
@@ -95,6 +95,6 @@ class Count:
         self._done = 0
 
     def __call__(self, name: str) -> None:  # noqa: ARG002 - how many, not which
-        """The next one, ``name``, is begun."""
+        """Begin the next item, ``name``."""
         self._watch(self._done, max(self._total, self._done))
         self._done += 1

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def opened(given: Any) -> tuple[str, ProgramTrace] | Trace:
-    """The program trace that ``given`` is or names, with its name; else its trace of requests.
+    """Open a program trace, with its name; else the request trace.
 
     A stream is read once, so it is looked into where it is opened.  Errors: ``TraceError``.
     """

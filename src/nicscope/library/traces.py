@@ -1,4 +1,4 @@
-"""What is given as a trace: a path, ``bundled:NAME``, or a table of Arrow, pandas or Polars."""
+"""Opens traces: a path, ``bundled:NAME``, or a table of Arrow, pandas or Polars."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BUNDLED = "bundled:"
 
 
 def trace_path(given: str) -> Path:
-    """The file that ``given`` names: a path, or ``bundled:NAME``.
+    """The path of a file or of ``bundled:NAME``.
 
     Errors: ``TraceError`` for a bundled trace that does not exist, or that is named like a file.
     """
@@ -50,7 +50,7 @@ def trace_path(given: str) -> Path:
 
 
 def trace_name(given: str) -> str:
-    """What the trace that ``given`` names is called in tables: its file's name, or ``stdin``."""
+    """A trace's name in tables: its file's name, or ``stdin``."""
     return "stdin" if given == STDIN else printable(Path(given.removeprefix(BUNDLED)).stem)
 
 
@@ -67,7 +67,7 @@ def open_trace(
     prefix_tokens: int = 0,
     generated: bool = False,
 ) -> Trace:
-    """The trace that ``source`` names or is: a path, ``bundled:NAME``, a table, or a trace.
+    """Open a path, ``bundled:NAME``, or a table; a trace is returned as it is.
 
     A table is one of Arrow, pandas or Polars; ``-`` is standard input; a path may be a folder of
     files that are one trace.  What else there is, is for a trace of a language model's service
@@ -204,7 +204,7 @@ Traces = Annotated[
 
 
 def _file_of(given: Any) -> str | Path | None:
-    """The file that ``given`` is or names, if other processes find it."""
+    """The path of a trace, if other processes can open it."""
     from nicscope.traces.reader import Trace
 
     if isinstance(given, Trace):
@@ -217,7 +217,7 @@ def _file_of(given: Any) -> str | Path | None:
 def all_opened(
     given: Any, *, as_given: bool = False, folders: bool = False
 ) -> list[tuple[str, Trace]]:
-    """The traces of a list, or the one that is none, each with what tables call it.
+    """All traces of a list, or the only one, opened, with their names in tables.
 
     Folders of files are taken with ``folders``.
 
@@ -247,7 +247,7 @@ def all_opened(
 def one_watched(
     given: TraceLike, verb: str, unit: str = "rows"
 ) -> Iterator[tuple[Trace, Callable[[int, int], None]]]:
-    """The one trace that is ``given``, and a watch that shows how far its reading is."""
+    """The trace, opened, and a watch that shows its reading progress."""
     [(_, opened)] = all_opened(given)
     with progress(verb, unit) as watch:
         yield opened, watch

@@ -1,4 +1,4 @@
-"""Who works on a folder of traces: this process, several on this machine, or a Dask cluster."""
+"""Workers for a folder of traces: this process, several processes, or a Dask cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FEW_ROWS = 1 << 24
 
 
 def check_alone(skip: int, workers: int | None, scheduler: str | None) -> None:
-    """Errors: ``StudyError`` if several were to do what only one process can."""
+    """Errors: ``StudyError`` for several workers with ``skip``, which needs one process."""
     if skip and (scheduler is not None or (workers or 1) > 1):
         raise StudyError("--skip counts requests of all nodes, so one process does; --workers 1")
 
@@ -28,7 +28,7 @@ def check_alone(skip: int, workers: int | None, scheduler: str | None) -> None:
 def workers_for(
     traces: Sequence[Trace], workers: int | None, scheduler: str | None, *, alone: bool = False
 ) -> Iterator[Workers | None]:
-    """Workers for ``traces``, until the block ends; None: this process does it all.
+    """Workers for ``traces`` during the block; None: this process alone.
 
     ``workers`` None is a process for each processor, if there is much to do and it need not be
     done ``alone``.  Errors:

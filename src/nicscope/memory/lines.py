@@ -46,7 +46,7 @@ def grown_lines(lines: Lines, count: int) -> Lines:
 
 @step
 def fill_line(lines, line):
-    """``line`` is filled now: it is on the NIC and waits no more."""
+    """Note the fill of ``line``: it is on the NIC and no longer waits for unpinning."""
     lines.counts[0] += 1
     lines.filled[line] = lines.counts[0]
     if lines.place[line] != 0:
@@ -55,14 +55,14 @@ def fill_line(lines, line):
 
 @step
 def await_unpinning(lines, line):
-    """``line`` has left the NIC with pages pinned."""
+    """Have ``line``, evicted from the NIC with pages pinned, wait for unpinning."""
     lines.counts[1] += 1
     _settle(lines, lines.counts[1] - 1, line)
 
 
 @step
 def remove_line(lines, line):
-    """``line``, which waits, waits no more."""
+    """Remove ``line`` from those that wait for unpinning."""
     hole = np.int64(lines.place[line]) - 1
     lines.place[line] = 0
     lines.counts[1] -= 1

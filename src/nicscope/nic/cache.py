@@ -239,7 +239,7 @@ def hold(nic, entry):
 
 @step
 def release(nic, entry):
-    """The transfer that held ``entry`` has ended."""
+    """Release ``entry``, which a transfer held."""
     if nic.uses.size > 0:
         nic.uses[entry] = 0
     else:

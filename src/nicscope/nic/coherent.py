@@ -239,7 +239,7 @@ def sense_of(interface, count):
 
 @step
 def credit_of(interface, queue):
-    """Entries that the producer may write by what it knows of the head.
+    """Entries that the producer may write, given its copy of the head.
 
     With lazy pointers at most half the queue, so that it looks twice in a pass while no more than
     half is full; without them one.
@@ -325,7 +325,7 @@ def set_tag(interface, t, start, end, place):
 
 @step
 def clear_tag(interface, t):
-    """Tag ``t`` is not in use any more."""
+    """Free tag ``t``."""
     tag = interface.tags[t]
     interface.registers[0].pinned -= tag.host_end - tag.host_start
     tag.valid = 0

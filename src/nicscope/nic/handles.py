@@ -28,7 +28,7 @@ def is_handle(space):
 
 @step
 def tag_of(kind, number):
-    """What the NIC's cache knows handle ``number`` by; exports and imports share one cache."""
+    """Cache tag of handle ``number``; exports and imports share one cache."""
     if kind == PROCESS_HANDLE:
         return number + 1
     return 2 * number + (2 if kind == IMPORT_HANDLE else 1)

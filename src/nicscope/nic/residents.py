@@ -60,7 +60,7 @@ def is_resident(kept, key):
 
 @step
 def bring(kept, key):
-    """Put ``key`` in, which is not there, in a free slot or another's."""
+    """Insert ``key``, which is not there, in a free slot or in place of another key."""
     ends = kept.key_of.size
     if ends == 0:
         return
@@ -81,7 +81,7 @@ def bring(kept, key):
 
 @step
 def leave(kept, key):
-    """Take ``key`` out if it is there: nobody will ask for it again."""
+    """Remove ``key``, if it is there: it will not be asked for again."""
     slot = kept.slot_of[key]
     if slot == ABSENT:
         return

@@ -34,7 +34,7 @@ def send_bytes(endpoint, deposited):
 
 @step
 def leave_link(endpoint):
-    """The oldest packet not sent has left."""
+    """Count the oldest unsent packet as sent."""
     endpoint.sent += 1
     endpoint.sunk = 0
     endpoint.control_sent = 0
@@ -42,7 +42,7 @@ def leave_link(endpoint):
 
 @step
 def finish_message(endpoint, sends):
-    """The oldest packet that has left gives its buffer back: FINISH."""
+    """Free the buffer of the oldest sent packet: FINISH."""
     if sends[place_in(endpoint.finished, endpoint.send_ring)].payload > 0:
         endpoint.send_used -= 1
     endpoint.finished += 1
@@ -50,7 +50,7 @@ def finish_message(endpoint, sends):
 
 @step
 def accept_header(endpoint, arrivals, packet):
-    """A packet's header is in: it takes an entry of the receive ring, which is returned."""
+    """Give an arrived header an entry of the receive ring; its slot."""
     slot = place_in(endpoint.accepted, endpoint.receive_ring)
     arrival = arrivals[slot]
     arrival.sender = packet.sender
@@ -74,7 +74,7 @@ def accept_header(endpoint, arrivals, packet):
 
 @step
 def take_receive_buffer(endpoint, packet):
-    """The payload of the packet accepted last gets a buffer: POST_PAYLOAD."""
+    """Give the payload of the packet accepted last a buffer: POST_PAYLOAD."""
     endpoint.receive_used += 1
     packet.buffer = endpoint.receive_buffer
     endpoint.receive_buffer = (endpoint.receive_buffer + 1) % endpoint.receive_buffers
@@ -90,7 +90,7 @@ def drain_bytes(endpoint, deposited):
 
 @step
 def complete_packet(endpoint, arrivals):
-    """The oldest packet drained gives its buffer back: COMPLETE."""
+    """Free the buffer of the oldest drained packet: COMPLETE."""
     if arrivals[place_in(endpoint.completed, endpoint.receive_ring)].buffer != -1:
         endpoint.receive_used -= 1
     endpoint.completed += 1

@@ -50,7 +50,7 @@ TRANSPORT = np.dtype(
 
 @step
 def distance(here, there):
-    """How far ``here`` is past ``there``, from -2**31 to 2**31 - 1, as numbers wrap."""
+    """Sequence numbers from ``there`` to ``here``, from -2**31 to 2**31 - 1: they wrap."""
     return ((here - there + HALF) & LAST) - HALF
 
 
@@ -78,7 +78,7 @@ def next_to_send(link):
 
 @step
 def note_sent(link, sequence):
-    """Count ``sequence``, which ``next_to_send`` said, as sent: its transfer begins now."""
+    """Count ``sequence``, from ``next_to_send``, as sent: its transfer begins now."""
     if sequence == link.fresh:
         link.sent += 1
         link.fresh = (sequence + 1) & LAST
@@ -123,9 +123,9 @@ def take_acknowledgement(link, ack):
 
 @step
 def time_out(link, most_retries):
-    """Nothing was acknowledged in time: ``RESEND`` all from the oldest on, or the peer is ``DEAD``.
+    """Handle a time-out: ``RETRANSMIT`` all from the oldest packet on, or the peer is ``DEAD``.
 
-    Dead is who makes no progress for more than ``most_retries`` time-outs in a row.  ``NOTHING``
+    A peer is dead without progress for more than ``most_retries`` time-outs in a row.  ``NOTHING``
     if nothing is outstanding.
     """
     if not is_outstanding(link):
@@ -141,7 +141,7 @@ def time_out(link, most_retries):
 
 @step
 def end_link(link):
-    """Have the link end: what waits for an acknowledgement is forgotten, and nothing follows it."""
+    """End the link: unacknowledged packets are dropped, and nothing follows them."""
     link.forgotten += distance(link.numbered, link.oldest)
     link.dead = 1
     link.oldest = link.numbered
@@ -152,7 +152,7 @@ def end_link(link):
 
 @step
 def revive(link):
-    """There is a new way to the peer, which has forgotten nothing: send again from the oldest."""
+    """Revive a dead link over a new route: retransmit from the oldest packet on."""
     link.dead = 0
     link.retries = 0
     link.turn = link.oldest
@@ -167,7 +167,7 @@ GAP = 2  # one before it is missing
 
 @step
 def judge(link, sequence):
-    """``WANTED``, and then accepted until refused, ``DUPLICATE`` or ``GAP``; a header has come."""
+    """Check a header's sequence number: ``WANTED`` (and accepted), ``DUPLICATE`` or ``GAP``."""
     if link.dead == 1:
         return GAP
     ahead = distance(sequence, link.wanted)
@@ -190,7 +190,7 @@ def is_accepted(link, sequence):
 
 @step
 def may_confirm(link, sequence):
-    """Whether ``sequence``, wholly in, is the very next: none before it is missing."""
+    """Whether ``sequence``, complete, is the next to be acknowledged: none before it is missing."""
     return link.dead == 0 and sequence == link.confirmed and sequence != link.wanted
 
 
@@ -209,7 +209,7 @@ def confirm(link, sequence):
 
 @step
 def refuse(link, sequence):
-    """Take the acceptance of ``sequence``, and of all after it, back; whether there was one."""
+    """Revoke the acceptance of ``sequence`` and of all after it; whether there was one."""
     if not is_accepted(link, sequence):
         return False
     link.wanted = sequence
@@ -219,7 +219,7 @@ def refuse(link, sequence):
 
 @step
 def ack_is_due(link):
-    """Whether the peer should hear how far its packets are in."""
+    """Whether an acknowledgement to the peer is due."""
     return link.dead == 0 and link.ack_due == 1
 
 

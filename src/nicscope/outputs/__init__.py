@@ -1,4 +1,4 @@
-"""Everything that a command writes is whole or not there, and replaces nothing but plain files.
+"""Atomic outputs: complete or absent, replacing nothing but plain files.
 
 A result grows where nobody sees it and gets its name when it is complete and on disk; an error,
 Ctrl-C, SIGTERM or SIGHUP on the way leaves what was there before.  Devices, FIFOs, sockets,

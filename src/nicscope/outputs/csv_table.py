@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class CsvTable:
-    """Writes tables of one schema as lines below a header line; memory holds one of them."""
+    """Writes tables of one schema as CSV with a header, one batch in memory at a time."""
 
     def __init__(self, sink: Sink, compression: str | None) -> None:
         import pyarrow as pa
@@ -31,11 +31,11 @@ class CsvTable:
         self._file.write(table)
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Flush the remaining lines."""
         self._file.close()
         self._stream.close()
 
     def abandon(self) -> None:
-        """Let go of the stream without a further byte in the result."""
+        """Discard the stream: no further byte is written."""
         self._sink.raw.give_up()
         self._stream.close()

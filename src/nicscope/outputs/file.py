@@ -1,4 +1,4 @@
-"""One file: whole or not there, through links, or the bytes of a stream.
+"""One output file, complete or absent, through symbolic links, or a stream.
 
 The end of its name says what format it has and how it is compressed.
 """
@@ -27,7 +27,7 @@ TABLES = {PARQUET: (".parquet",), CSV: (".csv",)}
 
 
 def named_format(path: Path, endings: Mapping[str, Sequence[str]]) -> str | None:
-    """The format of ``endings`` whose ending the name has, before ``.zst`` or ``.gz``; or None."""
+    """The format whose ending the name has, before ``.zst`` or ``.gz``; None if none."""
     name = path.name.lower()
     for suffix in COMPRESSED:
         name = name.removesuffix(suffix)
@@ -36,7 +36,7 @@ def named_format(path: Path, endings: Mapping[str, Sequence[str]]) -> str | None
 
 
 def named_compression(path: Path) -> str | None:
-    """``zstd`` or ``gzip`` if the name says so."""
+    """``zstd`` or ``gzip``, by the ending."""
     return COMPRESSED.get(path.suffix.lower())
 
 
@@ -48,7 +48,7 @@ def format_to_write(
     of_stream: str | None = None,
     otherwise: str = "",
 ) -> str:
-    """The format to write ``path`` in: ``chosen``, or else of its name, or ``of_stream`` for one.
+    """The format for ``path``: ``chosen``, else by its ending, or ``of_stream`` for a stream.
 
     Errors: ``OutputError`` if the name does not say, with ``otherwise`` what else would.
     """
@@ -68,7 +68,7 @@ def format_to_write(
 
 @contextlib.contextmanager
 def whole_file(path: Path | str) -> Iterator[Sink]:
-    """Yield a binary file to write to; what it holds becomes ``path`` when the block ends well.
+    """Yield a binary file that becomes ``path`` when the block succeeds.
 
     A stream gets the bytes as they are written; it is told by ``seekable()``.  Errors:
     ``OutputError`` if there cannot be such a file or it is not taken, as by a full disk;
@@ -80,7 +80,7 @@ def whole_file(path: Path | str) -> Iterator[Sink]:
 
 
 def check_output(path: Path | str) -> Target:
-    """What ``path`` leads to, before there is anything to write.
+    """Check that ``path`` can be written, before there is anything to write.
 
     Errors: ``OutputError`` if it could never be written, as far as can be told without trying.
     """
@@ -93,7 +93,7 @@ def check_output(path: Path | str) -> Target:
 
 @contextlib.contextmanager
 def scratch_file(path: Path | str) -> Iterator[io.BufferedRandom]:
-    """Yield a file without a name, to be read and written, for what ``path`` is made from.
+    """Yield a nameless temporary file on the file system of ``path``.
 
     It lies on the same disk, or for a stream where temporary files do.  Errors: ``OutputError``
     if there cannot be one or it cannot grow.
@@ -144,7 +144,7 @@ def _streamed(target: Target) -> Iterator[Sink]:
 
 @contextlib.contextmanager
 def _taken_back(number: int, sink: Sink) -> Iterator[None]:
-    """Cut what was added to an open file off again if the block fails and nobody else added."""
+    """Truncate an appended-to file again if the block fails and nobody else appended."""
     size = os.fstat(number).st_size
     position = os.lseek(number, 0, os.SEEK_CUR)
     try:

@@ -1,4 +1,4 @@
-"""A folder of results: all files of a set, or those that were there before.
+"""A folder of results, replaced as a whole: all files of a set, or the previous ones.
 
 A set is written without names, then given names in a folder of its own.  A new folder appears in
 one step.  Into one that was there already its files move by renaming: ``results.json`` leaves
@@ -45,7 +45,7 @@ _IS_THERE = {errno.EEXIST, errno.ENOTEMPTY}
 
 
 class OutputFolder:
-    """The set of files that is being made for the folder ``path``."""
+    """The files being written for the folder ``path``."""
 
     def __init__(self, path: Path, home: Path, parts: dict[Path, Part]) -> None:
         self.path = path
@@ -54,14 +54,14 @@ class OutputFolder:
         self._within = Path()
 
     def within(self, name: str) -> OutputFolder:
-        """The folder ``name`` in this one, of the same set."""
+        """A subfolder of the same set."""
         inner = OutputFolder(self.path / name, self._home, self._parts)
         inner._within = self._within / name
         return inner
 
     @contextlib.contextmanager
     def file(self, name: str) -> Iterator[Sink]:
-        """Yield a binary file to write to, which is ``name`` in the set.
+        """Yield a binary file that becomes ``name`` in the set.
 
         Errors: ``OutputError`` if it cannot be made or is not taken, as by a full disk.
         """
@@ -77,7 +77,7 @@ class OutputFolder:
 
 @contextlib.contextmanager
 def whole_folder(path: Path) -> Iterator[OutputFolder]:
-    """Yield a set of files to be made; they are in the folder ``path`` when the block ends well.
+    """Yield a set of files that appear in the folder ``path`` when the block succeeds.
 
     The folder is made if need be, with its parents; what else it holds stays.  Errors:
     ``OutputError`` if it is a file or cannot be made or written to.
@@ -102,7 +102,7 @@ def whole_folder(path: Path) -> Iterator[OutputFolder]:
 
 @contextlib.contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Errors of the operating system within are about ``path``."""
+    """Attribute operating system errors within the block to ``path``."""
     try:
         yield
     except OSError as error:
@@ -110,7 +110,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def _place(folder: Path, parts: dict[Path, Part]) -> None:
-    """Give the files their names in ``folder``, all of them or none."""
+    """Move the files into ``folder``, all of them or none."""
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         for each in reversed(made[1:]):
@@ -131,7 +131,7 @@ def _place(folder: Path, parts: dict[Path, Part]) -> None:
 
 
 def _place_into(folder: Path, parts: dict[Path, Part]) -> None:
-    """Give the files their names in a folder that is there.
+    """Move the files into an existing folder.
 
     Nobody else moves files in or out of it while it is looked at, nor takes away those whose
     permissions the new ones get.
@@ -143,7 +143,7 @@ def _place_into(folder: Path, parts: dict[Path, Part]) -> None:
 
 
 class _Stage:
-    """A folder beside the one that the files are for, or in it; locked while this process lives."""
+    """A staging folder beside the target, or in it; locked while this process lives."""
 
     def __init__(self, beside: Path) -> None:
         self.is_needed = False  # by the next process, to finish what this one could not
@@ -159,7 +159,7 @@ class _Stage:
             os.close(self._number)
 
     def appears_as(self, folder: Path) -> bool:
-        """Rename it to ``folder``; False if that is there by now and not empty."""
+        """Rename it to ``folder``; False if that exists by now and is not empty."""
         try:
             self.path.rename(folder)
         except OSError as error:
@@ -169,7 +169,7 @@ class _Stage:
         return True
 
     def complete(self) -> None:
-        """Say in its name that all files of the set are in it."""
+        """Mark it complete, by a rename."""
         (self.path / _BEFORE).mkdir()
         path = self.path.with_name(self.path.name.removesuffix(ENDING) + COMPLETE)
         self.path.rename(path)
@@ -183,7 +183,7 @@ class _Stage:
 
 @contextlib.contextmanager
 def _staged(beside: Path, folder: Path, parts: dict[Path, Part]) -> Iterator[_Stage]:
-    """Yield a folder in which the files of the set have their names."""
+    """Yield a staging folder that holds the files of the set."""
     stage = _Stage(beside)
     try:
         for name, part in parts.items():
@@ -195,7 +195,7 @@ def _staged(beside: Path, folder: Path, parts: dict[Path, Part]) -> Iterator[_St
 
 
 def _move_in(stage: _Stage, folder: Path, names: list[Path]) -> None:
-    """Move the files of ``stage`` into ``folder``; what was there is back if that fails."""
+    """Move the files of ``stage`` into ``folder``; restore the previous ones on failure."""
     made = {folder / name.parent for name in names if not (folder / name.parent).exists()}
     stage.complete()
     try:
@@ -213,7 +213,7 @@ def _move_in(stage: _Stage, folder: Path, names: list[Path]) -> None:
 
 
 def _refuse_strange(folder: Path, names: Iterable[Path]) -> None:
-    """Errors: ``OutputError`` if one of ``names`` is there and may not be replaced by a file."""
+    """Errors: ``OutputError`` if one of ``names`` exists and is not a plain file."""
     for name in names:
         path = folder / name
         with contextlib.suppress(FileNotFoundError):
@@ -236,7 +236,7 @@ def _move_away(path: Path, there: Path) -> None:
 
 
 def _moved_back(complete: Path, folder: Path, names: Iterable[Path]) -> bool:
-    """Undo moving in, however far it came; whether all that was there before is there again."""
+    """Roll a move back, however far it came; whether all previous files are restored."""
     for name in reversed(_last_first(names)):
         with contextlib.suppress(OSError):
             if not (complete / name).exists():
@@ -249,7 +249,7 @@ def _moved_back(complete: Path, folder: Path, names: Iterable[Path]) -> bool:
 
 
 def _move_in_what_was_left(folder: Path) -> None:
-    """Finish for a process that was killed while it moved a set in, or clear up after it."""
+    """Complete or clean up the move of a process that was killed."""
     for beside in (folder, _inside(folder)):
         for left in temporary_paths(beside, COMPLETE) if folder.is_dir() else ():
             with _alone_in(folder), abandoned(left) as is_abandoned:
@@ -260,7 +260,7 @@ def _move_in_what_was_left(folder: Path) -> None:
 
 
 def _inside(folder: Path) -> Path:
-    """What temporary names within ``folder`` are made from."""
+    """The prefix of temporary names within ``folder``."""
     return folder / (folder.name or "results")
 
 
@@ -280,7 +280,7 @@ def _move_in_rest(complete: Path, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Let no other set move into ``folder`` within the block."""
+    """Lock ``folder`` against other sets within the block."""
     number = os.open(folder, _OPENED)
     try:
         deadline = time.monotonic() + PATIENCE_S

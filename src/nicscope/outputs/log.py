@@ -1,4 +1,4 @@
-"""A log of what is done so far: lines that are appended and synced before they count.
+"""An append-only log of finished work, whose lines are synced before they count.
 
 Each line carries a checksum.  What a killed process was writing is a torn last line, which is
 dropped; the first line, its head, says whose log it is.
@@ -25,7 +25,7 @@ _DIGITS = 8  # of the checksum that begins a line
 
 
 class Log:
-    """An open log, ours alone.  ``lines``: the whole ones that it held, its head first."""
+    """An open, exclusively locked log.  ``lines``: the whole ones that it held, its head first."""
 
     def __init__(self, path: Path, kind: str, file: int) -> None:
         self.path = path
@@ -37,37 +37,37 @@ class Log:
         self.lines = [text for _, text in self._whole]
 
     def begin(self, head: bytes) -> None:
-        """Begin a log that has no whole line; errors: ``StudyError`` if it is something else."""
+        """Write the first line of an empty log; errors: ``StudyError`` if the file is no log."""
         begun = _line(head)
         if not begun.startswith(self._content):
             raise StudyError(f"{self.path}: is no journal of this {self._kind}; move it away")
         self.restart(head)
 
     def restart(self, head: bytes) -> None:
-        """Forget every line and begin anew with ``head``."""
+        """Truncate the log and begin anew with ``head``."""
         _cut(self.path, self._file, 0)
         _write(self.path, self._file, _line(head))
         _sync_folder(self.path)
         self.lines, self.kept = [head], 0
 
     def resume(self) -> None:
-        """Go on after the last whole line: what is torn is cut off."""
+        """Truncate a torn last line, and continue after the last complete one."""
         self.kept = len(self.lines) - 1
         _cut(self.path, self._file, self._whole[-1][0])
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Add ``lines``: on disk when this returns.  Errors: ``OutputError``."""
+        """Append ``lines``: they are on disk when this returns.  Errors: ``OutputError``."""
         self.kept += len(lines)  # before they are written: Ctrl-C may come in between
         _write(self.path, self._file, b"".join(map(_line, lines)))
 
     def remove(self) -> None:
-        """Remove the file: what it held is elsewhere by now."""
+        """Delete the file, whose content is stored elsewhere by now."""
         self.path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def open_log(path: Path, kind: str) -> Iterator[Log]:
-    """The log of a ``kind`` of run at ``path``, made if need be; removed if it got no lines.
+    """Open or create the log at ``path``; it is removed if it got no lines.
 
     Errors: ``StudyError`` if somebody writes it, or it is too large to be one; ``OutputError`` if
     it cannot be read or written.
@@ -84,7 +84,7 @@ def open_log(path: Path, kind: str) -> Iterator[Log]:
 
 
 def _opened(path: Path, kind: str) -> tuple[int, bool]:
-    """Descriptor of the file, locked, and whether it was made; nothing else is even opened."""
+    """Open and lock the file; the descriptor, and whether it was created."""
     try:
         made = not os.path.lexists(path)
         is_regular = made or stat.S_ISREG(path.lstat().st_mode)
@@ -101,7 +101,7 @@ def _opened(path: Path, kind: str) -> tuple[int, bool]:
 
 
 def _is_ours(path: Path, file: int) -> bool:
-    """Whether the file is locked for us, and still the one at ``path``.
+    """Whether we hold the lock, and the file is still the one at ``path``.
 
     Who had it may have removed it between our opening and locking it, and another made a new one.
     """
@@ -162,7 +162,7 @@ def _write(path: Path, file: int, content: bytes) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    """So that the file's name outlives a power cut as well."""
+    """Sync the folder, so that the file's name survives a power loss."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -1,4 +1,4 @@
-"""What the path of an output leads to: a file to be replaced, or a stream to be written to.
+"""The target of an output path: a file to be replaced, or a stream to be written to.
 
 A sink takes the bytes, and says of an error which output it was.
 """
@@ -23,11 +23,11 @@ BUFFER_BYTES = 1 << 20
 
 
 class ReaderGone(Exception):  # noqa: N818 - nobody's error
-    """Whoever read what is written has gone: there is nothing left to do, and nothing to say."""
+    """The reader of a pipe has gone: exit silently."""
 
 
 def unwritable(shown: object, error: OSError) -> OutputError:
-    """The line for an ``error`` of the operating system on the output that is called ``shown``."""
+    """The message for an operating system ``error`` on an output."""
     return OutputError(f"{shown}: cannot be written: {error.strerror or error}")
 
 
@@ -64,7 +64,7 @@ class Descriptor(io.RawIOBase):
                 return count
 
     def give_up(self) -> None:
-        """Take whatever else is written and drop it: the result is not wanted any more."""
+        """Discard all further bytes: the result is not wanted any more."""
         self._given_up = True
 
     def readinto(self, room: WriteableBuffer, /) -> int:
@@ -75,7 +75,7 @@ class Descriptor(io.RawIOBase):
             raise unwritable(self._shown, error) from error
 
     def truncate(self, size: int | None = None, /) -> int:
-        """Cut a file to ``size`` bytes, or where it stands."""
+        """Truncate a file to ``size`` bytes, or at its position."""
         length = self.tell() if size is None else size
         os.ftruncate(self._number, length)
         return length
@@ -101,18 +101,18 @@ class Descriptor(io.RawIOBase):
         return self._is_file
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Go to a position of a file; errors: ``io.UnsupportedOperation`` for a stream."""
+        """Set a file's position; errors: ``io.UnsupportedOperation`` for a stream."""
         if not self._is_file:
             raise io.UnsupportedOperation("seek")
         return os.lseek(self._number, offset, whence)
 
     def tell(self) -> int:
-        """Where the next byte goes; in a stream, how many went before."""
+        """The file's position; in a stream, the number of bytes written."""
         return os.lseek(self._number, 0, os.SEEK_CUR) if self._is_file else self._position
 
 
 class Sink(io.BufferedWriter):
-    """A result as whoever makes it sees it: a binary file, written from its beginning.
+    """The binary file that a result's writer sees, written from its beginning.
 
     Closing it writes what is buffered and no more: the result is its owner's, who ends it.
     """
@@ -136,7 +136,7 @@ _LOOKS = 30  # at a file that is another at each call: by chance it is not so ea
 
 
 class Target(NamedTuple):
-    """Where bytes go that are written to ``shown``."""
+    """The destination of bytes written to ``shown``."""
 
     shown: str  # as it was given
     path: Path  # without links, if it is a file
@@ -150,7 +150,7 @@ class Target(NamedTuple):
         return self.looked_at is not None and stat.S_ISSOCK(self.looked_at.st_mode)
 
     def open_stream(self) -> int:
-        """A new descriptor of the stream; waits for the reader of a FIFO.
+        """Open the stream; waits for the reader of a FIFO.
 
         Errors: ``OutputError`` if there is none to be had.
         """
@@ -174,7 +174,7 @@ class Target(NamedTuple):
         return number
 
     def _begin(self, number: int) -> None:
-        """Cut a file without a name; errors: ``OutputError`` if a file has come there since."""
+        """Truncate a nameless file; errors: ``OutputError`` if it has got a name since."""
         status = os.fstat(number)
         if stat.S_ISREG(status.st_mode):
             if self.looked_at is None or not _is_one(status, self.looked_at):
@@ -182,7 +182,7 @@ class Target(NamedTuple):
             os.ftruncate(number, 0)
 
     def is_standard_output(self) -> bool:
-        """Whether it and this process's standard output are one, so that text would be mixed in."""
+        """Whether it is this process's standard output, so that text would be mixed in."""
         if self.number is not None or not self.is_stream:
             return self.number == 1
         try:
@@ -193,7 +193,7 @@ class Target(NamedTuple):
 
 
 def target_of(path: Path | str) -> Target:
-    """What ``path`` leads to, through all its links.
+    """Resolve ``path`` through all its links.
 
     Errors: ``OutputError`` if it is a folder or a block device, if its links go round in a
     circle, or if it may not be looked at or written to.
@@ -209,7 +209,7 @@ def target_of(path: Path | str) -> Target:
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether ``path`` is there and may not be written to; errors: ``OSError``.
+    """Whether ``path`` exists and may not be written to; errors: ``OSError``.
 
     What somebody takes away in that very moment is not taken for read-only.
     """
@@ -226,7 +226,7 @@ def is_read_only(path: Path) -> bool:
 
 
 def _looked_at(shown: str) -> Target:
-    """What a name leads to that is none of this process's descriptors.
+    """Resolve a name that is none of this process's descriptors.
 
     A plain file has no name, being some other process's, if look after look finds that very one
     and never where the links lead to.  Otherwise somebody was just replacing it.
@@ -255,7 +255,7 @@ def _looked_at(shown: str) -> Target:
 
 
 def _is_one(one: os.stat_result, other: os.stat_result) -> bool:
-    """Whether both are of one file and it has not become another under an old number."""
+    """Whether both descriptors are of one file, which has not been replaced."""
     return os.path.samestat(one, other) and stat.S_IFMT(one.st_mode) == stat.S_IFMT(other.st_mode)
 
 

@@ -1,4 +1,4 @@
-"""Files that grow where nobody sees them, and what is left of them when their writer is killed.
+"""Temporary files under hidden names, and the removal of those whose writer was killed.
 
 Where the file system can hold a file without a name, a killed writer leaves nothing.  Elsewhere,
 and for the moment in which a file takes its name, there is a temporary name, which says that it
@@ -36,13 +36,13 @@ _SCRATCH = "scratch"  # what temporary names are made from of files that never g
 
 
 def temporary_path(path: Path, ending: str = ENDING) -> Path:
-    """A new name beside ``path``, whose own it begins with as far as there is room."""
+    """A new temporary name beside ``path``, with as much of its name as fits."""
     mark = b".nicscope-" + os.urandom(_RANDOM_BYTES).hex().encode()
     return path.with_name(os.fsdecode(_beginning(path) + mark + ending.encode()))
 
 
 def temporary_paths(path: Path, ending: str = ENDING) -> list[Path]:
-    """All temporary names of ``path`` that are there, whoever's they are."""
+    """All existing temporary names of ``path``, whoever owns them."""
     beginning, end = _beginning(path), ending.encode()
     try:
         names = [os.fsencode(name) for name in os.listdir(path.parent)]  # noqa: PTH208 - names only
@@ -59,7 +59,7 @@ def temporary_paths(path: Path, ending: str = ENDING) -> list[Path]:
 
 @contextlib.contextmanager
 def abandoned(path: Path) -> Iterator[bool]:
-    """Whether ``path`` is this user's and its writer is dead; it stays locked in the block."""
+    """Whether ``path`` is this user's and its writer is dead; locked within the block."""
     try:
         number = os.open(path, _LOOKED_AT)
     except OSError:
@@ -83,7 +83,7 @@ def remove_abandoned(path: Path) -> None:
 
 
 def lock(number: int) -> bool:
-    """Lock the file of descriptor ``number``, which says that its writer lives; False if taken."""
+    """Lock a descriptor to show that its writer is alive; False if it is locked already."""
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -94,7 +94,7 @@ def lock(number: int) -> bool:
 
 
 def nameless(folder: Path) -> int:
-    """Descriptor of a new file in ``folder``, gone when it is closed; errors: ``OSError``."""
+    """The descriptor of a nameless file in ``folder``, gone when closed; errors: ``OSError``."""
     number = _unnamed(folder)
     if number is None:
         for left in temporary_paths(folder / _SCRATCH):
@@ -106,7 +106,7 @@ def nameless(folder: Path) -> int:
 
 
 class Part:
-    """A file that is being written, until ``place`` gives it its name; errors: ``OutputError``."""
+    """A file being written, until ``place`` gives it its name; errors: ``OutputError``."""
 
     def __init__(self, path: Path, shown: object) -> None:
         self._shown = shown
@@ -123,7 +123,7 @@ class Part:
         self.sink = Sink(Descriptor(number, shown, is_file=True))
 
     def _named(self, path: Path) -> int:
-        """A new file under a temporary name, locked before anybody may think it abandoned."""
+        """Create a file under a temporary name, locked before it could seem abandoned."""
         while True:
             self._temporary = temporary_path(path)
             number = os.open(self._temporary, _NEW | os.O_CREAT | os.O_EXCL, 0o666)
@@ -132,7 +132,7 @@ class Part:
             os.close(number)
 
     def finish(self) -> None:
-        """Return when all bytes are on disk."""
+        """Sync the file to disk."""
         self.sink.flush()
         try:
             os.fsync(self._number)
@@ -140,7 +140,7 @@ class Part:
             raise unwritable(self._shown, error) from error
 
     def place(self, path: Path, *, like: Path | None = None) -> None:
-        """Give the finished file the name ``path``, in place of a plain file that has it.
+        """Rename the finished file to ``path``, replacing a plain file of that name.
 
         It has the permissions of that file, or of ``like``, and its owners as far as is allowed.
         """
@@ -174,7 +174,7 @@ class Part:
         os.fchmod(self._number, stat.S_IMODE(old.st_mode))
 
     def discard(self) -> None:
-        """Let go of the file, and of its temporary name if it has no other."""
+        """Close the file, and remove its temporary name if it has no other."""
         if self._temporary is not None:
             with contextlib.suppress(OSError):
                 self._temporary.unlink()
@@ -203,7 +203,7 @@ def _is_abandoned(path: Path, number: int) -> bool:
 
 
 def _unnamed(folder: Path) -> int | None:
-    """A new file without a name in ``folder``; None where there is no such thing."""
+    """Create a nameless file in ``folder``; None where that is not supported."""
     if not _DESCRIPTORS.is_dir():  # through which it would get its name
         return None
     try:
@@ -215,7 +215,7 @@ def _unnamed(folder: Path) -> int | None:
 
 
 def _link(number: int, path: Path) -> None:
-    """Give the file of descriptor ``number`` the name ``path``; errors: ``OSError``."""
+    """Link the file of a descriptor to ``path``; errors: ``OSError``."""
     # Python follows the link to the file only if it is told of a folder as well.
     folder = os.open(path.parent, os.O_PATH | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""Runs of programs, in logical time, on machines or by people: tables and words."""
+"""Results of program runs, in logical time, on machines or by people: tables and text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ShownApplications(Report):
-    """The programs that there are."""
+    """The list of programs."""
 
     found: Mapping[str, Application]
     topic = "apps"
@@ -46,13 +46,13 @@ class ShownApplications(Report):
 
 
 class ShownApplication(Report):
-    """A program's run on shared memory."""
+    """A run of a program on shared memory."""
 
     found: ApplicationRun
     topic = "apps"
 
     def summary(self) -> list[str]:
-        """That it is right, and what crossed the network for that."""
+        """That the result is right, and its network traffic."""
         found = self.found
         nodes, each = found.placement.nodes, found.placement.processes
         told = [
@@ -117,7 +117,7 @@ class ShownMachineApplication(Report):
     topic = "program"  # whose tables of NICs these are
 
     def summary(self) -> list[str]:
-        """That it is right, and what it took."""
+        """That the result is right, and its costs."""
         found = self.found
         nodes, each = found.placement.nodes, found.placement.processes
         return [
@@ -159,7 +159,7 @@ SIDES = ("users", "servers")  # by node
 
 
 class ShownSession(Report):
-    """A session, and what each kind of program asked of the network."""
+    """A session and the network requests of each kind of program."""
 
     found: Session
     topic = "sockets"

@@ -1,4 +1,4 @@
-"""Designs and platforms of the catalog: lists of them, and one number by number."""
+"""The catalog's designs and platforms: lists, and all numbers of one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ShownDesigns(Report):
-    """Several designs: what tells each from the others."""
+    """Several designs and their differences."""
 
     found: list[Design]
     topic = "designs"
@@ -107,7 +107,7 @@ def _cited(sources: dict[str, str]) -> Iterator[Printed]:
 
 
 class ShownPlatforms(Report):
-    """Several machines: what each is, and what is known of its costs."""
+    """Several machines and how completely their costs are known."""
 
     found: list[Platform]
     topic = "designs"
@@ -183,7 +183,7 @@ class ShownPlatform(Report):
 
 
 def design_rows(found: Sequence[Design]) -> Rows:
-    """A row for each of ``found``: what tells it from the others."""
+    """A row for each of ``found``, with its distinguishing settings."""
     columns: dict[str, Callable[[Design], str]] = {
         "name": lambda design: design.name,
         "scheme": lambda design: design.scheme.value,
@@ -197,7 +197,7 @@ def design_rows(found: Sequence[Design]) -> Rows:
 
 
 def stated_rows(what: str, stated: Sequence[dict[str, Any]], absent: str) -> Rows:
-    """A row for each ``what``, setting or part of a design: its value, and where that is from."""
+    """A row for each ``what``, setting or part of a design: its value and origin."""
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         what: lambda one: one["name"],
         "value": lambda one: absent if one["value"] is None else _shown(one["value"]),
@@ -213,7 +213,7 @@ _BRIEF = ("area_bytes", "entries", "ways", "line", "victim_entries", "pin_limit"
 
 
 def _brief(settings: dict[str, object]) -> str:
-    """Sizes that tell one design from another, in a line."""
+    """The distinguishing sizes of a design, in one line."""
     return " ".join(f"{key}={settings[key]}" for key in _BRIEF if settings.get(key) is not None)
 
 
@@ -222,7 +222,7 @@ def _shown(value: object) -> str:
 
 
 def platform_rows(rows: Sequence[dict[str, Any]]) -> Rows:
-    """A row for each machine: what it is, and what is known of its costs."""
+    """A row for each machine, with the number of known costs."""
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "name": lambda row: row["name"],
         "machine": lambda row: row["title"],
@@ -233,7 +233,7 @@ def platform_rows(rows: Sequence[dict[str, Any]]) -> Rows:
 
 
 def cost_rows(platform: Platform) -> Rows:
-    """A row for each cost of a machine, those that it cannot have included."""
+    """A row for each cost of a machine, including those that do not apply."""
     cells = [
         [key, _spelt(cost), COSTS[key].per, cost.origin.evidence.value, cost.origin.source]
         for key, cost in platform.costs.items()
@@ -286,7 +286,7 @@ def _as_json(cost: UnitCost) -> dict[str, Any]:
 
 
 def _spelt(cost: UnitCost) -> str:
-    """Value or table: times in microseconds, those per byte in nanoseconds."""
+    """A value or table: times in microseconds, those per byte in nanoseconds."""
     kind = COSTS[cost.name]
     if cost.points:
         points = "  ".join(f"{size}: {in_us(ps):f}" for size, ps in cost.points)

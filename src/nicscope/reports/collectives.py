@@ -37,7 +37,7 @@ TABLE = {
 
 
 class ShownCollectives(Report):
-    """How long collectives take, beside a bound; collectives.parquet."""
+    """Times of collectives beside a lower bound; collectives.parquet."""
 
     found: CollectiveReport
     topic = "collectives"

@@ -1,4 +1,4 @@
-"""What designs make of a trace: tables of misses, costs and memory, level by level."""
+"""Replayed designs compared: tables of misses, costs and memory, by cache level."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _tables_of(priced: Priced) -> list[_Table]:
 
 
 def registered_notes(comparison: Comparison) -> list[str]:
-    """What the tables of each RDMA NIC take in host memory."""
+    """Host memory of each RDMA NIC's tables."""
     lines = []
     for priced in comparison.priced:
         if priced.result.design.scheme is Scheme.RNIC:
@@ -112,7 +112,7 @@ _REFUSED = {
 
 
 def registration_notes(comparison: Comparison) -> list[str]:
-    """What came of a trace's own registrations, and for which designs they are nothing."""
+    """The effect of a trace's registrations, and the designs that ignore them."""
     if not comparison.registrations:
         return []
     lines, ignoring = [], []
@@ -203,7 +203,7 @@ COMPONENTS = {  # a row per design and part of its cost
 
 
 class MissRates(NamedTuple):
-    """A design's NI misses per 100 lookups or requests: in all, by path, by kind, which add up."""
+    """NI misses per 100 lookups or requests: total, by path, and by kind, which add up."""
 
     design: str
     misses: float
@@ -212,7 +212,7 @@ class MissRates(NamedTuple):
 
 
 def kind_names(comparison: Comparison) -> list[str]:
-    """Kinds that were told apart."""
+    """The kinds of misses that were counted separately."""
     return list(_KINDS if comparison.kinds else _WITHOUT_KINDS)
 
 
@@ -242,7 +242,7 @@ FEW = 2  # designs whose unpriced steps are spelt out
 
 
 def headline(comparison: Comparison) -> str:
-    """How much the trace asks for, in pages of the sizes that the designs see."""
+    """The trace's lookups, by the page sizes of the designs."""
     trace = comparison.trace
     (first, count), *others = sorted(comparison.lookups.items())
     parts = [in_words(trace["requests"], "request")]
@@ -270,7 +270,7 @@ def miss_rows(comparison: Comparison) -> Rows:
 
 
 def _bar(rates: MissRates, most: float) -> Bar:
-    """The kinds of misses, by the rate of the design that misses ``most``."""
+    """The kinds of misses as a bar, scaled to the design with ``most`` misses."""
     return Bar(
         tuple(
             Piece(KIND_TEXTURES[kind], KIND_COLOURS[kind], rate / most if most else 0.0)
@@ -280,7 +280,7 @@ def _bar(rates: MissRates, most: float) -> Bar:
 
 
 def work_rows(comparison: Comparison) -> Rows:
-    """What the host had to do, and what the translation path took."""
+    """The host's work, and the cost of translation."""
     per = comparison.denominator
     return rows_of(
         "Host work and time (evidence: of the weakest price)",
@@ -318,7 +318,7 @@ def memory_rows(comparison: Comparison) -> Rows:
 
 
 def component_rows(priced: Priced) -> Rows:
-    """The parts that add up to the cost of one design."""
+    """The components of the cost of one design, which add up to it."""
     return rows_of(
         f"Time of {priced.name} on {priced.platform or 'no platform'}, by component",
         priced.cost.components,
@@ -336,7 +336,7 @@ def component_rows(priced: Priced) -> Rows:
 
 
 def notes(comparison: Comparison) -> list[str]:
-    """What the tables alone would hide: requests turned away, steps without a price."""
+    """Caveats that the tables do not show: rejected requests, steps without a price."""
     lines = []
     for priced in comparison.priced:
         if priced.total("rejected"):
@@ -359,7 +359,7 @@ def notes(comparison: Comparison) -> list[str]:
 
 
 def _structures(sizes: dict[str, int]) -> str:
-    """The structures, largest first; several that hardly matter are one."""
+    """The structures, largest first; several small ones are merged."""
     large: dict[str, int] = {}
     small: dict[str, int] = {}
     for name, size in sorted(sizes.items(), key=lambda item: -item[1]):
@@ -388,7 +388,7 @@ class ReplayReport(Report):
 
     @property
     def comparison(self) -> Comparison:
-        """Its numbers."""
+        """The comparison."""
         return self.found
 
     def summary(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What queue pairs and outstanding operations make of a NIC: words, a table, a figure."""
+"""Rates by queue pairs and outstanding operations: summary, table, figure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AXES = {"queue_pairs": "queue pairs", "outstanding": "outstanding operations of 
 
 
 class ShownConnections(Report):
-    """Ways to post to one NIC, and their rates."""
+    """Rates of several ways to post to one NIC."""
 
     found: ConnectionReport
     topic = "connections"
@@ -106,7 +106,7 @@ class ShownConnections(Report):
 
 
 def way_rows(found: ConnectionReport) -> Rows:
-    """A row for each way; columns that say the same for all are left out."""
+    """A row for each way; columns equal for all are left out."""
     every = found.found
     said: dict[str, Callable[[Found], str]] = {
         "operation": lambda one: one.asked.operation,
@@ -155,14 +155,14 @@ def _millions(one: Found) -> str:
 
 
 def _line(every: Sequence[Found], best: Found, axis: str) -> list[Found]:
-    """Those that differ from the best along ``axis`` alone, rising."""
+    """The ways that differ from the best along ``axis`` alone, ascending."""
     at = best.asked._asdict() | {axis: 0}
     line = [one for one in every if one.asked._asdict() | {axis: 0} == at]
     return sorted(line, key=lambda one: getattr(one.asked, axis))
 
 
 def _cliff(line: Sequence[Found], axis: str, name: str) -> str:
-    """Where the rate falls along a line."""
+    """Where the rate drops along a line."""
     last, first = cliff_of(line)
     if first is None:
         return f"Up to {whole(getattr(last.asked, axis))} {name} it does not fall."

@@ -258,7 +258,7 @@ def _span(curves: list[MissCurve]) -> str:
 
 
 def summary_rows(shown: list[MissCurve], curves: list[MissCurve]) -> Rows:
-    """A row for each of ``shown``, drawn over the sizes of all ``curves``."""
+    """A row for each of ``shown``, with a sparkline over the sizes of all ``curves``."""
     low, high = _ends(curves)
     drawn = _span(curves)
     return rows_of(
@@ -282,7 +282,7 @@ def summary_rows(shown: list[MissCurve], curves: list[MissCurve]) -> Rows:
 
 
 def _spark(curve: MissCurve, low: int, high: int) -> str:
-    """A character per doubling from ``low`` to ``high`` entries; blank where nothing was asked."""
+    """A character per doubling from ``low`` to ``high`` entries; blank where not measured."""
     most = float(curve.sizes.misses.max(initial=0)) or 1.0
     powers = set(curve.powers())
     text = ""
@@ -297,7 +297,7 @@ def _spark(curve: MissCurve, low: int, high: int) -> str:
 
 
 def _arrow(curve: MissCurve, columns: dict[str, Any], schema: Any) -> Any:
-    """``columns`` with what all rows of ``curve`` have in common."""
+    """``columns`` with the constant columns of ``curve`` added."""
     import pyarrow as pa
 
     rows = len(columns["entries"])

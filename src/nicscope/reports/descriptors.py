@@ -1,4 +1,4 @@
-"""Descriptors of a trace, and what binds their transfer: words, a table, descriptors.parquet."""
+"""Descriptors of a trace and the bottleneck of their transfer: summary, table, Parquet."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LITTLE = 1.02  # times faster: not worth a sentence
 
 
 class ShownDescriptors(Report):
-    """Engines over one trace."""
+    """The descriptors of several engines over one trace."""
 
     found: DescriptorReport
     topic = "descriptors"
@@ -127,7 +127,7 @@ class ShownDescriptors(Report):
 
 
 def engine_rows(found: DescriptorReport) -> Rows:
-    """A row for each engine and way; columns that say the same for all are left out."""
+    """A row for each engine and way; columns equal for all are left out."""
     every = found.found
     ways: dict[str, Callable[[Transfer], str]] = {
         "threads": lambda one: whole(one.through.threads),
@@ -159,7 +159,7 @@ def engine_rows(found: DescriptorReport) -> Rows:
 
 
 def bound_rows(found: DescriptorReport) -> Rows:
-    """What each thing takes at least, by engine and way."""
+    """The lower bounds of the transfer time, by engine and way."""
     every = found.found
     names = [name for name in BOUNDS if name in every[0].bounds]
     return rows_of(
@@ -177,7 +177,7 @@ def bound_rows(found: DescriptorReport) -> Rows:
 
 
 def _threads_that_would_do(one: Transfer) -> int | None:
-    """Threads with which posting would bind no more; None if it does not bind."""
+    """Threads with which posting is no bottleneck; None if it is none."""
     needed = one.threads_needed(1)
     return needed if one.bound_by(1) == "posting" and needed > one.through.threads else None
 
@@ -188,7 +188,7 @@ def _called(one: Transfer) -> str:
 
 
 def _otherwise(one: Transfer, first: Transfer) -> str:
-    """What it goes through otherwise than the first."""
+    """The options in which it differs from the first."""
     through, before = one.through, first.through
     told = []
     if through.threads != before.threads:

@@ -25,7 +25,7 @@ NARROWEST_PROSE = 20  # columns: what is narrower is tiresome to read
 
 
 class Block(NamedTuple):
-    """Columns that stand beside each other: their places in the table, and their widths."""
+    """Columns shown side by side: their indices and widths."""
 
     columns: list[int]
     widths: list[int]
@@ -33,14 +33,14 @@ class Block(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A table as it is shown: its blocks one below the other; no blocks: its rows are stacked."""
+    """The layout of a table: blocks one below the other; without blocks, rows are stacked."""
 
     blocks: list[Block]
     left_out: list[str]  # headings
 
 
 def fit(rows: Rows, width: int) -> Shape:
-    """What of ``rows`` is shown within ``width`` columns."""
+    """Lay out ``rows`` within ``width`` columns."""
     if rows.groups:
         return _fit_groups(rows, width)
     shown = list(range(len(rows.headings)))
@@ -60,7 +60,7 @@ def fit(rows: Rows, width: int) -> Shape:
 
 
 def _fit_groups(rows: Rows, width: int) -> Shape:
-    """As many groups beside each other as fit, and the others below."""
+    """Place as many groups side by side as fit, and the others below."""
     blocks: list[Block] = []
     keys = list(range(rows.key))
     first = rows.key
@@ -99,7 +99,7 @@ def grouped_widths(rows: Rows, columns: Sequence[int]) -> list[int]:
 
 
 def _squeezed(rows: Rows, columns: list[int], width: int, narrowest: int) -> Block | None:
-    """``columns`` made to fit by a shorter bar, wrapped headings and prose, or without a bar."""
+    """Fit ``columns`` by shortening the bar and wrapping headings and prose, or without a bar."""
     bar = min(SHORTEST_BAR, rows.longest_bar) if rows.bars else 0
     for least_bar in dict.fromkeys((bar, 0)):
         room = width - (least_bar + GAP if least_bar else 0)
@@ -113,7 +113,7 @@ def _squeezed(rows: Rows, columns: list[int], width: int, narrowest: int) -> Blo
 
 
 def _wrapped_widths(rows: Rows, columns: list[int], room: int, narrowest: int) -> list[int]:
-    """Widths that come to ``room`` or less, if wrapping alone can do it.
+    """Widths that add up to ``room`` or less, if wrapping alone can do it.
 
     Headings wrap to two lines, then prose, and at last headings to as many lines as they can.
     """
@@ -138,7 +138,7 @@ def _wrapped_widths(rows: Rows, columns: list[int], room: int, narrowest: int) -
 def _wrap_headings(
     heads: list[str], cells: list[int], widths: list[int], room: int, lines: int
 ) -> None:
-    """Have headings take up to ``lines`` lines, whichever saves most, until it is enough."""
+    """Wrap headings to at most ``lines`` lines, the one that saves most first, until all fits."""
     least = [max(cell, _narrowest(head, lines)) for head, cell in zip(heads, cells, strict=True)]
     for place in sorted(range(len(heads)), key=lambda i: least[i] - widths[i]):
         if _total(widths) > room:
@@ -146,7 +146,7 @@ def _wrap_headings(
 
 
 def _narrowest(head: str, lines: int) -> int:
-    """The least width at which ``head`` takes at most so many lines."""
+    """The least width at which ``head`` takes at most ``lines`` lines."""
     width = longest_piece(head)
     while len(wrapped(head, width)) > lines:
         width += 1
@@ -154,7 +154,7 @@ def _narrowest(head: str, lines: int) -> int:
 
 
 def _wrap_prose(widths: list[int], least: list[int], room: int) -> None:
-    """Have what may wrap give way, the widest first."""
+    """Narrow the prose columns, the widest first."""
     while _total(widths) > room:
         place = max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))
         if widths[place] <= least[place]:
@@ -163,7 +163,7 @@ def _wrap_prose(widths: list[int], least: list[int], room: int) -> None:
 
 
 def _growth(heading: str, width: int, spare: int) -> int:
-    """By how much of what is to spare a wrapped heading must grow to take fewer lines."""
+    """The columns, of ``spare``, that save a wrapped heading a line; 0 if none."""
     lines = len(wrapped(heading, width))
     for more in range(1, spare + 1):
         if len(wrapped(heading, width + more)) < lines:
@@ -185,7 +185,7 @@ INDENT = 2
 
 
 def table_lines(rows: Rows, width: int, elsewhere: str) -> Iterator[Text]:
-    """``rows`` within ``width`` columns; what had to be left out is named, with ``elsewhere``."""
+    """``rows`` within ``width`` columns; omitted columns are named, with ``elsewhere``."""
     from rich.text import Text
 
     rows = rows._replace(
@@ -262,7 +262,7 @@ def _lines_of(
     *,
     bottom: bool = False,
 ) -> Iterator[Text]:
-    """One row: as many lines as the cell that wraps most; at the ``bottom`` if it is the head."""
+    """The lines of one row, as many as its tallest cell; headings are aligned at the ``bottom``."""
     from rich.text import Text
 
     columns = [wrapped(cell, width) for cell, width in zip(cells, block.widths, strict=True)]
@@ -289,7 +289,7 @@ def _look(rows: Rows, cell: str) -> str:
 
 
 def _stacked(rows: Rows, width: int) -> Iterator[Text]:
-    """Row after row, each cell on a line of its own, or on several."""
+    """Each row as a list of headings and cells, one below the other."""
     from rich.text import Text
 
     names = list(rows.headings)

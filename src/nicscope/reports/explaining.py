@@ -1,4 +1,4 @@
-"""What the headings of tables mean, each term once, in the catalog's words."""
+"""Definitions of table headings, from the catalog's glossary."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def headings_of(parts: Iterable[Printed]) -> list[str]:
-    """Headings of the tables among ``parts``, each once, in the order of their first use."""
+    """The distinct headings of the tables among ``parts``, in order of first use."""
     tables = [part for part in parts if isinstance(part, Rows)]
     return list(dict.fromkeys(heading for rows in tables for heading in rows.headings if heading))
 
 
 def explained(parts: Iterable[Printed], topic: str) -> Iterator[Printed]:
-    """A paragraph for each term of the tables among ``parts``, which are of ``topic``."""
+    """A paragraph for each term in the tables among ``parts``, on ``topic``."""
     from rich.text import Text
 
     told: dict[str, tuple[Meaning, list[str]]] = {}

@@ -1,4 +1,4 @@
-"""Which caches explain a NIC's counters: an answer in words, tables, caches.parquet."""
+"""Cache shapes that explain a NIC's counters: summary, tables, caches.parquet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAR = 0.01  # of the trace's lookups: counters of other traffic
 
 
 class ShownFit(Report):
-    """Shapes of caches beside what was counted."""
+    """Cache shapes beside the NIC's counts."""
 
     found: FitReport
     topic = "fit"
@@ -129,7 +129,7 @@ def count_rows(found: FitReport) -> Rows:
 
 
 def shape_rows(found: FitReport) -> Rows:
-    """A row for each shape of cache, those that explain the counts first."""
+    """A row for each cache shape, those that explain the counts first."""
     return rows_of(
         "Caches",
         found.shapes,
@@ -150,7 +150,7 @@ def shape_rows(found: FitReport) -> Rows:
 
 
 def _all_sizes(explaining: list[Explained]) -> str:
-    """From the fewest to the most entries of any shape that explains the counts."""
+    """The range of entries over all shapes that explain the counts."""
     low, high = min(one.low for one in explaining), max(one.high for one in explaining)
     return f"{low:,} or more" if high == MOST_ENTRIES else f"{low:,} to {high:,}"
 
@@ -169,7 +169,7 @@ def _called(one: Explained) -> str:
 
 
 def shape_name(one: Explained) -> str:
-    """What tells a shape from others, in few words."""
+    """A short name of a cache shape."""
     ways = "full" if one.ways == FULL else in_words(one.ways, "way")
     return f"{one.replacement}, {ways}" + (f", lines of {one.line}" if one.line > 1 else "")
 

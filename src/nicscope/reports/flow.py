@@ -157,7 +157,7 @@ def _packet(report: FlowReport, row: int, several: bool) -> list[str]:
 
 
 def part_rows(report: FlowReport) -> Rows:
-    """The parts of the latencies, with a bar by their share."""
+    """The latency parts, with a bar by their share."""
     rows = np.flatnonzero(report.detailed["read"] >= 0)
     chosen = report.parts[rows]
     totals, busy = chosen.sum(axis=0), report.busy[rows].sum(axis=0)
@@ -190,7 +190,7 @@ def part_rows(report: FlowReport) -> Rows:
 
 
 def _columns(chosen: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-    """Parts (ps) of the first packet, the last, and all of them, the most telling last."""
+    """Latency parts (ps) of the first packet, the last, and all, the most informative last."""
     if len(chosen) == 1:
         return {"packet": chosen[0]}
     return {
@@ -201,7 +201,7 @@ def _columns(chosen: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
 
 
 def engine_rows(report: FlowReport) -> Rows:
-    """What the engines of the first flows moved, and how long that took."""
+    """Bytes moved and busy time of the engines of the first flows."""
     listed = [node for flow in report.question.flows[:FLOWS_LISTED] for node in flow]
     cells = []
     for use in report.engines:
@@ -232,7 +232,7 @@ def engine_rows(report: FlowReport) -> Rows:
 
 
 def memory_rows(report: FlowReport) -> Rows:
-    """What the structures of delivery take of each NIC's memory."""
+    """NIC memory of the delivery structures."""
     accounts = report.memory["sender"], report.memory["receiver"]
     cells = []
     for sent, received in zip(*accounts, strict=True):
@@ -282,7 +282,7 @@ def _notes(report: FlowReport) -> Iterator[str]:
 
 
 def _messages(report: FlowReport) -> Any:
-    """A row per message that was taken apart: its times, then the parts, all in ps."""
+    """A row per message with a breakdown: its times, then the parts, in ps."""
     import pyarrow as pa
 
     names = ("sender", "destination", "packet", "payload", "posted", "read")

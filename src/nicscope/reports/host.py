@@ -1,4 +1,4 @@
-"""What memory of this machine takes: an answer in words, tables, registration.toml."""
+"""Costs of memory on this machine: summary, tables, registration.toml."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REFUSED = {
 
 
 class ShownHost(Report):
-    """Measurements of this machine, and costs of registration that come of them."""
+    """Measurements of this machine, and the registration costs derived from them."""
 
     found: HostReport
     topic = "host"

@@ -1,4 +1,4 @@
-"""Latencies by way into the NIC: a table, and results.json, latency.parquet and a figure."""
+"""Latencies by mechanism: table, results.json, latency.parquet and a figure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TABLE = {
 
 
 class ShownLatencies(Report):
-    """Latencies by way into the NIC: a table, latency.parquet and a figure."""
+    """Latencies by mechanism: a table, latency.parquet and a figure."""
 
     found: LatencyReport
     topic = "latency"
@@ -98,7 +98,7 @@ class ShownLatencies(Report):
 
 
 def _of_translations(report: LatencyReport, made: Translating) -> Iterator[str]:
-    """What was looked up where, and how often it was not there."""
+    """Where translations were looked up, and the miss ratio."""
     size = "" if made.entries is None else f", {made.entries:,} entries"
     yield (
         f"translations: {made.design} ({made.scheme}{size}) at the costs of {made.platform}; "

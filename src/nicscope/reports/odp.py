@@ -1,4 +1,4 @@
-"""Registering ahead or paging on demand: an answer in words, three tables, odp.parquet."""
+"""Registering ahead or paging on demand: summary, three tables, odp.parquet."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ShownDemand(Report):
         return told
 
     def best(self) -> Demand:
-        """The way of paging on demand whose requests wait least."""
+        """The on-demand configuration with the least waiting time."""
         return min(self.found.demand, key=lambda one: (one.waits.high, one.behind.high))
 
     def _cheaper(self, best: Demand) -> Iterator[str]:
@@ -170,7 +170,7 @@ class ShownDemand(Report):
 
 
 def way_rows(found: DemandReport) -> Rows:
-    """A row for each way of paging: what faults, and what is moved."""
+    """A row for each on-demand configuration: faults and bytes moved."""
     own = _ways(found)
     moved = {
         "from swap": lambda one: whole(
@@ -194,7 +194,7 @@ def way_rows(found: DemandReport) -> Rows:
 
 
 def wait_rows(found: DemandReport) -> Rows:
-    """A row for each way of paging: what requests wait, and what goes on behind them."""
+    """A row for each on-demand configuration: waiting time and background work."""
     own, fault = _ways(found), found.fault_costs.each("nic_fault")
     return rows_of(
         "What requests wait",
@@ -218,13 +218,13 @@ def _is_limited(found: DemandReport) -> bool:
 
 
 def _ways(found: DemandReport) -> dict[str, Any]:
-    """What says which way a row is of."""
+    """The columns that identify a row's configuration."""
     limit = {"resident": _resident} if _is_limited(found) else {}
     return {"a fault brings": _piece, "advice": _advice, **limit}
 
 
 def counter_rows(found: DemandReport) -> Rows:
-    """A row for each way: what ``rdma statistic`` would show of the regions."""
+    """A row for each configuration, as ``rdma statistic`` shows the regions."""
     names, own = [*found.demand[0].counters], _ways(found)
 
     def shown(name: str) -> Any:
@@ -243,7 +243,7 @@ def counter_rows(found: DemandReport) -> Rows:
 
 
 def way_name(one: Demand, *, limited: bool = True) -> str:
-    """What tells a way from others, in few words; ``limited``: what may be resident too."""
+    """A short name of a configuration; ``limited``: with its memory limit."""
     told = f"{_piece(one)}, {_advice(one)}"
     if one.way.prefetch == "none":
         told = f"{_piece(one)}, no advice"
@@ -279,7 +279,7 @@ def _faults(count: int) -> str:
 
 
 def _of_faults(count: int, fault: Span) -> str:
-    """So many faults as a span of time."""
+    """The time of so many faults, as a range."""
     more = "at least " if count >= MOST_TOLD else ""
     return more + spelt_seconds(type(fault)(count * fault.low * US, count * fault.high * US))
 

@@ -20,7 +20,7 @@ LONGEST_BAR = 200  # pixels
 
 
 def html_of(parts: Iterable[Printed]) -> str:
-    """``parts`` one below the other: headings, paragraphs, tables, and commands to be copied."""
+    """``parts`` as HTML: headings, paragraphs, tables, and commands to copy."""
     found = ""
     for part in parts:
         if isinstance(part, Rows):
@@ -94,7 +94,7 @@ def _html_bar(bar: Bar) -> str:
 
 
 def markdown_of(parts: Iterable[Printed]) -> str:
-    """``parts`` one below the other, as GitHub and notebooks read them."""
+    """``parts`` as Markdown."""
     return "\n\n".join(piece for part in parts if (piece := "\n".join(_markdown(part)))) + "\n"
 
 
@@ -112,7 +112,7 @@ def _markdown(part: Printed) -> Iterator[str]:
 
 
 def markdown_table(rows: Rows) -> Iterator[str]:
-    """The lines of a table; numbers stand at the right."""
+    """The lines of a table, numbers right-aligned."""
     yield _line(rows.headings)
     yield (
         "|" + "|".join("---" if n in rows.left else "--:" for n in range(len(rows.headings))) + "|"

@@ -1,4 +1,4 @@
-"""What paths between a NIC and memory allow: an answer in words, a table, paths.parquet."""
+"""Rates of paths between a NIC and memory: summary, table, paths.parquet."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NODES = (
 
 
 class ShownPaths(Report):
-    """A trace, and what paths allow it."""
+    """A trace, and the rates of several paths."""
 
     found: PathReport
     topic = "path"
@@ -122,7 +122,7 @@ class ShownPaths(Report):
 
 
 def path_rows(found: PathReport) -> Rows:
-    """A row for each path: what each part of it allows."""
+    """A row for each path: the rate of each component."""
     columns = {
         "IOMMU": lambda one: one.host.mode,
         "page": lambda one: "" if one.host.page is None else byte_size(one.host.page),
@@ -166,7 +166,7 @@ def spelt_gbits(span: Span) -> str:
 
 
 def host_name(host: Host) -> str:
-    """What tells a path from others, in few words."""
+    """A short name of a path configuration."""
     if host.page is None:
         return f"{host.mode}, {host.pcie}"
     walks = in_words(host.walks or 1, "walk")

@@ -1,4 +1,4 @@
-"""How a pool is cut into regions: an answer in words, tables, plans.parquet, regions.parquet."""
+"""Region plans of a pool: summary, tables, plans.parquet, regions.parquet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = {"region_bytes": "bytes of a region", "entries": "entries of a NIC"}
 
 
 class ShownPlans(Report):
-    """A pool, and the regions that it is cut into."""
+    """A pool and its region plans."""
 
     found: PlanReport
     topic = "plan"
@@ -130,7 +130,7 @@ class ShownPlans(Report):
 
 
 def all_plans(found: PlanReport) -> list[Plan]:
-    """Those that were asked for, and the one that would do instead."""
+    """The plans asked for, and the alternative one."""
     return [*found.plans, *([] if found.instead is None else [found.instead])]
 
 
@@ -156,7 +156,7 @@ def plan_rows(found: PlanReport) -> Rows:
 
 
 def limit_rows(found: PlanReport) -> Rows:
-    """A row for each limit that holds."""
+    """A row for each limit in force."""
     return rows_of(
         "Limits",
         found.wanted.limits.items(),

@@ -33,12 +33,12 @@ _POINT = re.compile(r"[0-9,]+:")  # of a table over sizes, before its value: "16
 
 
 def width_of(text: str) -> int:
-    """Columns that ``text`` takes on a terminal; some characters take two, some none."""
+    """The display width of ``text``; some characters take two columns, some none."""
     return cell_len(text)
 
 
 def visible(text: str) -> str:
-    """``text`` on one line: control characters, which a name may contain, are spelt out."""
+    """``text`` on one line, with control characters escaped."""
     return "".join(
         char.encode("unicode_escape").decode() if unicodedata.category(char) == "Cc" else char
         for char in text
@@ -46,7 +46,7 @@ def visible(text: str) -> str:
 
 
 def pieces(text: str) -> list[tuple[int, int]]:
-    """Where the pieces of ``text`` that are never broken begin and end."""
+    """Begin and end of each unbreakable piece of ``text``."""
     found: list[tuple[int, int]] = []
     before = ""
     for match in _WORD.finditer(text):
@@ -61,12 +61,12 @@ def pieces(text: str) -> list[tuple[int, int]]:
 
 
 def longest_piece(text: str) -> int:
-    """Columns that the widest piece of ``text`` takes."""
+    """The display width of the widest unbreakable piece of ``text``."""
     return max((width_of(text[begin:end]) for begin, end in pieces(text)), default=0)
 
 
 def breaks(text: str, width: int) -> list[int]:
-    """Where lines of at most ``width`` columns begin in ``text``, the first one aside.
+    """Where the lines of ``text`` at most ``width`` wide begin, except the first.
 
     A wider piece has a line of its own.
     """
@@ -80,7 +80,7 @@ def breaks(text: str, width: int) -> list[int]:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """``text`` in lines of at most ``width`` columns, but for a piece that is wider."""
+    """``text`` in lines of at most ``width`` columns, except wider unbreakable pieces."""
     ends = [0, *breaks(text, width), len(text)]
     return [text[begin:end].rstrip() for begin, end in pairwise(ends)]
 
@@ -98,7 +98,7 @@ ELSEWHERE = "a wider terminal, or --json"
 
 
 class Note(NamedTuple):
-    """A paragraph all lines of which but the first are indented."""
+    """A paragraph with a hanging indent."""
 
     text: str = ""
 
@@ -122,7 +122,7 @@ def output_width() -> int:
 
 
 def show(parts: Iterable[Printed], elsewhere: str = ELSEWHERE) -> None:
-    """Print ``parts``: tables, paragraphs, and strings, which are to be copied as they are.
+    """Print ``parts``: tables, paragraphs, and strings, which are printed verbatim.
 
     ``elsewhere``: where columns are that the width leaves out.
     """
@@ -177,7 +177,7 @@ def lines_of(parts: Iterable[Printed], width: int, elsewhere: str = ELSEWHERE) -
 
 
 def paragraph(text: Text, width: int) -> Iterator[Text]:
-    """``text`` broken between words, each line of it as it was styled."""
+    """``text`` wrapped between words, with its style."""
     for line in text.split("\n", allow_blank=True):
         for part in line.divide(breaks(line.plain, width)):
             part.rstrip()

@@ -1,4 +1,4 @@
-"""What registration caches made of a trace: an answer in words, a table, caches.parquet."""
+"""Results of registration caches: summary, table, caches.parquet."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _called(library: Library) -> str:
 
 
 def _thrashes(one: Used) -> bool:
-    """Whether much of what it registers it had registered before."""
+    """Whether much of what it registers had been registered before."""
     counts = one.counts
     return (
         counts["evicted"] > counts["most_regions"]

@@ -1,4 +1,4 @@
-"""Why large regions are slow: an answer in words, a table of predictions, predictions.parquet."""
+"""Why large regions are slow: summary, table of predictions, predictions.parquet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ShownRegionSizes(Report):
-    """Hypotheses beside each other."""
+    """Hypotheses side by side."""
 
     found: RegionSizes
     topic = "explain"
@@ -89,7 +89,7 @@ def _said(found: RegionSizes, setting: Setting) -> str:
 
 
 def setting_name(setting: Setting) -> str:
-    """Into how many regions it is cut, and what is changed."""
+    """A short name: number of regions, and the changed options."""
     cut = in_words(setting.regions, "region")
     return f"{cut}, {setting.told}" if setting.told else cut
 
@@ -111,7 +111,7 @@ def prediction_rows(found: RegionSizes) -> Rows:
 
 
 def hypothesis_rows(found: RegionSizes) -> Rows:
-    """A row for each hypothesis: from where on, how that is known, what to look at."""
+    """A row for each hypothesis: threshold, evidence, counter to check."""
     cells = [
         [
             one.name,

@@ -1,4 +1,4 @@
-"""How long pools take to register: an answer in words, a table, registrations.parquet."""
+"""Registration times of pools: summary, table, registrations.parquet."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ON_THE_MACHINE = (
 
 
 class ShownRegistrations(Report):
-    """Pools, and what registering them takes."""
+    """Pools and their registration times."""
 
     found: RegisterReport
     topic = "register"
@@ -153,7 +153,7 @@ def _span(span: Span) -> str:
 
 
 def _ends(low: float, high: float) -> str:
-    """Seconds; nothing for what does not apply, and no digits of what is less than one in 1,000."""
+    """Seconds; empty where not applicable, small values without digits."""
     if not high:
         return ""
     first, last = (significant(end) if end >= LITTLE else "<0.001" for end in (low, high))
@@ -193,7 +193,7 @@ def _mostly(one: Registration) -> str:
 
 
 def _worth_joining(every: list[Registration]) -> Iterator[str]:
-    """Whether to register a list line by line or joined, where both were asked for."""
+    """Whether joining the list's regions pays, where both were asked for."""
     caches = list(dict.fromkeys(one.pool.cache for one in every))
     if len(caches) < 2:
         return
@@ -220,7 +220,7 @@ def _takes(one: Registration) -> str:
 
 
 def _extrapolated(found: RegisterReport) -> str:
-    """What of the ways is beyond what costs were measured with, in a sentence."""
+    """Which options exceed the range of the measured costs, in a sentence."""
     words = {
         "nics": lambda most: in_words(most, "NIC"),
         "threads": lambda most: in_words(most, "thread"),
@@ -239,7 +239,7 @@ def _extrapolated(found: RegisterReport) -> str:
 
 
 def _differently(pool: Pool, first: Pool) -> str:
-    """What is done otherwise than at first."""
+    """The options in which a pool differs from the first."""
     told = []
     if len(pool.regions) != len(first.regions):
         told.append(in_words(len(pool.regions), "region"))

@@ -1,4 +1,4 @@
-"""A result as people and programs get it: on a terminal, as JSON, in a notebook, as files.
+"""Results for people and programs: on a terminal, as JSON, in a notebook, as files.
 
 What a command finds is a ``Report``, which says once what it is made of: its parts, tables and
 paragraphs, and its files.  Text, pages and folders all come of that.
@@ -51,7 +51,7 @@ class Report(ABC):
 
     @abstractmethod
     def parts(self) -> Iterable[Printed]:
-        """What people read of it below the summary, from top to bottom."""
+        """The parts of its text below the summary, from top to bottom."""
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield (name, Arrow table) of its numbers; the first is what it is about."""
@@ -67,7 +67,7 @@ class Report(ABC):
             yield f"{name}.parquet", table
 
     def printed(self, *, explain: bool = False) -> Iterator[Printed]:
-        """The summary, the parts, and with ``explain`` what the headings of their tables mean."""
+        """The summary, the parts, and with ``explain`` the definitions of headings."""
         from rich.text import Text
 
         shown = list(self.parts())
@@ -88,7 +88,7 @@ class Report(ABC):
             yield from explained(shown, self.topic)
 
     def show(self, *, explain: bool = False) -> None:
-        """Print everything that people want of it on stdout."""
+        """Print the text on stdout."""
         show(self.printed(explain=explain))
 
     def __str__(self) -> str:
@@ -176,7 +176,7 @@ class Report(ABC):
 
 
 def _installed(library: str) -> Any:
-    """The module ``library``, which nicscope does without; errors: ``StudyError`` if it must."""
+    """Import the optional ``library``; errors: ``StudyError`` if it is not installed."""
     try:
         return importlib.import_module(library)
     except ImportError as error:
@@ -222,7 +222,7 @@ def write_file(folder: OutputFolder, name: str, content: Any) -> list[Path]:
 
 
 def tidy(kinds: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> Any:
-    """An Arrow table of ``rows``, with a column of that type for each of ``kinds``."""
+    """An Arrow table of ``rows``, with columns of the types ``kinds``."""
     import pyarrow as pa
 
     columns = list(zip(*rows, strict=True)) or [()] * len(kinds)
@@ -235,6 +235,6 @@ def tidy(kinds: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> Any:
 
 
 def json_text(plain: Any, *, ascii_only: bool = False) -> str:
-    """One JSON document, with a newline; bytes of a file's name that are no text are escaped."""
+    """One JSON document, with a newline; undecodable bytes of file names are escaped."""
     text = json.dumps(plain, indent=2, ensure_ascii=ascii_only)
     return text.encode("utf-8", "backslashreplace").decode() + "\n"

@@ -1,4 +1,4 @@
-"""Simulated traces and programs: tables, results.json, of traces times.parquet, and a timeline."""
+"""Simulated traces and programs: tables, results.json, times.parquet, and a timeline."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ COLUMNS = {  # of the first table: a row per design
 
 
 class ShownTrace(Report):
-    """A simulated trace: what a request took, what was done for all, and times.parquet."""
+    """A simulated trace: time per request, work of NICs and hosts, and times.parquet."""
 
     found: TraceSimulation
     topic = "simulate"
@@ -116,7 +116,7 @@ def _row(each: Simulated) -> dict[str, Any]:
 
 
 class ShownProgram(Report):
-    """What each run of a program has cost."""
+    """The costs of each run of a program."""
 
     found: ProgramRuns
     topic = "program"
@@ -135,7 +135,7 @@ class ShownProgram(Report):
 
 
 def time_rows(found: TraceSimulation) -> Rows:
-    """What a request took, and its parts."""
+    """Time per request, and its parts."""
 
     def part(name: str) -> Callable[[Simulated], str]:
         return lambda each: _us(each, each.times_ps[name])
@@ -150,7 +150,7 @@ def time_rows(found: TraceSimulation) -> Rows:
 
 
 def work_rows(found: TraceSimulation) -> Rows:
-    """How fast requests followed each other, and what they had NICs and hosts do."""
+    """Request rates, and the work of NICs and hosts."""
 
     def count(name: str) -> Callable[[Simulated], str]:
         return lambda each: whole(each.total[name])

@@ -45,7 +45,7 @@ _UNLESS = {"ways": 1, "prefetch": 1, "prepin": 1}
 
 
 def shape(point: Point) -> str:
-    """What sets this design apart: sizes, and policies that are not the plain ones."""
+    """The distinguishing settings of a design: sizes, and non-default policies."""
     design = point.priced.result.design
     words = []
     if design.area_bytes is not None:
@@ -60,7 +60,7 @@ def shape(point: Point) -> str:
 
 
 def _one(text: str) -> str:
-    """One of a thing is not spoken of as several."""
+    """Put a text into the singular where the count is one."""
     return {"1 entries": "1 entry", "1 victims": "1 victim"}.get(text, text)
 
 
@@ -70,7 +70,7 @@ def cost(point: Point) -> str:
 
 
 def measure(point: Point | None) -> str:
-    """What is to be small of ``point``: us per lookup (the upper end), or misses per 100."""
+    """The objective of ``point``: us per lookup (the upper end), or misses per 100."""
     if point is None:
         return NONE
     us = point.us
@@ -99,7 +99,7 @@ def ranked_alike(sizing: Sizing) -> list[list[Answer]]:
 
 
 def budget(report: SizingReport) -> str:
-    """Within what designs were looked for."""
+    """The budgets of the search."""
     text = f"{byte_size(report.question.nic_bytes)} of NIC memory"
     if report.question.pin_bytes is not None:
         text += f" and {byte_size(report.question.pin_bytes)} pinned per host"
@@ -107,7 +107,7 @@ def budget(report: SizingReport) -> str:
 
 
 def objective(sizing: Sizing, report: SizingReport) -> str:
-    """What makes a design best."""
+    """The criterion for the best design."""
     platform = report.question.platform
     if platform is None:
         return "the fewest misses"
@@ -120,7 +120,7 @@ def objective(sizing: Sizing, report: SizingReport) -> str:
 
 
 def headline(sizing: Sizing) -> str:
-    """How much the trace asks for."""
+    """The trace's lookups and footprint."""
     extent = sizing.extent
     nodes = len(extent.pages)
     processes = extent.processes
@@ -152,7 +152,7 @@ def _per_lookup(low: int, high: int, lookups: int) -> str:
 
 
 def change(before: Point | None, after: Point | None) -> str:
-    """By how much more or less ``after`` costs, or misses, than ``before``."""
+    """How much more or less ``after`` costs, or misses, than ``before``."""
     if before is None or after is None or before.rejected != after.rejected:
         return NONE
     if before.value == after.value:
@@ -166,14 +166,14 @@ def change(before: Point | None, after: Point | None) -> str:
 
 
 def knee(answer: Answer) -> str:
-    """NIC memory of the knee, and what is to be small there."""
+    """NIC memory at the knee, and the objective there."""
     if answer.knee is None:
         return "none"
     return f"{byte_size(answer.knee.nic_bytes)}: {measure(answer.knee)}"
 
 
 def larger(answer: Answer) -> str:
-    """The next better design that takes more than the budget."""
+    """The next better design beyond the budget."""
     if answer.larger is None:
         return "none is better"
     return f"{byte_size(answer.larger.nic_bytes)}: {measure(answer.larger)}"
@@ -213,7 +213,7 @@ def _cheapest(sizing: Sizing) -> list[str]:
 
 
 def _unpriced(sizing: Sizing, report: SizingReport) -> list[str]:
-    """What has no whole price, and for want of what."""
+    """The families with incomplete prices, and the missing costs."""
     platform = report.question.platform
     if platform is None:
         bests = [answer.best for answer in sizing.answers if answer.best is not None]
@@ -233,7 +233,7 @@ def _unpriced(sizing: Sizing, report: SizingReport) -> list[str]:
 
 
 def _pinned_beyond(sizing: Sizing) -> list[str]:
-    """Which designs pin more than the program has."""
+    """Designs that pin more than the program's own memory."""
     names = [
         f"{answer.scheme.value} {byte_size(answer.best.pinned_bytes)}"
         for answer in sizing.answers
@@ -245,7 +245,7 @@ def _pinned_beyond(sizing: Sizing) -> list[str]:
 
 
 def page_remarks(sizing: Sizing) -> list[str]:
-    """Which page size is best, what is pinned for it, and where the times come from."""
+    """The best page size, its pinned memory, and the evidence of the times."""
     sizes = sizing.page_sizes
     lines = []
     best = fewest_misses(sizes)
@@ -328,7 +328,7 @@ def target_cells(answer: Answer) -> tuple[str, str]:
 
 
 def command(words: list[str]) -> str:
-    """A command as one types it."""
+    """A command line, quoted for a shell."""
     return shlex.join(words)
 
 
@@ -336,7 +336,7 @@ SAVED = 0.01  # of the cost, below which twice the memory saves hardly anything
 
 
 def size_summary(sizing: Sizing, report: SizingReport) -> str:
-    """What of all that was found one would act on; one sentence of page sizes, one of families."""
+    """The actionable findings: one sentence on page sizes, one on families."""
     told = []
     if sizing.page_sizes:
         told.append(_of_pages(sizing.page_sizes, sizing.page_size, sizing.touched_bytes))
@@ -346,7 +346,7 @@ def size_summary(sizing: Sizing, report: SizingReport) -> str:
 
 
 def _of_pages(sizes: list[PageSize], recorded: int, touched_bytes: int) -> str:
-    """Which page size misses least, how many entries are enough, and what it pins for nothing."""
+    """The page size with fewest misses, sufficient entries, and wasted pinned memory."""
     able = [one for one in sizes if one.misses is not None]
     least = fewest_misses(sizes)
     if least is None:
@@ -397,7 +397,7 @@ def in_millions(count: int | None) -> str:
 
 
 def _of_families(sizing: Sizing, report: SizingReport) -> str:
-    """The cheapest family within the budget; where that is open, or nothing is priced, misses."""
+    """The cheapest family within the budget; by misses if that is open or unpriced."""
     first = sizing.cheapest
     if first is None or first.best is None:
         return _by_misses(sizing, report)
@@ -432,7 +432,7 @@ def _by_misses(sizing: Sizing, report: SizingReport) -> str:
 
 
 def _doubled(answer: Answer) -> str:
-    """What twice the memory would buy of the family."""
+    """The gain from twice the memory."""
     best, double = answer.best, answer.double
     if answer.larger is None or best is None or double is None:
         return "more NIC memory gains nothing"
@@ -493,7 +493,7 @@ class ShownSizes(Report):
 
 
 def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
-    """What is printed of one trace, piece by piece; commands are plain strings."""
+    """The text of one trace, piece by piece; commands are plain strings."""
     from rich.text import Text
 
     yield Text(sizing.trace, style="bold").append(headline(sizing), style="not bold")
@@ -569,7 +569,7 @@ def best_rows(sizing: Sizing, report: SizingReport) -> Rows:
 
 
 def memory_rows(answers: Sequence[Answer], report: SizingReport) -> Rows:
-    """What half the budget would lose and twice as much would buy, of families ranked alike."""
+    """The loss at half the budget and the gain at twice the budget, of families ranked alike."""
     budget = report.question.nic_bytes
     half, same, double = (byte_size(size) for size in (budget // 2, budget, 2 * budget))
     return rows_of(
@@ -622,7 +622,7 @@ def target_rows(sizing: Sizing, report: SizingReport) -> Rows:
 
 
 def page_rows(sizing: Sizing, report: SizingReport) -> Rows:
-    """Entries, table, pinned memory, registration and misses by page size: totals throughout."""
+    """Entries, table, pinned memory, registration and misses by page size: totals."""
     per = denominator_of(one.page_size for one in sizing.page_sizes)
     rates = {
         one.page_size: None if one.misses is None else 100 * one.misses / one.count_of(per)

@@ -1,4 +1,4 @@
-"""The fewest entries with which few enough lookups miss: an answer in words, a table, targets."""
+"""The fewest entries that meet a miss target: summary, table, targets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ON_THE_MACHINE = (
 
 
 class ShownTargets(Report):
-    """Entries that are enough, for pages of each size."""
+    """Sufficient entries for each page size."""
 
     found: TargetReport
     topic = "size"
@@ -126,7 +126,7 @@ def target_rows(targets: list[Target], found: TargetReport) -> Rows:
 
 
 def cliff_rows(cliffs: list[tuple[Target, Cliff]]) -> Rows:
-    """A row for each page size whose misses fall at once."""
+    """A row for each page size with a sharp drop of misses."""
     return rows_of(
         "Cliffs: the doubling of a cache that buys most, in misses per 100 lookups",
         cliffs,
@@ -162,7 +162,7 @@ def _miss(entries: int) -> str:
 
 
 def _which(targets: list[Target], share: str) -> list[str]:
-    """Which page size needs the fewest entries, where several were asked for."""
+    """The page size that needs the fewest entries, where several were asked for."""
     enough = [one for one in targets if one.entries is not None]
     if len(targets) < 2 or not enough:
         return []
@@ -174,7 +174,7 @@ def _which(targets: list[Target], share: str) -> list[str]:
 
 
 def _answer(target: Target, share: str) -> str:
-    """How many entries do, as a sentence."""
+    """The sufficient entries, as a sentence."""
     page, entries, steady = byte_size(target.page_size), target.entries, target.steady_entries
     if entries is not None:
         return f"In pages of {page} {_many(entries)} {_miss(entries)} at most {share} of lookups."
@@ -186,7 +186,7 @@ def _answer(target: Target, share: str) -> str:
 
 
 def _cliff_told(cliff: Cliff, lookups: int) -> str:
-    """Where the cliff is, as a sentence."""
+    """The position of the drop, as a sentence."""
     before, after = (_of_lookups(count, lookups) for count in (cliff.misses, cliff.after))
     return (
         f"There is a cliff: {_many(cliff.entries)} {_miss(cliff.entries)} {before} of 100 lookups, "

@@ -1,4 +1,4 @@
-"""Answers in words: one to three sentences for each kind of result, with its tables' numbers.
+"""Summaries of one to three sentences for each kind of result, with its tables' numbers.
 
 A number is spelt as the tables spell it, so whoever reads on finds it again.  What has no price is
 said to have none, and prices of different machines are not compared without a word.
@@ -36,7 +36,7 @@ ESTIMATES = "These are estimates, from a sample of the pages."
 
 
 def of_replay(comparison: Comparison, rates: Sequence[MissRates]) -> list[str]:
-    """How much NICs miss, and what a lookup costs."""
+    """Miss rates, and the cost of a lookup."""
     per = comparison.denominator
     if len(rates) == 1:
         [one], [priced] = rates, comparison.priced
@@ -99,7 +99,7 @@ def _costs_of_several(comparison: Comparison) -> list[str]:
 
 
 def of_curves(curves: Sequence[MissCurve]) -> list[str]:
-    """Up to which size a cache pays."""
+    """The cache size up to which growth pays."""
     sentences = [_curve(curve) for curve in curves[:MOST]]
     if any(curve.sample is not None for curve in curves):
         sentences.append(ESTIMATES)
@@ -107,7 +107,7 @@ def of_curves(curves: Sequence[MissCurve]) -> list[str]:
 
 
 def of_many_curves(curves: Sequence[MissCurve]) -> list[str]:
-    """Between which curves the largest caches lie."""
+    """The range over the curves of the largest caches' misses."""
     rates = [(100 * curve.ratio(float(curve.sizes.misses[-1])), curve.name) for curve in curves]
     (low, least), (high, most) = min(rates), max(rates)
     told = [
@@ -148,7 +148,7 @@ def _curve(curve: MissCurve) -> str:
 
 
 def of_simulation(found: TraceSimulation) -> list[str]:
-    """What a request took, and what most of that was."""
+    """Time per request, and its largest part."""
     ordered = sorted(found.found, key=lambda each: _request_ps(each))
     first, last = ordered[0], ordered[-1]
     lasts = f"{_us(last, last.busy_ps)} us, {_most(last)}"
@@ -181,7 +181,7 @@ def _most(each: Simulated) -> str:
 
 
 def of_program(found: ProgramRuns) -> list[str]:
-    """What arrived in which time, of each run."""
+    """What arrived and how long that took, for each run."""
     sentences = []
     for place, run in zip(PLACES, found.runs, strict=False):
         work = run.total
@@ -200,7 +200,7 @@ def of_program(found: ProgramRuns) -> list[str]:
 
 
 def of_latencies(report: LatencyReport) -> list[str]:
-    """Which way is fastest for the smallest and for the largest messages."""
+    """The fastest mechanism for the smallest and for the largest messages."""
     groups = [
         (size, list(each)) for size, each in groupby(report.latencies, lambda one: one.byte_count)
     ]
@@ -241,7 +241,7 @@ def of_reproduction(found: Reproduction) -> list[str]:
 
 
 def of_flow(payload: int, median_us: str, megabytes: str, part: str, share: str) -> list[str]:
-    """How long a message takes, and where most of that goes."""
+    """A message's latency and its largest part."""
     told = [
         f"A message of {whole(payload)} bytes is read {median_us} us after it was posted (median); "
         f"{megabytes} MB/s arrive."

@@ -1,4 +1,4 @@
-"""The best points of a sweep as rows of text."""
+"""The best points of a sweep: summary and tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MISSES = {Denominator.LOOKUP: "miss_ratio", Denominator.REQUEST: "misses_per_req
 
 
 class ShownSweep(Report):
-    """A finished sweep: its best points by misses and by cost, and how to do it again."""
+    """A finished sweep: its best points by misses and by cost, and the command to repeat it."""
 
     found: Sweep
     topic = "sweep"
@@ -98,7 +98,7 @@ class ShownSweep(Report):
                     yield Note(f"{name}: {line}" if several else line)
 
     def _best_of(self, name: str) -> str:
-        """Which points of the trace ``name`` are best, by totals, in a sentence."""
+        """The best points of the trace ``name`` by totals, in a sentence."""
         grid, table = self.found.grid, self.points
         most, cheapest = table.fewest_misses(name, 1), table.cheapest(name, 1)
         if not most:
@@ -128,7 +128,7 @@ class ShownSweep(Report):
 
 
 def _said(row: dict[str, Any], axes: Sequence[Axis]) -> str:
-    """A point by the values of the axes that vary, as they are set."""
+    """A point by the values of the varied axes, as ``--set`` spells them."""
     varying = [axis for axis in axes if len(axis.values) > 1] or list(axes)
     return ", ".join(f"{_heading(axis)} {_value(axis, row[axis.column])}" for axis in varying)
 
@@ -181,7 +181,7 @@ def _is_words(rows: Sequence[dict[str, Any]], axis: Axis) -> bool:
 
 
 def unpriced_note(found: Unpriced) -> list[str]:
-    """Which points no cost ranks, and why, in lines."""
+    """The points without a complete price, and why, in lines."""
     every = found.points == found.of
     which = "no point" if every else f"{whole(found.points)} of {in_words(found.of, 'point')}"
     has = "has" if every else "have not"

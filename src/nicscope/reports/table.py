@@ -1,4 +1,4 @@
-"""What a table is: headings, cells, and how it gives way where a line is too short for it."""
+"""Tables: headings, cells, and how they shrink to fit a line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BAR = 15  # characters of the longest bar, unless its table says otherwise
 
 
 class Piece(NamedTuple):
-    """A stretch of a bar: the character that it is drawn with, its colour, and its length."""
+    """A segment of a bar: its character, colour and length."""
 
     texture: str
     colour: str
@@ -23,7 +23,7 @@ class Piece(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """The bar of a row: its pieces from the left."""
+    """A bar: its segments from the left."""
 
     pieces: tuple[Piece, ...]
 
@@ -74,7 +74,7 @@ class Rows(NamedTuple):
         return column in self.left and column >= self.key
 
     def leaving(self) -> list[int]:
-        """Columns in the order in which they are left out; the last one matters most."""
+        """Columns in the order in which they are dropped; the last one matters most."""
         named = [self.headings.index(name) for name in self.least if name in self.headings]
         others = range(len(self.headings) - 1, self.key - 1, -1)
         return named + [column for column in others if column not in named]

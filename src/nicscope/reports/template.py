@@ -1,4 +1,4 @@
-"""Designs and platforms as TOML files of a user's own: whole, commented, and read back as they are.
+"""Designs and platforms as complete, commented TOML files, which read back unchanged.
 
 What is stated stands there with its unit and evidence; what is not stands there as a comment, with
 who would ask for it.
@@ -32,7 +32,7 @@ EVIDENCE = (
 
 
 def platform_file(platform: Platform) -> str:
-    """``platform`` as a file: every cost that there is, stated or as a comment."""
+    """``platform`` as a file: every known cost, stated or as a comment."""
     lines = [
         f"# Begun from {platform.name} by: nicscope platforms new --from {platform.name}",
         "# What each operation costs on a machine; docs/platforms.md says how it is written, and",
@@ -147,7 +147,7 @@ def _platform_of(design: Design) -> str:
 
 
 def _stated(name: str, value: object, origin: Origin | None) -> str:
-    """A line for what is said with its evidence, a comment for what is left to others."""
+    """A line for a stated value with its evidence, a comment for an unstated one."""
     if origin is None:
         return f"# {name} = {_value(value)}"
     return f"{name} = {_table({'value': value, **origin.to_json()})}"

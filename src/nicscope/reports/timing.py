@@ -1,4 +1,4 @@
-"""Timed programs: where the time went, what NICs did for it, results.json and tables."""
+"""Timed programs: where time went, the NICs' work, results.json and tables."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ TIME_COLUMNS = {
 
 
 class ShownTiming(Report):
-    """A timed program: how long it takes, where its processes' time went, and what NICs did."""
+    """A timed program: its duration, its processes' time by part, and the NICs' work."""
 
     found: ProgramTiming
     topic = "timing"
@@ -159,7 +159,7 @@ def _row(each: TimedDesign) -> dict[str, Any]:
 
 
 def share_rows(found: ProgramTiming) -> Rows:
-    """How long it took, and where of a hundred parts of the processes' time each went."""
+    """Duration, and the percentage of the processes' time in each part."""
 
     def share(parts: tuple[str, ...]) -> Callable[[TimedDesign], str]:
         return lambda each: f"{100 * each.share(*parts):.1f}"
@@ -184,7 +184,7 @@ def share_rows(found: ProgramTiming) -> Rows:
 
 
 def operation_rows(found: ProgramTiming) -> Rows:
-    """What operations took, each from its beginning to its end."""
+    """Durations of operations, from begin to end."""
 
     def mean(name: str) -> Callable[[TimedDesign], str]:
         return lambda each: _us(each.mean_us(name))
@@ -209,7 +209,7 @@ def operation_rows(found: ProgramTiming) -> Rows:
 
 
 def nic_rows(found: ProgramTiming) -> Rows:
-    """What NICs and hosts did."""
+    """The work of NICs and hosts."""
 
     def count(name: str) -> Callable[[TimedDesign], str]:
         return lambda each: whole(each.total[name])
@@ -234,7 +234,7 @@ def nic_rows(found: ProgramTiming) -> Rows:
 
 
 def miss_rows(found: ProgramTiming) -> Rows:
-    """How long misses took: until they were attended to, and then."""
+    """Durations of misses: until service begins, and of the service."""
     columns = ["mean", "min", *(f"{rank} %" for rank in PERCENTILES), "max"]
     cells = []
     for each in found.found:
@@ -256,7 +256,7 @@ def miss_rows(found: ProgramTiming) -> Rows:
 
 
 def process_rows(each: TimedDesign) -> Rows:
-    """Where the time of each process went."""
+    """The time of each process by part."""
     times = each.outcome.times_ps
     used = {
         heading: [PART_NAMES.index(part) for part in parts]

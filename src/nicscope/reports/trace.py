@@ -1,4 +1,4 @@
-"""What a request trace or a program trace holds, on a terminal."""
+"""The contents of a request trace or a program trace, as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BAR = 40  # characters of the longest bar
 
 
 class ShownSummary(Report):
-    """What the trace called ``file`` holds."""
+    """The summary of the trace called ``file``."""
 
     found: TraceSummary
     topic = "trace"
@@ -47,7 +47,7 @@ class ShownSummary(Report):
 
 
 def fact_rows(summary: TraceSummary) -> Rows:
-    """What is known of the trace as a whole: a line for each thing."""
+    """Facts about the whole trace, one per line."""
     lowest, highest = summary.lowest_address or 0, summary.highest_address or 0
     page_size = summary.metadata.page_size
     footprint = byte_size(summary.pages * page_size)
@@ -104,7 +104,7 @@ def operation_rows(summary: TraceSummary) -> Rows:
 
 
 def size_rows(summary: TraceSummary) -> Rows:
-    """How many requests are how long, by doublings."""
+    """The number of requests by length, in powers of two."""
     counts = summary.requests_per_size_class
     used = [size_class for size_class, count in enumerate(counts) if count]
     most = max(counts, default=0)

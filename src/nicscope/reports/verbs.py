@@ -1,4 +1,4 @@
-"""What programs of verbs have cost, and what became of their tests."""
+"""Costs of verbs programs, and the outcomes of their tests."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ COUNTER_COLUMNS = {
 
 
 class ShownVerbs(Report):
-    """A program of verbs on one design or several."""
+    """A verbs program on one design or several."""
 
     found: VerbsRuns
     topic = "verbs"
 
     def summary(self) -> list[str]:
-        """What became of the tests, and what the traffic took."""
+        """The outcomes of the tests, and the cost of the traffic."""
         told = []
         first = self.found.runs[0]
         if first.tests:
@@ -148,7 +148,7 @@ def run_rows(found: VerbsRuns) -> Rows:
 
 
 def counter_rows(found: VerbsRuns) -> Rows:
-    """Counters by the names of Linux, a column for each device; those that are 0 everywhere not."""
+    """Counters by Linux's names, a column for each device; those that are 0 everywhere left out."""
     several, meanings = len({run.design for run in found.runs}) > 1, found.counters()
 
     def heading(run: VerbsRun) -> str:
@@ -172,7 +172,7 @@ def counter_rows(found: VerbsRuns) -> Rows:
 
 
 def outcome_rows(tests: list[TestOutcome]) -> Rows:
-    """How many tests came to what."""
+    """The number of tests by outcome."""
     counts = [(outcome, sum(t.outcome == outcome for t in tests)) for outcome in OUTCOMES]
     return rows_of(
         "Tests",

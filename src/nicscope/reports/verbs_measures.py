@@ -1,4 +1,4 @@
-"""Bandwidth and latency of verbs: perftest's columns, who was busy, and what translating cost."""
+"""Bandwidth and latency of verbs: perftest's columns, busy engines, translation costs."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def _table(
     more: dict[str, str] | None = None,
     beside: list[list[float]] | None = None,
 ) -> Any:
-    """Values of each row by name, what stands beside them, and what was done meanwhile."""
+    """Each row's values by name, further columns beside them, and the costs meanwhile."""
     busy = {f"{who}_share": "double" for who in ENGINES}
     said = kinds | (more or {}) | busy | dict.fromkeys(BILL, "int64")
     return tidy(
@@ -248,7 +248,7 @@ def _busy(one: Bandwidth | Latencies, who: str) -> str:
 
 
 def bandwidth_rows(design: str, rows: list[Bandwidth]) -> Rows:
-    """Perftest's columns, and how busy engines were meanwhile."""
+    """Perftest's columns, and the utilization of engines meanwhile."""
     return rows_of(
         f"{design} on {rows[0].platform}",
         rows,
@@ -285,7 +285,7 @@ def latency_rows(design: str, rows: list[Latencies]) -> Rows:
 
 
 def part_rows(rows: list[Latencies]) -> Rows:
-    """Where the mean message's time went, in us."""
+    """The breakdown of the mean message's time, in us."""
     shown = {name: parts for name, parts in PARTS.items() if any(one.us(*parts) for one in rows)}
     return rows_of(
         "Where the us of the mean message went",
@@ -300,7 +300,7 @@ def _in(one: Latencies, parts: tuple[Part, ...]) -> str:
 
 
 def bill_rows(rows: Iterable[Bandwidth | Latencies]) -> Rows:
-    """What translating has cost for all messages of each design and size."""
+    """The total cost of translation for each design and size."""
     return rows_of(
         "Translations",
         rows,

@@ -1,4 +1,4 @@
-"""Numbers as people read them, and colours that every kind of colour vision tells apart."""
+"""Numbers formatted for people, and colours safe for colour blindness."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNKNOWN = "?"
 
 
 def byte_size(count: int) -> str:
-    """``count`` bytes in the largest binary unit that leaves at least 1."""
+    """``count`` bytes in the largest binary unit with a value of at least 1."""
     size = float(count)
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if size < 1024 or unit == "PiB":
@@ -29,7 +29,7 @@ def byte_size(count: int) -> str:
 
 
 def whole(count: int | None) -> str:
-    """A count with its thousands parted; a question mark if it is not known."""
+    """A count with thousands separators; a question mark if it is unknown."""
     return UNKNOWN if count is None else f"{count:,}"
 
 
@@ -39,7 +39,7 @@ def in_words(count: int, thing: str) -> str:
 
 
 def per_hundred(rate: float | None) -> str:
-    """A rate with two decimals; whatever is not 0 does not look like 0."""
+    """A rate with two decimals; only exact 0 looks like 0."""
     if rate is None:
         return UNKNOWN
     if 0 < rate < 0.005:
@@ -48,7 +48,7 @@ def per_hundred(rate: float | None) -> str:
 
 
 def significant(number: float) -> str:
-    """``number`` to three significant digits, never in powers of ten."""
+    """``number`` to three significant digits, without exponent."""
     if not number:
         return "0"
     if abs(number) >= 10 ** (SIGNIFICANT - 1):
@@ -63,7 +63,7 @@ def us_per(denominator: Denominator, cost: Cost) -> str:
 
 
 def us_within(bounds: tuple[Decimal, Decimal] | None, cost: Cost) -> str:
-    """``bounds`` that belong to ``cost``: a number or a range, "≥" before a lower bound."""
+    """``bounds`` of ``cost``: a number or a range, "≥" before a lower bound."""
     if bounds is None:
         return "unknown"
     low, high = (significant(float(bound)) for bound in bounds)
@@ -73,7 +73,7 @@ def us_within(bounds: tuple[Decimal, Decimal] | None, cost: Cost) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """``words`` in a row, the last after "and"."""
+    """``words`` separated by commas, the last by "and"."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -84,7 +84,7 @@ def of_trace(trace: Mapping[str, Any]) -> str:
 
 
 def evidence_classes(origins: Mapping[str, Origin]) -> str:
-    """Which numbers are of which class of evidence."""
+    """The numbers by class of evidence."""
     classes: dict[str, list[str]] = {}
     for name, origin in origins.items():
         classes.setdefault(origin.evidence.value, []).append(name)

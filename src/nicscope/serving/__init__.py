@@ -1,1 +1,1 @@
-"""Pages that are served on this machine's own loopback address, to one person and nobody else."""
+"""Web pages served on the loopback address, for one user."""

@@ -1,4 +1,4 @@
-"""The explorer's pages: one to look at, its answers as JSON, and the design file to save.
+"""The explorer's HTTP server: the page, its answers as JSON, and the design file.
 
 Nothing that a browser sends changes anything, so everything is GET.  A page of another origin that
 reaches this address by a name of its own is refused by the Host header, and reads nothing, as no
@@ -52,7 +52,7 @@ PATIENCE_S = 5.0  # for answers that are on their way when it ends
 
 
 def explorer_app(explorer: Explorer) -> Starlette:
-    """The application that answers for ``explorer``, whose passes are begun."""
+    """The web application of ``explorer``, whose passes are started."""
     pages = _Pages(explorer)
     routes = [
         *(Route(path, _asset(*file), methods=["GET"]) for path, file in ASSETS.items()),
@@ -65,13 +65,13 @@ def explorer_app(explorer: Explorer) -> Starlette:
 
 
 class _Pages:
-    """What is answered about one trace."""
+    """Request handlers for one trace."""
 
     def __init__(self, explorer: Explorer) -> None:
         self._explorer = explorer
 
     def about(self, _: Request) -> Response:
-        """What the page says before any design is chosen."""
+        """The page's data before any design is chosen."""
         explorer = self._explorer
         designs = [
             {
@@ -93,7 +93,7 @@ class _Pages:
         return JSONResponse(told, headers=HEADERS)
 
     def answer(self, request: Request) -> Response:
-        """The state that the query spells: all numbers, or how far they are."""
+        """The results for the query's state, or their progress."""
         if request.headers.get("sec-fetch-site", OURS[0]) not in OURS:
             return _refused(StudyError("asked for by a page of another origin"), 403)
         try:
@@ -104,7 +104,7 @@ class _Pages:
             return _refused(error)
 
     def design(self, request: Request) -> Response:
-        """The design of the state as a file to save."""
+        """The design of the query's state as a TOML file to download."""
         try:
             state = self._explorer.read(request.query_params.multi_items())
         except NicscopeError as error:
@@ -122,7 +122,7 @@ class _Pages:
 
 
 def _name(state: State) -> str:
-    """What the file of ``state`` is saved as: plain letters, as it goes into a header."""
+    """A file name for the state's design, restricted to header-safe characters."""
     return f"{re.sub(r'[^A-Za-z0-9._-]', '_', state.base.name)}-explored.toml"
 
 
@@ -143,7 +143,7 @@ def _content(name: str) -> bytes:
 
 
 def listening(port: int) -> Any:
-    """A socket on loopback at ``port``, or at any that is free for 0.
+    """A socket on loopback at ``port``, or at any free port for 0.
 
     Errors: ``OSError`` if the port is taken or not allowed.
     """
@@ -161,7 +161,7 @@ def listening(port: int) -> Any:
 
 
 def serve(app: Starlette, socket: Any, begun: Callable[[], None]) -> None:
-    """Answer on ``socket`` until Ctrl-C, which passes through here.  ``begun`` is told once."""
+    """Serve on ``socket`` until Ctrl-C, which is passed on.  ``begun`` is told once."""
     import threading
 
     import uvicorn

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Printed(NamedTuple):
-    """What UTLB's Table 3 says of a node, on average."""
+    """The values of UTLB's Table 3 for a node, on average."""
 
     pages: int
     lookups: int
@@ -54,7 +54,7 @@ PHASES = 3  # of a run: its input is made, it runs, its result is checked
 
 
 class Application(NamedTuple):
-    """A program that can be run, at any size."""
+    """A program that can be run at any size."""
 
     what: str
     unit: str  # of its size
@@ -119,7 +119,7 @@ APPLICATIONS = {
 
 
 class Traffic(NamedTuple):
-    """What a node's processes asked for, the first distribution of data aside."""
+    """Requests of a node's processes, initial data distribution excluded."""
 
     node: int
     requests: int
@@ -128,14 +128,14 @@ class Traffic(NamedTuple):
 
 
 class SharedMemory(NamedTuple):
-    """How much of it a program has."""
+    """The size of a program's shared memory."""
 
     byte_count: int
     page_bytes: int
 
 
 class ApplicationRun(NamedTuple):
-    """What has come of a program whose result was right."""
+    """The result of a run whose output was checked."""
 
     name: str
     size: str
@@ -154,7 +154,7 @@ class ApplicationRun(NamedTuple):
     costs: Costs  # under which it ran
 
     def to_json(self) -> dict[str, Any]:
-        """All but the requests and the program."""
+        """Everything except the requests and the program, as plain values."""
         fields = self._asdict()
         for name in ("columns", "program", "memory", "costs"):
             del fields[name]
@@ -164,7 +164,7 @@ class ApplicationRun(NamedTuple):
         return fields
 
     def origin(self) -> dict[str, Any]:
-        """Where a trace of it comes from."""
+        """The source that a trace of this run states."""
         private = self.placement.are_copies_private
         return {
             "program": self.name,
@@ -178,7 +178,7 @@ class ApplicationRun(NamedTuple):
 
 
 def placed(nodes: int, processes: int, *, private: bool = False) -> Placement:
-    """``processes`` on each of ``nodes``; with ``private`` each has copies of its own."""
+    """Place ``processes`` on each of ``nodes``; with ``private`` each has its own copies."""
     return Placement(nodes, processes, private)
 
 
@@ -256,7 +256,7 @@ def made(
     seed: int,
     inputs: Mapping[str, int] | None = None,
 ) -> tuple[Application, SharedProgram, bool]:
-    """A program of that size, and whether that is the paper's.
+    """A program of that size, and whether that is the paper's size.
 
     ``inputs``: what else than by default is asked of one that is not at the paper's size.
     Errors: ``StudyError`` for a name or a size that is none; ``SimulationError`` for a size that
@@ -274,7 +274,7 @@ def made(
 
 
 def check_run(program: SharedProgram, run: Run) -> None:
-    """Errors: ``StudyError`` if the result of ``run`` is wrong."""
+    """Errors: ``StudyError`` if the output of ``run`` is wrong."""
     try:
         program.check(run)
     except SimulationError as error:
@@ -306,7 +306,7 @@ def _traffic(columns: dict[str, NDArray[Any]], node: int, page_bytes: int) -> Tr
 
 
 def requests_of(run: ApplicationRun, *, with_initial: bool) -> dict[str, NDArray[Any]]:
-    """The columns of a trace of it; the first distribution of data only if asked for."""
+    """The columns of the run's request trace; initial data distribution only if asked for."""
     kept = slice(None) if with_initial else ~run.columns["initial"]
     return {
         name: column[kept]
@@ -333,7 +333,7 @@ _NO_INITIAL = "the first distribution of data; --with-initial has it"
 
 
 def program_trace_of(run: ApplicationRun) -> ProgramTrace:
-    """What its processes did, in the order in which each did it."""
+    """The program trace of a run, each process's operations in order."""
     nodes, each = run.placement.nodes, run.placement.processes
     metadata = ProgramMetadata(
         nodes_of_processes=[node for node in range(nodes) for _ in range(each)],
@@ -359,13 +359,13 @@ def program_trace_of(run: ApplicationRun) -> ProgramTrace:
 
 
 def _assumed(run: ApplicationRun) -> dict[str, Any]:
-    """Costs of the CPU that nothing measured."""
+    """CPU costs that were not measured."""
     named = ("access", "local_miss", "write_fault")
     return {f"{name}_us": getattr(run.costs, name) for name in named}
 
 
 def write_application_program(run: ApplicationRun, path: Path) -> None:
-    """Write it to ``path``.  Errors: ``OutputError`` if it cannot be written."""
+    """Write a run's program trace to ``path``.  Errors: ``OutputError`` if it cannot be written."""
     write_program(path, program_trace_of(run))
 
 
@@ -388,7 +388,7 @@ DEATHS = {"link": "link_deaths", "node": "node_deaths"}
 
 
 class Machines(NamedTuple):
-    """What a program is to run on."""
+    """Interface, design, platform and faults of the machines that a program runs on."""
 
     on: str  # an interface
     design: str | Path | None = None  # None: the interface's first choice
@@ -397,7 +397,7 @@ class Machines(NamedTuple):
 
 
 class MachineApplicationRun(NamedTuple):
-    """What has come of a program whose result was right."""
+    """The result of a run whose output was checked."""
 
     name: str
     size: str
@@ -471,7 +471,7 @@ def run_application_on_machines(
 
 
 def faults_of(given: Given) -> Faults:
-    """What is given as ``Faults`` or in texts.  Errors: as of ``read_faults``."""
+    """``Faults``, as given or parsed from texts.  Errors: as of ``read_faults``."""
     return (
         given
         if isinstance(given, Faults)
@@ -480,7 +480,7 @@ def faults_of(given: Given) -> Faults:
 
 
 def read_faults(given: Iterable[str]) -> Faults:
-    """What goes wrong: ``loss=0.1``, ``seed=3``, ``link=1@600``, which dies at 600 us.
+    """Parse faults: ``loss=0.1``, ``seed=3``, ``link=1@600``, a link that dies at 600 us.
 
     Errors: ``StudyError`` for what is none of these, ``SimulationError`` for no probability.
     """

@@ -1,4 +1,4 @@
-"""How many queue pairs and outstanding operations a NIC takes: ``nicscope connections``."""
+"""``nicscope connections``: how many queue pairs and outstanding operations a NIC sustains."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BUSY = 0.85  # what is left of time is waves: the NIC is idle while all threads 
 
 
 class Asked(NamedTuple):
-    """One way to post."""
+    """One way to post: operation, threads, queue pairs, outstanding operations."""
 
     operation: str
     threads: int
@@ -47,7 +47,7 @@ class Asked(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """What came of it at one end of the costs."""
+    """The rate at one end of the cost ranges."""
 
     millions: float  # operations a second
     us: float  # from the doorbell to the completion, on the average
@@ -57,7 +57,7 @@ class Rate(NamedTuple):
 
     @property
     def bound_by(self) -> str:
-        """What keeps the rate from being higher."""
+        """The bottleneck of the rate."""
         again = max(AGAIN, key=lambda name: self.shares[name])
         if self.shares[again] > MUCH:
             return AGAIN[again]
@@ -69,7 +69,7 @@ class Rate(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Both ends of a way to post; the lower has the higher costs and the smaller caches."""
+    """Both ends of a way's rate; the lower one has the higher costs and the smaller caches."""
 
     asked: Asked
     low: Rate
@@ -77,7 +77,7 @@ class Found(NamedTuple):
 
 
 class ConnectionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Every way that was asked for."""
+    """All ways that were asked for."""
 
     nic: Any  # NicCosts
     found: list[Found]
@@ -151,7 +151,7 @@ def measure(
     contexts: int | None = None,
     work_requests: int | None = None,
 ) -> Rate:
-    """What comes of a way to post at one end of the costs: 0 the fastest, 1 the slowest.
+    """The rate of one way at one end of the cost ranges: 0 the fastest, 1 the slowest.
 
     ``contexts`` and ``work_requests``: what the NIC keeps, instead of what its file says.
     """
@@ -191,7 +191,7 @@ def measure(
 
 
 def _costs(asked: Asked, nic: NicCosts, end: int) -> dict[str, int]:
-    """Costs as the driver has them, in ps."""
+    """Costs as the driver takes them, in ps."""
     told = {
         "post_ps": "post",
         "doorbell_ps": "doorbell",
@@ -216,7 +216,7 @@ def measure_all(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> ConnectionReport:
-    """Both ends of each; ``watch`` hears of runs done."""
+    """Measure both ends of every way; ``watch`` counts runs."""
     found = []
     for place, asked in enumerate(every):
         found.append(Found(asked, measure(asked, nic, 1), measure(asked, nic, 0)))
@@ -225,13 +225,13 @@ def measure_all(
 
 
 def best_of(found: Sequence[Found]) -> Found:
-    """The first that is within a hundredth of the highest rate, by the slower end."""
+    """The first way whose lower rate is within one percent of the highest."""
     top = max(one.low.millions for one in found)
     return next(one for one in found if one.low.millions >= 0.99 * top)
 
 
 def cliff_of(along: Sequence[Found]) -> tuple[Found, Found | None]:
-    """Of runs along a rising axis: the last at the full rate, and the first below it, if any.
+    """The last run at the full rate along an axis, and the first below it, if any.
 
     Full is ``FULL`` of the best; what comes before the best does not count.
     """

@@ -1,4 +1,4 @@
-"""Miss-ratio curves of traces: what is asked, by which passes, and what came of it."""
+"""Miss-ratio curves of traces: options, passes over the trace, and results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BY = ("trace", "node", "process")
 
 
 class Question(NamedTuple):
-    """Which curves are wanted."""
+    """The curves to compute."""
 
     ways: tuple[int, ...] = WAYS  # ascending
     lines: tuple[int, ...] = (1,)  # pages, ascending
@@ -72,7 +72,7 @@ def ask(
     page_size: str | None = None,
     skip: int = 0,
 ) -> Question:
-    """The question in the words of the command line.
+    """Parse and check the options.
 
     Errors: ``StudyError`` for the first word that makes no sense, ``DesignError`` for a page size.
     """
@@ -141,7 +141,7 @@ def _whole(word: str) -> int | None:
 
 
 def fitting_entries(footprint: int) -> tuple[int, int]:
-    """Entries that show most of what caches can do for ``footprint`` pages.
+    """A range of entries in which most of the curve changes, for ``footprint`` pages.
 
     256 to 65536, or to where all pages are held, for all but small footprints; for these, 1/32 of
     it to four times as many.
@@ -185,12 +185,12 @@ NAMES = {
 
 
 def as_named(numbers: dict[str, Any]) -> dict[str, Any]:
-    """``numbers`` by the names that outputs have for them."""
+    """``numbers`` under the names of the outputs."""
     return {NAMES.get(name, name): value for name, value in numbers.items()}
 
 
 class Point(NamedTuple):
-    """What one set-associative cache on every NIC misses: compulsory + capacity + conflict."""
+    """The misses of one set-associative cache: compulsory + capacity + conflict."""
 
     entries: int
     ways: int
@@ -201,7 +201,7 @@ class Point(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """What fully associative caches miss; each of shape (sizes,), by ascending size."""
+    """The misses of fully associative caches; each of shape (sizes,), by ascending size."""
 
     entries: NDArray[np.int64]
     misses: NDArray[np.float64]  # whole numbers unless estimated
@@ -209,12 +209,12 @@ class Sizes(NamedTuple):
     high: NDArray[np.float64]
 
     def at(self, entries: int) -> float:
-        """Misses with as many ``entries``, one of the sizes."""
+        """The misses with ``entries``, one of the sizes."""
         return float(self.misses[np.searchsorted(self.entries, entries)])
 
 
 class Sample(NamedTuple):
-    """How much was looked at of what was estimated."""
+    """The share of the lookups that an estimate is based on."""
 
     rate: float
     seed: int
@@ -223,7 +223,7 @@ class Sample(NamedTuple):
 
 
 class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
-    """The caches of one trace, node or process, with lines of one length."""
+    """The caches of one trace, node or process, for one line length."""
 
     trace: str
     node: int | None  # None: all
@@ -251,7 +251,7 @@ class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What it is the curve of, in a few words."""
+        """What the curve is of, in a few words."""
         parts = [self.trace]
         if self.node is not None:
             parts.append(f"node {self.node}")
@@ -301,7 +301,7 @@ class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CurveReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Curves of some traces, and how to get them again."""
+    """Curves of some traces, and the command that repeats them."""
 
     traces: list[dict[str, Any]]
     curves: list[MissCurve]
@@ -352,9 +352,9 @@ def curves_of(
     page_size: int,
     grain: Grain | None = None,
 ) -> list[MissCurve]:
-    """The curves of the requests that ``read`` gives, each time it is called, of trace ``name``.
+    """Curves of the requests that ``read`` yields anew at each call, of trace ``name``.
 
-    Without the ``grain`` of their runs it is looked for, which takes a pass of its own if there is.
+    Without the ``grain`` of their runs it is determined by a pass of its own, if there is one.
     """
     runs = grain
 
@@ -368,7 +368,7 @@ def curves_of(
 
 
 class Wanted(NamedTuple):
-    """Which meters a pass over a trace is for."""
+    """Which meters a pass over a trace updates."""
 
     rate: float | None  # to sample at; None: all is counted
     only: frozenset[Nic] | None = None  # None: every NIC
@@ -376,7 +376,7 @@ class Wanted(NamedTuple):
 
 
 class Measuring(NamedTuple):
-    """How a trace is measured, and in pages of which size."""
+    """How a trace is measured, and its page size."""
 
     measure: Callable[[Wanted], Meters]
     page_size: int
@@ -413,7 +413,7 @@ def _of_nodes(nodes: Nodes, trace: Trace, question: Question, progress: RowsDone
 def grain_of_share(
     share: Share | Trace, question: Question, page_size: int, done: Callable[[int], None]
 ) -> Grain:
-    """The grain of the requests of ``share``; tells ``done`` of rows."""
+    """The page alignment (grain) of a share's requests; reports rows to ``done``."""
     return _grain(ShareDone(share, done).through(), question, page_size)
 
 
@@ -425,7 +425,7 @@ def measure_share(
     grain: Grain | None,
     done: Callable[[int], None],
 ) -> Meters:
-    """What the NICs of the nodes of ``share`` do; tells ``done`` of rows."""
+    """Measure the NICs of the nodes of ``share``; reports rows to ``done``."""
     batches = ShareDone(share, done).through()
     return _measure(batches, question, page_size, wanted, grain)
 
@@ -468,7 +468,7 @@ def _measure(
     wanted: Wanted,
     grain: Grain | None,
 ) -> Meters:
-    """What every NIC does that is ``wanted``, of all batches."""
+    """Measure every ``wanted`` NIC over all batches."""
     from nicscope.drivers.replay.lookups import LookupStreams
 
     rate, only, sets = wanted
@@ -512,7 +512,7 @@ def _span(question: Question, line: int) -> Any:
 
 
 def _check_memory(taken: int, nics: int) -> None:
-    """Errors: ``RoomError`` if the sets of so many NICs and one more do not fit."""
+    """Errors: ``RoomError`` if the sets of another NIC would not fit into memory."""
     check_room(
         taken,
         f"the sets of the caches of {nics + 1} NIC{'s' if nics else ''}",
@@ -539,7 +539,7 @@ def _curve(
     span: tuple[int, int],
     note: str | None,
 ) -> MissCurve:
-    """The sum of what ``meters`` counted."""
+    """The sum over ``meters``."""
     line, node, pid = key
     exact = [meter.counts() for meter in meters if isinstance(meter, Counted)]
     sampling = [meter for meter in meters if not isinstance(meter, Counted)]
@@ -586,7 +586,7 @@ def _curve(
 
 
 def every_size(curves: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Add up curves, each of which goes on as it ends; one alone stays as it is."""
+    """Sum curves, each extended by its last value; one alone stays as it is."""
     if len(curves) == 1:
         return curves[0]
     total = np.zeros(max(map(len, curves)), np.int64)

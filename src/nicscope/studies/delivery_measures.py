@@ -51,25 +51,25 @@ STEADY = 20  # packet: beyond 800 us, which is the tenth
 
 @cache
 def platform_costs() -> Mapping[str, Costs]:
-    """Costs of delivery on the catalog's four platforms."""
+    """Delivery costs of the catalog's four platforms."""
     return {name: delivery_costs(load_platform(name)) for name in PLATFORMS}
 
 
 @cache
 def all_together() -> Mapping[str, Costs]:
-    """Costs of the four with the constants that were fitted to all of Table 1."""
+    """Delivery costs of the four platforms with the constants fitted to all of Table 1."""
     _, _, fitted = open_shelf("calibrations", "trapeze-all", StudyError)
     return {name: {**costs, **fitted[name]} for name, costs in platform_costs().items()}
 
 
 def pair_costs(costs: Mapping[str, Costs], pair: str) -> tuple[Costs, Costs]:
-    """Costs of the sender and of the receiver of one of ``PAIRS``."""
+    """Delivery costs of the sender and the receiver of one of ``PAIRS``."""
     sender, receiver = PAIRS[pair]
     return costs[sender], costs[receiver]
 
 
 def policy(name: str, payload: int, *, logging: bool = False) -> Delivery:
-    """One of the published policies, on NICs whose buffers hold ``payload`` bytes."""
+    """A published policy on NICs whose buffers hold ``payload`` bytes."""
     chosen = POLICIES[name]
     largest = max(chosen.max_payload, payload)
     return msgspec.structs.replace(chosen, max_payload=largest, logging=logging)
@@ -114,7 +114,7 @@ def steady_mbytes_s(read: NDArray[Any], payload: int) -> float:
 
 
 class ColdStart(msgspec.Struct, frozen=True):
-    """Log of a stream's transfers, and the duration of one small transfer to the host."""
+    """A stream's log of transfers, and the duration of one small transfer to the host."""
 
     log: NDArray[Any]  # LOG
     small_us: float

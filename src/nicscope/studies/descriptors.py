@@ -1,4 +1,4 @@
-"""Into how many descriptors requests go, and what binds their transfer: ``nicscope descriptors``.
+"""``nicscope descriptors``: into how many descriptors requests are split, and what bounds them.
 
 What a transfer takes is bounded from below by each thing that it passes: threads that post, the
 NIC, its fetches of work requests, PCIe, the link, and the window of reads.  They overlap, so the
@@ -33,7 +33,7 @@ BOUNDS = ("posting", "NIC", "work requests", "PCIe", "link", "read window")
 
 
 class Moved(NamedTuple):
-    """What is moved: descriptors and their bytes and packets, and how many bytes reads ask for."""
+    """The data to move: descriptors, bytes and packets, and bytes that reads request."""
 
     descriptors: int
     byte_count: int
@@ -43,7 +43,7 @@ class Moved(NamedTuple):
 
 
 class Through(NamedTuple):
-    """What it is moved by."""
+    """The engine, threads, NIC and queue pairs that move it."""
 
     engine: str
     threads: int  # that post
@@ -52,7 +52,7 @@ class Through(NamedTuple):
 
 
 class Transfer(NamedTuple):
-    """One engine's descriptors, and the bounds of their transfer in seconds."""
+    """One engine's descriptors, and the lower bounds of their transfer time in seconds."""
 
     through: Through
     moved: Moved
@@ -63,7 +63,7 @@ class Transfer(NamedTuple):
 
     @property
     def mean_bytes(self) -> float:
-        """Of a descriptor."""
+        """The mean size of a descriptor."""
         return self.moved.byte_count / max(self.moved.descriptors, 1)
 
     def gbytes_per_s(self, end: int) -> float:
@@ -72,11 +72,11 @@ class Transfer(NamedTuple):
         return self.moved.byte_count / longest / GB if longest else 0.0
 
     def bound_by(self, end: int) -> str:
-        """What binds at that end."""
+        """The longest bound at that end."""
         return max(self.bounds, key=lambda name: self.bounds[name][end])
 
     def threads_needed(self, end: int) -> int:
-        """That would have to post so that posting does not bind."""
+        """Threads with which posting would no longer be the bottleneck."""
         others = max(
             (one[end] for name, one in self.bounds.items() if name != "posting"), default=0
         )
@@ -98,7 +98,7 @@ class Transfer(NamedTuple):
 
 
 class DescriptorReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A trace, and what every engine makes of it."""
+    """A trace, and the transfers of every engine."""
 
     trace: dict[str, Any]
     nic: Any  # NicCosts
@@ -117,7 +117,7 @@ class DescriptorReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bounds_of(moved: Moved, through: Through, nic: NicCosts) -> dict[str, Span]:
-    """Seconds that each thing takes at least; what is not known of this NIC is left out."""
+    """Lower bounds in seconds by resource; those unknown for this NIC are left out."""
     many, nics = moved.descriptors, through.nics
 
     def posting(end: int) -> float:
@@ -179,7 +179,7 @@ def transfer_all(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> DescriptorReport:
-    """Count every engine's descriptors and bound their transfers; ``watch`` hears of rows done."""
+    """Count every engine's descriptors and bound their transfers; ``watch`` counts rows."""
     packet = nic.count("packet_bytes", 0)
     pcie = int(nic.costs.get("pcie_bytes", (packet, packet))[0])
     counts = {

@@ -1,4 +1,4 @@
-"""One trace looked at from many sides: what the explorer keeps, and answers at once."""
+"""The explorer's answers about one trace: passes in the background, results kept."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ PATIENCE_S = 3.0  # a wish that is not repeated for so long is nobody's any more
 
 
 class Pass(NamedTuple):
-    """One reading of the trace: ``work`` gets its batches and notes what it found."""
+    """One pass over the trace; ``work`` consumes its batches and keeps its result."""
 
     key: Hashable
     what: str  # is counted, for people
@@ -57,7 +57,7 @@ class Pass(NamedTuple):
 
 
 class Working(NamedTuple):
-    """How far a pass is, in rows."""
+    """The progress of a pass, in rows."""
 
     what: str
     done: int
@@ -83,32 +83,32 @@ class Passes:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
-        """Begin to read the trace."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Have the thread end soon, and wait for it a little."""
+        """Stop the thread, and wait briefly for it."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
         self._thread.join(2.0)
 
     def expect(self, one: Pass) -> None:
-        """Make that pass when there is nothing else to do."""
+        """Schedule a pass at low priority."""
         with self._changed:
             if not self.is_over(one) and all(one.key != each.key for each in self._likely):
                 self._likely.append(one)
             self._changed.notify_all()
 
     def prefer(self, one: Pass) -> None:
-        """Make that pass when nobody waits for another, before all that is merely expected."""
+        """Schedule a pass at medium priority: before expected ones, after those asked for."""
         with self._changed:
             if not self.is_over(one):
                 self._likely = [one, *(each for each in self._likely if each.key != one.key)]
             self._changed.notify_all()
 
     def ask(self, one: Pass) -> None:
-        """Somebody waits for that pass: it is next.
+        """Schedule a pass at high priority, as somebody waits for it.
 
         Errors: ``StudyError`` if it was made and failed; after that it is tried again.
         """
@@ -123,15 +123,15 @@ class Passes:
             self._changed.notify_all()
 
     def is_over(self, one: Pass) -> bool:
-        """Whether nothing more comes of that pass: it is finished, or has failed."""
+        """Whether the pass has finished or failed."""
         return one.key in self.finished or one.key in self._failed
 
     def why_failed(self, one: Pass) -> str | None:
-        """Why nothing came of that pass; None if it has not failed."""
+        """The error of a failed pass; None if it has not failed."""
         return self._failed.get(one.key)
 
     def progress(self) -> Working:
-        """What the thread is at; errors: what ended it."""
+        """The progress of the current pass; errors: the one that ended the thread."""
         if self.failure is not None:
             raise StudyError(str(self.failure) or type(self.failure).__name__) from self.failure
         if self._columns is None:
@@ -146,7 +146,7 @@ class Passes:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was asked for or expected is counted."""
+        """Whether no scheduled pass is left."""
         return self._columns is not None and not (self._running or self._wishes or self._likely)
 
     def _run(self) -> None:
@@ -160,7 +160,7 @@ class Passes:
                 self._changed.notify_all()
 
     def _next(self) -> Pass | None:
-        """The next pass, once there is one; None when it is over."""
+        """Wait for the next pass; None at the end."""
         with self._changed:
             while not self._over:
                 now = time.monotonic()
@@ -200,14 +200,14 @@ class Passes:
             self._leave(one)
 
     def _leave(self, one: Pass) -> None:
-        """That pass is over; whoever waits is told."""
+        """Mark the pass as over and notify those who wait."""
         self._wishes.pop(one.key, None)
         self._likely = [each for each in self._likely if each.key != one.key]
         self._running = None
         self._changed.notify_all()
 
     def _batches(self) -> Iterator[Any]:
-        """The trace in parts; ``Stopped`` if something else is more urgent."""
+        """The trace in batches; ``Stopped`` if a more urgent pass is scheduled."""
         assert self._columns is not None
         for begin in range(0, len(self._columns.node), ROWS):
             running = self._running
@@ -237,7 +237,7 @@ TOPIC = "explore"  # of the glossary
 
 
 class Offered(NamedTuple):
-    """A design that can be chosen, and what prices it."""
+    """A selectable design and its platform."""
 
     design: Design
     platform: Platform | None
@@ -245,7 +245,7 @@ class Offered(NamedTuple):
 
 
 class State(NamedTuple):
-    """A design as the controls have set it, and what prices it."""
+    """A design with the settings of the controls, and its platform."""
 
     called: str  # the design: by its name in the catalog, or the path of its file
     base: Design
@@ -254,13 +254,13 @@ class State(NamedTuple):
 
     @property
     def assignments(self) -> list[str]:
-        """What differs from the design as it is offered, as ``--set`` takes it."""
+        """The settings that differ from the offered design, as ``--set`` takes them."""
         before, now = self.base.settings(), self.design.settings()
         return [f"{key}={_text(now[key])}" for key in EXPLORED if now.get(key) != before.get(key)]
 
     @property
     def query(self) -> list[tuple[str, str]]:
-        """The one spelling of it."""
+        """The canonical query string."""
         pairs = [each.split("=", 1) for each in self.assignments]
         return [(DESIGN, self.called), *((key, text) for key, text in pairs)]
 
@@ -271,7 +271,7 @@ class State(NamedTuple):
 
 
 def offer(given: Sequence[str] = ()) -> dict[str, Offered]:
-    """Every design that can be chosen, by what it is called: ``given`` first, then the catalog's.
+    """All selectable designs by name: ``given`` first, then the catalog's.
 
     Files are read now, so an address names none that was not given here.  Errors: ``DesignError``
     or ``PlatformError`` for the first that is wrong.
@@ -290,7 +290,7 @@ def _offered(name: str) -> Offered:
 def read_state(
     pairs: Iterable[tuple[str, str]], offered: Mapping[str, Offered], first: str = FIRST
 ) -> State:
-    """The state that a query spells, of a design of ``offered``; without one, of ``first``.
+    """Parse a query into a state, of a design of ``offered`` or else of ``first``.
 
     Errors: ``StudyError`` for an unknown or repeated key, ``DesignError`` for what no design can
     have.
@@ -316,7 +316,7 @@ def read_state(
 
 
 def controls(state: State, recorded: int) -> dict[str, Any]:
-    """Of each control: its value, what may be chosen, and whether the scheme has it at all.
+    """Each control's value and choices, and whether the scheme has it at all.
 
     ``recorded``: bytes of the trace's pages, which hold unless others are chosen.
     """
@@ -358,14 +358,14 @@ _SHAPE = ("entries", "ways")
 
 
 class _Surveyed:
-    """The caches of all shapes for pages of one size."""
+    """The caches of all shapes, for one page size."""
 
     def __init__(self, found: Grids) -> None:
         self.grids = found
 
 
 class Explorer:
-    """Answers about one trace, which ``nicscope replay`` finds as ``name``.
+    """Answers about one trace, which ``nicscope replay`` opens as ``name``.
 
     ``designs``: names of the catalog, and files that are offered beside it; the first of them is
     what an address without a design means.  Errors: as ``offer``.
@@ -391,12 +391,12 @@ class Explorer:
 
     @property
     def command(self) -> list[str]:
-        """Arguments that begin it again."""
+        """The arguments that start the explorer again."""
         chosen = [word for name in self.asked for word in ("--design", printable(name))]
         return ["nicscope", "explore", self.name, *chosen]
 
     def read(self, pairs: Sequence[tuple[str, str]]) -> State:
-        """The state that a query spells; errors: as ``read_state``.
+        """Parse a query; errors: as ``read_state``.
 
         The trace's own page size is no setting, unless the design states another.
         """
@@ -409,7 +409,7 @@ class Explorer:
         return read_state(pairs, self.offered, self.first)
 
     def answer(self, state: State, patience: float = AT_ONCE_S) -> dict[str, Any]:
-        """All that the page shows of ``state``; ``working`` instead of it if that takes longer.
+        """Everything that the page shows of ``state``, or ``working`` if that takes longer.
 
         Errors: ``StudyError`` with what kept the trace from being read, or the design from being
         replayed.
@@ -449,7 +449,7 @@ class Explorer:
         }
 
     def known(self, state: State) -> Priced | None:
-        """What ``nicscope replay`` tells of it, kinds of misses left out; None: not counted yet."""
+        """The replay's numbers without kinds of misses; None: not counted yet."""
         design = state.design.at_page_size(self.page_size)
         found = self._replayed.get(self._key(design, state))
         if found is not None:
@@ -478,7 +478,7 @@ class Explorer:
         return Pass(("survey", page_size, *lines), "counting every cache in one pass", work)
 
     def _every_design(self, page_size: int) -> Pass:
-        """Every design that is offered, as it is but for the pages."""
+        """Every offered design, with that page size."""
         states = []
         for called in self.offered:
             query = [("design", called)]
@@ -502,7 +502,7 @@ class Explorer:
         return Pass(("replay", *keys), what, work)
 
     def _curve(self, state: State, design: Design) -> dict[str, Any]:
-        """Misses at every number of entries; ``pending``: more of it will come.
+        """Misses by number of entries; ``pending``: more points will follow.
 
         Of each number of ways where one pass tells them, else of the chosen one, replayed.
         ``failed`` is why what is not there never will be, None if it will.
@@ -538,12 +538,12 @@ class Explorer:
         return _curve_of(lines, whole, awaited)
 
     def _preferred(self, one: Pass) -> _Awaited:
-        """That pass is made soon, unless it has failed."""
+        """Schedule the pass soon, unless it has failed."""
         self.passes.prefer(one)
         return _Awaited(not self.passes.is_over(one), self.passes.why_failed(one))
 
     def _fully_associative(self, page_size: int, line: int) -> Pass:
-        """Caches in which a line may be anywhere, of every size."""
+        """Fully associative caches of every size."""
         alone = Question(ways=(2,), lines=(line,), entries=(1, 1))  # no room for a set of two
 
         def work(batches: Iterator[Columns]) -> None:
@@ -571,7 +571,7 @@ class Explorer:
 
 
 class _Awaited(NamedTuple):
-    """A pass that the rest of a curve comes of."""
+    """A pass that will complete a curve."""
 
     pending: bool
     failed: str | None
@@ -582,6 +582,6 @@ def _curve_of(
     whole: Sequence[tuple[int, int]] = (),
     awaited: _Awaited | None = None,
 ) -> dict[str, Any]:
-    """A curve as the page gets it."""
+    """A curve in the page's format."""
     rest = awaited or _Awaited(pending=False, failed=None)
     return {"lines": lines, "fully_associative": whole, **rest._asdict()}

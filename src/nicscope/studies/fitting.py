@@ -1,4 +1,4 @@
-"""Which shapes of caches explain the counters of a NIC over a trace."""
+"""Fits cache shapes to the counters of a NIC over a trace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SEED = 1
 
 
 class Explained(NamedTuple):
-    """Caches of one shape: those that explain all counts, or the nearest one."""
+    """Caches of one shape: those that match all counts, or the nearest one."""
 
     replacement: str
     line: int  # entries that come together
@@ -46,14 +46,14 @@ class Explained(NamedTuple):
 
     @property
     def explains(self) -> bool:
-        """Whether it lies within what the counters leave open."""
+        """Whether the shape matches within the counters' tolerance."""
         return self.off <= 1
 
 
 def lru_shapes(
     curves: Sequence[MissCurve], counted: Sequence[Counted], tolerance: float, ends: Any
 ) -> list[Explained]:
-    """Caches with LRU, of each number of ways; ``curves``: one for each count, of one line."""
+    """Fit LRU caches of each number of ways; ``curves``: one for each count, of one line length."""
     least, most = ends or (1, MOST_ENTRIES)
     full = _full(curves, counted, tolerance, least, most)
     return [full, *_with_sets(curves, counted, tolerance)]
@@ -67,7 +67,7 @@ def random_shapes(
     tolerance: float,
     ends: Any,
 ) -> list[Explained]:
-    """Caches that give up an entry at random; ``kept``: the lookups of each count."""
+    """Fit caches with random replacement; ``kept``: the lookups of each count."""
     pages = max(sum(one.footprint for one in nics.values()) for nics in kept)
     low, high = ends or (1, MOST_RANDOM)
     most = min(high // line, MOST_RANDOM, 2 * pages)
@@ -118,7 +118,7 @@ def _sizes(most: int, ways: int) -> list[int]:
 
 
 def off_by(ratios: Sequence[float], counted: Sequence[Counted], tolerance: float) -> float:
-    """How far off the furthest of ``ratios`` is, in what its count leaves open."""
+    """The largest deviation of ``ratios``, in units of its count's tolerance."""
     return max(
         abs(ratio - one.ratio) / max(one.open(tolerance), 0.5 / one.lookups)
         for ratio, one in zip(ratios, counted, strict=True)
@@ -132,7 +132,7 @@ def _full(
     least: int,
     most: int,
 ) -> Explained:
-    """Caches with LRU and without sets: every size is tried."""
+    """Fit fully associative LRU caches: every size is tried."""
     every = [curve.every_size for curve in curves]
     longest = max(len(one) for one in every if one is not None)
     line = curves[0].line
@@ -168,7 +168,7 @@ def _full(
 def _with_sets(
     curves: Sequence[MissCurve], counted: Sequence[Counted], tolerance: float
 ) -> list[Explained]:
-    """Of each number of ways, the caches with LRU that explain the counts, or the nearest."""
+    """Fit set-associative LRU caches of each number of ways."""
     found: dict[int, list[tuple[float, int, tuple[float, ...]]]] = {}
     misses = [{(one.entries, one.ways): one.misses for one in curve.points} for curve in curves]
     for entries, ways in misses[0]:
@@ -188,7 +188,7 @@ def _widened(
     tried: list[tuple[float, int, tuple[float, ...]]],
     step: int = 0,
 ) -> Explained:
-    """The sizes that explain the counts, or the nearest.
+    """The range of sizes that match the counts, or the nearest size.
 
     Without sets any size may be, so that those between one that does and one that does not are
     left open; ``step``: of such sizes.
@@ -212,7 +212,7 @@ _SPREAD = 2  # standard deviations that chance may add
 
 
 class Counted(NamedTuple):
-    """What a NIC counted over the traffic, with pages of one size."""
+    """A NIC's counts over the traffic, for one page size."""
 
     page_size: int | None  # None: the trace's
     hits: int
@@ -220,7 +220,7 @@ class Counted(NamedTuple):
 
     @property
     def lookups(self) -> int:
-        """All that it looked up."""
+        """All lookups."""
         return self.hits + self.misses
 
     @property
@@ -229,13 +229,13 @@ class Counted(NamedTuple):
         return self.misses / self.lookups
 
     def open(self, tolerance: float) -> float:
-        """How far the miss ratio of a cache may be off: chance, and a share of the ratio."""
+        """The tolerance of a miss ratio: statistical error, and a share of the ratio."""
         chance = math.sqrt(self.ratio * (1 - self.ratio) / self.lookups)
         return _SPREAD * chance + tolerance * self.ratio
 
 
 class FitReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Every shape of cache, and how well it explains the counts."""
+    """Every shape of cache, and how well it matches the counts."""
 
     trace: str
     cache: str
@@ -290,7 +290,7 @@ class FitReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_counters(plain: Any, called: str) -> tuple[str, list[Counted], dict[str, str]]:
-    """The cache that counters are of, the counts, and what is not used and why.
+    """Parse counters: their cache, the counts, and which are ignored and why.
 
     ``plain``: an object of names and numbers, with ``page_size`` if it is not the trace's, or a
     list of such.  Errors: ``StudyError`` naming what is wrong.
@@ -353,7 +353,7 @@ def fit(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> FitReport:
-    """Caches that explain ``counters``, over the traffic of ``trace``.
+    """Fit caches to ``counters`` over the traffic of ``trace``.
 
     ``line``: entries that a cache fetches together, one number or several.
     ``tolerance``: the share by which the counted miss ratio may be off beside chance.

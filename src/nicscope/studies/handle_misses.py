@@ -1,4 +1,4 @@
-"""A ping-pong in which what one node takes misses as often as is asked (miNI V.B).
+"""A ping-pong with a prescribed miss ratio on one node (miNI V.B).
 
 The ratio is set as in the paper, by the choice of buffers: a hit goes to lines that stay in the
 cache, a miss to the next of several buffers whose lines share sets and are more than these hold.
@@ -30,7 +30,7 @@ BEGINNER, ANSWERER = 0, 1
 
 
 class Parts(NamedTuple):
-    """Where the time of a round trip goes whose request misses once, on average, in us."""
+    """The mean breakdown (us) of a round trip whose request misses once."""
 
     first_try: float  # from the post until the miss
     delay: float  # from the interrupt until the thread runs
@@ -40,7 +40,7 @@ class Parts(NamedTuple):
 
 
 class Trip(NamedTuple):
-    """One round trip; ``parts`` of one whose request has missed, if it can miss only once."""
+    """One round trip, with ``parts`` if its request missed and can miss only once."""
 
     round_trip_us: float
     parts: Parts | None
@@ -48,7 +48,7 @@ class Trip(NamedTuple):
 
 
 class MissPoint(NamedTuple):
-    """One size and one ratio."""
+    """The result for one size and one ratio."""
 
     byte_count: int
     asked: float
@@ -68,13 +68,13 @@ class MissPoint(NamedTuple):
 
     @property
     def hit_us(self) -> float | None:
-        """A round trip without a miss, on average."""
+        """The mean round trip without a miss."""
         hits = [trip.round_trip_us for trip in self.trips if not trip.missed]
         return sum(hits) / len(hits) if hits else None
 
     @property
     def parts(self) -> Parts | None:
-        """Of the round trips that have missed once, on average."""
+        """The mean breakdown of the round trips that missed once."""
         missed = [trip.parts for trip in self.trips if trip.parts is not None]
         if not missed:
             return None
@@ -82,7 +82,7 @@ class MissPoint(NamedTuple):
 
 
 def by_page() -> Design:
-    """The best cache of miNI's but for its lines, which are of one page: each page can miss."""
+    """MiNI's best cache with lines of a single page, so that each page can miss."""
     return with_settings(load_design("mini"), ["line=1"])
 
 
@@ -97,7 +97,7 @@ def measure(
     busy_programs: int = 1,
     pinned: bool = True,
 ) -> MissPoint:
-    """Play ``round_trips`` with messages of ``byte_count`` bytes, ``ratio`` of them missing.
+    """Play ``round_trips`` of ``byte_count`` bytes, a share ``ratio`` of which misses.
 
     ``design`` must be of scheme handle.  ``place``: of the platform's ranges, see ``PortCluster``.
     With ``busy_us`` so many ``busy_programs`` on the answering node work without rest, so long at
@@ -172,7 +172,7 @@ class _Play:
         return first, second
 
     def _is_to_miss(self, trip: int) -> bool:
-        """Spread evenly over the run."""
+        """Whether this trip misses: misses are spread evenly over the run."""
         return round((trip + 1) * self.ratio, 6) // 1 > round(trip * self.ratio, 6) // 1
 
     async def _answer(self, end: Endpoint) -> None:

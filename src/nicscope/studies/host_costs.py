@@ -1,4 +1,4 @@
-"""What registration and memory of this machine take, measured."""
+"""Measures what registering and touching memory cost on this machine."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 class Refused(Exception):  # noqa: N818 - an answer of the machine, no mistake
-    """The machine does not give or allow something; the text says what."""
+    """A resource that the machine does not have or permit; the text says which."""
 
 
 class Taken(NamedTuple):
-    """Seconds that something took, and of how many."""
+    """Elapsed seconds and the number of repetitions."""
 
     seconds: float
     many: int
 
     @property
     def each_us(self) -> float:
-        """Microseconds of one."""
+        """Microseconds per repetition."""
         return self.seconds * 1e6 / self.many
 
 
 def huge_page() -> int:
-    """Bytes of a huge page of this machine."""
+    """The size of a huge page on this machine."""
     try:
         return int((_THP / "hpage_pmd_size").read_text())
     except (OSError, ValueError):
@@ -64,7 +64,7 @@ def huge_page() -> int:
 
 
 def lockable() -> int:
-    """Bytes that the process may lock beside what it has locked."""
+    """How many more bytes the process may lock."""
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     most = 1 << 62 if soft == resource.RLIM_INFINITY else soft
     return max(0, most - locked())
@@ -77,7 +77,7 @@ def locked() -> int:
 
 
 class Mapped:
-    """Memory of the process's own, in pages of one size, that nobody has touched.
+    """An untouched private mapping in pages of one size.
 
     Errors: ``Refused`` if the machine does not give it.
     """
@@ -99,7 +99,7 @@ class Mapped:
             _libc().madvise(self._begin, self._whole, _SMALL if page == PAGE else _HUGE)
 
     def array(self) -> NDArray[np.uint8]:
-        """Its bytes; not to be used once it is unmapped."""
+        """Its bytes; not to be used after unmapping."""
         there: Any = (ctypes.c_uint8 * self.byte_count).from_address(self.at)
         return np.frombuffer(there, np.uint8)
 
@@ -111,15 +111,15 @@ class Mapped:
         return Taken(time.perf_counter() - begin, len(every))
 
     def lock(self) -> Taken:
-        """Pin all of it."""
+        """Lock all of it in memory."""
         return self._called(_libc().mlock, "pinning")
 
     def unlock(self) -> Taken:
-        """Unpin all of it."""
+        """Unlock all of it."""
         return self._called(_libc().munlock, "unpinning")
 
     def unmap(self) -> Taken:
-        """Give it back: what that takes for each page; nothing the second time."""
+        """Unmap it: microseconds per page; nothing the second time."""
         begin = time.perf_counter()
         if self._whole:
             _libc().munmap(self._begin, self._whole)
@@ -155,7 +155,7 @@ class Mapped:
 
 
 def copy(byte_count: int) -> tuple[Taken, Taken]:
-    """What copying and what zeroing take, of each page of memory that is there."""
+    """The time of copying and of zeroing, per resident page."""
     with Mapped(byte_count) as source, Mapped(byte_count) as target:
         source.touch_all()
         target.touch_all()
@@ -202,7 +202,7 @@ MEANINGS = {  # measurement: what one is of
 
 
 class Measured(NamedTuple):
-    """One measurement, in microseconds of one: its middle half, and the median."""
+    """One measurement in microseconds per repetition: quartiles and median."""
 
     name: str
     span: Span
@@ -212,7 +212,7 @@ class Measured(NamedTuple):
 
 
 class HostReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured, what was refused, and the costs that come of it."""
+    """Measurements, refusals, and the derived costs."""
 
     machine: dict[str, str | int]
     measured: dict[str, Measured]
@@ -282,7 +282,7 @@ def calibrate_host(
 def _rounds(
     byte_count: int, seconds: float, watch: Callable[[int, int], None] | None
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Microseconds of one, by measurement and round; and what the machine refused."""
+    """Microseconds per repetition, by measurement and round; and the refusals."""
     taken: dict[str, list[float]] = {}
     refused: dict[str, str] = {}
     begin = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A session of people at work, recorded: that every byte arrived, and the trace of it.
+"""Records a session of interactive users: checks that every byte arrived, writes the trace.
 
 Users' programs are node 0 of the trace and the servers node 1, as if each side had a machine.
 """
@@ -37,7 +37,7 @@ ENDING_S = 20.0  # that a recorder may take to end when it is told to
 
 
 class Group(NamedTuple):
-    """What the programs of a kind have asked of the network of their node."""
+    """The requests of one kind of program on its node."""
 
     node: int
     kind: str
@@ -54,7 +54,7 @@ class Group(NamedTuple):
     def of(
         cls, node: int, kind: str, members: Sequence[Participant], requests: Requests, page: int
     ) -> Group:
-        """Count what ``members`` have done."""
+        """Count the requests of ``members``."""
         mine = np.isin(requests.pid, [each.pid for each in members])
         received = requests.receive.astype(bool)
         ways = (mine & ~received, mine & received)
@@ -70,7 +70,7 @@ class Group(NamedTuple):
 
 
 class Session(NamedTuple):
-    """What has come of a session in which every byte arrived."""
+    """The result of a session in which every byte arrived."""
 
     users: int
     seconds: float
@@ -83,16 +83,16 @@ class Session(NamedTuple):
 
     @property
     def bytes_moved(self) -> int:
-        """All that was sent, each of which arrived."""
+        """All bytes that were sent, each of which arrived."""
         return sum(each.bytes_sent for each in self.groups)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it."""
+        """Everything as plain values."""
         return {**self._asdict(), "groups": [each._asdict() for each in self.groups]}
 
 
 class Recorded(NamedTuple):
-    """A session that was recorded and in which every byte arrived."""
+    """A recorded and checked session."""
 
     plan: Plan
     own_network: bool  # else the machine's own loopback
@@ -124,7 +124,7 @@ def record_session(
 
 
 def planned(users: int, seconds: float, seed: int, receive_pages: int) -> Plan:
-    """What a session is asked to be; ``StudyError`` for what none can be."""
+    """Check the parameters of a session; errors: ``StudyError``."""
     for called, value, least, most in (
         ("users", users, 1, MOST_USERS),
         ("seconds", seconds, LEAST_SECONDS, MOST_SECONDS),
@@ -159,7 +159,7 @@ def run_session(plan: Plan, watch: Callable[[int, int], None] | None = None) -> 
 def _record(
     folder: Path, recorded: Path, plan: Plan, watch: Callable[[int, int], None] | None
 ) -> None:
-    """Run the session of ``folder``; by a process of its own, as a recorder traces its children."""
+    """Run the session of ``folder`` in a child process, as a recorder traces its children."""
     module = "nicscope.apps.interactive.session"
     session = [sys.executable, "-m", module, str(folder)]
     recorder = [sys.executable, "-m", "nicscope", "record", "--quiet", "-o", str(recorded), "--"]
@@ -193,7 +193,7 @@ def _record(
 
 
 def write_session(recorded: Recorded, path: Path) -> None:
-    """Write the trace of a session, in which each side has a node."""
+    """Write the trace of a session; clients and servers are separate nodes."""
     from nicscope.traces.writer import write_trace
 
     users = [each.pid for each in recorded.participants if each.user is not None]
@@ -208,7 +208,7 @@ def write_session(recorded: Recorded, path: Path) -> None:
 
 
 def summary_of(recorded: Recorded) -> Session:
-    """What each kind of program has asked for."""
+    """The requests of each kind of program."""
     requests, page = recorded.requests, recorded.metadata.page_size
     groups = [
         Group.of(
@@ -230,7 +230,7 @@ def summary_of(recorded: Recorded) -> Session:
 
 
 def _check_bytes(requests: Requests, found: list[Participant]) -> None:
-    """Errors: ``StudyError`` unless the recorder saw each byte that the programs say they moved."""
+    """Errors: ``StudyError`` unless the recorder saw all bytes that the programs report."""
     received = requests.receive.astype(bool)
     for each in found:
         mine = requests.pid == each.pid

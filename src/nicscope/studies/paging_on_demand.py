@@ -1,4 +1,4 @@
-"""Registering memory ahead against having the NIC's faults page it in: ``nicscope odp``.
+"""``nicscope odp``: registering memory ahead against paging it in by the NIC's faults.
 
 Counts are the driver's; what they take is counts times costs, of registration and of faults, each
 a range.  What requests wait for is kept apart from what is done meanwhile.
@@ -39,7 +39,7 @@ TAIL = (50, 99, 99.9)  # of 100 requests
 
 
 class Way(NamedTuple):
-    """One way of paging that is tried."""
+    """One configuration of on-demand paging."""
 
     fault_bytes: int | None  # None: a fault brings what is left of its request
     prefetch: str
@@ -47,7 +47,7 @@ class Way(NamedTuple):
     resident_bytes: int | None  # of a node; None: all that is touched
 
     def paging(self, page: int) -> Paging:
-        """The same for the driver."""
+        """The configuration as the driver takes it."""
         pages = None if self.fault_bytes is None else max(self.fault_bytes // page, 1)
         bits = WHOLE if pages is None else pages.bit_length() - 1
         kept = None if self.resident_bytes is None else self.resident_bytes // page
@@ -56,7 +56,7 @@ class Way(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """What things cost."""
+    """The costs of registration and faults."""
 
     registration: RangedCosts
     faults: RangedCosts
@@ -64,23 +64,23 @@ class Costs(NamedTuple):
     touched: bool  # by the program, before the NIC comes
 
     def page_us(self, end: int) -> float:
-        """A page that is mapped for the NIC, but for what the program's own touch takes."""
+        """Mapping a page for the NIC, the program's own first touch excluded."""
         return self.registration.each("pin")[end] + self.registration.each("entry")[end]
 
     def minor_us(self, end: int) -> float:
-        """A page that is not in swap."""
+        """Faulting in a page that is not in swap."""
         if self.touched:
             return self.page_us(end)
         zero = self.registration.each("zero")[end] * self.page / GIB
         return self.page_us(end) + self.registration.each("fault")[end] + zero
 
     def major_us(self, end: int) -> float:
-        """A page that is."""
+        """Faulting in a page that is in swap."""
         return self.page_us(end) + self.faults.each("page_in")[end]
 
 
 class Ahead(NamedTuple):
-    """Registering before the first request all that requests touch."""
+    """Registering everything that requests touch before the first one."""
 
     pages: int
     regions: int
@@ -89,7 +89,7 @@ class Ahead(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """One way of paging on demand, and what it takes."""
+    """One configuration of on-demand paging, and its costs."""
 
     way: Way
     counts: dict[str, int]
@@ -100,7 +100,7 @@ class Demand(NamedTuple):
 
     @property
     def counters(self) -> dict[str, int]:
-        """What ``rdma statistic`` shows of the region: pages, and calls that were handled."""
+        """The region's counters in ``rdma statistic``: pages, and handled calls."""
         counts = self.counts
         return {
             "page_faults": counts["fault_range_pages"],
@@ -170,7 +170,7 @@ def page_bytes(given: str | int) -> int:
 
 
 def ways(fault_bytes: str, prefetch: str, ahead: int, resident: str, page: int) -> list[Way]:
-    """The ways that options name.  Errors: ``StudyError`` naming the option."""
+    """Parse the options into configurations.  Errors: ``StudyError`` naming the option."""
     if not 1 <= ahead <= MOST_AHEAD:
         raise StudyError(f"--ahead must be from 1 to {MOST_AHEAD}, got {ahead}")
     for each in prefetch.split(","):
@@ -215,7 +215,7 @@ def page_on_demand(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> DemandReport:
-    """Carry out every request by each of the ways; ``watch`` hears of rows done."""
+    """Run every request under each configuration; ``watch`` counts rows."""
     replay = OnDemandReplay(
         [each.paging(costs.page) for each in tried], costs.page.bit_length() - 1
     )
@@ -247,7 +247,7 @@ def page_on_demand(
 
 
 def _registering(touched: Touched, costs: Costs) -> Span:
-    """Seconds that registering all of it takes, each run of neighbours as a region."""
+    """Seconds to register everything, each run of adjacent pages as a region."""
     ends = [
         touched.runs * costs.registration.each("region")[end] + touched.pages * costs.minor_us(end)
         for end in (0, 1)
@@ -271,7 +271,7 @@ def _demand(way: Way, paged: Sequence[Paged], touched: Sequence[Touched], costs:
 
 
 def _waits(way: Way, counts: Mapping[str, Any], costs: Costs, end: int) -> Any:
-    """Microseconds that requests wait, of counts that are numbers or arrays."""
+    """Microseconds that requests wait, for counts that are numbers or arrays."""
     faults = costs.faults
     waits = (
         counts["faults"] * faults.each("nic_fault")[end]
@@ -284,7 +284,7 @@ def _waits(way: Way, counts: Mapping[str, Any], costs: Costs, end: int) -> Any:
 
 
 def _behind(way: Way, counts: Mapping[str, Any], costs: Costs, end: int) -> float:
-    """Microseconds of the host's CPUs behind the requests."""
+    """Microseconds of host CPU time in the background."""
     behind = counts["invalidated_pages"] * costs.faults.each("invalidation")[end]
     if way.prefetch == "async":
         behind += counts["advices"] * costs.faults.each("advise")[end]
@@ -293,7 +293,7 @@ def _behind(way: Way, counts: Mapping[str, Any], costs: Costs, end: int) -> floa
 
 
 def _fetched(counts: Mapping[str, Any], costs: Costs, end: int) -> Any:
-    """Microseconds for the pages that were brought on advice."""
+    """Microseconds for prefetched pages."""
     minor = counts["prefetched_minor_pages"] * costs.minor_us(end)
     return minor + counts["prefetched_major_pages"] * costs.major_us(end)
 
@@ -301,7 +301,7 @@ def _fetched(counts: Mapping[str, Any], costs: Costs, end: int) -> Any:
 def _pays_after(
     way: Way, paged: Sequence[Paged], touched: Sequence[Touched], costs: Costs
 ) -> tuple[int | None, int | None]:
-    """After how many requests of a node registering ahead had taken less: earliest and latest.
+    """The number of a node's requests after which registering ahead is cheaper: lowest and highest.
 
     Of the node whose requests wait longest; None where that is never so.
     """
@@ -320,7 +320,7 @@ def _pays_after(
 
 
 def _tail(by_faults: Sequence[NDArray[np.int64]]) -> dict[str, int]:
-    """Faults of the request that so many of 100 do not exceed; ``MOST_TOLD`` is that or more."""
+    """Percentiles (``TAIL``) of faults per request; ``MOST_TOLD`` means that or more."""
     sums = np.zeros(MOST_FAULTS + 1, np.int64)
     for each in by_faults:
         sums[: len(each)] += each

@@ -1,4 +1,4 @@
-"""What bounds the path between an RDMA NIC and its host's memory: ``nicscope path``.
+"""``nicscope path``: the bottleneck between an RDMA NIC and its host's memory.
 
 PCIe, the IOMMU and a window of reads each allow so many bytes a second; the least of them is what
 a NIC gets at most.  The IOMMU's is T = p / (l0 + M lm) of F&S (SOSP'24), with M counted: bytes over
@@ -34,7 +34,7 @@ GBITS = 8 / 1000  # of a byte per microsecond
 
 
 class Host(NamedTuple):
-    """A path that is tried."""
+    """One configuration of the path."""
 
     mode: str
     page: int | None  # bytes of the mapping's; None where nothing is translated
@@ -44,19 +44,19 @@ class Host(NamedTuple):
 
     @property
     def translates(self) -> bool:
-        """Whether the NIC's accesses go through the IOMMU's tables."""
+        """Whether the NIC's accesses are translated by the IOMMU."""
         return self.mode == TRANSLATING
 
 
 class Window(NamedTuple):
-    """Reads of the host's memory that a NIC has under way."""
+    """The NIC's outstanding reads of host memory."""
 
     reads: int
     byte_count: int  # of each
 
 
 class Path(NamedTuple):
-    """What a path allows, in Gb/s, and the counts behind it."""
+    """The rates (Gb/s) that a path's components allow, and the counts behind them."""
 
     host: Host
     counts: dict[str, int] | None  # of the IOMMU, if it translates
@@ -65,17 +65,17 @@ class Path(NamedTuple):
 
     @property
     def bound(self) -> str:
-        """What allows least."""
+        """The component with the lowest rate."""
         return min(self.allows, key=lambda name: (self.allows[name].low, self.allows[name].high))
 
     @property
     def gbits(self) -> Span:
-        """What remains."""
+        """The lowest rate."""
         return self.allows[self.bound]
 
     @property
     def reads_per_piece(self) -> float | None:
-        """Reads of tables for each 4 KiB: M."""
+        """Page table reads for each 4 KiB: M."""
         return None if self.counts is None else self.counts["reads"] / self.counts["pieces"]
 
     def to_json(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Path(NamedTuple):
 
 
 class PathReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A trace, and what every path allows it."""
+    """A trace, and the rates of every path."""
 
     trace: dict[str, Any]
     walk_cache: int
@@ -116,7 +116,7 @@ class PathReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hosts(iommu: str, page: str, iotlb: str, walks: str, pcie: str) -> list[Host]:
-    """The paths that options name.  Errors: ``StudyError`` naming the option."""
+    """Parse the options into configurations.  Errors: ``StudyError`` naming the option."""
     found = []
     for mode, generation in itertools.product(iommu.split(","), pcie.split(",")):
         if mode not in MODES:
@@ -177,7 +177,7 @@ def look_at_paths(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> PathReport:
-    """Take every request's pages through each IOMMU; ``watch`` hears of rows done."""
+    """Run every request's pages through each IOMMU; ``watch`` counts rows."""
     setups = {
         (host.page, host.iotlb): Translating(host.page, host.iotlb, walk_cache)
         for host in tried
@@ -216,7 +216,7 @@ def _path(
 
 
 def _iommu_rate(host: Host, counts: Mapping[str, int], costs: RangedCosts) -> Span:
-    """T = p / (l0 + M lm) for all of the trace, and so many walks at once."""
+    """T = p / (l0 + M lm) over the whole trace, times the concurrent walks."""
     ends = [
         counts["pieces"] * costs.each("access")[end]
         + counts["reads"] * costs.each("walk_read")[end]
@@ -226,5 +226,5 @@ def _iommu_rate(host: Host, counts: Mapping[str, int], costs: RangedCosts) -> Sp
 
 
 def _rate(byte_count: int, takes: Span) -> Span:
-    """Gb/s of so many bytes in so many microseconds; the least comes of the longest time."""
+    """Gb/s of so many bytes in so many microseconds; the lowest from the longest time."""
     return Span(byte_count * GBITS / takes.high, byte_count * GBITS / takes.low)

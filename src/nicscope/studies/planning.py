@@ -1,4 +1,4 @@
-"""How a pool of memory is cut into regions under limits of NICs and libraries: ``nicscope plan``.
+"""``nicscope plan``: cuts a memory pool into regions within limits of NICs and libraries.
 
 A region begins and ends between blocks of the pool, for none may lie in two regions, and between
 pages, for drivers refuse one that ends within a huge page.  Where a region cannot hold a whole
@@ -26,20 +26,20 @@ MOST_REGIONS = 1 << 20
 
 
 class Wanted(NamedTuple):
-    """A pool, and what bounds its regions."""
+    """A pool, and the limits on its regions."""
 
     byte_count: int
     block: int  # bytes that stay in one region
     limits: dict[str, Limit]  # by ``config.costs.LIMITS``: the tightest of all that hold
 
     def most(self, name: str) -> int | None:
-        """The limit of that name; None: any."""
+        """The limit of that name; None: unlimited."""
         limit = self.limits.get(name)
         return None if limit is None else limit.most
 
 
 class Plan(NamedTuple):
-    """A pool in pages of one size, cut into the fewest regions, as equal as they can be."""
+    """A pool in pages of one size, cut into the fewest regions of nearly equal size."""
 
     page: int
     unit: int  # bytes; every region is a multiple
@@ -50,17 +50,17 @@ class Plan(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether it can be registered so."""
+        """Whether the plan meets all limits."""
         return not self.beyond
 
     @property
     def is_aligned(self) -> bool:
-        """Whether regions begin and end between pages."""
+        """Whether all region boundaries are page boundaries."""
         return self.unit % self.page == 0
 
     @property
     def larger(self) -> int:
-        """Regions with one unit more than the others; these come first."""
+        """How many regions have one unit more than the others; these come first."""
         return self.registered // self.unit % self.regions if self.regions else 0
 
     @property
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
 
     @property
     def table_bytes(self) -> int:
-        """Of each NIC's table, in the host's memory."""
+        """The size of each NIC's page table in host memory."""
         return self.entries * ENTRY_BYTES
 
     def each(self) -> Iterator[tuple[int, int]]:
@@ -88,7 +88,7 @@ class Plan(NamedTuple):
 
 
 class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan for each page size that was asked for, and the next page that would do."""
+    """A plan for each page size asked for, and the smallest page size that would fit."""
 
     wanted: Wanted
     plans: list[Plan]
@@ -96,7 +96,7 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     repeat: dict[str, Any]
 
     def sharing(self, plan: Plan) -> int:
-        """NICs that the pool would have to be shared out among, a part to each."""
+        """How many NICs the pool would have to be divided among."""
         most = self.wanted.most("entries")
         return 1 if most is None else max(1, -(-plan.entries // most))
 
@@ -169,7 +169,7 @@ def _beyond(wanted: Wanted, entries: int) -> tuple[str, ...]:
 
 
 def plan_all(wanted: Wanted, pages: Sequence[int], command: Sequence[str] = ()) -> PlanReport:
-    """A plan for each of ``pages``; where none fits, for the smallest page that does.
+    """A plan for each of ``pages``; where none fits, for the smallest page size that does.
 
     Errors: ``StudyError`` for sizes that cannot be.
     """

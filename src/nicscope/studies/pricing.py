@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Denominator(StrEnum):
-    """What all designs that are compared have equally many of."""
+    """What rates are taken per: a count that is equal for all compared designs."""
 
     LOOKUP = "lookup"
     REQUEST = "request"
@@ -54,7 +54,7 @@ class Denominator(StrEnum):
 
 
 def denominator_of(page_sizes: Iterable[int | None]) -> Denominator:
-    """What rates of designs that see pages of ``page_sizes`` may be taken per."""
+    """The denominator for designs with pages of ``page_sizes``."""
     return Denominator.LOOKUP if len(set(page_sizes)) <= 1 else Denominator.REQUEST
 
 
@@ -71,7 +71,7 @@ class Term(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A component of a lookup's cost and the terms that can price it, best first."""
+    """A component of a lookup's cost and the terms that can price it, preferred first."""
 
     name: str
     terms: tuple[Term, ...]
@@ -194,7 +194,7 @@ class Unpriced(msgspec.Struct, frozen=True):
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
-    """The price of a replay and its parts."""
+    """The priced components of a replay, and their sum."""
 
     platform: str
     lookups: int
@@ -215,12 +215,12 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_lower_bound(self) -> bool:
-        """Whether something that happened has no price."""
+        """Whether a step that happened has no price."""
         return bool(self.unpriced)
 
     @property
     def reason(self) -> str:
-        """Why it is a lower bound, in a clause; empty if it is none."""
+        """Why the cost is a lower bound, in a clause; empty if it is none."""
         missing = [part.cost for part in self.unpriced if part.cost is not None]
         parts = [f"{self.platform} states no {', '.join(dict.fromkeys(missing))}"] * bool(missing)
         parts += [f"{part.name} {part.why}" for part in self.unpriced if part.cost is None]
@@ -228,7 +228,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is priced, or nothing that happened lacks a price."""
+        """Whether a step has a price, or no step that happened lacks one."""
         return any(part.count for part in self.components) or not self.unpriced
 
     def total_us(self) -> tuple[Decimal, Decimal] | None:
@@ -246,7 +246,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
         return self.per_us(self.lookups)
 
     def count_of(self, denominator: Denominator) -> int:
-        """How many of what rates are taken per there were."""
+        """The count of the denominator."""
         return self.lookups if denominator is Denominator.LOOKUP else self.requests
 
     def to_json(self) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
 
 
 def _why_none(step: str, design: Design, platform: Platform) -> str | None:
-    """Why ``design`` on ``platform`` is without a step that its scheme has; None if it has it."""
+    """Why ``design`` on ``platform`` skips a step that its scheme has; None if it does not."""
     if step in _WITHOUT:
         return _WITHOUT[step](design)
     stated = {*platform.costs, *platform.not_applicable}
@@ -320,7 +320,7 @@ def _why_none(step: str, design: Design, platform: Platform) -> str | None:
 
 
 def _why_no_search(design: Design) -> str | None:
-    """Why no lookup of ``design`` checks a way beyond the first; None if some may."""
+    """Why no lookup of ``design`` searches beyond the first way; None if some may."""
     from nicscope.nic.layout import SEARCHED_WAYS
 
     ways = design.ways or 1
@@ -332,7 +332,7 @@ def _why_no_search(design: Design) -> str | None:
 
 
 def _why_nobody_is_asked(design: Design) -> str | None:
-    """Why a miss of ``design`` takes no word between a NIC and its host; None if it does."""
+    """Why a miss of ``design`` needs no exchange between NIC and host; None if it does."""
     if design.served_by == ServedBy.KERNEL:
         return "the host's kernel translates itself, in a trap"
     return None
@@ -346,7 +346,7 @@ _WITHOUT = {
 
 
 def _usable(step: Step, platform: Platform) -> Term | None:
-    """First term of ``step`` that the platform prices or declares to be not applicable."""
+    """The first term of ``step`` that the platform prices or declares not applicable."""
     for term in step.terms:
         if term.cost in platform.costs or term.cost in platform.not_applicable:
             return term
@@ -392,7 +392,7 @@ def _component(
 
 
 def plain(bounds: tuple[Decimal, Decimal] | None) -> float | list[float] | None:
-    """``bounds`` as JSON has them: a number, a pair if they differ, null if there are none."""
+    """``bounds`` as JSON: a number, a pair if they differ, null if unknown."""
     if bounds is None:
         return None
     low, high = map(float, bounds)
@@ -406,7 +406,7 @@ LATENCY = "latency"
 
 
 def cost_uses() -> dict[str, dict[str, str]]:
-    """Of each name of ``COSTS``, by command: for which schemes, or what of it, it is charged."""
+    """For each name of ``COSTS``, by command: the schemes, or parts, that it is charged for."""
     found: dict[str, dict[str, str]] = {name: {} for name in COSTS}
     for name, schemes in _by_cost(_replayed()).items():
         found[name][REPLAY] = _listed(schemes)
@@ -434,7 +434,7 @@ def cost_uses() -> dict[str, dict[str, str]]:
 
 
 def use_in_words(name: str) -> str:
-    """Who charges the cost ``name``, on one line."""
+    """Which commands and schemes charge the cost ``name``, on one line."""
     return "; ".join(f"{who} ({what})" for who, what in cost_uses()[name].items())
 
 
@@ -461,7 +461,7 @@ WORD_BYTES = 4  # of a key in a set
 
 
 class Span(NamedTuple):
-    """Set counts and ways of the caches that are simulated; ``ways`` 0: none but the curve."""
+    """Set counts and ways of the simulated caches; ``ways`` 0: only the curve."""
 
     low: int  # log2 of the fewest sets
     high: int
@@ -477,7 +477,7 @@ class Span(NamedTuple):
 
 
 class Meter:
-    """One NIC's lookups, counted exactly."""
+    """An exact meter of one NIC's lookups."""
 
     def __init__(self, nic: Nic, span: Span, group_bits: int = 0) -> None:
         """What is looked up are groups of 2**group_bits lines."""
@@ -500,12 +500,12 @@ class Meter:
             self._grid.feed(lookups.numbers, lookups.set_index, repeats)
 
     def skip(self) -> None:
-        """Count only what comes from here on; what was looked up stays in the caches."""
+        """Reset the counts: earlier lookups only warm the caches."""
         self.lookups = 0
         (self._grid or self._curve).skip()
 
     def counted(self) -> Counted:
-        """What it counted, without what it counted with, which is gone then."""
+        """The result, after which the meter's state is gone."""
         if self._grid is None:
             curve = self._curve.taken().of_groups(self._group_bits)
             return Counted(self.nic, self.lookups, curve, None)
@@ -516,7 +516,7 @@ class Meter:
 
 
 class Counted(NamedTuple):
-    """One NIC's lookups, as a ``Meter`` has counted them."""
+    """The result of a ``Meter``."""
 
     nic: Nic
     lookups: int  # of pages
@@ -525,16 +525,16 @@ class Counted(NamedTuple):
 
     @property
     def footprint(self) -> int:
-        """Lines that were looked up, also before those that count."""
+        """Distinct lines looked up, including those before the reset."""
         return self.curve.footprint
 
     def counts(self) -> tuple[Curve, Counts | None]:
-        """The fully associative caches, and the others if they were asked for."""
+        """Misses of fully associative caches, and of the others if asked for."""
         return self.curve, self.grid
 
 
 class SamplingMeter:
-    """One NIC's lookups, of which those of some pages are looked at."""
+    """A meter that samples one NIC's lookups by page."""
 
     def __init__(self, nic: Nic, rate: float, seed: int = 0) -> None:
         self.nic = nic
@@ -547,15 +547,15 @@ class SamplingMeter:
         self._sampled.feed(lookups.numbers)
 
     def skip(self) -> None:
-        """Count only what comes from here on; what was looked up stays in the caches."""
+        """Reset the counts: earlier lookups only warm the caches."""
         self.lookups = 0
         self._sampled.skip()
 
     @property
     def footprint(self) -> int:
-        """Lines that were looked up, exactly, also before those that count."""
+        """Distinct lines looked up, exactly, including those before the reset."""
         return self.estimate([1]).footprint
 
     def estimate(self, capacities: Sequence[int] | NDArray[np.int64]) -> Estimate:
-        """What caches with room for ``capacities`` lines each miss, about."""
+        """Estimated misses of caches of ``capacities`` lines each."""
         return self._sampled.result(np.asarray(capacities))

@@ -1,4 +1,4 @@
-"""A person's program file: it is run, and every cluster that it ran says what that cost.
+"""Runs a user's program file and reports the cost of each cluster that it ran.
 
 What it raises is told from its own frames alone, without anyone else's.
 """
@@ -40,7 +40,7 @@ LONGEST_LINE = 400  # characters of a source that are shown
 
 
 class ProgramError(Exception):
-    """A person's own program has raised something; ``told`` is what its author should see of it."""
+    """An exception from a user's program; ``told`` is the traceback to show."""
 
     def __init__(self, told: str) -> None:
         super().__init__(told)
@@ -48,7 +48,7 @@ class ProgramError(Exception):
 
 
 def traceback_of(error: BaseException, program: Path) -> str:
-    """What Python prints of ``error``, but from the first frame of the person's files to the last.
+    """Python's traceback of ``error``, from the first frame of the user's files to the last.
 
     Frames of nicscope between these are left out.  Where the error was raised further down, a line
     behind it says where.
@@ -62,7 +62,7 @@ def traceback_of(error: BaseException, program: Path) -> str:
 
 
 def _bounded(line: str) -> str:
-    """``line`` without most of its middle, if it is one that nobody reads."""
+    """``line`` with its middle elided if it is very long."""
     if len(line) <= LONGEST_LINE:
         return line
     half = LONGEST_LINE // 2
@@ -70,19 +70,19 @@ def _bounded(line: str) -> str:
 
 
 def place_of(error: BaseException, program: Path) -> str | None:
-    """``FILE:LINE`` of the last of the person's own frames that ``error`` went through, if any."""
+    """``FILE:LINE`` of the last of the user's frames in the traceback, if any."""
     stack = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in stack if is_own(frame.filename, program)]
     return f"{shown_file(own[-1].filename, program)}:{own[-1].lineno}" if own else None
 
 
 def is_own(file: str, program: Path) -> bool:
-    """Whether ``file`` is the person's: ``program``, wherever it lies, or another of theirs."""
+    """Whether ``file`` is the user's: ``program``, or a file beside it."""
     return Path(file).resolve() == program.resolve() or frames.is_own(file)
 
 
 def _chain(told: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
-    """The exception, those that it came from, and those that it is a group of."""
+    """The exception, its causes and contexts, and the members of groups."""
     yield told
     for other in (told.__cause__, told.__context__, *(told.exceptions or ())):
         if other is not None:
@@ -112,7 +112,7 @@ def _inside(told: traceback.TracebackException, program: Path) -> str | None:
 
 
 def shown_file(file: str, program: Path) -> str:
-    """A file as its owner would name it: the program as it was given, others beside it by name."""
+    """A file's name as the user wrote it, others relative to the program."""
     path = Path(file).resolve()
     if path == program.resolve():
         return str(program)
@@ -128,7 +128,7 @@ _MADE = re.compile(r'File "(.+)", line (\d+), in ')
 
 
 class ProgramRuns(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program's runs have cost, in their order."""
+    """The costs of a program's runs, in order."""
 
     program: str
     runs: list[RunReport]
@@ -140,7 +140,7 @@ class ProgramRuns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_program(path: Path, records: int = 0) -> ProgramRuns:
-    """Run ``main()`` of the file, or else its ``cluster``, and collect what was run.
+    """Run ``main()`` of the file, or else its ``cluster``, and collect all runs.
 
     ``records``: how many of all logs are kept, those of the first runs first.
 
@@ -176,13 +176,13 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
 
 
 def _mark_of(source: Source) -> Any:
-    """What all that is told of a run has in common, and which is there for as long as the run."""
+    """A mark that identifies all reports of a run, valid for as long as the run."""
     run = getattr(source, "run", source)
     return getattr(run, "tally", run)  # a tuple of arrays cannot be referred to weakly
 
 
 def check_source(path: Path) -> None:
-    """Errors: ``SimulationError`` if the file cannot be read or could be no program.
+    """Errors: ``SimulationError`` if the file cannot be read or is no Python program.
 
     What is wrong with its syntax is told when it runs, as what it raises is.
     """
@@ -216,7 +216,7 @@ def _start(path: Path, names: dict[str, Any], has_run: bool) -> None:
 
 
 def _check_entry(path: Path, entry: Any) -> None:
-    """Refuse what can be called only otherwise than ``main()`` is."""
+    """Refuse a ``main`` that cannot be called without arguments."""
     code = getattr(entry, "__code__", None)
     where = f"{path}:{code.co_firstlineno}" if code is not None else str(path)
     if inspect.iscoroutinefunction(entry):
@@ -232,7 +232,7 @@ def _check_entry(path: Path, entry: Any) -> None:
 
 @contextlib.contextmanager
 def failures_told(path: Path) -> Iterator[None]:
-    """What the program raises, as its author should see it."""
+    """Convert exceptions of the program into a ``ProgramError``."""
     try:
         yield
     except NicscopeError as error:
@@ -257,7 +257,7 @@ def failures_told(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _awaits_minded(path: Path) -> Iterator[None]:
-    """Say in one line where the program calls what is async without waiting for it."""
+    """Report in one line a coroutine of the program that was never awaited."""
     show = warnings.showwarning
     depth = sys.get_coroutine_origin_tracking_depth()
 
@@ -286,7 +286,7 @@ def _awaits_minded(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def beside(path: Path) -> Iterator[None]:
-    """The program may import what lies beside it."""
+    """Let the program import modules from its folder."""
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
     try:

@@ -1,4 +1,4 @@
-"""Why large regions are slow: what each hypothesis predicts, and what would tell them apart."""
+"""Why large regions are slow: predictions by hypothesis, and what would discriminate them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGE = 4096
 
 
 class Setting(NamedTuple):
-    """A pool as somebody registers it."""
+    """A pool as it is registered."""
 
     told: str  # in words, what is changed; "": nothing
     slice_bytes: int  # of the largest region
@@ -33,12 +33,12 @@ class Setting(NamedTuple):
     version: str
 
     def predicted(self, hypothesis: Hypothesis) -> bool:
-        """Whether that hypothesis says that it is slow."""
+        """Whether that hypothesis predicts slow access."""
         return hypothesis.is_slow(self.slice_bytes, self.page, self.stack, self.version)
 
 
 class RegionSizes(msgspec.Struct, frozen=True, kw_only=True):
-    """What hypotheses say of a pool as it is, and of changes that would tell them apart."""
+    """Predictions for a pool as it is, and for changes that discriminate the hypotheses."""
 
     byte_count: int
     hypotheses: list[Hypothesis]
@@ -50,13 +50,13 @@ class RegionSizes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lost_us(self) -> float | None:
-        """Microseconds that each 4 KiB takes longer where it is slow; None if nobody said."""
+        """Microseconds lost per 4 KiB where access is slow; None if not given."""
         if self.fast_gb_s is None or self.slow_gb_s is None:
             return None
         return PAGE / 1000 * (1 / self.slow_gb_s - 1 / self.fast_gb_s)
 
     def likeliest(self) -> Hypothesis | None:
-        """The one that explains, if it alone rests on more than an assumption."""
+        """The single hypothesis that explains and rests on more than an assumption."""
         known = [
             one
             for one in self.hypotheses
@@ -65,7 +65,7 @@ class RegionSizes(msgspec.Struct, frozen=True, kw_only=True):
         return known[0] if len(known) == 1 else None
 
     def explains(self, hypothesis: Hypothesis) -> bool:
-        """Whether it says that some of what was asked for is slow, and some is not."""
+        """Whether it predicts that some of the ways asked for are slow, and others are not."""
         return len({setting.predicted(hypothesis) for setting in self.asked}) > 1
 
     def to_json(self) -> dict[str, Any]:

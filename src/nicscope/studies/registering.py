@@ -28,7 +28,7 @@ _END = 1 << 64  # of addresses
 
 
 class Region(NamedTuple):
-    """One line of a list."""
+    """One line of a list of regions."""
 
     address: int | None  # None: not told
     byte_count: int
@@ -82,7 +82,7 @@ def _address(text: str, called: str, number: int) -> int:
 
 
 def registered(regions: list[Region], cache: str, called: str) -> list[int]:
-    """Bytes of each registration that a library with such a ``cache`` makes of ``regions``.
+    """Bytes of each registration that a library with such a ``cache`` makes for ``regions``.
 
     ``none``: each line, ``exact``: what is listed twice once, ``range``: what touches or overlaps
     as one.  Errors: ``StudyError`` for another word, and for lines without addresses.
@@ -115,7 +115,7 @@ MOST_BYTES = 1 << 50
 
 
 class Pool(NamedTuple):
-    """What is registered, and how."""
+    """A pool and how it is registered."""
 
     regions: tuple[int, ...]  # bytes of each, in the order in which they are registered
     page: int  # bytes of the host's pages, and of the NICs' entries
@@ -127,17 +127,17 @@ class Pool(NamedTuple):
 
     @property
     def byte_count(self) -> int:
-        """Of all regions."""
+        """The total size of all regions."""
         return sum(self.regions)
 
     @property
     def pages(self) -> int:
-        """Of all regions; the last page of each may be partly used."""
+        """The total pages of all regions; the last page of each may be partly used."""
         return sum(-(-size // self.page) for size in self.regions)
 
 
 class Registration(NamedTuple):
-    """What registering a pool takes, in seconds, by parts; their sums are the totals."""
+    """The time to register a pool in seconds, by parts that add up to the totals."""
 
     pool: Pool
     parts: dict[str, Span]
@@ -147,18 +147,18 @@ class Registration(NamedTuple):
 
     @property
     def extrapolated(self) -> list[str]:
-        """Which of ``nics``, ``threads`` and ``page`` are beyond what costs were measured with."""
+        """Which of ``nics``, ``threads`` and ``page`` exceed the range of the measured costs."""
         asked = {"nics": self.pool.nics, "threads": self.pool.threads, "page": self.pool.page}
         return [key for key, most in self.measured.items() if asked[key] > most]
 
     @property
     def total(self) -> Span:
-        """All of it."""
+        """The total time."""
         return Span(*(sum(part[end] for part in self.parts.values()) for end in (0, 1)))
 
     @property
     def table_bytes(self) -> int:
-        """Of each NIC's table, in the host's memory."""
+        """The size of each NIC's page table in host memory."""
         return self.pool.pages * ENTRY_BYTES
 
     def to_json(self) -> dict[str, Any]:
@@ -184,7 +184,7 @@ class Registration(NamedTuple):
 
 
 class RegisterReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Every way that was asked for."""
+    """All ways that were asked for."""
 
     costs: Any  # RegistrationCosts
     found: list[Registration]
@@ -202,7 +202,7 @@ class RegisterReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def register_pool(pool: Pool, costs: RegistrationCosts) -> Registration:
-    """What registering ``pool`` takes."""
+    """The time to register ``pool``."""
     together = pool.nics if pool.at_once else 1
     lanes = (together, min(together, costs.measured.get("nics", together)))
     threads = (pool.threads, min(pool.threads, costs.measured.get("threads", pool.threads)))
@@ -237,7 +237,7 @@ def _seconds(
 
 
 def _beyond(pool: Pool, costs: RegistrationCosts) -> list[str]:
-    """Limits of the NIC that the pool passes, in words."""
+    """The NIC's limits that the pool exceeds, in words."""
     told = []
     most = costs.limits.most("region_bytes")
     if most is not None and max(pool.regions) > most:
@@ -282,7 +282,7 @@ def pools(
 def register_all(
     every: Sequence[Pool], costs: RegistrationCosts, command: Sequence[str] = ()
 ) -> RegisterReport:
-    """What each of the pools takes."""
+    """The time to register each of the pools."""
     return RegisterReport(
         costs=costs, found=[register_pool(pool, costs) for pool in every], repeat=repeat(command)
     )
@@ -297,7 +297,7 @@ NONE = "none"
 
 
 class Library(NamedTuple):
-    """One cache that is tried."""
+    """One configuration of a registration cache."""
 
     policy: str
     alignment: int
@@ -305,7 +305,7 @@ class Library(NamedTuple):
     most_bytes: int | None
 
     def rules(self) -> Rules:
-        """The same for the driver."""
+        """The configuration as the driver takes it."""
         return Rules(
             self.alignment,
             self.policy == "merge",
@@ -315,7 +315,7 @@ class Library(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What became of the requests with one of them."""
+    """The result of one cache over the trace."""
 
     library: Library
     counts: dict[str, int]
@@ -324,17 +324,17 @@ class Used(NamedTuple):
 
     @property
     def hit_percent(self) -> float:
-        """Requests whose buffer was registered already."""
+        """The percentage of requests whose buffer was registered."""
         return 100 * self.counts["hits"] / max(self.counts["lookups"], 1)
 
     @property
     def deregistrations(self) -> int:
-        """Regions that had to go."""
+        """Regions that were evicted."""
         return self.counts["evicted"] + self.counts["overlapped"] + self.counts["uncached"]
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A trace, and what every library made of it."""
+    """A trace, and the result of every cache."""
 
     trace: dict[str, Any]
     processes: int
@@ -366,7 +366,7 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
 def libraries(
     policies: str, entries: str, align: str | None = None, most_bytes: str | None = None
 ) -> list[Library]:
-    """The caches that options name.  Errors: ``StudyError`` naming the option.
+    """Parse the options into configurations.  Errors: ``StudyError`` naming the option.
 
     ``entries``: ``none``, numbers with commas between, or LOW..HIGH, which doubles from one to
     the other.
@@ -409,7 +409,7 @@ def use_caches(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> CacheReport:
-    """Take every request's buffer to each library's cache; ``watch`` hears of rows done."""
+    """Run every request through each cache; ``watch`` counts rows."""
     replay = RegistrationReplay([each.rules() for each in tried])
     nodes: set[int] = set()
     rows = 0
@@ -431,7 +431,7 @@ def use_caches(
 
 
 def _priced(library: Library, counts: dict[str, int], costs: RegistrationCosts) -> Used:
-    """What registration takes for each request, whose pages are there and have 4 KiB."""
+    """Registration cost per request, for resident pages of 4 KiB."""
     pages, gone = counts["registered_pages"], counts["deregistered_pages"]
     ends = []
     for end in (0, 1):

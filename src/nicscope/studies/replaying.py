@@ -1,4 +1,4 @@
-"""A trace through designs: counts, their price, and counters as tools for NICs name them."""
+"""Replays a trace through designs: counts, prices, and counters under NIC tools' names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Tool(NamedTuple):
-    """A tool that shows a NIC's counters: its names for our counts, and what it has none for."""
+    """A tool that shows a NIC's counters: its names for our counts, and those it lacks."""
 
     title: str
     names: Mapping[str, str]  # ours: its own
@@ -95,7 +95,7 @@ def tool_named(name: str, designs: Iterable[Design]) -> Tool:
 def counters_of(
     tool: Tool, found: Sequence[tuple[Design, Mapping[str, int | None]]]
 ) -> list[Counter]:
-    """What ``tool`` would show of each RDMA NIC of ``found``: designs and their counts."""
+    """The counters of each RDMA NIC of ``found`` as ``tool`` shows them."""
     return [
         Counter(design.name, name, total[ours] or 0)
         for design, total in found
@@ -124,14 +124,14 @@ _NO_PLATFORM = Platform(
 
 
 class Subject(NamedTuple):
-    """A design and the platform that prices what it does, if any does."""
+    """A design and its platform, if any."""
 
     design: Design
     platform: Platform | None
 
 
 class Priced(NamedTuple):
-    """What one design made of the trace, and what that cost."""
+    """The counts of one design over the trace, and their price."""
 
     result: ReplayResult
     platform: str | None
@@ -143,7 +143,7 @@ class Priced(NamedTuple):
         return self.result.design.name
 
     def total(self, name: str) -> int | None:
-        """Total of that count over all nodes; None if it was not counted."""
+        """The count's sum over all nodes; None if it was not counted."""
         return self.result.total[name]
 
     @property
@@ -156,18 +156,18 @@ class Priced(NamedTuple):
 
     @property
     def nic_bytes(self) -> int:
-        """NIC memory of the node whose NIC takes most."""
+        """NIC memory of the node that uses most."""
         return sum(self.result.nic_memory_bytes.values())
 
     @property
     def weakest_evidence(self) -> Evidence | None:
-        """Weakest class of evidence among the prices that were paid; None if none was."""
+        """The weakest class of evidence among the prices used; None if none was."""
         paid = [part.evidence for part in self.cost.components if part.count]
         return max(paid, key=_WEAKENING.index, default=None)
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A trace, what each design made of it, and how to do it again."""
+    """A trace, the results of each design, and the command that repeats them."""
 
     trace: dict[str, Any]
     priced: list[Priced]
@@ -178,12 +178,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def denominator(self) -> Denominator:
-        """What rates are per, so that they compare the designs."""
+        """What rates are per, so that designs compare."""
         return denominator_of(priced.result.design.page_size for priced in self.priced)
 
     @property
     def lookups(self) -> dict[int, int]:
-        """How many lookups there were of pages of each size, in bytes, that a design has."""
+        """The number of lookups, by the page sizes (bytes) of the designs."""
         return {priced.result.design.page_size or 0: priced.cost.lookups for priced in self.priced}
 
     def to_json(self) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def choose_subjects(
     assignments: Sequence[str],
     parts: Collection[str] = (),
 ) -> list[Subject]:
-    """The named designs (all of the catalog if none is named), each with its platform.
+    """The named designs (default: the whole catalog), each with its platform.
 
     ``assignments`` are set on every one of them; of the parts beside the translation those alone
     that are named in ``parts``, for to whoever only counts lookups the others make no difference.
@@ -263,7 +263,7 @@ def compare(
     workers: Workers | None = None,
     tool: Tool | None = None,
 ) -> Comparison:
-    """What each of ``subjects`` makes of ``trace``; tells ``watch`` how many rows are done.
+    """Replay ``trace`` through each of ``subjects``; reports rows done to ``watch``.
 
     The nodes of a folder of files are shared out among ``workers``, if there are any.  Without
     ``kinds`` capacity and conflict misses are not told apart, which is faster.  ``overrides`` and
@@ -324,7 +324,7 @@ def replay_share(
     by_region: bool,
     done: Callable[[int], None],
 ) -> list[list[NodeResult]]:
-    """What each of ``designs`` makes of each node of ``share``; tells ``done`` of rows."""
+    """Replay the nodes of ``share`` through each of ``designs``; reports rows to ``done``."""
     from nicscope.drivers.replay import Replayer, grains_for, lowest_addresses, registers_ahead
 
     rows = ShareDone(share, done)
@@ -341,7 +341,7 @@ def replay_share(
 
 
 def with_price(result: ReplayResult, platform: Platform | None) -> Priced:
-    """``result`` and what it cost on ``platform``; without one, everything is unpriced."""
+    """``result`` priced on ``platform``; without one, everything is unpriced."""
     counts = {name: count for name, count in result.total.items() if count is not None}
     cost = price(counts, result.design, platform or _NO_PLATFORM)
     return Priced(result, None if platform is None else platform.name, cost)

@@ -1,4 +1,4 @@
-"""A request trace in virtual time through several designs: what ``nicscope simulate`` reports."""
+"""``nicscope simulate`` for a request trace: virtual time under several designs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PS_PER_S = 10**12
 
 
 class Runnable(NamedTuple):
-    """A design on a platform that prices every step of it."""
+    """A design on a platform that prices all its steps."""
 
     design: Design
     platform: Platform
@@ -41,7 +41,7 @@ class Runnable(NamedTuple):
 
 
 class Simulated(msgspec.Struct, frozen=True, kw_only=True):
-    """What one design made of the trace; its nodes ran at the same time, each with its peer."""
+    """The result of one design; its nodes ran concurrently, each with its peer."""
 
     design: Design
     platform: str
@@ -49,7 +49,7 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requests(self) -> int:
-        """Of all nodes."""
+        """The requests of all nodes."""
         return sum(node.requests for node in self.nodes)
 
     @property
@@ -59,7 +59,7 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def elapsed_ps(self) -> int:
-        """Until the last node has ended."""
+        """Until the last node has finished."""
         return max(node.elapsed_ps for node in self.nodes)
 
     @property
@@ -69,19 +69,19 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def times_ps(self) -> dict[str, int]:
-        """Parts of ``busy_ps``, which is their sum."""
+        """The parts of ``busy_ps``, which is their sum."""
         names = self.nodes[0].times_ps
         return {name: sum(node.times_ps[name] for node in self.nodes) for name in names}
 
     @property
     def total(self) -> dict[str, int | None]:
-        """Every count of a replay, summed over nodes; None if it was not counted."""
+        """A replay count's sum over all nodes; None if it was not counted."""
         rows = [node.counts for node in self.nodes]
         return {name: _sum([row[name] for row in rows]) for name in rows[0]}
 
     @property
     def nic_bytes(self) -> int:
-        """NIC memory of the node whose NIC takes most."""
+        """NIC memory of the node that uses most."""
         return max(sum(node.nic_memory_bytes.values()) for node in self.nodes)
 
     def to_json(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Simulated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TraceSimulation(msgspec.Struct, frozen=True, kw_only=True):
-    """A trace, what became of it under each design, and how to do it again."""
+    """A trace, the results of each design, and the command that repeats them."""
 
     trace: dict[str, Any]
     found: list[Simulated]
@@ -148,7 +148,7 @@ def choose_runnable(
     platform: str | Path | Platform | None,
     assignments: Sequence[str],
 ) -> tuple[list[Runnable], list[str]]:
-    """The named designs with what they cost, and why others of the catalog were left out.
+    """The named designs with their costs, and why others of the catalog were left out.
 
     If none is named, all of the catalog's that can run.  Errors: ``DesignError`` or
     ``PlatformError`` for the first named one that is wrong or whose platform does not price it.
@@ -190,7 +190,7 @@ def simulate_trace(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> TraceSimulation:
-    """What becomes of ``trace`` under each of ``subjects``; ``watch`` hears of requests done.
+    """Simulate ``trace`` under each of ``subjects``; ``watch`` counts requests.
 
     ``most``: only that many requests, from the beginning.  ``timed``: a request does not begin
     before its time.  ``window``: packets that may be outstanding; with 1 the counts are a
@@ -270,7 +270,7 @@ def check_fits(platform: Platform, parts: dict[str, int]) -> None:
 
 
 def _first(trace: Trace, most: int | None) -> Iterator[Requests]:
-    """The batches of ``trace``, the last one cut so that there are ``most`` rows."""
+    """The batches of ``trace``, truncated to ``most`` rows."""
     left = trace.rows if most is None else most
     for batch in trace.batches():
         if left <= 0:

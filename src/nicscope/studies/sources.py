@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def numbers(option: str, text: str, most: int, other: str = "") -> list[int]:
-    """The numbers from 1 to ``most`` that ``text`` names, in its order.
+    """Parse a list of numbers from 1 to ``most``, in its order.
 
     ``other``: what else may be given, for messages.  Errors: ``StudyError`` naming ``option``.
     """
@@ -54,7 +54,7 @@ Batch = TypeVar("Batch", "Requests", "Rows")
 
 
 class RowsDone:
-    """Counts rows that were read, and tells ``watch`` of how many: ``total``, or more by then."""
+    """Counts rows read, and reports them to ``watch``, with the total so far."""
 
     def __init__(self, watch: Callable[[int, int], None] | None, total: int) -> None:
         self._watch = watch
@@ -62,7 +62,7 @@ class RowsDone:
         self._done = 0
 
     def through(self, trace: Trace, *, again: bool = False) -> Iterator[Requests]:
-        """The batches of ``trace``; ``again``: the total does not hold its rows yet.
+        """The batches of ``trace``; ``again``: its rows are to be added to the total.
 
         Of a pass that its reader ends before, the total holds what was read.
         """
@@ -91,7 +91,7 @@ class RowsDone:
 
 
 class ShareDone:
-    """Tells ``done`` of the rows of a ``share`` once, however many passes there are over them.
+    """Reports the rows of ``share`` to ``done`` once, however many passes there are.
 
     Each pass but the last takes half of what is left to be told, as far as it reads.
     """
@@ -106,7 +106,7 @@ class ShareDone:
         yield from self._counted(self._share.batches(), self._left if last else self._left // 2)
 
     def through_rows(self) -> Iterator[Rows]:
-        """As ``through``, at last, with what is registered."""
+        """As ``through``, last pass, with registrations."""
         yield from self._counted(self._share.batches_of_rows(), self._left)
 
     def _counted(self, batches: Iterator[Batch], part: int) -> Iterator[Batch]:
@@ -130,7 +130,7 @@ def repeat(command: Sequence[str]) -> dict[str, Any]:
 
 
 def extent_of(trace: Trace, requests: int, nodes: int) -> dict[str, Any]:
-    """What is said of a trace of which so many ``requests`` were taken."""
+    """The report's description of a trace of which so many ``requests`` were used."""
     return {
         "file": trace.name,
         "bytes": trace.byte_count,
@@ -142,7 +142,7 @@ def extent_of(trace: Trace, requests: int, nodes: int) -> dict[str, Any]:
 
 
 def named(traces: Sequence[tuple[str, Trace]]) -> list[dict[str, Any]]:
-    """What is said of several traces, each by its name."""
+    """The report's description of several traces, by name."""
     return [
         {
             "name": name,
@@ -164,7 +164,7 @@ EXACT, RANGE, AT_LEAST = "exact", "range", "at least"
 
 
 def rates(priced: Priced, requested_bytes: int | None = None) -> dict[str, Any]:
-    """What follows from the counts: rates, pinned memory, and costs with what they rest on.
+    """Values derived from counts: rates, pinned memory, and costs with their evidence.
 
     Rates by byte are there if ``requested_bytes`` is known; costs if anything is priced.
     """
@@ -184,7 +184,7 @@ def rates(priced: Priced, requested_bytes: int | None = None) -> dict[str, Any]:
 
 
 def costs(priced: Priced, requested_bytes: int | None = None) -> dict[str, Any]:
-    """Bounds on the cost, in all and by lookup, request and byte; only what is known of it."""
+    """Bounds on the cost, in all and per lookup, request and byte; unknown ones left out."""
     cost = priced.cost
     columns: dict[str, Any] = {}
     if priced.platform is None:
@@ -209,7 +209,7 @@ def costs(priced: Priced, requested_bytes: int | None = None) -> dict[str, Any]:
 
 
 def bound_of(cost: Cost) -> str | None:
-    """What is known of ``cost`` by its bounds; None if nothing is."""
+    """Which bounds of ``cost`` are known; None if neither is."""
     if not cost.is_known:
         return None
     if cost.is_lower_bound:
@@ -226,7 +226,7 @@ def _us(ps: int | None, parts: int = 1) -> float | None:
 
 
 def check_skip(skip: int, traces: Iterable[tuple[str, Trace]]) -> None:
-    """Errors: ``StudyError`` for the first of ``traces`` of which nothing is left."""
+    """Errors: ``StudyError`` for the first of ``traces`` that has no request left."""
     for name, trace in traces:
         if skip and skip >= trace.rows:
             raise StudyError(
@@ -236,7 +236,7 @@ def check_skip(skip: int, traces: Iterable[tuple[str, Trace]]) -> None:
 
 
 def parted(batches: Iterable[RequestColumns], skip: int) -> Iterator[tuple[RequestColumns, bool]]:
-    """``batches``, one cut after ``skip`` requests, and whether each is the first behind that."""
+    """``batches`` split after ``skip`` requests, and whether each is the first one after that."""
     begin = 0
     for batch in batches:
         end = begin + len(batch.node)

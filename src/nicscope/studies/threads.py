@@ -1,4 +1,4 @@
-"""Work on threads of this process: kernels hold no interpreter lock, and data are shared."""
+"""Runs tasks on threads of this process: kernels release the interpreter lock and share data."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Result = TypeVar("Result")
 
 
 class Stopped(Exception):  # noqa: N818 - nobody's error
-    """Nobody wants the rest any more."""
+    """The result is not wanted any more."""
 
 
 def threaded(
     tasks: Sequence[Task], work: Callable[[Task, Callable[[], bool]], Result], workers: int
 ) -> Iterator[tuple[Task, Result]]:
-    """Each of ``tasks`` with what ``work`` makes of it, in the order of finishing.
+    """Yield each of ``tasks`` with its result, in the order of finishing.
 
     ``work`` gets a function that says whether it is to stop, which it does by ``Stopped``.
     Errors: whatever a thread met; the others are stopped then, as when nobody asks for more.

@@ -1,4 +1,4 @@
-"""A program trace timed through several designs: what ``nicscope simulate`` reports of one."""
+"""``nicscope simulate`` for a program trace: virtual time under several designs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Spread(NamedTuple):
 
 
 class TimedDesign(msgspec.Struct, frozen=True, kw_only=True):
-    """What one design made of the program; ``outcome`` has times in ps."""
+    """The result of one design; ``outcome`` has times in ps."""
 
     design: Design
     platform: str
@@ -54,39 +54,39 @@ class TimedDesign(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def elapsed_ps(self) -> int:
-        """Until the last process has ended."""
+        """Until the last process has finished."""
         return self.outcome.elapsed_ps
 
     @property
     def speed_up(self) -> float:
-        """How much sooner it ends than all of its computing on one processor would."""
+        """The speed-up over all of its computing on one processor."""
         return self.outcome.compute_ps / max(self.elapsed_ps, 1)
 
     @property
     def parts_ps(self) -> dict[str, int]:
-        """Where the time of the processes went; the sum is theirs from beginning to end."""
+        """The parts of the processes' time, which add up to their run times."""
         from nicscope.drivers.simulate.traced.timing import parts_of
 
         return parts_of(self.outcome.times_ps)
 
     def share(self, *parts: str) -> float:
-        """Of the processes' time, what went into those parts."""
+        """The share of the processes' time in those parts."""
         times = self.parts_ps
         return sum(times[part] for part in parts) / max(sum(times.values()), 1)
 
     @property
     def total(self) -> dict[str, int | None]:
-        """Every count of a replay, summed over nodes; None if it was not counted."""
+        """A replay count's sum over all nodes; None if it was not counted."""
         rows = [node.counts for node in self.outcome.nodes]
         return {name: _sum([row[name] for row in rows]) for name in rows[0]}
 
     @property
     def interrupts(self) -> int:
-        """Of all nodes, from NIC to host."""
+        """Interrupts from NIC to host, on all nodes."""
         return sum(node.interrupts for node in self.outcome.nodes)
 
     def mean_us(self, operation: str) -> float | None:
-        """From beginning to end of such an operation; None if there was none."""
+        """The mean duration of such an operation; None if there was none."""
         place = OPERATIONS.index(operation)
         count = int(self.outcome.rows[:, place].sum())
         took = int(self.outcome.took_ps[:, place].sum())
@@ -94,22 +94,22 @@ class TimedDesign(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def miss_delay(self) -> Spread:
-        """Until somebody attended to a miss."""
+        """The time from a miss to the beginning of its service."""
         return _spread(self.outcome.misses_ps[:, 0])
 
     @property
     def miss_processing(self) -> Spread:
-        """And then until the translation was there."""
+        """The time from the beginning of a miss's service to its fill."""
         return _spread(self.outcome.misses_ps[:, 1])
 
     @property
     def miss_time(self) -> Spread:
-        """Both together."""
+        """Delay and processing together."""
         return _spread(self.outcome.misses_ps.sum(axis=1))
 
     @property
     def nic_bytes(self) -> int:
-        """NIC memory of the node whose NIC takes most."""
+        """NIC memory of the node that uses most."""
         return max(sum(node.nic_memory_bytes.values()) for node in self.outcome.nodes)
 
     def to_json(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class TimedDesign(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramTiming(msgspec.Struct, frozen=True, kw_only=True):
-    """A program trace, what became of it under each design, and how to do it again."""
+    """A program trace, the results of each design, and the command that repeats them."""
 
     trace: dict[str, Any]
     found: list[TimedDesign]
@@ -209,7 +209,7 @@ def time_program(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> ProgramTiming:
-    """What becomes of ``trace``, called ``name``, under each of ``subjects``.
+    """Time ``trace``, called ``name``, under each of ``subjects``.
 
     ``watch`` hears of rows that have ended.  Errors: ``SimulationError`` for a row that the machine
     cannot do, or naming who waits for what, if the program does not end; ``RoomError``.
@@ -252,7 +252,7 @@ def time_design(
     kinds: bool = True,
     watch: Callable[[int, int], None] | None = None,
 ) -> TimedDesign:
-    """What becomes of ``program``, recorded with pages of ``page_size``, under one design.
+    """Time ``program``, recorded with pages of ``page_size``, under one design.
 
     Errors: as ``time_program``; ``DesignError`` for a way that programs are not timed over.
     """
@@ -287,14 +287,14 @@ def time_design(
 
 
 def _processors(subject: Runnable) -> int:
-    """Of each host: two at most, and one where its NIC does not serve ports itself."""
+    """Processors per host: two at most, and one where its NIC does not serve ports itself."""
     stated = subject.platform.machine.get("processors")
     has_two = stated is not None and stated.value > 1
     return 2 if has_two and subject.design.served_on(subject.platform) == ServedBy.NIC else 1
 
 
 def _transport(design: Design) -> Transport:
-    """How packets come again, as of the interface whose design it is; fetches need that they do."""
+    """The retransmission protocol of the design's interface; fetches need one."""
     from nicscope.interfaces import mini, vmmc
 
     own = mini.Cluster.transport if design.scheme is Scheme.HANDLE else vmmc.Cluster.transport
@@ -308,7 +308,7 @@ def _transport(design: Design) -> Transport:
 
 
 def program_of(trace: ProgramTrace) -> Program:
-    """The rows of ``trace`` as the driver takes them."""
+    """The trace's rows as the driver takes them."""
     from nicscope.drivers.simulate.traced.program import Program
 
     return Program(

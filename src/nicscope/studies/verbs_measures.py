@@ -1,4 +1,4 @@
-"""Bandwidth and latency of verbs between two simulated nodes, as perftest asks for them."""
+"""Bandwidth and latency of verbs between two simulated nodes, as perftest measures them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COUNTS = ("pins", "unpins", "interrupts", "checks")
 
 
 class Costs(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a stretch of a run on one node."""
+    """The costs of one node during part of a run."""
 
     virtual_ns: int
     busy_ns: dict[str, float]  # of host's processor, NIC, bus and link
@@ -49,15 +49,15 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missed_percent(self) -> float:
-        """Of the lookups."""
+        """The percentage of lookups that missed."""
         return 100 * self.ni_misses / self.lookups if self.lookups else 0.0
 
     def busy_percent(self, who: str) -> float:
-        """Of the stretch, how much that engine was busy."""
+        """The percentage of the time that an engine was busy."""
         return 100 * self.busy_ns[who] / self.virtual_ns if self.virtual_ns else 0.0
 
     def since(self, before: Costs) -> Costs:
-        """What came after ``before``."""
+        """The costs since ``before``."""
         found: dict[str, Any] = {}
         for name in self.__struct_fields__:
             now, then = getattr(self, name), getattr(before, name)
@@ -68,7 +68,7 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def costs_now(device: Any) -> Costs:
-    """All that a device's node has done so far."""
+    """The costs of a device's node so far."""
     report = device.report()
     node = report.nodes[0]
     elapsed = report.elapsed_us * 1000
@@ -103,7 +103,7 @@ PATIENCE = 100_000  # empty polls, each up to 1 ms of virtual time, before nothi
 
 
 class End:
-    """A protection domain, a registered buffer, two completion queues and some queue pairs."""
+    """One end: a protection domain, a registered buffer, two completion queues and queue pairs."""
 
     def __init__(self, world: World, question: Question, size: int) -> None:
         self.size, self.operation = size, question.operation
@@ -136,7 +136,7 @@ class End:
         self.receives_posted = receives
 
     def connect(self, peer: End) -> None:
-        """Have each queue pair lead to the peer's of the same place, and know its memory."""
+        """Connect each queue pair with the peer's, and learn the peer's address and rkey."""
         for number, qp in enumerate(self.pairs):
             attr = QPAttr(port_num=1, path_mtu=e.IBV_MTU_4096)
             route = GlobalRoute(dgid=peer.context.query_gid(1, 0), sgid_index=0)
@@ -156,15 +156,15 @@ class End:
                     qp.post_recv(self.receives[number])
 
     def post(self, number: int = 0) -> None:
-        """Ask for the next operation of that pair."""
+        """Post the next operation on that queue pair."""
         self.pairs[number].post_send(self.sends[number])
 
     def receive(self, number: int = 0) -> None:
-        """Have a buffer of that pair wait for one message more."""
+        """Post a receive on that queue pair."""
         self.pairs[number].post_recv(self.receives[number])
 
     def ended(self, queue: CQ, most: int = 1) -> list[int]:
-        """The pairs of which something has completed, one entry each; waits for the first."""
+        """Wait for completions: the queue pairs of each, one entry per completion."""
         for _ in range(PATIENCE):
             count, found = queue.poll(most)
             if count:
@@ -172,7 +172,7 @@ class End:
         raise SimulationError("nothing completes any more: what was posted is lost")
 
     def polled(self, queue: CQ, most: int) -> list[int]:
-        """The same of one poll, which may find nothing."""
+        """Poll once: the queue pairs of the completions, of which there may be none."""
         return [self._good(completion) for completion in queue.poll(most)[1]]
 
     def _good(self, completion: Any) -> int:
@@ -184,12 +184,12 @@ class End:
         return self.by_number[completion.qp_num]
 
     def close(self) -> None:
-        """Give everything back."""
+        """Destroy all objects."""
         self.context.close()
 
 
 def both_ends(world: World, question: Question, size: int) -> tuple[End, End]:
-    """Two ends that are connected with each other."""
+    """Two connected ends."""
     left, right = End(world, question, size), End(world, question, size)
     left.connect(right)
     right.connect(left)
@@ -220,7 +220,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
 
     def goes_inline(self, size: int) -> bool:
-        """Whether a message of that size goes with its request."""
+        """Whether a message of that size is sent inline."""
         return size <= self.inline
 
 
@@ -236,7 +236,7 @@ def ask(
     platform: Any = None,
     most_sizes: str = "64..65536",
 ) -> Question:
-    """A question that can be answered.  Errors: ``StudyError`` naming the option."""
+    """Parse and check the options.  Errors: ``StudyError`` naming the option."""
     if operation not in OPERATIONS:
         raise StudyError(f"--op is one of {', '.join(OPERATIONS)}, got {operation!r}")
     if operation == "atomic":
@@ -272,7 +272,7 @@ NS_PER_S = 10**9
 
 
 class Bandwidth(msgspec.Struct, frozen=True, kw_only=True):
-    """Of messages of one size on one design."""
+    """The bandwidth at one size on one design."""
 
     design: str
     platform: str
@@ -287,7 +287,7 @@ class Bandwidth(msgspec.Struct, frozen=True, kw_only=True):
 def bandwidth(
     world: World, question: Question, size: int, watch: Callable[[], object]
 ) -> Bandwidth:
-    """Post whatever may be outstanding, until all of it has completed; ``watch``: after each."""
+    """Keep the queues full until all operations have completed; ``watch``: after each."""
     device = world.device
     left, right = both_ends(world, question, size)
     before = costs_now(device)
@@ -329,7 +329,7 @@ def bandwidth(
 
 
 def shortest(posted_ns: Sequence[int], ended_ns: Sequence[int]) -> float:
-    """The least ns per message between any post and any completion that is not before its own."""
+    """The least ns per message between any post and any completion not before its own."""
     posted, ended = np.asarray(posted_ns), np.asarray(ended_ns)
     least = float("inf")
     for first in range(len(posted)):
@@ -346,7 +346,7 @@ TASKS_OF_RECEIVER = (Task.POST_CONTROL, Task.POST_PAYLOAD, Task.HOST_RCV, Task.C
 
 
 class Latencies(msgspec.Struct, frozen=True, kw_only=True):
-    """Of messages of one size on one design, ns."""
+    """The latencies (ns) at one size on one design."""
 
     design: str
     platform: str
@@ -364,14 +364,14 @@ class Latencies(msgspec.Struct, frozen=True, kw_only=True):
     costs: Costs
 
     def us(self, *parts: Part) -> float:
-        """Microseconds of a message that is taken apart, in these parts of it."""
+        """The mean microseconds of a message in these parts."""
         return sum(self.parts_ns[part.name.lower()] for part in parts) / NS_PER_US
 
 
 def latencies(
     world: World, question: Question, size: int, watch: Callable[[], object]
 ) -> Latencies:
-    """Time messages one by one: sends there and back in turn, the rest until their completion."""
+    """Time messages one by one: sends as ping-pong, other operations until completion."""
     device = world.device
     left, right = both_ends(world, question, size)
     before = costs_now(device)
@@ -408,12 +408,12 @@ def latencies(
 
 
 def percentile(in_order: NDArray[Any], share: float) -> float:
-    """The least of them that so many are at most."""
+    """The value that a share of the sorted values does not exceed."""
     return float(in_order[math.ceil(len(in_order) * share) - 1])
 
 
 def _timed(device: Any, here: End, there: End, *, sends: bool) -> tuple[int, int]:
-    """When a message was begun, and when it was known to have come, ps."""
+    """When a message was posted, and when it was detected, ps."""
     begun = device.now_ps
     here.post()
     if not sends:
@@ -440,7 +440,7 @@ def _apart(device: Any, size: int, times: Sequence[tuple[int, int]]) -> list[lis
 
 
 def two_ends(log: NDArray[Any]) -> NDArray[Any]:
-    """The records of a NIC that sends to itself, as if what comes came to another node's, 1.
+    """A loopback NIC's records, with received data attributed to a second node, 1.
 
     A miss is the side's whose lookup was before it.
     """
@@ -469,7 +469,7 @@ T = TypeVar("T")
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """What both kinds of measurements say beside their numbers."""
+    """The common fields of both kinds of results."""
 
     operation: str
     queue_pairs: int
@@ -549,7 +549,7 @@ def _measured(
 
 
 def _classes(platform: Platform) -> dict[str, int]:
-    """How many of its costs are of which class of evidence."""
+    """The number of its costs by class of evidence."""
     found: dict[str, int] = {}
     for cost in platform.costs.values():
         kind = cost.origin.evidence.value

@@ -43,7 +43,7 @@ TOPOLOGIES = (CROSSBAR, "pair", "trunk")
 
 
 def topology_named(name: str, nodes: int) -> Topology:
-    """The network of that name that joins so many nodes, of a trunk the first half by the other.
+    """The named topology of so many nodes; a trunk joins the first half with the other.
 
     Errors: ``DesignError`` for a name that is none, or for nodes that it cannot have.
     """
@@ -65,12 +65,12 @@ _locks: dict[str, Any] = getattr(importlib._bootstrap, "_module_locks", {})
 
 
 def folder_of(path: Path) -> str:
-    """Where the modules beside a program are."""
+    """The folder that a program's imports are found in."""
     return str(path.resolve().parent)
 
 
 def is_of(name: str, folders: set[str]) -> bool:
-    """Whether a module that was imported is one of these folders, or in a package of theirs."""
+    """Whether an imported module lies in one of these folders, or in a package of theirs."""
     top = name.partition(".")[0]
     module = sys.modules.get(top)
     if module is None or top in OURS:
@@ -83,13 +83,13 @@ def is_of(name: str, folders: set[str]) -> bool:
 
 
 def forget_modules(folders: Sequence[str], loaded: set[str]) -> None:
-    """Leave no module behind that lies beside a program, but for those that were ``loaded``."""
+    """Unload the modules from a program's folder, except those already ``loaded``."""
     for name in [name for name in {*sys.modules} - loaded if is_of(name, {*folders})]:
         del sys.modules[name]
 
 
 class OwnModules:
-    """The modules of each node's program, which sees its own while it goes on.
+    """Per-node ``sys.modules``: each node's program sees its own modules while it runs.
 
     Those are its own that lie beside it, or in a folder that it has had searched.
     """
@@ -103,13 +103,13 @@ class OwnModules:
         self._many = len(sys.modules)
 
     def enter(self, node: int) -> None:
-        """The program of a node goes on."""
+        """Install the modules of a node whose program resumes."""
         sys.modules.update(self._own[node])
         _locks.update(self._held[node])
         self._many = len(sys.modules)
 
     def leave(self, node: int) -> None:
-        """Another goes on."""
+        """Save the modules of a node whose program is suspended."""
         names = {*self._own[node]}
         if len(sys.modules) != self._many:
             added = (os.path.realpath(each) for each in sys.path if each not in self._given)
@@ -125,7 +125,7 @@ PASSED, SKIPPED, FAILED = "passed", "skipped", "failed"
 
 
 class TestOutcome(msgspec.Struct, frozen=True):
-    """A test, what it came to, and why if it did not pass."""
+    """A test's outcome, and the reason if it did not pass."""
 
     test: str
     outcome: str
@@ -134,7 +134,7 @@ class TestOutcome(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def outcomes_noted() -> Iterator[list[TestOutcome]]:
-    """Within the block, what each test comes to is added to the list."""
+    """Within the block, each test's outcome is appended to the list."""
     found: list[TestOutcome] = []
     result: Any = unittest.TestResult
     kept = {name: getattr(result, name) for name in _NOTED}
@@ -167,7 +167,7 @@ _NOTED = {
 
 
 def _reason(told: Any) -> str:
-    """A skip's reason, or an error in a line."""
+    """The reason of a skip, or an error in one line."""
     if isinstance(told, str):
         return told
     kind, error, _ = told
@@ -181,7 +181,7 @@ OUTCOMES = (PASSED, SKIPPED, FAILED)
 
 
 class VerbsRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of a program has cost on one design."""
+    """The costs of one run of a program on one design."""
 
     design: str
     node: int = 0
@@ -197,17 +197,17 @@ class VerbsRun(msgspec.Struct, frozen=True, kw_only=True):
     tests: list[TestOutcome]
 
     def count(self, outcome: str) -> int:
-        """How many tests came to that."""
+        """The number of tests with that outcome."""
         return sum(test.outcome == outcome for test in self.tests)
 
     @property
     def missed_percent(self) -> float:
-        """Of the lookups."""
+        """The percentage of lookups that missed."""
         return 100 * self.ni_misses / self.lookups if self.lookups else 0.0
 
 
 class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
-    """A program, and what each of its runs has cost."""
+    """A program, and the costs of each of its runs."""
 
     program: str
     arguments: list[str]
@@ -218,11 +218,11 @@ class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_nodes(self) -> bool:
-        """Whether several nodes ran programs together."""
+        """Whether programs ran on several nodes together."""
         return any(run.node for run in self.runs)
 
     def counters(self) -> dict[str, str]:
-        """Counters that are not 0 in all runs, and what each counts."""
+        """The counters that are not 0 in all runs, and their meanings."""
         return {
             name: counter.meaning
             for name, counter in COUNTERS.items()
@@ -244,7 +244,7 @@ class VerbsRuns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a program is run on."""
+    """The designs, and options of the device, that a program runs on."""
 
     designs: Sequence[Any]  # names, files or designs; None: the device's own
     platform: Any = None
@@ -289,7 +289,7 @@ def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsR
 
 
 def seen_of(program: str, fabrics: Sequence[Fabric], wanted: Wanted) -> ProgramRuns:
-    """What machines tell of a program that has ended on them."""
+    """The machines' reports of a program that has ended."""
     sources = [fabric.source() for fabric in fabrics]
     logs = [source.log() for source in sources] if wanted.keep_log else []
     return ProgramRuns(program=program, runs=[report_of(each) for each in sources], logs=logs)
@@ -329,7 +329,7 @@ def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> V
 
 
 def run_of(device: Any, status: int, tests: list[TestOutcome], node: int = 0) -> VerbsRun:
-    """What a program that has ended has cost its device."""
+    """The costs of a program that has ended on its device."""
     bill = device.bill()
     return VerbsRun(
         node=node,
@@ -349,7 +349,7 @@ def run_of(device: Any, status: int, tests: list[TestOutcome], node: int = 0) ->
 
 @contextlib.contextmanager
 def _called(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """The program sees its own command line, and leaves no modules of its own behind."""
+    """Give the program its own command line, and unload its modules afterwards."""
     kept, loaded = sys.argv, {*sys.modules}
     sys.argv = [str(path), *arguments]
     try:
@@ -363,14 +363,14 @@ MOST_NODES = 16  # assumed: an address space and a thread for each
 
 
 class NodeProgram(msgspec.Struct, frozen=True):
-    """What runs on a node: a file and its arguments."""
+    """A node's program: a file and its arguments."""
 
     path: Path
     arguments: list[str]
 
     @property
     def told(self) -> str:
-        """As one line."""
+        """The command line."""
         return " ".join([printable(str(self.path)), *self.arguments])
 
 
@@ -449,7 +449,7 @@ def _run_nodes(programs: Sequence[NodeProgram], fabric: Fabric, wanted: Wanted) 
 
 
 class Crew:
-    """The programs of a run, and what each sees of Python itself while it is its turn."""
+    """The programs of a run, each with its own interpreter state while it is scheduled."""
 
     def __init__(
         self, programs: Sequence[NodeProgram], fabric: Fabric, name: str | None = None
@@ -475,7 +475,7 @@ class Crew:
         self._modules = OwnModules(folders)
 
     def run(self) -> None:
-        """Run all to their ends.  Errors: as of ``run_on_nodes``."""
+        """Run all programs to their ends.  Errors: as of ``run_on_nodes``."""
         self.turns.taken, self.turns.left = self._enter, self._leave
         self.turns.run([self._program(node) for node in range(len(self.programs))])
         stuck = self.turns.stuck

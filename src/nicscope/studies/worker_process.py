@@ -1,4 +1,4 @@
-"""A worker process: does the tasks that come over its connection until that is closed."""
+"""A worker process: performs tasks from its connection until that is closed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def main(number: int) -> None:
 
 
 def _listen(connection: Connection, tasks: queue.SimpleQueue[Any]) -> None:
-    """Take in tasks; when whoever asks is gone, so is this process, whatever it is at."""
+    """Receive tasks; exit as soon as the connection is closed."""
     try:
         while True:
             tasks.put(connection.recv())

@@ -1,4 +1,4 @@
-"""Work shared out between processes, or over a Dask cluster: tasks, and how they are served."""
+"""Distributes tasks among processes, or over a Dask cluster."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
 
 
 class Task(NamedTuple):
-    """A function of the package, and what it is called with, before a watch of rows done."""
+    """A function of the package with its arguments, before a watch of rows done."""
 
     call: Callable[..., Any]
     arguments: tuple[Any, ...]
     rows: int  # about: by which it is known how much is done
 
     def perform(self, done: Callable[[int], None]) -> Any:
-        """What the function returns; ``done`` is told of rows as they are done."""
+        """Call the function; ``done`` is told of rows as they are done."""
         return self.call(*self.arguments, done)
 
 
 class Workers(Protocol):
-    """Whoever does tasks."""
+    """A pool of workers."""
 
     @property
     def hands(self) -> int:
         """How many tasks are done at once."""
 
     def results(self, tasks: Sequence[Task], watch: Watch | None = None) -> list[Any]:
-        """What came of each of ``tasks``; ``watch`` is told how many rows are done of how many."""
+        """The results of ``tasks``; reports rows done to ``watch``."""
 
 
 class Done:
-    """Rows done of several tasks, told to a watch; what a dead worker had done is not done."""
+    """Progress over several tasks; the progress of a dead worker's task is taken back."""
 
     def __init__(self, tasks: Sequence[Task], watch: Watch | None) -> None:
         self._rows = [task.rows for task in tasks]
@@ -64,16 +64,16 @@ class Done:
         self._watch = watch
 
     def add(self, place: int, rows: int) -> None:
-        """So many rows more of a task."""
+        """Add rows done of a task."""
         self._done[place] = min(self._done[place] + rows, self._rows[place])
         self._tell()
 
     def begin_again(self, place: int) -> None:
-        """Nothing of a task is done any more."""
+        """Reset a task's progress."""
         self._done[place] = 0
 
     def finish(self, place: int) -> None:
-        """All of a task is done."""
+        """Mark a task as done."""
         self._done[place] = self._rows[place]
         self._tell()
 
@@ -143,7 +143,7 @@ END_S = 10.0  # for a process that was killed to be gone
 
 
 class _Worker:
-    """A process, and the task that it is at."""
+    """A worker process, and its current task."""
 
     def __init__(self) -> None:
         ours, its = socket.socketpair()
@@ -164,7 +164,7 @@ class _Worker:
         self.place: int | None = None
 
     def end(self) -> None:
-        """Let nothing be left of it."""
+        """Terminate the process and close its connection."""
         self.connection.close()
         self.process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -172,7 +172,7 @@ class _Worker:
 
 
 class LocalWorkers:
-    """Some processes, from the beginning of a ``with`` block to its end."""
+    """Worker processes, for the duration of a ``with`` block."""
 
     def __init__(self, hands: int) -> None:
         self._hands = hands
@@ -196,15 +196,15 @@ class LocalWorkers:
 
     @property
     def hands(self) -> int:
-        """How many tasks are done at once."""
+        """The number of tasks performed at once."""
         return self._hands
 
     def processes(self) -> list[int]:
-        """Their numbers."""
+        """The process ids."""
         return [worker.process.pid for worker in self._workers]
 
     def results(self, tasks: Sequence[Task], watch: Watch | None = None) -> list[Any]:
-        """What came of each of ``tasks``; ``watch`` is told how many rows are done of how many.
+        """The results of ``tasks``; reports rows done to ``watch``.
 
         Errors: what a task meets; ``StudyError`` if workers die of the same one again and again.
         """

@@ -36,7 +36,7 @@ FIRST_CAPACITY = 1024
 
 
 class Fault(enum.IntEnum):
-    """What is wrong with a request."""
+    """Why a request is invalid."""
 
     NONE = 0
     NEGATIVE_NODE = 1
@@ -70,7 +70,7 @@ def slot_of(clocks, node):
 
 @kernel
 def fault_of(requests, row):
-    """What is wrong with one request, its time left aside."""
+    """Why one request is invalid, its time left aside."""
     if requests.node[row] < 0:
         return Fault.NEGATIVE_NODE
     if requests.pid[row] < 0:
@@ -84,7 +84,7 @@ def fault_of(requests, row):
 
 @kernel
 def first_fault(requests, clocks, start):
-    """First bad row from ``start`` on and what is wrong with it; advances ``clocks``."""
+    """The first invalid row from ``start`` on and why it is invalid; advances ``clocks``."""
     for row in range(start, requests.node.size):
         fault = fault_of(requests, row)
         if fault != Fault.NONE:
@@ -103,7 +103,7 @@ def _empty_clocks(capacity: int) -> Clocks:
 
 
 class Checker:
-    """Checks the batches of one trace in their order; remembers rows and clocks between them."""
+    """Checks the batches of one trace in order; keeps row numbers and clocks between them."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -123,7 +123,7 @@ class Checker:
         self.rows += requests.node.size
 
     def error(self, row: int, what: str) -> TraceError:
-        """The error that says ``what`` is wrong with row ``row`` of the batch to come."""
+        """An error saying ``what`` is wrong with row ``row`` of the next batch."""
         return TraceError(f"{self._source}: {self.place(row)}: {what}")
 
     def _row_of_the_file(self, row: int) -> str:
@@ -172,7 +172,7 @@ DAMAGE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryE
 
 
 def may_hold(found: Any, name: str) -> bool:
-    """Whether a column of Arrow's type ``found`` may be the schema's column ``name``.
+    """Whether a column of Arrow type ``found`` can be read as the schema's column ``name``.
 
     Integers may have any width, as tables of pandas and Polars have; each value is looked at
     later.  What may be null may be floating, which is what pandas makes of integers with nulls.
@@ -185,7 +185,7 @@ def may_hold(found: Any, name: str) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether ``kind`` is one of Arrow's kinds of string."""
+    """Whether ``kind`` is one of Arrow's string types."""
     types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
@@ -201,7 +201,7 @@ def kind_of(name: str, found: Any, names: Iterable[str]) -> Any:
 
 
 def as_schema(batch: Any, names: Iterable[str], checker: Checker) -> Any:
-    """``batch`` with the columns ``names`` in exactly the schema's types; ``op`` stays as it is.
+    """``batch`` with the columns ``names`` cast to the schema's types; ``op`` stays as it is.
 
     Errors: ``TraceError`` through ``checker`` for the first null or value that does not fit.
     """
@@ -218,7 +218,7 @@ def as_schema(batch: Any, names: Iterable[str], checker: Checker) -> Any:
 
 
 def fitted(column: Any, name: str, checker: Checker, kind: Any = None) -> Any:
-    """``column`` in the type of the schema's column ``name``, or in that ``kind`` of it.
+    """``column`` cast to the type of the schema's column ``name``, or to ``kind``.
 
     Errors: ``TraceError`` through ``checker`` for the first value that does not fit it.
     """
@@ -230,7 +230,7 @@ def fitted(column: Any, name: str, checker: Checker, kind: Any = None) -> Any:
 
 
 def _first_unfit(values: list[Any], name: str, kind: Any = None) -> tuple[int, str]:
-    """Row of the first of ``values`` that the schema's column ``name`` cannot hold, and why."""
+    """The row of the first value that the schema's column ``name`` cannot hold, and why."""
     kind = TYPES[name] if kind is None else kind
     info = np.iinfo(kind.to_pandas_dtype())
     low, high = int(info.min), int(info.max)
@@ -306,7 +306,7 @@ def op_column(codes: NDArray[Any], names: Iterable[str] = ()) -> Any:
 
 
 def op_array(column: Any) -> Any:
-    """``column`` of names or codes as an Arrow array; unknown names stay to be reported."""
+    """``column`` of names or codes as an Arrow array; unknown names are reported later."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
         if column.size and not 0 <= column.min() <= column.max() < len(ROW_NAMES):
             raise ValueError("op holds a code that is none of Op's")

@@ -16,7 +16,7 @@ BINS = 48  # of sizes, each twice the one before
 
 
 class Rule(NamedTuple):
-    """What becomes of requests: those that adjoin each other may be joined, long ones are cut."""
+    """How requests become descriptors: adjacent ones may be merged, long ones are split."""
 
     joins: bool
     slice_bytes: int | None

@@ -64,13 +64,13 @@ def first_bytes(source: Input, count: int) -> bytes:
 
 
 def first_line(error: BaseException) -> str:
-    """First line of what a library says, without a full stop."""
+    """The first line of a library's error message, without a full stop."""
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 
 class ByteSource:
-    """The decompressed bytes of a file, in pieces; tells ``watch`` how much of it is read."""
+    """The decompressed bytes of a file; reports to ``watch`` how much of it is read."""
 
     def __init__(self, source: Input, watch: Watch | None = None) -> None:
         self.name = source.name
@@ -146,7 +146,7 @@ MOST_BYTES = 1 << 27  # of a footer; a thousand million rows need a hundredth of
 
 
 class SignedFile:
-    """Takes a Parquet file as it is written and puts its footer's checksum before the footer.
+    """A Parquet file's sink that writes the footer's checksum before the footer.
 
     Between ``hold`` and ``finish`` the writer is closed, which writes the footer; nothing is read
     back, so a stream may be behind it.
@@ -159,35 +159,35 @@ class SignedFile:
         self._held: bytearray | None = None
 
     def write(self, data: bytes) -> int:
-        """Pass ``data`` on, or hold it."""
+        """Pass ``data`` on, or hold it back once ``hold`` was called."""
         if self._held is None:
             return self._sink.write(data)
         self._held += data
         return len(data)
 
     def hold(self) -> None:
-        """Keep what comes from here on: the footer is in it."""
+        """Hold back all further bytes: the footer is among them."""
         self._held = bytearray()
 
     def finish(self) -> None:
-        """Write what was held, with the checksum."""
+        """Write the checksum and the bytes held back."""
         held = bytes(self._held or b"")
         length = int.from_bytes(held[-_END_BYTES : -len(MAGIC)], "little") + _END_BYTES
         self._sink.write(held[:-length] + _block(held[-length:]) + held[-length:])
 
     def tell(self) -> int:
-        """How many bytes there are."""
+        """The number of bytes so far."""
         return self._sink.tell() + len(self._held or b"")
 
     def flush(self) -> None:
-        """Leave it to the sink."""
+        """Does nothing: the sink flushes."""
 
     def close(self) -> None:
-        """Leave it to the sink's owner."""
+        """Does nothing: the sink's owner closes it."""
 
 
 def check_footer(path: Path, name: str) -> None:
-    """Return if the end of a Parquet file is what was written, as far as one can tell.
+    """Return if the footer of a Parquet file matches its checksum, if it has one.
 
     Errors: ``TraceError``, beginning with ``name``, if it is cut or does not have its checksum.
     """
@@ -211,7 +211,7 @@ def check_footer(path: Path, name: str) -> None:
 
 
 def footer_digest(path: Path) -> tuple[int, bool]:
-    """A checksum of a Parquet file's footer, and whether the file has the same; for a whole one."""
+    """The footer's checksum, and whether the file states the same; for a whole file."""
     with path.open("rb") as file:
         begin, footer = _footer(file)
         file.seek(max(0, begin - _BLOCK_BYTES))
@@ -219,7 +219,7 @@ def footer_digest(path: Path) -> tuple[int, bool]:
 
 
 def _footer(file: BinaryIO) -> tuple[int, bytes]:
-    """Where the footer begins, with its length and magic; no more of it than ``MOST_BYTES``."""
+    """Offset of the footer, with its length and magic; at most ``MOST_BYTES`` of it."""
     size = os.fstat(file.fileno()).st_size
     file.seek(size - _END_BYTES)
     length = int.from_bytes(file.read(4), "little")

@@ -1,4 +1,4 @@
-"""The file formats that ``convert`` knows, and how a file's format is told.
+"""The file formats that ``convert`` knows, and how a file's format is recognized.
 
 A conversion reads one and writes another.
 """
@@ -70,7 +70,7 @@ _LACKEY_LINE = re.compile(rb"^(I | [LSM]) [0-9a-f]+,\d+$", re.M)
 
 
 class Format(NamedTuple):
-    """A file format: what its files are called, and who reads and writes them."""
+    """A file format: its file name endings, reader and writer."""
 
     name: str
     endings: tuple[str, ...]  # of file names, before .zst or .gz
@@ -116,7 +116,7 @@ def format_named(name: str) -> Format:
 
 
 def input_format(source: Input, name: str | None = None) -> Format:
-    """Return the format of ``source``: as named, else by its content and its ending.
+    """The format of ``source``: as named, else by its content and its ending.
 
     Errors: ``TraceError`` if it cannot be read or told.
     """
@@ -134,7 +134,7 @@ def input_format(source: Input, name: str | None = None) -> Format:
 
 
 def output_format(path: Path, name: str | None = None, of_stream: str | None = None) -> Format:
-    """Return the format to write ``path`` in: as named, else by its ending.
+    """The format to write ``path`` in: as named, else by its ending.
 
     ``of_stream`` is that of a stream whose name does not say.  Errors: ``TraceError`` if nothing
     writes it, ``OutputError`` if it cannot be told.
@@ -178,7 +178,7 @@ def _by_content(source: Input) -> str | None:
 
 
 def _is_trace_header(line: bytes) -> bool:
-    """Whether half of a trace's columns are named, however they are spelt and parted.
+    """Whether a line names half of a trace's columns, in any spelling and with any separator.
 
     What is wrong with such a header its reader tells; by column numbers it would be misread.
     """
@@ -187,7 +187,7 @@ def _is_trace_header(line: bytes) -> bool:
 
 
 class Conversion(NamedTuple):
-    """What ``convert`` did."""
+    """The result of a conversion."""
 
     rows: int
     from_format: str
@@ -206,7 +206,7 @@ def convert(
     choices: Choices | None = None,
     watch: Watch | None = None,
 ) -> Conversion:
-    """Write the requests of ``source`` to ``target``; formats are told by the files if not given.
+    """Write the requests of ``source`` to ``target``; recognizes formats that are not given.
 
     ``-`` is standard input.  ``watch`` hears how many bytes, or rows of a Parquet file, of how
     many are read.
@@ -272,7 +272,7 @@ def _convert_folder(
     to_format: str | None,
     watch: Watch | None,
 ) -> Conversion:
-    """From a folder of files that are one trace to one file."""
+    """Convert a folder of files that are one trace to one file."""
     shown = printable(str(folder))
     if from_format not in (None, "parquet"):
         raise TraceError(f"{shown}: is a folder, which is read as Parquet files; leave --from out")
@@ -292,7 +292,7 @@ def _convert_program(
     choices: Choices,
     watch: Watch | None,
 ) -> Conversion:
-    """From a program trace, in its own format or in GOAL, to either or to its requests."""
+    """Convert a program trace, native or GOAL, to either format or to its requests."""
     if kind is None:
         raise TraceError(
             f"{source.name}: is no program, so {target} cannot be one: requests do not say what "

@@ -1,4 +1,4 @@
-"""What every importer takes and gives."""
+"""The arguments and results that all importers share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Choices(NamedTuple):
-    """What a format does not say and the user decides."""
+    """User's choices for what a format does not state."""
 
     node: int = 0
     pid: int = 0
@@ -32,14 +32,14 @@ class Choices(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """A batch of requests and, for error messages, where each of them stands in the input."""
+    """A batch of requests and, for error messages, the input location of each."""
 
     columns: Mapping[str, Any]
     place: Callable[[int], str]
 
 
 def filled(value: int, count: int, kind: type[np.generic]) -> NDArray[Any]:
-    """``count`` times the same value."""
+    """An array of ``count`` equal values."""
     return np.full(count, value, kind)
 
 

@@ -1,4 +1,4 @@
-"""A pool of KV cache blocks in host memory: where they lie, and how a transfer cuts them."""
+"""A pool of KV cache blocks in host memory: its layout, and how transfers are split."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST = (1 << 32) - 1  # bytes of a request
 
 
 class Store(NamedTuple):
-    """A pool's memory at one rank."""
+    """The layout of a pool's memory at one rank."""
 
     layout: str
     token_bytes: int  # of a token at the rank
@@ -34,17 +34,17 @@ class Store(NamedTuple):
 
     @property
     def block_bytes(self) -> int:
-        """Of a block at the rank."""
+        """The bytes of a block at the rank."""
         return self.token_bytes * self.block_tokens
 
     @property
     def pages(self) -> int:
-        """Of a block in each region, of the layout by layers."""
+        """The pages of a block in each region, in the layout by layers."""
         return self.block_tokens // PAGE_TOKENS
 
     @property
     def region_bytes(self) -> int:
-        """Of each region, whole."""
+        """The bytes of each region."""
         return self.slots * self.block_bytes // (self.regions if self.layout == "layer" else 1)
 
     def region_starts(self) -> NDArray[np.uint64]:
@@ -55,7 +55,7 @@ class Store(NamedTuple):
 
 
 class KvChoices(NamedTuple):
-    """Whose KV cache a pool keeps, and how; what a trace of tokens does not say."""
+    """The model, layout and capacity of a KV cache pool, which a trace of tokens does not state."""
 
     model: str
     token_bytes: int  # at each rank
@@ -75,7 +75,7 @@ class KvChoices(NamedTuple):
 
     @property
     def blocks(self) -> int | None:
-        """How many the pool has room for.  Errors: ``TraceError`` if none fits."""
+        """The pool's capacity in blocks.  Errors: ``TraceError`` if none fits."""
         if self.pool_bytes is None:
             return None
         block = self.token_bytes * self.block_tokens
@@ -100,7 +100,7 @@ class KvChoices(NamedTuple):
         )
 
     def said(self) -> dict[str, Any]:
-        """What of it a trace should tell."""
+        """The choices that a trace's metadata should state."""
         return {
             "model": self.model,
             "ranks": self.ranks,
@@ -114,7 +114,7 @@ class KvChoices(NamedTuple):
 
 
 class Cutter:
-    """Turns slots of a store into the requests that transfer their blocks."""
+    """Turns block slots of a store into the requests that transfer them."""
 
     def __init__(self, store: Store) -> None:
         """Errors: ``TraceError`` if a run is longer than a request can be, or does not divide."""
@@ -176,7 +176,7 @@ NOWHERE = -1
 
 
 class Placed(NamedTuple):
-    """What became of each reference to a block."""
+    """The slot of each block reference, and whether it was a hit."""
 
     slots: NDArray[np.int64]  # of the pool, by reference
     found: NDArray[np.int64]  # blocks at the front of each request that the pool held

@@ -1,4 +1,4 @@
-"""Request traces that nobody recorded: drawn by a seed, from pools, sizes and a popularity."""
+"""Synthetic request traces: drawn from a seed, by pools, sizes and popularity."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ class Zipf:
 
 
 def _over(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The quotient, which goes to 1 where both are next to nothing."""
+    """``above / below``, 1 in the limit of both being 0."""
     small = np.abs(below) < 1e-12
     return np.where(small, 1.0, above / np.where(small, 1.0, below))
 
 
 class Scattered:
-    """Each rank's place among ``many``: every place once, and neighbours far apart."""
+    """A permutation of ``many`` places that puts neighbouring ranks far apart."""
 
     def __init__(self, many: int, seed: int) -> None:
         rng = np.random.default_rng([seed, many])
@@ -95,7 +95,7 @@ class Scattered:
         self._first = int(rng.integers(many))
 
     def place(self, ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where each of ``ranks`` lies."""
+        """The place of each of ``ranks``."""
         # In two halves: the product of two numbers of 40 bits has 80.
         low, high = ranks & 0xFFFFF, ranks >> 20
         far = (high * self._step % self._many << 20) % self._many
@@ -117,7 +117,7 @@ _WEIGHT = re.compile(r"\d{1,9}(\.\d{1,9})?")
 
 
 class Recipe(NamedTuple):
-    """Tenants (processes) of nodes, each with a pool of registered regions, and their requests."""
+    """A synthetic workload: nodes' tenants (processes), their registered pools, and requests."""
 
     requests: int
     sizes: tuple[tuple[int, float], ...] = ((4096, 1.0),)  # bytes and share of requests
@@ -140,17 +140,17 @@ class Recipe(NamedTuple):
 
     @property
     def region_bytes(self) -> int:
-        """Of each region of a tenant."""
+        """The bytes of each region of a tenant."""
         return self.pool // self.regions
 
     @property
     def places(self) -> int:
-        """In each region where a request may begin."""
+        """The number of start positions for requests in each region."""
         step = self.longest if self.stride is None else self.stride
         return (self.region_bytes - self.longest) // step + 1
 
     def said(self) -> dict[str, Any]:
-        """What a trace should tell of how it was made: all but what is not the case."""
+        """Parameters that a trace's metadata should state: all that are in effect."""
         usual = {"arrivals": EVEN}
         return {
             name: value
@@ -188,7 +188,7 @@ def ops_of(text: str) -> tuple[tuple[str, float], ...]:
 
 
 def check(recipe: Recipe) -> None:
-    """Return if a trace can be made so; errors: ``TraceError`` naming the option."""
+    """Return if a recipe is valid; errors: ``TraceError`` naming the option."""
     limits = {
         "--requests": (recipe.requests, MOST_REQUESTS),
         "--pool": (recipe.pool, MOST_POOL),
@@ -253,7 +253,7 @@ _GAPS = 1  # tells the stream of random gaps from the one that all else is drawn
 
 
 class Made(NamedTuple):
-    """What was written."""
+    """The result of writing a synthetic trace."""
 
     rows: int
     format: str
@@ -261,7 +261,7 @@ class Made(NamedTuple):
 
 
 def make(recipe: Recipe, target: Path, to_format: str | None, watch: Watch | None = None) -> Made:
-    """Write the trace of ``recipe`` to ``target``; the same bytes whenever it is the same.
+    """Write the trace of ``recipe`` to ``target``; equal recipes give equal bytes.
 
     Errors: ``TraceError`` if none can be made so, ``OutputError`` if it cannot be written.
     """
@@ -274,7 +274,7 @@ def make(recipe: Recipe, target: Path, to_format: str | None, watch: Watch | Non
 
 
 def metadata_of(recipe: Recipe) -> TraceMetadata:
-    """How it was made, and what each tenant has registered."""
+    """Metadata of a synthetic trace: its recipe, and what each tenant has registered."""
     made = TraceMetadata(page_size=recipe.page_size)
     made.origin.update(generator="nicscope trace make", evidence="assumed", **recipe.said())
     made.regions = [
@@ -287,7 +287,7 @@ def metadata_of(recipe: Recipe) -> TraceMetadata:
 
 
 def batches(recipe: Recipe, watch: Watch | None = None) -> Iterator[Imported]:
-    """All requests of a recipe that was checked, in bounded memory."""
+    """All requests of a checked recipe, in bounded memory."""
     place, arriving = _Placing(recipe), _Arriving(recipe)
     for first in range(0, recipe.requests, CHUNK_ROWS):
         rows = np.arange(first, min(first + CHUNK_ROWS, recipe.requests))
@@ -336,7 +336,7 @@ def _starts(recipe: Recipe) -> NDArray[np.int64]:
 
 
 class _Arriving:
-    """When requests come: at even distances, or as a Poisson process, chunk after chunk.
+    """Arrival times: equally spaced or a Poisson process, chunk after chunk.
 
     Their gaps have random numbers of their own, so that all else of them is as if they were even.
     """
@@ -347,7 +347,7 @@ class _Arriving:
         self._part = 0.0  # of the next one
 
     def times(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Nanoseconds of the chunk ``rows``, which follows the last one."""
+        """Arrival times (ns) of the chunk ``rows``, which follows the previous one."""
         rate = self._recipe.rate
         if self._recipe.arrivals != POISSON:
             seconds, rest = np.divmod(rows, rate)
@@ -362,7 +362,7 @@ class _Arriving:
 
 
 class _Placing:
-    """Where requests begin: drawn by popularity, or one stride after the other."""
+    """Start addresses of requests: drawn by popularity, or strided."""
 
     def __init__(self, recipe: Recipe) -> None:
         self._starts = _starts(recipe)
@@ -374,7 +374,7 @@ class _Placing:
         self._scattered = Scattered(every, recipe.seed)
 
     def addresses(self, own: NDArray[np.int64], rng: Generator) -> NDArray[np.uint64]:
-        """Of requests of which each is its tenant's number ``own``."""
+        """Addresses of requests, ``own`` being each one's number within its tenant."""
         if self._zipf is None:
             places = own % self._every
         else:

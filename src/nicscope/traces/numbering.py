@@ -36,7 +36,7 @@ PIECE = 1 << 16
 
 @kernel
 def place_of(slots, owner, number):
-    """Slot that holds the key, or the free one where it belongs."""
+    """The slot of a key, or the free slot where it belongs."""
     mask = slots.size - 1
     place = np.int64(hashed_place(number, owner, slots.size))
     while slots[place].identity != FREE and (
@@ -143,7 +143,7 @@ def page_span(requests: Requests, page_size: int) -> tuple[NDArray[np.int64], ND
 def lookups_of(
     requests: Requests, page_size: int, piece: int = PIECE
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Row and page of every lookup, at most ``piece`` at a time; good until the next."""
+    """Row and page of every lookup, at most ``piece`` at a time; valid until the next call."""
     first, counts = page_span(requests, page_size)
     rows, pages = np.empty(piece, np.int64), np.empty(piece, np.int64)
     row, done = 0, 0

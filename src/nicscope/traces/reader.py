@@ -1,4 +1,4 @@
-"""Reading a trace: a Parquet file or a table in, damaged or not; checked batches out."""
+"""Reads a trace, a Parquet file or a table, and yields checked batches."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ROW_GROUP_ROWS = 1 << 20
 
 
 class ParquetRows:
-    """A Parquet file, open for as long as its trace is in use."""
+    """A Parquet file that stays open while its trace is in use."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ def _window(footer: Any) -> int:
 
 
 class SignedParquet:
-    """A Parquet file in the making, with the checksum of its footer; it appears when it is whole.
+    """Writes a Parquet file with a checksum of its footer; it appears when it is complete.
 
     Errors of every method: ``OutputError`` if the file cannot be written.
     """
@@ -147,7 +147,7 @@ class SignedParquet:
         self._file.write_table(table, row_group_size=ROW_GROUP_ROWS)
 
     def finish(self, metadata: bytes) -> None:
-        """Write what comes last."""
+        """Write the footer with the metadata."""
         self._file.add_key_value_metadata({METADATA_KEY: metadata})
         file, self._file = self._file, None
         self._signed.hold()
@@ -155,7 +155,7 @@ class SignedParquet:
         self._signed.finish()
 
     def _give_up(self) -> None:
-        """Let go of a file that is given up; a stream gets no end that looks like a whole one."""
+        """Discard an unfinished file; a stream gets no valid end."""
         file, self._file = self._file, None
         if file is not None:
             self._sink.raw.give_up()
@@ -168,7 +168,7 @@ DECODERS = 2  # of batches ahead, however many traces are read at once
 
 
 class Trace:
-    """A trace whose columns are there and may be right; rows are checked as they pass."""
+    """A trace with valid columns; rows are checked as they are read."""
 
     words: Sequence[str | Path] = ()  # of a command line that name it, if its file alone does not
 
@@ -180,7 +180,7 @@ class Trace:
 
     @property
     def rows(self) -> int:
-        """How many of them are requests."""
+        """The number of requests."""
         return self.all_rows - self.registrations
 
     @cached_property
@@ -210,17 +210,17 @@ class Trace:
 
     @property
     def path(self) -> Path | None:
-        """Where this process finds the file; None if the trace is none."""
+        """The file's path in this process; None if the trace is no file."""
         return self._source.path
 
     @property
     def is_named_file(self) -> bool:
-        """Whether other processes find it by its name."""
+        """Whether other processes can open the file by its path."""
         return self.path is not None and not str(self.path).startswith("/proc/self/")
 
     @property
     def byte_count(self) -> int:
-        """Of the file, or of the table's columns in memory."""
+        """The size of the file, or of the table's columns in memory."""
         return self._source.byte_count
 
     def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Requests]:
@@ -241,7 +241,7 @@ class Trace:
             checker.rows += len(requests.op)
 
     def _needed(self) -> list[str]:
-        """Columns to be read for requests, and for what is registered."""
+        """The columns to read for requests, and for registrations."""
         # What may be null is not used, and looked at only if it has to be made to fit.
         schema = self._source.schema
         found = [name for name in OPTIONAL_COLUMNS if name in schema.names]
@@ -323,13 +323,13 @@ os.register_at_fork(after_in_child=_decoder.cache_clear)
 
 
 class _Alone:
-    """Whether this process decodes on the thread that reads: others have the other processors."""
+    """Whether decoding runs on the reading thread, as other processes use the other processors."""
 
     here = False
 
 
 def decode_alone() -> None:
-    """Let this process have one thread that decodes, and that the one that reads."""
+    """Make this process decode on the reading thread."""
     _Alone.here = True
     pa.set_cpu_count(1)
 

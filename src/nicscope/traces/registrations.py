@@ -1,4 +1,4 @@
-"""Rows that register memory or give it back: what they may hold beside a request's columns.
+"""Rows that register or deregister memory: their columns beside those of a request.
 
 A trace that has them has a column ``page_size``, and may have a column ``rights``; both are null of
 requests.  Their lengths may be longer than a request's: the column is then as wide as they need.
@@ -65,7 +65,7 @@ def only_requests(rows: Requests) -> Requests:
 
 
 def lengths_of(column: Any, codes: NDArray[np.uint8], checker: Checker) -> NDArray[np.uint32]:
-    """The lengths of requests in a wide ``column``, and of registrations as far as they fit.
+    """Requests' lengths of a wide ``column``; those of registrations are capped.
 
     Errors: ``TraceError`` through ``checker`` for a request's that does not fit.
     """
@@ -86,7 +86,7 @@ def wide_values(column: Any) -> NDArray[np.uint64]:
 
 
 def check_registrations(requests: Requests, batch: Any, checker: Checker) -> None:
-    """Return if what the record ``batch`` of ``requests`` says of registrations can be believed.
+    """Return if the registrations in the record ``batch`` of ``requests`` are valid.
 
     Errors: ``TraceError`` through ``checker`` for the first that cannot.
     """
@@ -95,7 +95,7 @@ def check_registrations(requests: Requests, batch: Any, checker: Checker) -> Non
 
 
 def rows_of(requests: Requests, batch: Any, checker: Checker) -> Rows:
-    """``requests`` of the record ``batch``, with what it says of registrations.
+    """``requests`` of the record ``batch``, with its registrations.
 
     Errors: ``TraceError`` through ``checker`` for the first that cannot be believed.
     """

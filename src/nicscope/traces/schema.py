@@ -1,4 +1,4 @@
-"""What a request trace holds: its columns, its operations and its metadata."""
+"""Schema of a request trace: columns, operations and metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEEPEST = 50  # objects and lists within each other in metadata
 
 
 class Op(enum.IntEnum):
-    """What a request does with its local buffer; the code that stands for it in columns."""
+    """What a request does with its local buffer, and its code in columns."""
 
     SEND = 0
     WRITE = 1
@@ -40,7 +40,7 @@ OP_CODES: dict[str, int] = {op.name.lower(): int(op) for op in Op}
 
 
 class Registration(enum.IntEnum):
-    """What a row does that is no request; the code that stands for it in the column ``op``."""
+    """A row that registers or deregisters memory, and its code in the column ``op``."""
 
     REGISTER = 6
     DEREGISTER = 7
@@ -96,7 +96,7 @@ class Rows(NamedTuple):
 
     @property
     def kind(self) -> NDArray[np.uint8]:
-        """0 of a request, 1 where memory is registered, 2 where it is given back."""
+        """0 of a request, 1 of a registration, 2 of a deregistration."""
         return kinds_of(self.op)
 
 
@@ -127,7 +127,7 @@ class TraceMetadata(msgspec.Struct, kw_only=True):
         return msgspec.json.encode(fields)
 
     def without_defaults(self) -> list[str]:
-        """In a line what it says, if it says anything that is not a trace's default."""
+        """One line of all fields that differ from the defaults, if any."""
         fields = msgspec.json.decode(self.to_json(), type=dict[str, Any])
         usual = msgspec.json.decode(TraceMetadata().to_json(), type=dict[str, Any])
         said = [name for name, value in fields.items() if value != usual.get(name)]

@@ -1,4 +1,4 @@
-"""A trace of a language model's service read as it is: its requests are made as they are asked for.
+"""Reads an LLM serving trace directly: its requests are generated as they are read.
 
 Nothing is written, and every pass makes the same ones again.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _Made:
-    """Rows of a service, made anew for each pass."""
+    """Rows of a serving trace, generated anew for each pass."""
 
     path: Path | None = None  # no other process finds these rows in a file
     schema = pa.schema([(name, TYPES[name]) for name in REQUIRED_COLUMNS])
@@ -49,7 +49,7 @@ class _Made:
 
 
 def open_any(path: Path | str, choices: Choices, watch: Watch | None = None) -> Trace:
-    """The trace in a Parquet file, or in one of a language model's service.
+    """The trace in a Parquet file, or in an LLM serving trace.
 
     Errors: ``TraceError`` for a file of another format, which has to be converted, and for
     ``choices`` that are not for this one.
@@ -89,7 +89,7 @@ def any_of(source: Input, choices: Choices, watch: Watch | None = None) -> Trace
 
 
 def _told(source: Input) -> Format | None:
-    """The format of a file that is not Parquet; None if it is no request trace's."""
+    """The format of a file that is not Parquet; None if it is no request trace."""
     if program_format(source, None) is not None:
         return None
     try:

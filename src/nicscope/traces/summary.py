@@ -1,4 +1,4 @@
-"""What a trace amounts to, in one pass and bounded memory."""
+"""Summary of a trace in one pass and bounded memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TraceSummary:
 
     @property
     def duration_ns(self) -> int:
-        """From the first to the last time stamp of any node."""
+        """From the first to the last time stamp over all nodes."""
         if self.first_time_ns is None or self.last_time_ns is None:
             return 0
         return self.last_time_ns - self.first_time_ns
@@ -70,7 +70,7 @@ class TraceSummary:
 
 
 class _Counter:
-    """Adds batches up; keeps the tables of what it has seen between them."""
+    """Accumulates batches; keeps its tables of pages and processes between them."""
 
     def __init__(self, summary: TraceSummary) -> None:
         self._summary = summary

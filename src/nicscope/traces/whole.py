@@ -1,4 +1,4 @@
-"""Writing a trace in any format: how its files' names end, and a whole file or none.
+"""Base of trace writers: a file appears complete or not at all.
 
 Light, so that a recording into a name that no format has is refused early.
 """
@@ -23,7 +23,7 @@ WRITTEN = TABLES | {"oracle-general": (".oracleGeneral", ".oracleGeneral.bin", "
 
 
 class WholeWriter(ABC):
-    """Appends requests to a file that appears whole when the ``with`` block ends well."""
+    """Appends requests to a file that appears, complete, when the ``with`` block succeeds."""
 
     def __init__(self, path: Path, metadata: TraceMetadata) -> None:
         self.path = path
@@ -38,11 +38,11 @@ class WholeWriter(ABC):
 
     @abstractmethod
     def _open(self, opening: contextlib.ExitStack) -> None:
-        """Open what is written, and leave to ``opening`` what closes it."""
+        """Open the output; ``opening`` closes it."""
 
     @abstractmethod
     def _finish(self) -> None:
-        """Write what comes last."""
+        """Write the trailer, if the format has one."""
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as opening:

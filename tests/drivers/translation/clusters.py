@@ -1,4 +1,4 @@
-"""A cluster's translations driven page by page, and the deeds followed by a model of memory."""
+"""A cluster's translations driven page by page; a model of memory applies the pin actions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def act(translations, n, what, process, first, pages, receive):
 
 @routine
 def _act(translations, n, what, process, first, pages, receive):
-    """One call of node ``n``'s translation, the deeds followed on the NIC but not cleared."""
+    """One call of node ``n``'s translation, the pin actions applied on the NIC but not cleared."""
     nic, host, book = translation_of(translations, n)
     clear_deeds(host)
     scheme = book.orders[0].scheme
@@ -103,7 +103,7 @@ def drive(translations, requests, log):
 def _drive(driven):
     """Admit, ask and serve ``requests``, rows of (node, process, first, pages, receive).
 
-    The deeds go to ``log``, rows of (node, what, key, place).  Returns how many there are, the
+    Pin actions go to ``log``, rows of (node, what, key, place).  Returns how many there are, the
     most of one call, and how many answers were neither a page's frame nor a refusal.
     """
     translations = driven.translations
@@ -178,7 +178,7 @@ def of_trace(columns, design):
 
 
 class Memory:
-    """What whoever follows a node's deeds comes to know."""
+    """What applying a node's pin actions shows."""
 
     def __init__(self, line=1):
         self.line = line

@@ -61,7 +61,7 @@ class List:
 
 
 class Kernel:
-    """The same, as it is compiled, with the deeds followed by a model of memory."""
+    """The same, as it is compiled, with the pin actions applied by a model of memory."""
 
     def __init__(self, nominal, victims_grow=True):
         design = design_of(

@@ -23,7 +23,7 @@ PLACES = SLOTS + RESERVED  # of a peer's notes, used in turn
 
 
 class Credits:
-    """Of one process and one peer."""
+    """Flow control credits between one process and one peer."""
 
     def __init__(self) -> None:
         self._sent = 0  # notes to the peer, those that only say what is empty aside
@@ -34,49 +34,49 @@ class Credits:
 
     @property
     def may_send(self) -> bool:
-        """Whether a note has a slot."""
+        """Whether the peer has a free slot for a note."""
         return self._sent - self._heard < SLOTS
 
     @property
     def must_tell(self) -> bool:
-        """Whether the peer is to hear by itself what is empty."""
+        """Whether a note of its own has to return credits to the peer."""
         return self._emptied - self._told >= SLOTS // 2
 
     def send(self, *, only_credit: bool = False) -> tuple[int, int]:
-        """Of the note that goes now: its place among the slots, and what it says is empty."""
+        """Account for a note that is sent: its slot, and the credits that it returns."""
         place, self._next = self._next, (self._next + 1) % PLACES
         self._sent += not only_credit
         told, self._told = self._emptied - self._told, self._emptied
         return place, told
 
     def take(self, told: int, *, only_credit: bool = False) -> None:
-        """A note has come, which says that ``told`` more are empty there."""
+        """Account for a note that has arrived, returning ``told`` credits."""
         self._heard += told
         self._emptied += not only_credit
 
 
 class Note(NamedTuple):
-    """A peer has said something."""
+    """A note from a peer."""
 
     rank: int
     content: bytes
 
 
 class Placed(NamedTuple):
-    """All bytes of one ``put`` of a peer are in the array that they were for."""
+    """All bytes of one ``put`` of a peer have arrived in their array."""
 
     rank: int
 
 
 class Key(NamedTuple):
-    """By what a peer names an array that was offered: two numbers of the interface's own."""
+    """A peer's name for an offered array: two numbers of the interface's own."""
 
     first: int
     second: int = 0
 
 
 class Wire(Protocol):
-    """One process's way to its peers; of each peer everything comes in the order of its sending."""
+    """One process's channels to its peers, in order for each peer."""
 
     rank: int
     ranks: int
@@ -90,34 +90,34 @@ class Wire(Protocol):
         """The process's clock."""
 
     async def open(self) -> None:
-        """Reach all peers, which do so too."""
+        """Connect with all peers, which do so too."""
 
     async def close(self) -> None:
-        """Stay as long as a peer may still need something of this process."""
+        """Stay until no peer needs this process any more."""
 
     def allocate(self, byte_count: int) -> Any:
-        """Memory for arrays: the interface's buffers, which have parts and views."""
+        """Allocate array memory: the interface's buffers, which have parts and views."""
 
     async def load(self, buffer: Any) -> bytes:
-        """The program's loads of all of ``buffer``, with the time that they take."""
+        """Load all of ``buffer`` as the program, with the time that it takes."""
 
     async def store(self, buffer: Any, content: bytes) -> None:
-        """The program's stores to the begin of ``buffer``."""
+        """Store ``content`` to the beginning of ``buffer`` as the program."""
 
     async def compute(self, microseconds: float) -> None:
         """Keep the processor busy."""
 
     async def rest(self, microseconds: float) -> None:
-        """Leave the processor to others, where the interface has a call for that."""
+        """Yield the processor, where the interface has a call for that."""
 
     async def note(self, rank: int, content: bytes) -> None:
-        """Say up to ``short`` bytes to a peer; ``content`` is taken before this returns."""
+        """Send up to ``short`` bytes to a peer; ``content`` is copied before this returns."""
 
     async def event(self) -> Note | Placed:
-        """What comes next, from anybody."""
+        """Wait for the next event from any peer."""
 
     async def offer(self, buffer: Any) -> Key:
-        """Let peers put bytes into ``buffer``; offered again, it has the same key at no cost."""
+        """Let peers write into ``buffer``; offered again, it has the same key at no cost."""
 
     async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Post ``buffer``, of a byte or more, to ``offset`` of what ``rank`` offered.
@@ -126,20 +126,20 @@ class Wire(Protocol):
         """
 
     async def settle(self) -> None:
-        """Wait until the NIC has done with everything that was put.
+        """Wait until the NIC has completed everything that was put.
 
         Errors: ``SimulationError`` if some of it did not get through.
         """
 
     async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """Have ``buffer`` stand there by the end of this, and tell nobody; if ``is_one_sided``."""
+        """Write ``buffer`` remotely and wait, without notifying; if ``is_one_sided``."""
 
     async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Fill ``buffer`` from ``offset`` of what ``rank`` offered; if ``is_one_sided``."""
 
 
 def not_through(here: int, there: int, status: str) -> SimulationError:
-    """The error for what did not get from one rank to another."""
+    """The error for data that did not get from one rank to another."""
     return SimulationError(f"rank {here} does not get through to rank {there}: {status}")
 
 
@@ -151,7 +151,7 @@ INBOX = Key(0)  # arrays come behind
 
 
 class MailboxWire(ABC):
-    """One process that writes to its peers' memory."""
+    """A wire over remote writes into peers' memory."""
 
     short = SLOT - HEAD
     is_one_sided = True
@@ -173,33 +173,33 @@ class MailboxWire(ABC):
 
     @abstractmethod
     async def _publish(self, buffer: Any, key: Key) -> Hashable:
-        """Let peers find ``buffer`` by ``key`` and write to it; by what ``_heard`` names it."""
+        """Export ``buffer`` under ``key``; returns its name in ``_heard``."""
 
     @abstractmethod
     async def _find(self, rank: int, key: Key) -> Any:
-        """What ``rank`` has published under ``key``, once it has; ``_write`` takes it."""
+        """Import what ``rank`` publishes under ``key``, waiting for it; ``_write`` takes it."""
 
     @abstractmethod
     async def _write(
         self, there: Any, offset: int, buffer: Any, *, tells: bool = True, is_note: bool = False
     ) -> None:
-        """Post a write, which tells its receiver or not; nobody waits for the end of a note's."""
+        """Post a write, with notification or without; a note's completion is not waited for."""
 
     @abstractmethod
     async def _read(self, there: Any, offset: int, buffer: Any) -> None:
-        """Read, and wait for the end of it."""
+        """Read remotely and wait for the completion."""
 
     @abstractmethod
     async def _heard(self) -> tuple[int, Hashable, int, int]:
-        """The next write that has come: from which node, to what, offset and length."""
+        """Wait for the next notified write: its node, buffer, offset and length."""
 
     @abstractmethod
     async def settle(self) -> None:
-        """Wait until the NIC has done with everything that was put."""
+        """Wait until the NIC has completed everything that was put."""
 
     @abstractmethod
     async def _drain(self) -> None:
-        """Wait until it has done with all writes, those of notes too."""
+        """Wait until the NIC has completed all writes, those of notes too."""
 
     # -- as every wire ----------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class MailboxWire(ABC):
             self._boxes[peer] = await self._find(peer, INBOX)
 
     async def close(self) -> None:
-        """Have everything that was posted ended."""
+        """Wait until all posted writes have completed."""
         await self._drain()
 
     def allocate(self, byte_count: int) -> Any:
@@ -246,7 +246,7 @@ class MailboxWire(ABC):
         await self.endpoint.sleep(microseconds)
 
     async def note(self, rank: int, content: bytes) -> None:
-        """Write it to the next of the peer's slots, once that is empty."""
+        """Write a note to the peer's next slot, once that is empty."""
         while not self._credits[rank].may_send:
             await self._take()
         await self._say(rank, content, PLAIN)
@@ -258,13 +258,13 @@ class MailboxWire(ABC):
         await self._write(self._boxes[rank], self.rank * ROOM + place * SLOT, slot, is_note=True)
 
     async def event(self) -> Note | Placed:
-        """What comes next."""
+        """Wait for the next event."""
         while not self._events:
             await self._take()
         return self._events.popleft()
 
     async def _take(self) -> None:
-        """Take the next write that has come."""
+        """Receive the next write."""
         node, name, offset, length = await self._heard()
         if name != self._called:
             self._events.append(Placed(node))
@@ -278,7 +278,7 @@ class MailboxWire(ABC):
             await self._say(node, b"", ONLY_CREDIT)
 
     async def offer(self, buffer: Any) -> Key:
-        """Publish it, if it is not yet."""
+        """Publish the buffer, if it is not yet."""
         place = (buffer.address, len(buffer))
         if place not in self._offered:
             key = self._offered[place] = Key(len(self._offered) + 1)
@@ -290,12 +290,12 @@ class MailboxWire(ABC):
         await self._write(await self._of(rank, key), offset, buffer)
 
     async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """Write without a word, and wait until it is there."""
+        """Write without notification, and wait for the completion."""
         await self._write(await self._of(rank, key), offset, buffer, tells=False)
         await self.settle()
 
     async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """Read what the peer has there."""
+        """Read the peer's memory."""
         await self._read(await self._of(rank, key), offset, buffer)
 
     async def _of(self, rank: int, key: Key) -> Any:
@@ -347,7 +347,7 @@ class VmmcWire(MailboxWire):
         return came.node, came.name, came.offset, came.length
 
     async def settle(self) -> None:
-        """Wait until all stores of arrays have ended."""
+        """Wait until all stores to arrays have completed."""
         while self._puts:
             await self._end(*self._puts.popleft())
 
@@ -406,7 +406,7 @@ class MiniWire(MailboxWire):
         return came.node, came.handle, came.offset, came.length
 
     async def settle(self) -> None:
-        """Wait until all descriptors of arrays have ended."""
+        """Wait until all descriptors of arrays have completed."""
         while not all(is_note for _, is_note in self._posted.values()):
             await self._end()
 

@@ -21,7 +21,7 @@ _READY = struct.Struct("<BxxxIQQQ")  # kind, bytes, key, offset: a message may g
 
 
 class Sending:
-    """A message that is on its way out."""
+    """A message that is being sent."""
 
     def __init__(self, rank: int, piece: Piece) -> None:
         self.rank = rank
@@ -30,7 +30,7 @@ class Sending:
 
 
 class Receiving:
-    """A message that is waited for."""
+    """A message that is being received."""
 
     def __init__(self, rank: int, piece: Piece) -> None:
         self.rank = rank
@@ -53,16 +53,16 @@ class Messages:
         self._handlers: dict[int, Callable[[int, bytes], Awaitable[None]]] = {}
 
     def on(self, kind: int, handler: Callable[[int, bytes], Awaitable[None]]) -> None:
-        """Have ``handler(rank, content)`` take notes of ``kind``, while this process waits."""
+        """Handle notes of ``kind`` by ``handler(rank, content)``, while this process waits."""
         assert kind >= FIRST_FREE
         self._handlers[kind] = handler
 
     async def say(self, rank: int, kind: int, content: bytes = b"") -> None:
-        """Have the handler of ``kind`` called there."""
+        """Send a note to the handler of ``kind`` at a rank."""
         await self.wire.note(rank, bytes((kind,)) + content)
 
     async def send(self, rank: int, piece: Piece) -> Sending:
-        """Begin to send; ``settle`` says when ``piece`` may change.  Nothing is sent of no bytes.
+        """Begin to send; ``piece`` may change after ``settle``.  Nothing is sent of no bytes.
 
         The receiver must know the length.
         """
@@ -89,7 +89,7 @@ class Messages:
         return receiving
 
     async def came(self, receiving: Receiving) -> None:
-        """Wait until a message is there."""
+        """Wait until a message has arrived."""
         if receiving.piece.length > self._short:
             await self.wait_until(lambda: receiving.has_come)
         elif not receiving.has_come:
@@ -105,11 +105,11 @@ class Messages:
             receiving.has_come = True
 
     async def gone(self, sending: Sending) -> None:
-        """Wait until a message is on its way; its buffer may not change before ``settle``."""
+        """Wait until a message is posted; its buffer may not change before ``settle``."""
         await self.wait_until(lambda: sending.has_gone)
 
     async def settle(self) -> None:
-        """Wait until everything that was sent has left: buffers may change."""
+        """Wait until all sends have completed: buffers may change."""
         while any(self._sending):
             await self._take()
         await self.wire.settle()
@@ -122,7 +122,7 @@ class Messages:
         await self.gone(sending)
 
     async def wait_until(self, is_so: Callable[[], bool]) -> None:
-        """Take what comes until ``is_so()``, which that brings about."""
+        """Process events until ``is_so()``, which they bring about."""
         while not is_so():
             await self._take()
 
@@ -143,7 +143,7 @@ class Messages:
             await self._handlers[kind](rank, event.content[1:])
 
     async def _answer(self, rank: int) -> None:
-        """Put what a peer waits for, as far as it is to be sent."""
+        """Put the messages that a peer waits for and that are ready to be sent."""
         sending, wanted = self._sending[rank], self._wanted[rank]
         while sending and wanted:
             (key, at, length), one = wanted.popleft(), sending.popleft()
@@ -160,7 +160,7 @@ ARRIVED = FIRST_FREE  # kind of note
 
 
 class Barrier:
-    """One process's part of it."""
+    """One process's side of a dissemination barrier."""
 
     def __init__(self, messages: Messages) -> None:
         self._messages = messages

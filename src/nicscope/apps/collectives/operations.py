@@ -25,7 +25,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {"sum": np.add, "max": np.maximum, "
 
 
 class Piece(NamedTuple):
-    """Some bytes of an array."""
+    """A range of bytes of an array."""
 
     whole: Any  # the buffer of the array
     at: int
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
     @property
     def buffer(self) -> Any:
-        """The same as a buffer of the interface."""
+        """The range as a buffer of the interface."""
         return self.whole.part(self.at, self.length)
 
 
@@ -55,27 +55,27 @@ class HostArray:
 
     @property
     def all(self) -> Piece:
-        """All of it."""
+        """The whole array."""
         return self.part(0, self.count)
 
     def seen(self) -> NDArray[Any]:
-        """A copy of what is there, which takes no virtual time: for checks."""
+        """A copy of the content, which takes no virtual time: for checks."""
         return np.array(self._buffer.array(self.dtype)) if self.count else np.empty(0, self.dtype)
 
     async def fill(self, values: NDArray[Any]) -> None:
-        """Have ``values`` stand there, by the program's own stores: NICs that watch see them."""
+        """Store ``values`` by the program's own stores, which snooping NICs see."""
         if self.count:
             await self.wire.store(self._buffer, values.astype(self.dtype, copy=False).tobytes())
 
 
 class Arithmetic(NamedTuple):
-    """How numbers are put together, and what that takes."""
+    """The reduction operator and its cost."""
 
     operation: str = "sum"
     ns_per_byte: float = 0.0  # of the processor, beside its loads and stores
 
     async def combine(self, wire: Wire, dtype: Any, left: Piece, right: Piece, into: Piece) -> None:
-        """Have ``into`` hold ``left`` op ``right``, number by number."""
+        """Store ``left`` op ``right``, element by element, to ``into``."""
         if not into.length:
             return
         several = [np.frombuffer(await wire.load(one.buffer), dtype) for one in (left, right)]
@@ -85,7 +85,7 @@ class Arithmetic(NamedTuple):
 
 
 def bounds(count: int, parts: int) -> list[int]:
-    """Where each of ``parts`` parts of ``count`` things begins, and the last ends.
+    """The boundaries of ``parts`` equal parts of ``count`` elements.
 
     The first ones have one more than the others where they cannot all be equal.
     """
@@ -155,7 +155,7 @@ async def tree_all_reduce(
 
 
 def room_for(algorithm: str, count: int, ranks: int) -> int:
-    """Numbers that an all-reduce of ``count`` needs room for beside them."""
+    """Scratch elements that an all-reduce of ``count`` elements needs."""
     return -(-count // ranks) if algorithm == "ring" else count
 
 
@@ -237,17 +237,17 @@ class Lock(Protocol):
     """One process's view of a lock."""
 
     async def open(self) -> None:
-        """Have it ready; all processes call this."""
+        """Initialize the lock; all processes call this."""
 
     async def acquire(self) -> None:
-        """Wait until it is this process's."""
+        """Wait until this process holds the lock."""
 
     async def release(self) -> None:
-        """Let the next one have it."""
+        """Pass the lock to the next waiter."""
 
 
 class ManagedLock:
-    """A queue at rank 0, who grants it in the order of asking, whenever it waits for something."""
+    """A queue at rank 0, which grants the lock in the order of requests while it waits itself."""
 
     def __init__(self, messages: Messages) -> None:
         self._messages = messages
@@ -258,10 +258,10 @@ class ManagedLock:
         messages.on(GRANT, self._have)
 
     async def open(self) -> None:
-        """Nothing is to be done."""
+        """Does nothing."""
 
     async def acquire(self) -> None:
-        """Ask the manager, and wait for its word."""
+        """Ask the manager, and wait for its grant."""
         if self._messages.rank == 0:
             await self._enqueue(0, b"")
         else:
@@ -269,7 +269,7 @@ class ManagedLock:
         await self._messages.wait_until(lambda: self._is_mine)
 
     async def release(self) -> None:
-        """Tell the manager, and go on."""
+        """Tell the manager without waiting."""
         if not self._is_mine:
             raise SimulationError(f"rank {self._messages.rank} releases a lock that it has not")
         self._is_mine = False
@@ -323,7 +323,7 @@ class BakeryLock:
         messages.on(PLACE, self._hear)
 
     async def open(self) -> None:
-        """Rank 0 says where the words are."""
+        """Announce the address of the words at rank 0."""
         wire = self._messages.wire
         if self._rank == 0:
             await wire.store(self._words.all.buffer, bytes(8 * self._ranks))
@@ -338,7 +338,7 @@ class BakeryLock:
         self._key = Key(*_KEY.unpack(content))
 
     async def acquire(self) -> None:
-        """Take a number above all others', and wait until nobody has a lower one."""
+        """Take a number above all others', and wait until no process has a lower one."""
         await self._say(1)
         number = int((await self._all()).max()) // 2 + 1
         await self._say(2 * number)
@@ -356,7 +356,7 @@ class BakeryLock:
                 await self._messages.wire.compute(PAUSE_US)
 
     async def release(self) -> None:
-        """Want nothing."""
+        """Withdraw the number."""
         await self._say(0)
 
     async def _say(self, word: int) -> None:

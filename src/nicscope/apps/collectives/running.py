@@ -1,4 +1,4 @@
-"""Running a program in one process of each node, over any interface, with peers that it reaches."""
+"""Runs a program in one process of each node, over any interface, connected with its peers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VIA_SETTINGS = {"retry_timeout": 1_000_000_000, "retries": 12}
 
 
 class Machine(NamedTuple):
-    """What programs run on, as of ``Cluster``; what is None is the interface's own choice."""
+    """The nodes that programs run on, as of ``Cluster``; None is the interface's default."""
 
     interface: str
     design: str | Design | None = None
@@ -39,7 +39,7 @@ class Machine(NamedTuple):
     faults: Faults | None = None
 
     def cluster(self, ranks: int, memory_bytes: int) -> Any:
-        """Nodes for so many processes, which each allocate no more than that.
+        """A cluster for so many processes, each allocating at most that much memory.
 
         Errors: as of ``Cluster``, and for an interface that there is not.
         """
@@ -67,7 +67,7 @@ class Machine(NamedTuple):
         return Cluster(self.design or DESIGNS[self.interface], interface=self.interface, **options)
 
     def wire(self, given: Any, ranks: int, cluster: Any) -> Wire:
-        """What a program that is called with ``given`` reaches its peers by."""
+        """The wire of a program that is called with ``given``."""
         if self.interface == "vmmc":
             from nicscope.apps.collectives.mailbox import VmmcWire
 
@@ -91,7 +91,7 @@ class Machine(NamedTuple):
 
 
 class Party(NamedTuple):
-    """One process among its peers."""
+    """One process of a parallel run."""
 
     wire: Wire
     messages: Messages
@@ -100,12 +100,12 @@ class Party(NamedTuple):
 
     @property
     def rank(self) -> int:
-        """Its own number, which is its node's."""
+        """The process's rank, which is its node's number."""
         return self.wire.rank
 
     @property
     def ranks(self) -> int:
-        """How many there are."""
+        """The number of processes."""
         return self.wire.ranks
 
 
@@ -115,7 +115,7 @@ def run_parties(
     memory_bytes: int,
     body: Callable[[Party], Coroutine[Any, Any, object]],
 ) -> tuple[list[Any], Any]:
-    """Run ``body`` in ``ranks`` processes, one on each node; what they return, and the cluster.
+    """Run ``body`` in ``ranks`` processes, one on each node; their results, and the cluster.
 
     ``memory_bytes``: what each allocates at most.
     Errors: ``SimulationError`` for fewer than one, and for what does not get through.
@@ -143,7 +143,7 @@ def run_parties(
 
 
 def _stands_still(machine: Machine, cluster: Any, error: StandingError) -> SimulationError:
-    """One line for what nobody will ever hear, with who is dead."""
+    """One line for a deadlocked run, naming the dead nodes."""
     now = cluster.simulation.now
     faults = machine.faults or Faults()
     dead = [

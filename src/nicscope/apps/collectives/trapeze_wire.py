@@ -55,11 +55,11 @@ class TrapezeWire:
         return self._endpoint.now_us
 
     async def open(self) -> None:
-        """Have rooms for copies; peers are reached by their numbers."""
+        """Allocate staging buffers; peers are addressed by their numbers."""
         self._rooms.extend(self._endpoint.allocate(self._payload) for _ in range(ROOMS))
 
     async def close(self) -> None:
-        """Stay until nobody has asked for anything for long, where the network loses messages."""
+        """Stay until no peer has sent for a long time, where the network loses messages."""
         await self.settle()
         while any(stream.kept for stream in self._streams.values()):
             await self._take()
@@ -85,7 +85,7 @@ class TrapezeWire:
         return content
 
     async def store(self, buffer: Any, content: bytes) -> None:
-        """The program's stores, behind what the NIC has still to read there."""
+        """Store as the program, after the NIC's pending reads of that buffer."""
         await buffer.write(content)
 
     async def compute(self, microseconds: float) -> None:
@@ -97,11 +97,11 @@ class TrapezeWire:
         await self._endpoint.sleep(microseconds)
 
     async def note(self, rank: int, content: bytes) -> None:
-        """A control message without a payload."""
+        """Send a control message without a payload."""
         await self._send(rank, NOTE, content, None, None)
 
     async def _send(self, rank: int, kind: int, words: bytes, payload: Any, room: Any) -> None:
-        """Send what its receiver acknowledges, if anything may be lost; ``room``: to be freed."""
+        """Send a message, to be acknowledged if the network is lossy; ``room`` is freed then."""
         stream = self._streams[rank]
         number = 0
         if self._is_lossy:
@@ -117,7 +117,7 @@ class TrapezeWire:
             self._rooms.append(room)
 
     async def _hand(self, rank: int, head: bytes, payload: Any) -> int:
-        """Give the NIC a message, with what is expected of ``rank`` as it is now."""
+        """Post a message with the current acknowledgement number for ``rank``."""
         expected = bytes((self._streams[rank].acknowledging(),))
         control = head[:2] + expected + head[3:]
         self._endpoint.reserve(len(control))[:] = control
@@ -130,7 +130,7 @@ class TrapezeWire:
         return self._events.popleft()
 
     async def _take(self, until: float = NEVER_US) -> None:
-        """Take a message, or see to what is due before one comes."""
+        """Receive a message, or do what is due before one arrives."""
         due = min([until, *(stream.due for stream in self._streams.values())])
         try:
             wait = None if due == NEVER_US else max(LEAST_US, due - self.now_us)
@@ -151,7 +151,7 @@ class TrapezeWire:
             await self._place(rank, content, *PIECE.unpack(words))
 
     async def _place(self, rank: int, content: bytes, key: int, at: int, end: int) -> None:
-        """Copy a piece to its array; with the last one all of what was put is there."""
+        """Copy a piece to its array; the last one completes the ``put``."""
         await self._endpoint.copy(len(content))
         await self._offered[key].part(at, len(content)).write(content)
         if at + len(content) == end:
@@ -160,7 +160,7 @@ class TrapezeWire:
             self._events.append(Placed(rank))
 
     async def _is_next(self, rank: int, kind: int, number: int, expected: int) -> bool:
-        """Note what a peer has taken; whether its message is the one that is expected."""
+        """Process an acknowledgement; whether the message is the next in sequence."""
         stream = self._streams[rank]
         for kept in stream.acknowledged(expected, self.now_us):
             if kept.used is not None:
@@ -173,7 +173,7 @@ class TrapezeWire:
         return is_next
 
     async def _mind(self) -> None:
-        """Acknowledge and repeat what is due."""
+        """Send acknowledgements and retransmissions that are due."""
         for rank, stream in self._streams.items():
             if stream.must_acknowledge(self.now_us):
                 await self._hand(rank, HEADER.pack(ACK, 0, 0, 0), None)
@@ -191,7 +191,7 @@ class TrapezeWire:
                 stream.repeated += 1
 
     async def offer(self, buffer: Any) -> Key:
-        """Know it by a number; nothing is pinned, as DMA reaches all of the host."""
+        """Assign a number to the buffer; nothing is pinned, as DMA reaches all of the host."""
         place = (buffer.address, len(buffer))
         if place not in self._keys:
             self._keys[place] = Key(len(self._offered))
@@ -199,7 +199,7 @@ class TrapezeWire:
         return self._keys[place]
 
     async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """Send it in payloads, from where it lies if DMA can begin there, else from copies."""
+        """Send the buffer as payloads, in place if DMA can begin there, else from copies."""
         self._has_put = True
         for at in range(0, len(buffer), self._payload):
             piece = buffer.part(at, min(self._payload, len(buffer) - at))
@@ -215,7 +215,7 @@ class TrapezeWire:
             await self._send(rank, PUT, words, piece, room)
 
     async def settle(self) -> None:
-        """Wait until the NIC has read everything, and peers have it if it might be lost."""
+        """Wait until the NIC has read all payloads, and peers have acknowledged them if lossy."""
         if not self._has_put:
             return
         while self._is_lossy and any(stream.kept for stream in self._streams.values()):
@@ -224,11 +224,11 @@ class TrapezeWire:
         self._has_put = False
 
     async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """There is none."""
+        """Not supported."""
         del rank, key, offset, buffer
         raise SimulationError("Trapeze writes to no other process's memory by name")
 
     async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """There is none."""
+        """Not supported."""
         del rank, key, offset, buffer
         raise SimulationError("Trapeze reads no other process's memory")

@@ -55,7 +55,7 @@ class UNetWire:
         self._page = self._layer.endpoint.allocate(PAGE)
 
     async def close(self) -> None:
-        """Answer until nobody asks any more."""
+        """Serve peers until no one sends any more."""
         await self._layer.linger()
 
     def allocate(self, byte_count: int) -> Any:
@@ -80,7 +80,7 @@ class UNetWire:
         await self._process.sleep(microseconds)
 
     async def note(self, rank: int, content: bytes) -> None:
-        """A small message."""
+        """Send a small Active Message."""
         await self._layer.request(rank, NOTE, content=content)
 
     async def event(self) -> Note | Placed:
@@ -93,7 +93,7 @@ class UNetWire:
         self._events.append(Note(rank, content))
 
     async def _place(self, rank: int, first: int, second: int, content: bytes) -> None:
-        """Copy a piece to its place; with the last one all of what was put is there."""
+        """Copy a piece to its place; the last one completes the ``put``."""
         key, end = second >> KEY_BITS, second & ((1 << KEY_BITS) - 1)
         came = self._page.part(0, len(content))
         await came.write(content)  # where the layer has it: no time of its own
@@ -103,7 +103,7 @@ class UNetWire:
             self._events.append(Placed(rank))
 
     async def offer(self, buffer: Any) -> Key:
-        """Know it by a number; nothing is pinned for that."""
+        """Assign a number to the buffer; nothing is pinned for that."""
         place = (buffer.address, len(buffer))
         if place not in self._keys:
             self._keys[place] = Key(len(self._offered))
@@ -111,23 +111,23 @@ class UNetWire:
         return self._keys[place]
 
     async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """Store it in pieces, from where it lies."""
+        """Store the buffer remotely in pieces, in place."""
         end = offset + len(buffer)
         self._has_put = True
         await self._layer.store(rank, PIECE, offset, buffer, key.first << KEY_BITS | end)
 
     async def settle(self) -> None:
-        """Wait until all of it is acknowledged."""
+        """Wait until all pieces are acknowledged."""
         if self._has_put:
             await self._layer.flush()
             self._has_put = False
 
     async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """There is none."""
+        """Not supported."""
         del rank, key, offset, buffer
         raise SimulationError("U-Net writes to no other process's memory")
 
     async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """There is none."""
+        """Not supported."""
         del rank, key, offset, buffer
         raise SimulationError("U-Net reads no other process's memory")

@@ -24,7 +24,7 @@ REMOTE_WRITE = Status.VIP_STATUS_OP_REMOTE_RDMA_WRITE
 
 
 class Peer:
-    """What a process has of one other: a VI, and slots for notes both ways."""
+    """A process's VI and note slots for one peer."""
 
     def __init__(self, vi: Vi, sends: Descriptors, receives: Descriptors) -> None:
         self.vi = vi
@@ -75,7 +75,7 @@ class ViaWire:
                 await self._connect(rank)
 
     async def _connect(self, rank: int) -> None:
-        """The lower rank asks; pairs come in one order for all, so that nobody waits in a ring."""
+        """Connect with a peer: the lower rank requests, in an order that cannot deadlock."""
         nic, tag = self._nic, self._tag
         vi = await nic.create_vi(
             tag, LEVEL, enable_rdma_write=True, enable_rdma_read=True, recv_cq=self._queue
@@ -90,13 +90,13 @@ class ViaWire:
             await nic.connect_accept(await nic.connect_wait(f"{rank} to {self.rank}"), vi)
 
     async def _expect(self, rank: int, place: int) -> None:
-        """Have the next message of a peer but ``PLACES - 1`` others come to its slot."""
+        """Post a receive into the slot of the peer's message after ``PLACES - 1`` others."""
         peer = self._peers[rank]
         segment = self._receives.segment(rank * ROOM + place * SLOT, SLOT)
         await self._nic.post_recv(peer.vi, peer.receives.request(segment))
 
     async def close(self) -> None:
-        """Have everything that was posted ended."""
+        """Wait until everything that was posted has completed."""
         for peer in self._peers.values():
             while peer.outstanding:
                 await self._end(peer)
@@ -118,11 +118,11 @@ class ViaWire:
         await self._nic.compute(microseconds)
 
     async def rest(self, microseconds: float) -> None:
-        """Keep the processor busy: VIPL has no call that leaves it."""
+        """Keep the processor busy: VIPL has no call that yields it."""
         await self._nic.compute(microseconds)
 
     async def note(self, rank: int, content: bytes) -> None:
-        """Send it, once the peer has a slot for it."""
+        """Send a note once the peer has a free slot."""
         await self._slot(rank)
         await self._say(rank, content, PLAIN)
 
@@ -146,7 +146,7 @@ class ViaWire:
         return self._events.popleft()
 
     async def _take(self) -> None:
-        """Take the next message, and have its slot filled again."""
+        """Take the next receive completion, and repost its slot."""
         vi, _ = await self._nic.cq_wait(self._queue)
         rank = self._ranks[vi.number]
         peer = self._peers[rank]
@@ -172,7 +172,7 @@ class ViaWire:
             await self._say(rank, b"", ONLY_CREDIT)
 
     async def offer(self, buffer: Any) -> Key:
-        """Register it, if it is not yet: its address, and the handle of its memory."""
+        """Register the buffer, if it is not yet; the key is its address and memory handle."""
         return Key(buffer.address, (await self._region(buffer)).handle)
 
     async def _region(self, buffer: Any) -> Region:
@@ -184,7 +184,7 @@ class ViaWire:
         return found
 
     async def _own(self, buffer: Any) -> tuple[Region, int]:
-        """The registration that ``buffer`` lies in, and where in it."""
+        """The registration that contains ``buffer``, and the offset in it."""
         for region in self._regions.values():
             at = buffer.address - region.address
             if 0 <= at <= region.length - len(buffer):
@@ -192,14 +192,14 @@ class ViaWire:
         return await self._region(buffer), 0
 
     async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """Write; with the last piece goes an immediate word, for which the peer has a receive."""
+        """RDMA write; the last piece has immediate data, for which the peer has a receive."""
         await self._slot(rank)
         peer = self._peers[rank]
         _, told = peer.credits.send()
         await self._write(peer, key, offset, buffer, told)
 
     async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """Write without a word, and wait until it is there."""
+        """RDMA write without immediate data, and wait for its completion."""
         await self._write(self._peers[rank], key, offset, buffer, None)
         await self.settle()
 
@@ -220,7 +220,7 @@ class ViaWire:
             peer.outstanding.append(False)
 
     async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """Read by RDMA, and wait for the bytes."""
+        """RDMA read, and wait for its completion."""
         region, begin = await self._own(buffer)
         peer = self._peers[rank]
         await self._room(peer)
@@ -238,7 +238,7 @@ class ViaWire:
             await self._end(peer)
 
     async def settle(self) -> None:
-        """Take back all descriptors of arrays, and what was posted before them."""
+        """Complete all descriptors of arrays, and those posted before them."""
         for peer in self._peers.values():
             while not all(peer.outstanding):
                 await self._end(peer)

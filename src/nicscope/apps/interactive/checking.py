@@ -1,4 +1,4 @@
-"""Whether a session went as it should: each byte arrived, and what it was is what was asked for."""
+"""Checks a session: every byte arrived, and contents are what was requested."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Participant(NamedTuple):
-    """A process of the session and what it says that it has seen."""
+    """A process of the session and its transcripts."""
 
     pid: int
     kind: str
@@ -29,17 +29,17 @@ class Participant(NamedTuple):
 
     @property
     def bytes_sent(self) -> int:
-        """Over all its connections."""
+        """Bytes sent over all its connections."""
         return sum(each["sent"]["bytes"] for each in self.seen["transcripts"])
 
     @property
     def bytes_received(self) -> int:
-        """Over all its connections."""
+        """Bytes received over all its connections."""
         return sum(each["received"]["bytes"] for each in self.seen["transcripts"])
 
 
 def participants(folder: Path) -> list[Participant]:
-    """All who have come to their end, by process number."""
+    """All participants that finished, by process number."""
     found = []
     for path in sorted((folder / PARTS).glob("*.json"), key=lambda path: int(path.stem)):
         seen = json.loads(path.read_text())
@@ -69,7 +69,7 @@ def check(folder: Path) -> list[Participant]:
 
 
 def _check_ends(found: list[Participant]) -> None:
-    """What one end sent is, byte for byte, what the other received."""
+    """Check that the bytes that one end sent are those that the other received."""
     ends: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     for each in found:
         for told in each.seen["transcripts"]:
@@ -83,7 +83,7 @@ def _check_ends(found: list[Participant]) -> None:
 
 
 def _check_typed(folder: Path, plan: Plan, number: int, user: Participant) -> None:
-    """Each command was echoed, and the shell said what it says to a script."""
+    """Check that each command was echoed, and that the output is what a script prints."""
     home = folder / HOMES / name_of(number)
     home.joinpath("mine").unlink(missing_ok=True)
     for command, (echoed, said) in zip(
@@ -107,14 +107,14 @@ def _check_typed(folder: Path, plan: Plan, number: int, user: Participant) -> No
 
 
 def _check_fetched(site: Path, number: int, user: Participant) -> None:
-    """Each file is as it lies on the server."""
+    """Check that each fetched file equals the server's."""
     for name, digest in user.seen["fetched"]:
         if hashlib.sha256((site / name).read_bytes()).hexdigest() != digest:
             raise SimulationError(f"{name_of(number)} got {name} otherwise than it is")
 
 
 def _check_letters(found: list[Participant]) -> None:
-    """Each letter was fetched by whom it was for, once, or still lies in the box."""
+    """Check that each letter was fetched once, by its recipient, or is still in the mailbox."""
     sent: Counter[tuple[str, str]] = Counter()
     there: Counter[tuple[str, str]] = Counter()
     for each in found:

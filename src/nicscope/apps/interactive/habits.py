@@ -1,4 +1,4 @@
-"""What the users of a session do, and how long they think: drawn from a seed, ahead of it.
+"""The users' scripts of a session: actions and think times, drawn ahead from a seed.
 
 Numbers that are somebody's: sizes of files, and pauses between pages, are those of Barford and
 Crovella's model of the web (SIGMETRICS 1998).  All others are assumptions and say so.
@@ -40,7 +40,7 @@ WORDS = [
 
 
 class Doing(NamedTuple):
-    """One thing that a user does after a pause."""
+    """An action of a user after a pause."""
 
     pause: float  # seconds
     what: str  # a key, a command, a page's name, or a user to write to
@@ -48,17 +48,17 @@ class Doing(NamedTuple):
 
 
 def kind_of(user: int) -> str:
-    """What user number ``user`` is at."""
+    """The kind of program that user number ``user`` uses."""
     return KINDS[user % len(KINDS)]
 
 
 def name_of(user: int) -> str:
-    """What user number ``user`` logs in as."""
+    """The login name of user number ``user``."""
     return f"user{user:02}"
 
 
 def begins_after(seed: int, user: int, seconds: float) -> float:
-    """When the user comes: all have come after a tenth of the time (assumed)."""
+    """When the user arrives: all have arrived after a tenth of the time (assumed)."""
     return Random(f"{seed}/begin/{user}").uniform(0, seconds / 10)
 
 
@@ -79,14 +79,14 @@ def file_size(random: Random) -> int:
 
 
 def home(seed: int, user: int) -> dict[str, str]:
-    """The files in a shell user's home, by name."""
+    """The files in a shell user's home directory, by name."""
     random = Random(f"{seed}/home/{user}")
     sizes = {"notes": 3000, "names": 900, "letter": 9000, "report": 20_000}
     return {name: words(random, random.randint(size // 2, size)) for name, size in sizes.items()}
 
 
 def typed(seed: int, user: int) -> list[str]:
-    """The commands of a shell's user, in their order."""
+    """The commands of a shell user, in order."""
     random = Random(f"{seed}/typed/{user}")
 
     def one() -> str:
@@ -111,7 +111,7 @@ def typed(seed: int, user: int) -> list[str]:
 
 
 def site(seed: int) -> dict[str, bytes]:
-    """The files of the web server, by name: pages, and what stands in them."""
+    """The files of the web server, by name: pages, and their content."""
     random = Random(f"{seed}/site")
     files: dict[str, bytes] = {}
     for page in range(SITE_PAGES):
@@ -129,7 +129,7 @@ def _embedded(random: Random) -> int:
 
 
 def looked_at(seed: int, user: int, seconds: float) -> list[Doing]:
-    """The pages that a reader opens."""
+    """The pages that a web user opens."""
     random = Random(f"{seed}/web/{user}")
     pages = [f"p{random.randrange(SITE_PAGES)}.html" for _ in range(random.randint(*PAGES))]
     pauses = _pauses(random, len(pages), seconds)
@@ -173,6 +173,6 @@ def _thought(random: Random) -> float:
 
 
 def _scaled(waits: list[float], seconds: float) -> list[float]:
-    """Made to last ``seconds`` in all: people's time is long, and only its shares are kept."""
+    """Pauses scaled to ``seconds`` in all: think times are long, only their ratios are kept."""
     share = seconds / sum(waits)
     return [each * share for each in waits]

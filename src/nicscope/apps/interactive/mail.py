@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
 
 class Boxes:
-    """Every user's letters that are not fetched yet."""
+    """Mailboxes: every user's letters that are not fetched yet."""
 
     def __init__(self) -> None:
         self._letters: dict[str, list[bytes]] = defaultdict(list)
         self._lock = threading.Lock()
 
     def put(self, name: str, letter: bytes) -> None:
-        """A letter has come for ``name``."""
+        """Deliver a letter to ``name``."""
         with self._lock:
             self._letters[name].append(letter)
 
     def take(self, name: str) -> list[bytes]:
-        """All letters of ``name``, who keeps them from now on."""
+        """Remove and return all letters of ``name``."""
         with self._lock:
             return self._letters.pop(name, [])
 
     def to_json(self) -> dict[str, list[str]]:
-        """Digests of what nobody has fetched."""
+        """Digests of the letters that nobody has fetched."""
         return {name: [digest(each) for each in kept] for name, kept in self._letters.items()}
 
 
 def digest(letter: bytes) -> str:
-    """What tells letters apart."""
+    """A digest that identifies a letter."""
     return hashlib.sha256(letter).hexdigest()
 
 
@@ -135,7 +135,7 @@ class _Server(socketserver.ThreadingTCPServer):
 def serve(
     incoming: socket.socket, fetching: socket.socket, pages: PostedPages, boxes: Boxes
 ) -> None:
-    """Take letters at one place and hand them out at another, for ever."""
+    """Serve SMTP at one port and POP3 at another, for ever."""
     taking = _Server(incoming, pages, boxes, _Incoming)
     threading.Thread(target=taking.serve_forever, daemon=True).start()
     _Server(fetching, pages, boxes, _Fetching).serve_forever()
@@ -164,7 +164,7 @@ class _Reading(poplib.POP3):
 def use(
     pages: PostedPages, ports: tuple[int, int], seed: int, user: int, users: int, seconds: float
 ) -> dict[str, Any]:
-    """Write letter after letter and fetch what has come; digests of both."""
+    """Send letter after letter and fetch new ones; digests of both."""
     random = Random(f"{seed}/letters/{user}")
     name = name_of(user)
     sent: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Sockets that receive as on U-Net: each message into the next of the pages that a process posted.
+"""Sockets that receive as on U-Net: each message into the next posted page.
 
 A page goes back to the end of the free queue once its bytes have been copied to whoever asked.
 """
@@ -17,14 +17,14 @@ PAGE = mmap.PAGESIZE
 
 
 class Direction:
-    """What has gone one way over a connection."""
+    """The bytes sent one way over a connection."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
         self.count = 0
 
     def add(self, data: Any) -> None:
-        """These bytes have gone."""
+        """Add bytes to the digest."""
         self._digest.update(data)
         self.count += len(data)
 
@@ -34,7 +34,7 @@ class Direction:
 
 
 class Transcript(NamedTuple):
-    """Both ways of a connection, as one end has seen them."""
+    """Both directions of a connection, as one end sees them."""
 
     client: str
     server: str
@@ -48,7 +48,7 @@ class Transcript(NamedTuple):
 
 
 class PostedPages:
-    """A process's receive pages, handed out in the order in which they came back."""
+    """A process's receive pages, reused in the order in which they are freed."""
 
     def __init__(self, pages: int) -> None:
         # Private: a child that is forked has pages of its own, at the same addresses.
@@ -68,19 +68,19 @@ class PostedPages:
         return made
 
     def accept(self, listener: socket.socket) -> tuple[PostedSocket, Any]:
-        """The next connection that somebody opens, and from where."""
+        """Accept the next connection, with its peer's address."""
         plain, address = listener.accept()
         made = PostedSocket(self, plain.detach())
         made.begin(is_client=False)
         return made, address
 
     def note(self, transcript: Transcript) -> None:
-        """Keep what a connection will have carried."""
+        """Add a connection's transcript."""
         with self._adding:
             self.transcripts.append(transcript)
 
     def receive(self, sock: PostedSocket, most: int) -> bytes:
-        """What has come next, at most ``most`` bytes and a page; nothing at the end."""
+        """Receive at most ``most`` bytes and a page; nothing at the end of the stream."""
         ready = select.poll()
         ready.register(sock.fileno(), select.POLLIN)
         ready.poll()  # a page is taken when a message is there, not while one is awaited
@@ -93,7 +93,7 @@ class PostedPages:
 
 
 class PostedSocket(socket.socket):
-    """A connected, blocking socket which receives into posted pages alone."""
+    """A connected, blocking socket that receives only into posted pages."""
 
     def __init__(self, pages: PostedPages, descriptor: int) -> None:
         super().__init__(fileno=descriptor)
@@ -102,7 +102,7 @@ class PostedSocket(socket.socket):
         self._pages = pages
 
     def begin(self, *, is_client: bool) -> None:
-        """Write down from here on what it carries."""
+        """Begin the transcript."""
         here, there = (f"{host}:{port}" for host, port in (self.getsockname(), self.getpeername()))
         ends = (here, there) if is_client else (there, here)
         self._carried = Transcript(*ends, Direction(), Direction())

@@ -32,7 +32,7 @@ _GET_FLAGS, _SET_FLAGS, _UP = 0x8913, 0x8914, 1  # of a network device
 
 
 class Plan(NamedTuple):
-    """What a session is asked to be."""
+    """The parameters of a session."""
 
     users: int
     seconds: float  # that each user's pauses last, all together
@@ -41,7 +41,7 @@ class Plan(NamedTuple):
 
     @property
     def patience(self) -> float:
-        """Seconds after which something must be wrong."""
+        """Seconds after which the session counts as hung."""
         return 60 + 4 * self.seconds + self.users
 
 
@@ -65,12 +65,12 @@ def read_plan(folder: Path) -> Plan:
 
 
 def has_own_network(folder: Path) -> bool:
-    """Whether the session that was run there had a network of its own."""
+    """Whether the session was run in a network namespace of its own."""
     return bool(json.loads((folder / NETWORK).read_text()))
 
 
 def enter_own_network() -> bool:
-    """Leave this machine's network for one that has loopback alone; whether that was allowed."""
+    """Enter a network namespace with loopback alone; False if that is not allowed."""
     libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.geteuid(), os.getegid()
     if libc.unshare(_NEW_NETWORK):
@@ -128,7 +128,7 @@ def _first_line(server: subprocess.Popen[str]) -> str:
 
 
 def _see_out(users: list[subprocess.Popen[str]], until: float) -> int:
-    """Wait for every user, and say how many have left."""
+    """Wait for every user; how many have finished."""
     left = 0
     failed = threading.Event()
     saying = threading.Lock()

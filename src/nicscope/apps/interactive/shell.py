@@ -1,4 +1,4 @@
-"""A server of shells, one for each who logs in, on a terminal of its own; and who types there.
+"""A server of login shells on pseudo-terminals, and its clients.
 
 Each key is a message, and so is its echo, as with telnet and rlogin.
 """
@@ -34,7 +34,7 @@ SURROUNDINGS = {"PATH": os.defpath, "TERM": "dumb", "LC_ALL": "C", "PS1": PROMPT
 def serve(
     listener: socket.socket, pages: PostedPages, homes: Path, at_end: Callable[[], None]
 ) -> None:
-    """Have a process of its own serve each who connects, for ever; ``at_end`` ends each's."""
+    """Fork a process for each connection, for ever; ``at_end`` runs at the end of each."""
     signal.signal(signal.SIGCHLD, lambda *_: _reap())
     while True:
         connection, _ = pages.accept(listener)
@@ -72,7 +72,7 @@ def _log_in(connection: PostedSocket, homes: Path) -> None:
 
 
 def _relay(connection: PostedSocket, home: Path) -> None:
-    """Pass on what is typed and what the shell says, until it ends."""
+    """Relay input to the shell and its output back, until it ends."""
     terminal, end = os.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
     shell = os.fork()
@@ -129,7 +129,7 @@ def use(pages: PostedPages, port: int, seed: int, user: int, seconds: float) -> 
 
 
 def _await(connection: PostedSocket, words: str) -> str:
-    """What comes before ``words``, once they have come."""
+    """Read until ``words`` appear; what came before them."""
     got = b""
     while not got.endswith(words.encode()):
         data = connection.recv(MOST)

@@ -1,4 +1,4 @@
-"""A program that takes part in a session: a server, or one user's.
+"""The main program of a session's participant: a server, or one user's client.
 
 ``session`` starts it with its folder, and with ``serve KIND`` or ``use NUMBER PORT...``; what it
 has seen is in ``parts/PID.json`` there when it ends.
@@ -23,7 +23,7 @@ BACKLOG = 64  # connections that nobody has accepted yet
 
 
 class Part:
-    """A participant, its pages and what it will have to tell."""
+    """A participant, its posted pages and what it will report."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -31,7 +31,7 @@ class Part:
         self.pages = PostedPages(self.plan.receive_pages)
 
     def tell(self, role: str, kind: str, **seen: Any) -> None:
-        """Write down who this was and what it has seen."""
+        """Write this participant's role and transcripts."""
         transcripts = [each.to_json() for each in self.pages.transcripts]
         told = {"pid": os.getpid(), "role": role, "kind": kind, "transcripts": transcripts, **seen}
         place = self.folder / PARTS / f"{os.getpid()}.json"
@@ -40,7 +40,7 @@ class Part:
         beside.rename(place)
 
     def serve(self, kind: str) -> None:
-        """Serve until somebody ends this process."""
+        """Serve until the process is terminated."""
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         listeners = [_listener() for _ in range(2 if kind == "mail" else 1)]
         print(",".join(str(each.getsockname()[1]) for each in listeners), flush=True)
@@ -68,7 +68,7 @@ class Part:
             self.tell("server", kind, waiting=waiting)
 
     def use(self, user: int, ports: list[str]) -> None:
-        """Do what this user does."""
+        """Act as this user."""
         plan = self.plan
         kind = habits.kind_of(user)
         time.sleep(habits.begins_after(plan.seed, user, plan.seconds))

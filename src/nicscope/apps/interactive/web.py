@@ -1,4 +1,4 @@
-"""A web server, Python's own, with real files; and who reads its pages with all that is in them."""
+"""Python's web server with real files, and clients that load pages with their pictures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Pictures(HTMLParser):
 
 
 def use(pages: PostedPages, port: int, seed: int, user: int, seconds: float) -> dict[str, Any]:
-    """Open page after page, each with its pictures; what was got, by name and digest."""
+    """Load page after page with its pictures; names and digests of what was loaded."""
     got: list[tuple[str, str]] = []
 
     def fetch(name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Programs of the SPLASH-2 class on shared memory: their algorithms, with results that are checked.
+"""Programs of the SPLASH-2 class on shared memory, with checked results.
 
 Each is written anew after the descriptions of Woo, Ohara, Torrie, Singh and Gupta (ISCA 1995), with
 the data layout and the order of work of the original where that decides which pages cross the

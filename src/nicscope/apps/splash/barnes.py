@@ -1,4 +1,4 @@
-"""Barnes: bodies that attract each other, those far away as one, through an octree."""
+"""Barnes-Hut: gravitation between bodies, distant ones grouped by an octree."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LARGEST_DRIFT = 2e-3  # of the momentum, beside the sum of all momenta's sizes
 
 
 def barnes(bodies: int, processes: int, seed: int = 0, steps: int = 1) -> SharedProgram:
-    """So many steps of ``bodies`` in two clusters.
+    """Simulate ``steps`` steps of ``bodies`` in two clusters.
 
     In the first step each process loads bodies that lie next to each other in memory, anywhere in
     space; from then on those of its zone.  Barriers part cutting zones, forces and advancing, where
@@ -105,7 +105,7 @@ def barnes(bodies: int, processes: int, seed: int = 0, steps: int = 1) -> Shared
 async def _build(
     me: Process, tree: Octree, bounds: SharedArray, mine: NDArray[np.int64], step: int
 ) -> Builder:
-    """Build the tree together; what the process has made of it."""
+    """Build the tree together; the nodes that the process has created."""
     builder = Builder(me, tree, step)
     if me.number == 0:
         bound = (await me.write(bounds))[0]
@@ -130,7 +130,7 @@ async def _build(
 async def _attract(
     me: Process, tree: Octree, batch: NDArray[np.int64], side: float, *, is_first: bool
 ) -> None:
-    """Have the bodies of a batch know what acts on them."""
+    """Compute the accelerations of a batch of bodies."""
     pull = await find_pull(me, tree, batch, side)
     whole = await me.write_elements(tree.bodies, batch)
     if not is_first:  # their velocities were advanced with the acceleration of the step before
@@ -140,7 +140,7 @@ async def _attract(
 
 
 async def _advance(me: Process, tree: Octree, bounds: SharedArray, mine: NDArray[np.int64]) -> None:
-    """Move the process's bodies, and widen the bounds of all by where they are."""
+    """Move the process's bodies, and extend the global bounds by their positions."""
     if not len(mine):
         return
     whole = await me.write_elements(tree.bodies, mine)
@@ -158,7 +158,7 @@ async def _advance(me: Process, tree: Octree, bounds: SharedArray, mine: NDArray
 
 
 def _check_tree(run: Run, tree: Octree, positions: NDArray[np.float64]) -> None:
-    """Every body is in the last step's tree once, below its own leaf, and the root has them all."""
+    """Check that the last tree holds every body once, in its leaf, and that its root has all."""
     bodies, cells, leaves = (run.array(array) for array in tree[:3])
     waiting, found = [ROOT], [np.empty(0, np.int64)]
     while waiting:
@@ -177,7 +177,7 @@ def _check_tree(run: Run, tree: Octree, positions: NDArray[np.float64]) -> None:
 
 
 def _check_motion(end: NDArray[Any], before: NDArray[np.float64], seed: int) -> None:
-    """Bodies were pulled as by all others, nearly; and go nowhere as a whole."""
+    """Check accelerations against direct summation, and that total momentum is conserved."""
     sample = np.random.default_rng(seed).permutation(len(end))[:SAMPLE]
     wanted = pull_of_all(before, end["mass"], sample)
     sizes = np.linalg.norm(wanted, axis=1)

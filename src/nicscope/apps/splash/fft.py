@@ -1,4 +1,4 @@
-"""FFT: a transform in six steps on a matrix of complex numbers, three of them transposes."""
+"""FFT: the six-step algorithm on a matrix of complex numbers, with three transposes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LARGEST_ERROR = 1e-9  # beside the largest element
 
 
 def fft(points: int, processes: int, seed: int = 0) -> SharedProgram:
-    """The transform of ``points`` random numbers, a square of whole rows for each process.
+    """The FFT of ``points`` random numbers, a square of whole rows for each process.
 
     Rows belong to processes in order.  The shares of processes begin with pages, and rows are
     padded, as the original has them: so a row's part for one node covers three pages, not two.
@@ -98,7 +98,7 @@ def _share(process: int, each: int) -> range:
 
 
 def _padding(side: int, each: int) -> int:
-    """Elements behind each row: a line's, rounded so that a process's rows are whole pages."""
+    """Padding elements per row: a line, rounded up so that a process's rows are whole pages."""
     size = ELEMENT.itemsize
     if side * each * size < PAGE:
         return (PAGE - side * each * size) // (size * each)

@@ -1,4 +1,4 @@
-"""LU: a dense matrix factored in blocks, each of which lies in one piece at its owner's."""
+"""LU: blocked factorization of a dense matrix, each block contiguous at its owner."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGEST_ERROR = 1e-9  # of L times U beside the matrix
 
 
 def lu(side: int, processes: int, seed: int = 0, block: int = BLOCK) -> SharedProgram:
-    """The factors of a random matrix of ``side`` rows, in blocks of ``block`` rows.
+    """Factor a random matrix of ``side`` rows, in blocks of ``block`` rows.
 
     Block (I, J) is its owner's in a grid of processes, (J mod columns) + (I mod rows) x columns;
     an owner's blocks lie row by row, one behind the other, from a page's begin on.  Which block
@@ -124,7 +124,7 @@ def lu(side: int, processes: int, seed: int = 0, block: int = BLOCK) -> SharedPr
 
 
 def _placed(owners: NDArray[np.int64], processes: int, block: int) -> tuple[NDArray[np.int64], int]:
-    """Where each block lies, in blocks; and how much room all take."""
+    """The position of each block, in blocks, and the size of all of them."""
     of_page = max(1, PAGE // (block * block * 8))
     places = np.empty_like(owners)
     used = 0

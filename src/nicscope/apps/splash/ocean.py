@@ -1,4 +1,4 @@
-"""Ocean: currents driven by wind in a square basin of two layers, by multigrid, step by step."""
+"""Ocean: wind-driven currents in a square two-layer basin, with a multigrid solver."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def _fits(layers: int, processes: int) -> bool:
 
 
 def edges(side: int, shares: int) -> list[int]:
-    """Where each share of ``side`` things in a row begins, larger ones first, and the last ends."""
+    """Boundaries of ``shares`` nearly equal parts of ``side`` points, larger ones first."""
     least, larger = divmod(side, shares)
     return [share * least + min(share, larger) for share in range(shares + 1)]
 
 
 class Part(NamedTuple):
-    """A process's rectangle: the inner points behind ``top`` rows and ``left`` columns of others.
+    """A process's rectangle: inner points, bordered by ``top`` rows and ``left`` columns of others.
 
     It is kept with one point more on each side: the edge of the grid, or a copy of a neighbour's.
     """
@@ -59,17 +59,17 @@ class Part(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of what is kept."""
+        """Shape of the stored rectangle, border included."""
         return self.rows + 2, self.columns + 2
 
     @property
     def elements(self) -> int:
-        """How many points are kept."""
+        """The number of stored points."""
         return (self.rows + 2) * (self.columns + 2)
 
     @property
     def own(self) -> tuple[slice, slice]:
-        """What of that is the process's alone: the inner points, and what it has of the edge."""
+        """The slice that the process owns: inner points, and its part of the basin's edge."""
         ends_below = self.top + self.rows == self.side
         ends_right = self.left + self.columns == self.side
         return (
@@ -78,7 +78,7 @@ class Part(NamedTuple):
         )
 
     def in_whole(self) -> tuple[slice, slice]:
-        """Where ``own`` lies in the whole grid, its edges included."""
+        """The position of ``own`` in the whole grid, edges included."""
         rows, columns = self.own
         return (
             slice(self.top + rows.start, self.top + rows.stop),
@@ -87,7 +87,7 @@ class Part(NamedTuple):
 
 
 class Partition:
-    """Of a grid among processes, row by row of rectangles."""
+    """The division of a grid among processes, in rows of rectangles."""
 
     def __init__(self, row_edges: Sequence[int], column_edges: Sequence[int]) -> None:
         self._edges = np.array(row_edges), np.array(column_edges)
@@ -101,7 +101,7 @@ class Partition:
     def owners(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Whose points of the whole grid are, and which of all those that their owner keeps."""
+        """The owner of each point of the whole grid, and its index among the owner's points."""
         across = len(self._edges[1]) - 1
         places = []
         for at, edges in zip((rows, columns), self._edges, strict=True):
@@ -114,7 +114,7 @@ class Partition:
 
 
 class PartedGrid:
-    """A grid in shared memory; each part is one piece, and begins at its ``first`` of ``array``."""
+    """A partitioned grid in shared memory; each part is contiguous, from its ``first`` on."""
 
     def __init__(self, array: SharedArray, firsts: Sequence[int], partition: Partition) -> None:
         self.array = array
@@ -124,15 +124,15 @@ class PartedGrid:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """Each process's."""
+        """Every process's part."""
         return self.partition.parts
 
     async def values(self, me: Process) -> Any:
-        """A copy of what the process keeps."""
+        """A copy of the process's part."""
         return (await me.read(*self._range(me))).reshape(self.parts[me.number].shape).copy()
 
     async def part(self, me: Process) -> Any:
-        """What the process keeps, to write."""
+        """The process's part, writable."""
         return (await me.write(*self._range(me))).reshape(self.parts[me.number].shape)
 
     async def points(
@@ -143,7 +143,7 @@ class PartedGrid:
         return await me.gather(self.array, self._firsts[owner] + within)  # type: ignore[no-any-return]
 
     async def exchange(self, me: Process, colour: int | None = None) -> None:
-        """Copy the neighbours' border to the process's own: what is next to its points.
+        """Copy the neighbours' border points into the process's own border.
 
         ``colour``: of points whose row and column add to an even (0) or odd (1) number, those.
         """
@@ -156,7 +156,7 @@ class PartedGrid:
             await me.scatter(self.array, ours, values)
 
     def whole(self, elements: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The grid with its edges, out of all elements of its array."""
+        """Assemble the grid, edges included, from all elements of its array."""
         grid = np.empty((self.partition.side + 2,) * 2)
         for first, part in zip(self._firsts, self.parts, strict=True):
             kept = elements[first : first + part.elements].reshape(part.shape)
@@ -176,7 +176,7 @@ class PartedGrid:
     def _ring(
         self, process: int, colour: int | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Elements of others' next to a process's part, and its own that are copies of them.
+        """Indices of neighbours' border points of a process, and of its copies of them.
 
         Above, below, left, right and corners; those are next to no point of one colour alone.
         """
@@ -206,7 +206,7 @@ ERROR_LOCK = "error"
 
 
 def partitions(side: int, processes: int) -> list[Partition]:
-    """Of a grid of ``side`` x ``side`` inner points and of its coarser ones, the coarsest first.
+    """The partitions of a grid of ``side`` x ``side`` inner points and its coarser grids.
 
     A coarser one has half as many points a side, at least two of them for each process.
     """
@@ -227,7 +227,7 @@ def partitions(side: int, processes: int) -> list[Partition]:
 
 
 class Level(NamedTuple):
-    """One of the grids: what is sought, and the equation's right-hand side."""
+    """One multigrid level: the unknown and the right-hand side."""
 
     sought: PartedGrid
     rhs: PartedGrid
@@ -235,7 +235,7 @@ class Level(NamedTuple):
 
 
 class Multigrid:
-    """Grids in shared memory; a process's parts of all levels lie one behind the other."""
+    """A multigrid solver in shared memory; a process's parts of all levels are contiguous."""
 
     def __init__(
         self, layout: Layout, by_level: Sequence[Partition], shift: float, tolerance: float
@@ -258,17 +258,17 @@ class Multigrid:
 
     @property
     def finest(self) -> Level:
-        """Where the equation is posed, and its solution found."""
+        """The finest level, where the equation is posed."""
         return self._levels[-1]
 
     async def have_homes(self, me: Process) -> None:
-        """Have the process's parts at home with it."""
+        """Make the process the home of its parts' pages."""
         for level in self._levels:
             for grid in (level.sought, level.rhs):
                 await grid.part(me)
 
     async def solve(self, me: Process) -> None:
-        """Improve the finest grid until a sweep changes nothing by more than the tolerance."""
+        """Iterate on the finest grid until a sweep's largest change is within the tolerance."""
         finest = at = len(self._levels) - 1
         tolerances = [self._tolerance] * len(self._levels)
         error, work = np.inf, 0.0
@@ -288,7 +288,7 @@ class Multigrid:
                 at, error = at - 1, np.inf
 
     async def _sweep(self, me: Process, at: int) -> float:
-        """Relax red points, then black ones: the largest change of any."""
+        """Red-black relaxation; the largest change."""
         level = self._levels[at]
         if me.number == 0:
             (await me.write(self._error))[:] = 0
@@ -311,7 +311,7 @@ class Multigrid:
         return error
 
     async def _coarsen(self, me: Process, at: int) -> None:
-        """The residual of a level is the next coarser one's right-hand side; its first guess, 0."""
+        """Restrict a level's residual to the next coarser right-hand side; initial guess 0."""
         level, coarser = self._levels[at], self._levels[at - 1]
         await level.sought.exchange(me)
         await level.rhs.exchange(me)
@@ -339,7 +339,7 @@ class Multigrid:
         me.work(20 * coarse.elements)
 
     async def _refine(self, me: Process, at: int) -> None:
-        """What a level has found, interpolated, corrects the next finer one."""
+        """Interpolate a level's solution and add it to the next finer one."""
         level, finer = self._levels[at], self._levels[at + 1]
         await level.sought.exchange(me)
         found = await level.sought.values(me)
@@ -351,7 +351,7 @@ class Multigrid:
 
 
 def _packed(by_level: Sequence[Partition]) -> list[list[int]]:
-    """Where each process's part of each level begins: all of a process, then the next one's."""
+    """Offsets of each process's part of each level, process by process."""
     firsts: list[list[int]] = [[] for _ in by_level]
     used = 0
     for process in range(len(by_level[0].parts)):
@@ -370,7 +370,7 @@ def _parity(me: Process, level: Level, colour: int) -> int:
 def _relax(
     sought: NDArray[np.float64], rhs: NDArray[np.float64], factor: float, parity: int
 ) -> float:
-    """Solve for each inner point whose row and column add to ``parity``: the largest change."""
+    """Relax the inner points whose row and column add to ``parity``; the largest change."""
     rows, columns = sought.shape
     largest = 0.0
     for row in (1, 2):
@@ -445,7 +445,7 @@ EDDY_FLOW = 1000.0  # m^2/s: largest amplitude of one
 
 
 def given_eddies(side: int, seed: int) -> NDArray[np.float64]:
-    """Two layers' stream functions to begin with: a few random waves, none on the edge."""
+    """Initial stream functions of two layers: a few random waves, zero on the edge."""
     amplitudes = np.random.default_rng(seed).uniform(-EDDY_FLOW, EDDY_FLOW, (2, EDDIES, EDDIES))
     waves = np.sin(np.pi * np.outer(np.arange(1, EDDIES + 1), np.arange(side)) / (side - 1))
     eddies: NDArray[np.float64] = np.einsum("lij,ix,jy->lxy", amplitudes, waves, waves)
@@ -455,7 +455,7 @@ def given_eddies(side: int, seed: int) -> NDArray[np.float64]:
 
 
 def wind(columns: NDArray[np.int64], side: int) -> NDArray[np.float64]:
-    """The curl of the wind's stress: two gyres, one on each half of the columns."""
+    """The curl of the wind stress: two gyres, one on each half of the columns."""
     half = RESOLUTION * (side - 1) / 2
     curl: NDArray[np.float64] = np.sin(np.pi * columns * RESOLUTION / half)
     return -WIND * np.pi / half * curl
@@ -464,7 +464,7 @@ def wind(columns: NDArray[np.int64], side: int) -> NDArray[np.float64]:
 def solution_alone(
     side: int, given: NDArray[np.float64], steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both layers' stream functions after some steps, with sine transforms as the solver."""
+    """Both layers' stream functions after some steps, solved by sine transforms: the reference."""
     psi = [layer.copy() for layer in given]
     earlier = [layer.copy() for layer in given]
     places = np.arange(side)
@@ -499,7 +499,7 @@ def _curl(psi: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _transport(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Arakawa's Jacobian as the mean of three that say the same: J(x, y), zero on the edge."""
+    """Arakawa's Jacobian J(x, y), the mean of three equivalent forms, zero on the edge."""
 
     def down(z: NDArray[np.float64]) -> NDArray[np.float64]:
         return (np.roll(z, -1, 0) - np.roll(z, 1, 0)) / 2
@@ -519,7 +519,7 @@ def _transport(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def _solved(field: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What has ``field`` as its Helmholtz image inside, and is ``field`` on the edge."""
+    """The solution of the Helmholtz equation for ``field``, with ``field`` on the edge."""
     inner = (field * RESOLUTION**2)[1:-1, 1:-1]
     inner[0] -= field[0, 1:-1]
     inner[-1] -= field[-1, 1:-1]
@@ -533,7 +533,7 @@ def _solved(field: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _sines(grid: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sine transform along both axes, scaled so that it is its own inverse."""
+    """The two-dimensional sine transform, scaled to be its own inverse."""
     for _ in range(2):
         odd = np.zeros((len(grid), 2 * len(grid) + 2))
         odd[:, 1 : len(grid) + 1] = grid
@@ -793,7 +793,7 @@ def _jacobian(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.floa
 
 
 def _quadrature(shape: tuple[int, int], own: tuple[slice, slice]) -> NDArray[np.float64]:
-    """What each point of a part counts in an integral: half on an edge, a quarter in a corner."""
+    """The weights of a part's points in an integral: half on an edge, a quarter in a corner."""
     weights = np.ones(shape)
     for axis, kept in enumerate(own):
         ends = [at for at in (0, shape[axis] - 1) if kept.start <= at < kept.stop]

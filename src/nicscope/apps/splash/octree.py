@@ -1,4 +1,4 @@
-"""An octree of bodies in shared memory: built by all at once, its masses, forces and shares."""
+"""A shared-memory octree of bodies: concurrent build, centres of mass, forces, partitioning."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LEAF = np.dtype(
 
 
 class Octree(NamedTuple):
-    """Its arrays; each process has a share of the cells and leaves to make new ones of."""
+    """The octree's arrays; each process allocates cells and leaves from its own share."""
 
     bodies: SharedArray
     cells: SharedArray
@@ -51,7 +51,7 @@ class Octree(NamedTuple):
 
 
 def lay_out(layout: Layout, bodies: int, processes: int) -> Octree:
-    """An octree of so many bodies."""
+    """Allocate an octree for so many bodies."""
     each = -(-bodies // processes) + 64
     return Octree(
         layout.array("bodies", bodies, BODY),
@@ -64,7 +64,7 @@ def lay_out(layout: Layout, bodies: int, processes: int) -> Octree:
 def eighths(
     positions: NDArray[np.float64], corner: NDArray[np.float64], side: float
 ) -> NDArray[np.int64]:
-    """In which eighth of its cell each position lies, at every level: a row of ``LEVELS``."""
+    """The octant of each position at every level: a row of ``LEVELS``."""
     places = ((positions - corner) / side * (1 << LEVELS)).astype(np.int64)
     bits = places[:, None, :] >> np.arange(LEVELS - 1, -1, -1)[None, :, None] & 1
     numbers: NDArray[np.int64] = bits @ np.array(AXIS_BITS)
@@ -72,7 +72,7 @@ def eighths(
 
 
 class Builder:
-    """One process's part in building the tree of one step."""
+    """One process's state while the tree of one step is built."""
 
     def __init__(self, me: Process, tree: Octree, step: int) -> None:
         """``step`` counts from 1."""
@@ -85,13 +85,13 @@ class Builder:
         self.leaves: list[int] = []
 
     async def make_root(self) -> None:
-        """Make the cell that all are below; the first process does, before a barrier."""
+        """Create the root cell; the first process does, before a barrier."""
         self.cells.append(ROOT)
         self.cell_levels.append(0)
         await self._make_cell(ROOT, 0, [0] * 8)
 
     async def load(self, body: int, path: list[int]) -> None:
-        """Place a body, ``path`` saying in which eighth at every level."""
+        """Insert a body, ``path`` being its octants at every level."""
         node, level = ROOT, 0
         while level < LEVELS - 1:
             cell = (await self._me.read(self._tree.cells, node, node + 1))[0]
@@ -110,12 +110,12 @@ class Builder:
         raise SimulationError(f"barnes: more than {LEAF_BODIES} bodies at the place of {body}")
 
     async def _is_known(self, cell: int) -> bool:
-        """Whether the process's copy of a cell is of this step, and all of it."""
+        """Whether the process's copy of a cell is complete and of this step."""
         target = (await self._me.read(self._tree.cells, cell, cell + 1))[0]
         return bool(target["made"] == self._step and target["sealed"] == self._step)
 
     async def _place(self, body: int, node: int, level: int, eighth: int) -> tuple[int, bool]:
-        """Under the cell's lock: what lies in its eighth, and whether the body is there now."""
+        """Insert under the cell's lock; the octant's child, and whether the body is in it now."""
         cells = await self._me.read(self._tree.cells, node, node + 1)
         link = int(cells[0]["below"][eighth])
         if link > 0:
@@ -138,7 +138,7 @@ class Builder:
         return cell + 1, False
 
     async def _subdivide(self, leaf: int, parent: int, level: int, eighth: int) -> int:
-        """A new cell in the place of a full leaf, which is one of those below it from now on."""
+        """Replace a full leaf by a new cell that contains it."""
         me, tree = self._me, self._tree
         bodies = (await me.read(tree.leaves, leaf, leaf + 1))[0]["bodies"].copy()
         positions = (await me.read_elements(tree.bodies, bodies))["pos"][bodies]
@@ -187,7 +187,7 @@ class Builder:
         await self._tell_bodies(bodies, number, level, 0)
 
     async def _tell_bodies(self, bodies: list[int], leaf: int, level: int, first: int) -> None:
-        """Have bodies know their leaf, and their places in it from ``first`` on."""
+        """Store the leaf into its bodies, and their places in it from ``first`` on."""
         which = np.array(bodies)
         whole = await self._me.write_elements(self._tree.bodies, which)
         whole["parent"][which], whole["level"][which] = leaf, level
@@ -210,7 +210,7 @@ AXES = 3
 
 
 async def find_zone(me: Process, tree: Octree) -> list[int]:
-    """The process's bodies, in the order of the curve, by what each cost in the last step."""
+    """The process's share of bodies along the Hilbert curve, balanced by the last step's costs."""
     total = int((await me.read(tree.cells, ROOT, ROOT + 1))[0]["cost"])
     first, last = (total * each // me.processes for each in (me.number, me.number + 1))
     zone: list[int] = []
@@ -247,7 +247,7 @@ async def _of_leaf(
 
 
 def curve(entry: int, axis: int) -> list[tuple[int, tuple[int, int]]]:
-    """Hilbert's curve through a cell: its eighths in order, and the curve's way through each.
+    """The octants of a cell in Hilbert order, and the curve's orientation in each.
 
     ``entry``: the corner where it comes in; ``axis``: along which it leaves (Hamilton, Compact
     Hilbert Indices, 2006).
@@ -267,7 +267,7 @@ def _turned(bits: int, by: int) -> int:
 
 
 def _direction(step: int) -> int:
-    """Along which axis the curve goes through a cell's ``step``-th eighth."""
+    """The axis of the curve's ``step``-th move through a cell."""
     if step == 0:
         return 0
     odd = step if step % 2 else step - 1
@@ -279,7 +279,7 @@ SOFTENING_SQUARED = 0.05**2
 
 
 class Pull:
-    """What acts on some bodies: the sums so far."""
+    """Accumulated accelerations of some bodies."""
 
     def __init__(self, positions: NDArray[np.float64]) -> None:
         self.positions = positions
@@ -294,7 +294,7 @@ class Pull:
         away: NDArray[np.float64],
         quads: NDArray[np.float64] | None = None,
     ) -> None:
-        """Have masses act, each on one of the bodies and ``away`` from it.
+        """Add the acceleration by masses, each on one body and ``away`` from it.
 
         ``quads``: their quadrupole moments, unless they are points.
         """
@@ -314,7 +314,7 @@ class Pull:
 
 
 async def find_pull(me: Process, tree: Octree, bodies: NDArray[np.int64], side: float) -> Pull:
-    """What acts on ``bodies``; ``side``: the root's."""
+    """The accelerations of ``bodies`` by the whole tree; ``side``: the root's."""
     pull = Pull((await me.read_elements(tree.bodies, bodies))["pos"][bodies])
     which = np.arange(len(bodies))
     cells, leaves = np.full(len(bodies), ROOT), np.empty(0, np.int64)
@@ -345,7 +345,7 @@ async def _act(
     pull: Pull,
     squared: float,
 ) -> NDArray[np.bool_]:
-    """Have nodes that are far enough act as one body each; which are not.
+    """Apply distant nodes as one body each; the nodes that are too close for that.
 
     ``squared``: of the nodes' side.
     """
@@ -368,7 +368,7 @@ async def _act_singly(
     bodies: NDArray[np.int64],
     pull: Pull,
 ) -> None:
-    """Have the bodies of leaves act, but on themselves."""
+    """Apply the bodies of leaves one by one, except to themselves."""
     whole = await me.read_elements(tree.leaves, leaves)
     is_held = np.arange(LEAF_BODIES) < whole["count"][leaves][:, :1]
     others = whole["bodies"][leaves][is_held]
@@ -383,7 +383,7 @@ async def _act_singly(
 def pull_of_all(
     positions: NDArray[np.float64], masses: NDArray[np.float64], sample: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Accelerations of some bodies by all others, one by one."""
+    """Accelerations of some bodies by direct summation."""
     acc = np.empty((len(sample), 3))
     for place, body in enumerate(sample.tolist()):
         away = positions - positions[body]
@@ -393,7 +393,7 @@ def pull_of_all(
 
 
 async def find_mass_centres(me: Process, tree: Octree, builder: Builder, deepest: int) -> None:
-    """Each process does this for what it has made; ``deepest``: the lowest level of cells of all.
+    """Compute centres of mass of the process's own nodes; ``deepest``: the lowest level of all.
 
     The original waits for a flag of each child, which says nothing on memory that is consistent
     only after locks and barriers: here a barrier parts one level from the next.
@@ -429,7 +429,7 @@ async def _centre_cells(me: Process, tree: Octree, cells: NDArray[np.int64]) -> 
 
 
 class Parts:
-    """What lies directly below some leaves or cells."""
+    """Sums over the children of some leaves or cells."""
 
     def __init__(self, many: int) -> None:
         self._many = many
@@ -479,7 +479,7 @@ APART = 4.0  # of the second cluster from the first, in every axis
 
 
 def plummer(bodies: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Positions and velocities of ``bodies``, in no order of space; the second half is shifted.
+    """Positions and velocities of ``bodies`` of two Plummer spheres, in random order.
 
     Aarseth, Henon and Wielen, Astronomy and Astrophysics 37 (1974) 183.
     """
@@ -496,7 +496,7 @@ def plummer(bodies: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.flo
 
 
 def _radii(rng: np.random.Generator, many: int) -> NDArray[np.float64]:
-    """Radii by the share of the mass within them, the largest drawn again."""
+    """Radii by enclosed mass, the largest ones drawn again."""
     radius = np.full(many, np.inf)
     while len(again := np.flatnonzero(radius > LARGEST_RADIUS)):
         share = rng.uniform(0.0, MOST_OF_MASS, len(again))
@@ -505,7 +505,7 @@ def _radii(rng: np.random.Generator, many: int) -> NDArray[np.float64]:
 
 
 def _fractions(rng: np.random.Generator, many: int) -> NDArray[np.float64]:
-    """Speeds as fractions of the speed of escape, drawn by rejection."""
+    """Fractions of the escape velocity, drawn by rejection."""
     fraction = np.full(many, np.nan)
     while len(again := np.flatnonzero(np.isnan(fraction))):
         x = rng.uniform(0.0, 1.0, len(again))

@@ -1,4 +1,4 @@
-"""What a program on shared memory consists of, whatever it computes."""
+"""The interface of a shared-memory program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SharedProgram(NamedTuple):
-    """One of a certain size for a certain number of processes."""
+    """A program of a certain size for a certain number of processes."""
 
     name: str
     size: str  # in the words of its own, such as "4,096 points"

@@ -1,4 +1,4 @@
-"""Radix: integers sorted digit by digit, each written to its place among all."""
+"""Radix: integer sort digit by digit, each key written to its global position."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DIGITS = 1 << 10
 
 
 def radix(keys: int, processes: int, seed: int = 0, digits: int = DIGITS) -> SharedProgram:
-    """The sort of ``keys`` random integers by digits of ``digits`` values."""
+    """Sort ``keys`` random integers by digits of ``digits`` values."""
     if keys < processes:
         raise SimulationError(f"radix: {keys:,} keys are fewer than {processes} processes")
     bits = digits.bit_length() - 1
@@ -60,7 +60,7 @@ def radix(keys: int, processes: int, seed: int = 0, digits: int = DIGITS) -> Sha
 def _places(
     counts: NDArray[np.int64], process: int, digit: NDArray[np.uint32]
 ) -> NDArray[np.int64]:
-    """Where each key of ``process`` goes: behind lower digits, other processes' and its own."""
+    """The position of each key of ``process``: after lower digits and lower processes."""
     before = np.concatenate([[0], np.cumsum(counts.sum(axis=0))[:-1]])
     before += counts[:process].sum(axis=0)
     order = np.argsort(digit, kind="stable")

@@ -1,4 +1,4 @@
-"""Raytrace: an image of a scene of small things, by rays from the eye through each pixel."""
+"""Raytrace: an image of a scene of small primitives, by rays through each pixel."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ COVER = 3.0  # how often the primitives would cover a side of the cube that they
 
 
 class Scene(NamedTuple):
-    """Its primitives in the order of the hierarchy's leaves, and the boxes, the root first."""
+    """Primitives in the order of the hierarchy's leaves, and the bounding boxes, the root first."""
 
     primitives: NDArray[Any]
     boxes: NDArray[Any]
@@ -85,7 +85,7 @@ def make_scene(many: int, seed: int) -> Scene:
 
 
 def _in_boxes(primitives: NDArray[Any]) -> Scene:
-    """Boxes cut in halves of as many primitives across their longest side."""
+    """A bounding volume hierarchy, split in halves of equal count along the longest side."""
     centres = (primitives["low"] + primitives["high"]) / 2
     boxes = np.zeros(2 * len(primitives), BOX)
     order: list[NDArray[np.int64]] = []
@@ -118,7 +118,7 @@ NOTHING = -1
 
 
 class Rays(NamedTuple):
-    """Origins, directions of length 1, and how far each goes."""
+    """Origins, unit directions, and lengths."""
 
     origins: NDArray[np.float64]
     directions: NDArray[np.float64]
@@ -126,7 +126,7 @@ class Rays(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """Which primitive each ray meets first, ``NOTHING`` if none, and how far off."""
+    """The first primitive that each ray hits, ``NOTHING`` if none, and the distance."""
 
     which: NDArray[np.int64]
     distances: NDArray[np.float64]
@@ -140,7 +140,7 @@ def dot(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.flo
 
 
 def cross(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The product of each row with its like that is across both; NumPy's takes long for few."""
+    """The row-wise cross product, faster than NumPy's for few rows."""
     product = np.empty(np.broadcast_shapes(left.shape, right.shape))
     for axis in range(3):
         one, two = (axis + 1) % 3, (axis + 2) % 3
@@ -151,7 +151,7 @@ def cross(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.f
 async def hits_by_boxes(
     me: Process, boxes: SharedArray, primitives: SharedArray, rays: Rays, *, any_will_do: bool
 ) -> Hits:
-    """The rays go through the hierarchy side by side, each to its nearer boxes first.
+    """Traverse the hierarchy for all rays at once, each to its nearer boxes first.
 
     ``any_will_do``: a ray that has met something ends there.
     """
@@ -189,7 +189,7 @@ def _enters(
     inverse: NDArray[np.float64],
     best: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """Whether each ray comes into its box before what it has met."""
+    """Whether each ray enters its box before its nearest hit so far."""
     with np.errstate(invalid="ignore"):
         one, other = (boxes["low"] - origins) * inverse, (boxes["high"] - origins) * inverse
     first = np.fmax.reduce(np.fmin(one, other), axis=1)
@@ -206,7 +206,7 @@ def _push(
     boxes: NDArray[Any],
     directions: NDArray[np.float64],
 ) -> None:
-    """Both boxes within each wait for the ray, the nearer one above the other."""
+    """Push both boxes that each ray enters, the nearer one on top."""
     back = directions[rays, boxes["axis"]] < 0
     nearer = np.where(back, boxes["second"], parents + 1)
     further = np.where(back, parents + 1, boxes["second"])
@@ -222,7 +222,7 @@ def _keep_nearest(
     tried: NDArray[np.int64],
     far: NDArray[np.float64],
 ) -> None:
-    """Of all that a ray was tried on, and what it had met, the nearest."""
+    """Update each ray's nearest hit with the primitives just tested."""
     order = np.lexsort((tried, far))[::-1]  # the nearest is written last
     order = order[far[order] < best[rays[order]]]
     best[rays[order]] = far[order]
@@ -232,7 +232,7 @@ def _keep_nearest(
 def distances_to(
     primitives: NDArray[Any], origins: NDArray[np.float64], directions: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """How far each ray goes to its primitive; infinity if it does not meet it."""
+    """The distance of each ray to its primitive; infinity if it misses."""
     round_ones = primitives["kind"] == SPHERE
     far = _to_triangles(primitives["points"], origins, directions)
     if round_ones.any():
@@ -275,7 +275,7 @@ def _to_spheres(
 
 
 def hits_by_trying_all(primitives: NDArray[Any], rays: Rays) -> Hits:
-    """Every ray against every primitive."""
+    """Test every ray against every primitive."""
     which, best = np.full(len(rays.origins), NOTHING), rays.reach.copy()
     for ray in range(len(which)):
         far = distances_to(primitives, rays.origins[ray], rays.directions[ray])
@@ -295,7 +295,7 @@ BRIGHT = 255
 
 
 class World(Protocol):
-    """What rays go through."""
+    """The scene that rays are traced in."""
 
     async def hits(self, rays: Rays, *, any_will_do: bool) -> Hits:
         """What the rays meet; each is counted."""
@@ -313,7 +313,7 @@ def rays_through(columns: NDArray[np.int64], rows: NDArray[np.int64], side: int)
 
 
 async def colours_of(world: World, rays: Rays) -> NDArray[np.int32]:
-    """The pixels that the rays see, red above green above blue."""
+    """The pixel colours of the rays, red above green above blue."""
     colours, weights = np.zeros((len(rays.origins), 3)), np.ones(len(rays.origins))
     pixels = np.arange(len(rays.origins))
     for turn in range(REFLECTIONS + 1):
@@ -341,7 +341,7 @@ async def colours_of(world: World, rays: Rays) -> NDArray[np.int32]:
 def _normals(
     primitives: Any, places: NDArray[np.float64], directions: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Of the primitives where they were met, towards where the ray came from."""
+    """Surface normals at the hits, facing the ray's origin."""
     outward = (places - primitives["points"][:, 0]) / np.where(
         primitives["radius"] > 0, primitives["radius"], 1
     )[:, None]
@@ -359,7 +359,7 @@ async def _light(
     normals: NDArray[np.float64],
     directions: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """What the primitives send back along the rays, but of mirrors."""
+    """The light that primitives send back along the rays, mirrors excluded."""
     light = AMBIENT * primitives["colour"]
     if not len(places):
         return np.zeros((0, 3))
@@ -462,7 +462,7 @@ class SharedWorld:
         self._count, self._lot = count, lot
 
     async def hits(self, rays: Rays, *, any_will_do: bool) -> Hits:
-        """What the rays meet; each is counted."""
+        """The first hits of the rays; each ray is counted."""
         many = len(rays.origins)
         self.rays += many
         for first in range(0, many, self._lot):
@@ -479,13 +479,13 @@ class SharedWorld:
 
 
 class PlainWorld:
-    """The same scene in memory of its own."""
+    """The same scene in private memory."""
 
     def __init__(self, primitives: NDArray[Any]) -> None:
         self._primitives = primitives
 
     async def hits(self, rays: Rays, *, any_will_do: bool) -> Hits:
-        """What the rays meet first, whatever would do."""
+        """The first hits of the rays, by testing all primitives."""
         del any_will_do
         return hits_by_trying_all(self._primitives, rays)
 

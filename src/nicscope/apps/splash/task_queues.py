@@ -1,4 +1,4 @@
-"""Task queues in shared memory, one of each process, from which others steal when theirs is dry."""
+"""Per-process task queues in shared memory, with work stealing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEXT, END, TASKS = 0, 1, 2  # words of a queue: the next task's place, where the
 
 
 class TaskQueues:
-    """Each under its own lock, and in pages of its own."""
+    """Task queues, each under its own lock and in its own pages."""
 
     def __init__(self, layout: Layout, processes: int, most: int) -> None:
         """``most``: tasks of one process at once."""
@@ -28,7 +28,7 @@ class TaskQueues:
         self._array = layout.array("queues", (processes, self._width), np.int32)
 
     async def fill(self, me: Process, tasks: Sequence[int]) -> None:
-        """Put tasks in the process's own queue, which is empty; a barrier has to follow."""
+        """Put tasks into the process's own, empty queue; a barrier has to follow."""
         if TASKS + len(tasks) > self._width:
             raise SimulationError(f"{len(tasks)} tasks are more than a queue takes")
         first = me.number * self._width

@@ -1,4 +1,4 @@
-"""Volrend: images of a volume from several sides, by rays that skip what is empty."""
+"""Volrend: images of a volume from several angles, by ray casting that skips empty space."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ CORNERS = tuple((z, y, x) for z in (0, 1) for y in (0, 1) for x in (0, 1))
 
 
 class View(NamedTuple):
-    """How the volume is looked at: in voxels, z, y, x; rays go ``along`` a way of length 1."""
+    """The viewing geometry in voxels (z, y, x); rays follow the unit vector ``along``."""
 
     side: int  # of the volume, a cube
     slices: int  # of voxels in it, along z
@@ -127,7 +127,7 @@ class View(NamedTuple):
 
     @property
     def reach(self) -> int:
-        """Samples from the middle of a ray to either end."""
+        """Samples from a ray's middle to either end."""
         return image_side(self.side) // 2
 
     def starts(self, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -138,20 +138,20 @@ class View(NamedTuple):
 
 
 class Voxels(Protocol):
-    """Where the volume is looked up; places are counted in voxels."""
+    """Volume lookups, by positions in voxels."""
 
     async def may_be_seen(self, samples: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether anything is opaque around samples: z, y, x of the voxels before them."""
+        """Whether the voxels around samples can be opaque, given the voxels before them."""
 
     async def opacities(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Of some voxels, where all is opaque."""
 
     async def shades(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """How bright some voxels are."""
+        """Brightness of some voxels."""
 
 
 def image_side(side: int) -> int:
-    """Pixels that show all of a volume from everywhere, as words of four."""
+    """The image's side in pixels, enough for every angle and a multiple of four."""
     return -(-int(side * 3**0.5) // 8) * 8
 
 
@@ -169,7 +169,7 @@ def view_from(side: int, slices: int, degrees: float) -> View:
 
 
 async def cast(voxels: Voxels, view: View, starts: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """How bright each ray comes back."""
+    """The brightness of each ray."""
     steps = np.arange(-view.reach, view.reach + 1)
     samples = starts[:, None, :] + steps[None, :, None] * view.along
     samples[..., 0] *= (view.slices - 1) / (view.side - 1)
@@ -230,7 +230,7 @@ LEAST_SIDE = 8
 
 
 class Arrays:
-    """The volume, the shading table and the image in shared memory, several values a word."""
+    """The volume, the shading table and the image in shared memory, several values per word."""
 
     def __init__(self, layout: Layout, volume: Volume) -> None:
         voxels, pixels = volume.opacities.size, image_side(volume.side)
@@ -350,7 +350,7 @@ class SharedVoxels:
         self._side, self._levels = side, levels
 
     async def may_be_seen(self, samples: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Down the pyramid: what is empty at one level is not asked for at the next."""
+        """Descend the pyramid: what is empty at one level is not looked up at the next."""
         seen = np.ones(len(samples), np.bool_)
         for level in range(len(self._levels) - 1, -1, -1):
             z, y, x = (samples[seen] >> level + 1).T
@@ -360,32 +360,32 @@ class SharedVoxels:
         return seen
 
     async def opacities(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Of some voxels, where all is opaque."""
+        """Opacities of some voxels, in regions that are not empty."""
         return await self._look_up(self._arrays.opacities, np.uint8, places)
 
     async def shades(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Of some voxels by their normals."""
+        """Brightness of some voxels by their normals."""
         normals = await self._look_up(self._arrays.normals, np.uint16, places)
         return await self._look_up(self._arrays.shading, np.uint8, normals.astype(np.int64))
 
     async def _look_up(
         self, array: SharedArray, kind: DTypeLike, places: NDArray[np.int64]
     ) -> NDArray[Any]:
-        """Values of which a word has several."""
+        """Look up values that are packed several per word."""
         whole = await self._me.read_elements(array, places // (WORD // np.dtype(kind).itemsize))
         values: NDArray[Any] = whole.view(kind)[places]
         return values
 
 
 class PlainVoxels:
-    """The same volume in memory of its own, of which nothing is skipped."""
+    """The same volume in private memory, without skipping."""
 
     def __init__(self, volume: Volume, shades: NDArray[np.uint8]) -> None:
         self._opacities, self._normals = volume.opacities.ravel(), volume.normals.ravel()
         self._shades = shades
 
     async def may_be_seen(self, samples: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """All of them."""
+        """All samples."""
         return np.ones(len(samples), np.bool_)
 
     async def opacities(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -393,5 +393,5 @@ class PlainVoxels:
         return self._opacities[places]
 
     async def shades(self, places: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Of some voxels by their normals."""
+        """Brightness of some voxels by their normals."""
         return self._shades[self._normals[places]]

@@ -1,4 +1,4 @@
-"""Forces in and between water molecules that can bend, and how these move."""
+"""Forces in and between flexible water molecules, and their integration."""
 
 from __future__ import annotations
 
@@ -71,22 +71,22 @@ _EXPONENTIALS = (
 
 
 def negative_charges(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Where each molecule has its own."""
+    """The position of each molecule's negative charge."""
     return np.asarray(atoms @ _ATOMS_OF_SITES[0])
 
 
 def sites(atoms: NDArray[np.float64], charges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Four of each molecule: (.., 3 directions, 4)."""
+    """The four interaction sites of each molecule: (.., 3 directions, 4)."""
     return np.concatenate([charges[..., None], atoms[..., [0, 2, 1]]], axis=-1)
 
 
 def atoms_of(placed: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The atoms of molecules' sites."""
+    """The atoms among the sites of molecules."""
     return placed[..., [1, 3, 2]]
 
 
 def inner_forces(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """On each atom from its own molecule."""
+    """Intramolecular forces on each atom."""
     stretch, bend, units, lengths = _shape(atoms)
     slopes = [_derivative(axis, stretch, bend)[..., None] for axis in range(3)]
     cosine = (units[0] * units[1]).sum(-1)[..., None]
@@ -100,7 +100,7 @@ def inner_forces(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def inner_energy(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of each molecule."""
+    """The intramolecular energy of each molecule."""
     (one, other), bend, _, _ = _shape(atoms)
     terms = [factor * one**a * other**b * bend**c for (a, b, c), factor in _POTENTIAL.items()]
     return np.sum(terms, axis=0)  # type: ignore[no-any-return]
@@ -137,7 +137,7 @@ def _derivative(
 def near(
     first: NDArray[np.float64], second: NDArray[np.float64], box: float, cutoff: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which of some negative charges, in rows, can be in the cutoff's reach of which others."""
+    """Pairs of negative charges within the cutoff, periodic images included."""
     apart = first[:, None] - second[None]
     apart -= box * np.rint(apart / box)
     found = np.nonzero((apart**2).sum(-1) < (cutoff + SPREAD) ** 2)
@@ -147,7 +147,7 @@ def near(
 def pair_forces(
     first: NDArray[np.float64], second: NDArray[np.float64], box: float, cutoff: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """On the atoms of two molecules each, given their sites, of which copies fill space."""
+    """Forces on the atoms of pairs of molecules, given their sites, in a periodic box."""
     on = np.empty((2, len(first), 3, 3))
     for part, apart, squares, is_whole in _apart(first, second, box, cutoff):
         slopes = np.zeros_like(squares)
@@ -166,7 +166,7 @@ def pair_forces(
 def pair_energy(
     first: NDArray[np.float64], second: NDArray[np.float64], box: float, cutoff: float
 ) -> float:
-    """Of all these pairs of molecules, given their sites."""
+    """The energy of pairs of molecules, given their sites."""
     total = 0.0
     for _, _, squares, is_whole in _apart(first, second, box, cutoff):
         inside = np.minimum(squares[:, _CHARGED], cutoff**2)
@@ -179,7 +179,7 @@ def pair_energy(
 def _apart(
     first: NDArray[np.float64], second: NDArray[np.float64], box: float, cutoff: float
 ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]]:
-    """Pairs, part by part: sites' ways to each other, their squares, and in whose reach all are."""
+    """Distances between sites of pairs, in chunks: vectors, squares, those within the cutoff."""
     for begin in range(0, len(first), PAIRS_AT_ONCE):
         part = slice(begin, begin + PAIRS_AT_ONCE)
         apart = first[part][..., _FIRST] - second[part][..., _SECOND]
@@ -208,7 +208,7 @@ SUMS = 3
 
 
 def role(number: int, processes: int) -> int:
-    """Whose part a process does: the original's take numbers from 1 on, modulo how many they are.
+    """The process that does a part: the original numbers processes from 1 on, modulo their count.
 
     So the parts that lie next to each other are not all of one node.
     """
@@ -216,20 +216,20 @@ def role(number: int, processes: int) -> int:
 
 
 class Box(NamedTuple):
-    """The cube of which space is full."""
+    """The periodic box."""
 
     side: float
     cutoff: float
     cells: int = 1  # a side: molecules of cells that are no neighbours feel nothing of each other
 
     def cell_of(self, places: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Where each molecule's oxygen is: a cell's number along each axis."""
+        """The cell of each molecule's oxygen, along each axis."""
         numbers = (places[:, :, 1] * (self.cells / self.side)).astype(np.int64)
         return np.minimum(numbers, self.cells - 1)
 
 
 def box_of(name: str, molecules: int, cutoff: float) -> Box:
-    """As large as so many need; ``cutoff`` is half of it at most, and the usual one if it is 0."""
+    """The box for so many molecules; ``cutoff`` is at most half of it, 0 for the usual one."""
     side = (molecules * VOLUME) ** (1 / 3)
     if not 0 <= cutoff <= side / 2:
         raise SimulationError(f"{name}: a cutoff of {cutoff} A is none in a box of {side:.1f} A")
@@ -237,7 +237,7 @@ def box_of(name: str, molecules: int, cutoff: float) -> Box:
 
 
 def lattice(name: str, molecules: int, box: Box, seed: int) -> NDArray[np.void]:
-    """Molecules at rest in rows, their atoms with random velocities of the right temperature."""
+    """Molecules on a lattice, with random atom velocities of the right temperature."""
     edge = round(molecules ** (1 / 3))
     if edge**3 != molecules or edge < 2:
         nearest = max(2, edge) ** 3
@@ -255,42 +255,42 @@ def lattice(name: str, molecules: int, box: Box, seed: int) -> NDArray[np.void]:
 
 
 def predict(terms: NDArray[np.float64]) -> None:
-    """Move on by a step: each order by those above."""
+    """The predictor step: each order from those above."""
     terms[:, :ORDERS] = np.einsum("nm,imda->inda", _PREDICTION, terms[:, :ORDERS])
 
 
 def correct(terms: NDArray[np.float64]) -> None:
-    """Have the forces' acceleration, and every order follow."""
+    """The corrector step, by the forces' acceleration."""
     error = scaled(terms[:, FORCES]) - terms[:, ACCELERATION]
     terms[:, :ORDERS] += _CORRECTION[:, None, None] * error[:, None]
 
 
 def scaled(forces: NDArray[np.float64]) -> NDArray[np.float64]:
-    """As the second Taylor coefficient."""
+    """Forces as second Taylor coefficients."""
     return forces * (STEP**2 / 2 / MASSES)
 
 
 def virial(forces: NDArray[np.float64], places: NDArray[np.float64]) -> float:
-    """Of forces on atoms at places."""
+    """The virial of forces on atoms at places."""
     return float(np.vdot(forces, places))
 
 
 def wrap(terms: NDArray[np.float64], side: float) -> None:
-    """Put molecules whose oxygen has left the box where their copy has come in."""
+    """Move molecules whose oxygen has left the box to their periodic image."""
     places = terms[:, PLACE]
     oxygen = places[:, :, 1:2]
     places += side * ((oxygen < 0) - (oxygen >= side).astype(np.float64))
 
 
 def kinetic_energy(terms: NDArray[np.float64]) -> float:
-    """Of molecules, all together."""
+    """The total kinetic energy."""
     return float((MASSES * (terms[:, VELOCITY] / STEP) ** 2).sum() / 2)
 
 
 def motion_alone(
     molecules: NDArray[np.void], box: Box, steps: int
 ) -> tuple[NDArray[np.void], list[float]]:
-    """The same molecules after some steps in one process; and ``SUMS`` of them."""
+    """The reference: the same molecules after some steps in one process, and ``SUMS``."""
     moving = molecules.copy()
     terms = moving["terms"]
     cells = box.cell_of(terms[:, PLACE])
@@ -311,7 +311,7 @@ def motion_alone(
 def forces_alone(
     places: NDArray[np.float64], box: Box, cells: NDArray[np.int64], *, is_energy: bool = False
 ) -> tuple[NDArray[np.float64], float]:
-    """On all atoms, each pair of molecules taken once; or the potential energy."""
+    """The reference forces on all atoms, or the potential energy."""
     charges = negative_charges(places)
     whole = sites(places, charges)
     forces = inner_forces(places)
@@ -333,7 +333,7 @@ def forces_alone(
 
 
 def check_motion(name: str, found: NDArray[np.void], sums: NDArray[np.float64], alone: Any) -> None:
-    """Errors: ``SimulationError`` if molecules, or their energies, are not as in one process."""
+    """Errors: ``SimulationError`` if molecules or energies differ from the reference."""
     wanted, wanted_sums = alone
     error = np.abs(found["terms"][:, :ORDERS] - wanted["terms"][:, :ORDERS]).max()
     check_result(error < LARGEST_ERROR, name, f"a molecule is off by {error:.1e} A")

@@ -1,4 +1,4 @@
-"""Water-nsquared: molecules that move, each pair looked at for what each does to the other."""
+"""Water-nsquared: molecular dynamics of water over all pairs of molecules."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PARTIAL = np.dtype([("allocator", np.int64, 6), ("forces", np.float64, (3, 6))])
 def water_nsquared(
     molecules: int, processes: int, seed: int = 0, steps: int = STEPS, cutoff: float = 0.0
 ) -> SharedProgram:
-    """``steps`` steps of so many molecules, a cube of them, from rows with random velocities.
+    """Simulate ``steps`` steps of so many molecules, a cube, from a lattice.
 
     A process has molecules one behind the other, and looks at each with the half of all that come
     after it.  What it finds it adds up in an array of its own, then to each molecule under its

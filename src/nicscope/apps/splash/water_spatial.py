@@ -1,4 +1,4 @@
-"""Water-spatial: molecules that move, in cells: only neighbouring cells' feel each other."""
+"""Water-spatial: molecular dynamics of water over pairs in neighbouring cells."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ STEPS = 3
 def water_spatial(
     molecules: int, processes: int, seed: int = 0, steps: int = STEPS, cutoff: float = 0.0
 ) -> SharedProgram:
-    """``steps`` steps of so many molecules, a cube of them, from rows with random velocities.
+    """Simulate ``steps`` steps of so many molecules, a cube, from a lattice.
 
     The box is cut into cells no smaller than the cutoff, each with a list of its molecules;
     a process has a block of cells.  It finds what its molecules feel from all around, so that it
@@ -250,7 +250,7 @@ def _joined(rows: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def _blocks(cells: int, processes: int) -> list[list[int]]:
-    """Each process's cells: a block of as even sides as can be."""
+    """Each process's cells: a block with sides as equal as possible."""
     bounds = [edges(cells, shares) for shares in cube(processes)]
     ranges = [[range(*pair) for pair in pairwise(along)] for along in bounds]
     return [
@@ -259,7 +259,7 @@ def _blocks(cells: int, processes: int) -> list[list[int]]:
 
 
 def _neighbours(cell: int, cells: int) -> list[int]:
-    """A cell and those around it in a box of which copies fill space, each once."""
+    """A cell and its neighbours in the periodic box, each once."""
     x, yz = divmod(cell, cells * cells)
     at = (x, *divmod(yz, cells))
     along = [[(place + step) % cells for step in (-1, 0, 1)] for place in at]
@@ -267,7 +267,7 @@ def _neighbours(cell: int, cells: int) -> list[int]:
 
 
 def _listed(first: NDArray[np.int64], following: NDArray[np.int64]) -> NDArray[np.int64]:
-    """In which cell's list each molecule is; -1 if in none or in two."""
+    """The cell list that holds each molecule; -1 if none or two do."""
     cell_of = np.full(len(following), -1)
     times = np.zeros(len(following), np.int64)
     for cell, link in enumerate(first.tolist()):

@@ -30,12 +30,12 @@ async def load(memory: Buffer, count: int) -> NDArray[np.uint32]:
 
 
 def placed(memory: Buffer, first: int, count: int) -> Buffer:
-    """Where ``count`` keys from the ``first`` on lie."""
+    """The address and bytes of ``count`` keys from the ``first`` on."""
     return memory.part(first * KEY.itemsize, count * KEY.itemsize)
 
 
 class Tables:
-    """Has every process know a table of numbers of every other one, again and again."""
+    """Repeated all-to-all exchange of a table of numbers."""
 
     def __init__(self, messages: ActiveMessages, length: int) -> None:
         self._messages = messages
@@ -69,7 +69,7 @@ class Tables:
 
 
 class Landing:
-    """Memory that keys come to: of several stretches, one after the other."""
+    """Receive memory for keys: several stretches, one after the other."""
 
     def __init__(self, messages: ActiveMessages, stretches: Sequence[Buffer]) -> None:
         self.stretches = stretches
@@ -83,7 +83,7 @@ class Landing:
 
 
 def others(messages: ActiveMessages) -> list[int]:
-    """All nodes but this one, beginning with the next: not all send to the same one first."""
+    """All other nodes, starting with the next, so that sends spread out."""
     return [(messages.node + step) % messages.nodes for step in range(1, messages.nodes)]
 
 
@@ -138,7 +138,7 @@ def _places(counts: NDArray[np.uint32], node: int) -> list[int]:
 async def _store(
     messages: ActiveMessages, landing: Landing, stretch: int, many: int, place: int, run: Buffer
 ) -> None:
-    """Send a run, whose first key is the ``place``-th of all, to whom its keys belong."""
+    """Send a run, whose first key is the ``place``-th of all, to the owners of its keys."""
     sent = 0
     while sent < len(run):
         node, at = divmod(place + sent // KEY.itemsize, many)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Notices:
-    """Of all domains.  A clock is, for each domain, how many of its intervals one knows."""
+    """Write notices.  A clock is, for each domain, how many of its intervals one knows."""
 
     def __init__(self, domains: int) -> None:
         self.clocks = np.zeros((domains, domains), np.int64)
@@ -28,14 +28,14 @@ class Notices:
         self._forgotten = np.zeros(domains, np.int64)  # intervals that everybody knows
 
     def end_interval(self, domain: int, pages: Iterable[int]) -> None:
-        """What ``domain`` wrote since its last interval: it is over, unless that is nothing."""
+        """Close ``domain``'s interval with the pages that it wrote, unless there are none."""
         written = np.array(sorted(pages), np.int64)
         if len(written):
             self._intervals[domain].append(written)
             self.clocks[domain, domain] += 1
 
     def learn(self, domain: int, clock: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Have ``domain`` know what ``clock`` does; the pages that others wrote, rising."""
+        """Advance ``domain``'s knowledge to ``clock``; the pages that others wrote, ascending."""
         news = [np.empty(0, np.int64)]
         for writer, (known, told) in enumerate(zip(self.clocks[domain], clock, strict=True)):
             if writer != domain and told > known:
@@ -45,7 +45,7 @@ class Notices:
         return np.unique(np.concatenate(news))
 
     def forget(self) -> None:
-        """Drop the intervals that every domain knows."""
+        """Discard intervals that every domain knows."""
         known = self.clocks.min(axis=0)
         for writer, intervals in enumerate(self._intervals):
             del intervals[: int(known[writer] - self._forgotten[writer])]
@@ -53,7 +53,7 @@ class Notices:
 
 
 class Caller(NamedTuple):
-    """In whose name, and on whose time, something is carried."""
+    """The process on whose behalf, and in whose time, an operation runs."""
 
     endpoint: Any  # of any interface
     domain: Domain
@@ -61,7 +61,7 @@ class Caller(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """Logical costs (us), so that programs meet each other as they might on real machines.
+    """Logical costs (us), so that processes interleave as they might on real machines.
 
     Assumed: those of the runs of the original programs that the facts were measured on.
     """
@@ -77,50 +77,50 @@ class Costs(NamedTuple):
 
 
 class Wire(Protocol):
-    """A way for pages and diffs to go."""
+    """A transport for pages and diffs."""
 
     async def open(self, caller: Caller) -> None:
-        """Have the caller's process carry and be reached."""
+        """Prepare the caller's process to send and to be reached."""
 
     async def claim(self, caller: Caller, page: int) -> int:
-        """Have the caller's domain be the home of ``page`` if none is; which domain is."""
+        """Make the caller's domain the home of ``page`` if none is; returns the home."""
 
     def settle(self, caller: Caller, page: int) -> None:
-        """Have others fetch ``page``, whose home the caller's domain is and has it by now."""
+        """Allow others to fetch ``page``, now that the caller's domain, its home, has it."""
 
     async def fetch(
         self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool = False
     ) -> None:
-        """Have the caller's domain have ``page`` as it is at its home by the end of this.
+        """Fetch ``page`` from its home into the caller's domain.
 
         ``is_initial``: as its creator has it, to whoever is its home from now on.
         """
 
     async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
-        """Have ``diff`` at its page's home by the end of this."""
+        """Apply ``diff`` at its page's home."""
 
     def publish(self, caller: Caller, page: int) -> None:
-        """Have others fetch what the caller's domain has written in a page of its own."""
+        """Make the caller's writes to a page of its own domain visible to fetches."""
 
     def accept(self, caller: Caller, page: int) -> None:
-        """Have the caller's domain read what others have brought to a page of its own."""
+        """Make diffs that arrived for a page of the caller's domain visible to the caller."""
 
     async def spend(self, caller: Caller, microseconds: float) -> None:
-        """Let time pass for the caller."""
+        """Advance the caller's time."""
 
 
 class LogicalWire:
-    """Carries everything at once, after the time that it costs; and records what was asked."""
+    """Transfers everything at once, after its cost; and records the requests."""
 
     def __init__(self, costs: Costs, records: Records) -> None:
         self._costs = costs
         self._records = records
 
     async def open(self, caller: Caller) -> None:
-        """Everybody is reached already."""
+        """Does nothing."""
 
     async def claim(self, caller: Caller, page: int) -> int:  # noqa: ARG002 - whichever it is
-        """Nobody asks for a page whose home is known."""
+        """Does nothing: homes are global knowledge here."""
         return caller.domain.number
 
     def settle(self, caller: Caller, page: int) -> None:
@@ -143,13 +143,13 @@ class LogicalWire:
         diff.apply(home.memory)
 
     def publish(self, caller: Caller, page: int) -> None:
-        """There is nothing between a domain's copy and others."""
+        """Does nothing: fetches read the domain's copy itself."""
 
     def accept(self, caller: Caller, page: int) -> None:
-        """As for ``publish``."""
+        """Does nothing, as ``publish``."""
 
     async def spend(self, caller: Caller, microseconds: float) -> None:
-        """Let time pass."""
+        """Advance the caller's time."""
         await caller.endpoint.sleep(microseconds)
 
 
@@ -157,7 +157,7 @@ NO_HOME = -1
 
 
 class Coherence:
-    """Of all pages; every method takes in whose name it is done."""
+    """The coherence protocol of all pages; methods take the process that they run for."""
 
     def __init__(
         self,
@@ -186,11 +186,11 @@ class Coherence:
         self._is_eager = is_eager
 
     async def open(self, caller: Caller) -> None:
-        """Have the caller's process carry and be reached, before any does anything."""
+        """Prepare the caller's process to send and to be reached, before any other operation."""
         await self._wire.open(caller)
 
     async def have(self, caller: Caller, process: int, page: int, least: int) -> None:
-        """Have a process read, or write, a page: a fault, and what it takes."""
+        """Make a page readable, or writable, for a process: page faults until it is."""
         domain = caller.domain
         mapped = domain.mapped[domain.local[process]]
         while mapped[page] < least:
@@ -215,17 +215,17 @@ class Coherence:
                     domain.let_write(process, page, at_home=at_home)
 
     async def _wait(self, caller: Caller, gate: Gate) -> None:
-        """Wait for what another brings, here or home."""
+        """Wait for a page or diff that another process is transferring."""
         await gate.wait(caller.endpoint)
         self._record.passed(caller, gate)
 
     async def _serve(self, caller: Caller, microseconds: float) -> None:
-        """Have the caller's CPU serve a fault by itself."""
+        """Charge the caller's CPU for a local page fault."""
         self._record.compute(caller, microseconds)
         await self._wire.spend(caller, microseconds)
 
     async def have_at_home(self, caller: Caller, process: int, pages: NDArray[np.int64]) -> None:
-        """Have a process write those of ``pages`` that its domain is the home of and it reads.
+        """Make those of ``pages`` writable that the domain is the home of and the process reads.
 
         Faults that wait for nobody, all at once.
         """
@@ -238,13 +238,13 @@ class Coherence:
             mapped[at_home[mapped[at_home] == READABLE]] = WRITABLE
 
     def _map(self, domain: Domain, process: int, page: int) -> None:
-        """The process may read the page, if the copy is still good after all that time."""
+        """Map the page for the process, if the copy is still valid after the time that passed."""
         mapped = domain.mapped[domain.local[process]]
         if domain.is_valid[page] and mapped[page] == UNMAPPED:
             mapped[page] = READABLE
 
     async def _settle(self, caller: Caller, page: int) -> None:
-        """The first domain to touch a page is its home; what it held before is copied there."""
+        """Make the first domain to touch a page its home, and copy the initial content there."""
         domain, creator = caller.domain, self.domains[0]
         with domain.awaiting(page) as gate:
             self.homes[page] = await self._wire.claim(caller, page)
@@ -257,7 +257,7 @@ class Coherence:
             domain.is_valid[page] = True
 
     async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
-        """Bring a page from its home, where it may still be on its way itself."""
+        """Fetch a page from its home, waiting for it if it is in flight there itself."""
         domain = caller.domain
         if page in home.coming:
             await self._wait(caller, home.coming[page])
@@ -269,7 +269,7 @@ class Coherence:
         domain.is_valid[page] = domain.outdated[page] == before
 
     async def flush(self, caller: Caller, processes: Iterable[int] | None = None) -> None:
-        """Bring home what these processes of the caller's domain wrote, all if none are named.
+        """Send home the diffs of these processes of the caller's domain, of all if none are named.
 
         It ends when nothing that was on its way is any more, and the domain's interval with it.
         """
@@ -293,7 +293,7 @@ class Coherence:
         domain.unannounced.clear()
 
     async def _send_home(self, caller: Caller, diff: Diff) -> None:
-        """Bring ``diff``, which is leaving, to its page's home."""
+        """Send ``diff``, which is marked as leaving, to its page's home."""
         try:
             await self._wire.deposit(caller, diff, self.domains[self.homes[diff.page]])
         finally:
@@ -301,7 +301,7 @@ class Coherence:
             caller.domain.arrive(diff.page)
 
     def _outdate(self, domain: Domain, clock: NDArray[np.int64]) -> list[Diff]:
-        """Have ``domain`` know what ``clock`` does: its older copies are out of date.
+        """Advance ``domain``'s knowledge to ``clock`` and invalidate its older copies.
 
         What it has itself written in such pages is leaving from now on.
         """
@@ -320,7 +320,7 @@ class Coherence:
         return unsent
 
     async def acquire(self, caller: Caller, lock: Lock) -> None:
-        """Have the caller's domain know what whoever had ``lock``, now the caller's, knew."""
+        """Acquire semantics: apply the write notices of the last holder of ``lock``."""
         domain = caller.domain
         if lock.domain in (None, domain.number):
             await self._wire.spend(caller, self._costs.local_lock)
@@ -337,13 +337,13 @@ class Coherence:
         lock.domain = domain.number
 
     async def learn(self, caller: Caller, clock: NDArray[np.int64]) -> None:
-        """Have the caller's domain know what ``clock`` does, as who has acquired a lock must."""
+        """Acquire semantics: apply the write notices up to ``clock``."""
         for diff in self._outdate(caller.domain, clock):
             await self._send_home(caller, diff)
         self.accept(caller)
 
     async def release(self, caller: Caller, lock: Lock) -> None:
-        """Make known what the caller's domain wrote, if another one waits for ``lock``.
+        """Release semantics: send diffs home if another domain waits for ``lock``.
 
         Else that waits until one does: an interval ends when a lock moves, not when it is let go.
         """
@@ -353,13 +353,13 @@ class Coherence:
             lock.clock = self._notices.clocks[caller.domain.number].copy()
 
     def accept(self, caller: Caller) -> None:
-        """Have the caller's domain read at its homes what it now knows that others brought."""
+        """Make diffs that arrived at the caller's homes and are known by notices visible."""
         for page in sorted(caller.domain.come_home):
             self._wire.accept(caller, page)
         caller.domain.come_home.clear()
 
     def meet(self, everything: NDArray[np.int64] | None = None) -> None:
-        """Have all that are here know ``everything``, by default all that any of them does.
+        """Barrier semantics: all domains here learn ``everything``, by default all that any knows.
 
         At a barrier, when all have brought home what they wrote.
         """

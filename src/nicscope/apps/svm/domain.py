@@ -1,4 +1,4 @@
-"""A coherence domain: shared arrays, the copy that some processes have in common, and its diffs."""
+"""A coherence domain: processes that share one copy of shared memory; arrays, twins and diffs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SharedArray:
 
     @cached_property
     def byte_count(self) -> int:
-        """Its length."""
+        """The array's length in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @cached_property
@@ -45,7 +45,7 @@ class SharedArray:
         return math.prod(self.shape[1:])
 
     def in_bytes(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
-        """The array as it stands in ``memory``, a copy of the shared address space."""
+        """The array within ``memory``, a copy of the shared address space."""
         part = memory.reshape(-1)[self.first : self.first + self.byte_count]
         return part.view(self.dtype).reshape(self.shape)
 
@@ -83,7 +83,7 @@ class SharedArray:
 
 
 class Layout:
-    """Arrays side by side, each from a page's begin on."""
+    """Arrays one after the other, each page aligned."""
 
     def __init__(self, page_bytes: int = PAGE) -> None:
         if page_bytes < WORD or page_bytes & (page_bytes - 1):
@@ -94,13 +94,13 @@ class Layout:
 
     @property
     def pages(self) -> int:
-        """How many there are."""
+        """The number of pages."""
         return -(-self._used // self.page_bytes)
 
     def array(
         self, name: str, shape: int | tuple[int, ...], dtype: DTypeLike = np.float64
     ) -> SharedArray:
-        """A new array; what nobody has written in it is zero.
+        """Add an array; it is initially zero.
 
         Errors: ``SimulationError`` for a name twice, no elements, or elements of no whole words.
         """
@@ -125,7 +125,7 @@ RUN_HEAD = 8  # bytes of a message for each run of words: where it begins, and h
 
 
 class Diff(NamedTuple):
-    """What a page's home is told: ``words`` of the page, rising, and their new ``values``."""
+    """A diff for a page's home: ``words`` of the page, ascending, and their new ``values``."""
 
     page: int
     words: NDArray[np.int64]
@@ -134,21 +134,21 @@ class Diff(NamedTuple):
 
     @property
     def first_byte(self) -> int:
-        """Of the page: where its first word lies."""
+        """The offset of its first word in the page."""
         return int(self.words[0]) * WORD
 
     @property
     def message_bytes(self) -> int:
-        """What it takes as a message: each word, and a head for each run of words."""
+        """Its size as a message: each word, and a header for each run of words."""
         runs = 1 + int(np.count_nonzero(np.diff(self.words) != 1))
         return WORD * len(self.words) + RUN_HEAD * runs
 
     def apply(self, memory: NDArray[np.uint8]) -> None:
-        """Have it in ``memory``, whose rows are pages."""
+        """Apply the diff to ``memory``, whose rows are pages."""
         self.apply_to(memory[self.page])
 
     def apply_to(self, copy: NDArray[np.uint8]) -> None:
-        """Have it in ``copy``, which is of its page."""
+        """Apply the diff to a copy of its page."""
         copy.view(np.uint32)[self.words] = self.values
 
 
@@ -159,7 +159,7 @@ def diff_of(
     mask: NDArray[np.bool_] | None = None,
     pid: int = 0,
 ) -> Diff | None:
-    """What of ``copy`` is not as in ``twin``, both of one page; None if all of it is.
+    """The words of ``copy`` that differ from ``twin``, within ``mask``; None if there are none.
 
     ``mask``: the words that count, which ``pid`` may have written; None: all.
     """
@@ -173,7 +173,7 @@ CLOSED = -1
 
 
 class Written:
-    """A mask of words for each process and page that it writes away from the page's home.
+    """The words that each process has written of each page, away from the page's home.
 
     A node's processes share one copy, so a twin alone cannot tell which of them wrote a word.
     """
@@ -184,7 +184,7 @@ class Written:
         self._free = [0]
 
     def open(self, process: int, page: int) -> None:
-        """The process may write the page from now on, no word of it yet."""
+        """Begin to track a process's writes to a page."""
         if not self._free:
             many = len(self._masks)
             self._free += range(many, 2 * many)
@@ -192,7 +192,7 @@ class Written:
         self._masks_of[process, page] = self._free.pop()
 
     def close(self, process: int, page: int) -> NDArray[np.bool_]:
-        """It no longer may; what it could have changed since."""
+        """End tracking a process's writes to a page; the words that it may have written."""
         place = self._masks_of[process, page]
         mask: NDArray[np.bool_] = self._masks[place].copy()
         self._masks[place] = False
@@ -201,7 +201,7 @@ class Written:
         return mask
 
     def add_bytes(self, process: int, begin: int, end: int) -> None:
-        """It may change ``begin`` to ``end``, of the whole address space."""
+        """Mark bytes ``begin`` to ``end`` of the address space as written."""
         words = self._masks.shape[1]
         first, last = begin // WORD, -(-end // WORD)
         pages = self._masks_of[process, first // words : (last - 1) // words + 1]
@@ -210,7 +210,7 @@ class Written:
             self._masks[pages[index], max(0, first - base) : last - base] = True
 
     def add_items(self, process: int, begins: NDArray[np.int64], size: int) -> None:
-        """It may change items of ``size`` bytes that begin at ``begins``."""
+        """Mark items of ``size`` bytes that begin at ``begins`` as written."""
         if len(self._free) == len(self._masks):  # nobody writes anything away from its home
             return
         words = self._masks.shape[1]
@@ -234,14 +234,14 @@ POISON = 0xA5  # what lies in copies that are out of date
 
 
 class Elsewhere(NamedTuple):
-    """A domain of another memory: nothing of it is known here but where it is."""
+    """A remote domain, of which only the location is known here."""
 
     number: int
     node: int
 
     @property
     def coming(self) -> dict[int, Gate]:
-        """What is on its way there is not known here."""
+        """Pages in flight there, which are not known here."""
         return {}
 
 
@@ -286,7 +286,7 @@ class Domain:
         return found
 
     def let_write(self, process: int, page: int, *, at_home: bool) -> None:
-        """A process writes the page from now on; a twin keeps how it was, but not at its home."""
+        """Make a page writable for a process; keep a twin of it, except at its home."""
         place = self.local[process]
         self.mapped[place, page] = WRITABLE
         if not at_home:
@@ -295,7 +295,7 @@ class Domain:
                 self.twins[page] = self.memory[page].copy()
 
     def close_page(self, page: int, process: int) -> Diff | None:
-        """The process no longer writes the page unnoticed; what it has written since its twin.
+        """Write-protect a page for a process; the diff since its twin.
 
         Whoever else writes it goes on, against a twin that has these words.
         """
@@ -315,7 +315,7 @@ class Domain:
 
     @contextlib.contextmanager
     def awaiting(self, page: int) -> Iterator[Gate]:
-        """The page is on its way here as long as this lasts; others of the domain wait for it."""
+        """Mark the page as in flight within the block; the domain's other processes wait for it."""
         gate = self.coming[page] = Gate()
         try:
             yield gate
@@ -324,26 +324,26 @@ class Domain:
             gate.open()
 
     def close_at_home(self, pages: NDArray[np.int64], rows: Sequence[int]) -> None:
-        """The processes of ``rows`` no longer write pages unnoticed that this is the home of."""
+        """Write-protect ``pages`` of this home for the processes of ``rows``."""
         for row in rows:
             mine = pages[self.mapped[row, pages] == WRITABLE]
             self.mapped[row, mine] = READABLE
             self.unannounced.update(mine.tolist())
 
     def used(self, pages: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of ``pages``, not its own, of which it has a copy or will have one."""
+        """Those of ``pages`` of which the domain has a copy, or one in flight."""
         is_used = self.is_valid[pages]
         if self.coming:
             is_used |= np.isin(pages, list(self.coming))
         return pages[is_used]
 
     def leave(self, page: int) -> None:
-        """A diff of the page leaves for its home."""
+        """Count a diff of the page that is in flight to its home."""
         self._diffs[page] += 1
         self.leaving.setdefault(page, Gate())
 
     def arrive(self, page: int) -> None:
-        """One of the page is there: others can see what it says."""
+        """Count a diff of the page that has arrived at its home."""
         self.unannounced.add(page)
         self._diffs[page] -= 1
         if not self._diffs[page]:
@@ -351,16 +351,16 @@ class Domain:
             self.leaving.pop(page).open()
 
     def pid_of(self, process: int) -> int:
-        """On its node, where the pid of the protocol follows those of the program's processes."""
+        """The process's pid on its node, where the protocol's pid follows the program's."""
         return process % self.protocol_pid
 
     @property
     def processes(self) -> list[int]:
-        """Their numbers in the whole program."""
+        """The global numbers of its processes."""
         return list(self.local)
 
     def outdate(self, page: int) -> None:
-        """Its copy of the page is out of date: nobody reads it any more."""
+        """Invalidate the domain's copy of the page."""
         assert page not in self.twins, "what was written in it would be lost"
         self.outdated[page] += 1
         self.is_valid[page] = False

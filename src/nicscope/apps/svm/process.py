@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Process:
-    """One of a program's processes.
+    """One process of a shared-memory program.
 
     A view that it gets stands until it waits for anything: after that, what it reads or writes has
     to be asked for again, as another may have changed it.
@@ -114,11 +114,11 @@ class Process:
         self._caller.domain.array(array)[elements] = values
 
     def work(self, accesses: int) -> None:
-        """So many further accesses to shared elements take their time before the next wait."""
+        """Charge further accesses to shared elements, whose time passes before the next wait."""
         self._accesses += accesses
 
     async def compute(self, accesses: int = 0) -> None:
-        """Have the time pass of what was computed since the last wait."""
+        """Advance time by what was computed since the last wait."""
         accesses += self._accesses
         self._accesses = 0
         if accesses:
@@ -126,17 +126,17 @@ class Process:
             await self._caller.endpoint.sleep(accesses * self._costs.access)
 
     async def acquire(self, name: object) -> None:
-        """Hold a lock, which is made when it is first named; in the order of asking."""
+        """Acquire a lock, created on first use; granted in order."""
         await self.compute()
         await self._synchronization.acquire(self._caller, self.number, name)
 
     async def release(self, name: object) -> None:
-        """Let go of a lock: who has it next sees what was written till now."""
+        """Release a lock: its next holder sees what was written till now."""
         await self.compute()
         await self._synchronization.release(self._caller, self.number, name)
 
     async def barrier(self) -> None:
-        """Wait until every process has come here; then each sees what any has written."""
+        """Wait until all processes have arrived; then each sees what any has written."""
         await self.compute()
         await self._coherence.flush(self._caller, [self.number])
         await self._synchronization.meet(self._caller, self.number)
@@ -165,13 +165,13 @@ class Process:
     def _wrote_items(
         self, array: SharedArray, items: NDArray[np.int64], width: int = 1, many: int = 1
     ) -> None:
-        """Each of ``items``, numbers of ``width`` elements each, may change, and ``many`` of it."""
+        """Mark ``items`` of ``width`` elements each as written, ``many`` elements of each."""
         size = array.dtype.itemsize
         begins = array.first + items * (width * size)
         self._written.add_items(self._place, begins, width * size * many)
 
     async def _touch(self, pages: NDArray[np.int64], least: int, accesses: int) -> None:
-        """Have all of ``pages`` at once; one that is lost while others come is had again.
+        """Make all of ``pages`` accessible at once; pages lost meanwhile are faulted again.
 
         One that is named more than once has its first place.
         """
@@ -203,7 +203,7 @@ class Process:
 
 
 class Waiter(NamedTuple):
-    """A process that waits for a lock, and where."""
+    """A process that waits for a lock, and its gate."""
 
     process: int
     domain: int
@@ -211,7 +211,7 @@ class Waiter(NamedTuple):
 
 
 class Lock:
-    """One lock; those who wait have it in the order in which they came."""
+    """A lock with a first-in first-out queue of waiters."""
 
     def __init__(self) -> None:
         self.holder: int | None = None
@@ -222,11 +222,11 @@ class Lock:
 
     @property
     def goes_elsewhere(self) -> bool:
-        """Whether who has it next is known, and of another domain than its holder's."""
+        """Whether the next holder is known and of another domain than the current holder."""
         return bool(self.waiting) and self.waiting[0].domain != self.domain
 
     def hand_on(self) -> None:
-        """Have the first who waits hold it; nobody, if nobody waits."""
+        """Grant the lock to the first waiter, or free it."""
         self.holder = None
         if self.waiting:
             following = self.waiting.pop(0)
@@ -235,7 +235,7 @@ class Lock:
 
 
 class Barrier:
-    """Where every process waits until all have come."""
+    """A barrier of all processes."""
 
     def __init__(self, processes: int) -> None:
         self._processes = processes
@@ -243,31 +243,31 @@ class Barrier:
         self._gate = Gate()
 
     def come(self) -> Gate | None:
-        """One more has: where it waits for the others; None if it is the last."""
+        """Count an arrival: the gate to wait at; None for the last process."""
         self._come += 1
         return self._gate if self._come < self._processes else None
 
     def open(self) -> None:
-        """Let all go on; they meet here again."""
+        """Release the barrier for all waiters; it can be used again."""
         self._gate.open()
         self._come, self._gate = 0, Gate()
 
 
 class Synchronization(Protocol):
-    """A way for processes to wait for each other, and to learn what others wrote before."""
+    """Locks and barriers that also propagate write notices."""
 
     async def acquire(self, caller: Caller, process: int, name: object) -> None:
-        """Have ``process`` hold the lock, in the order of asking."""
+        """Acquire the lock for ``process``, in the order of requests."""
 
     async def release(self, caller: Caller, process: int, name: object) -> None:
-        """Have ``process`` hold it no longer."""
+        """Release the lock for ``process``."""
 
     async def meet(self, caller: Caller, process: int) -> None:
-        """Have ``process`` go on when all have come, and brought home what they wrote."""
+        """Wait until all processes have arrived and sent their diffs home."""
 
 
 class LogicalSynchronization:
-    """All see the same locks and the same barrier; each takes the time that it costs."""
+    """Locks and a barrier that all processes see directly, each at its cost."""
 
     def __init__(
         self, processes: int, coherence: Coherence, costs: Costs, record: ProgramRecord
@@ -279,7 +279,7 @@ class LogicalSynchronization:
         self._barrier = Barrier(processes)
 
     async def acquire(self, caller: Caller, process: int, name: object) -> None:
-        """Wait until nobody who asked before holds it, and know what its last holder knew."""
+        """Wait for the lock, granted in order, and apply its last holder's notices."""
         lock = self._locks[name]
         if lock.holder == process:
             raise held_already(process, name)
@@ -293,7 +293,7 @@ class LogicalSynchronization:
         await self._coherence.acquire(caller, lock)
 
     async def release(self, caller: Caller, process: int, name: object) -> None:
-        """Hand it on to who has asked first."""
+        """Grant the lock to the first waiter."""
         lock = self._locks[name]
         if lock.holder != process:
             raise not_held(process, name)
@@ -302,7 +302,7 @@ class LogicalSynchronization:
         lock.hand_on()
 
     async def meet(self, caller: Caller, process: int) -> None:  # noqa: ARG002 - they are counted
-        """Wait for all; the last one has every domain know what any does."""
+        """Wait for all; the last arrival gives every domain all notices."""
         self._record.meet(caller)
         gate = self._barrier.come()
         if gate is None:
@@ -315,12 +315,12 @@ class LogicalSynchronization:
 
 
 def held_already(process: int, name: object) -> SimulationError:
-    """The error of who asks for what it has."""
+    """The error of acquiring a lock that the process holds."""
     return SimulationError(f"process {process} acquires lock {name!r}, which it holds")
 
 
 def not_held(process: int, name: object) -> SimulationError:
-    """The error of who lets go of what it has not."""
+    """The error of releasing a lock that the process does not hold."""
     return SimulationError(f"process {process} releases lock {name!r}, not its own")
 
 
@@ -332,7 +332,7 @@ SetUp: TypeAlias = "Callable[[Callable[[SharedArray], NDArray[Any]]], None]"
 
 
 class Placement(NamedTuple):
-    """Where processes run: neighbours by number share a node."""
+    """Placement of processes: adjacent numbers share a node."""
 
     nodes: int = 4
     processes: int = 4  # of each node
@@ -340,7 +340,7 @@ class Placement(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What has come of one."""
+    """The result of a run."""
 
     results: list[object]  # what each process returned
     records: Records
@@ -348,7 +348,7 @@ class Run(NamedTuple):
     memory: NDArray[np.uint8]  # each page as it stands at its home
 
     def array(self, array: SharedArray) -> NDArray[Any]:
-        """A shared array as it stands at the homes of its pages."""
+        """A shared array, assembled from the homes of its pages."""
         return array.in_bytes(self.memory)
 
 
@@ -405,7 +405,7 @@ def run_on_shared_memory(
 
 
 def memory_at_homes(of: Sequence[tuple[Domain, NDArray[np.int32]]]) -> NDArray[np.uint8]:
-    """Shared memory, each page as its home has it; of domains and the homes that each knows.
+    """Shared memory assembled from each page's home.
 
     What nobody has touched is as the first of them has it.
     """
@@ -417,7 +417,7 @@ def memory_at_homes(of: Sequence[tuple[Domain, NDArray[np.int32]]]) -> NDArray[n
 
 
 def domains_of(layout: Layout, placement: Placement) -> list[Domain]:
-    """The copies of shared memory that there are, none of which holds anything."""
+    """The coherence domains of a placement, initially without any page."""
     nodes, each = placement.nodes, placement.processes
     shape = (layout.pages, layout.page_bytes)
     size = 1 if placement.are_copies_private else each

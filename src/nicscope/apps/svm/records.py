@@ -1,4 +1,4 @@
-"""What the processes of a run asked of their network interface, and what each waited for."""
+"""Records what a run's processes asked of their network interface, and what each waited for."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLUMNS = {
 
 
 class Records:
-    """Rows of a trace, and how often what was done."""
+    """Rows of a request trace, and counts of events."""
 
     def __init__(self, program: ProgramRecord, page_bytes: int = PAGE) -> None:
         self.program = program
@@ -49,7 +49,7 @@ class Records:
     def fetch(
         self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool
     ) -> None:
-        """A page is fetched: a request leaves the control page, and a read fills the page."""
+        """Record a fetch: a request sent from the control page, and a read into the page."""
         self.initial_copies += is_initial
         self.fetches += not is_initial
         to = (home.node, is_initial)
@@ -58,7 +58,7 @@ class Records:
         self.program.fetch(caller, page, home, is_initial=is_initial)
 
     def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
-        """A diff is written to its page's home from where its first word lies.
+        """Record a diff's write to its page's home, from where its first word lies.
 
         Its row ends with the page at the latest: heads of runs are no memory of the page's.
         """
@@ -103,7 +103,7 @@ Place: TypeAlias = "tuple[int, int]"  # a process, and a row's place among its r
 
 
 class ProgramRow(NamedTuple):
-    """One thing that a process does; ``operation`` is named as in program traces."""
+    """One operation of a process; ``operation`` is named as in program traces."""
 
     operation: str
     peer: int = -1  # the node at the other end
@@ -118,7 +118,7 @@ class ProgramRow(NamedTuple):
 
 @dataclass
 class _Strand:
-    """Rows of a process one after another."""
+    """Successive rows of a process."""
 
     process: int
     last: int | None = None  # place of the newest
@@ -126,7 +126,7 @@ class _Strand:
 
 
 class ProgramRecord:
-    """Rows of every process of a run."""
+    """Program trace rows of every process of a run."""
 
     def __init__(
         self, processes_of_node: int, page_bytes: int = PAGE, *, with_initial: bool = False
@@ -142,11 +142,11 @@ class ProgramRecord:
         self._asked: dict[int, Place] = {}  # who asked last, by lock
 
     def rows_of(self, process: int) -> list[ProgramRow]:
-        """What a process of the whole program did."""
+        """The rows of a process, by its global number."""
         return self._rows.get(process, [])
 
     def compute(self, caller: Caller, microseconds: float) -> None:
-        """The caller's CPU is busy; with nothing else between, that is one row."""
+        """Record computing; adjacent computing is merged into one row."""
         strand, duration = self._strand(caller), round(microseconds * NS_PER_US)
         rows = self._rows.setdefault(strand.process, [])
         is_newest = strand.last is not None and strand.last == len(rows) - 1
@@ -159,21 +159,21 @@ class ProgramRecord:
     def fetch(
         self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool
     ) -> None:
-        """The caller fetches a page from its home."""
+        """Record that the caller fetches a page from its home."""
         if self.with_initial or not is_initial:
             at = page * self._page_bytes
             row = ProgramRow("fetch", peer=home.node, address=at, length=self._page_bytes)
             self._add(self._strand(caller), row)
 
     def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
-        """The caller writes a diff to its page's home, as a request trace has it."""
+        """Record that the caller writes a diff to its page's home, as in a request trace."""
         address = diff.page * self._page_bytes + diff.first_byte
         length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
         row = ProgramRow("deposit", peer=home.node, address=address, length=length)
         self._add(self._strand(caller), row)
 
     def ask(self, caller: Caller, lock: object) -> None:
-        """The caller asks for a lock, which others asked for before."""
+        """Record that the caller requests a lock that others requested before."""
         name = self._locks.setdefault(lock, len(self._locks))
         before = self._asked.get(name)
         strand = self._strand(caller)
@@ -183,33 +183,33 @@ class ProgramRecord:
         self._asked[name] = self._newest(strand)
 
     def let_go(self, caller: Caller, lock: object) -> None:
-        """The caller lets go of a lock."""
+        """Record that the caller releases a lock."""
         self._add(self._strand(caller), ProgramRow("unlock", name=self._locks[lock]))
 
     def meet(self, caller: Caller) -> None:
-        """The caller comes to the barrier."""
+        """Record that the caller arrives at the barrier."""
         self._add(self._strand(caller), ProgramRow("barrier"))
 
     def opens(self, caller: Caller, gate: Gate) -> None:
-        """What the caller did last is what others wait for at ``gate``."""
+        """Record that the caller's last row is what others wait for at ``gate``."""
         strand = self._strand(caller)
         if strand.last is not None:
             self._carriers.setdefault(gate, []).append(self._newest(strand))
 
     def passed(self, caller: Caller, gate: Gate) -> None:
-        """The caller has waited at ``gate``."""
+        """Record that the caller has waited at ``gate``."""
         strand = self._strand(caller)
         strand.waits += self._carriers.get(gate, [])
 
     def begin_for(self, caller: Caller, asking: Caller) -> None:
-        """What ``caller`` does from now on it does for ``asking``, whatever else it does."""
+        """Attribute the caller's rows from now on to ``asking``, which waits for them."""
         of = self._strand(asking)
         number = caller.domain.processes[0]
         waits = [] if of.last is None else [self._newest(of)]
         self._strands[caller] = _Strand(number, None, waits)
 
     def end_for(self, caller: Caller, asking: Caller) -> None:
-        """``asking`` has waited for what ``caller`` did for it."""
+        """Record that ``asking`` has waited for what ``caller`` did for it."""
         strand = self._strands.pop(caller)
         if strand.last is not None:
             self._strand(asking).waits.append(self._newest(strand))

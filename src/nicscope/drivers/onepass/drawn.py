@@ -1,4 +1,4 @@
-"""Misses of caches that give up an entry at random, over lookups that are kept.
+"""Misses of caches with random replacement, over recorded lookups.
 
 No cache of another size says what such a one holds, so each is run for itself.  What is looked up
 is kept as dense numbers, which makes finding one a step: a number has one place, or none.
@@ -22,7 +22,7 @@ NOWHERE = -1
 
 @kernel
 def look_up_drawn(numbers, rows, draws, ways, slots, used, places):
-    """Misses of one cache, whose sets of ``ways`` slots lie one behind the other.
+    """Misses of one cache whose sets of ``ways`` slots lie one behind the other.
 
     ``rows``: the set of each lookup; ``draws``: random words, of which a miss in a full set takes
     that of its lookup; ``slots`` and ``places``: what is where, and where what is, or ``NOWHERE``.
@@ -46,7 +46,7 @@ def look_up_drawn(numbers, rows, draws, ways, slots, used, places):
 
 
 class KeptLookups:
-    """The lookups of one NIC, for one cache after the other."""
+    """The recorded lookups of one NIC, for several caches in turn."""
 
     def __init__(self) -> None:
         self.pages = 0  # lookups that count, also those that are left out of what is kept
@@ -55,7 +55,7 @@ class KeptLookups:
         self._begin = 0  # of those that count
 
     def feed(self, lookups: Lookups) -> None:
-        """Keep some more lookups."""
+        """Records more lookups."""
         self.pages += lookups.pages
         self._numbers.append(lookups.numbers.copy())
         self._index.append(lookups.set_index.copy())

@@ -110,7 +110,7 @@ FREE = 0
 
 
 class Directory(NamedTuple):
-    """Which processes and nodes have appeared, in which order."""
+    """Processes and nodes in their order of appearance."""
 
     # Shape (2**k,): an open-addressing table of places among the processes plus 1, or ``FREE``.
     slots: NDArray[np.int32]
@@ -153,7 +153,7 @@ def _slot_of(directory, key):
 
 @step
 def _place_of(directory, key):
-    """The place among the processes of ``key`` = node << 32 | pid, taken now if it is new."""
+    """The index of process ``key`` = node << 32 | pid, assigned now if it is new."""
     at = _slot_of(directory, key)
     if directory.slots[at] == FREE:
         where = 0
@@ -183,7 +183,7 @@ class Rows(NamedTuple):
 
 
 class Intake(NamedTuple):
-    """What the kernels that part a piece of a batch are handed."""
+    """State of the kernels that partition a piece of a batch."""
 
     directory: Directory
     rows: Rows
@@ -194,7 +194,7 @@ class Intake(NamedTuple):
 
 @kernel
 def enter_processes(intake, begin, done, count):
-    """Note whose the ``count`` rows from ``begin`` are, of which ``done`` are noted already.
+    """Records the processes of ``count`` rows from ``begin``, of which ``done`` are recorded.
 
     Returns how many are noted now: fewer where the directory ran out of room.
     """
@@ -295,7 +295,7 @@ _pace = Pace()
 
 
 def pieces(rows: int) -> Iterator[range]:
-    """So many rows in pieces, small ones while kernels are interpreted."""
+    """Splits ``rows`` rows into pieces, small ones while kernels are interpreted."""
     begin = 0
     while begin < rows:
         piece = range(begin, min(rows, begin + _pace.next(ROWS, _INTERPRETED_ROWS)))
@@ -312,7 +312,7 @@ class Share(NamedTuple):
 
 
 class Parter:
-    """Who has appeared in a trace so far, and the rows of a piece of it, node by node."""
+    """Partitions a trace piece by piece into the rows of each node."""
 
     def __init__(self, by_process: bool = False) -> None:
         """Shares are those of the nodes, or of each process if ``by_process``."""
@@ -367,6 +367,6 @@ class Parter:
         return Intake(self.directory, rows, self._owner, ends, stream)
 
     def _forget(self) -> None:
-        """What was bound is of another batch or of a directory that has grown."""
+        """Drops bound kernels of another batch, or of a directory that has grown."""
         self._entering = None
         self._parting.clear()

@@ -29,7 +29,7 @@ DEFAULT_PAGE_SIZE = 4096
 
 
 class ReplayResult(NamedTuple):
-    """What one design made of a trace."""
+    """Counts of one design over a trace."""
 
     design: Design  # its page size settled
     total: Counts  # sums over nodes
@@ -38,7 +38,7 @@ class ReplayResult(NamedTuple):
 
 
 class NodeResult(NamedTuple):
-    """What one design made of the requests of one node."""
+    """Counts of one design over the requests of one node."""
 
     number: int
     counts: Counts
@@ -58,7 +58,7 @@ def replay(
 
     ``batches`` hold checked columns in the order of issue.  ``page_size`` is the trace's, used by
     designs that state none.  Without ``kinds`` the split of non-compulsory misses stays None,
-    which is faster; so is knowing the ``grains`` of the requests by page size (``grains_of``).
+    which is faster; so are known ``grains`` of the requests by page size (``grains_of``).
     ``lowest`` is what ``lowest_addresses`` found; without it, and if some design registers ahead,
     all batches are held at once.  ``by_region``: RDMA NICs follow what batches of ``Rows`` say is
     registered.  Source: docs/counts.md says what every count means.
@@ -75,7 +75,7 @@ def replay(
 def grains_for(
     batches: Iterable[RequestColumns], designs: Sequence[Design], page_size: int
 ) -> dict[int, Grain]:
-    """The grains of ``batches`` for a replay of ``designs``; reads nothing for those without use.
+    """The grains of ``batches`` for a replay of ``designs``; reads nothing if there is no use.
 
     ``page_size`` is the trace's.
     """
@@ -128,12 +128,12 @@ class Replayer:
                 view.feed(self._parter.directory, shares)
 
     def results(self) -> list[ReplayResult]:
-        """What came of it so far."""
+        """The counts so far, for every design."""
         every = zip(self._designs, self.node_results(), strict=True)
         return [result_of(design, nodes) for design, nodes in every]
 
     def node_results(self) -> list[list[NodeResult]]:
-        """What came of it so far on each node, for every design."""
+        """The counts so far on each node, for every design."""
         nodes: dict[int, Sequence[Node | RnicNode]]
         nodes = {id(design): found for view in self._views for design, found in view.nodes()}
         nodes |= {id(follower.design): follower.nodes() for follower in self._followers}
@@ -144,7 +144,7 @@ class Replayer:
 
 
 class _View:
-    """The trace as pages of one size, and every design that sees it so."""
+    """The trace as pages of one size, for all designs with that page size."""
 
     def __init__(
         self,

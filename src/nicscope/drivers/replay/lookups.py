@@ -42,7 +42,7 @@ class Lookups(NamedTuple):
 
 
 class LookupStreams:
-    """Parts a trace by NIC and names what each looks up."""
+    """Partitions a trace by NIC and numbers what each looks up."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class LookupStreams:
         """See pages of ``page_size`` bytes in lines of each of ``lines`` pages (powers of two).
 
         ``by_process`` gives each process a NIC of its own.  With ``offset`` the processes of a
-        node begin at different sets.  With a ``grain`` runs are joined, and what is looked up are
+        node begin at different sets.  With ``grain`` runs are joined, and what is looked up are
         groups of as many lines as it allows.
         """
         self._joins = grain is not None
@@ -91,7 +91,7 @@ class LookupStreams:
             yield Lookups(nic, named.pages, named.repeats, *found)
 
     def cut(self) -> None:
-        """What comes from here on is counted apart: no run reaches from before to behind it."""
+        """Ends all runs, so that what follows is counted separately."""
         for _, namer in self._namers.values():
             namer.cut()
 
@@ -100,7 +100,7 @@ class LookupStreams:
         return max(self._grain_bits - (line.bit_length() - 1), 0)
 
     def _owner_of(self, place: int) -> tuple[int, int | None]:
-        """Whose NIC is that of a share: the node, and the process if it has its own."""
+        """The NIC of a share: its node, and its process if each has its own."""
         directory = self._parter.directory
         if not self._by_process:
             return int(directory.nodes[place]), None

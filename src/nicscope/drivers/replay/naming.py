@@ -1,4 +1,4 @@
-"""Dense numbers for the pages that requests touch, and runs of requests that join."""
+"""Dense numbers for the pages that requests touch, and runs of requests that are joined."""
 
 from __future__ import annotations
 
@@ -52,20 +52,20 @@ LAST = np.dtype(
 
 
 def no_last() -> NDArray[Any]:
-    """Before the first request."""
+    """The state before the first request."""
     last = records(1, LAST)
     forget(last)
     return last
 
 
 def forget(last: NDArray[Any]) -> None:
-    """Begin a run with the next request, whatever it is."""
+    """Ends the present run: the next request begins a new one."""
     last[0]["process"] = last[0]["page"] = -1
 
 
 @step
 def goes_on(process, page, receive, stream, row):
-    """Whether request ``row`` begins where one that ended with ``page`` did, or right behind it."""
+    """Whether request ``row`` begins at ``page``, where the last one ended, or right behind it."""
     ahead = stream.first[row] - page
     return (
         (ahead == 0 or ahead == 1)
@@ -75,7 +75,7 @@ def goes_on(process, page, receive, stream, row):
 
 
 class Share(NamedTuple):
-    """What the kernel that looks for edges is handed."""
+    """State of the kernel that finds the edges of runs."""
 
     stream: Stream
     last: NDArray[Any]  # LAST, shape (1,)
@@ -83,7 +83,7 @@ class Share(NamedTuple):
 
 @kernel
 def note_edges(share, begin, end):
-    """Note where the runs of the requests ``begin..end`` of one NIC begin and end."""
+    """Records where the runs of the requests ``begin..end`` of one NIC begin and end."""
     stream, last = share.stream, share.last[0]
     process, page, receive = last.process, last.page, last.receive
     edges, processes = np.uint64(last.edges), np.uint64(last.processes)
@@ -105,7 +105,7 @@ class Grain(NamedTuple):
     plain: int
 
     def of(self, is_spread: bool) -> int:
-        """One of both."""
+        """The alignment for one of both."""
         return self.spread if is_spread else self.plain
 
 
@@ -113,12 +113,12 @@ NO_GRAIN = Grain(0, 0)
 
 
 def common(grains: Iterable[Grain]) -> Grain:
-    """The grain of all requests, given those of parts that have no node in common."""
+    """The alignment of all requests, given those of parts that share no node."""
     return Grain(*map(min, zip(*grains, strict=True)))
 
 
 class Grains:
-    """The coarsest grain for pages of each of some sizes, in the requests fed so far."""
+    """The coarsest alignment of the requests fed so far, for each of some page sizes."""
 
     def __init__(
         self, page_sizes: Iterable[int], *, by_process: bool = False, spread: bool = False
@@ -135,7 +135,7 @@ class Grains:
         self._lasts: dict[tuple[int, int], tuple[NDArray[Any], Callable[..., None]]] = {}
 
     def feed(self, batch: RequestColumns) -> bool:
-        """Note the runs of a batch; False once there is no grain for pages of any size."""
+        """Records a batch's runs; False once pages of no size are aligned any more."""
         for piece in columns.pieces(len(batch.node)):
             self._parter.owners(batch, piece)
             for size in self._hopeful:
@@ -147,7 +147,7 @@ class Grains:
         return True
 
     def cut(self) -> None:
-        """Begin runs anew: what comes from here on is counted apart."""
+        """Ends all runs, so that what follows is counted separately."""
         for last, _ in self._lasts.values():
             last[0]["edges"] |= np.uint64(last[0]["page"] + 1)
             forget(last)
@@ -186,7 +186,7 @@ def grains_of(
     by_process: bool = False,
     spread: bool = False,
 ) -> dict[int, Grain]:
-    """The grain of ``batches`` for pages of each of ``page_sizes``; reads no further than it must.
+    """The grain of ``batches`` by page size; reads no further than it must.
 
     See ``Grains``.
     """
@@ -203,7 +203,7 @@ BYTES_OF_A_PAGE = 16
 
 SAMPLED = 253  # requests of which one is asked; odd, as patterns repeat by powers of two
 
-# Places in ``Naming.found``; at ``SINGLE`` 1 if each request has one page, which was not copied.
+# Places in ``Naming.found``; ``SINGLE``: 1 if each request has one page, not copied.
 LOOKUPS, PAGES, RECEIVED, REPEATS, DOUBTFUL, NEEDED, SINGLE = range(7)
 
 
@@ -217,7 +217,7 @@ class Lookups(NamedTuple):
 
 
 class Naming(NamedTuple):
-    """What the kernels that name are handed."""
+    """State of the kernels that number pages."""
 
     numbering: Numbering
     stream: Stream
@@ -234,7 +234,7 @@ class Naming(NamedTuple):
 
 @kernel
 def lay_out(naming, begin, end, unit_bits):
-    """Write the units of the requests from ``begin`` on, while there is room, but not from ``end``.
+    """Writes the units of the requests from ``begin`` up to ``end``, while there is space.
 
     A unit is 2**unit_bits pages.  Where each request has one page, its unit is left where it is.
     Returns the first request that is left.
@@ -277,7 +277,7 @@ def lay_out(naming, begin, end, unit_bits):
 
 @kernel
 def share_units(naming, begin, end, unit_bits):
-    """Whether most of the requests ``begin..end``, by a sample, share a unit with one before."""
+    """Whether, by a sample, most requests of ``begin..end`` share a unit with an earlier one."""
     stream = naming.stream
     asked, shared = np.int64(0), np.int64(0)
     for row in range(begin + 1, end, SAMPLED):
@@ -380,7 +380,7 @@ def _named_by(naming, begin, i, unit_bits):
 
 @kernel
 def settle(naming, begin, unit_bits, done):
-    """Number the doubtful lookups from the ``done``-th on; the first that found no room."""
+    """Numbers the doubtful lookups from the ``done``-th on; the first that found no space."""
     for place in range(done, naming.found[DOUBTFUL]):
         i = naming.doubtful[place]
         process, unit = _named_by(naming, begin, i, unit_bits)
@@ -393,7 +393,7 @@ def settle(naming, begin, unit_bits, done):
 
 @kernel
 def name_ahead(naming, begin, unit_bits, reach, done):
-    """Number the ``reach`` units after each lookup from the ``done``-th on; where room ran out."""
+    """Numbers ``reach`` units after each lookup from the ``done``-th on; where space ran out."""
     for i in range(done, naming.found[LOOKUPS]):
         process, unit = _named_by(naming, begin, i, unit_bits)
         for further in range(min(BLOCK, reach), reach + BLOCK, BLOCK):
@@ -403,7 +403,7 @@ def name_ahead(naming, begin, unit_bits, reach, done):
 
 
 class Desk:
-    """A stream and room for its lookups, where one node's are laid out after the other's."""
+    """A stream and arrays for its lookups, reused for one node after the other."""
 
     def __init__(self, stream: Stream | None = None) -> None:
         """For ``stream``, or for one that is to be written."""
@@ -414,7 +414,7 @@ class Desk:
         self.make_room(columns.UNITS)
 
     def make_room(self, units: int) -> None:
-        """Have arrays that one request of ``units`` units fits in."""
+        """Grows the arrays until one request of ``units`` units fits."""
         self.lookups = Lookups(
             np.empty(units, np.uint32),
             np.empty(units, np.uint32),
@@ -427,7 +427,7 @@ class Desk:
         self._doubtful = np.empty(units + 1, np.uint32)
 
     def naming(self, numbering: Numbering, last: NDArray[Any]) -> Naming:
-        """What kernels are handed to name by ``numbering`` what is on the desk."""
+        """State of the kernels that number the stream's lookups by ``numbering``."""
         scratch = (self._unit, self._process, self._place, self._doubtful)
         return Naming(
             numbering,
@@ -442,7 +442,7 @@ class Desk:
 
 
 class Named(NamedTuple):
-    """Requests of a stream whose lookups lie on the desk, until the next are."""
+    """Requests of a stream whose numbered lookups are in the arrays, until the next are."""
 
     begin: int
     end: int
@@ -480,7 +480,7 @@ class Namer:
         self._bound: dict[int, _Bound] = {}
 
     def named(self, desk: Desk, begin: int, end: int) -> Iterator[Named]:
-        """Name what requests ``begin..end`` of the desk's stream look up, in pieces that fit on it.
+        """Numbers what requests ``begin..end`` of the stream look up, in pieces of limited size.
 
         A piece is overwritten by the next.
         """
@@ -498,10 +498,10 @@ class Namer:
             yield Named(begin, row, *desk.found[:DOUBTFUL].tolist())
             begin = row
         if self._is_grained and self._last[0]["edges"]:
-            raise ValueError("a run of requests is not aligned to the grain that was told of it")
+            raise ValueError("a run of requests is not aligned to the grain that was given")
 
     def cut(self) -> None:
-        """Begin a run with the next request, whatever it is."""
+        """Ends the present run: the next request begins a new one."""
         forget(self._last)
 
     def _name(self, desk: Desk, begin: int) -> None:
@@ -534,7 +534,7 @@ class Namer:
 
 
 class _Bound:
-    """The kernels that name, for one numbering and one desk as they are."""
+    """The numbering kernels bound to one numbering and one set of lookup arrays."""
 
     def __init__(self, numbering: Numbering, desk: Desk, last: NDArray[Any]) -> None:
         self._numbering, self._desk, self._lookups = numbering, desk, desk.lookups

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Notes:
-    """What is written down of a piece's lookups between passes; shared by all nodes and designs."""
+    """Intermediate results of a piece between passes; shared by all nodes and designs."""
 
     def __init__(self, units: int) -> None:
         self.key = np.empty(units, np.uint32)
@@ -52,7 +52,7 @@ _OF_PAGES = (
 
 
 def joins(design: Design) -> bool:
-    """Whether runs of requests may be joined: nobody heeds whom a page was looked up for.
+    """Whether runs of requests may be joined: no structure depends on who looked a page up.
 
     Nothing is fetched or pinned ahead, kept apart, or given up.
     """
@@ -113,7 +113,7 @@ class Node:
     def replay(
         self, numbering: Numbering, desk: Desk, notes: Notes, named: Named, processes: int
     ) -> None:
-        """Carry out requests of this node, whose lookups ``numbering`` named, on the ``desk``."""
+        """Replays requests of this node, whose numbered lookups are in the arrays."""
         if numbering is not self._numbering or processes > len(self._parts.host.pinning.processes):
             self._parts = grown_parts(self._parts, self._design, numbering, processes)
             self._numbering = numbering
@@ -156,7 +156,7 @@ class Node:
 
 
 class _Bound:
-    """The kernels of a design, for one node and one desk as they are."""
+    """The kernels of a design, bound to one node and one set of lookup arrays."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ def _indexed(nic: Nic, keys: int) -> Nic:
 
 
 def _is_its_own_shadow(design: Design) -> bool:
-    """Whether the cache is the fully associative one to which conflict misses compare it."""
+    """Whether the cache itself is the fully associative one that defines conflict misses."""
     lines = (design.entries or 0) // (design.line or 1)
     return (
         (design.ways or 1) == lines

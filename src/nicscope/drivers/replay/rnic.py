@@ -88,7 +88,7 @@ class RnicNode:
     def replay(
         self, numbering: Numbering, desk: Desk, notes: Notes, named: Named, processes: int
     ) -> None:
-        """Carry out requests of this node, whose lookups ``numbering`` named, on the ``desk``."""
+        """Replays requests of this node, whose numbered lookups are in the arrays."""
         self._processes = processes
         if processes > len(self._pools):
             assert not self._pool_pages
@@ -107,7 +107,7 @@ class RnicNode:
             do(named.begin, named.end, named.lookups)
 
     def _name_parts(self, desk: Desk, named: Named) -> Lookups:
-        """The parts of indirect regions that the piece's requests touch."""
+        """Numbers the parts of indirect regions that the piece's requests touch."""
         if self._parts is None:
             return desk.lookups
         if self._part_desk is None or self._part_desk.stream is not desk.stream:
@@ -159,7 +159,7 @@ class RnicNode:
         return counts_of_book(self._book)
 
     def _note_requests(self) -> None:
-        """Put into the book what is counted here."""
+        """Adds what is counted here to the book."""
         record = self._book.counts[0]
         record["requests"] = self._requests
         record["lookups"] = self._lookups
@@ -187,7 +187,7 @@ class RnicNode:
 
 
 class _Bound:
-    """The kernels of a design, for one node and one desk as they are."""
+    """The kernels of a design, bound to one node and one set of lookup arrays."""
 
     def __init__(self, case: Case, desk: Desk, parts: Lookups, notes: Notes) -> None:
         self._desk, self._lookups, self._parts, self._notes = desk, desk.lookups, parts, notes
@@ -263,7 +263,7 @@ class RegionNode(RnicNode):
 
 
 class _Given(NamedTuple):
-    """A region that was given back after so many requests of a piece."""
+    """A region deregistered after so many requests of a piece."""
 
     after: int
     number: int
@@ -293,7 +293,7 @@ class _Host:
         self._forget: Callable[..., None] | None = None
 
     def feed(self, rows: RegionRows) -> None:
-        """Carry out one piece of this node's rows.  Errors: ``MistakenRowError``."""
+        """Replays one piece of this node's rows.  Errors: ``MistakenRowError``."""
         case = self._case(rows)
         end = go_through(case, 0, len(rows.pid))
         if end < len(rows.pid):
@@ -308,7 +308,7 @@ class _Host:
         self._look_up(begin, int(self._found[0]))
 
     def _forgetting(self) -> Callable[..., None]:
-        """The kernel that drops what is given back, for the node as it is."""
+        """The kernel that drops deregistered regions from the caches, for the node as it is."""
         caches = self.nic.caches(self._namer)
         known = self._caches
         if known is None or any(one is not other for one, other in zip(caches, known, strict=True)):

@@ -74,7 +74,7 @@ def _pinning_alone(pinning):
 
 @step
 def timeless(case):
-    """The NIC, the host and the book as steps see them where no time passes and no byte moves.
+    """The NIC, the host and the book for firmware steps where no time passes and no byte moves.
 
     Nobody reads a frame, nothing is held, and no deed is written down.
     """

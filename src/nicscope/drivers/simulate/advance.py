@@ -1,4 +1,4 @@
-"""The event loop: fire what is earliest, let everything that it touches go on, and again."""
+"""The event loop: fire the earliest event, update everything it touches, repeat."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def advance(machine, begun, most):
 
 @step
 def _first_look(machine, begun, place):
-    """The node that looks at place ``place``, before anything is fired."""
+    """The node whose firmware is polled at place ``place``, before any event is fired."""
     if begun < 0:
         return np.int64(place)
     return machine.processes[machine.begun[place]].node
@@ -112,7 +112,7 @@ def _first_look(machine, begun, place):
 
 @step
 def _first_event(machine):
-    """Node, kind and time of what is fired next; of equal times the lower node, then as kinds go.
+    """Node, kind and time of the next event; at equal times the lower node, then the lower kind.
 
     Kinds of a bus are numbered from ``OF_BUS`` on.
     """
@@ -175,7 +175,7 @@ def _reads(node):
 
 @step
 def _fire_link(machine, n, kind, now):
-    """An event of what ``n`` sends; what it has changed."""
+    """Carries out an event of the link on which ``n`` sends; returns what it has changed."""
     if kind == WATCHDOG:
         abort(machine, n, now)
         return HERE | THERE | RATES
@@ -188,7 +188,7 @@ def _fire_link(machine, n, kind, now):
 
 @step
 def _go_on(machine, n, peer, now, changed):
-    """Start flows that may start, set rates that may differ, let firmware look.
+    """Starts flows that can start, updates transfer rates, and polls the firmware of both nodes.
 
     Of the peer's node only the network side can have changed.
     """
@@ -213,7 +213,7 @@ def _go_on(machine, n, peer, now, changed):
 
 @step
 def _retime_links(machine, n, peer, now):
-    """Set the rates of what ``n`` and ``peer`` send and receive, of each transfer once."""
+    """Updates the rates of all that ``n`` and ``peer`` send and receive, each transfer once."""
     source = machine.nodes[n].source
     _retime_sender(machine, n, now)
     if source != NOBODY:

@@ -1,4 +1,4 @@
-"""What happens next: one slot per thing that can be pending, the earliest found through a tree.
+"""Pending events: one slot for each thing that can be pending, the earliest found by a tree.
 
 Every node has the same few kinds of pending things, each at most once, so a slot is (node, kind)
 and to move or to cancel one is to write its time.  Slots stand in groups.  The tree is a tournament

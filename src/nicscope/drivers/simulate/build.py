@@ -1,4 +1,4 @@
-"""A cluster at rest: every array of a simulation, sized and configured."""
+"""A cluster before its first event: every array of a simulation, sized and configured."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def machine_bytes(
 
 
 def give_script(machine: Machine, runs: Sequence[Run]) -> None:
-    """Have the CPUs send ``runs``, which stand in order of their sender."""
+    """Has the CPUs send ``runs``, which are sorted by sender."""
     nodes, rows = machine.nodes, machine.runs
     for row, run in zip(rows, runs, strict=True):
         row["destination"] = run.destination

@@ -186,7 +186,7 @@ def _enter(ring, operation, time):
 
 @step
 def _first(ring):
-    """When the first of a ring is there."""
+    """When the first entry of a ring is due."""
     return ring.arrival[ring.state[_HEAD]] if ring.state[_COUNT] > 0 else NEVER
 
 
@@ -220,7 +220,7 @@ def _operation_of(traffic, thread):
 
 @step
 def _move_thread(traffic, thread, now):
-    """Take a thread to its next stage."""
+    """Advances a thread to its next stage."""
     stage = traffic.stage[thread]
     if stage == _POSTED:
         own = traffic.queue_pairs[thread]
@@ -253,7 +253,7 @@ def _ring_doorbell(traffic, thread, pair, now):
 
 @step
 def _hand_over(traffic, thread, now):
-    """Give the NIC an operation whose doorbell has been rung; post the next, or wait."""
+    """Issues an operation whose doorbell has been rung to the NIC; posts the next, or waits."""
     operation = _operation_of(traffic, thread)
     pair = np.int64(traffic.queue_pair[operation])
     traffic.at_lock[traffic.doorbell[pair]] -= 1
@@ -275,7 +275,7 @@ def _outstanding(traffic):
 
 @step
 def _wait(traffic, thread, now):
-    """Have a thread take its completions if all are there, or else sleep."""
+    """Has a thread poll its completions if all have arrived, or else sleep."""
     traffic.stage[thread] = _WAITING
     put(traffic.agenda, thread, NEVER)
     if traffic.done[thread] == _outstanding(traffic):
@@ -286,7 +286,7 @@ def _wait(traffic, thread, now):
 
 @step
 def _plan(traffic, after, ring, unit):
-    """Have the slot ``after`` that of the threads fire when ``unit`` can take a ring's first."""
+    """Schedules slot ``after`` the threads' for when ``unit`` can serve the ring's first."""
     first = _first(ring)
     begin = first if first == NEVER else max(first, traffic.free[unit])
     put(traffic.agenda, traffic.stage.size + after, begin)
@@ -294,7 +294,7 @@ def _plan(traffic, after, ring, unit):
 
 @step
 def _begin(traffic, now):
-    """Fetch the work request that was posted first."""
+    """Fetches the oldest posted work request."""
     costs = traffic.costs[0]
     if traffic.free[_FETCH_FREE] <= now:
         operation = _take(traffic.posts)
@@ -307,7 +307,7 @@ def _begin(traffic, now):
 
 @step
 def _execute(traffic, now):
-    """Execute the operation whose work request came first, or have it wait for its window."""
+    """Executes the oldest fetched work request, or queues it for its queue pair's window."""
     if traffic.free[_EXECUTE_FREE] <= now:
         operation = _take(traffic.fetched)
         window = traffic.window[traffic.queue_pair[operation]]
@@ -339,7 +339,7 @@ def _send(traffic, operation, now):
 
 @step
 def _context(traffic, pair):
-    """Look the context of a queue pair up; how long the NIC does nothing else to fetch it."""
+    """Looks up the context of a queue pair; how long a fetch of it blocks the NIC."""
     traffic.counts[0].context_lookups += 1
     if is_resident(traffic.contexts, pair):
         return np.int64(0)
@@ -351,7 +351,7 @@ def _context(traffic, pair):
 
 @step
 def _request(traffic, operation):
-    """Look a work request up; how long the NIC does nothing else to fetch it again."""
+    """Looks up a work request; how long fetching it again blocks the NIC."""
     if is_resident(traffic.requests, operation):
         return np.int64(0)
     bring(traffic.requests, operation)
@@ -362,7 +362,7 @@ def _request(traffic, operation):
 
 @step
 def _answer(traffic, now):
-    """Complete the operation whose answer is there."""
+    """Completes the operation whose response has arrived."""
     if traffic.free[_EXECUTE_FREE] <= now:
         operation = _take(traffic.answers)
         pair = np.int64(traffic.queue_pair[operation])
@@ -377,7 +377,7 @@ def _answer(traffic, now):
 
 @step
 def _complete(traffic, operation, now):
-    """Tell an operation's thread, which takes its completions when all are there."""
+    """Notifies an operation's thread, which polls its completions once all have arrived."""
     traffic.counts[0].operations += 1
     traffic.counts[0].nic_ps += now - traffic.began[operation]
     thread = operation // _outstanding(traffic)
@@ -388,7 +388,7 @@ def _complete(traffic, operation, now):
 
 @step
 def _open_window(traffic, pair, now):
-    """Let the next operation of a queue pair go that waited for another's answer."""
+    """Issues the queue pair's next operation, which has waited for another's response."""
     window = traffic.window[pair]
     window[0] -= 1
     if window[1] != NOBODY:
@@ -400,7 +400,7 @@ def _open_window(traffic, pair, now):
 
 @kernel
 def run_traffic(traffic, operations):
-    """Go on until ``operations`` have ended in all."""
+    """Runs until ``operations`` operations have ended in all."""
     counts = traffic.counts[0]
     while counts.operations < operations:
         slot = earliest(traffic.agenda)

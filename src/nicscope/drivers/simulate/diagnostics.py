@@ -1,4 +1,4 @@
-"""Where each program of a run is, for errors and reports; calls that were never awaited."""
+"""Where each program of a run waits, for errors and reports; calls that were never awaited."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ FOREIGN = (
 
 
 def us(ps: int) -> str:
-    """Picoseconds as microseconds, without zeros that say nothing."""
+    """Picoseconds as microseconds, without trailing zeros."""
     text = f"{ps / PS_PER_US:,.3f}".rstrip("0").rstrip(".")
     return f"{text} us"
 
@@ -104,7 +104,7 @@ def foreign(process: Process, coroutine: object, kind: str) -> str:
 def stand_of(
     process: Process, coroutine: object, since: int | None, doing: str, task: str | None = None
 ) -> str:
-    """One line: where the program of ``process``, or a task of its, waits.
+    """One line: where the program of ``process``, or one of its tasks, waits.
 
     ``doing``: if no call can be named.
     """
@@ -135,7 +135,7 @@ def public_name(awaitable: Any, frame: FrameType) -> str:
 
 
 def never_awaited(frame: FrameType) -> Iterator[str]:
-    """What the program of ``frame`` has called without ``await`` and still holds, in words."""
+    """Calls that the program of ``frame`` made without ``await`` and still holds, in words."""
     for name, value in list(frame.f_locals.items()):
         if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == "CORO_CREATED":
             assert value.cr_frame is not None
@@ -144,7 +144,7 @@ def never_awaited(frame: FrameType) -> Iterator[str]:
 
 
 def note_of(process: Process, error: BaseException) -> str:
-    """Who has raised ``error``, where in its own file, and when."""
+    """Which program raised ``error``, where in its own file, and when."""
     entry = own_entry(error)
     if entry is None:
         return f"in {who(process)}, at {us(process.now)}"
@@ -153,13 +153,13 @@ def note_of(process: Process, error: BaseException) -> str:
 
 
 def has_ended(process: Process) -> str | None:
-    """One line of a program that has ended, if something of it is left; None if nothing is."""
+    """One line about an ended program that leaves unfinished work; None if there is none."""
     left = [*process.lost(), *process.unread()]
     return f"{who(process)}: has ended; {'; '.join(left)}" if left else None
 
 
 def put_note(error: BaseException, process: Process) -> None:
-    """Have ``error`` say whose it is, once, and what a forgotten ``await`` has to do with it."""
+    """Adds to ``error``, once, which program raised it and any missing ``await`` behind it."""
     if getattr(error, "raised_in", None) is not None:
         return
     for note in (note_of(process, error), *_hints(error)):
@@ -169,7 +169,7 @@ def put_note(error: BaseException, process: Process) -> None:
 
 
 def _hints(error: BaseException) -> Iterator[str]:
-    """What to do about mistakes of which Python's own words say little."""
+    """Advice about mistakes that Python's own message hardly explains."""
     entry, said = own_entry(error), str(error)
     if "no running event loop" in said:
         yield FOREIGN
@@ -193,7 +193,7 @@ def _hints(error: BaseException) -> Iterator[str]:
 
 
 def _close_unbegun(error: BaseException) -> None:
-    """Calls that nobody awaited, and which are told of by now, do not warn of themselves too."""
+    """Closes calls that nobody awaited and that are reported, so that they raise no warning too."""
     for entry in entries(error):
         for value in [*entry.tb_frame.f_locals.values()]:
             if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == "CORO_CREATED":
@@ -201,7 +201,7 @@ def _close_unbegun(error: BaseException) -> None:
 
 
 def is_one_of_ours(thing: object) -> bool:
-    """Whether it is something that a program is given to call."""
+    """Whether ``thing`` is an object that programs are given to call."""
     return type(thing).__module__.startswith("nicscope.interfaces.")
 
 
@@ -211,12 +211,12 @@ def _called(thing: object) -> str:
 
 
 def public_of(thing: object) -> list[str]:
-    """What a program may call of it, or read."""
+    """Names of what a program may call or read of ``thing``."""
     return [name for name in dir(type(thing)) if not name.startswith("_")]
 
 
 class Standings:
-    """Of one run."""
+    """State of the programs of one run, in words."""
 
     machine: Machine
     processes: list[Process]
@@ -227,7 +227,7 @@ class Standings:
     _running: dict[int, Coroutine[Any, Any, object]]
 
     def stands(self) -> list[str]:
-        """Where each program that has not ended stands, one line each."""
+        """One line for each program that has not ended: where it waits."""
         lines = []
         for number, program in self._running.items():
             operation = self.machine.processes[number]
@@ -240,19 +240,19 @@ class Standings:
         return [*lines, *filter(None, map(has_ended, ended)), *self.unclaimed()]
 
     def remarks(self) -> list[str]:
-        """What its programs may not have noticed: where they stand, or what they sent in vain."""
+        """What programs may have missed: where they wait, or which sends failed."""
         if not self.is_over:
             return self.stands()
         lost = [f"{who(each)}: {said}" for each in self.processes for said in each.lost()]
         return [*lost, *self.unclaimed()]
 
     def others_stand(self, process: Process) -> list[str]:
-        """Where the programs of others stand."""
+        """Where all programs but those of ``process`` wait."""
         own = f"{who(process)}"
         return [line for line in self.stands() if not line.startswith(own)]
 
     def silence_of(self, node: int) -> str:
-        """Why nothing at all can come of ``node``, to put behind a message; or nothing."""
+        """Why ``node`` can never answer, as the end of a message; empty if it can."""
         if self.goes_on_at(node):
             return ""
         record = self.machine.nodes[node]
@@ -260,11 +260,11 @@ class Standings:
         return f"; {'its program has ended' if has_any else 'no program runs there'}"
 
     def goes_on_at(self, node: int) -> bool:
-        """Whether a program of ``node`` has not ended."""
+        """Whether a program of ``node`` still runs."""
         return any(self._actors[number].node == node for number in self._running)
 
     def _note(self, error: BaseException, process: Process) -> None:
-        """Have what leaves a program say whose it is, and a wait where the others stand."""
+        """Adds to an error that leaves a program whose it is, and to a timeout where all wait."""
         put_note(error, process)
         if isinstance(error, WaitTimeoutError) and not error.stands:
             error.stands = self.stands()
@@ -275,7 +275,7 @@ _FORGOTTEN = re.compile(r"coroutine '(?:.*\.)?(\w+)' was never awaited")
 
 @contextlib.contextmanager
 def awaits_minded(running: Callable[[], Process | None]) -> Iterator[list[str]]:
-    """A list to which, within the block, one line is added for each call without ``await``.
+    """Collects, within the block, one line for each call made without ``await``.
 
     ``running``: who goes on, whose variables may have held what it called.
     """

@@ -1,4 +1,4 @@
-"""The NIC's processor: it looks, spends its time on one task, and the task takes effect."""
+"""The NIC's processor: polls for work, spends time on one task, then the task takes effect."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ from nicscope.nic.transfers import (
 
 @step
 def engines_of(machine, n, now):
-    """What the firmware of ``n`` reads off its engines: no counter that decides nothing now."""
+    """What the firmware of ``n`` reads from its engines, without counters that decide nothing."""
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     pci_idle, link_idle = node.pci == PCI_IDLE, node.link == LINK_IDLE
@@ -98,7 +98,7 @@ def engines_of(machine, n, now):
 
 @step
 def look(machine, n, now):
-    """Begin the next task of an idle processor, or see to it that it looks again in time."""
+    """Begins the next task of an idle processor, or schedules its next poll."""
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     if node.task != NO_TASK:
@@ -125,7 +125,7 @@ def look(machine, n, now):
 
 @step
 def rest(machine, n):
-    """Have an idle processor that has found nothing to do look again in time."""
+    """Schedules the next poll of an idle processor that has found nothing to do."""
     if machine.nodes[n].task == NO_TASK:
         wait_for_bytes_to_send(machine, n)
         wait_for_bytes_to_drain(machine, n)
@@ -133,7 +133,7 @@ def rest(machine, n):
 
 @step
 def _packet_of(endpoint, task):
-    """Number, as its side counts, of the packet that ``task`` is for."""
+    """Number of the packet that ``task`` is for, as counted by its side."""
     if task == POST_PAYLOAD:
         return endpoint.accepted - 1
     if task == HOST_RCV:
@@ -173,7 +173,7 @@ def duration_of(machine, n, task):
 
 @step
 def wait_for_bytes_to_send(machine, n):
-    """Look again when hostTx has deposited enough for netTx."""
+    """Schedules a poll for when hostTx has deposited enough bytes for netTx."""
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     when = NEVER
@@ -189,7 +189,7 @@ def wait_for_bytes_to_send(machine, n):
 
 @step
 def wait_for_bytes_to_drain(machine, n):
-    """Look again when netRcv has deposited enough for hostRcv."""
+    """Schedules a poll for when netRcv has deposited enough bytes for hostRcv."""
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     when = NEVER
@@ -213,7 +213,7 @@ def wait_for_bytes_to_drain(machine, n):
 
 @step
 def take_effect(machine, n, now):
-    """Effect of the task that the processor of ``n`` has spent its time on.
+    """Applies the effect of the task on which the processor of ``n`` has spent its time.
 
     Void if the packet that it was begun for has been given up by the network meanwhile.
     """
@@ -252,7 +252,7 @@ def take_effect(machine, n, now):
 
 @step
 def _follow(machine, n, now):
-    """See to what the firmware's action has left to its driver, if anything."""
+    """Serves what the firmware's action has left to its driver, if anything."""
     if machine.ports.nodes[n].outcome != NOTHING_LEFT:
         follow_outcome(machine, n, now)
 
@@ -280,7 +280,7 @@ def _receive_task(machine, n, now, task):
 
 @step
 def _find_room(machine, n, packet):
-    """A NIC buffer for the payload, and the place in host memory where it goes."""
+    """Allocates a NIC buffer for the payload and determines its place in host memory."""
     endpoint = machine.endpoints[n]
     take_receive_buffer(endpoint, packet)
     if has_bytes(machine.store) and endpoint.mapped == 0 and not has_ports(machine.ports):

@@ -1,4 +1,4 @@
-"""The CPU of a node: it sends its script's messages, reads what has come, or copies memory."""
+"""The CPU of a node: it sends its script's messages, reads arrivals, or copies memory."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def contends(node):
 
 @step
 def look_for_host_work(machine, n, now):
-    """Begin what idle CPUs may do, of a host with two one after the other."""
+    """Begins what the idle CPUs of ``n`` may do, of two one after the other."""
     node = machine.nodes[n]
     for _ in range(node.processors):
         _look_at_hand(machine, n, now)
@@ -81,7 +81,7 @@ def look_for_host_work(machine, n, now):
 
 @step
 def _look_at_hand(machine, n, now):
-    """Begin what an idle CPU may do: read first, then send (docs/virtual-time.md, Hosts)."""
+    """Begins what an idle CPU may do: read first, then send (docs/virtual-time.md, Hosts)."""
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
     if node.cpu != IDLE:
@@ -130,7 +130,7 @@ def _begin_message(machine, n, now):
 
 @step
 def end_host_work(machine, n, now):
-    """Effect of the CPU's operation of ``n`` that ends now; whether it goes on to another."""
+    """Ends the present operation of the CPU of ``n``; returns whether another follows at once."""
     node = machine.nodes[n]
     put(machine.agenda, n * KINDS + CPU, NEVER)
     if has_ports(machine.ports) and machine.ports.nodes[n].stolen > 0:
@@ -169,7 +169,7 @@ def end_host_work(machine, n, now):
 
 @step
 def _take_stolen(machine, n, now):
-    """What the CPU does goes on once interrupts have had the time that they took from it."""
+    """Extends the CPU's operation by the time that interrupts have taken from it."""
     node = machine.nodes[n]
     stolen = machine.ports.nodes[n].stolen
     machine.ports.nodes[n].stolen = 0
@@ -188,7 +188,7 @@ def _take_stolen(machine, n, now):
 
 @step
 def _end_writing(machine, n, now):
-    """A control message is in the send ring."""
+    """Completes the write of a control message to the send ring."""
     node, endpoint = machine.nodes[n], machine.endpoints[n]
     packet = machine.sends[n, place_in(endpoint.written, endpoint.send_ring)]
     log_transfer(machine, HOST_WRITE, n, n, packet.number, 1, node.cpu_since, now, CONTROL_BYTES)
@@ -200,7 +200,7 @@ def _end_writing(machine, n, now):
 
 @step
 def _end_reading(machine, n, now):
-    """A control message has been read out of the receive ring."""
+    """Completes the read of a control message from the receive ring."""
     node, endpoint = machine.nodes[n], machine.endpoints[n]
     packet = machine.inboxes[n, place_in(endpoint.read, endpoint.receive_ring)]
     since, sender, number = node.cpu_since, packet.sender, packet.number
@@ -237,5 +237,5 @@ def end_timer(machine, n, now):
 
 @step
 def schedule_copy(machine, n):
-    """Have the copy's end fire when its rate of now brings it about."""
+    """Schedules the end of the copy at its present rate."""
     put(machine.agenda, n * KINDS + CPU, end_of(machine.copy_flows[n]))

@@ -64,7 +64,7 @@ def is_cut_off(machine, s, d, now):
 
 @step
 def judge_header(machine, packet, arrival, now):
-    """What becomes of a packet that no port minds is settled when its header is in."""
+    """Decides, once its header is in, the fate of a packet that no port checks."""
     if is_cut_off(machine, packet.sender, packet.destination, now):
         arrival.fate = CUT_OFF
         return
@@ -77,7 +77,7 @@ def judge_header(machine, packet, arrival, now):
 
 @step
 def count_broken(node, packet):
-    """The firmware drops a packet that the network has broken: why, for the observer."""
+    """Counts for the observer a packet that the firmware drops as the network corrupted it."""
     node.lost += packet.fate == LOST
     node.corrupted += packet.fate == CORRUPTED
     node.cut_off += packet.fate == CUT_OFF
@@ -110,7 +110,7 @@ def accepted_bytes(machine, d, now):
 
 @step
 def begin_link(machine, s, now, control, byte_count):
-    """Begin a netTx transfer: its start-up comes first.
+    """Begins a netTx transfer with its start-up.
 
     What begins with it is a packet's way, whose path must have been made when that ends.
     """
@@ -126,7 +126,7 @@ def begin_link(machine, s, now, control, byte_count):
 
 @step
 def go_on(machine, s, now):
-    """Effect of the end of a netTx transfer's start-up, or of its head's way."""
+    """Ends a netTx transfer's start-up, or the way of its head."""
     node = machine.nodes[s]
     put(machine.agenda, s * KINDS + LINK, NEVER)
     if node.link == STARTING and node.link_control == 1:
@@ -163,7 +163,7 @@ def watch_path(machine, s, now):
 
 @step
 def flow_if_awaited(machine, s, now):
-    """Let a stalled transfer flow if its receiver has posted a receive for it; whether it does."""
+    """Starts a stalled transfer if its receiver has posted a receive; whether it has."""
     node = machine.nodes[s]
     if node.link != STALLED:
         return False
@@ -212,7 +212,7 @@ def end_flow(machine, s, now):
 
 @step
 def _break(machine, packet):
-    """The receiver of ``packet`` will drop it."""
+    """Marks ``packet`` corrupted: its receiver will drop it."""
     accepted_last(machine, packet.destination).broken = 1
     packet.broken = 1
     keep_message(machine, packet, -1)
@@ -248,7 +248,7 @@ def _accept(machine, d, packet, now):
 
 @step
 def _leave(machine, s, now):
-    """The packet of ``s`` is off the network: its path goes to who waits for it."""
+    """Releases the path of the packet of ``s``, which has left the network, to waiting senders."""
     endpoint = machine.endpoints[s]
     receiver = machine.nodes[sending(machine, s).destination]
     if receiver.source == s:
@@ -263,7 +263,7 @@ def _leave(machine, s, now):
 
 @routine
 def abort(machine, s, now):
-    """Effect of the watchdog: take the packet of ``s`` off the network; the receiver drops it."""
+    """Fires the watchdog: takes the packet of ``s`` off the network; its receiver drops it."""
     machine.nodes[s].aborted += 1
     if machine.endpoints[s].control_sent == 1:
         accepted_last(machine, sending(machine, s).destination).fate = 0  # it was not that
@@ -272,7 +272,7 @@ def abort(machine, s, now):
 
 @step
 def take_off(machine, s, now):
-    """The packet of ``s`` comes no further; what has come of it its receiver drops."""
+    """Removes the packet of ``s`` from the network; its receiver drops what has arrived."""
     node = machine.nodes[s]
     endpoint = machine.endpoints[s]
     packet = sending(machine, s)
@@ -308,7 +308,7 @@ def take_off(machine, s, now):
 
 @step
 def retime_link(machine, s, now):
-    """Let netTx of ``s`` flow at the rate that the link and both NIC memories now allow.
+    """Sets the rate of netTx of ``s`` to what the link and both NIC memories allow now.
 
     Whether its rate changed.
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def search_wanted(machine: Machine, topology: Topology) -> None:
-    """Find what the probes of each search come to that has begun now.
+    """Determines what the probes of each new route search come to.
 
     One search is for the way there and one for the way back, which the peer makes; what still
     works stays as it is.  If both do, or there is no route one way, nothing is found.
@@ -319,7 +319,7 @@ class Machine(NamedTuple):
 
 
 def go_on(entry: Callable[[int, int], int], machine: Machine, topology: Topology, most: int) -> int:
-    """Have ``advance``, which has stopped for want of something, fire ``most`` more events.
+    """Serves what ``advance`` stopped for and fires ``most`` more events.
 
     How many it has fired; fewer than ``most`` only as ``advance`` itself.
     """

@@ -170,7 +170,7 @@ ACCOUNT_NAMES = ("library", "lookup", "miss", "queues", "dma", "network", "peer"
 
 @routine
 def part_time(machine, since, now):
-    """Add the time from ``since`` to ``now``, in which nothing happened, to its account."""
+    """Adds the time from ``since`` to ``now``, in which no event fired, to its account."""
     spent = now - since
     if spent == 0:
         return

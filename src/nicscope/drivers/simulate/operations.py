@@ -1,4 +1,4 @@
-"""What programs ask of their node: a processor serves one process at a time.
+"""Operations that programs request of their node; a processor serves one process at a time.
 
 A process waits for at most one operation, so its slot is its record in ``machine.processes``.
 Of those that can go on, receives come first, then the one that has waited longest, then the lowest.
@@ -82,7 +82,7 @@ def take_operations(machine, count):
 
 @step
 def take_operation(machine, request):
-    """Note what a process now waits for."""
+    """Records what a process now waits for."""
     process = machine.processes[request.process]
     process.operation = request.operation
     process.time = machine.tally[0].now
@@ -105,7 +105,7 @@ def take_operation(machine, request):
 
 @step
 def _latest(process):
-    """The time (ps) at which a process will not wait any longer, or 0: it always will."""
+    """When a process's wait expires (ps), or 0: never."""
     operation = process.operation
     if hears(operation) or operation in (RECEIVE, AWAIT_SEND):
         return np.int64(process.address)
@@ -114,14 +114,14 @@ def _latest(process):
 
 @step
 def _is_late(machine, p):
-    """Whether a process that waits for a ring of a NIC without ports will not any longer."""
+    """Whether the wait of a process for a ring of a NIC without ports has expired."""
     latest = _latest(machine.processes[p])
     return 0 < latest <= machine.tally[0].now
 
 
 @step
 def set_timer(machine, n):
-    """Fire when the first sleeping process of ``n`` wakes, or has waited long enough."""
+    """Schedules the node's timer for the first process that wakes or whose wait expires."""
     node = machine.nodes[n]
     when = NEVER
     for p in range(node.first_process, node.last_process):
@@ -138,7 +138,7 @@ def set_timer(machine, n):
 
 @step
 def look_for_operation(machine, n, now):
-    """Begin the operation that comes next on an idle CPU, if one can go on."""
+    """Begins the next operation that can begin on an idle CPU."""
     node = machine.nodes[n]
     chosen = NO_PROCESS
     at_other = process_of_other(node)
@@ -190,7 +190,7 @@ def _can_go_on(machine, n, p):
 
 @step
 def _has_turn(machine, n, p):
-    """Whether the ring that a process waits for has what it waits for."""
+    """Whether the ring on which a process waits has an entry for it."""
     operation = machine.processes[p].operation
     endpoint = machine.endpoints[n]
     if operation == RECEIVE:

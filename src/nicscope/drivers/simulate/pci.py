@@ -114,7 +114,7 @@ def end_pci(machine, n, now):
 
 @step
 def _end_fetch(machine, n, count):
-    """The bytes of the packet that leaves next are on the NIC; its number."""
+    """Completes the fetch of the packet that is sent next; returns its number."""
     node = machine.nodes[n]
     place = place_in(node.fetching, machine.endpoints[n].send_ring)
     packet = machine.sends[n, place]
@@ -128,7 +128,7 @@ def _end_fetch(machine, n, count):
 
 @step
 def _leave_engine(machine, n, now):
-    """Who waits for the engine takes it, if nobody has it again."""
+    """Passes the engine to whoever waits for it, unless it is taken again."""
     if _waits_for_table(machine, n):
         begin_fetch(machine, n, now)
     if crosses_bus(machine, n):
@@ -145,7 +145,7 @@ def _waits_for_table(machine, n):
 
 @step
 def retime_pci(machine, n, now):
-    """Let the PCI transfer go on at the rate that things now allow."""
+    """Sets the PCI transfer to the rate allowed now."""
     node = machine.nodes[n]
     if node.pci == PCI_IDLE or crosses_bus(machine, n):
         return

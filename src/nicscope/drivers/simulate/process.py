@@ -1,4 +1,4 @@
-"""A program's side of its driver: what it asks of its node, its clock, and its tasks."""
+"""A program's interface to its driver: operations on its node, its clock, and its tasks."""
 
 from __future__ import annotations
 
@@ -169,25 +169,25 @@ class Process:
         self._simulation.attach(self.node, address)
 
     def spawn(self, coroutine: Coroutine[Any, Any, object]) -> Task:
-        """Have ``coroutine`` run as a task of this process from now on."""
+        """Runs ``coroutine`` as a task of this process from now on."""
         return self._simulation.spawn(self, coroutine)
 
     def drop(self, task: Task) -> bool:
-        """Have ``task`` go no further; False if what it waits for is there by now."""
+        """Cancels ``task``; False if what it waits for has happened by now."""
         return self._simulation.drop(task)
 
     def row_now(self) -> int:
-        """Of whoever goes on now in the name of this process: its program, or a task."""
+        """Row of whichever runs now in this process: its program, or a task."""
         task = self._simulation.tasks.now
         return self.number if task is None else task.row
 
     def catch_up(self) -> None:
-        """The clock is the simulation's: another than the driver has had this go on."""
+        """Sets the clock to the simulation's, as not the driver has resumed this process."""
         self.now = self._simulation.now
 
     @property
     def standings(self) -> Standings:
-        """Where all programs of the run stand."""
+        """Where all programs of the run wait."""
         return self._simulation
 
     @property
@@ -196,7 +196,7 @@ class Process:
         return self._simulation.tasks
 
     def wake(self) -> None:
-        """Have every node look what it can begin: what one waits for was changed by a program."""
+        """Has every node poll for work, as a program changed what one may wait for."""
         self._simulation.all_look = True
 
 
@@ -289,7 +289,7 @@ class Rows:
         return [each.copy() for each in self._views]
 
     def put(self, content: list[NDArray[Any]]) -> None:
-        """Have that there."""
+        """Restores saved contents."""
         for view, each in zip(self._views, content, strict=True):
             view[...] = each
 
@@ -334,7 +334,7 @@ class Tasks:
         return task
 
     def step(self, task: Task, ended: tuple[int, ...] | None) -> bytes:
-        """Have ``task`` go on; what it asks, in its own name.  Errors: what it raises."""
+        """Resumes ``task``; returns what it asks, in its own name.  Errors: what it raises."""
         main, own = self._rows[task.process.number], task.rows
         held = main.kept()
         main.put(own.kept())
@@ -351,7 +351,7 @@ class Tasks:
         )
 
     def end(self, task: Task) -> None:
-        """It is over: who waits for it goes on, and another may have its row."""
+        """Ends a task: wakes whoever joins it, and frees its row."""
         task.is_done = True
         self._forget(task.row)
         self.wake_waiting(task)
@@ -360,12 +360,12 @@ class Tasks:
             self._rooms[task.process.number].append(task.row)
 
     def wake_waiting(self, task: Task) -> None:
-        """Who waits for ``task`` goes on now."""
+        """Wakes whoever waits for ``task``."""
         for row in task.waiting:
             self.wake(row)
 
     def wake(self, row: int) -> None:
-        """Who waits in ``row``, parked or asleep, goes on now."""
+        """Wakes what waits in ``row``, parked or asleep."""
         record = self._machine.processes[row]
         if record["operation"] == SLEEP:
             record["operation"] = NO_OPERATION
@@ -373,7 +373,7 @@ class Tasks:
             self.ready.append(row)
 
     def is_served(self, row: int) -> bool:
-        """Whether a CPU is at what ``row`` has asked, or it has not begun with all of that."""
+        """Whether a CPU serves the request of ``row``, or parts of it have not begun."""
         record: Any = self._machine.processes[row]
         if record["operation"] == NO_OPERATION:
             return False
@@ -383,7 +383,7 @@ class Tasks:
         return bool(at_cpu or chained["next"] < chained["last"])
 
     def drop(self, task: Task) -> bool:
-        """Have it wait for nothing any more; False if what it waits for is there by now."""
+        """Cancels the wait of a task; False if what it waits for has happened by now."""
         if self.is_served(task.row):
             task.is_unwanted = True
             return False
@@ -395,7 +395,7 @@ class Tasks:
         return True
 
     def of(self, process: Process) -> list[Task]:
-        """Those of a process that are not done."""
+        """Tasks of a process that have not ended."""
         return [task for task in self.by_row.values() if task.process is process]
 
 

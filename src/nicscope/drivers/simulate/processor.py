@@ -1,4 +1,4 @@
-"""The CPU of a node: one processor or two, chains of operations, other masters of its bus."""
+"""The CPU of a node: one processor or two, chains of operations, other bus masters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @step
 def goes_on(machine, p, now):
-    """Whether process ``p``, whose operation ends now, is due to begin the next of its chain.
+    """Whether process ``p``, whose operation ends now, has a next operation in its chain.
 
     Not if it was refused, nor on a node that has died: of that the program hears.
     """
@@ -56,7 +56,7 @@ def goes_on(machine, p, now):
 
 @step
 def next_of_chain(machine, p):
-    """The operation that process ``p``, which is due, begins now."""
+    """The operation that process ``p`` begins now, the next of its chain."""
     chained = machine.chained[p]
     place = chained.next
     chained.next += 1
@@ -70,7 +70,7 @@ def next_of_chain(machine, p):
 
 @step
 def _take_pieces(machine, p, place):
-    """Have the pieces of memory that go with the next operation where the first one's were."""
+    """Copies the segments of the chain's next operation to where the first one's were."""
     gathers, gathered = machine.ports.gathers, machine.ports.gathered
     for i in range(gathers.shape[1]):
         gathers[p, i] = gathered[p, place, i]
@@ -78,7 +78,7 @@ def _take_pieces(machine, p, place):
 
 @step
 def keep_chain(machine, p, first, count):
-    """Keep the ``count`` operations from ``outbox[first]`` on: they follow the one that begins."""
+    """Saves the ``count`` operations from ``outbox[first]`` on: they follow the one that begins."""
     chained = machine.chained[p]
     chained.next = 0
     chained.last = count
@@ -97,7 +97,7 @@ def occupy_cpu(machine, n, now, operation, duration):
 
 @routine
 def end_operation(machine, p, now):
-    """The operation of process ``p`` has ended now: its chain, script or program goes on."""
+    """Ends the operation of process ``p`` now; its chain, script or program continues."""
     process = machine.processes[p]
     if machine.scripted[p].depth > 0:
         go_on_with_script(machine, p, now)
@@ -116,7 +116,7 @@ TWO = 2
 
 @step
 def turn_to_other(machine, n):
-    """Exchange the processors of ``n``: the one at hand is put away, and the other is at hand."""
+    """Swaps the processors of ``n``: saves the active one and makes the other active."""
     node, slot = machine.nodes[n], n * KINDS + CPU
     serving = machine.ports.nodes[n]
     doing, since, process = node.cpu, node.cpu_since, node.cpu_process
@@ -130,26 +130,26 @@ def turn_to_other(machine, n):
 
 @step
 def has_idle_other(node):
-    """Whether there is another processor, and it has nothing to do."""
+    """Whether there is a second processor and it is idle."""
     return node.processors == TWO and node.other == IDLE
 
 
 @step
 def have_first_at_hand(machine, n):
-    """Have the processor at hand whose work ends first."""
+    """Makes the processor active whose work ends first."""
     if machine.nodes[n].other_until < machine.agenda.times[n * KINDS + CPU]:
         turn_to_other(machine, n)
 
 
 @step
 def process_of_other(node):
-    """The process that the other processor works for, or ``NO_PROCESS``."""
+    """The process that the second processor works for, or ``NO_PROCESS``."""
     return node.other_process if node.other != IDLE else NO_PROCESS
 
 
 @step
 def interrupt_other(node, duration, now):
-    """Have the other processor, which is idle, serve an interrupt."""
+    """Has the second processor, which is idle, serve an interrupt."""
     node.other = INTERRUPTED
     node.other_since = now
     node.other_process = NO_PROCESS
@@ -192,7 +192,7 @@ class OtherMaster(msgspec.Struct, frozen=True):
 
 
 def place_masters(nodes: NDArray[Any], masters: Sequence[OtherMaster]) -> None:
-    """Have ``masters``, of which a node can have one, at the buses of ``nodes`` (NODE)."""
+    """Adds ``masters``, at most one for each node, to the buses of ``nodes`` (NODE)."""
     for each in masters:
         each.check(len(nodes))
         nodes["held"][each.node] = each.hold_ps
@@ -203,7 +203,7 @@ def place_masters(nodes: NDArray[Any], masters: Sequence[OtherMaster]) -> None:
 
 @step
 def bus_time(node, now):
-    """How long the bus has been the node's own by ``now`` (ps)."""
+    """For how long the bus has been free of the other master by ``now`` (ps)."""
     if node.held == 0:
         return now
     rounds = now // node.held_every
@@ -212,7 +212,7 @@ def bus_time(node, now):
 
 @step
 def when_bus_time(node, spent):
-    """The first time at which the bus has been the node's own for ``spent`` ps."""
+    """When the bus will have been free of the other master for ``spent`` ps."""
     if node.held == 0 or spent <= 0 or spent >= NEVER:
         return spent
     free = node.held_every - node.held

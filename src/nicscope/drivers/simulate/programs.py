@@ -1,4 +1,4 @@
-"""Programs: coroutines on simulated nodes, resumed when what they wait for has ended.
+"""Programs: coroutines on simulated nodes, resumed when what they wait for has happened.
 
 A program is any coroutine that awaits the operations of its ``Process``.  There are no threads; the
 compiled driver runs until an operation ends, and the processes whose operations ended at that time
@@ -160,7 +160,7 @@ class Simulation(Standings):
 
     @property
     def now(self) -> int:
-        """Time (ps) of the last thing that happened."""
+        """Time (ps) of the last event."""
         return int(self.machine.tally[0]["now"])
 
     def attach(self, node: int, address: int) -> None:
@@ -185,7 +185,7 @@ class Simulation(Standings):
     def begin(
         self, programs: Sequence[Coroutine[Any, Any, object]], daemons: Collection[int] = ()
     ) -> None:
-        """Have one program per process, which ``go_on`` runs; ``daemons`` are not waited for."""
+        """Adds one program per process, run by ``go_on``; ``daemons`` are not waited for."""
         self._daemons = {self.processes[place].number for place in daemons}
         for process, program in zip(self.processes, programs, strict=True):
             self._running[process.number] = program
@@ -230,7 +230,7 @@ class Simulation(Standings):
         return True
 
     def _close(self) -> None:
-        """End what has not ended."""
+        """Closes all programs that have not ended."""
         for number, program in [*self._running.items()]:  # one that waits for any drops tasks
             RUNNING.program = self._actors[number]
             with contextlib.suppress(Exception):  # of what it does at its end
@@ -240,7 +240,7 @@ class Simulation(Standings):
         self.is_over = True
 
     def _advance(self) -> bool:
-        """Fire until something ends and let its processes go on, until one of them has ended.
+        """Fires events until an operation ends and resumes its process, until a program has ended.
 
         False if it is too late for that.  When programs are at rest all nodes look before the next
         time: a program that has ended may have left something behind, and its node is not asked
@@ -299,7 +299,7 @@ class Simulation(Standings):
         raise StuckError(said, self.stands())
 
     def _resume(self, number: int, ended: Record | None, begun: list[bytes]) -> None:
-        """Have whoever is in that row go on, if it has not ended; what it asks is begun."""
+        """Resumes the program or task of that row and begins what it asks for next."""
         there = self._sends.get(number)
         if there is None:
             return
@@ -327,14 +327,14 @@ class Simulation(Standings):
                 self.drop(task)
 
     def _forget(self, number: int) -> None:
-        """Nobody is in that row any more."""
+        """Frees a row whose program or task is gone."""
         self._running.pop(number, None)
         self._sends.pop(number, None)
         self._daemons.discard(number)
         self._has_ended = True
 
     def spawn(self, process: Process, coroutine: Coroutine[Any, Any, object]) -> Task:
-        """Have ``coroutine`` run as a task of ``process``, from its next wait on."""
+        """Runs ``coroutine`` as a task of ``process``, from its next wait on."""
         task = self.tasks.add(process, coroutine)
         self._running[task.row] = coroutine
         self._sends[task.row] = task.send, process, self._heads[task.row]
@@ -343,7 +343,7 @@ class Simulation(Standings):
         return task
 
     def _go_on_with_tasks(self, begun: list[bytes]) -> None:
-        """Have go on what is begun or woken, until all of these wait."""
+        """Resumes begun or woken tasks until all of them wait."""
         ready = self._ready
         if not ready:
             return
@@ -358,7 +358,7 @@ class Simulation(Standings):
         self._at_rest = True
 
     def drop(self, task: Task) -> bool:
-        """Have ``task`` go no further; False if what it waits for is there by now."""
+        """Cancels ``task``; False if what it waits for has happened by now."""
         if not self.tasks.drop(task):
             return False
         head = self._heads[task.row]
@@ -380,7 +380,7 @@ class Simulation(Standings):
             raise ProgramMistakeError(self._forgotten[0])
 
     def _drop(self, now: int) -> None:
-        """End the programs of nodes that are dead by ``now``."""
+        """Ends the programs of nodes that have died by ``now``."""
         if now < self._first_death:
             return
         for number in [*self._running]:

@@ -51,7 +51,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Copy(msgspec.Struct, frozen=True):
-    """A CPU that copies memory from time 0 on, instead of sending: ``byte_count`` bytes."""
+    """A CPU that copies ``byte_count`` bytes of memory from time 0 on, instead of sending."""
 
     node: int
     byte_count: int
@@ -248,7 +248,7 @@ class Scripted:
         depth: int = 1,
         watch: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Carry out one script, of ``ROW``, per process, to the end of them all.
+        """Carries out one script, of ``ROW``, per process, until all have ended.
 
         ``depth``: descriptors of a process that may be outstanding; with more than one, all of its
         rows are for one port.  ``watch`` hears of rows done and rows in all.  Errors:
@@ -285,7 +285,7 @@ class Scripted:
     def _give(
         self, ready: Sequence[int], scripts: Sequence[NDArray[Any]], taken: NDArray[np.int64]
     ) -> None:
-        """The next rows of each script of ``ready``, which begin now."""
+        """Begins the next rows of each script of ``ready``."""
         machine = self.machine
         for place, process in enumerate(ready):
             rows = scripts[process][taken[process] : taken[process] + self._room]

@@ -1,4 +1,4 @@
-"""The bytes themselves: host memories, NIC buffers, rings; copied as the transfers move them.
+"""The bytes themselves: host memories, NIC buffers, rings; copied as transfers proceed.
 
 Nothing is copied before the counters say that it has moved: what a transfer to the sink reads has
 been deposited.  A simulation without bytes has arrays of no length here.
@@ -143,7 +143,7 @@ def copy_control(source, place, target, slot, n, d):
 
 @step
 def take_attached(store, n):
-    """Address of the host's buffer that the receive ring gives to the next untagged payload."""
+    """Takes the receive ring's host buffer for the next untagged payload; its address."""
     ring = store.attached.shape[1]
     address = store.attached[n, store.attached_head[n] % ring]
     store.attached_head[n] += 1
@@ -152,7 +152,7 @@ def take_attached(store, n):
 
 @step
 def give_back(store, n, address):
-    """Attach a buffer of the host to the receive ring again."""
+    """Attaches a host buffer to the receive ring again."""
     ring = store.attached.shape[1]
     store.attached[n, store.attached_tail[n] % ring] = address
     store.attached_tail[n] += 1

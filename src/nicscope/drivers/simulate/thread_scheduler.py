@@ -1,4 +1,4 @@
-"""Plain Python programs on one simulation: blocking calls, in threads of which one runs."""
+"""Plain Python programs on one simulation: blocking calls, in threads run one at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALL_LOOK = -1
 
 
 class Caller(Protocol):
-    """By which plain Python has a process of a simulation do something."""
+    """The way in which plain Python code has a process of a simulation carry out an operation."""
 
     asked: memoryview  # where operations are put down, one behind the other
 
@@ -31,14 +31,14 @@ class Caller(Protocol):
         """How the last of the first ``count`` in ``asked`` ended; None if it never can."""
 
     def look(self) -> None:
-        """Have the NIC see what was changed beside operations."""
+        """Has the NIC poll for changes made beside operations."""
 
     def rest(self, mark: int) -> bool:
-        """Let other programs of the process go on; False at once if none can."""
+        """Lets other programs of the process run; False at once if none can."""
 
 
 class Entrance:
-    """Where plain Python, which is no coroutine, has a simulation go on."""
+    """The way in which plain Python code, not a coroutine, advances a simulation."""
 
     def __init__(self, simulation: Simulation) -> None:
         machine = simulation.machine
@@ -52,7 +52,7 @@ class Entrance:
         self.look()
 
     def _go_on(self, begun: int) -> bool:
-        """Begin so many operations, which are in the outbox, and go on in time until one ends.
+        """Begins ``begun`` operations of the outbox and fires events until one ends.
 
         False if none can ever end.
         """
@@ -74,7 +74,7 @@ class Entrance:
 
 
 class Calling(Entrance):
-    """The only process of a simulation, as whoever has it do something calls it."""
+    """The only process of a simulation, called by plain Python code."""
 
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(simulation)
@@ -110,11 +110,11 @@ def _pass(_: int) -> None:
 
 
 class StoppedError(BaseException):
-    """A program is to go no further: it or another has been stopped, or none can go on."""
+    """Raised in a program that must stop: it or another was stopped, or none can run."""
 
 
 class Parked(NamedTuple):
-    """What a program waits for that another does, and until when."""
+    """What a program waits for another program to do, and until when."""
 
     what: str
     has_come: Callable[[], bool]
@@ -122,7 +122,7 @@ class Parked(NamedTuple):
 
 
 class Turns(Entrance):
-    """Whose turn it is among the programs of a simulation, one or more to each process."""
+    """Schedules the programs of a simulation, one or more to each process, in turns."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
@@ -165,17 +165,17 @@ class Turns(Entrance):
         thread.start()
 
     def end(self) -> None:
-        """Have all that still goes on go no further."""
+        """Stops all programs that still run."""
         self._stop()
         for thread in self._threads:
             thread.join(_PATIENCE)  # but for one that never asks for anything
 
     def go_alone(self) -> None:
-        """The thread that calls is program 0, and all there is so far."""
+        """Makes the calling thread program 0, the only one so far."""
         self._living = {0}
 
     def begin(self, program: Callable[[], None]) -> int:
-        """Have a program go on beside the one whose turn it is; its number."""
+        """Starts a program beside the one whose turn it is; returns its number."""
         number = len(self._gates)
         self._gates.append(threading.Semaphore(0))
         self._of.append(self._of[self.holder])
@@ -185,11 +185,11 @@ class Turns(Entrance):
         return number
 
     def process_of(self, number: int) -> int:
-        """The process that a program is one of."""
+        """The process to which a program belongs."""
         return self._of[number]
 
     def doom(self, number: int) -> None:
-        """Have a program go no further when its turn comes next."""
+        """Stops a program at its next turn."""
         if number in self._living:
             self._doomed.add(number)
 
@@ -206,14 +206,14 @@ class Turns(Entrance):
                 self._hand_on(None)
 
     def _stop(self) -> None:
-        """Have every program that waits go no further."""
+        """Stops every program that waits."""
         self.is_stopped = True
         for gate in self._gates:
             gate.release()
         self.over.set()
 
     def carry_out(self, number: int, request: bytes) -> Record | None:
-        """How an operation of a program's process ended; meanwhile others go on."""
+        """Carries out an operation of a program's process while others run; how it ended."""
         self._check(number)
         self._asked[number] = request
         self._hand_on(number)
@@ -227,7 +227,7 @@ class Turns(Entrance):
         may_fail: bool = False,
         patience_ps: int | None = None,
     ) -> bool:
-        """Let others go on until something has come by them, which takes no virtual time.
+        """Lets other programs run until ``has_come``, which takes no virtual time.
 
         If nobody can go on, who ``may_fail`` does so, with False.  So does who has waited for
         ``patience_ps``; if nobody can go on, the time of who has least left is up.  Errors:
@@ -245,7 +245,7 @@ class Turns(Entrance):
         return has_come()
 
     def rest(self, number: int, mark: int) -> bool:
-        """Let siblings go on; False at once if none can, and time itself has to.
+        """Lets programs of the same process run; False at once if none can and time has to pass.
 
         ``mark``: how much has happened to their process so far.
         """
@@ -286,7 +286,7 @@ class Turns(Entrance):
         self.taken(number)
 
     def _hand_on(self, number: int | None) -> None:
-        """Have who is next go on, and wait for the next turn of ``number``, if it has one."""
+        """Resumes the next program and, if ``number`` is one, waits for its next turn."""
         following = self._next()
         if following is None:
             self.stuck = {each: self._parked[each].what for each in sorted(self._living)}
@@ -303,7 +303,7 @@ class Turns(Entrance):
             self._check(number)
 
     def _next(self) -> int | None:
-        """Who goes on next; None if nobody ever will."""
+        """The program that runs next; None if none ever will."""
         while True:
             busy = {self._of[number] for number in self._asked} | self._begun.keys()
             for number in [*self._ready, *self._parked, *self._resting]:
@@ -314,7 +314,7 @@ class Turns(Entrance):
             self._advance()
 
     def _may_go_on(self, number: int) -> bool:
-        """Whether a program does not wait any longer: then it is none that waits any more."""
+        """Whether a program has stopped waiting; it is then removed from those that wait."""
         if number in self._ready:
             self._ready.remove(number)
         elif number in self._resting:
@@ -326,7 +326,7 @@ class Turns(Entrance):
         return True
 
     def _failing(self) -> int | None:
-        """Who is told that what it waits for does not come, or not in time."""
+        """The program whose wait fails or times out next."""
         limits = {each: parked.until for each, parked in self._parked.items() if parked.until}
         if not limits:
             return None
@@ -337,7 +337,7 @@ class Turns(Entrance):
         return number
 
     def _advance(self) -> None:
-        """Begin what was asked, and go on in time until something has ended."""
+        """Begins what was asked, and fires events until an operation has ended."""
         asked = [self._asked[number] for number in sorted(self._asked)]
         self._begun.update({self._of[number]: number for number in self._asked})
         self._asked.clear()
@@ -359,7 +359,7 @@ class Turns(Entrance):
                 self._hand_over(number, record)
 
     def _hand_over(self, number: int, record: Record | None) -> None:
-        """Have a program know how its operation ended; its siblings look at what has come."""
+        """Delivers an ended operation's record to its program; its siblings check their waits."""
         self._records[number] = record
         self._ready.append(number)
         rested = [each for each in self._resting if self._of[each] == self._of[number]]
@@ -368,7 +368,7 @@ class Turns(Entrance):
         self._ready.extend(rested)
 
     def _give_up(self) -> None:
-        """Nothing more happens: whoever waits for an operation is told so."""
+        """Ends the wait of every program for its operation, as no event is left."""
         for number in sorted(self._begun.values()):
             self._hand_over(number, None)
         self._begun.clear()
@@ -380,7 +380,7 @@ class Turns(Entrance):
 
 
 class Turn:
-    """The part in the turns of a process's programs: whichever of them has the turn asks."""
+    """One process's interface to the scheduler, used by whichever of its programs has the turn."""
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
@@ -397,7 +397,7 @@ class Turn:
         self.turns.look()
 
     def rest(self, mark: int) -> bool:
-        """Let the process's other programs go on; False at once if none can."""
+        """Lets the process's other programs run; False at once if none can."""
         return self.turns.rest(self.turns.holder, mark)
 
     def wait(
@@ -407,5 +407,5 @@ class Turn:
         may_fail: bool = False,
         patience_ps: int | None = None,
     ) -> bool:
-        """Let others go on until something has come by them."""
+        """Lets other programs run until ``has_come``."""
         return self.turns.wait(self.turns.holder, what, has_come, may_fail, patience_ps)

@@ -76,7 +76,7 @@ class Directory:
         return self._memory.take(node)
 
     def give_up(self, node: int, row: int) -> None:
-        """Nothing comes of that registration."""
+        """Frees the row of a registration that failed."""
         self._memory.give_up(node, row)
 
     def export(
@@ -102,7 +102,7 @@ class Directory:
                 return number
 
     def withdraw(self, owner: Endpoint, row: int) -> None:
-        """Take a buffer out of its node's table: handles of it are worth nothing from now on."""
+        """Removes a buffer from its node's table: its handles are invalid from now on."""
         node = owner.node
         self._memory.withdraw(node, row, owner.port)
         self._change(node, EXPORT_HANDLE, row)
@@ -156,7 +156,7 @@ class Directory:
         self._names[name] = handle
 
     def forget(self, name: str) -> None:
-        """The name is nobody's."""
+        """Frees the name."""
         del self._names[name]
 
     @property

@@ -47,9 +47,9 @@ OF_WORK_QUEUES = {
     "segments": ("key",),
     "table": (
         "takes", "state", "level", "domain", "rights", "longest", "channel", "send_queue",
-        "receive_queue", "receives_posted", "receives_taken", "immediate", "reading", "troubles",
-        "notices", "overrun", "swap", "atomic", "shared", "shares", "group", "limit",
-        "datagrams", "qkey", "stopped", "by_verbs", "unready",
+        "receive_queue", "receives_posted", "receives_taken", "immediate", "reading",
+        "troubles", "notices", "overrun", "swap", "atomic", "shared", "shares", "group",
+        "limit", "datagrams", "qkey", "stopped", "by_verbs", "unready",
     ),
     "channels": ("stream", "receive", "said"),
     "send_heads": _IN_HEADS,
@@ -57,8 +57,8 @@ OF_WORK_QUEUES = {
     "pools.heads": _IN_HEADS,
     "pools.streams": (
         "laid", "level", "port", "verdict", "heard", "back", "channel", "begun", "amid",
-        "time_out", "tries", "unready", "resting", "rests", "first", "begins", "most_rests",
-        "answers", "sentence", "charge",
+        "time_out", "tries", "unready", "resting", "rests", "first", "begins",
+        "most_rests", "answers", "sentence", "charge",
     ),
     "nodes": (
         "searching", "search_until", "search_asked", "search_there", "search_back", "region_reads",

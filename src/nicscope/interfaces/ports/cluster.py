@@ -1,4 +1,4 @@
-"""Hosts whose NICs serve ports, the processes on them, and what a run of them is told from."""
+"""Clusters whose NICs serve ports: hosts, their processes, and the report of a run."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
 
 
 class _Held(NamedTuple):
-    """A port, as of a time on, and what it had counted by then."""
+    """A port with its owner since some time, and its counters at that time."""
 
     node: int
     port: int
@@ -111,7 +111,7 @@ class PortBook:
             self.note(node, OWN_PORT, None)
 
     def note(self, node: int, port: int, process: int | None, name: str | None = None) -> None:
-        """``port`` is the process's from now on: an endpoint that is called ``name``."""
+        """Makes ``port`` the process's from now on: the endpoint called ``name``."""
         self._held.append(_Held(node, port, process, name, self._counted(node, port)))
 
     def _counted(self, node: int, port: int) -> NDArray[np.int64]:
@@ -172,7 +172,7 @@ def _account(held: _Held, counted: list[int], statuses: Sequence[str], handles: 
 
 
 def fates(ended: list[int], unfinished: int) -> Received:
-    """What became of packets, of which so many are ``unfinished``."""
+    """Packets by what became of them, ``unfinished`` ones included."""
     names = [name.removeprefix("no_") for name in ENDED_NAMES[FIRST_DROPPED:]]
     plain: dict[str, Any] = dict(
         zip(ENDED_NAMES[:FIRST_DROPPED], ended[:FIRST_DROPPED], strict=True)
@@ -439,7 +439,7 @@ class PortCluster(Programs[E]):
         return processes
 
     def prepare(self, processes: Sequence[E]) -> None:
-        """What the system does before the programs begin; nothing, unless an interface does."""
+        """Prepares the system before the programs begin; most interfaces need nothing."""
 
     def _processors(self) -> int:
         """Processors of a host: two where one slot of the agenda is enough for them."""
@@ -465,7 +465,7 @@ class PortCluster(Programs[E]):
             self._check_room([1] * nodes, 2 * nodes, nodes)
 
     def _check_room(self, processes: Sequence[int], links: int, programs: int) -> None:
-        """Refuse a cluster that has no room, before anything of it is made."""
+        """Refuses a cluster that does not fit in memory, before anything of it is made."""
         nodes, delivery = len(processes), self._wide_delivery
         need = ports_bytes(self._setup(processes, links), delivery)
         if self.way != Way.PCI:

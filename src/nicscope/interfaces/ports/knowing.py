@@ -1,4 +1,4 @@
-"""What the NIC and the kernel know of a process that waits, in words: why nothing comes for it.
+"""What the NIC and the kernel know of a waiting process, in words: why it gets no report.
 
 All of it is read from counters and states that they keep anyway.
 """
@@ -40,7 +40,7 @@ TOLD_OF_PACKETS = {
 
 
 def known_of(process: Process) -> list[str]:
-    """Of its ports, of its peers, and of what came to its node."""
+    """Describes its ports, its peers, and what came to its node."""
     machine, node = process._machine, process.node
     waits = machine.processes[process._driven.number]
     operation = int(waits["operation"])
@@ -83,7 +83,7 @@ def _of_port(process: Process, record: Any, port: int, of: str) -> Iterator[str]
 
 
 def _unread(process: Process, record: Any, port: int) -> dict[str, int]:
-    """Reports of sends that nobody has read, by how these ended; of well-ended ones none."""
+    """Unread reports of failed sends, by status; successful ones are left out."""
     ring = process._ports.reports[process.node, port, SENT]
     found: dict[str, int] = {}
     for number in range(int(record["reaped"]), int(record["reported"])):
@@ -94,7 +94,7 @@ def _unread(process: Process, record: Any, port: int) -> dict[str, int]:
 
 
 def lost_of(process: Process) -> list[str]:
-    """What it has sent in vain, and was told so if it asked."""
+    """Sends of ``process`` that have failed, as it would have learned by asking."""
     table = process._machine.ports.table
     return [
         said
@@ -104,7 +104,7 @@ def lost_of(process: Process) -> list[str]:
 
 
 def unread_of(process: Process) -> list[str]:
-    """What has come for it, and it has not received."""
+    """Arrivals at ``process`` that it has not received."""
     table = process._machine.ports.table[process.node]
     many = sum(int(table[port]["received"] - table[port]["read"]) for port in process._mapped)
     return [f"{count(many, 'message')} for it {was(many)} not received"] if many > 0 else []
@@ -113,7 +113,7 @@ def unread_of(process: Process) -> list[str]:
 def _failed(
     process: Process, record: Any, port: int, of: str, unread: dict[str, int]
 ) -> Iterator[str]:
-    """Sends that have failed and of which nobody was told, or whoever was may not have looked."""
+    """Failed sends of which nobody was told, or whose status may not have been read."""
     if record["takes"] == ONE:
         return  # which raises what ends so
     told = process._ports.port_told[process.node, port].tolist()
@@ -133,7 +133,7 @@ def _failed(
 
 
 def _of_nobody(process: Process, port: int, number: int) -> str:
-    """So many sends to tags that nobody has, and which tags, as far as they are known."""
+    """Number of sends to tags that nobody has, and those tags, as far as known."""
     ports, node = process._ports, process.node
     ring, pending = ports.reports[node, port, SENT], ports.pending[node, port]
     reported, names = int(ports.table[node, port]["reported"]), []
@@ -151,7 +151,7 @@ def _of_nobody(process: Process, port: int, number: int) -> str:
 
 
 def _of_wait(record: Any, ring: int) -> Iterator[str]:
-    """Why the report that is waited for may never be made."""
+    """Why the awaited report may never be made."""
     if ring == SENT:
         if record["posted"] + record["refused"] == record["reaped"]:
             yield "nothing is posted there whose end could be reported"
@@ -167,7 +167,7 @@ def _of_wait(record: Any, ring: int) -> Iterator[str]:
 
 
 def _of_room(record: Any, ring: int, operation: int) -> Iterator[str]:
-    """Why there is no room for what it posts."""
+    """Why the port has no space for what the process posts."""
     unread = int(record["reported"]) - int(record["reaped"])
     if operation == POST and unread >= ring:
         yield f"its send queue of {ring} is full of ends that nobody has read: await them"
@@ -215,10 +215,10 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 
 def was(number: int) -> str:
-    """The verb of so many."""
+    """ "was" or "were", by number."""
     return "was" if number == 1 else "were"
 
 
 def has(number: int) -> str:
-    """Likewise."""
+    """ "has" or "have", by number."""
     return "has" if number == 1 else "have"

@@ -1,4 +1,4 @@
-"""A process's memory: pages of a space of its own, stores and loads, and giving it back."""
+"""A process's memory: pages of its own address space, stores and loads, and freeing it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class Buffer(Stretch):
-    """A stretch of a process's memory, or of an endpoint's pinned area."""
+    """A range of a process's memory, or of an endpoint's pinned area."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ class Buffer(Stretch):
         return content
 
     def array(self, dtype: DTypeLike = "uint8") -> View:
-        """The same memory as an array: it shows what is there whenever it is read.
+        """The same memory as an array that reads the present contents at each access.
 
         What is stored through it is there at once; neither takes time (``interfaces.buffers``).
         """
@@ -93,7 +93,7 @@ class Buffer(Stretch):
 
 
 class OwnMemory:
-    """What a process does with its address space by itself."""
+    """Stores and loads of a process in its own address space."""
 
     _owner: Owner
     _memory: Memory
@@ -165,7 +165,7 @@ class OwnMemory:
     def _seen(
         self, room: Room, address: int, space: int | None = None
     ) -> tuple[Callable[[int, int], bytes], Callable[[int, bytes], None]]:
-        """How a view of ``room`` loads and stores bytes from ``address`` on, taking no time."""
+        """The load and store functions of an array view of ``room``, which take no time."""
         number = self._number if space is None else space
 
         self._check_seen(room)
@@ -187,7 +187,7 @@ class OwnMemory:
         self._owner.record_of(room, Room)
 
     def _settle(self, space: int, address: int, count: int, *, write: bool = False) -> None:
-        """Have what the host's caches have modified in its memory, which is to be overwritten."""
+        """Writes back what the host's caches have modified there; ``write``: drops it as well."""
         if self._windows is None:
             return
         size = self._memory.page_size
@@ -213,7 +213,7 @@ FREED = "freed"
 
 
 class Freeing:
-    """What a process does with memory that it does not need any more."""
+    """Release of a process's memory."""
 
     _owner: Owner
     _memory: Memory
@@ -263,11 +263,11 @@ class Freeing:
                 raise SimulationError(f"a buffer is not freed while {what}")
 
     def _held(self) -> list[tuple[int, int, str]]:
-        """Address, length and what holds it, of memory that an interface has in use."""
+        """Memory that an interface has in use: address, length and what holds it."""
         return []
 
     def _posted_pieces(self) -> list[tuple[int, int, str]]:
-        """Likewise of descriptors that have not ended."""
+        """Memory of descriptors that have not ended: address, length and what holds it."""
         found: list[tuple[int, int, str]] = []
         what = "a descriptor that names it has not ended; wait for its end first"
         for port in self._mapped:
@@ -431,7 +431,7 @@ class Memory:
         )
 
     def unmap(self, host: int, space: int, first: int, count: int) -> None:
-        """Unmap pages; what a NIC maps stays alive until it lets go."""
+        """Unmaps pages; those a NIC maps stay alive until it releases them."""
         self._checked("unmap", first, count, bound(_unmap, self.window)(host, space, first, count))
 
     def protect(self, host: int, space: int, first: int, count: int, rights: int) -> None:
@@ -448,11 +448,11 @@ class Memory:
         bound(_close, self.window)(host, space)
 
     def swap_out(self, host: int) -> bool:
-        """Have the swapper take one frame; whether there was one to take."""
+        """Has the swapper evict one frame; returns whether there was one to evict."""
         return bool(bound(_reclaim, self.window)(host))
 
     def keep_free(self, host: int, frames: int) -> int:
-        """Have the swapper keep ``frames`` frames free; how many it could not."""
+        """Has the swapper keep ``frames`` frames free; returns how many it could not."""
         return int(bound(_keep_free, self.window)(host, frames))
 
     def pin(self, host: int, space: int, page: int) -> int:

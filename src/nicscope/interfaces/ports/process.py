@@ -1,4 +1,4 @@
-"""A process on a simulated host: its port, what it asks of it, and what that answers."""
+"""A process on a simulated host: its port, its calls, and their results."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ _tuple: Any = tuple.__new__  # makes a NamedTuple in half the time of its class
 
 
 class Asked(NamedTuple):
-    """A call that only ends, to be put before one that answers; it has not begun."""
+    """A call without a result, to be chained before one that has one; it has not begun."""
 
     request: int  # the descriptor's number, by which ``done`` reports it; -1: there is none
     what: bytes  # as the driver is asked
@@ -99,7 +99,7 @@ class Asked(NamedTuple):
 
 
 class PortCalls(ABC):
-    """A process's port, as far as it is asked for something."""
+    """The calls of a process at its port."""
 
     cluster: PortCluster[Any]
     _owner: Owner
@@ -242,7 +242,7 @@ class PortCalls(ABC):
         return port
 
     def _place(self, asked: Asked) -> None:
-        """Write down what ``asked`` has beside its request, as it is to begin at once."""
+        """Writes out the data that ``asked`` has beside its request, as it begins at once."""
         driven = self._driven
         inline = asked[2]
         driven.control_bytes[: len(inline)] = inline
@@ -250,7 +250,7 @@ class PortCalls(ABC):
             self._ports.gathers[driven.number, : len(asked.segments)] = asked.segments
 
     def _behind(self, before: Asked | Sequence[Asked], last: bytes) -> bytes:
-        """The request for what ``before`` asks for, one after the other, and then for ``last``."""
+        """The chained request: all of ``before`` in sequence, and then ``last``."""
         driven = self._driven
         if type(before) is Asked:
             _, what, inline, segments = before
@@ -288,7 +288,7 @@ class PortCalls(ABC):
                 )
 
     def _place_behind(self, asked: Asked, place: int) -> None:
-        """Write down the pieces of memory of what is not the first of a chain."""
+        """Writes out the memory segments of a call that is not the first of a chain."""
         gathered = self._ports.gathered
         if not gathered.size:
             raise SimulationError(
@@ -390,12 +390,12 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         self._mapped[port] = int(record["given"]) << GIVEN_BITS
 
     def _note_port(self, port: int, name: str | None = None) -> None:
-        """What ``port`` does counts for this process from now on."""
+        """Counts what ``port`` does for this process from now on."""
         assert self.cluster.book is not None
         self.cluster.book.note(self._node, port, self._number, name)
 
     def _lose_port(self, port: int) -> None:
-        """``port`` has closed and is another's now."""
+        """Handles the close of ``port``, which another process has now."""
         del self._mapped[port]
         self._questions.clear()
 
@@ -454,7 +454,7 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         return allocated(Buffer, self._owner, self, begin, count)
 
     async def compute(self, microseconds: float) -> None:
-        """Keep the CPU busy."""
+        """Keeps the CPU busy for that time."""
         self._owner.check_caller()
         await self._driven.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
 
@@ -475,7 +475,7 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         return ended.address / PS_PER_US
 
     async def sleep(self, microseconds: float) -> None:
-        """Leave the CPU to others for a while."""
+        """Releases the CPU to others for that time."""
         self._owner.check_caller()
         await self._driven.ask(SLEEP, duration=in_ps(microseconds, self._driven.now))
 
@@ -625,16 +625,16 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         return self._driven.request(REPORT, peer=place, own=own, address=until)
 
     def _unheard(self, ended: Record) -> SimulationError:
-        """The error of a wait for a report that has ended without one."""
+        """The error of a wait for a report that ended without one."""
         return timed_out(self._driven) if ended[OWN] == LATE else self._gone(ended[PEER])
 
     def _end_of_sent(self, record: Record) -> Done:
-        """What a report of the ring ``SENT`` says."""
+        """The status that a report of the ring ``SENT`` carries."""
         report: Done = _tuple(Done, (record[PACKET], STATUS_NAMES[record[ADDRESS]]))
         return report
 
     def _received(self, record: Record) -> Arrival:
-        """What a report of the ring ``RECEIVED`` says, and what has come with it."""
+        """The arrival that a report of the ring ``RECEIVED`` carries."""
         _, _, _, _, node, _, length, name, status, own, offset = record
         many = own >> KIND_BITS
         content, buffers = None, ()

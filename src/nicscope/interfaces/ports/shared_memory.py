@@ -1,4 +1,4 @@
-"""Tables by which nodes use memory of each other, and the rows that are given out of them."""
+"""Tables of exported and imported memory, and the allocation of their rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Rows:
-    """Which rows of one table are nobody's, node by node.
+    """Free rows of one table, node by node.
 
     A row comes again as late as possible, and not before nothing names it any more.
     """
@@ -60,12 +60,12 @@ class Rows:
         return self._free[node].popleft()
 
     def give_back(self, *rows: tuple[int, int], once: Callable[[], bool]) -> None:
-        """These rows, each of a node, are nobody's any more, once nothing names them."""
+        """Frees these rows, each of a node, once nothing names them."""
         self._leaving.append((rows, once))
         self._settle()
 
     def in_use(self, node: int) -> int:
-        """How many rows of ``node`` are somebody's, or still named."""
+        """How many rows of ``node`` are in use, or still named."""
         self._settle()
         return self._rows - len(self._free[node])
 
@@ -119,7 +119,7 @@ class SharedMemory:
         return self._exports.take(node)
 
     def give_up(self, node: int, row: int) -> None:
-        """Nothing comes of that export."""
+        """Frees the row of an export that failed."""
         self._exports.give_back((node, row), once=lambda: True)
 
     def export(
@@ -143,7 +143,7 @@ class SharedMemory:
         record["valid"] = 1
 
     def withdraw(self, node: int, row: int, port: int) -> None:
-        """Take an export out: transfers that come later are rejected."""
+        """Removes an export: transfers that arrive later are rejected."""
         record = self._ports.shared.exports[node, row]
         record["valid"] = 0
         record["epoch"] += 1
@@ -152,7 +152,7 @@ class SharedMemory:
         )
 
     def bring_in(self, guest: Process, node: int, row: int) -> int:
-        """Enter the right of ``guest`` to use what ``node`` exports in ``row``; where it stands.
+        """Enters an import by ``guest`` of what ``node`` exports in ``row``; returns its row.
 
         Errors: ``SimulationError`` if all rows of the guest's node are in use.
         """
@@ -170,7 +170,7 @@ class SharedMemory:
         return number
 
     def release(self, guest: Process, number: int) -> None:
-        """Take a right to use memory out again."""
+        """Removes an import."""
         node, port = guest.node, guest.port
         self._ports.shared.imports[node, number]["port"] = NOBODY
         self._imports.give_back(

@@ -171,12 +171,12 @@ class Links:
 
     @property
     def duplicates(self) -> int:
-        """Messages that came again, or before one that is missing."""
+        """Messages received twice, or ahead of one that is missing."""
         return sum(stream.duplicates for stream in self.streams.values())
 
     @property
     def repeated(self) -> int:
-        """Messages that were sent again."""
+        """Messages retransmitted."""
         return sum(stream.repeated for stream in self.streams.values())
 
     @property
@@ -199,7 +199,7 @@ class Links:
         self.streams[node].keep(Kept(request, pieces, used, fills), self._now)
 
     async def acknowledge(self, node: int) -> None:
-        """Say by itself what has been taken, if nothing has said it yet; it may be lost."""
+        """Sends an acknowledgement of its own, unless one was sent already; it may be lost."""
         stream = self.streams[node]
         if not stream.owed:
             return
@@ -216,7 +216,7 @@ class Links:
             await self._reap()
 
     async def mind(self) -> None:
-        """See to acknowledgements and repetitions that are due.
+        """Sends acknowledgements and retransmissions that are due.
 
         Errors: ``SimulationError`` if a peer has shown no sign of life for too long.
         """

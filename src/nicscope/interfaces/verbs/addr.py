@@ -75,7 +75,7 @@ class GRH(Fields, PyverbsObject):
 
 
 class GlobalRoute(Fields, PyverbsObject):
-    """A way to a port of any subnet."""
+    """The global routing header (GRH) fields of an address: GID, hop limit, traffic class."""
 
     SHOWN = ("dgid", "flow_label", "sgid_index", "hop_limit", "traffic_class")
     flow_label, sgid_index, hop_limit, traffic_class = Number(), Number(), Number(), Number()
@@ -94,7 +94,7 @@ class GlobalRoute(Fields, PyverbsObject):
 
 
 class AHAttr(Fields, PyverbsObject):
-    """Where a handle of an address leads."""
+    """Attributes of an address handle: the destination's GID, port and route."""
 
     SHOWN = ("port_num", "sl", "src_path_bits", "dlid", "static_rate", "is_global")
     GLOBAL = ("dgid", "sgid_index", "flow_label", "hop_limit", "traffic_class")
@@ -131,7 +131,7 @@ class AHAttr(Fields, PyverbsObject):
         )
 
     def copied(self) -> AHAttr:
-        """Another of the same values."""
+        """A copy of the attributes."""
         made = AHAttr(self.dlid, self.sl, self.src_path_bits, self.static_rate, 0, self.port_num)
         made.gr, made.is_global = self._route, self.is_global
         return made
@@ -141,7 +141,7 @@ class AHAttr(Fields, PyverbsObject):
 
     @property
     def dgid(self) -> Any:
-        """Where it leads; None unless global."""
+        """The destination GID; None unless global."""
         found = self._of_route("dgid")
         return None if found is None else found.gid
 
@@ -151,7 +151,7 @@ class AHAttr(Fields, PyverbsObject):
 
     @property
     def sgid_index(self) -> Any:
-        """The sender's address, by its index; None unless global."""
+        """Index of the source GID in the port's table; None unless global."""
         return self._of_route("sgid_index")
 
     @sgid_index.setter
@@ -194,7 +194,7 @@ class AHAttr(Fields, PyverbsObject):
 
 
 def wrong_route(context: Any, attr: AHAttr) -> int:
-    """The system's number of what is wrong with an address, or 0: on Ethernet all are global."""
+    """The errno for an invalid address, or 0: on Ethernet every address has a GRH."""
     if attr.port_num != PORT or not attr.is_global:
         return errno.EINVAL
     if not any(context.world.gid(attr.gr.sgid_index)) or not any(attr.gr.dgid.raw):
@@ -203,7 +203,7 @@ def wrong_route(context: Any, attr: AHAttr) -> int:
 
 
 class AH(PyverbsCM):
-    """A handle of an address, which datagrams name."""
+    """An address handle, the destination of datagrams."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class AH(PyverbsCM):
 
 
 def _answer_to(pd: PD, address: int, port: int) -> AHAttr:
-    """The address that a datagram came from, of the header in front of it."""
+    """The attributes of an address that leads back to a datagram's sender, from its GRH."""
     with refusal("Failed to create AH"):
         header: bytes = pd.ctx.world.device.read(address, GRH_BYTES)
     if header[0] >> 4 == 6:

@@ -1,4 +1,4 @@
-"""The surface under the name that programs import it by: the same modules, not copies."""
+"""Makes the package importable as ``pyverbs``: the same modules under that name, not copies."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Alias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return found
 
     def exec_module(self, module: ModuleType) -> None:
-        """It has run already; the import system has overwritten where it comes from."""
+        """Restores the module's own spec: it ran before, and importlib has overwritten that."""
         if module.__spec__ is not None:
             module.__spec__ = self._specs[module.__spec__.name]
 

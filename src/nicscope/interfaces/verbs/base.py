@@ -30,7 +30,7 @@ _left: list[PyverbsCM] = []
 
 
 def close_left() -> None:
-    """Close what the program of this thread has forgotten, as far as nothing uses it any more."""
+    """Close the objects that this thread's program has dropped and nothing uses any more."""
     if not _left:
         return
     own = whose()
@@ -42,7 +42,7 @@ def close_left() -> None:
 
 
 def close_all(things: Iterable[PyverbsCM]) -> None:
-    """Close each, if that can be done: what others are made on last."""
+    """Close each object that can be closed, in reverse order of dependency."""
     for each in sorted(things, key=lambda one: len(one.ORDER)):
         try:
             each.close()
@@ -60,13 +60,13 @@ def error(text: str, errno: int) -> PyverbsRDMAError:
 
 
 def PyverbsRDMAErrno(msg: str) -> PyverbsRDMAError:  # noqa: N802 - its name is given
-    """An error with the number of the last one."""
+    """An exception that carries the errno of the last failed call."""
     return PyverbsRDMAError(msg, _last[0])
 
 
 @contextlib.contextmanager
 def refusal(text: str) -> Iterator[None]:
-    """What the device refuses within the block is an error that begins with ``text``."""
+    """Convert a call that the device refuses within the block into an error prefixed ``text``."""
     try:
         yield
     except Refused as refused:
@@ -74,12 +74,12 @@ def refusal(text: str) -> Iterator[None]:
 
 
 def inc_rkey(rkey: int) -> int:
-    """The key of the same index with the next tag."""
+    """The rkey with the same index and the next tag."""
     return (rkey & ~TAG) | ((rkey + 1) & TAG)
 
 
 class PyverbsObject:
-    """Anything that a program of verbs holds."""
+    """Base of every verbs object that a program holds."""
 
     __slots__ = ()
 
@@ -91,12 +91,12 @@ class PyverbsObject:
 
 
 class PyverbsValue(PyverbsObject):
-    """What can be closed as all can, though there is nothing to give back."""
+    """An attribute object: closable like all others, though it holds no resource."""
 
     __slots__ = ()
 
     def close(self) -> None:
-        """It stays as it is."""
+        """Does nothing."""
 
     def __enter__(self) -> Any:
         return self
@@ -106,14 +106,14 @@ class PyverbsValue(PyverbsObject):
 
 
 class PyverbsCM(PyverbsObject):
-    """What is closed: by its owner, by its block, with what it was made on, or when forgotten."""
+    """A closable object: by its owner, a ``with`` block, its parent, or the garbage collector."""
 
     ORDER: ClassVar[tuple[str, ...]] = ()  # kinds of what is made on it, first closed first
     _closed = True  # nothing is to be closed of what could not be made
     _owner: World | None = None  # in whose thread alone it is closed
 
     def _opened(self) -> None:
-        """It is there: from now on it can be closed."""
+        """Mark the object as open and add it to those that its thread's program has opened."""
         close_left()
         self._closed = False
         self._owner = whose()
@@ -121,7 +121,7 @@ class PyverbsCM(PyverbsObject):
         self._born: dict[str, weakref.WeakSet[PyverbsCM]] = {}
 
     def _adopt(self, child: PyverbsCM, kind: str) -> None:
-        """Close ``child`` before this is closed."""
+        """Register ``child`` as dependent: it is closed before this object."""
         born = self._born.get(kind)
         if born is None:
             born = self._born[kind] = weakref.WeakSet()
@@ -131,7 +131,7 @@ class PyverbsCM(PyverbsObject):
         return [child for child in self._born.get(kind, ()) if not child._closed]
 
     def close(self) -> None:
-        """Give back what it is; as often as one likes."""
+        """Release the resource; closing again does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -146,7 +146,7 @@ class PyverbsCM(PyverbsObject):
                 raise
 
     def _release(self) -> None:
-        """Give back what the device has of it."""
+        """Release what the device holds for the object."""
 
     def __enter__(self) -> Any:
         return self
@@ -167,7 +167,7 @@ WIDTH = 22  # of a name in a print
 
 
 class Number:
-    """A field that holds an integer; what is no integer is cut to one, as C does."""
+    """An integer field; other numbers are truncated, as C does."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._place = f"_{name}"
@@ -183,14 +183,14 @@ class Number:
 
 
 class Fields:
-    """Something whose print is a line for each of its fields."""
+    """An object that prints as one line for each of its fields."""
 
     __slots__ = ()
 
     SHOWN: ClassVar[tuple[str, ...]] = ()
 
     def shown(self) -> list[tuple[str, Any]]:
-        """Names and values, as they are printed."""
+        """Field names and values in the order in which they are printed."""
         return [(name.replace("_", " "), getattr(self, name)) for name in self.SHOWN]
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""The connection manager: ends that find each other by name, their events, joining, parting."""
+"""The connection manager: CM identifiers, their events, connecting and disconnecting."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def local_names(world: World) -> set[str]:
 
 
 class ConnParam(Fields, PyverbsObject):
-    """What a connection is asked for."""
+    """Parameters of a connection request."""
 
     SHOWN = ("resources", "depth", "flow_control", "retry", "rnr_retry", "srq", "qp_num")
     resources, depth, flow_control, retry = Number(), Number(), Number(), Number()
@@ -77,13 +77,13 @@ class ConnParam(Fields, PyverbsObject):
         self.private_data = b""
 
     def set_private_data(self, private_data: Any) -> None:
-        """Bytes for the other end, as many as there was to be room for, if that was said."""
+        """Set the private data for the peer, cut to ``data_len`` if that was given."""
         self.private_data = bytes(private_data)[: self.data_len or None]
         self.data_len = len(self.private_data)
 
     @property
     def qpn(self) -> int:
-        """The number of the pair that is to be connected."""
+        """The number of the queue pair to connect."""
         return self.qp_num
 
     @qpn.setter
@@ -92,7 +92,7 @@ class ConnParam(Fields, PyverbsObject):
 
 
 class UDParam(PyverbsObject):
-    """Where a peer's datagrams go, as an event tells it."""
+    """A datagram peer's address handle attributes, queue pair number and qkey, from an event."""
 
     def __init__(self, cm_event: CMEvent) -> None:
         other = cm_event.id.peer or cm_event.id  # who has answered, or asked
@@ -102,7 +102,7 @@ class UDParam(PyverbsObject):
 
 
 class JoinMCAttrEx(PyverbsObject):
-    """A group of receivers, of which there are none."""
+    """Attributes for joining a multicast group; the device supports none."""
 
     def __init__(self, addr: Any = None, comp_mask: int = 0, join_flags: int = 0) -> None:
         self.addr, self.comp_mask, self.join_flags = addr, int(comp_mask), int(join_flags)
@@ -138,14 +138,14 @@ def _place(name: str | None, service: str | None) -> tuple[str, int]:
 
 
 class CMEventChannel(PyverbsCM):
-    """Where connections report what has happened."""
+    """A queue of connection manager events."""
 
     def __init__(self) -> None:
         self.waiting: deque[tuple[int, Any, Any, ConnParam, int]] = deque()
         self._opened()
 
     def tell(self, kind: int, about: CMID, listener: Any, param: ConnParam, status: int) -> None:
-        """Have an event wait for whoever asks."""
+        """Append an event to the channel."""
         self.waiting.append((int(kind), about, listener, param, status))
 
 
@@ -163,7 +163,7 @@ class CMEvent(PyverbsCM):
 
     @property
     def private_data(self) -> bytes:
-        """What the other end has sent along."""
+        """The private data that the peer has sent."""
         return self._param.private_data
 
     def event_str(self) -> str:
@@ -172,11 +172,11 @@ class CMEvent(PyverbsCM):
 
     @property
     def conn_param(self) -> ConnParam:
-        """What the other end has asked for."""
+        """The connection parameters that the peer has sent."""
         return self._param
 
     def ack_cm_event(self) -> None:
-        """It has been seen."""
+        """Acknowledge the event."""
 
     def __str__(self) -> str:
         return f"CM event: {cm_event_to_str(self.event_type)}, status {self.status}"
@@ -186,7 +186,7 @@ WAITS = 10_000  # empty polls, of a millisecond at most each, before a completio
 
 
 class Messages(PyverbsCM):
-    """An end, as far as messages go."""
+    """The messaging half of a CM identifier: registering, posting, completions."""
 
     qp: QP | None = None
     pd: PD
@@ -201,19 +201,19 @@ class Messages(PyverbsCM):
         return MR(owner, int(size), access | e.IBV_ACCESS_LOCAL_WRITE)
 
     def reg_msgs(self, size: int) -> MR:
-        """A region for messages."""
+        """Register a buffer for sends and receives."""
         return self._region(size, 0)
 
     def reg_read(self, size: int = 0) -> MR:
-        """A region that the other end may read."""
+        """Register a buffer that the peer may read."""
         return self._region(size, e.IBV_ACCESS_REMOTE_READ)
 
     def reg_write(self, size: int) -> MR:
-        """A region that the other end may write."""
+        """Register a buffer that the peer may write."""
         return self._region(size, e.IBV_ACCESS_REMOTE_WRITE)
 
     def post_recv(self, mr: MR, length: int | None = None) -> None:
-        """Have a region wait for a message."""
+        """Post a receive into a memory region."""
         piece = SGE(mr.buf, int(length or mr.length), mr.lkey)
         self._pair().post_recv(RecvWR(num_sge=1, sg=[piece]))
 
@@ -227,15 +227,15 @@ class Messages(PyverbsCM):
     def post_send(
         self, mr: MR, flags: int = e.IBV_SEND_SIGNALED, length: int | None = None
     ) -> None:
-        """Send a region's bytes."""
+        """Post a send of a region's bytes."""
         self._post(e.IBV_WR_SEND, mr, length or mr.length, flags)
 
     def post_read(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
-        """Read remote bytes into a region."""
+        """Post an RDMA read into a region."""
         self._post(e.IBV_WR_RDMA_READ, mr, length, flags, (rkey, remote_addr))
 
     def post_write(self, mr: MR, length: int, remote_addr: int, rkey: int, flags: int = 0) -> None:
-        """Write a region's bytes to remote memory."""
+        """Post an RDMA write of a region's bytes."""
         self._post(e.IBV_WR_RDMA_WRITE, mr, length, flags, (rkey, remote_addr))
 
     def post_ud_send(
@@ -246,7 +246,7 @@ class Messages(PyverbsCM):
         flags: int = e.IBV_SEND_SIGNALED,
         length: int | None = None,
     ) -> None:
-        """Send a region's bytes as a datagram."""
+        """Post a datagram send of a region's bytes."""
         piece = SGE(mr.buf, int(length or mr.length), mr.lkey)
         wr = SendWR(num_sge=1, sg=[piece], send_flags=flags)
         wr.set_wr_ud(ah, int(rqpn), UDP_QKEY)
@@ -260,11 +260,11 @@ class Messages(PyverbsCM):
         raise error("Failed to get a completion: none can come", errno.EAGAIN)
 
     def get_send_comp(self) -> WC | None:
-        """The next completion of what was sent."""
+        """The next send completion."""
         return self._completion(self._pair().scq)
 
     def get_recv_comp(self) -> WC | None:
-        """The next completion of what was received."""
+        """The next receive completion."""
         return self._completion(self._pair().rcq)
 
 
@@ -273,7 +273,7 @@ KINDS = {int(cm.RDMA_PS_TCP): e.IBV_QPT_RC, int(cm.RDMA_PS_UDP): e.IBV_QPT_UD}
 
 
 class Joining(Messages, ABC):
-    """An end, as far as it is connected with another."""
+    """The connecting half of a CM identifier: connect, accept, reject, disconnect."""
 
     world: World
     port_space: int
@@ -286,7 +286,7 @@ class Joining(Messages, ABC):
 
     @property
     def is_datagrams(self) -> bool:
-        """Whether it only learns where to send."""
+        """Whether the identifier is of the datagram port space, which resolves only an address."""
         return self.port_space == int(cm.RDMA_PS_UDP)
 
     def _tell(self, kind: int, param: ConnParam | None = None, status: int = 0) -> None:
@@ -295,7 +295,7 @@ class Joining(Messages, ABC):
             self.channel.tell(kind, about, None, param or ConnParam(), status)
 
     def connect(self, param: ConnParam | None = None) -> None:
-        """Ask whoever listens; errors: ``PyverbsRDMAError`` if nobody does, or can answer."""
+        """Request a connection from the listener; errors: ``PyverbsRDMAError`` without one."""
         wanted = self._with_number(param)
         name, port = self._target or ("", 0)
         what = f"somebody to listen at {name}, service {port}"
@@ -319,7 +319,7 @@ class Joining(Messages, ABC):
             self._come_up()
 
     def _listener(self, name: str, port: int) -> CMID | None:
-        """Who listens there: on this node sooner than on others that are called the same."""
+        """The listener at a name and port, one on this node before those on other nodes."""
         for world in sorted(self.world.neighbours, key=lambda each: each is not self.world):
             if name in local_names(world):
                 for (_, at), end in world.listeners.items():
@@ -328,14 +328,14 @@ class Joining(Messages, ABC):
         return None
 
     def heed(self, kind: int) -> None:
-        """Do what an event asks of this end, as its program learns of it."""
+        """Apply an event to this identifier when its program takes it from the channel."""
         if kind == cm.RDMA_CM_EVENT_DISCONNECTED:
             self._go_down()
         elif kind == cm.RDMA_CM_EVENT_ESTABLISHED and self.peer is not None and not self._is_up:
             self._come_up()
 
     def _come_up(self) -> None:
-        """Connect its own pair, and let the end that has answered know."""
+        """Connect the own queue pair and report ESTABLISHED to the peer that accepted."""
         self._connect_pair()
         peer = self._who_asked("connect")
         self._is_up = peer._is_up = True
@@ -353,7 +353,7 @@ class Joining(Messages, ABC):
         return wanted
 
     def accept(self, param: ConnParam | None = None) -> None:
-        """Be connected with who has asked."""
+        """Accept the connection request."""
         peer = self._who_asked("accept")
         answer = self._with_number(param)
         own: Any = self
@@ -381,16 +381,16 @@ class Joining(Messages, ABC):
 
     @abstractmethod
     def init_qp_attr(self, qp_state: int) -> tuple[QPAttr, int]:
-        """What a pair is to be told at the step to ``qp_state``."""
+        """Attributes and mask for the queue pair's transition to ``qp_state``."""
 
     def establish(self) -> None:
-        """Say that a pair of the program's own is ready."""
+        """Report that the program's own queue pair is connected."""
         peer = self._who_asked("establish")
         self._is_up = peer._is_up = True
         peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
 
     def reject(self, private_data: Any = None) -> None:
-        """Not be connected."""
+        """Reject the connection request."""
         answer = ConnParam()
         if private_data is not None:
             answer.set_private_data(private_data)
@@ -400,7 +400,7 @@ class Joining(Messages, ABC):
         self.peer = None
 
     def disconnect(self) -> None:
-        """Be connected no longer: both pairs are in ERR."""
+        """Disconnect: both queue pairs go to ERR."""
         if self._is_left:  # the other end has done so already
             self._is_left = False
             self._go_down()
@@ -432,7 +432,7 @@ ROCE_V2_BY_IP = 1  # where the address of the port's IPv4 stands
 
 
 class CMID(Joining):
-    """An end of a connection, or a place that listens for them."""
+    """A CM identifier: one end of a connection, or a listener."""
 
     ORDER = ("qps", "mrs", "pds")
 
@@ -478,7 +478,7 @@ class CMID(Joining):
                     self.create_qp(qp_init_attr)
 
     def _take(self, event: CMEvent, listener: CMID | None) -> None:
-        """Become the end that a request has come to."""
+        """Become the passive end of a connection request that has arrived."""
         found = event.listen_id if listener is None else listener
         if event.event_type != cm.RDMA_CM_EVENT_CONNECT_REQUEST or found is None:
             raise PyverbsUserError("An end is made of a request to connect")
@@ -486,11 +486,11 @@ class CMID(Joining):
 
     @property
     def event_channel(self) -> CMEventChannel | None:
-        """Where its events wait."""
+        """The channel that receives its events."""
         return self.channel
 
     def bind_addr(self, lai: AddrInfo) -> None:
-        """Have a name at which it can be found."""
+        """Bind to an address and service."""
         name, port = lai.src if any(lai.src) else lai.dst
         if name not in {*local_names(self.world), *ANYWHERE}:
             raise error("Failed to bind address", errno.EADDRNOTAVAIL)
@@ -501,11 +501,11 @@ class CMID(Joining):
 
     @property
     def src_port(self) -> int:
-        """The service at which it can be found."""
+        """The service number that it is bound to."""
         return 0 if self.place is None else self.place[1]
 
     def listen(self, backlog: int = 0) -> None:
-        """Be found; ``backlog`` is no limit."""
+        """Listen for connection requests; ``backlog`` is no limit."""
         if self.place is None:
             raise error("Failed to listen", errno.EINVAL)
         if self.world.listeners.get(self.place, self) is not self or int(backlog) < 0:
@@ -513,18 +513,18 @@ class CMID(Joining):
         self.world.listeners[self.place] = self
 
     def resolve_addr(self, ai: AddrInfo, timeout_ms: int = 2000) -> None:  # noqa: ARG002
-        """Say who is to be connected to."""
+        """Set the address of the peer."""
         self._target = ai.dst
         self._tell(cm.RDMA_CM_EVENT_ADDR_RESOLVED)
 
     def resolve_route(self, timeout_ms: int = 2000) -> None:  # noqa: ARG002
-        """Find the way, which there is."""
+        """Resolve the route, which always exists."""
         if self._target is None:
             raise error("Failed to resolve route", errno.EINVAL)
         self._tell(cm.RDMA_CM_EVENT_ROUTE_RESOLVED)
 
     def create_qp(self, qp_init: QPInitAttr) -> None:
-        """Make its queue pair, and queues of completions where none are given."""
+        """Create its queue pair, and completion queues where none are given."""
         for name in ("send_cq", "recv_cq"):
             if getattr(qp_init, name) is None:
                 room = qp_init.max_send_wr if name == "send_cq" else qp_init.max_recv_wr
@@ -549,7 +549,7 @@ class CMID(Joining):
         return attr, required_masks(KINDS[self.port_space], now, then) | STATE
 
     def init_qp_attr(self, qp_state: int) -> tuple[QPAttr, int]:
-        """What a pair of the program's own is to be told at the step to ``qp_state``."""
+        """Attributes and mask for the program's own queue pair's step to ``qp_state``."""
         before = {e.IBV_QPS_INIT: e.IBV_QPS_RESET, e.IBV_QPS_RTR: e.IBV_QPS_INIT}
         now = before.get(int(qp_state), e.IBV_QPS_RTR)
         attr = QPAttr()
@@ -573,7 +573,7 @@ class CMID(Joining):
 
     @property
     def address(self) -> AHAttr:
-        """The way to it."""
+        """The route to the peer."""
         gid = self.context.query_gid(PORT, ROCE_V2_BY_IP)
         gr = GlobalRoute(dgid=gid, sgid_index=ROCE_V2_BY_IP)
         return AHAttr(is_global=1, gr=gr, port_num=PORT)
@@ -594,7 +594,7 @@ class CMID(Joining):
         return PORT
 
     def get_request(self) -> CMID:
-        """The end that the next request has come to; errors: if none can ever come."""
+        """The identifier of the next connection request; errors: if none can ever arrive."""
         if not self.world.wait(
             f"a request at service {self.src_port}", lambda: bool(self.requests)
         ):
@@ -607,11 +607,11 @@ class CMID(Joining):
         return made
 
     def query_qp(self, attr_mask: int) -> tuple[QPAttr, QPInitAttr]:
-        """What its pair is."""
+        """The attributes of its queue pair."""
         return self._pair().query(attr_mask)
 
     def set_option(self, level: int, optname: int, optval: Any, optlen: int) -> None:  # noqa: ARG002
-        """How long its pair waits for an acknowledgement; there is no other option."""
+        """Set the ACK timeout of its queue pair, the only option that there is."""
         if optname != cm.RDMA_OPTION_ID_ACK_TIMEOUT:
             raise PyverbsUserError("Only RDMA_OPTION_ID_ACK_TIMEOUT can be set")
         if level != cm.RDMA_OPTION_ID or not 0 <= int(optval) <= LONGEST_TIMEOUT:
@@ -619,20 +619,20 @@ class CMID(Joining):
         self._timeout = int(optval)
 
     def join_multicast(self, *_: Any, **__: Any) -> None:
-        """Errors: EOPNOTSUPP, as there are no groups."""
+        """Errors: EOPNOTSUPP, as multicast is not supported."""
         raise error("Failed to join a multicast group", errno.EOPNOTSUPP)
 
     def leave_multicast(self, *_: Any, **__: Any) -> None:
-        """Errors: EOPNOTSUPP, as there are no groups."""
+        """Errors: EOPNOTSUPP, as multicast is not supported."""
         raise error("Failed to leave a multicast group", errno.EOPNOTSUPP)
 
     def set_local_ece(self, ece: ECE) -> None:
-        """Errors: EOPNOTSUPP unless it asks for nothing."""
+        """Errors: EOPNOTSUPP unless the options are all zero."""
         if ece.vendor_id or ece.options:
             raise error("Failed to set local ECE", errno.EOPNOTSUPP)
 
     def get_remote_ece(self) -> ECE:
-        """Nothing is asked for by any end."""
+        """The peer's ECE options, which are all zero."""
         return ECE()
 
     def resolve_addrinfo(self, *_: Any, **__: Any) -> None:

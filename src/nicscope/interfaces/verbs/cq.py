@@ -1,4 +1,4 @@
-"""Completion queues, their channels, and what lies in them; the extended ones field by field."""
+"""Completion queues, completion channels and completions; extended ones read field by field."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MASKS = e.IBV_CQ_INIT_ATTR_MASK_FLAGS | e.IBV_CQ_INIT_ATTR_MASK_PD
 
 
 def check_size(context: Context, cqe: int, vector: int, failed: str) -> None:
-    """Errors: EINVAL for a length or a vector that the device has not."""
+    """Errors: EINVAL for a queue length or a completion vector that the device does not support."""
     if not 0 < cqe <= context.world.facts.max_cqe or not 0 <= vector < context.num_comp_vectors:
         raise error(failed, errno.EINVAL)
     if context._closed:
@@ -45,7 +45,7 @@ def check_size(context: Context, cqe: int, vector: int, failed: str) -> None:
 
 
 class PollCqAttr(Fields, PyverbsObject):
-    """How a queue is to be polled."""
+    """Attributes of a poll."""
 
     SHOWN = ("comp_mask",)
     comp_mask = Number()
@@ -55,13 +55,13 @@ class PollCqAttr(Fields, PyverbsObject):
 
 
 class WcTmInfo(PyverbsObject):
-    """What a tag had matched; there are no tags."""
+    """A completion's tag matching fields; tag matching is not supported."""
 
     tag = priv = 0
 
 
 class CqInitAttrEx(Fields, PyverbsObject):
-    """What an extended queue should be."""
+    """Attributes of an extended completion queue."""
 
     SHOWN = ("cqe", "comp_vector", "wc_flags", "comp_mask", "flags")
     cqe, comp_vector, wc_flags, comp_mask, flags = (
@@ -88,7 +88,7 @@ class CqInitAttrEx(Fields, PyverbsObject):
 
 
 class CQEX(PyverbsCM):
-    """A completion queue that is read one completion after the other."""
+    """An extended completion queue, read one completion at a time."""
 
     ORDER = ("qps", "srqs", "wqs")
 
@@ -118,7 +118,7 @@ class CQEX(PyverbsCM):
 
     @property
     def cqe(self) -> int:
-        """The completions that it holds."""
+        """The number of entries of the queue."""
         return int(self._cqe)
 
     def start_poll(self, attr: PollCqAttr | None = None) -> int:
@@ -137,7 +137,7 @@ class CQEX(PyverbsCM):
         return 0 if found else NONE_LEFT
 
     def end_poll(self) -> None:
-        """Be done with reading."""
+        """End the poll."""
         self._at = None
 
     def _found(self) -> Completion:
@@ -147,24 +147,24 @@ class CQEX(PyverbsCM):
 
     @property
     def wr_id(self) -> int:
-        """The request that has completed."""
+        """The ``wr_id`` of the completed work request."""
         return self._found().wr_id
 
     @property
     def status(self) -> int:
-        """How it went."""
+        """The completion's status."""
         return self._found().status
 
     def read_opcode(self) -> int:
-        """What has completed."""
+        """The opcode of the completed operation."""
         return self._found().opcode
 
     def read_vendor_err(self) -> int:
-        """What the device says of an error."""
+        """The vendor's error code."""
         return self._found().vendor_err
 
     def read_byte_len(self) -> int:
-        """The bytes that came."""
+        """The number of bytes received."""
         return self._found().byte_len
 
     def read_imm_data(self) -> int:
@@ -172,15 +172,15 @@ class CQEX(PyverbsCM):
         return self._found().imm_data
 
     def read_qp_num(self) -> int:
-        """The pair that it belongs to."""
+        """The number of the local queue pair."""
         return self._found().qp_num
 
     def read_src_qp(self) -> int:
-        """The pair that sent."""
+        """The number of the sending queue pair."""
         return self._found().src_qp
 
     def read_wc_flags(self) -> int:
-        """What else is there."""
+        """The completion's flags."""
         return self._found().wc_flags
 
     def read_slid(self) -> int:
@@ -189,7 +189,7 @@ class CQEX(PyverbsCM):
         return 0
 
     def read_sl(self) -> int:
-        """The level of service, which is 0."""
+        """The service level, which is 0."""
         self._found()
         return 0
 
@@ -224,7 +224,7 @@ class CQEX(PyverbsCM):
         return WcTmInfo()
 
     def req_notify(self, solicited_only: bool = False) -> None:
-        """Have the next completion, or the next solicited one, reported."""
+        """Arm the queue: the next completion, or the next solicited one, raises an event."""
         with refusal("Request notify CQ returned"):
             self.context.world.device.arm(self.handle, bool(solicited_only))
 
@@ -261,12 +261,12 @@ def cqe_status_to_str(status: int) -> str:
 
 
 def cqe_opcode_to_str(opcode: int) -> str:
-    """The name of what has completed."""
+    """The name of a completion's opcode."""
     return of_enum(e.ibv_wc_opcode, opcode, "IBV_WC_", "Unknown").replace("_", " ").capitalize()
 
 
 class CompChannel(PyverbsCM):
-    """Where queues report that something has come."""
+    """A completion channel, on which queues raise events."""
 
     ORDER = ("cqs",)
 
@@ -349,11 +349,11 @@ class CQ(PyverbsCM):
 
     @property
     def cqe(self) -> int:
-        """The completions that it holds."""
+        """The number of entries of the queue."""
         return int(self._cqe)
 
     def poll(self, num_entries: int = 1) -> tuple[int, list[WC]]:
-        """How many completions there were, and those; an empty queue lets virtual time go on."""
+        """The number of completions and those; polling an empty queue advances virtual time."""
         try:
             found = self._device.poll(self.handle, int(num_entries))
         except Refused as refused:
@@ -361,7 +361,7 @@ class CQ(PyverbsCM):
         return len(found), found
 
     def req_notify(self, solicited_only: bool = False) -> None:
-        """Have the next completion, or the next solicited one, reported."""
+        """Arm the queue: the next completion, or the next solicited one, raises an event."""
         with refusal("Request notify CQ returned"):
             self.context.world.device.arm(self.handle, bool(solicited_only))
 
@@ -374,7 +374,7 @@ class CQ(PyverbsCM):
         self.unacknowledged = max(self.unacknowledged - int(num_events), 0)
 
     def resize(self, cqe: int) -> None:
-        """Make it longer or shorter; errors: EINVAL where not all completions would fit."""
+        """Resize the queue; errors: EINVAL where not all completions would fit."""
         wanted = int(cqe)
         facts = self.context.world.facts
         if not facts.resize_cq:

@@ -103,19 +103,19 @@ def get_device_list() -> list[Device]:
 
 
 def rdma_get_devices() -> list[Device]:
-    """Every device that connections can be made on."""
+    """Every device that the connection manager can use."""
     return get_device_list()
 
 
 class FdArr(PyverbsObject):
-    """Descriptors in an array."""
+    """An array of file descriptors."""
 
     def __init__(self, arr: list[int] | None = None, count: int = 0) -> None:
         self.arr, self.count = list(arr or []), int(count)
 
 
 class Context(PyverbsCM):
-    """An open device."""
+    """An open device context."""
 
     ORDER = ("qps", "rwq_tables", "wqs", "ccs", "cqs", "dms", "pds", "xrcds")
 
@@ -145,7 +145,7 @@ class Context(PyverbsCM):
 
     @property
     def context(self) -> Context:
-        """The context that others are made on."""
+        """The context that its objects are created on."""
         return self
 
     def _sharing(self, file: int) -> Context:
@@ -160,7 +160,7 @@ class Context(PyverbsCM):
 
     @property
     def cmd_fd(self) -> int:
-        """A descriptor by which the same context can be opened once more."""
+        """The command file descriptor, from which the same context can be opened again."""
         if self._file < 0:
             self._file = os.memfd_create(self.name)
             self.world.contexts[os.fstat(self._file).st_ino] = self
@@ -176,7 +176,7 @@ class Context(PyverbsCM):
         return device_attr(self.world)
 
     def query_device_ex(self, ex_input: QueryDeviceExInput | None = None) -> DeviceAttrEx:
-        """The device's limits, and what was added to them."""
+        """The device's extended limits."""
         if ex_input is not None and ex_input.comp_mask:
             raise error("Failed to query EX device", errno.EINVAL)
         return device_attr_ex(self.world)
@@ -187,7 +187,7 @@ class Context(PyverbsCM):
         return PORT
 
     def query_port(self, port_num: int) -> PortAttr:
-        """What a port is."""
+        """Attributes of a port."""
         self._checked(port_num, f"Failed to query port {int(port_num)}")
         return port_attr(self.world, GID_SLOTS)
 
@@ -197,14 +197,14 @@ class Context(PyverbsCM):
         return SPEED_MBPS // 100
 
     def query_pkey(self, port_num: int, index: int) -> int:
-        """A partition's key; there is the default one."""
+        """An entry of the pkey table; there is only the default partition."""
         self._checked(port_num, f"Failed to query pkey {index} of port {port_num}")
         if int(index):
             raise error(f"Failed to query pkey {index} of port {port_num}", errno.EINVAL)
         return PKEY
 
     def get_pkey_index(self, port_num: int, pkey: int) -> int:
-        """Where a partition's key stands."""
+        """The index of a pkey in the port's table."""
         self._checked(port_num, f"Failed to find pkey {pkey} of port {port_num}")
         if int(pkey) != PKEY:
             raise error(f"Failed to find pkey {pkey} of port {port_num}", errno.ENOENT)
@@ -217,25 +217,25 @@ class Context(PyverbsCM):
         return self.world.gid(int(index))
 
     def query_gid(self, port_num: int, index: int) -> GID:
-        """An address; zeros in an empty slot."""
+        """An entry of the GID table; zeros if it is empty."""
         return gid_of(self._slot(port_num, index, f"Failed to query gid {index}"))
 
     def query_gid_type(self, port_num: int, index: int) -> int:
-        """The kind of an address, as the system's files number them."""
+        """The type of a GID, in the numbering of sysfs."""
         failed = f"Failed to query gid type of port {port_num} and gid index {index}"
         if not any(self._slot(port_num, index, failed)):
             raise error(failed, errno.EINVAL)
         return int(e.IBV_GID_TYPE_SYSFS_ROCE_V2)
 
     def query_gid_table(self, max_entries: int, flags: int = 0) -> list[GIDEntry]:
-        """Every slot that is not empty; the error's number is negative."""
+        """All entries of the GID table that are not empty; the error's number is negative."""
         entries = [gid_entry(gid.raw, gid.slot, PORT) for gid in self.world.gids()]
         if int(flags) or int(max_entries) < len(entries):
             raise error("Failed to query gid table", -errno.EINVAL)
         return entries
 
     def query_gid_ex(self, port_num: int, gid_index: int, flags: int = 0) -> GIDEntry:
-        """A slot; errors: ENODATA for an empty one."""
+        """An entry of the GID table; errors: ENODATA for an empty one."""
         failed = f"Failed to query gid table port_num={port_num}, index={gid_index}"
         raw = self._slot(port_num, gid_index, failed)
         if int(flags):
@@ -251,7 +251,7 @@ class Context(PyverbsCM):
         return divmod(int(self.world.device.now_ns), NS)
 
     def get_async_event(self) -> AsyncEvent:
-        """The next event that is nobody's completion; virtual time goes on until there is one.
+        """The next asynchronous event; virtual time advances until there is one.
 
         Errors: ``PyverbsRDMAError`` if none can ever come.
         """
@@ -274,14 +274,14 @@ class Context(PyverbsCM):
 
 
 class AsyncEvent(PyverbsObject):
-    """What has happened to a queue, a pair or a port."""
+    """An asynchronous event of a queue, a queue pair or a port."""
 
     def __init__(self, event_type: int, about: Any = None) -> None:
         self.event_type = int(event_type)
         self.about = about
 
     def ack(self) -> None:
-        """It has been seen."""
+        """Acknowledge the event."""
 
     def __str__(self) -> str:
         return f"event_type: {translate_event_type(self.event_type)}"

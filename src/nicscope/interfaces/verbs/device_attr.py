@@ -1,4 +1,4 @@
-"""What a device says of itself: no more than what it does, in numbers and in words."""
+"""The device's and ports' attributes: only what the device supports, in numbers and names."""
 
 from __future__ import annotations
 
@@ -42,44 +42,44 @@ LAYERS = {0: "Unspecified", 1: "InfiniBand", 2: "Ethernet"}
 
 
 def phys_state_to_str(state: int) -> str:
-    """What a port's physical layer does."""
+    """The name of a port's physical state."""
     return f"{PHYSICAL.get(state, 'Invalid physical state')} ({state})"
 
 
 def port_state_to_str(state: int) -> str:
-    """What a port does."""
+    """The name of a port's state."""
     return f"{STATES.get(state, 'Invalid state')} ({state})"
 
 
 def translate_mtu(mtu: int) -> str:
-    """Bytes of a code of MTUs."""
+    """The bytes of an MTU code."""
     found = of_enum(e.ibv_mtu, mtu, "IBV_MTU_", "Invalid MTU")
     return f"{found} ({mtu})"
 
 
 def width_to_str(width: int) -> str:
-    """Lanes of a link."""
+    """The lanes of a link width code."""
     return f"{WIDTHS.get(width, 'Invalid width')} ({width})"
 
 
 def speed_to_str(speed: int, speed_ex: int = 0) -> str:
-    """Speed of a lane; the extended field goes first where it is set."""
+    """The speed of a lane; the extended field takes precedence where it is set."""
     found = speed_ex or speed
     return f"{SPEEDS.get(found, 'Invalid speed')} ({found})"
 
 
 def translate_link_layer(layer: int) -> str:
-    """What a port's link is."""
+    """The name of a port's link layer."""
     return LAYERS.get(layer, f"Invalid link layer ({layer})")
 
 
 def translate_node_type(node_type: int) -> str:
-    """What a device is."""
+    """The name of a device's node type."""
     return of_enum(e.ibv_node_type, node_type, "IBV_NODE_", "Unknown")
 
 
 def translate_transport_type(transport_type: int) -> str:
-    """What a device speaks."""
+    """The name of a device's transport type."""
     return of_enum(e.ibv_transport_type, transport_type, "IBV_TRANSPORT_", "Unknown")
 
 
@@ -106,17 +106,17 @@ def _named(value: int, kind: str, prefix: str) -> str:
 
 
 def translate_device_cap_flags(flags: int) -> str:
-    """The names of what a device can do."""
+    """The names of a device's capability flags."""
     return _named(flags, "ibv_device_cap_flags", "IBV_DEVICE_")
 
 
 def translate_port_cap_flags(flags: int) -> str:
-    """The names of what a port can do."""
+    """The names of a port's capability flags."""
     return _named(flags, "ibv_port_cap_flags", "IBV_PORT_")
 
 
 def translate_port_cap_flags2(flags: int) -> str:
-    """The names of what else a port can do."""
+    """The names of a port's extended capability flags."""
     return _named(flags, "ibv_port_cap_flags2", "IBV_PORT_")
 
 
@@ -142,7 +142,7 @@ ODP_RC = (
 
 
 class Attr(Fields, PyverbsObject):
-    """Values by their names, as somebody has asked for them; they are read only."""
+    """Queried values by name, read only."""
 
     def __init__(self, **values: Any) -> None:
         self.__dict__.update(values)
@@ -166,43 +166,43 @@ class DeviceAttr(Attr):
 
 
 class DeviceAttrEx(Attr):
-    """A device's limits, and what was added to them."""
+    """A device's extended limits."""
 
 
 class ODPCaps(Attr):
-    """What can be done on memory that is paged on demand."""
+    """Operations supported on memory with on-demand paging."""
 
 
 class TSOCaps(Attr):
-    """Segmentation, which is not built."""
+    """Segmentation offload, which is not supported."""
 
 
 class RSSCaps(Attr):
-    """Spreading over queues, which is not built."""
+    """Receive side scaling, which is not supported."""
 
 
 class TMCaps(Attr):
-    """Tag matching, which is not built."""
+    """Tag matching, which is not supported."""
 
 
 class PacketPacingCaps(Attr):
-    """Pacing, which is not built."""
+    """Packet pacing, which is not supported."""
 
 
 class CQModerationCaps(Attr):
-    """Moderation of completions, which is not built."""
+    """Completion moderation, which is not supported."""
 
 
 class PCIAtomicCaps(Attr):
-    """Atomics towards the bus, which are not built."""
+    """PCI atomics, which are not supported."""
 
 
 class PortAttr(Attr):
-    """What a port is."""
+    """Attributes of a port."""
 
 
 class GIDEntry(Attr):
-    """A slot of the table of addresses."""
+    """An entry of the GID table."""
 
     def gid_str(self) -> str:
         """The address as text."""
@@ -210,7 +210,7 @@ class GIDEntry(Attr):
 
 
 class QueryDeviceExInput(Fields, PyverbsObject):
-    """What an extended query asks for."""
+    """The input of an extended device query."""
 
     SHOWN = ("comp_mask",)
 
@@ -219,7 +219,7 @@ class QueryDeviceExInput(Fields, PyverbsObject):
 
 
 def gid_text_of(entry: Any) -> str:
-    """The text of an entry's address."""
+    """The text of an entry's GID."""
     return gid_of(entry.raw).gid
 
 
@@ -236,7 +236,7 @@ def _flags(world: World) -> int:
 
 
 def atomics(world: World) -> bool:
-    """Whether the device has both atomic operations."""
+    """Whether the device supports both atomic operations."""
     both = {e.IBV_WR_ATOMIC_CMP_AND_SWP, e.IBV_WR_ATOMIC_FETCH_AND_ADD}
     return both <= world.facts.opcodes
 
@@ -346,7 +346,7 @@ def device_attr_ex(world: World) -> DeviceAttrEx:
 
 
 def port_attr(world: World, slots: int) -> PortAttr:
-    """What a world's port is: Ethernet of 100 Gbit/s, which is up."""
+    """The attributes of a world's port: Ethernet of 100 Gbit/s, up."""
     most = max(code for size, code in MTU_CODES.items() if size <= world.facts.mtu_bytes)
     return PortAttr(
         state=int(e.IBV_PORT_ACTIVE),
@@ -375,7 +375,7 @@ def port_attr(world: World, slots: int) -> PortAttr:
 
 
 def gid_entry(raw: bytes, index: int, port: int) -> GIDEntry:
-    """A slot of the table: its halves are words in network order."""
+    """An entry of the GID table; its halves are words in network order."""
     return GIDEntry(
         raw=raw,
         gid_subnet_prefix=int.from_bytes(raw[:8], "little"),

@@ -1,4 +1,4 @@
-"""Memory on the NIC."""
+"""Device memory: memory on the NIC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORD = 4  # bytes: what programmed I/O moves at once
 
 
 class AllocDmAttr(Fields, PyverbsObject):
-    """What of the NIC's memory is wanted."""
+    """Size and alignment of the device memory to allocate."""
 
     SHOWN = ("length", "log_align_req", "comp_mask")
     length, log_align_req, comp_mask = Number(), Number(), Number()
@@ -26,7 +26,7 @@ class AllocDmAttr(Fields, PyverbsObject):
 
 
 class DM(PyverbsCM):
-    """A block of the NIC's memory."""
+    """An allocation of device memory."""
 
     ORDER = ("dm_mrs",)
 
@@ -66,11 +66,11 @@ class DM(PyverbsCM):
             self.context.world.device.free_dm(self.handle)
 
     def unimport(self) -> None:
-        """Let go of what was imported."""
+        """Release an imported handle."""
         self._closed = True
 
     def export_dmabuf_fd(self) -> int:
-        """A descriptor that stands for the memory; its bytes are where they were."""
+        """A dma-buf file descriptor for the memory, whose bytes stay on the NIC."""
         return os.memfd_create("dm")
 
     def _check(self, offset: int, length: int, failed: str) -> None:
@@ -80,14 +80,14 @@ class DM(PyverbsCM):
             raise error(failed, errno.EINVAL)
 
     def copy_to_dm(self, dm_offset: int, data: Any, length: int) -> None:
-        """Have the CPU write words to the NIC's memory."""
+        """Store words from the CPU into device memory."""
         at, size = int(dm_offset), int(length)
         self._check(at, size, "Failed to copy to dm")
         with refusal("Failed to copy to dm"):
             self.context.world.device.dm_write(self.handle, at, as_bytes(data, size))
 
     def copy_from_dm(self, dm_offset: int, length: int) -> bytes:
-        """Have the CPU read words of the NIC's memory."""
+        """Load words of device memory into the CPU."""
         at, size = int(dm_offset), int(length)
         self._check(at, size, "Failed to copy from dm")
         with refusal("Failed to copy from dm"):

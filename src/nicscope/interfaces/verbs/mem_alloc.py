@@ -46,13 +46,13 @@ def mmap(
 
 
 def munmap(addr: int, length: int) -> None:
-    """Give pages back; an MR on them keeps what it has pinned."""
+    """Unmap pages; a memory region keeps those that it has pinned."""
     with refusal("Failed to unmap memory"):
         here().device.unmap(int(addr), _rounded(int(length), False))
 
 
 def madvise(addr: int, length: int, flags: int = MADV_DONTNEED) -> None:
-    """Drop the pages of a range: they are zeros afterwards."""
+    """Discard the pages of a range: they read as zeros afterwards."""
     if int(flags) != MADV_DONTNEED:
         raise error("Failed to advise memory", errno.EOPNOTSUPP)
     first = int(addr)
@@ -86,7 +86,7 @@ def posix_memalign(size: int, alignment: int = ALIGNMENT) -> int:
 
 
 def free(ptr: int) -> None:
-    """Give back what ``malloc`` or ``posix_memalign`` gave."""
+    """Free memory that ``malloc`` or ``posix_memalign`` allocated."""
     world = here()
     if int(ptr) and not world.heap.release(int(ptr)):
         raise PyverbsError(f"Failed to free {int(ptr):#x}: nothing is allocated there")

@@ -1,4 +1,4 @@
-"""Memory regions and windows: what the NIC may use of a program's memory."""
+"""Memory regions and memory windows: what of a program's memory the NIC may access."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class MWBindInfo(Fields, PyverbsObject):
-    """Where a window is to open, and for what."""
+    """The memory range and access rights that a window is bound to."""
 
     SHOWN = ("address", "length", "mw_access_flags")
     address, length, mw_access_flags = Number(), Number(), Number()
@@ -42,7 +42,7 @@ class MWBindInfo(Fields, PyverbsObject):
 
 
 class MWBind(Fields, PyverbsObject):
-    """A request to open a window of type 1."""
+    """A request to bind a window of type 1."""
 
     SHOWN = ("wr_id", "send_flags")
     wr_id, send_flags = Number(), Number()
@@ -95,7 +95,7 @@ CHANGES = (
 
 
 def checked_access(world: World, access: int, failed: str) -> int:
-    """The access flags that the device minds; errors: EINVAL, EOPNOTSUPP, by ``failed``."""
+    """The access flags that the device enforces; errors: EINVAL, EOPNOTSUPP, by ``failed``."""
     if access & ~(int(KNOWN) | OPTIONAL) or (
         access & WRITES and not access & e.IBV_ACCESS_LOCAL_WRITE
     ):
@@ -116,7 +116,7 @@ _FLUSHES = e.IBV_ACCESS_FLUSH_GLOBAL | e.IBV_ACCESS_FLUSH_PERSISTENT
 
 
 class MR(PyverbsCM):
-    """A region of a program's memory."""
+    """A memory region."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class MR(PyverbsCM):
 
     @property
     def length(self) -> int:
-        """Its bytes."""
+        """The region's length in bytes."""
         return ALL if self.implicit and not self._imported else self._length
 
     def _unmap(self) -> None:
@@ -214,12 +214,12 @@ class MR(PyverbsCM):
             self._unmap()
 
     def unimport(self) -> None:
-        """Let go of what was imported."""
+        """Release an imported handle."""
         self._imported = True
         self.close()
 
     def write(self, data: Any, length: int, offset: int = 0) -> None:
-        """Write ``length`` bytes of text or bytes to its memory."""
+        """Store ``length`` bytes of text or bytes into the region."""
         if not self.buf:
             raise PyverbsUserError("Failed to write to MR: it has no buffer")
         try:
@@ -228,7 +228,7 @@ class MR(PyverbsCM):
             raise error("Failed to write to MR", refused.errno) from None
 
     def read(self, length: int, offset: int) -> bytes:
-        """Bytes of its memory."""
+        """Load bytes of the region."""
         if not self.buf:
             raise PyverbsUserError("Failed to read from MR: it has no buffer")
         try:
@@ -240,7 +240,7 @@ class MR(PyverbsCM):
     def rereg(
         self, flags: int, pd: PD | None = None, addr: int = 0, length: int = 0, access: int = 0
     ) -> None:
-        """Register it anew: elsewhere, of another domain, with other access; its keys stay."""
+        """Reregister: change address, protection domain or access; the keys stay."""
         changes, size = int(flags), int(length)
         moved = bool(changes & e.IBV_REREG_MR_CHANGE_TRANSLATION)
         allowed = bool(changes & e.IBV_REREG_MR_CHANGE_ACCESS)
@@ -276,7 +276,7 @@ class MR(PyverbsCM):
 
 
 class MREx(MR):
-    """A region by the call that takes everything."""
+    """A memory region, created by the extended registration call."""
 
     FAILED = "Failed to register MR using extended API"
 
@@ -333,7 +333,7 @@ class Buf(PyverbsCM):
 
 
 class BufMR(MREx):
-    """A region of a buffer that the provider has allocated."""
+    """A memory region over a buffer that the provider has allocated."""
 
     def __init__(self, pd: PD, buf: Buf, length: int = 0, access: int = 0, offset: int = 0) -> None:
         wanted = int(length) or buf.size - int(offset)
@@ -341,7 +341,7 @@ class BufMR(MREx):
 
 
 class DMMR(MR):
-    """A region of the NIC's own memory; its addresses begin at zero."""
+    """A memory region over device memory; its addresses begin at zero."""
 
     def __init__(self, pd: PD, length: int, access: int, dm: DM, offset: int) -> None:
         self._begin(pd, int(length), None)
@@ -358,16 +358,16 @@ class DMMR(MR):
         dm._adopt(self, "dm_mrs")
 
     def write(self, data: Any, length: int, offset: int = 0) -> None:
-        """Have the CPU write words to the NIC's memory."""
+        """Store words from the CPU into device memory."""
         self.dm.copy_to_dm(self._offset + int(offset), data, length)
 
     def read(self, length: int, offset: int) -> bytes:
-        """Have the CPU read words of the NIC's memory."""
+        """Load words of device memory into the CPU."""
         return self.dm.copy_from_dm(self._offset + int(offset), length)
 
 
 class DmaBufMR(MR):
-    """A region of another device's memory, of which there is none."""
+    """A memory region over another device's memory, of which there is none."""
 
     def __init__(
         self,

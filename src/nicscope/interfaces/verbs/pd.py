@@ -1,4 +1,4 @@
-"""Protection domains, and domains above them whose queues lie where a program says."""
+"""Protection domains, and parent domains whose queues lie where a program says."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PARENT_MASK = (
 
 
 class PD(PyverbsCM):
-    """A protection domain: what is used together is of one."""
+    """A protection domain: objects of different domains cannot be used together."""
 
     ORDER = ("parents", "qps", "wqs", "ahs", "mws", "bufs", "mrs", "srqs")
 
@@ -56,7 +56,7 @@ class PD(PyverbsCM):
 
     @property
     def pd(self) -> PD:
-        """The domain that protects."""
+        """The protection domain itself."""
         return self
 
     def _release(self) -> None:
@@ -65,12 +65,12 @@ class PD(PyverbsCM):
             self.ctx.world.device.close_pd(self.handle)
 
     def unimport(self) -> None:
-        """Let go of what was imported."""
+        """Release an imported handle."""
         self._imported = True
         self.close()
 
     def advise_mr(self, advise: int, flags: int, sg_list: list[SGE]) -> None:
-        """Have pages of regions on demand brought in before they are used."""
+        """Prefetch pages of on-demand memory regions."""
         failed = "Failed to advise MR"
         if int(advise) not in ADVICES or int(flags) & ~int(e._IBV_ADVISE_MR_FLAG_FLUSH):
             raise error(failed, errno.EINVAL)
@@ -84,7 +84,7 @@ class PD(PyverbsCM):
 
 
 class ParentDomainContext(PyverbsObject):
-    """Who allocates the queues of what is made on a parent domain."""
+    """The allocator of queue memory for objects of a parent domain."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class ParentDomainContext(PyverbsObject):
 
 
 class ParentDomainInitAttr(PyverbsObject):
-    """What a parent domain is made of."""
+    """Attributes of a parent domain."""
 
     def __init__(
         self, pd: PD, pd_context: ParentDomainContext | None = None, comp_mask: int = 0
@@ -109,7 +109,7 @@ class ParentDomainInitAttr(PyverbsObject):
 
 
 class ParentDomain(PD):
-    """A domain that protects as the one beneath it, and allocates as its program says."""
+    """A protection domain with the program's own allocator of queue memory."""
 
     def __init__(self, context: Context, attr: ParentDomainInitAttr) -> None:
         if attr.pd is None or attr.comp_mask & ~int(PARENT_MASK) or attr.pd.ctx is not context:
@@ -122,11 +122,11 @@ class ParentDomain(PD):
 
     @property
     def pd(self) -> PD:
-        """The domain that protects."""
+        """The protection domain beneath."""
         return self.protection_domain
 
     def allocate_queue(self, size: int, kind: int) -> int | None:
-        """Where the program wants a queue; None: wherever."""
+        """Ask the program's allocator for queue memory; None: the provider's default."""
         if self.allocator is None or self.allocator.alloc_func is None:
             return None
         alignment = 4096
@@ -138,7 +138,7 @@ class ParentDomain(PD):
         return int(found)
 
     def free_queue(self, address: int | None, kind: int) -> None:
-        """Give a queue back to the program."""
+        """Return queue memory to the program's allocator."""
         if address is not None and self.allocator is not None and self.allocator.free_func:
             self.allocator.free_func(self, self.allocator, address, kind)
 
@@ -148,7 +148,7 @@ ENTRY = 64  # bytes of a request or a completion in a queue
 
 
 class QueueMemory:
-    """The memory of one object's queues; of an ordinary domain it is nobody's business."""
+    """The queue memory of one object, allocated only if it is made on a parent domain."""
 
     def __init__(self, pd: Any, entries: int, kind: int) -> None:
         self._pd = pd if isinstance(pd, ParentDomain) else None
@@ -158,7 +158,7 @@ class QueueMemory:
 
     @contextlib.contextmanager
     def made_with(self, failed: str) -> Iterator[None]:
-        """Within the block the object is made; what is refused has no queues either."""
+        """Create the object within the block; if the device refuses, free its queue memory."""
         try:
             with refusal(failed):
                 yield
@@ -167,7 +167,7 @@ class QueueMemory:
             raise
 
     def free(self) -> None:
-        """The queues are no longer."""
+        """Free the queue memory."""
         if self._pd is not None:
             self._pd.free_queue(self._address, self._kind)
             self._address = None

@@ -1,4 +1,4 @@
-"""Processes that a program of verbs forks: what they wait for, pass on, and see of the system."""
+"""Processes that a verbs program forks: synchronization, pipes, queues, and system files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LOOK_PS = 10**6  # after which a program that asks without waiting finds out tha
 
 
 def waited(what: str, has_come: Callable[[], bool], timeout: float | None = None) -> bool:
-    """Whether something has come in time; who does not wait lets others go on for a moment."""
+    """Wait until a condition holds or the timeout ends; True if it holds."""
     if has_come():
         return True
     patience = None if timeout is None else max(int(timeout * PS), LOOK_PS)
@@ -50,7 +50,7 @@ def waited(what: str, has_come: Callable[[], bool], timeout: float | None = None
 
 
 class Semaphore:
-    """So many may go on at once."""
+    """A counting semaphore in virtual time."""
 
     _what = "a Semaphore"
 
@@ -58,18 +58,18 @@ class Semaphore:
         self._left = value
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
-        """Be one of those."""
+        """Decrement the counter, waiting while it is zero."""
         if not waited(self._what, lambda: self._left > 0, timeout if block else 0):
             return False
         self._left -= 1
         return True
 
     def release(self) -> None:
-        """Be none of those any more."""
+        """Increment the counter."""
         self._left += 1
 
     def get_value(self) -> int:
-        """How many more may."""
+        """The counter's value."""
         return self._left
 
     def __enter__(self) -> bool:
@@ -80,7 +80,7 @@ class Semaphore:
 
 
 class BoundedSemaphore(Semaphore):
-    """No more are released than have been acquired."""
+    """A semaphore that may not be released more often than acquired."""
 
     _what = "a BoundedSemaphore"
 
@@ -89,14 +89,14 @@ class BoundedSemaphore(Semaphore):
         self._most = value
 
     def release(self) -> None:
-        """Be none of those any more.  Errors: ``ValueError`` for one too many."""
+        """Increment the counter.  Errors: ``ValueError`` for one too many."""
         if self._left >= self._most:
             raise ValueError("semaphore or lock released too many times")
         super().release()
 
 
 class Lock(BoundedSemaphore):
-    """One at a time."""
+    """A mutual exclusion lock."""
 
     _what = "a Lock"
 
@@ -105,14 +105,14 @@ class Lock(BoundedSemaphore):
 
 
 class RLock(Lock):
-    """One at a time, who may take it again."""
+    """A lock that its holder may acquire again."""
 
     _what = "an RLock"
     _owner: int | None = None
     _depth = 0
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
-        """Be the one, or so once more."""
+        """Acquire the lock, or increment the holder's count."""
         if self._owner != threading.get_ident():
             if not super().acquire(block, timeout):
                 return False
@@ -121,7 +121,7 @@ class RLock(Lock):
         return True
 
     def release(self) -> None:
-        """Be so once less.  Errors: ``AssertionError`` for somebody else."""
+        """Decrement the holder's count.  Errors: ``AssertionError`` for somebody else."""
         if self._owner != threading.get_ident():
             raise AssertionError("attempt to release recursive lock not owned by process")
         self._depth -= 1
@@ -131,7 +131,7 @@ class RLock(Lock):
 
 
 class Condition:
-    """A lock, and those who wait until another says that something has changed."""
+    """A condition variable: a lock and its waiters."""
 
     def __init__(self, lock: Any = None, *, ctx: Any = None) -> None:  # noqa: ARG002
         self._lock = RLock() if lock is None else lock
@@ -145,7 +145,7 @@ class Condition:
         self._lock.__exit__(*given)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until notified; whether that came in time."""
+        """Wait until notified; True unless that timed out."""
         mine = object()
         self._waiting.append(mine)
         depth = getattr(self._lock, "_depth", 1)
@@ -160,46 +160,46 @@ class Condition:
                 self._lock.acquire()
 
     def wait_for(self, predicate: Callable[[], Any], timeout: float | None = None) -> Any:
-        """Until notified when something holds; what it is then."""
+        """Wait until the predicate holds; its last value."""
         while not (found := predicate()):
             if not self.wait(timeout):
                 return predicate()
         return found
 
     def notify(self, n: int = 1) -> None:
-        """Have as many go on."""
+        """Wake ``n`` waiters."""
         del self._waiting[:n]
 
     def notify_all(self) -> None:
-        """Have all go on."""
+        """Wake all waiters."""
         self._waiting.clear()
 
 
 class Event:
-    """Something that has happened, or not."""
+    """A flag that processes wait for."""
 
     def __init__(self, *, ctx: Any = None) -> None:  # noqa: ARG002
         self._is_set = False
 
     def is_set(self) -> bool:
-        """Whether it has."""
+        """Whether the flag is set."""
         return self.wait(0)
 
     def set(self) -> None:
-        """It has."""
+        """Set the flag."""
         self._is_set = True
 
     def clear(self) -> None:
-        """It has not."""
+        """Clear the flag."""
         self._is_set = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Until it has; whether that was in time."""
+        """Wait until the flag is set; True unless that timed out."""
         return waited("an Event", lambda: self._is_set, timeout)
 
 
 class Barrier(threading.Barrier):
-    """A place that so many reach before any goes on."""
+    """A barrier for a number of processes."""
 
     def __init__(
         self,
@@ -214,21 +214,21 @@ class Barrier(threading.Barrier):
 
 
 class SimpleQueue:
-    """Items, first in, first out."""
+    """A first-in first-out queue between processes."""
 
     def __init__(self, maxsize: int = 0, *, ctx: Any = None) -> None:  # noqa: ARG002
         self._items: deque[bytes] = deque()
         self._room = maxsize if maxsize > 0 else 1 << 62
 
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Add an item.  Errors: ``queue.Full`` if there is no room in time."""
+        """Append an item.  Errors: ``queue.Full`` if there is no room in time."""
         copied = pickle.dumps(obj)
         if not waited("room in a Queue", self._has_room, timeout if block else 0):
             raise queue.Full
         self._items.append(copied)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Take the first.  Errors: ``queue.Empty`` if none comes in time."""
+        """Remove the first item.  Errors: ``queue.Empty`` if none comes in time."""
         if not waited("an item of a Queue", lambda: bool(self._items), timeout if block else 0):
             raise queue.Empty
         # Programs of this very run have put these.
@@ -238,15 +238,15 @@ class SimpleQueue:
         return len(self._items) < self._room
 
     def empty(self) -> bool:
-        """Whether there is none."""
+        """Whether the queue is empty."""
         return not waited("an item of a Queue", lambda: bool(self._items), 0)
 
     def close(self) -> None:
-        """It needs none."""
+        """Does nothing."""
 
 
 class Queue(SimpleQueue):
-    """Items, and what else can be asked of them."""
+    """A queue with the full interface of ``multiprocessing.Queue``."""
 
     def put_nowait(self, obj: Any) -> None:
         """Errors: ``queue.Full``."""
@@ -257,38 +257,38 @@ class Queue(SimpleQueue):
         return self.get(block=False)
 
     def qsize(self) -> int:
-        """How many there are."""
+        """The number of items."""
         return len(self._items)
 
     def full(self) -> bool:
-        """Whether there is no room."""
+        """Whether the queue is full."""
         return not waited("room in a Queue", self._has_room, 0)
 
     def join_thread(self) -> None:
-        """There is none."""
+        """Does nothing: there is no feeder thread."""
 
     def cancel_join_thread(self) -> None:
-        """There is none."""
+        """Does nothing: there is no feeder thread."""
 
 
 class JoinableQueue(Queue):
-    """Items that are counted until somebody has seen to them."""
+    """A queue that counts items until they are marked done."""
 
     _undone = 0
 
     def put(self, obj: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Add an item."""
+        """Append an item."""
         super().put(obj, block, timeout)
         self._undone += 1
 
     def task_done(self) -> None:
-        """One has been seen to.  Errors: ``ValueError`` for one too many."""
+        """Mark one item done.  Errors: ``ValueError`` for one too many."""
         if not self._undone:
             raise ValueError("task_done() called too many times")
         self._undone -= 1
 
     def join(self) -> None:
-        """Wait until all have."""
+        """Wait until all items are marked done."""
         waited("all items of a JoinableQueue to be done", lambda: not self._undone)
 
 
@@ -301,13 +301,13 @@ class Connection:
         self.closed = False
 
     def send(self, obj: Any) -> None:
-        """Have the other end receive it.  Errors: ``OSError`` at an end that only receives."""
+        """Send an object to the other end.  Errors: ``OSError`` at an end that only receives."""
         if self._goes is None:
             raise OSError("connection is read-only")
         self._goes.put(obj)
 
     def recv(self) -> Any:
-        """What the other end has sent, waited for.  Errors: ``OSError`` at one that only sends."""
+        """Wait for an object from the other end.  Errors: ``OSError`` at one that only sends."""
         return self._coming().get()
 
     def _coming(self) -> Queue:
@@ -318,12 +318,12 @@ class Connection:
     send_bytes, recv_bytes = send, recv
 
     def poll(self, timeout: float | None = 0.0) -> bool:
-        """Whether something comes in time."""
+        """Whether an object arrives before the timeout."""
         comes = self._coming()
         return waited("a Connection", lambda: bool(comes.qsize()), timeout)
 
     def close(self) -> None:
-        """Be used no more here; other processes hold it still."""
+        """Close this process's end; other processes keep theirs."""
         self.closed = True
 
     def __enter__(self) -> Any:
@@ -334,7 +334,7 @@ class Connection:
 
 
 def pipe(duplex: bool = True) -> tuple[Connection, Connection]:
-    """Two ends; unless ``duplex``, the first only receives and the second only sends."""
+    """The two ends of a pipe; unless ``duplex``, the first receives and the second sends."""
     one, two = Queue(), Queue() if duplex else None
     return Connection(one, two), Connection(two, one)
 
@@ -348,7 +348,7 @@ _own = threading.local()
 
 
 class Forked:
-    """A process that goes on, as ``multiprocessing`` looks after it."""
+    """A child process, as ``multiprocessing`` handles it."""
 
     method = "fork"
     sentinel = None
@@ -385,11 +385,11 @@ class Forked:
             self.returncode = code
 
     def poll(self, flag: int = 0) -> int | None:  # noqa: ARG002
-        """What it has left with, if it has; who only asks lets it go on for a moment."""
+        """The exit code, or None; polling without waiting yields to other programs."""
         return self.wait(0)
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """The same, waited for."""
+        """Wait for the exit code."""
         waited(f"{self._name} to end", lambda: self.returncode is not None, timeout)
         return self.returncode
 
@@ -399,19 +399,19 @@ class Forked:
             self._turns.doom(self._number)
 
     def terminate(self) -> None:
-        """Have it go no further."""
+        """End the process."""
         self._stop(signal.SIGTERM)
 
     def kill(self) -> None:
-        """The same."""
+        """End the process."""
         self._stop(signal.SIGKILL)
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Does nothing."""
 
 
 def left_with(code: Any) -> int:
-    """What a program leaves with: text is told, as Python does."""
+    """The exit code of ``SystemExit``'s argument; text is printed, as Python does."""
     if code is None or isinstance(code, int):
         return code or 0
     print(code, file=sys.stderr)
@@ -419,7 +419,7 @@ def left_with(code: Any) -> int:
 
 
 class Process(multiprocessing.process.BaseProcess):
-    """A program beside the one that starts it."""
+    """A child process of a simulated program."""
 
     _start_method = "fork"
 
@@ -432,12 +432,12 @@ class Process(multiprocessing.process.BaseProcess):
 
 
 class Together(multiprocessing.context.BaseContext):
-    """What ``multiprocessing`` offers within a run, whatever way of starting is asked for."""
+    """The ``multiprocessing`` context within a run, whatever start method is asked for."""
 
     Process = Process
 
     def get_context(self, method: str | None = None) -> Any:
-        """The only one."""
+        """This context, the only one."""
         multiprocessing.context.BaseContext.get_context(self, method)  # errors: no such method
         return self
 
@@ -446,7 +446,7 @@ class Together(multiprocessing.context.BaseContext):
         return "fork"
 
     def set_start_method(self, method: str | None, force: bool = False) -> None:
-        """All are the same."""
+        """Does nothing: all start methods are the same."""
 
     def Pool(self, *_: Any, **__: Any) -> Any:  # noqa: N802 - its name is given
         """Errors: ``SimulationError``."""
@@ -456,7 +456,7 @@ class Together(multiprocessing.context.BaseContext):
 
     @staticmethod
     def current_process() -> Any:
-        """The process that calls."""
+        """The calling process."""
         return getattr(_own, "process", None) or multiprocessing.process._current_process  # type: ignore[attr-defined]
 
 
@@ -479,7 +479,7 @@ for _name in ("Value", "Array", "Pool", "Manager"):
 
 
 def sleep(seconds: float) -> None:
-    """Let other programs of the run go on meanwhile; where there are none it is the system's."""
+    """Sleep in virtual time while other programs of the run go on; without any, sleep for real."""
     world = whose()
     if world is None or world.turn is None:
         _SLEEP(seconds)
@@ -492,7 +492,7 @@ _SLEEP = time.sleep
 
 @contextlib.contextmanager
 def processes_joined() -> Iterator[None]:
-    """Within the block, programs fork processes of their nodes."""
+    """Within the block, ``multiprocessing`` creates processes on the program's node."""
     patched: Any = multiprocessing
     kept = {name: getattr(patched, name) for name in (*_NAMES, *_MADE)}
     for name, value in {**_NAMES, **_MADE}.items():
@@ -509,7 +509,7 @@ def processes_joined() -> Iterator[None]:
 
 
 def join_children() -> None:
-    """Wait for the processes that a program has left, as Python does at its end."""
+    """Wait for the child processes that a program has left, as Python does at exit."""
     world, children = here(), multiprocessing.process._children  # type: ignore[attr-defined]
     for each in sorted(children, key=lambda one: str(one.name)):
         forked = getattr(each, "_popen", None)
@@ -527,7 +527,7 @@ _PKEY = re.compile(r"/sys/class/infiniband/([^/]+)/ports/1/pkeys/(\d+)")
 
 
 def answer_to(command: Any) -> str | None:
-    """What a command prints, if it is one about the simulated device."""
+    """The output of a command that queries the simulated device; None for any other command."""
     if isinstance(command, str) or not isinstance(command, (list, tuple)):
         return None
     words: Sequence[str] = [str(word) for word in command]
@@ -551,7 +551,7 @@ def _link(world: World) -> dict[str, Any]:
 
 
 def _interface(world: World) -> dict[str, Any]:
-    """The interface of the network that the device's port is, by its addresses."""
+    """The network interface of the device's port, with its addresses."""
     link, by_ip = (gid.raw for gid in world.gids())
     number = world.guid.to_bytes(8, "big")
     mac = ":".join(f"{each:02x}" for each in (*number[:3], *number[5:]))
@@ -567,7 +567,7 @@ def _interface(world: World) -> dict[str, Any]:
 
 
 def text_of(file: Any) -> str | None:
-    """What a file says of the simulated node, if it says anything of that."""
+    """The content of a system file about the simulated node; None for any other file."""
     if not isinstance(file, (str, os.PathLike)):
         return None
     path = os.fspath(file)
@@ -584,7 +584,7 @@ def text_of(file: Any) -> str | None:
 
 @contextlib.contextmanager
 def system_answered() -> Iterator[None]:
-    """Within the block, questions about the simulated node are not the system's to answer."""
+    """Within the block, files and commands about the simulated node are answered from it."""
     with _commands_answered(), _files_answered(), processes_joined():
         yield
 

@@ -1,4 +1,4 @@
-"""Modules of makers, of whose devices there are none: any name can be imported, none be used.
+"""Vendor modules: any name can be imported from them, and using one raises EOPNOTSUPP.
 
 Programs name what a maker's own modules have as they are loaded, in base classes and in sums of
 flags too.  All of that works; what would need the device raises an error.
@@ -19,7 +19,7 @@ _REMARK = "it is of another maker's devices"
 
 
 class Foreign(type):
-    """The kind of a maker's name: a class, a function, an enumeration or a number."""
+    """Metaclass of vendor names: a class, a function, an enumeration or a number."""
 
     def __call__(cls, *_: Any, **__: Any) -> Any:
         """Errors: EOPNOTSUPP."""
@@ -34,7 +34,7 @@ class Foreign(type):
         return f"<{cls.__name__}, which no device here has>"
 
     def _cannot_be_told(cls, *_: Any) -> Any:
-        """Errors: EOPNOTSUPP: what number it is, nobody here can say."""
+        """Errors: EOPNOTSUPP: the value of a vendor's constant is not known."""
         raise error(f"Failed to read {cls.__name__}: {_REMARK}", errno.EOPNOTSUPP)
 
     __index__ = __int__ = __float__ = __iter__ = __len__ = _cannot_be_told
@@ -42,7 +42,7 @@ class Foreign(type):
 
 
 class Reckoned(Foreign):
-    """What makers' numbers amount to: neither true nor false."""
+    """The result of arithmetic on vendor constants, which has no truth value."""
 
     __bool__ = Foreign._cannot_be_told
 
@@ -79,12 +79,12 @@ for _name, _sign in {"invert": "~", "neg": "-"}.items():
 
 @cache
 def named(place: str, name: str) -> Any:
-    """The same for the same name of the same place."""
+    """The placeholder for a vendor name, the same object for the same name of the same module."""
     return Foreign(f"{place}.{name}", (), {})
 
 
 class MakersModule(ModuleType):
-    """A module that has every name."""
+    """A vendor module, which has every name."""
 
     __path__: list[str] = []  # noqa: RUF012 - as modules have it
 

@@ -1,4 +1,4 @@
-"""Queue pairs: what they are made of, their states, posts and windows, requests step by step."""
+"""Queue pairs: creation, state transitions, posting, window binds, and requests built by calls."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ TRANSPORT = {  # what each transport can do
 
 
 class Plan(NamedTuple):
-    """What a pair is made of; ``operations`` is None where none had to be declared."""
+    """A queue pair's checked attributes; ``operations`` is None where none was declared."""
 
     context: Any
     pd: Any
@@ -100,7 +100,7 @@ class Plan(NamedTuple):
 
 
 def plan_of(creator: Any, attr: QPInitAttr) -> Plan:
-    """What a pair is made of; errors: EINVAL, EOPNOTSUPP."""
+    """Check the creation attributes of a queue pair; errors: EINVAL, EOPNOTSUPP."""
     if not isinstance(attr, QPInitAttr):
         raise PyverbsUserError("QP needs a QPInitAttr, or a Context and a QPInitAttrEx")
     extended = isinstance(attr, QPInitAttrEx)
@@ -125,7 +125,7 @@ def plan_of(creator: Any, attr: QPInitAttr) -> Plan:
 
 
 def _domains(creator: Any, attr: QPInitAttr) -> tuple[Any, Any]:
-    """The domain of protection and that of XRC, one of which there is."""
+    """The protection domain and the XRC domain; a queue pair has one of the two."""
     if not isinstance(attr, QPInitAttrEx):
         return creator, None
     if attr.comp_mask & ~int(KNOWN):
@@ -170,7 +170,7 @@ def _check_queues(context: Any, attr: QPInitAttr, domain: Any, xrcd: Any) -> Non
 
 
 def _declared(facts: Any, attr: QPInitAttr) -> frozenset[int] | None:
-    """The operations that were declared; errors: EOPNOTSUPP for one that the device has not."""
+    """The operations declared in ``send_ops_flags``; errors: EOPNOTSUPP for an unsupported one."""
     if not isinstance(attr, QPInitAttrEx):
         return None
     if not attr.comp_mask & e.IBV_QP_INIT_ATTR_SEND_OPS_FLAGS:
@@ -200,7 +200,7 @@ BY_STEPS_ONLY = (e.IBV_WR_FLUSH, e.IBV_WR_ATOMIC_WRITE)
 
 
 def wrong_send(qp: Any, wr: SendWR) -> int:
-    """The system's number of what is wrong with a request, or 0."""
+    """The errno for an invalid work request, or 0."""
     if not qp._sends or len(wr.pieces) > qp._caps.send_sge:
         return errno.EINVAL
     opcode, flags = wr.opcode, wr.send_flags
@@ -217,19 +217,19 @@ def wrong_send(qp: Any, wr: SendWR) -> int:
 
 
 def offered(qp: Any) -> frozenset[int]:
-    """The operations that a pair of that transport can be asked for at once, on its device."""
+    """The operations that ``post_send`` takes for the pair's transport on its device."""
     found: frozenset[int] = TRANSPORT[qp._type] & qp.ctx.world.facts.opcodes
     return found.difference(BY_STEPS_ONLY)
 
 
 def _wrong_kind(qp: Any, opcode: int, flags: int) -> int:
-    """What is wrong with an operation or a flag: nobody has it, or this device."""
+    """The errno for an invalid or unsupported opcode or flag, or 0."""
     known = opcode in TRANSPORT[qp._type] and opcode not in BY_STEPS_ONLY and not flags & ~FLAGS
     return errno.EOPNOTSUPP if known else errno.EINVAL
 
 
 def wrong_window(qp: Any, window: Any) -> bool:
-    """Whether a request to open a window names one that a pair cannot open so."""
+    """Whether a bind request names a window that a queue pair cannot bind by ``post_send``."""
     return window is None or window[0].type != e.IBV_MW_TYPE_2 or qp.pd is None
 
 
@@ -286,24 +286,24 @@ class QP(PyverbsCM):
 
     @property
     def qp_type(self) -> int:
-        """Its transport."""
+        """The queue pair's transport."""
         return self._type
 
     @property
     def qp_num(self) -> int:
-        """Its number."""
+        """The queue pair's number."""
         return int(self._number)
 
     @property
     def qp_state(self) -> int:
-        """Its state, which an error may have changed."""
+        """The queue pair's state, which an error may have changed."""
         try:
             return int(self._device.qp_state(self._number))
         except Refused as refused:
             raise error("Failed to query QP", refused.errno) from None
 
     def modify(self, qp_attr: QPAttr, mask: int) -> None:
-        """Set what ``mask`` names; errors: EINVAL, and nothing is changed."""
+        """Set the attributes that ``mask`` names; errors: EINVAL, and nothing is changed."""
         wanted, failed = int(mask), "Failed to modify QP"
         now = self.qp_state
         then = qp_attr.qp_state if wanted & e.IBV_QP_STATE else now
@@ -328,23 +328,23 @@ class QP(PyverbsCM):
         self.modify(qp_attr, required_masks(self._type, now, then) | int(e.IBV_QP_STATE))
 
     def to_init(self, qp_attr: QPAttr) -> None:
-        """Go from RESET to INIT."""
+        """Transition from RESET to INIT."""
         self._step(qp_attr, e.IBV_QPS_RESET, e.IBV_QPS_INIT)
 
     def to_rtr(self, qp_attr: QPAttr) -> None:
-        """Go to where it receives, by INIT if it is not there."""
+        """Transition to RTR, through INIT if need be."""
         if self.qp_state != e.IBV_QPS_INIT:
             self.to_init(qp_attr)
         self._step(qp_attr, e.IBV_QPS_INIT, e.IBV_QPS_RTR)
 
     def to_rts(self, qp_attr: QPAttr) -> None:
-        """Go to where it sends, by RTR if it is not there."""
+        """Transition to RTS, through RTR if need be."""
         if self.qp_state != e.IBV_QPS_RTR:
             self.to_rtr(qp_attr)
         self._step(qp_attr, e.IBV_QPS_RTR, e.IBV_QPS_RTS)
 
     def query(self, attr_mask: int) -> tuple[QPAttr, QPInitAttr]:  # noqa: ARG002 - all is told
-        """All that is set, and what it was made as."""
+        """The current attributes and the creation attributes."""
         found = self._held.copied()
         found.qp_state = found.cur_qp_state = self.qp_state
         found.cap = self._cap()
@@ -354,7 +354,7 @@ class QP(PyverbsCM):
         return found, made
 
     def query_data_in_order(self, op: int, flags: int = 0) -> int:
-        """What is promised of the order in which bytes arrive: nothing."""
+        """The guarantees on the order in which bytes arrive: none."""
         if int(op) not in e.ibv_wr_opcode.__members__.values():
             raise error("Failed to query data in order", errno.EINVAL)
         if int(flags) & ~int(e.IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS):
@@ -362,7 +362,7 @@ class QP(PyverbsCM):
         return 0
 
     def post_send(self, wr: SendWR, bad_wr: SendWR | None = None) -> None:
-        """Ask for what ``wr`` and those behind it say."""
+        """Post ``wr`` and the work requests chained to it."""
         post_chain(wr, bad_wr, self._post, "Failed to post send")
 
     def _post(self, wr: SendWR) -> None:
@@ -372,14 +372,14 @@ class QP(PyverbsCM):
         self._device.post_send(self._number, wr.request())
 
     def post_recv(self, wr: RecvWR, bad_wr: RecvWR | None = None) -> None:
-        """Have buffers wait for what comes."""
+        """Post receive buffers."""
         post_chain(wr, bad_wr, self._post_receive, "Failed to post recv")
 
     def _post_receive(self, wr: RecvWR) -> None:
         self._device.post_recv(self._number, wr.request())
 
     def bind_mw(self, mw: MW, mw_bind: MWBind) -> None:
-        """Open a window of type 1; its key changes at once."""
+        """Bind a window of type 1; its rkey changes at once."""
         failed = "Failed to bind MW"
         info = mw_bind.info
         if mw.type != e.IBV_MW_TYPE_1 or self._held.qp_state not in POSTING:
@@ -395,17 +395,17 @@ class QP(PyverbsCM):
         mw.rkey = key
 
     def modify_rate_limit(self, rate_limit_attr: QPRateLimitAttr) -> None:
-        """Errors: EOPNOTSUPP, as nothing is paced."""
+        """Errors: EOPNOTSUPP, as rate limits are not supported."""
         said = f"Failed to modify rate limit to {rate_limit_attr.rate_limit}"
         raise error(said, errno.EOPNOTSUPP)
 
     def set_ece(self, ece: ECE) -> None:
-        """Errors: EOPNOTSUPP unless it asks for nothing."""
+        """Errors: EOPNOTSUPP unless the options are all zero."""
         if ece.vendor_id or ece.options:
             raise error("Failed to set ECE", errno.EOPNOTSUPP)
 
     def query_ece(self) -> ECE:
-        """Nothing was agreed on."""
+        """The negotiated ECE options, which are all zero."""
         return ECE()
 
     def _release(self) -> None:
@@ -417,19 +417,19 @@ EIGHT = 8
 
 
 def in_network_order(word: int) -> int:
-    """A word of the host as the network's order has it, and the other way round."""
+    """A 32-bit word converted between host and network order."""
     return int(struct.unpack("<I", struct.pack(">I", int(word) & WORD))[0])
 
 
 class DataBuffer(PyverbsObject):
-    """A buffer whose bytes go inline."""
+    """A buffer for inline data."""
 
     def __init__(self, addr: int, length: int) -> None:
         self.addr, self.length = int(addr), int(length)
 
 
 class QPEx(QP):
-    """A queue pair that is told what to send by a call for each part of it."""
+    """A queue pair whose work requests are built by one call for each part."""
 
     wr_id, wr_flags = Number(), Number()
 
@@ -446,13 +446,13 @@ class QPEx(QP):
         self._wrong = 0
 
     def wr_start(self) -> None:
-        """Begin requests, which are posted together."""
+        """Begin a batch of work requests, which are posted together."""
         if self._built is not None:
             raise PyverbsUserError("wr_start() without wr_complete() or wr_abort() before it")
         self._built, self._wrong = [], 0
 
     def wr_complete(self) -> None:
-        """Post them all, or none."""
+        """Post all work requests of the batch, or none."""
         built, wrong = self._requests(), self._wrong
         self._built = None
         failed = "Failed to complete work requests"
@@ -466,7 +466,7 @@ class QPEx(QP):
                 raise error(failed, refused.errno) from None
 
     def wr_abort(self) -> None:
-        """Forget what was begun."""
+        """Discard the batch."""
         self._requests()
         self._built = None
 
@@ -499,76 +499,76 @@ class QPEx(QP):
         built[-1] = msgspec.structs.replace(built[-1], **parts)
 
     def wr_send(self) -> None:
-        """Send."""
+        """Begin a send."""
         self._begin(e.IBV_WR_SEND)
 
     def wr_send_imm(self, imm_data: int) -> None:
-        """Send with a word of the host."""
+        """Begin a send with immediate data."""
         self._begin(e.IBV_WR_SEND_WITH_IMM, imm=in_network_order(imm_data))
 
     def wr_send_inv(self, invalidate_rkey: int) -> None:
-        """Send, and have a key of the receiver's end."""
+        """Begin a send that invalidates an rkey at the receiver."""
         self._begin(e.IBV_WR_SEND_WITH_INV, imm=int(invalidate_rkey) & WORD)
 
     def wr_rdma_write(self, rkey: int, remote_addr: int) -> None:
-        """Write remote memory."""
+        """Begin an RDMA write."""
         self._begin(e.IBV_WR_RDMA_WRITE, **remote(rkey, remote_addr))
 
     def wr_rdma_write_imm(self, rkey: int, remote_addr: int, imm_data: int) -> None:
-        """Write remote memory, and send a word of the host."""
+        """Begin an RDMA write with immediate data."""
         word = in_network_order(imm_data)
         self._begin(e.IBV_WR_RDMA_WRITE_WITH_IMM, imm=word, **remote(rkey, remote_addr))
 
     def wr_rdma_read(self, rkey: int, remote_addr: int) -> None:
-        """Read remote memory."""
+        """Begin an RDMA read."""
         self._begin(e.IBV_WR_RDMA_READ, **remote(rkey, remote_addr))
 
     def wr_atomic_cmp_swp(self, rkey: int, remote_addr: int, compare: int, swap: int) -> None:
-        """Put ``swap`` where ``compare`` is."""
+        """Begin a compare-and-swap."""
         words = {"compare_add": int(compare) & LONG, "swap": int(swap) & LONG}
         self._begin(e.IBV_WR_ATOMIC_CMP_AND_SWP, **words, **remote(rkey, remote_addr))
 
     def wr_atomic_fetch_add(self, rkey: int, remote_addr: int, add: int) -> None:
-        """Add to a remote word."""
+        """Begin a fetch-and-add."""
         where = remote(rkey, remote_addr)
         self._begin(e.IBV_WR_ATOMIC_FETCH_AND_ADD, compare_add=int(add) & LONG, **where)
 
     def wr_atomic_write(self, rkey: int, remote_addr: int, atomic_wr: Any) -> None:
-        """Write eight bytes at once."""
+        """Begin an atomic write of eight bytes."""
         data = as_bytes(atomic_wr, EIGHT)
         self._begin(e.IBV_WR_ATOMIC_WRITE, inline=data, **remote(rkey, remote_addr))
 
     def wr_flush(
         self, rkey: int, remote_addr: int, length: int, placement: int, level: int
     ) -> None:
-        """Have what was written before be seen, or last."""
+        """Begin a flush: earlier writes become visible, or persistent."""
         what = Flush(int(placement), int(level), int(length) & LONG)
         self._begin(e.IBV_WR_FLUSH, flush=what, **remote(rkey, remote_addr))
 
     def wr_bind_mw(self, mw: MW, rkey: int, bind_info: MWBindInfo) -> None:
-        """Open a window of type 2 under a key of the caller's choice."""
+        """Begin a bind of a type 2 window under an rkey whose tag the caller chooses."""
         self._begin(e.IBV_WR_BIND_MW, bind=bind_of(mw, bind_info, int(rkey)))
         if mw.type != e.IBV_MW_TYPE_2:
             self._wrong = errno.EINVAL
 
     def wr_local_inv(self, invalidate_rkey: int) -> None:
-        """Close a window of type 2."""
+        """Begin a local invalidate of a type 2 window."""
         self._begin(e.IBV_WR_LOCAL_INV, imm=int(invalidate_rkey) & WORD)
 
     def wr_set_sge(self, sge: SGE) -> None:
-        """Say which memory it is about."""
+        """Set the work request's scatter/gather element."""
         self._set(pieces=(sge.piece(),))
 
     def wr_set_sge_list(self, num_sge: int, sg_list: Sequence[SGE]) -> None:
-        """Say which pieces of memory it is about."""
+        """Set the work request's scatter/gather list."""
         self._set(pieces=tuple(each.piece() for each in [*sg_list][: int(num_sge)]))
 
     def wr_set_inline_data(self, addr: int, length: int) -> None:
-        """Take bytes now."""
+        """Copy inline data into the work request."""
         self._take(read(int(addr), int(length)))
 
     def wr_set_inline_data_list(self, num_buf: int, buf_list: Sequence[DataBuffer]) -> None:
-        """Take the bytes of several buffers now."""
+        """Copy the bytes of several buffers into the work request."""
         self._take(b"".join(read(each.addr, each.length) for each in [*buf_list][: int(num_buf)]))
 
     def _take(self, data: bytes) -> None:
@@ -577,11 +577,11 @@ class QPEx(QP):
             self._wrong = errno.EINVAL
 
     def wr_set_ud_addr(self, ah: AH, remote_qpn: int, remote_rkey: int) -> None:
-        """Say which pair of datagrams gets it."""
+        """Set the datagram's destination: address handle, queue pair number and qkey."""
         self._set(ud=UdTarget(ah.sgid_index, ah.dgid, int(remote_qpn), int(remote_rkey) & WORD))
 
     def wr_set_xrc_srqn(self, remote_srqn: int) -> None:
-        """Say which shared queue is to receive it."""
+        """Set the remote shared receive queue."""
         self._set(srqn=int(remote_srqn))
 
 

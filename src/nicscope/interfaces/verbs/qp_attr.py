@@ -1,4 +1,4 @@
-"""What a queue pair's owner sets and asks: attributes, states, and which values are allowed."""
+"""Queue pair attributes: which values are valid, and which each state transition needs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def may_use_raw() -> bool:
 
 
 class QPCap(Fields, PyverbsObject):
-    """Room of a pair's queues, and pieces and inline bytes of one request."""
+    """Queue depths of a queue pair, and SGEs and inline bytes of one work request."""
 
     SHOWN = ("max_send_wr", "max_recv_wr", "max_send_sge", "max_recv_sge", "max_inline_data")
     max_send_wr, max_recv_wr, max_send_sge = Number(), Number(), Number()
@@ -56,12 +56,12 @@ class QPCap(Fields, PyverbsObject):
         self.max_inline_data = max_inline_data
 
     def copied(self) -> QPCap:
-        """Another of the same values."""
+        """A copy of the capacities."""
         return QPCap(*(getattr(self, name) for name in self.SHOWN))
 
 
 class OfCap:
-    """A field of an attribute object's cap."""
+    """A descriptor for a field of the ``cap`` member."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -77,7 +77,7 @@ class OfCap:
 
 
 class QPInitAttr(Fields, PyverbsObject):
-    """What a pair should be."""
+    """Creation attributes of a queue pair."""
 
     SHOWN: ClassVar[tuple[str, ...]] = ("qp_type", "sq_sig_all", *QPCap.SHOWN)
     qp_type, sq_sig_all = Number(), Number()
@@ -104,7 +104,7 @@ class QPInitAttr(Fields, PyverbsObject):
 
 
 class QPInitAttrEx(QPInitAttr):
-    """What a pair should be, with all that was added."""
+    """Extended creation attributes of a queue pair."""
 
     SHOWN = (
         *QPInitAttr.SHOWN,
@@ -150,7 +150,7 @@ NUMBERS = (
 
 
 class QPAttr(Fields, PyverbsObject):
-    """A pair's state and all that goes with it."""
+    """A queue pair's state and attributes."""
 
     SHOWN = NUMBERS
     qp_state, cur_qp_state, path_mtu, path_mig_state = Number(), Number(), Number(), Number()
@@ -177,7 +177,7 @@ class QPAttr(Fields, PyverbsObject):
 
     @property
     def ah_attr(self) -> AHAttr:
-        """Where the pair leads."""
+        """The primary path."""
         return self._way.copied()
 
     @ah_attr.setter
@@ -186,7 +186,7 @@ class QPAttr(Fields, PyverbsObject):
 
     @property
     def alt_ah_attr(self) -> AHAttr:
-        """Where else it might lead."""
+        """The alternate path."""
         return self._alternative.copied()
 
     @alt_ah_attr.setter
@@ -194,7 +194,7 @@ class QPAttr(Fields, PyverbsObject):
         self._alternative = val.copied()
 
     def copied(self) -> QPAttr:
-        """Another of the same values."""
+        """A copy of the attributes."""
         made = QPAttr()
         for name in NUMBERS:
             setattr(made, name, getattr(self, name))
@@ -217,7 +217,7 @@ class QPAttr(Fields, PyverbsObject):
 
 
 class QPRateLimitAttr(Fields, PyverbsObject):
-    """How fast a pair may send, which this device does not limit."""
+    """Rate limits of a queue pair, which this device does not support."""
 
     SHOWN = ("rate_limit", "max_burst_sz", "typical_pkt_sz")
     rate_limit, max_burst_sz, typical_pkt_sz = Number(), Number(), Number()
@@ -228,7 +228,7 @@ class QPRateLimitAttr(Fields, PyverbsObject):
 
 
 class ECE(Fields, PyverbsObject):
-    """What two makers' connections agree on, which is nothing here."""
+    """Enhanced connection establishment options, which are all zero here."""
 
     SHOWN = ("vendor_id", "options", "comp_mask")
     vendor_id, options, comp_mask = Number(), Number(), Number()
@@ -285,7 +285,7 @@ def _of(required: dict[int, str], allowed: dict[int, str]) -> Masks:
 
 @cache
 def table() -> dict[tuple[int, int], Masks]:
-    """What each step takes, by the states that it leads from and to."""
+    """Required and optional attributes of each state transition, by old and new state."""
     connected = dict.fromkeys((RC, UC, XRC_SEND, XRC_RECV), _BESIDE)
     raw = {RAW: "PORT"}
     steps: dict[tuple[int, int], Masks] = {
@@ -306,7 +306,7 @@ def table() -> dict[tuple[int, int], Masks]:
 
 
 def wrong_step(kind: int, now: int, then: int, mask: int) -> int:
-    """The system's number of what is wrong with a step, or 0.
+    """The errno for an invalid state transition, or 0.
 
     ``mask``: what is said beside the new state.
     """
@@ -320,7 +320,7 @@ def wrong_step(kind: int, now: int, then: int, mask: int) -> int:
 
 
 def required_masks(kind: int, now: int, then: int) -> int:
-    """What has to be said at a step."""
+    """The attributes that a state transition requires."""
     return table()[now, then][kind][0]
 
 
@@ -351,7 +351,7 @@ FIELDS: dict[int, tuple[str, ...]] = {  # by the bit that says that they are set
 
 
 def wrong_values(context: Any, attr: QPAttr, mask: int) -> int:
-    """The system's number of the first value that the device does not take, or 0."""
+    """The errno of the first attribute value that the device does not support, or 0."""
     facts = context.world.facts
     if mask & NOT_BUILT:
         return errno.EOPNOTSUPP
@@ -379,7 +379,7 @@ def wrong_values(context: Any, attr: QPAttr, mask: int) -> int:
 
 
 def merged(held: QPAttr, attr: QPAttr, mask: int) -> QPAttr:
-    """What is held once what ``mask`` names is set."""
+    """The attributes ``held``, with those that ``mask`` names taken from ``attr``."""
     made = held.copied()
     for bit, names in FIELDS.items():
         if mask & bit:
@@ -393,7 +393,7 @@ def merged(held: QPAttr, attr: QPAttr, mask: int) -> QPAttr:
 
 
 def state_of(attr: QPAttr, mask: int) -> QpState:
-    """What the device is told; ``mask``: what of it is set now."""
+    """The attributes as the device takes them; ``mask``: which of them are set now."""
     way = attr.ah_attr
     return QpState(
         attr.qp_state,

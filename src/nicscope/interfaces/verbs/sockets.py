@@ -1,4 +1,4 @@
-"""Sockets and shared values between programs of several nodes, beside the network."""
+"""Sockets and shared values between programs of several nodes, apart from the RDMA network."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _open: dict[int, weakref.WeakSet[socket.socket]] = {}  # by node
 
 
 class NodeSocket(_SOCKET):
-    """A stream socket of a program on a node; any other is the system's."""
+    """A stream socket between simulated nodes; other kinds are the system's sockets."""
 
     def __init__(
         self,
@@ -70,22 +70,22 @@ class NodeSocket(_SOCKET):
             _open.setdefault(self._world.node, weakref.WeakSet()).add(self)
 
     def settimeout(self, value: float | None) -> None:
-        """Only 0 matters: whatever else a program would wait, it takes no virtual time."""
+        """Set the timeout; only 0 matters, as waiting takes no virtual time."""
         if self._world is None:
             super().settimeout(value)
         self._patience = value
 
     def setblocking(self, flag: bool) -> None:
-        """Whether calls wait."""
+        """Set whether calls block."""
         self.settimeout(None if flag else 0.0)
 
     def setsockopt(self, *given: Any) -> None:
-        """Options of the system's network are none of a simulated one."""
+        """Does nothing: the simulated network has no options."""
         if self._world is None:
             super().setsockopt(*given)
 
     def bind(self, address: Any) -> None:
-        """Have a place at which it can be found."""
+        """Bind to an address."""
         if self._world is None:
             super().bind(address)
             return
@@ -98,7 +98,7 @@ class NodeSocket(_SOCKET):
         self._at = (name or "0.0.0.0", int(port))
 
     def listen(self, backlog: int = 0) -> None:
-        """Be found at its place."""
+        """Listen for connections."""
         if self._world is None:
             super().listen(backlog)
             return
@@ -110,7 +110,7 @@ class NodeSocket(_SOCKET):
         self._coming = _listening.setdefault(key, deque())
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection that comes, waited for."""
+        """Wait for the next connection."""
         if self._world is None:
             return super().accept()
         coming = self._coming
@@ -123,7 +123,7 @@ class NodeSocket(_SOCKET):
         return made, whence
 
     def connect(self, address: Any) -> None:
-        """Be joined with who listens there, or will; errors: if nobody ever does."""
+        """Connect to a listener, waiting for one; errors: if there never is one."""
         if self._world is None:
             super().connect(address)
             return
@@ -143,7 +143,7 @@ class NodeSocket(_SOCKET):
         coming.append((other, self._at))
 
     def connect_ex(self, address: Any) -> int:
-        """The same, with an error's number for an error."""
+        """Connect, and return the errno of an error."""
         try:
             self.connect(address)
         except OSError as wrong:
@@ -151,11 +151,11 @@ class NodeSocket(_SOCKET):
         return 0
 
     def getsockname(self) -> Any:
-        """Its own place."""
+        """The local address."""
         return super().getsockname() if self._world is None else self._at
 
     def getpeername(self) -> Any:
-        """That of the other end."""
+        """The peer's address."""
         if self._world is None:
             return super().getpeername()
         if self._peer is None:
@@ -163,22 +163,22 @@ class NodeSocket(_SOCKET):
         return self._peer
 
     def recv(self, *given: Any) -> bytes:
-        """Bytes, waited for; none at the end."""
+        """Wait for bytes; none at the end of the stream."""
         self._until(select.POLLIN)
         return super().recv(*given)
 
     def recv_into(self, *given: Any, **named: Any) -> int:
-        """The same, into a buffer."""
+        """Wait for bytes and store them into a buffer."""
         self._until(select.POLLIN)
         return super().recv_into(*given, **named)
 
     def send(self, *given: Any) -> int:
-        """Some of these bytes; how many."""
+        """Send some of the bytes; how many."""
         self._until(select.POLLOUT)
         return super().send(*given)
 
     def sendall(self, data: Any, *given: Any) -> None:
-        """All of these bytes."""
+        """Send all of the bytes."""
         if self._world is None:
             super().sendall(data, *given)
             return
@@ -204,7 +204,7 @@ class NodeSocket(_SOCKET):
         self._world.wait(what, has_come)
 
     def close(self) -> None:
-        """Be no more: the other end reads to the end."""
+        """Close the socket; the peer can still read what was sent."""
         if self._world is not None and self._coming is not None:
             _listening.pop((self._world.node, self._at[1]), None)
             for taken, _ in self._coming:
@@ -214,7 +214,7 @@ class NodeSocket(_SOCKET):
 
 
 def _found(world: World, name: str, port: int) -> deque[Coming] | None:
-    """Where connections to a place wait: on this node sooner than on others of that name."""
+    """The backlog of the listener at an address, on this node before other nodes of that name."""
     for each in sorted(world.neighbours, key=lambda one: one is not world):
         if name in local_names(each) and (each.node, port) in _listening:
             return _listening[each.node, port]
@@ -222,14 +222,14 @@ def _found(world: World, name: str, port: int) -> deque[Coming] | None:
 
 
 def close_all() -> None:
-    """Close what the program that ends has left open, as the system does."""
+    """Close the sockets that the ending program has left open, as the system does."""
     for each in [*_open.pop(here().node, ())]:
         each.close()
 
 
 @contextlib.contextmanager
 def sockets_joined() -> Iterator[None]:
-    """Within the block, programs' new sockets are of their nodes."""
+    """Within the block, sockets that programs create are of their simulated nodes."""
     socket.socket = NodeSocket  # type: ignore[misc]
     try:
         yield

@@ -23,7 +23,7 @@ MASKS = e.IBV_SRQ_MAX_WR | e.IBV_SRQ_LIMIT
 
 
 class SrqAttr(Fields, PyverbsObject):
-    """Room of a shared queue, and when to say that it runs low."""
+    """Depth of a shared receive queue, and the limit below which an event is raised."""
 
     SHOWN = ("max_wr", "max_sge", "srq_limit")
     max_wr, max_sge, srq_limit = Number(), Number(), Number()
@@ -33,7 +33,7 @@ class SrqAttr(Fields, PyverbsObject):
 
 
 class SrqInitAttr(Fields, PyverbsObject):
-    """What a shared queue should be."""
+    """Creation attributes of a shared receive queue."""
 
     SHOWN = ("max_wr", "max_sge", "srq_limit")
     max_wr, max_sge, srq_limit = Number(), Number(), Number()
@@ -44,12 +44,12 @@ class SrqInitAttr(Fields, PyverbsObject):
 
     @property
     def attr(self) -> SrqAttr:
-        """Its room."""
+        """The queue's depth."""
         return SrqAttr(self.max_wr, self.max_sge, self.srq_limit)
 
 
 class SrqInitAttrEx(SrqInitAttr):
-    """What a shared queue should be, of any type."""
+    """Extended creation attributes of a shared receive queue, of any type."""
 
     comp_mask, srq_type, max_num_tags, max_ops = Number(), Number(), Number(), Number()
 
@@ -63,11 +63,11 @@ class SrqInitAttrEx(SrqInitAttr):
 
 
 class OpsWr(PyverbsObject):
-    """An operation on tags, which are not built."""
+    """A tag matching operation, which is not supported."""
 
 
 class SRQ(PyverbsCM):
-    """A queue of receives that several pairs share."""
+    """A receive queue that several queue pairs share."""
 
     ORDER = ("qps",)
 
@@ -116,7 +116,7 @@ class SRQ(PyverbsCM):
             raise error(failed, errno.EINVAL)
 
     def post_recv(self, recv_wr: RecvWR, bad_wr: RecvWR | None = None) -> None:
-        """Have a buffer wait for what comes first to any of its pairs."""
+        """Post a receive, taken by the first message to any of its queue pairs."""
         device = self.ctx.world.device
         post_chain(
             recv_wr,
@@ -126,7 +126,7 @@ class SRQ(PyverbsCM):
         )
 
     def modify(self, attr: SrqAttr, comp_mask: int) -> None:
-        """Change its room, or arm the event of its running low."""
+        """Change its depth, or arm the limit event."""
         mask, failed = int(comp_mask), "Failed to modify SRQ"
         if mask & ~int(MASKS) or not mask:
             raise error(failed, errno.EINVAL)
@@ -144,19 +144,19 @@ class SRQ(PyverbsCM):
                 device.srq_limit(self.handle, attr.srq_limit)
 
     def query(self) -> SrqAttr:
-        """Its room, and the limit if it is armed."""
+        """Its depth, and the limit if it is armed."""
         with refusal("Failed to query SRQ"):
             limit = int(self.ctx.world.device.srq_read_limit(self.handle))
         return SrqAttr(self.max_wr, self.max_sge, limit)
 
     def get_srq_num(self) -> int:
-        """The number that XRC's senders name."""
+        """The number by which XRC senders name it."""
         if self.xrcd is None:
             raise error("Failed to retrieve SRQ number", errno.EOPNOTSUPP)
         return int(self._number)
 
     def post_srq_ops(self, wr: OpsWr, bad_wr: OpsWr | None = None) -> None:  # noqa: ARG002
-        """Errors: EOPNOTSUPP, as there are no tags."""
+        """Errors: EOPNOTSUPP, as tag matching is not supported."""
         raise error("Failed to post SRQ operations", errno.EOPNOTSUPP)
 
     def _release(self) -> None:

@@ -1,4 +1,4 @@
-"""Words for the verbs' numbers; programs know this module as ``utils``."""
+"""Names of the verbs' numbers; programs import this module as ``utils``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACCESS = {
 
 
 def of_enum(kind: Any, value: Any, prefix: str, unknown: str) -> str:
-    """A member's name without ``prefix``, or ``unknown``."""
+    """The name of an enumeration's member without ``prefix``, or ``unknown``."""
     try:
         name: str = kind(value).name
     except ValueError:
@@ -43,12 +43,12 @@ def qp_state_to_str(qp_state: int) -> str:
 
 
 def mtu_to_str(mtu: int) -> str:
-    """Bytes of a code of MTUs."""
+    """The bytes of an MTU code."""
     return of_enum(e.ibv_mtu, mtu, "IBV_MTU_", "UNKNOWN")
 
 
 def mig_state_to_str(mig: int) -> str:
-    """The name of a state of path migration."""
+    """The name of a path migration state."""
     return of_enum(e.ibv_mig_state, mig, "IBV_MIG_", "UNKNOWN")
 
 
@@ -59,28 +59,28 @@ def access_flags_to_str(flags: int) -> str:
 
 
 def rereg_error_to_str(status: int) -> str:
-    """The name of what went wrong with a registration anew."""
+    """The name of a reregistration error."""
     return of_enum(e.ibv_rereg_mr_err_code, status, "", "Unknown error")
 
 
 def swapped64(value: int) -> int:
-    """The bytes of a double word in the other order."""
+    """A 64-bit word with its bytes swapped."""
     return int(struct.unpack("<Q", struct.pack(">Q", int(value) & (1 << 64) - 1))[0])
 
 
 def be64toh(value: int) -> int:
-    """A double word of the network's order in the host's."""
+    """A 64-bit word converted from network to host order."""
     return swapped64(value) if socket.htons(1) != 1 else int(value)
 
 
 def gid_str(prefix: int, interface_id: int) -> str:
-    """The text of an address of two double words in network order."""
+    """The text of a GID given as two 64-bit words in network order."""
     raw = be64toh(prefix).to_bytes(8, "big") + be64toh(interface_id).to_bytes(8, "big")
     return ":".join(raw[at : at + 2].hex() for at in range(0, 16, 2))
 
 
 def gid_str_to_array(val: str) -> bytes:
-    """The bytes of an address; errors: ValueError."""
+    """The bytes of a GID's text; errors: ValueError."""
     groups = val.split(":")
     if len(groups) != 8 or any(len(group) != 4 for group in groups):
         raise ValueError(f"{val} is no GID of eight groups of four digits")

@@ -1,4 +1,4 @@
-"""Modules of pyverbs for what this device does not have: names are there, making one is refused.
+"""Pyverbs modules of unsupported features: their names exist, creating an object is refused.
 
 ``MODULES`` has them; ``alias`` makes modules of it when a program imports one.
 """
@@ -13,14 +13,14 @@ from nicscope.interfaces.verbs.base import Fields, Number, PyverbsCM, PyverbsObj
 
 
 class Unsupported(PyverbsCM):
-    """Something that the device does not have; errors: EOPNOTSUPP."""
+    """An object of a kind that the device does not support; errors: EOPNOTSUPP."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise error(f"Failed to create {type(self).__name__}", errno.EOPNOTSUPP)
 
 
 class Values(PyverbsObject):
-    """What would be asked for, by names."""
+    """Attributes of an unsupported object, by name."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         self.given = given
@@ -28,7 +28,7 @@ class Values(PyverbsObject):
 
 
 class FlowAttr(Values):
-    """Which packets a pair wants."""
+    """The packets that a flow steering rule matches."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         self.specs: list[Any] = []
@@ -36,18 +36,18 @@ class FlowAttr(Values):
 
 
 class Spec(Values):
-    """What a rule of steering looks at: a header's fields."""
+    """Header fields that a flow steering rule matches."""
 
 
 class DmaBuf(PyverbsCM):
-    """A buffer of a graphics card, of which a node has none; errors: EOPNOTSUPP."""
+    """A GPU buffer exported as dma-buf, of which a node has none; errors: EOPNOTSUPP."""
 
     def __init__(self, size: int, gpu: int = 0, gtt: int = 0) -> None:  # noqa: ARG002
         raise error(f"Failed to allocate dmabuf of size {int(size)}", errno.EOPNOTSUPP)
 
 
 class DmaHandleInitAttr(Fields, PyverbsObject):
-    """What a hint of where the host wants data would say."""
+    """Attributes of a TLP processing hint."""
 
     SHOWN = ("comp_mask", "cpu_id", "ph", "tph_mem_type")
     comp_mask, cpu_id, ph, tph_mem_type = Number(), Number(), Number(), Number()
@@ -60,7 +60,7 @@ class DmaHandleInitAttr(Fields, PyverbsObject):
 
 
 class DMAHandle(PyverbsCM):
-    """Such a hint; errors: EOPNOTSUPP."""
+    """A handle of a TLP processing hint; errors: EOPNOTSUPP."""
 
     def __init__(self, ctx: Any, init_attr: DmaHandleInitAttr) -> None:  # noqa: ARG002
         raise error("Failed to allocate DMA handle", errno.EOPNOTSUPP)

@@ -67,7 +67,7 @@ GID_SLOTS = 8
 
 
 class Gid(NamedTuple):
-    """An entry of the table of addresses: both are RoCE v2's."""
+    """An entry of the GID table; both are RoCE v2."""
 
     slot: int
     raw: bytes
@@ -101,11 +101,11 @@ class World:
 
     @property
     def is_over(self) -> bool:
-        """Whether its program was one of several, and all of them have ended."""
+        """Whether its program ran beside others and all of them have ended."""
         return self.turn is not None and self.turn.turns.over.is_set()
 
     def take_turns(self) -> Turn:
-        """Have its program be one of several from now on, if it is not yet."""
+        """Register the node's program with the scheduler of several programs, once."""
         from nicscope.drivers.simulate.thread_scheduler import Turn
 
         if self.turn is None:
@@ -114,30 +114,30 @@ class World:
         return self.turn
 
     def wait(self, what: str, has_come: Callable[[], bool], may_fail: bool = False) -> bool:
-        """Let other programs go on until something has come; False if it cannot."""
+        """Run other programs until ``has_come()``; False if it never can."""
         if self.turn is None:
             return has_come()
         return self.turn.wait(what, has_come, may_fail)
 
     def stuck(self, name: str) -> str:
-        """What its programs wait for that never comes; ``name``: of the first of them."""
+        """What each deadlocked program of the run waits for; ``name``: of the first of them."""
         stuck = {} if self.turn is None else self.turn.turns.stuck
         return "; ".join(
             f"{self.called.get(number, name)} waits for {what}" for number, what in stuck.items()
         )
 
     def end(self) -> None:
-        """Have whatever still goes on beside its program go no further."""
+        """Stop the threads and child processes that still run beside its program."""
         if self.turn is not None:
             self.turn.turns.end()
             run_here(None)
 
     def gids(self) -> Iterator[Gid]:
-        """The addresses of the port: of its link, and of IPv4."""
+        """The port's GIDs: the link-local one, and the one of its IPv4 address."""
         yield from (Gid(slot, raw) for slot, raw in enumerate(addresses(self.node)))
 
     def gid(self, index: int) -> bytes:
-        """The address at ``index``; zeros in an empty slot."""
+        """The GID at ``index``; zeros for an empty entry."""
         return next((gid.raw for gid in self.gids() if gid.slot == index), bytes(16))
 
 
@@ -146,36 +146,36 @@ _own = threading.local()  # of a program in a thread of its own
 
 
 def run_here(world: World | None) -> None:
-    """Have the program of this thread run on ``world``; None: where all others do."""
+    """Bind this thread's program to ``world``; None: to the current default."""
     _own.world = world
 
 
 def whose() -> World | None:
-    """The world of this thread, if it has one of its own."""
+    """The world that this thread is bound to, if any."""
     return getattr(_own, "world", None)
 
 
 def note_what_is_opened() -> weakref.WeakValueDictionary[int, Any]:
-    """Keep an eye on what this thread's program opens from now on, in order."""
+    """Begin to track the objects that this thread's program opens, in order."""
     _own.opened, _own.numbers = weakref.WeakValueDictionary(), itertools.count()
     found: weakref.WeakValueDictionary[int, Any] = _own.opened
     return found
 
 
 def note_opened(thing: Any) -> None:
-    """The program of this thread has opened something."""
+    """Add an object to those that this thread's program has opened."""
     opened = getattr(_own, "opened", None)
     if opened is not None:
         opened[next(_own.numbers)] = thing
 
 
 def use(world: World | None) -> None:
-    """Have programs run on ``world`` from now on; None: on a new default one, once they ask."""
+    """Make ``world`` the default for programs; None: a new one is made on first use."""
     _current[:] = [] if world is None else [world]
 
 
 def here() -> World:
-    """The world of the program that runs."""
+    """The world of the calling program."""
     own = whose()
     if own is not None:
         return own

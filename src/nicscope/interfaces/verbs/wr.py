@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def post_chain(wr: Any, bad: Any, post: Callable[[Any], None], failed: str) -> None:
-    """Post ``wr`` and what it leads to; ``bad`` becomes that which is refused."""
+    """Post ``first`` and the work requests chained to it."""
     while wr is not None:
         try:
             post(wr)
@@ -40,18 +40,18 @@ WITHOUT_PIECES = (e.IBV_WR_BIND_MW, e.IBV_WR_LOCAL_INV, e.IBV_WR_SEND_WITH_INV)
 
 
 class SGE(PyverbsValue, msgspec.Struct, eq=False, gc=False):
-    """A piece of memory, and the key that it is used by."""
+    """A scatter/gather element: address, length and lkey."""
 
     addr: int
     length: int
     lkey: int
 
     def piece(self) -> Piece:
-        """Its values as they are now."""
+        """The element's values as they are now."""
         return Piece(int(self.addr), int(self.length), int(self.lkey))
 
     def read(self, length: int, offset: int) -> bytes:
-        """Bytes of the piece."""
+        """Bytes of the element's memory."""
         return read(self.addr, length, offset)
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class SGE(PyverbsValue, msgspec.Struct, eq=False, gc=False):
 
 
 def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:
-    """The pieces of a list as they are now."""
+    """The values of a scatter/gather list as they are now."""
     listed = () if sg is None else sg
     wanted = int(num_sge)
     if wanted == 1 and listed:
@@ -70,13 +70,13 @@ def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:
 
 
 class Pieces(PyverbsValue):
-    """A request with the pieces of memory that it was made with."""
+    """A work request with its scatter/gather list."""
 
     pieces: tuple[Piece, ...]
 
     @property
     def num_sge(self) -> int:
-        """How many pieces it has."""
+        """The number of scatter/gather elements."""
         return len(self.pieces)
 
     @num_sge.setter
@@ -87,7 +87,7 @@ class Pieces(PyverbsValue):
 
 
 class RecvWR(Pieces):
-    """A buffer for what comes."""
+    """A receive work request."""
 
     def __init__(
         self, wr_id: int = 0, num_sge: int = 0, sg: Any = None, next_wr: RecvWR | None = None
@@ -96,11 +96,11 @@ class RecvWR(Pieces):
         self.pieces = pieces_of(sg, num_sge)
 
     def request(self) -> Receive:
-        """What the device is asked for."""
+        """The device's receive request."""
         return Receive(self.wr_id & LONG, self.pieces)
 
     def take(self, other: RecvWR) -> None:
-        """Become what ``other`` is."""
+        """Copy the fields of ``other``."""
         self.wr_id, self.pieces, self.next_wr = other.wr_id, other.pieces, other.next_wr
 
     def __str__(self) -> str:
@@ -108,7 +108,7 @@ class RecvWR(Pieces):
 
 
 class SendWR(Pieces):
-    """Something to be sent or done."""
+    """A send work request."""
 
     def __init__(
         self,
@@ -132,31 +132,31 @@ class SendWR(Pieces):
     rkey = 0
 
     def set_wr_ud(self, ah: AH, rqpn: int, rqkey: int) -> None:
-        """Send it to a pair of datagrams."""
+        """Set the datagram's destination: address handle, queue pair number and qkey."""
         target = UdTarget(ah.sgid_index, ah.dgid, int(rqpn), int(rqkey) & WORD)
         self.further = {**self.further, "ud": target}
 
     def set_wr_rdma(self, rkey: int, addr: int) -> None:
-        """Say which remote memory it is about."""
+        """Set the remote address and rkey."""
         self.further = {**self.further, **remote(rkey, addr)}
 
     def set_wr_atomic(self, rkey: int, addr: int, compare_add: int, swap: int = 0) -> None:
-        """Say which remote word it is about, and with what."""
+        """Set the remote address and operands of an atomic operation."""
         self.set_wr_rdma(rkey, addr)
         words = {"compare_add": int(compare_add) & LONG, "swap": int(swap) & LONG}
         self.further = {**self.further, **words}
 
     def set_bind_wr(self, mw: MW, bind_info: MWBindInfo) -> None:
-        """Open a window of type 2; its key will be ``rkey``."""
+        """Set the window and range of a type 2 bind, whose key will be ``rkey``."""
         self.window = (mw, bind_info)
         self.rkey = inc_rkey(mw.rkey)
 
     def set_qp_type_xrc(self, remote_srqn: int) -> None:
-        """Say which shared queue is to receive it."""
+        """Set the remote shared receive queue."""
         self.further = {**self.further, "srqn": int(remote_srqn)}
 
     def request(self) -> Send:
-        """What the device is asked for: inline bytes are taken now."""
+        """The device's work request, without inline bytes."""
         pieces, flags = self.pieces, self.send_flags
         wr_id, word = self.wr_id & LONG, self.imm_data & WORD
         further = self.further
@@ -170,7 +170,7 @@ class SendWR(Pieces):
         return Send(wr_id, self.opcode, pieces, flags, word)
 
     def take(self, other: SendWR) -> None:
-        """Become what ``other`` is."""
+        """Copy the fields of ``other``."""
         self.__dict__.clear()
         self.__dict__.update(other.__dict__)
 
@@ -184,6 +184,6 @@ def remote(rkey: int, address: int) -> dict[str, int]:
 
 
 def bind_of(mw: MW, info: MWBindInfo, rkey: int) -> Bind:
-    """What the device is asked for to open a window: of ``rkey`` only the tag is the caller's."""
+    """The device's bind request: of ``rkey`` only the tag is the caller's."""
     key = (mw.rkey & WORD & ~TAG) | (rkey & TAG)
     return Bind(mw.handle, info.mr.handle, info.address, info.length, info.mw_access_flags, key)

@@ -1,4 +1,4 @@
-"""XRC domains: pairs and shared queues of one reach each other, whoever made them."""
+"""XRC domains: queue pairs of one deliver into its shared receive queues across processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NEEDED = e.IBV_XRCD_INIT_ATTR_FD | e.IBV_XRCD_INIT_ATTR_OFLAGS
 
 
 class XRCDInitAttr(Fields, PyverbsObject):
-    """The file that stands for a domain, and how it is opened."""
+    """The file that identifies an XRC domain, and the flags to open it with."""
 
     SHOWN = ("comp_mask", "oflags", "fd")
     comp_mask, oflags, fd = Number(), Number(), Number()
@@ -53,7 +53,7 @@ class XRCD(PyverbsCM):
         context._adopt(self, "xrcds")
 
     def _place(self, fd: int, failed: str) -> tuple[int, int] | None:
-        """What tells one file from others; None: a domain without a file."""
+        """The device and inode of the file; None: a domain without a file."""
         if fd == -1:
             return None
         try:

@@ -1,4 +1,4 @@
-"""The machine beneath a device, made when first asked for, and the program's address space."""
+"""The simulated machine beneath a device, created on first use, and the program's address space."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PS_PER_NS = 1000
 
 
 def uninterrupted(call: Callable[P, T]) -> Callable[P, T]:
-    """``call`` in which Python collects no garbage: whose end asks the device for something, too.
+    """Wrap ``call`` so that the garbage collector, whose finalizers call the device, is off.
 
     A queue pair that nobody has any more is closed when it is collected, which must not be amid
     another operation.
@@ -63,7 +63,7 @@ def uninterrupted(call: Callable[P, T]) -> Callable[P, T]:
 
 
 class Base(ABC):
-    """What all parts of a device stand on."""
+    """The state that all parts of a device share."""
 
     _fabric: Fabric
     _memory: Memory
@@ -111,7 +111,7 @@ class Base(ABC):
 
     @uninterrupted
     def _ask(self, operation: int, *numbers: int, **named: int) -> Record | None:
-        """Carry out an operation of the process, behind what was posted before."""
+        """Perform an operation of the process, after the work that was posted before."""
         self._driven.put_down(self._asked, self._before, operation, *numbers, **named)
         return self._carry_out(1)
 
@@ -130,7 +130,7 @@ class Base(ABC):
         packet: int,
         own: int,
     ) -> None:
-        """Have an operation go before what is asked next: it says only that it has ended.
+        """Queue an operation ahead of the next request; it reports only that it has ended.
 
         The call that posts is uninterrupted, from when the post's pieces are put down.
         """
@@ -144,30 +144,30 @@ class Base(ABC):
 
     @uninterrupted
     def _settle(self) -> None:
-        """Have what was posted be the NIC's."""
+        """Hand all queued operations over to the NIC."""
         if self._before:
             self._carry_out(0)
 
     def _spend(self, ps: int) -> None:
-        """Have the processor busy for a while."""
+        """Advance virtual time while the processor is busy."""
         self._ask(COMPUTE, duration=ps)
 
     def _system_call(self) -> None:
-        """What the kernel is asked takes its time."""
+        """Advance virtual time by the cost of a system call."""
         self._spend(self._call_ps)
 
     def be_called_in_turns(self) -> None:
-        """Have the programs that call it take turns from now on."""
+        """Switch to the thread scheduler: calling programs take turns from now on."""
         self._settle()
         self._have_caller()
 
     def _rests(self) -> bool:
-        """Let other programs of the process go on, if any can; then there may be something."""
+        """Yield to other programs of the process; True if completions may have arrived."""
         return self._calling.rest(self._written[ANY_QUEUE])
 
     @uninterrupted
     def _wait_for(self, ps: int) -> bool:
-        """Go on until something ends or goes wrong, or for so long; whether something did."""
+        """Wait until something ends or fails, at most ``ps``; True if something did."""
         return self._go_on(ps)
 
     def _go_on(self, ps: int) -> bool:
@@ -181,7 +181,7 @@ class Base(ABC):
 
     @abstractmethod
     def _hear(self) -> None:
-        """Take note of what has gone wrong beside work."""
+        """Collect asynchronous errors of ports."""
 
     @abstractmethod
     def qp_state(self, number: int) -> int:
@@ -189,7 +189,7 @@ class Base(ABC):
 
     @abstractmethod
     def _is_registered(self, page: int) -> bool:
-        """Whether a region keeps the page where it is."""
+        """Whether a region has the page registered."""
 
     @abstractmethod
     def _take_shared(self, cookie: int) -> tuple[int, tuple[Piece, ...]]:
@@ -197,7 +197,7 @@ class Base(ABC):
 
     @abstractmethod
     def _feed(self, pair: Pair) -> None:
-        """Hand what waits for a place of the NIC's queues over, as far as there is one."""
+        """Post queued work requests of a pair as far as the NIC's queues have free entries."""
 
 
 FIRST_PAGE = 16  # lower addresses are nobody's: a null pointer is no memory
@@ -212,7 +212,7 @@ def _drop(machine: Any, n: int, space: int, page: int) -> Any:
 
 
 class AddressSpace(Base):
-    """Memory as the program has it."""
+    """The program's virtual address space."""
 
     _memory: Memory
 
@@ -238,7 +238,7 @@ class AddressSpace(Base):
         return first * self._page
 
     def _place_for(self, pages: int, alignment: int) -> int:
-        """The first of so many pages that are nobody's.  Errors: ENOMEM."""
+        """The first page of a free range of so many pages.  Errors: ENOMEM."""
         if alignment == 1 and self._free.get(pages):
             return self._free[pages].pop()
         first = self._next_page + -self._next_page % alignment
@@ -250,7 +250,7 @@ class AddressSpace(Base):
         return self._place_among_free(pages, alignment)
 
     def _place_among_free(self, pages: int, alignment: int) -> int:
-        """The first place where neighbours that were given back are enough.  Errors: ENOMEM."""
+        """The first page of a large enough run of adjacent freed pages.  Errors: ENOMEM."""
         free = self._free
         for page in [each for each in self._in_use if self._drop_page(self._node, SPACE, each)]:
             self._in_use.discard(page)
@@ -278,7 +278,7 @@ class AddressSpace(Base):
         return found
 
     def unmap(self, address: int, length: int) -> None:
-        """Memory that the program has no more; what a region has pinned lives on.  Errors: EINVAL.
+        """Unmap memory; pages that a region has pinned stay.  Errors: EINVAL.
 
         Addresses are given out again when no NIC knows them any more.
         """
@@ -302,27 +302,27 @@ class AddressSpace(Base):
                 self._let_go(page)
 
     def _let_go(self, page: int) -> None:
-        """A page that neither the program nor a region has any more."""
+        """Unmap a page that neither the program nor a region uses any more."""
         self._ghosts.discard(page)
         self._memory.unmap(self._node, SPACE, page, 1)
         self._give_back(page, self._drop_page(self._node, SPACE, page))
 
     def _give_back(self, page: int, is_gone: bool) -> None:
-        """A page that no NIC knows can be given out again; others once a transfer is done."""
+        """Free a page for reuse, or after a transfer is done if a NIC still uses it."""
         if is_gone:
             self._free.setdefault(1, []).append(page)
         else:
             self._in_use.add(page)
 
     def _check_seen(self, address: int, length: int) -> None:
-        """Errors: EFAULT for memory that the program has given back."""
+        """Errors: EFAULT for memory that the program has unmapped."""
         if self._ghosts and length > 0:
             last = (address + length - 1) // self._page
             if not self._ghosts.isdisjoint(range(address // self._page, last + 1)):
                 raise Refused(errno.EFAULT)
 
     def drop(self, address: int, length: int) -> None:
-        """Pages that are zeros again when they are next used; a region's pins keep theirs.
+        """Discard pages: they read as zeros when next used; pinned ones stay with their region.
 
         Transfers that use one end first.  Errors: EINVAL, ENOMEM where nothing is mapped.
         """
@@ -335,7 +335,7 @@ class AddressSpace(Base):
                 self._drop_one(page)
 
     def _drop_one(self, page: int) -> None:
-        """Have a page be zeros.  One that a packet needs, which may go again, stays where it is."""
+        """Discard a page.  One that a packet needs, which may go again, stays where it is."""
         for _ in range(LOOKS):
             if self._drop_page(self._node, SPACE, page):
                 rights = int(self._entry(page)["rights"])
@@ -362,7 +362,7 @@ class AddressSpace(Base):
             raise Refused(errno.EFAULT, str(error)) from None
 
     def mapped(self, address: int, length: int) -> bool:
-        """Whether all of that is memory."""
+        """Whether all of the range is mapped."""
         if length < 1 or not 0 <= address <= self._room - length:
             return False
         entries = self._memory.state.entries[self._node, SPACE]
@@ -380,7 +380,7 @@ class AddressSpace(Base):
         return self._memory.state.entries[self._node, SPACE, page]
 
     def _stretch(self, address: int, length: int) -> tuple[int, int]:
-        """First page and how many.  Errors: EINVAL for what is no stretch of pages."""
+        """First page of a range, and how many.  Errors: EINVAL for what is no stretch of pages."""
         if address % self._page or length < 1 or not 0 <= address <= self._room - length:
             raise Refused(errno.EINVAL)
         return address // self._page, -(-length // self._page)

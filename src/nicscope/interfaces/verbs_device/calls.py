@@ -1,4 +1,4 @@
-"""What crosses between the verbs that programs call and the device beneath: plain values.
+"""The records that the verbs library and the device exchange.
 
 Codes and flags are the verbs' own numbers, addresses are those of the program's simulated memory.
 """
@@ -23,7 +23,7 @@ class Refused(SimulationError):  # noqa: N818 - it is an answer, as errno is
 
 
 class Facts(NamedTuple):
-    """What the device can do."""
+    """The device's capabilities and limits."""
 
     mtu_bytes: int  # bytes of a packet, the largest path MTU that runs
     max_msg_bytes: int
@@ -47,7 +47,7 @@ class Facts(NamedTuple):
 
 
 class Caps(NamedTuple):
-    """How much a queue pair holds."""
+    """Capacities of a queue pair."""
 
     send_wr: int
     recv_wr: int
@@ -60,7 +60,7 @@ class Caps(NamedTuple):
 
 
 class Piece(msgspec.Struct, frozen=True, gc=False):
-    """A stretch of registered memory."""
+    """A scatter/gather element."""
 
     address: int
     length: int
@@ -68,7 +68,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
 
 
 class UdTarget(NamedTuple):
-    """Where a datagram goes."""
+    """The destination of a datagram."""
 
     sgid_index: int
     dgid: bytes  # 16
@@ -77,7 +77,7 @@ class UdTarget(NamedTuple):
 
 
 class Bind(NamedTuple):
-    """What a memory window is to stand for."""
+    """What a memory window is bound to."""
 
     window: int  # handle
     mr: int  # handle
@@ -88,7 +88,7 @@ class Bind(NamedTuple):
 
 
 class Flush(NamedTuple):
-    """Which earlier stores are to be where, before this ends."""
+    """Which earlier writes a flush makes visible or persistent."""
 
     type: int
     level: int
@@ -115,7 +115,7 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Posted(NamedTuple):
-    """A work request of a send queue, as whoever reads a log of the device knows it."""
+    """A send work request as it appears in a log of the device."""
 
     qp_num: int
     opcode: int
@@ -149,7 +149,7 @@ class Completion(msgspec.Struct, eq=False, gc=False):
 
 
 class QpState(NamedTuple):
-    """A queue pair's attributes, whole."""
+    """All attributes of a queue pair."""
 
     state: int
     access: int = 0
@@ -171,21 +171,21 @@ class QpState(NamedTuple):
 
 
 class Qp(NamedTuple):
-    """A queue pair that was made."""
+    """A created queue pair."""
 
     number: int
     caps: Caps
 
 
 class Cq(NamedTuple):
-    """A completion queue that was made."""
+    """A created completion queue."""
 
     handle: int
     entries: int
 
 
 class Srq(NamedTuple):
-    """A shared receive queue that was made."""
+    """A created shared receive queue."""
 
     handle: int
     number: int
@@ -194,7 +194,7 @@ class Srq(NamedTuple):
 
 
 class Region(NamedTuple):
-    """Registered memory."""
+    """A registered memory region."""
 
     handle: int
     lkey: int
@@ -209,14 +209,14 @@ class Window(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What happened beside completions: its type, and the number or handle of what it concerns."""
+    """An asynchronous event: its type, and the number or handle of its object."""
 
     type: int
     element: int
 
 
 class Bill(NamedTuple):
-    """What a run has cost so far."""
+    """The costs of a run so far."""
 
     messages: int
     bytes: int

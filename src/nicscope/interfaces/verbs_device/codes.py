@@ -1,4 +1,4 @@
-"""The verbs' numbers that the device goes by, and what the ports beneath call the same things."""
+"""The verbs' codes that the device uses, and the ports' equivalents."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ NO_END = 7  # of RNR retries
 
 
 def time_out_ps(code: int) -> int:
-    """How long a request may be without an answer, by its code: 4.096 us doubled so often."""
+    """The ACK timeout of a code: 4.096 us doubled so often."""
     return 4_096_000 << code if code else FOR_EVER
 
 
 def rights_of(access: int) -> int:
-    """What others may do from afar, as the NIC has it."""
+    """The remote access rights of access flags, as the NIC encodes them."""
     found = 0
     if access & REMOTE_WRITE:
         found |= layout.MAY_WRITE
@@ -117,7 +117,7 @@ def rights_of(access: int) -> int:
 
 
 def rights_of_region(access: int) -> int:
-    """The same of registered memory, with what nobody may."""
+    """The rights of a memory region, with those that nobody has."""
     found = rights_of(access)
     if not access & LOCAL_WRITE:
         found |= layout.READ_ONLY

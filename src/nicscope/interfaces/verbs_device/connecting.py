@@ -1,4 +1,4 @@
-"""Queue pairs: made, moved from state to state, connected by number, and given back."""
+"""Queue pairs: creation, state transitions, connecting by number, destruction."""
 
 from __future__ import annotations
 
@@ -98,18 +98,18 @@ class Pair:
 
     @property
     def queues(self) -> set[int]:
-        """Completion queues that it uses."""
+        """The pair's completion queues."""
         return {self.send_cq, self.recv_cq} - {0}
 
     def take_send(self, cookie: int) -> tuple[int, int]:
-        """What the program calls that one, and what ended; those before it are over, too."""
+        """Remove a send from the queue, with all before it: its ``wr_id`` and opcode."""
         while True:
             number, wr_id, opcode = self.sends.popleft()
             if number == cookie:
                 return wr_id, opcode
 
     def take_receive(self, cookie: int) -> tuple[int, tuple[Piece, ...]]:
-        """What the program calls that receive, and where it is."""
+        """Remove a receive from the queue: its ``wr_id`` and buffers."""
         number, wr_id, pieces = self.receives[0]
         if number == cookie:
             self.receives.popleft()
@@ -121,12 +121,12 @@ class Pair:
         raise LookupError(cookie)
 
     def forget(self) -> None:
-        """Nothing is posted any more."""
+        """Discard all posted work requests."""
         for queue in (self.sends, self.receives, self.waiting_sends, self.waiting_receives):
             queue.clear()
 
     def has_unended(self, ports: Any, node: int) -> bool:
-        """Whether a descriptor has not ended yet."""
+        """Whether a posted descriptor has not completed yet."""
         record = ports.table[node, self.port]
         return bool(record["posted"] + record["refused"] > record["reported"])
 
@@ -148,7 +148,7 @@ LONGEST = 1 << 30  # bytes of a message
 
 
 class Connecting(Sharing):
-    """Queue pairs and their states."""
+    """Creates, modifies, connects and destroys queue pairs."""
 
     kinds = LEVELS
     most_datagram = MTU
@@ -170,7 +170,7 @@ class Connecting(Sharing):
         sig_all: bool,
         xrcd: int = 0,
     ) -> Qp:
-        """A queue pair in RESET.  Errors: EINVAL, EOPNOTSUPP for a type, ENOMEM."""
+        """Create a queue pair in RESET.  Errors: EINVAL, EOPNOTSUPP for a type, ENOMEM."""
         if kind not in self.kinds:
             raise Refused(errno.EOPNOTSUPP)
         needed = {send_cq, recv_cq}
@@ -226,7 +226,7 @@ class Connecting(Sharing):
         self._fabric.book.note(self._node, pair.port, SPACE, f"queue pair {pair.number:#x}")  # type: ignore[union-attr]
 
     def free_qp(self, number: int) -> None:
-        """Errors: EINVAL if there is none such."""
+        """Destroy a queue pair; errors: EINVAL if there is none of that number."""
         pair = self._pair(number)
         self._system_call()
         self._begin_anew(pair)
@@ -239,7 +239,7 @@ class Connecting(Sharing):
             self.deregister(pair.inline_key >> 8)
 
     def modify_qp(self, number: int, attrs: QpState) -> None:
-        """Have a queue pair be in a state, which it may enter, with these attributes."""
+        """Move a queue pair to a state, which it may enter, with these attributes."""
         pair = self._pair(number)
         self._system_call()
         before, pair.attributes = pair.state, attrs
@@ -275,7 +275,7 @@ class Connecting(Sharing):
         self._calling.look()
 
     def qp_state(self, number: int) -> int:
-        """The state, which may have changed by itself."""
+        """The queue pair's state, which an error may have changed."""
         pair = self._pair(number)
         self._settle()
         if pair.state >= codes.RTR and int(self._state_record(pair)["state"]) == BROKEN:
@@ -289,7 +289,7 @@ class Connecting(Sharing):
         return self._pairs.get(number)
 
     def _join(self, pair: Pair) -> None:
-        """Connect a pair with the one that it names, or make that one's end for when it comes.
+        """Connect a pair with its peer, or reserve the peer's stream until it connects.
 
         A packet counts if its number is what its receiver expects, so the numbers at which both
         ends begin must be each other's.
@@ -319,7 +319,7 @@ class Connecting(Sharing):
         stream["begins"] = 1
 
     def _new_streams(self, peer: int, level: int) -> tuple[int, int]:
-        """Streams to a node: fresh ones, or those of a pair that has left.  Errors: ENOMEM."""
+        """Allocate a connection's two streams, or reuse a destroyed pair's.  Errors: ENOMEM."""
         retired = self._fabric.retired
         try:
             here, there = half_made(self._ports, self._node, peer, level)
@@ -351,7 +351,7 @@ class Connecting(Sharing):
         stream["most_rests"] = -1 if attrs.rnr_retry == codes.NO_END else attrs.rnr_retry
 
     def _begin_anew(self, pair: Pair) -> None:
-        """Nothing is posted, nothing of it is announced, and nobody is its peer."""
+        """Reset a pair: discard its posted work, its completions and its peer."""
         self._leave_connection(pair, IDLE)
         record = self._state_record(pair)
         record["given"] += 1
@@ -371,7 +371,7 @@ class Connecting(Sharing):
         pair.state = codes.RESET
 
     def _acknowledge(self, pair: Pair) -> None:
-        """Let another program hear what has come, which it cannot ask of a pair that is no more."""
+        """Wait until a due acknowledgement of the pair has been sent, before it is destroyed."""
         others = self._fabric.turns is not None
         if pair.stream != NO_STREAM and (others or pair.peer_node != self._node):
             stream: Any = stream_at(self._ports, self._node, pair.stream)
@@ -390,7 +390,7 @@ class Connecting(Sharing):
             self._fabric.retired.leave((self._node, left), is_last, self._driven.now)
 
     def _domain_of(self, xrcd: int) -> int:
-        """Whose memory what comes for that domain may use, or none yet."""
+        """The protection domain for data received for an XRC domain, or none yet."""
         return next((each.domain for each in self._shared.values() if each.xrcd == xrcd), 0)
 
     def _state_record(self, pair: Pair) -> Any:

@@ -1,4 +1,4 @@
-"""A simulated RDMA device: what the verbs come down to on a machine of ports, and its counters."""
+"""A simulated RDMA device: the verbs implemented on a machine of ports, and its counters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Find = Callable[["Machine", int], int]  # for a node
 
 
 class Counter(NamedTuple):
-    """A counter: in which folder it is, how it is found, and what it counts."""
+    """A hardware counter: its sysfs folder, how it is computed, and its meaning."""
 
     folder: str
     of: Find
@@ -163,7 +163,7 @@ READS = 16
 
 
 class Device(Connecting):
-    """One NIC in one node, as one process calls it."""
+    """One NIC in one node, as one process uses it."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class Device(Connecting):
         self._is_made = False
 
     def __getattr__(self, name: str) -> Any:
-        """The machine is made when something of it is first asked for."""
+        """Creates the machine on first use."""
         if name.startswith("__") or self.__dict__.get("_is_made", True):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         self._is_made = True
@@ -211,23 +211,23 @@ class Device(Connecting):
 
     @property
     def fabric(self) -> Fabric:
-        """The node beneath: its design, its platform, what it has kept of the run."""
+        """The node beneath: its design, its platform and its log of the run."""
         return self._fabric
 
     @property
     def now_ps(self) -> int:
-        """Virtual time, as exact as it is."""
+        """Virtual time in picoseconds."""
         self._settle()
         return self._driven.now
 
     def records(self) -> NDArray[Any]:
-        """What every engine did when, as far as it was kept (``keep_log``), by ``end``."""
+        """Log records of every engine, as far as they were kept (``keep_log``), by ``end``."""
         machine = self._machine
         return machine.log[: int(machine.tally[0]["log"])]
 
     @property
     def facts(self) -> Facts:
-        """What it can do."""
+        """The device's capabilities and limits."""
         size = self._fabric.size
         return Facts(
             mtu_bytes=MTU,
@@ -252,18 +252,18 @@ class Device(Connecting):
         )
 
     def report(self) -> RunReport:
-        """What the run has cost so far."""
+        """The costs of the run so far."""
         return self._fabric.report()
 
     def counters(self) -> dict[str, int]:
-        """Counters so far, by the names that Linux has for them; zeros if nobody has used it."""
+        """The counters so far, by Linux's names; zeros if the device was never used."""
         if not self._is_made:
             return dict(NOTHING)
         self._settle()
         return counters_of(self._machine, self._node)
 
     def bill(self) -> Bill:
-        """The same in a line; of a device that nobody has used all is zero."""
+        """The costs so far in one record; all zero for a device that was never used."""
         if not self._is_made:
             return Bill(*[0] * len(Bill._fields))
         counts = self._fabric.counts(self._node)

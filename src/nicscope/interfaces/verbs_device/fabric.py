@@ -43,23 +43,23 @@ _OF_V4 = 20  # bytes of a header of version 4, which is the latter half
 
 
 def addresses(node: int) -> tuple[bytes, bytes]:
-    """The addresses of a node's port: of its link, and of IPv4."""
+    """The GIDs of a node's port: the link-local one, and the one of its IPv4 address."""
     local = (0xFE80 << 112) | (guid(node) ^ (1 << 57))
     return local.to_bytes(16, "big"), _MAPPED + bytes([10, 0, 0, node + 1])
 
 
 def guid(node: int) -> int:
-    """What its NIC is known by in the whole world."""
+    """The GUID of a node's NIC."""
     return NIC_ID + node + 1
 
 
 def address_like(other: bytes, node: int) -> bytes:
-    """The address of a node that is of the same kind as another's."""
+    """The GID of a node of the same type as another node's."""
     return addresses(node)[other.startswith(_MAPPED)]
 
 
 def header(source: bytes, destination: bytes, length: int) -> bytes:
-    """The 40 bytes before a datagram of ``length`` bytes between two GIDs of 16 bytes."""
+    """The 40-byte GRH of a datagram of ``length`` bytes between two GIDs of 16 bytes."""
     if destination.startswith(_MAPPED):
         head = bytearray(bytes((0x45, 0)) + (_OF_V4 + length).to_bytes(2, "big") + bytes(4))
         head += bytes((_HOPS, _UDP, 0, 0)) + source[12:] + destination[12:]
@@ -70,7 +70,7 @@ def header(source: bytes, destination: bytes, length: int) -> bytes:
 
 
 def _checksum(head: bytes | bytearray) -> int:
-    """The complement of the sum of its words, with ends carried around (RFC 791)."""
+    """The ones' complement checksum of a header (RFC 791)."""
     total = sum(int.from_bytes(head[at : at + 2], "big") for at in range(0, len(head), 2))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -81,12 +81,12 @@ CALLS = {COMPUTING: "system call or poll", POSTING: "post"}
 
 
 class VerbsRun(PortsRun):
-    """A run whose ports were queue pairs'."""
+    """A run report whose ports are queue pairs."""
 
     devices: Sequence[Device] = ()  # one to each node
 
     def log(self) -> RunLog:
-        """What every engine did when; what the CPU does is what verbs are called."""
+        """Log records of every engine; the CPU's are named after verbs."""
         actions = {**ACTIONS, Engine.CPU: {**ACTIONS[Engine.CPU], **CALLS}}
         return super().log()._replace(actions=actions)
 
@@ -99,7 +99,7 @@ class VerbsRun(PortsRun):
         }
 
     def _called(self, made: Any) -> str:
-        """A packet by its queue pair, its opcode and the program's own number for it."""
+        """A packet named by its queue pair, its opcode and its ``wr_id``."""
         kind, port = int(made["kind"]), int(made["port"])
         what = KINDS.get(kind, "packet")
         if not OWN_PORT <= int(made["of"]) < len(self.devices):
@@ -118,7 +118,7 @@ class VerbsRun(PortsRun):
 
 
 def _holder(held: Mapping[int, list[tuple[int, int]]], port: int, time: int) -> int | None:
-    """The queue pair that had a port then, of those that have had it since when."""
+    """The queue pair that owned a port at that time."""
     several = held.get(port, [])
     place = bisect_right(several, time, key=lambda one: one[0])
     return several[place - 1][1] if place else None
@@ -198,7 +198,7 @@ class Fabric(PortCluster[Process]):
         self.awaited: dict[tuple[tuple[int, int], tuple[int, int]], int] = {}
 
     def begun(self) -> Simulation:
-        """The nodes, on which nothing has happened when this is first called."""
+        """The simulation of all nodes, created on the first call."""
         if self._begun is None:
             hosts = range(self.topology.nodes)
             self._begun = self._simulation(hosts, [1] * len(hosts))
@@ -215,7 +215,7 @@ class Fabric(PortCluster[Process]):
     turns: Turns | None = None  # of the programs, where there are several
 
     def source(self) -> VerbsRun:
-        """What reports and timelines of the run are made from."""
+        """The source of the run's reports and timelines."""
         self.begun()
         return self._source()
 
@@ -226,12 +226,12 @@ class Fabric(PortCluster[Process]):
         return found
 
     def caller(self) -> Caller:
-        """By which the program of a node has its process do something."""
+        """The object through which a node's program performs operations."""
         begun = self.begun()
         return Calling(begun) if self.turns is None else Turn(self.turns)
 
     def take_turns(self) -> Turns:
-        """Have the program that calls be one of several from now on."""
+        """Register the calling program with the thread scheduler."""
         begun = self.begun()
         if self.turns is None:
             self.turns = Turns(begun)
@@ -241,7 +241,7 @@ class Fabric(PortCluster[Process]):
         return self.turns
 
     def node_at(self, address: bytes, asked: int) -> int | None:
-        """Whose address that is; a node alone in its network finds itself behind every one."""
+        """The node with that GID; a node alone in its network has every GID."""
         nodes = self.topology.nodes
         if nodes == 1:
             return asked

@@ -1,4 +1,4 @@
-"""Work handed to the NIC: requests and receives, also through shared queues."""
+"""Posting of work requests and receives, also through shared receive queues."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ OPERATIONS = {
 
 
 class Posting(Completing):
-    """Calls that hand work to the NIC."""
+    """Calls that post work to the NIC."""
 
     operations = OPERATIONS
 
@@ -88,7 +88,7 @@ class Posting(Completing):
 
     @uninterrupted
     def post_send(self, number: int, send: Send) -> None:
-        """Hand a request to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
+        """Post a work request to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
         pair = self._pair(number)
         if pair.state < codes.RTS or pair.kind == codes.XRC_RECV:
             raise Refused(errno.EINVAL)
@@ -159,7 +159,7 @@ class Posting(Completing):
         self._put(POST, pair.port, count, name, at, cookie, own)
 
     def _route(self, pair: Pair, to: UdTarget) -> tuple[int, int, int]:
-        """The port of the NIC that a datagram is for, the way there, and the key that it shows."""
+        """The port, stream and qkey that a datagram uses."""
         node = self._fabric.node_at(to.dgid, self._node)
         other = None if node is None else self._fabric.devices[node].pair_of(to.qpn)
         port = NOBODYS if other is None or other.kind != codes.UD else other.port
@@ -169,7 +169,7 @@ class Posting(Completing):
         return port, way, qkey
 
     def _kept(self, pair: Pair, inline: bytes) -> Piece:
-        """Where what was given by value is kept until its request has ended."""
+        """Copy inline data into registered memory, where it stays until its request has ended."""
         room = max(pair.caps.inline, 8)
         if not pair.inline_at:
             places = pair.caps.send_wr + 1
@@ -182,7 +182,7 @@ class Posting(Completing):
         return Piece(at, len(inline), pair.inline_key)
 
     def _put_down(self, pieces: tuple[Piece, ...], shifted: bool) -> int:
-        """Have the driver find pieces of memory; how many."""
+        """Write a scatter/gather list where the driver reads it; its number of elements."""
         at, gathers = 0, self._gathers[self._before]
         for piece in pieces:
             key = piece.lkey
@@ -193,7 +193,7 @@ class Posting(Completing):
 
     @uninterrupted
     def post_recv(self, number: int, receive: Receive) -> None:
-        """Hand a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
+        """Post a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
         pair = self._pair(number)
         if pair.state == codes.RESET or pair.srq or pair.kind in (codes.XRC_SEND, codes.XRC_RECV):
             raise Refused(errno.EINVAL)
@@ -220,7 +220,7 @@ class Posting(Completing):
         self._put(PROVIDE, port, count, 0, 0, cookie, self._given[port] << GIVEN_BITS)
 
     def _is_held(self, pair: Pair) -> bool:
-        """Whether requests wait until the pair sends again: not for one that is broken."""
+        """Whether requests are held back because the send queue drains (SQD) and has no error."""
         if pair.state != codes.SQD:
             return False
         return int(self._ports.table[self._node, pair.port]["state"]) != BROKEN
@@ -238,7 +238,7 @@ def _is_word(send: Send) -> bool:
 
 
 def _flush_word(flush: Flush) -> int:
-    """What a flush asks for, as the NIC has it."""
+    """A flush's placement and level, as the NIC encodes them."""
     word = MAY_FLUSH if flush.type & codes.FOR_ALL else 0
     if flush.type & codes.FOR_GOOD:
         word |= MAY_PERSIST
@@ -248,7 +248,7 @@ def _flush_word(flush: Flush) -> int:
 
 
 class SharedQueue(msgspec.Struct):
-    """A queue of receives that several pairs draw from."""
+    """A receive queue that several queue pairs draw from."""
 
     port: int
     domain: int
@@ -261,7 +261,7 @@ class SharedQueue(msgspec.Struct):
 
 
 class Sharing(Posting):
-    """Shared queues."""
+    """Shared receive queues and XRC domains."""
 
     def _begin_sharing(self) -> None:
         self._shared: dict[int, SharedQueue] = {}  # by handle, which is the port
@@ -273,7 +273,7 @@ class Sharing(Posting):
         self._xrcds_made = 0
 
     def make_srq(self, pd: int, wr: int, sge: int, xrcd: int = 0, cq: int = 0) -> Srq:
-        """A shared queue of receives.  Errors: EINVAL, ENOMEM."""
+        """Create a shared receive queue.  Errors: EINVAL, ENOMEM."""
         if pd not in self._domains or (xrcd and xrcd not in self._xrcds):
             raise Refused(errno.EINVAL)
         self._system_call()
@@ -306,7 +306,7 @@ class Sharing(Posting):
         return Srq(port, port, wr, sge)
 
     def srq_post(self, handle: int, receive: Receive) -> None:
-        """Hand a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
+        """Post a receive to a shared receive queue.  Errors: EINVAL, ENOMEM for a full queue."""
         queue = self._shared_queue(handle)
         if len(receive.pieces) > queue.sges:
             raise Refused(errno.EINVAL)
@@ -332,7 +332,7 @@ class Sharing(Posting):
         return wr_id, pieces
 
     def srq_limit(self, handle: int, limit: int) -> None:
-        """Have it be an event that fewer receives than these are left; 0: not any more."""
+        """Arm an event for when fewer receives than ``limit`` are left; 0: disarm it."""
         queue = self._shared_queue(handle)
         self._system_call()
         record = self._ports.table[self._node, queue.port]
@@ -347,7 +347,7 @@ class Sharing(Posting):
         return int(self._ports.table[self._node, self._shared_queue(handle).port]["limit"])
 
     def srq_resize(self, handle: int, wr: int) -> None:
-        """Room for so many receives.  Errors: EINVAL if more are posted."""
+        """Change the depth of a shared receive queue.  Errors: EINVAL if more are posted."""
         queue = self._shared_queue(handle)
         if wr < len(queue.posted):
             raise Refused(errno.EINVAL)
@@ -355,7 +355,7 @@ class Sharing(Posting):
         queue.room = wr
 
     def free_srq(self, handle: int) -> None:
-        """Errors: EINVAL; EBUSY while queue pairs use it."""
+        """Destroy a shared receive queue; errors: EINVAL; EBUSY while queue pairs use it."""
         queue = self._shared_queue(handle)
         if any(pair.srq == handle for pair in self._pairs.values()):
             raise Refused(errno.EBUSY)
@@ -372,14 +372,14 @@ class Sharing(Posting):
         self._give_port(queue.port)
 
     def make_xrcd(self) -> int:
-        """A domain of extended connections."""
+        """Create an XRC domain."""
         self._system_call()
         self._xrcds_made += 1
         self._xrcds.add(self._xrcds_made)
         return self._xrcds_made
 
     def free_xrcd(self, handle: int) -> None:
-        """Errors: EINVAL; EBUSY while something is in it."""
+        """Destroy an XRC domain; errors: EINVAL; EBUSY while an object is in it."""
         if handle not in self._xrcds:
             raise Refused(errno.EINVAL)
         users = {each.xrcd for each in self._shared.values()}
@@ -389,7 +389,7 @@ class Sharing(Posting):
         self._xrcds.remove(handle)
 
     def _take_port(self) -> int:
-        """A port of the NIC's that is nobody's.  Errors: ENOMEM."""
+        """Allocate a free port of the NIC.  Errors: ENOMEM."""
         if not self._unused_ports:
             raise Refused(errno.ENOMEM)
         return heapq.heappop(self._unused_ports)

@@ -1,4 +1,4 @@
-"""Completion queues: polled, armed, resized; where virtual time moves for a program that polls."""
+"""Completion queues: polling, arming, resizing; polling an empty queue advances virtual time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Queue(msgspec.Struct):
 
 
 class Completing(Protection):
-    """What a program learns of its work."""
+    """Completion queues, completions and asynchronous events."""
 
     def _begin_queues(self) -> None:
         queues = self._ports.work.queues
@@ -75,7 +75,7 @@ class Completing(Protection):
         self._draining: dict[int, Pair] = {}  # by number: it is to be an event that they are empty
 
     def make_cq(self, entries: int, made: type[Completion] = Completion) -> Cq:
-        """A completion queue, polled for what is ``made``.  Errors: EINVAL, ENOMEM."""
+        """Create a completion queue.  Errors: EINVAL, ENOMEM."""
         if not 1 <= entries <= self._ports.work.entries.shape[2]:
             raise Refused(errno.EINVAL)
         if not self._unused_queues:
@@ -90,7 +90,7 @@ class Completing(Protection):
         return Cq(place, entries)
 
     def resize_cq(self, handle: int, entries: int) -> int:
-        """Another number of entries, when what is under way for it has ended.  Errors: EINVAL."""
+        """Resize a completion queue, once the work in flight for it has ended.  Errors: EINVAL."""
         queue = self._queue(handle)
         if not 1 <= entries <= self._ports.work.entries.shape[2]:
             raise Refused(errno.EINVAL)
@@ -105,7 +105,7 @@ class Completing(Protection):
         return entries
 
     def free_cq(self, handle: int) -> None:
-        """Errors: EINVAL; EBUSY while queue pairs use it."""
+        """Destroy a completion queue; errors: EINVAL; EBUSY while queue pairs use it."""
         if self._queue(handle).users:
             raise Refused(errno.EBUSY)
         self._system_call()
@@ -115,7 +115,7 @@ class Completing(Protection):
 
     @uninterrupted
     def poll(self, cq: int, most: int) -> list[Completion]:
-        """Completions, oldest first; an empty queue has virtual time go on to the next event."""
+        """Completions, oldest first; an empty queue advances virtual time to the next event."""
         queue = self._queues.get(cq)
         if queue is None:
             raise Refused(errno.EINVAL)
@@ -143,7 +143,7 @@ class Completing(Protection):
                 break
 
     def _relieve(self) -> None:
-        """Work waits for a place on the NIC: what has ended there is kept here and makes room."""
+        """Move completions off the NIC's queues while work requests wait for a free entry."""
         for pair in sorted(self._backlog, key=lambda each: each.number):
             for cq in sorted(pair.queues):
                 found: list[Completion] = []
@@ -191,7 +191,7 @@ class Completing(Protection):
         return made(wr_id, said, opcode, 0, length, number, source, word, flags, 0, 0, 0, 0, now)
 
     def _note_source(self, node: int, port: int, length: int, pieces: tuple[Piece, ...]) -> int:
-        """Write down before a datagram whence it came; the number of the pair that sent it."""
+        """Write the GRH before a received datagram; the sending queue pair's number."""
         sender = self._fabric.devices[node].pair_at(port)
         if sender is None:
             return 0
@@ -208,18 +208,18 @@ class Completing(Protection):
         return sender.number
 
     def pair_at(self, port: int) -> Pair | None:
-        """The queue pair that has a port of the NIC's."""
+        """The queue pair that owns a port of the NIC."""
         return self._by_port.get(port)
 
     def arm(self, cq: int, solicited_only: bool) -> None:
-        """Have the next completion, or the next that is urgent, be an event."""
+        """Arm a queue: its next completion, or next solicited one, raises an event."""
         queue = self._queue(cq)
         queue.armed = FOR_URGENT if solicited_only else FOR_ANY
         self._settle()
         queue.since = int(self._queue_record(cq)["written"])
 
     def next_cq_event(self, cqs: Collection[int]) -> int | None:
-        """The queue of which an event comes next, waited for; None if none ever will."""
+        """Wait for the next completion event: its queue, or None if there never is one."""
         latest = self._driven.now + LONGEST_BLOCK_PS
         while True:
             for cq in sorted(cqs):
@@ -244,7 +244,7 @@ class Completing(Protection):
     def next_async_event(
         self, qps: Collection[int], cqs: Collection[int], srqs: Collection[int]
     ) -> Event | None:
-        """What happened beside completions to one of these, waited for; None if nothing will."""
+        """Wait for the next asynchronous event of these objects; None if there never is one."""
         latest = self._driven.now + LONGEST_BLOCK_PS
         self._settle()
         while True:
@@ -258,7 +258,7 @@ class Completing(Protection):
                 return None
 
     def _hear(self) -> None:
-        """Have troubles of ports be events, and that what was under way has ended."""
+        """Convert errors of ports and finished drains into asynchronous events."""
         for number, draining in [*self._draining.items()] if self._draining else ():
             if not draining.has_unended(self._ports, self._node):
                 del self._draining[number]

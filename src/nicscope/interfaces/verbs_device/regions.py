@@ -1,4 +1,4 @@
-"""Protection: domains, registered memory and its keys, windows, memory of the device itself."""
+"""Protection domains, memory regions and their keys, memory windows, device memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ADDRESS = 8  # in a Record: of a REGISTER, how that ended
 
 
 class Registered(msgspec.Struct):
-    """What the kernel keeps of a region or a window."""
+    """The kernel's record of a memory region or window."""
 
     row: int
     key: int
@@ -54,7 +54,7 @@ def _forget_region(machine: Any, n: int, row: int) -> None:
 
 
 class Protection(AddressSpace):
-    """What may be used by whom."""
+    """Protection domains, memory regions, memory windows and device memory."""
 
     on_demand: bool
 
@@ -75,14 +75,14 @@ class Protection(AddressSpace):
     # Domains.
 
     def open_pd(self) -> int:
-        """A protection domain."""
+        """Create a protection domain."""
         self._system_call()
         self._domains_made += 1
         self._domains.add(self._domains_made)
         return self._domains_made
 
     def close_pd(self, pd: int) -> None:
-        """Errors: EINVAL if there is none such, EBUSY while regions or windows are in it."""
+        """Destroy a protection domain; errors: EINVAL, EBUSY while regions or windows are in it."""
         if pd not in self._domains:
             raise Refused(errno.EINVAL)
         if any(each.domain == pd for each in (*self._regions.values(), *self._windows.values())):
@@ -102,7 +102,7 @@ class Protection(AddressSpace):
         implicit: bool = False,
         dm: int = 0,
     ) -> Region:
-        """Memory that queue pairs of ``pd`` may use, named from ``iova`` on.
+        """Register memory for queue pairs of ``pd``, addressed from ``iova`` on.
 
         With ``dm`` it is memory of the device, and ``address`` an offset in that.  Errors: EINVAL,
         EFAULT where nothing is mapped, ENOMEM, EOPNOTSUPP for paging that the design lacks.
@@ -132,7 +132,7 @@ class Protection(AddressSpace):
         return Region(row, made.key, made.key)
 
     def _pin(self, made: Registered) -> None:
-        """Have its pages where the NIC may use them, unless they are to come on demand."""
+        """Pin a region's pages for the NIC, unless they are paged on demand."""
         if made.access & codes.ON_DEMAND or not made.length:
             self._system_call()
             return
@@ -157,7 +157,7 @@ class Protection(AddressSpace):
                 self._let_go(page)
 
     def _await_transfers(self, made: Registered) -> None:
-        """Have what was allowed before and is under way end, which the program must not see later.
+        """Wait until transfers in flight under a region's former rights have ended.
 
         What begins from now on finds the region as it is now.
         """
@@ -170,7 +170,7 @@ class Protection(AddressSpace):
             self._wait_for(PATIENCE_PS)
 
     def _note_pins(self, made: Registered, change: int) -> list[int]:
-        """Its pages are registered once more, or less often; which are not any more."""
+        """Count registrations of the region's pages; the pages that are no longer registered."""
         gone: list[int] = []
         first = made.address // self._page
         for page in range(first, (made.address + made.length - 1) // self._page + 1):
@@ -186,7 +186,7 @@ class Protection(AddressSpace):
         return page in self._pinned
 
     def _enter(self, made: Registered) -> None:
-        """Have the NIC know a region as it is now."""
+        """Write a region's current attributes into the NIC's region table."""
         record = self._rows[made.row]
         for name, value in (
             ("key", made.key),
@@ -235,7 +235,7 @@ class Protection(AddressSpace):
             self._unpin(old)
 
     def deregister(self, handle: int) -> None:
-        """Take a registration back.  Errors: EINVAL."""
+        """Deregister a region.  Errors: EINVAL."""
         region = self._region(handle)
         self._settle()
         self._rows[handle]["key"] = 0
@@ -252,7 +252,7 @@ class Protection(AddressSpace):
         flush: bool,  # noqa: ARG002 - what is asked for has happened in any case
         pieces: Iterable[tuple[int, int, int]],
     ) -> None:
-        """Have pages of on-demand memory in the host's; each piece: lkey, address, length.
+        """Fault in pages of on-demand regions; each piece: lkey, address, length.
 
         Errors: EPERM for a key that is not of ``pd`` or not to be written, EFAULT beyond it.
         """
@@ -282,7 +282,7 @@ class Protection(AddressSpace):
         return found
 
     def _shift_of(self, lkey: int) -> int:
-        """Bytes from the addresses by which a key's memory is named to its own."""
+        """Bytes from a region's IOVA to its virtual address."""
         region = self._regions.get(lkey >> KEY_BITS)
         return 0 if region is None or region.key != lkey else region.address - region.base
 
@@ -292,14 +292,14 @@ class Protection(AddressSpace):
         return self._unused_rows.pop()
 
     def _next_key(self, row: int) -> int:
-        """A key that the row has not had for long; its neighbours are nobody's."""
+        """A key that the row has not had for long and that no adjacent row uses."""
         self._tags[row] = (self._tags[row] + 5) % TAGS
         return row << KEY_BITS | self._tags[row]
 
     # Memory of the device.
 
     def alloc_dm(self, length: int) -> int:
-        """Memory of the device; its handle.  Errors: ENOMEM, EINVAL for more than there is."""
+        """Allocate device memory; its handle.  Errors: ENOMEM, EINVAL for more than there is."""
         if length > DM_BYTES or length < 0:
             raise Refused(errno.EINVAL)
         if self._dm_used + length > DM_BYTES:
@@ -311,7 +311,7 @@ class Protection(AddressSpace):
         return self._dms_made
 
     def free_dm(self, handle: int) -> None:
-        """Errors: EINVAL; EBUSY while it is registered."""
+        """Free device memory; errors: EINVAL; EBUSY while it is registered."""
         address, length = self._dm(handle)
         if any(each.dm == handle for each in self._regions.values()):
             raise Refused(errno.EBUSY)
@@ -320,12 +320,12 @@ class Protection(AddressSpace):
         self.unmap(address, max(length, 1))
 
     def dm_read(self, handle: int, offset: int, length: int) -> bytes:
-        """Words of it, as the host's processor loads them.  Errors: EFAULT, EINVAL."""
+        """Load words of device memory into the CPU.  Errors: EFAULT, EINVAL."""
         address = self._dm_words(handle, offset, length)
         return self.read(address, length)
 
     def dm_write(self, handle: int, offset: int, data: bytes) -> None:
-        """Likewise stored."""
+        """Store words from the CPU into device memory."""
         self.write(self._dm_words(handle, offset, len(data)), data)
 
     def _dm_words(self, handle: int, offset: int, length: int) -> int:
@@ -351,7 +351,7 @@ class Protection(AddressSpace):
     # Windows.
 
     def alloc_mw(self, pd: int, kind: int) -> Window:
-        """A memory window, which stands for nothing until a work request binds it."""
+        """Create a memory window, which is unbound until a work request binds it."""
         if pd not in self._domains or kind not in (1, 2):
             raise Refused(errno.EINVAL)
         self._system_call()
@@ -364,7 +364,7 @@ class Protection(AddressSpace):
         return Window(row, made.key)
 
     def free_mw(self, handle: int) -> None:
-        """It stands for nothing any more.  Errors: EINVAL."""
+        """Destroy a memory window.  Errors: EINVAL."""
         if self._windows.pop(handle, None) is None:
             raise Refused(errno.EINVAL)
         self._system_call()

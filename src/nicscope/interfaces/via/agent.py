@@ -1,4 +1,4 @@
-"""VI-KA, the kernel agent of a node: tags, registered memory, VIs, names of hosts."""
+"""VI-KA, the kernel agent of a node: protection tags, registered memory, VIs, host names."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ if TYPE_CHECKING:
 
 
 class Tags:
-    """Of one node."""
+    """The protection tags of one node."""
 
     def __init__(self) -> None:
         self._owners: dict[int, Owner] = {}
 
     def make(self, owner: Owner, number: int) -> int:
-        """``number`` is a protection tag of that process from now on."""
+        """Assign protection tag ``number`` to a process."""
         self._owners[number] = owner
         return number
 
     def forget(self, owner: Owner, tag: object, is_in_use: Callable[[int], bool]) -> None:
-        """Forget the tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
+        """Destroy a tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
         known = self.known(owner, tag, Return.VIP_INVALID_PARAMETER)
         if is_in_use(known):
             raise VipError(Return.VIP_ERROR_RESOURCE, f"protection tag {known} is in use")
         del self._owners[known]
 
     def of(self, owner: Owner) -> list[int]:
-        """Those of that process."""
+        """The tags of a process."""
         return [number for number, holder in self._owners.items() if holder is owner]
 
     def known(self, owner: Owner, tag: object, code: Return) -> int:
-        """The tag, if it is that process's; else raise ``code``."""
+        """Return the tag if it is the process's; else raise ``code``."""
         try:
             number = whole(tag, "a protection tag", 1)
         except VipError as error:
@@ -79,7 +79,7 @@ class Tags:
 
 
 class Space:
-    """Of one process."""
+    """The address space of one process."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -88,7 +88,7 @@ class Space:
         self._given_back: dict[int, list[int]] = {}  # addresses, by pages
 
     def allocate(self, owner: Owner, count: int) -> Buffer:
-        """Whole pages of fresh memory.  Errors: ``VIP_ERROR_RESOURCE``."""
+        """Allocate whole pages.  Errors: ``VIP_ERROR_RESOURCE``."""
         pages = max(-(-count // self._page), 1)
         again = self._given_back.get(pages)
         if again:
@@ -101,13 +101,13 @@ class Space:
         return allocated(Buffer, owner, self._process, address, count)
 
     def give_back(self, owner: Owner, buffer: Buffer) -> None:
-        """All of what was allocated as ``buffer``, which nothing uses, may be allocated again."""
+        """Free a buffer that nothing uses any more."""
         owner.take_back(buffer.room, "given back")
         pages = max(-(-buffer.length // self._page), 1)
         self._given_back.setdefault(pages, []).append(buffer.address)
 
     def note_pins(self, address: int, length: int, change: int) -> None:
-        """The pages of that stretch are registered once more, or once less often."""
+        """Count a registration of the pages of a range, or take one back."""
         size = self._page
         for page in range(address // size, (address + length - 1) // size + 1):
             left = self._pinned.get(page, 0) + change
@@ -117,17 +117,17 @@ class Space:
                 del self._pinned[page]
 
     def unregistered(self, address: int, length: int) -> int:
-        """How many pages of that stretch are not registered."""
+        """How many pages of the range are not registered."""
         size = self._page
         pages = range(address // size, (address + length - 1) // size + 1)
         return sum(page not in self._pinned for page in pages)
 
     def holds(self, address: int, count: int) -> bool:
-        """Whether all of that is memory which it has been given."""
+        """Whether all of the range is allocated to the process."""
         return 0 <= address <= self._process._next_page * self._page - count
 
     def is_pinned(self, address: int, count: int) -> bool:
-        """Whether that lies in one page, which is registered: an access cannot fault."""
+        """Whether the range lies in one registered page: an access cannot fault."""
         if type(address) is not int or type(count) is not int or count < 0:
             return False
         size = self._page
@@ -135,7 +135,7 @@ class Space:
 
 
 def rights_of(*, rdma_write: bool, rdma_read: bool) -> int:
-    """What others may do from afar, as the NIC has it."""
+    """The remote access rights of memory attributes, as the NIC encodes them."""
     return MAY_WRITE * rdma_write | MAY_FETCH * rdma_read
 
 
@@ -145,7 +145,7 @@ def _deregister(machine: Any, n: int, p: int, address: int, length: int) -> None
 
 
 class Agent(Connections):
-    """The kernel agent of a process's node."""
+    """The kernel agent of a node, as one of its processes calls it."""
 
     def __init__(self, process: Process) -> None:
         super().__init__(process)
@@ -159,15 +159,15 @@ class Agent(Connections):
     # --- protection and memory -----------------------------------------------------------
 
     def create_tag(self, owner: Owner) -> int:
-        """A protection tag of that process."""
+        """Create a protection tag for a process."""
         return self.kernel.tags.make(owner, self.kernel.number())
 
     def destroy_tag(self, owner: Owner, tag: object) -> None:
-        """Forget the tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
+        """Destroy a tag.  Errors: ``VIP_INVALID_PARAMETER``, ``VIP_ERROR_RESOURCE`` if in use."""
         self.kernel.tags.forget(owner, tag, self._is_in_use)
 
     def close_nic(self, owner: Owner) -> None:
-        """One NIC of the process fewer is open.  Errors: ``VIP_ERROR_RESOURCE``."""
+        """Close one of the process's open NICs.  Errors: ``VIP_ERROR_RESOURCE``."""
         if self.opened == 1:
             left = {
                 "VIs": sum(vi.owner is owner for vi in self.vis),
@@ -182,7 +182,7 @@ class Agent(Connections):
         self.opened -= 1
 
     def change_region(self, region: Region, tag: int, *, rdma_write: bool, rdma_read: bool) -> None:
-        """Have the NIC know registered memory by other attributes."""
+        """Change the attributes of registered memory in the NIC's table."""
         for name, value in (("tag", tag), ("rdma_write", rdma_write), ("rdma_read", rdma_read)):
             object.__setattr__(region, name, value)
         rights = rights_of(rdma_write=rdma_write, rdma_read=rdma_read)
@@ -195,13 +195,13 @@ class Agent(Connections):
         )
 
     def known_tag(self, owner: Owner, tag: object, code: Return) -> int:
-        """The tag, if it is that process's; else raise ``code``."""
+        """Return the tag if it is the process's; else raise ``code``."""
         return self.kernel.tags.known(owner, tag, code)
 
     async def register(
         self, owner: Owner, buffer: Stretch, tag: object, *, rdma_write: bool, rdma_read: bool
     ) -> Region:
-        """Pin the buffer and permit it to the VIs of the tag."""
+        """Pin a buffer and let the tag's VIs access it."""
         known = self.known_tag(owner, tag, Return.VIP_INVALID_PTAG)
         address, length = stretch_of(owner, self.process, buffer)
         if length < 1:
@@ -226,7 +226,7 @@ class Agent(Connections):
         return region
 
     async def deregister(self, handle: int) -> None:
-        """Take the registration back.  Errors: ``VIP_INVALID_PARAMETER``."""
+        """Deregister memory.  Errors: ``VIP_INVALID_PARAMETER``."""
         await self.process.settle()
         region = self.kernel.withdraw(handle)
         if region is None:
@@ -238,7 +238,7 @@ class Agent(Connections):
         self.kernel.given_back.ring()
 
     async def _await_room(self, address: int, length: int) -> None:
-        """Wait until the NIC has room for the pages there, if registration is to be postponed."""
+        """Wait until the NIC has free entries for the pages, if registration is to be postponed."""
         room = self.kernel.room
         if room is None:
             return
@@ -254,7 +254,7 @@ class Agent(Connections):
 
     @property
     def vis(self) -> Sequence[Endpoint]:
-        """Those of the node."""
+        """The VIs of the node."""
         return self.kernel.vis
 
     def create_vi(
@@ -264,7 +264,7 @@ class Agent(Connections):
         send_queue: Ring | None,
         receive_queue: Ring | None,
     ) -> Endpoint:
-        """A VI with such attributes, which are checked, idle."""
+        """Create an idle VI with such attributes, which are checked."""
         self.known_tag(owner, attributes.tag, Return.VIP_INVALID_PTAG)
         port = self.kernel.take_port()
         where = self.node, self.kernel.number(), port
@@ -286,7 +286,7 @@ class Agent(Connections):
     def _open(
         self, port: int, attributes: Attributes, queues: tuple[Ring | None, Ring | None]
     ) -> None:
-        """Have ``port`` of the NIC be a VI of this process."""
+        """Bind ``port`` of the NIC to a VI of this process."""
         record = self._ports.table[self.node, port]
         record["given"] += record["takes"] == ONE  # else it is new
         record["reaped"] = record["reported"]
@@ -306,7 +306,7 @@ class Agent(Connections):
         self._tell_attributes(port, attributes)
 
     def _tell_attributes(self, port: int, attributes: Attributes) -> None:
-        """Have the NIC know those of the VI at ``port``."""
+        """Write a VI's attributes into the NIC's port."""
         record = self._ports.table[self.node, port]
         rights = rights_of(rdma_write=attributes.rdma_write, rdma_read=attributes.rdma_read)
         for name, value in (
@@ -318,7 +318,7 @@ class Agent(Connections):
             record[name] = value
 
     def change_vi(self, vi: Endpoint, attributes: Attributes) -> None:
-        """Have a VI, which must be idle, be one with other attributes, which are checked."""
+        """Change the attributes, which are checked, of an idle VI."""
         self._must_be(vi, State.VIP_STATE_IDLE)
         vi.attributes = attributes
         self._tell_attributes(vi.place, attributes)
@@ -345,7 +345,7 @@ class Agent(Connections):
         self.kernel.give_port(port)
 
     def create_completion_queue(self, memory: Buffer, handle: int, entries: int) -> Ring:
-        """A completion queue in that memory, which is registered."""
+        """Create a completion queue in registered memory."""
         self.check_entries(entries)
         place, number = self.kernel.take_queue(), self.kernel.number()
         record: Any = self._ports.work.queues[self.node, place]
@@ -365,7 +365,7 @@ class Agent(Connections):
             )
 
     def resize_completion_queue(self, queue: Ring, entries: int) -> bool:
-        """Whether the queue has room for so many entries now: it does not hold more."""
+        """Resize a completion queue; False if it holds more entries than that."""
         queue.hear()
         record: Any = self._ports.work.queues[self.node, queue.place]
         if int(record["written"]) - queue.read > entries:
@@ -374,13 +374,13 @@ class Agent(Connections):
         return True
 
     def destroy_completion_queue(self, queue: Ring) -> None:
-        """Nobody waits for it any more."""
+        """Destroy a completion queue, which nobody waits for any more."""
         self._ports.work.queues[self.node, queue.place]["open"] = 0
         self.kernel.give_queue(queue.place)
 
 
 class NicRoom:
-    """Of one node: buffers of a page each, and a bound of what is registered at once."""
+    """The registration limit of one node's NIC, in pages."""
 
     def __init__(self, machine: Machine, node: int, page: int) -> None:
         nics = machine.bus.ways.nics
@@ -395,7 +395,7 @@ class NicRoom:
 
     @property
     def left(self) -> int:
-        """Pages that could be registered now."""
+        """How many more pages could be registered now."""
         registered = int(self._registers["pinned"]) // self._page
         return self.most - registered
 
@@ -405,7 +405,7 @@ NEVER_FULL = 1 << 62
 
 
 class Kernel:
-    """Of node ``node``."""
+    """The kernel's state of node ``node``."""
 
     def __init__(self, machine: Machine, node: int, processes: int, postpones: bool) -> None:
         """``processes``: of that node; each has a port and two completion queues of its own.
@@ -435,36 +435,36 @@ class Kernel:
         self._rows = deque(range(rows, 2 * rows))  # keys: the next of each row, never given again
 
     def number(self) -> int:
-        """The next for a tag, a VI or a completion queue."""
+        """The next number for a tag, a VI or a completion queue."""
         self._made += 1
         return self._made
 
     def take_port(self) -> int:
-        """One for a VI.  Errors: ``VIP_ERROR_RESOURCE``."""
+        """Allocate a port for a VI.  Errors: ``VIP_ERROR_RESOURCE``."""
         return self._taken(self._ports, "VIs", "vis")
 
     def give_port(self, port: int) -> None:
-        """It is nobody's; it comes again as late as possible."""
+        """Free a port, which is reused as late as possible."""
         self._ports.append(port)
 
     def take_queue(self) -> int:
-        """A completion queue of the NIC's.  Errors: ``VIP_ERROR_RESOURCE``."""
+        """Allocate a completion queue of the NIC.  Errors: ``VIP_ERROR_RESOURCE``."""
         return self._taken(self._queues, "completion queues", "queues")
 
     def give_queue(self, queue: int) -> None:
-        """It is nobody's."""
+        """Free a completion queue of the NIC."""
         self._queues.append(queue)
 
     def notices_of(self, process: int) -> int:
-        """Which completion queue of the NIC's wakes that process for its handlers."""
+        """The NIC's completion queue that wakes a process for its handlers."""
         return self._notices[process]
 
     def take_key(self) -> int:
-        """The key of a new region.  Errors: ``VIP_ERROR_RESOURCE``."""
+        """Allocate the key of a new region.  Errors: ``VIP_ERROR_RESOURCE``."""
         return self._taken(self._rows, "regions", "regions")
 
     def enter(self, region: Region, space: int, rights: int) -> None:
-        """Have the NIC permit ``region`` to VIs of its tag."""
+        """Add ``region`` to the NIC's table for the VIs of its tag."""
         record = self._regions[region.handle % len(self._regions)]
         for name, value in (
             ("key", region.handle),
@@ -478,7 +478,7 @@ class Kernel:
         self.regions[region.handle] = region
 
     def withdraw(self, key: int) -> Region | None:
-        """The region of that key, which the NIC permits to nobody any more."""
+        """Remove the region of that key from the NIC's table."""
         region = self.regions.pop(key, None)
         if region is not None:
             self._regions[key % len(self._regions)]["key"] = 0
@@ -486,7 +486,7 @@ class Kernel:
         return region
 
     def give_key(self, key: int) -> None:
-        """Its row may hold another region, of another key."""
+        """Free a key's row for another region, of another key."""
         self._rows.append(key + len(self._regions))
 
     def _taken(self, free: deque[int], what: str, setting: str) -> int:
@@ -502,7 +502,7 @@ class Kernel:
 def names_of(
     given: Mapping[str, int | Sequence[int]] | None, nodes: int
 ) -> dict[str, tuple[int, ...]]:
-    """Which nodes each name means, in order.  Errors: ``SimulationError`` for what is no node."""
+    """Nodes of each host name, in order.  Errors: ``SimulationError`` for what is no node."""
     if given is None:
         return {f"node{node}": (node,) for node in range(nodes)}
     if not isinstance(given, Mapping):

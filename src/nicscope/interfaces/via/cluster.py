@@ -1,4 +1,4 @@
-"""Nodes with VIA interfaces on one network: what their machine is like, and programs on them."""
+"""Nodes with VIA interfaces on one network: their machine, and the programs on them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ AT_LEAST_1 = ("mtu", "max_transfer", *VIA_COSTS)
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """A platform with changes in place, and what of it the messaging asks for."""
+    """A platform with overrides, and the parameters of messaging."""
 
     platform: Platform
     host: dict[str, int]  # parameters of the host and of the interface
@@ -68,7 +68,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 def settings_of(platform: Platform, changes: Mapping[str, int] | None = None) -> Settings:
-    """The platform's with ``changes`` by name, times in ps; of a table of costs for each page.
+    """Apply ``changes`` by name, times in ps, to a platform; of a table of costs for each page.
 
     The platform states all that VIA takes.  Errors: ``SimulationError`` for an unknown name, or a
     value that makes no machine.
@@ -100,7 +100,7 @@ def settings_of(platform: Platform, changes: Mapping[str, int] | None = None) ->
 
 
 def is_postponed(settings: Settings, design: Design) -> bool:
-    """Whether memory for which the NIC has no room is registered later (``when_full`` 2).
+    """Whether registration is postponed while the NIC has no room (``when_full`` 2).
 
     Errors: ``SimulationError`` where no room is ever given back.
     """
@@ -115,12 +115,12 @@ def is_postponed(settings: Settings, design: Design) -> bool:
 
 
 def falling_back(settings: Settings) -> Platform:
-    """The platform for a machine whose library waits: what finds no room there goes past it."""
+    """The platform with ``when_full`` set to fall back: transfers bypass a full NIC memory."""
     return _changed(settings.platform, "when_full", FALL_BACK)
 
 
 def _changed(platform: Platform, name: str, value: int) -> Platform:
-    """The platform with another value for what it states under that name."""
+    """The platform with another value for one of its costs or parameters."""
     word = name if name in platform.machine or name in platform.costs else _on_nic(name)
     if word not in platform.machine and word not in platform.costs:
         known = {*platform.costs, *platform.machine}
@@ -154,7 +154,7 @@ def _parameter(stated: Parameter, value: int) -> Parameter:
 
 
 class Host:
-    """A process's view of its host."""
+    """A host as one of its processes sees it."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -165,7 +165,7 @@ class Host:
 
     @property
     def node(self) -> int:
-        """Its number."""
+        """The host's node number."""
         return self._process.node
 
     async def open_nic(self) -> Nic:
@@ -186,7 +186,7 @@ ACK_DELAY_PS = 20_000_000
 
 
 class Cluster(PortCluster[Process]):
-    """Hosts on one switch whose NICs serve VIs."""
+    """Hosts with VIA NICs on one switch."""
 
     interface = "VIA"
     statuses = STATUSES
@@ -350,7 +350,7 @@ def _delivered(given: str | Delivery, settings: Settings) -> Delivery:
 
 
 async def _play(program: Coroutine[Any, Any, object], process: Process) -> object:
-    """Run a program on its process to the end of what it asked for last."""
+    """Run a program on its process until the last operation it asked for has ended."""
     result = await program
     await process.settle()
     return result

@@ -1,4 +1,4 @@
-"""The half of VIPL that learns what is done: polls, waits, completion queues, handlers."""
+"""The half of VIPL that takes completions: polls, waits, completion queues, handlers."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ OF_SENDS = {WRITE: Status.VIP_STATUS_OP_RDMA_WRITE, FETCH: Status.VIP_STATUS_OP_
 
 
 def posted_as(vi: Endpoint, queue: int, cookie: int) -> Work:
-    """What is posted and not taken of that number."""
+    """The posted descriptor with that number."""
     return next(work for work in vi.posted[queue] if work.cookie == cookie)
 
 
 @functools.cache
 def status_of(queue: int, operation: int, ended: int, has_immediate: bool) -> Status:
-    """The status word of a descriptor that has ``ended`` as the NIC says."""
+    """The status word of a descriptor whose end the NIC has reported."""
     status = Status.VIP_STATUS_DONE | ERRORS[ended]
     if queue == SEND_QUEUE:
         return status | OF_SENDS.get(operation, Status(0))
@@ -101,10 +101,10 @@ def _named(name: str, call: Any) -> Awaitable[Descriptor]:
 
 
 class Completions(Program):
-    """Calls that take completed work back."""
+    """Calls that take completed descriptors off their queues."""
 
     async def send_done(self, vi: Vi) -> Descriptor | None:
-        """The oldest posted send if it is done, taken off its queue; else None.
+        """Remove and return the oldest posted send if it is done; else None.
 
         Errors: ``VIP_DESCRIPTOR_ERROR`` if none is posted, or if it ended with an error: what is
         raised then has it as its ``descriptor``, whose status says which.
@@ -112,11 +112,11 @@ class Completions(Program):
         return await self._done(vi, SEND_QUEUE)
 
     async def recv_done(self, vi: Vi) -> Descriptor | None:
-        """The oldest posted receive if it is done, likewise."""
+        """Remove and return the oldest posted receive if it is done; else None."""
         return await self._done(vi, RECEIVE_QUEUE)
 
     def send_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
-        """The oldest posted send, when it is done.
+        """Wait until the oldest posted send is done, and return it.
 
         Errors: as ``send_done``, and ``VIP_TIMEOUT``; ``VIP_INVALID_PARAMETER`` for a queue that
         has a completion queue, as all waiting is done there then.
@@ -124,7 +124,7 @@ class Completions(Program):
         return _named("Nic.send_wait", self._waited(vi, SEND_QUEUE, timeout_us))
 
     def recv_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
-        """The oldest posted receive, likewise."""
+        """Wait until the oldest posted receive is done, and return it."""
         return _named("Nic.recv_wait", self._waited(vi, RECEIVE_QUEUE, timeout_us))
 
     async def cq_done(self, queue: CompletionQueue) -> tuple[Vi, bool] | None:
@@ -145,7 +145,7 @@ class Completions(Program):
     async def cq_wait(
         self, queue: CompletionQueue, timeout_us: float | None = None
     ) -> tuple[Vi, bool]:
-        """The same, when there is one.  Errors: ``VIP_TIMEOUT``."""
+        """Wait for the next entry of a completion queue.  Errors: ``VIP_TIMEOUT``."""
         self._enter()
         ring: Ring = self._owner.record_of(queue, CompletionQueue)
         latest = self._latest(timeout_us)
@@ -209,7 +209,7 @@ class Completions(Program):
         return self._taken(vi, queue)
 
     def _have_words(self) -> None:
-        """With what the NIC has said of descriptors that are not taken."""
+        """Store the status of completed descriptors into memory before the program loads them."""
         for vi in self._agent.vis:
             if vi.owner is self._owner:
                 for queue in (SEND_QUEUE, RECEIVE_QUEUE):
@@ -217,7 +217,7 @@ class Completions(Program):
         super()._have_words()
 
     def _look_ahead(self, vi: Endpoint, queue: int) -> None:
-        """See in reports that are there how descriptors ended, and leave them there."""
+        """Note how descriptors ended from reports that are not consumed."""
         record: Any = self._ports.table[self.node, vi.place]
         first = int(record["reaped" if queue == SEND_QUEUE else "read"])
         ring = self._ports.reports[self.node, vi.place, queue]
@@ -232,7 +232,7 @@ class Completions(Program):
     def _reported(
         self, vi: Endpoint, queue: int, latest: int | None
     ) -> Generator[bytes, Record, bool]:
-        """Take the next report of a port, of whichever descriptor; whether there was one."""
+        """Consume the next report of a port; False if there was none until ``latest``."""
         if latest is None:
             question = vi.questions[queue]
         else:
@@ -246,7 +246,7 @@ class Completions(Program):
         return True
 
     def _note(self, vi: Endpoint, queue: int, ended: Record) -> None:
-        """Know what a report of a port says of whichever descriptor it is of."""
+        """Record the end of a descriptor that a port's report states."""
         self._driven.now = ended[TIME]
         cookie, status = ended[PACKET], ended[ADDRESS]
         work = vi.posted[queue][0]
@@ -263,7 +263,7 @@ class Completions(Program):
         work.told, work.failed = True, status != ended_as.DONE
 
     def _taken(self, vi: Endpoint, queue: int) -> Descriptor:
-        """The oldest descriptor, which is done, off its queue."""
+        """Remove the oldest descriptor, which is done, from its queue."""
         work = vi.posted[queue].popleft()
         outcome, descriptor = work.ended, work.descriptor
         assert outcome is not None
@@ -298,7 +298,7 @@ Handler = Callable[..., Awaitable[None] | None]
 
 
 class ErrorDescriptor(msgspec.Struct, frozen=True):
-    """What an error handler is told (``VIP_ERROR_DESCRIPTOR``)."""
+    """The argument of an error handler (``VIP_ERROR_DESCRIPTOR``)."""
 
     vi: Vi
     error: Error
@@ -312,7 +312,7 @@ class Notice(msgspec.Struct, frozen=True, eq=False):
 
 
 class Notifications(Completions):
-    """Calls that have handlers called."""
+    """Calls that register handlers for completions and errors."""
 
     def __init__(self, agent: Agent) -> None:
         super().__init__(agent)
@@ -323,7 +323,7 @@ class Notifications(Completions):
         self._told: dict[int, int] = {}  # errors of each VI that the handler has had
 
     async def send_notify(self, vi: Vi, handler: Handler, context: object = None) -> None:
-        """Have ``handler(context, nic, vi, descriptor)`` called when the oldest send has ended.
+        """Call ``handler(context, nic, vi, descriptor)`` when the oldest send has ended.
 
         Once; the descriptor is taken off its queue, whatever its status.  Errors:
         ``VIP_INVALID_PARAMETER`` for a queue that has a completion queue, as all that it has is
@@ -332,13 +332,13 @@ class Notifications(Completions):
         await self._notify(vi, SEND_QUEUE, handler, context)
 
     async def recv_notify(self, vi: Vi, handler: Handler, context: object = None) -> None:
-        """Likewise when the oldest receive has ended."""
+        """Call the handler when the oldest receive has ended."""
         await self._notify(vi, RECEIVE_QUEUE, handler, context)
 
     async def cq_notify(
         self, queue: CompletionQueue, handler: Handler, context: object = None
     ) -> None:
-        """Have ``handler(context, nic, vi, is_receive)`` called for its next entry, once."""
+        """Call ``handler(context, nic, vi, is_receive)`` once, for the queue's next entry."""
         self._enter()
         ring: Ring = self._owner.record_of(queue, CompletionQueue)
         notice = _checked(handler, context)
@@ -347,7 +347,7 @@ class Notifications(Completions):
         ring.wake_by(self._wakes)
 
     async def error_callback(self, handler: Handler | None, context: object = None) -> None:
-        """Have ``handler(context, nic, error)`` called for each error that no descriptor tells of.
+        """Call ``handler(context, nic, error)`` for each asynchronous error.
 
         None: for none any more; ``errors`` lists them in any case.
         """
@@ -400,7 +400,7 @@ class Notifications(Completions):
         vi.wake_by(queue, self._wakes)
 
     async def _call_due(self) -> int:
-        """Call each handler once whose time has come; how many were."""
+        """Call each due handler once; how many were called."""
         called = 0
         for place, (ring, notices) in list(self._of_rings.items()):
             ring.hear()
@@ -423,11 +423,11 @@ class Notifications(Completions):
         return called + await self._tell_errors()
 
     def _has_ended(self, vi: Endpoint, queue: int) -> bool:
-        """Whether the oldest descriptor has; what has been reported over a bus comes for sure."""
+        """Whether the oldest descriptor has ended; a report crossing a bus will arrive for sure."""
         return vi.posted[queue][0].told or vi.reported(queue) > 0
 
     async def _ended(self, vi: Endpoint, queue: int) -> Any:
-        """The oldest descriptor, off its queue, however it ended."""
+        """Remove the oldest descriptor from its queue, whatever its status."""
         while not vi.posted[queue][0].told:
             await self._reported(vi, queue, None)
         try:

@@ -1,4 +1,4 @@
-"""Connections of VIs: client and server, or between equals, and how processes wake each other."""
+"""Connections of VIs, client/server or peer to peer, and how waiting processes are woken."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Bell:
-    """Wakes those that wait for it when it rings."""
+    """A list of processes that wait for an event."""
 
     def __init__(self) -> None:
         self._waiting: list[Process] = []
 
     def ring(self) -> None:
-        """Wake all, now."""
+        """Wake all waiting processes now."""
         waiting, self._waiting = self._waiting, []
         for process in waiting:
             record = process._ports.work.queues[process.node, process.number]
@@ -34,7 +34,7 @@ class Bell:
             process._driven.wake()
 
     async def hear(self, process: Process, latest: int | None) -> None:
-        """Have ``process`` wait until it rings, or until ``latest`` (ps)."""
+        """Have ``process`` wait for the next wakeup, or until ``latest`` (ps)."""
         self._waiting.append(process)
         try:
             await process.ask(AWAIT_QUEUE, peer=process.number, address=latest or 0)
@@ -47,7 +47,7 @@ Wanted = tuple[str, int, str]  # as one side says it: its own discriminator, nod
 
 
 class Peering:
-    """One side's wish for a connection, and what has become of it."""
+    """A peer connection request and its outcome."""
 
     def __init__(self, vi: Endpoint, wanted: Wanted, latest: int | None) -> None:
         self.vi = vi
@@ -57,23 +57,23 @@ class Peering:
         self.failure: VipError | None = None
 
     def is_late(self, now: int) -> bool:
-        """Whether its time is over without an answer."""
+        """Whether the request has timed out."""
         pending = self.vi.state is State.VIP_STATE_CONNECT_PENDING
         return pending and self.latest is not None and now >= self.latest
 
 
 class Peerings:
-    """Those of one node that wait for the other side."""
+    """The pending peer requests of one node."""
 
     def __init__(self) -> None:
         self._waiting: dict[Wanted, deque[Peering]] = {}
 
     def add(self, peering: Peering) -> None:
-        """It waits from now on."""
+        """Add a pending request."""
         self._waiting.setdefault(peering.wanted, deque()).append(peering)
 
     def take(self, wanted: Wanted, now: int) -> Peering | None:
-        """The one that has waited longest for such a side, and is not late."""
+        """Remove and return the oldest matching request that has not timed out."""
         for peering in self._waiting.get(wanted, ()):
             if not peering.is_late(now):
                 self.remove(peering)
@@ -81,7 +81,7 @@ class Peerings:
         return None
 
     def remove(self, peering: Peering) -> None:
-        """It waits no longer, if it did."""
+        """Remove a request, if it is pending."""
         waiting = self._waiting.get(peering.wanted)
         if waiting is not None and peering in waiting:
             waiting.remove(peering)
@@ -90,7 +90,7 @@ class Peerings:
 
 
 def too_late(peering: Peering) -> VipError:
-    """What is said of one whose time is over."""
+    """The timeout error of a peer request."""
     _, node, name = peering.wanted
     return VipTimeoutError(Return.VIP_TIMEOUT, f"{name!r} of node {node} has not asked in time")
 
@@ -107,17 +107,17 @@ class Request(Owned):
 
     @property
     def node(self) -> int:
-        """Which node asks."""
+        """The node that requests."""
         return self._shown.vi.node
 
     @property
     def attributes(self) -> Attributes:
-        """Of the VI there."""
+        """The attributes of the requesting VI."""
         return self._shown.vi.attributes
 
 
 class Asking:
-    """A side that wants a connection, and what it is answered."""
+    """A client's connection request and its answer."""
 
     def __init__(self, vi: Endpoint) -> None:
         self.vi = vi  # of the side that asks
@@ -127,7 +127,7 @@ class Asking:
 
 
 class Asked:
-    """What one node is asked for."""
+    """The connection requests that have arrived at one node."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, deque[Asking]] = {}  # by discriminator
@@ -135,7 +135,7 @@ class Asked:
 
 
 class Connections:
-    """As one process asks for them; how two nodes' agents agree takes no time beyond its calls."""
+    """Connection calls of one process; agents of two nodes agree in no virtual time."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
@@ -147,14 +147,14 @@ class Connections:
         self._disconnect = bound(end_connection, self.cluster.simulation.machine)
 
     async def call(self) -> None:
-        """Enter the kernel and come back."""
+        """Charge the cost of a system call."""
         cost = int(self._ports.costs[self.node]["system_call"])
         await self.process.ask(COMPUTE, duration=cost)
 
     async def connect_request(
         self, vi: Endpoint, node: int, discriminator: str, latest: int | None
     ) -> Attributes:
-        """Ask for a connection and wait for the answer; see ``Nic.connect_request``."""
+        """Request a connection and wait for the answer; see ``Nic.connect_request``."""
         self._must_be(vi, State.VIP_STATE_IDLE)
         self._must_be_reachable(node)
         other = self.cluster.kernels[node].asked
@@ -185,7 +185,7 @@ class Connections:
         raise VipError(request.answer, f"node {node} does not want the connection")
 
     async def connect_wait(self, discriminator: str, latest: int | None) -> Asking:
-        """The next request for that discriminator."""
+        """Wait for the next request for that discriminator."""
         await self.call()
         asked = self.cluster.kernels[self.node].asked
         while discriminator not in asked.waiting:
@@ -220,14 +220,14 @@ class Connections:
         request.answered.ring()
 
     async def disconnect(self, vi: Endpoint) -> None:
-        """Back to idle; what is posted is flushed, and the other side loses its connection."""
+        """Return to idle: posted descriptors are flushed, and the peer loses its connection."""
         await self.call()
         self.forget_peering(vi)
         self._disconnect(self.node, vi.place)
         self._driven.wake()
 
     async def peer_request(self, peering: Peering) -> None:
-        """Have a VI wait for one that asks for it as well, or connect it if that has asked."""
+        """Register a peer request, or connect if the other side has one pending."""
         vi, (name, node, remote) = peering.vi, peering.wanted
         self._must_be(vi, State.VIP_STATE_IDLE)
         self._must_be_reachable(node)
@@ -250,7 +250,7 @@ class Connections:
         other.answered.ring()
 
     def forget_peering(self, vi: Endpoint) -> None:
-        """What a VI has asked for as an equal is not wanted any more; if it waits it is idle."""
+        """Cancel a VI's peer request; a pending VI becomes idle."""
         peering, vi.peering = vi.peering, None
         if peering is not None:
             self.cluster.kernels[self.node].peers.remove(peering)
@@ -267,7 +267,7 @@ class Connections:
         vi.joined, other.joined = other, vi
 
     def _must_be_reachable(self, node: int) -> None:
-        """Packets have to have a way there, which none has back to its NIC."""
+        """Check that packets have a route there; none leads back to the own NIC."""
         if not 0 <= node < len(self.cluster.kernels):
             raise VipError(Return.VIP_NOT_REACHABLE, f"no node {node}")
         try:

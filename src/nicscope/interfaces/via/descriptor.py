@@ -1,4 +1,4 @@
-"""Descriptors: what they say, their bytes in registered memory, and where these lie."""
+"""Descriptors: their fields, their encoding in registered memory, and where they lie."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DONE = int(Status.VIP_STATUS_DONE)
 
 
 class DataSegment(msgspec.Struct, frozen=True):
-    """A stretch of registered memory: virtual address, handle of its registration, bytes.
+    """A data segment: virtual address, memory handle, length.
 
     Its numbers are what the NIC gets, which judges them by its own tables.  One that
     ``Region.segment`` gave says besides which region it is of.
@@ -52,14 +52,14 @@ class DataSegment(msgspec.Struct, frozen=True):
 
 
 class AddressSegment(msgspec.Struct, frozen=True):
-    """Where in the other node's memory an RDMA begins."""
+    """An address segment: where in the remote node's memory an RDMA begins."""
 
     address: int
     handle: int
 
 
 class Descriptor(msgspec.Struct, eq=False):
-    """A request, and later how it ended (``status``, ``length``, ``immediate``)."""
+    """A work request, and once it has completed its ``status``, ``length`` and ``immediate``."""
 
     address: int  # virtual, where its bytes are
     handle: int
@@ -82,17 +82,17 @@ class Descriptor(msgspec.Struct, eq=False):
 
     @property
     def ok(self) -> bool:
-        """Whether it is done, without an error."""
+        """Whether it completed without an error."""
         return int(self.status) & (STATUS_ERROR_MASK | _DONE) == _DONE
 
     @property
     def byte_count(self) -> int:
-        """Of its own bytes."""
+        """The length of its encoding."""
         count = len(self.data) + (self.remote is not None)
         return CONTROL_SEGMENT.size + DATA_SEGMENT.size * count
 
     def encode(self) -> bytes:
-        """Its bytes as the library stores them, not done.
+        """The encoding as the library stores it when posting.
 
         Errors: ``VIP_INVALID_PARAMETER`` for what has no room in them.
         """
@@ -115,25 +115,25 @@ class Descriptor(msgspec.Struct, eq=False):
 
 
 class Words:
-    """Those of one process that it has not loaded since they were written."""
+    """Posted descriptors of one process whose bytes are not yet stored in its memory."""
 
     def __init__(self) -> None:
         self.works: dict[int, Work] = {}  # by address: the last that was posted from there
         self.pages: set[int] = set()  # where there are places
 
     def place(self, address: int, length: int, page: int) -> None:
-        """Descriptors lie there."""
+        """Note a range that holds descriptors."""
         self.pages.update(range(address // page, (address + length - 1) // page + 1))
 
     def are_in(self, address: int, count: int, page: int) -> bool:
-        """Whether some lie in that stretch's pages."""
+        """Whether the pages of a range hold descriptors."""
         first, last = address // page, (address + count - 1) // page
         if first == last:  # nearly always
             return first in self.pages
         return any(one in self.pages for one in range(first, last + 1))
 
     def put(self, write: Callable[[int, bytes], None]) -> None:
-        """Have all of them in memory by ``write``."""
+        """Store all descriptors' bytes into memory by ``write``."""
         for work in self.works.values():
             raw = work.raw
             if work.ended is not None:
@@ -178,7 +178,7 @@ def a_name(value: object, what: str = "a discriminator") -> str:
 
 @dataclass(frozen=True, eq=False)
 class Region(Owned):
-    """Registered memory; its ``handle`` names it in segments.
+    """A registered memory region; its ``handle`` names it in segments.
 
     ``tag`` is its protection tag; only VIs with the same one may use it.
     """
@@ -195,7 +195,7 @@ class Region(Owned):
     rdma_read: bool
 
     def segment(self, offset: int = 0, length: int | None = None) -> DataSegment:
-        """A stretch of it, by default up to its end."""
+        """A data segment for part of the region, by default up to its end."""
         begin = offset if type(offset) is int else whole(offset, "an offset", LEAST)
         if length is None:
             size = self.length - begin
@@ -204,7 +204,7 @@ class Region(Owned):
         return DataSegment(self.address + begin, self.handle, size, self)
 
     def remote(self, offset: int = 0) -> AddressSegment:
-        """Where an RDMA from another node may begin."""
+        """The address segment for an RDMA from another node."""
         return AddressSegment(self.address + whole(offset, "an offset", LEAST), self.handle)
 
 
@@ -212,12 +212,12 @@ MOST_HANDLE = 0xFFFFFFFF
 
 
 def place_bytes(segments: int) -> int:
-    """What a place takes for a descriptor of up to ``segments`` segments."""
+    """The size of a slot for a descriptor of up to ``segments`` segments."""
     return -(-(CONTROL_SEGMENT.size + DATA_SEGMENT.size * segments) // ALIGNMENT) * ALIGNMENT
 
 
 class Descriptors(Owned):
-    """Registered memory cut into places for descriptors; each call takes the next place."""
+    """A registered ring of descriptor slots; each request takes the next slot."""
 
     what = "places for descriptors"
     origin = "descriptors()"
@@ -296,7 +296,7 @@ def _refuse_memory(one: object) -> None:
 
 
 def is_sure(descriptor: Descriptor, records: Mapping[int, object]) -> bool:
-    """Whether ``checked`` would find nothing wrong: all is as ``request`` and a region gave it.
+    """A fast check that a descriptor is unmodified since ``request`` and its region made it.
 
     ``records``: what the process has been given.  It may be False for what is right all the same.
     """
@@ -324,7 +324,7 @@ def is_sure(descriptor: Descriptor, records: Mapping[int, object]) -> bool:
 
 
 def checked(owner: Owner, descriptor: Descriptor) -> tuple[int, Descriptors]:
-    """The address of a descriptor, and the places that it lies in.
+    """Validate a descriptor: its address, and the ring of slots that it lies in.
 
     What its handle and its segments say the NIC judges; those that a region gave say whose they are
     besides.

@@ -70,7 +70,7 @@ MOST_AT_ONCE = 1 << 20  # descriptors, or entries of a queue
 
 
 class NicAttributes(msgspec.Struct, frozen=True):
-    """What ``query_nic`` tells."""
+    """The result of ``query_nic``."""
 
     mechanism: Mechanism | None  # None: the NIC is on an I/O bus
     mtu: int
@@ -82,12 +82,12 @@ class NicAttributes(msgspec.Struct, frozen=True):
 
 
 class Library(Program):
-    """An open NIC, as far as the kernel agent is asked."""
+    """An open NIC: calls that the kernel agent serves."""
 
     # --- NIC, protection tags, memory ----------------------------------------------------
 
     def query_nic(self) -> NicAttributes:
-        """What this NIC can do."""
+        """The NIC's attributes."""
         self._enter()
         cluster = self._agent.cluster
         return NicAttributes(
@@ -101,7 +101,7 @@ class Library(Program):
         )
 
     async def create_ptag(self) -> int:
-        """A protection tag: VIs and memory that have the same one belong together."""
+        """Create a protection tag: VIs may access memory of the same tag."""
         self._enter()
         await self._agent.call()
         return self._agent.create_tag(self._owner)
@@ -121,7 +121,7 @@ class Library(Program):
         enable_rdma_write: bool = False,
         enable_rdma_read: bool = False,
     ) -> Region:
-        """``buffer`` pinned and known to the NIC.
+        """Pin ``buffer`` and register it with the NIC.
 
         Errors: ``VIP_INVALID_PTAG``, ``VIP_INVALID_PARAMETER``.
         """
@@ -132,14 +132,14 @@ class Library(Program):
         return self._owner.give(region, region.handle)
 
     async def deregister_mem(self, region: Region) -> None:
-        """Take the registration back.  Errors: ``VIP_INVALID_PARAMETER``."""
+        """Deregister memory.  Errors: ``VIP_INVALID_PARAMETER``."""
         self._enter()
         handle = self._owner.record_of(region, Region)
         self._owner.take_back(region, "deregistered")
         await self._agent.deregister(handle)
 
     async def descriptors(self, tag: int, count: int = 64, segments: int = 2) -> Descriptors:
-        """Fresh registered memory for ``count`` descriptors of up to ``segments`` segments."""
+        """Allocate registered slots for ``count`` descriptors of up to ``segments`` segments."""
         self._enter()
         many = whole(count, "a number of descriptors", 1, MOST_AT_ONCE)
         each = whole(segments, "a number of segments")
@@ -190,7 +190,7 @@ class Library(Program):
         send_cq: CompletionQueue | None = None,
         recv_cq: CompletionQueue | None = None,
     ) -> Vi:
-        """An idle VI.  Errors: the ``VIP_INVALID_...`` of what is wrong."""
+        """Create an idle VI.  Errors: the ``VIP_INVALID_...`` of what is wrong."""
         self._enter()
         known = self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
         send, receive = (
@@ -216,7 +216,7 @@ class Library(Program):
         self._owner.take_back(vi, "destroyed")
 
     async def create_cq(self, tag: int, entries: int = 64) -> CompletionQueue:
-        """A completion queue with room for so many completions not yet taken."""
+        """Create a completion queue for ``entries`` completions not yet taken."""
         self._enter()
         many = whole(entries, "a queue's number of entries", 1, MOST_AT_ONCE)
         memory, region = await self._registered(many * CQ_ENTRY, tag)
@@ -235,7 +235,7 @@ class Library(Program):
         self._space.give_back(self._owner, ring.memory)
 
     def errors(self, vi: Vi) -> list[Error]:
-        """What the error callback would have been told of the VI, in order."""
+        """The asynchronous errors of the VI, in order."""
         self._enter()
         return list(self._owner.record_of(vi, Vi).errors)
 
@@ -255,14 +255,14 @@ class Library(Program):
         return await self._agent.connect_request(known, there, name, self._latest(timeout_us))
 
     async def connect_wait(self, discriminator: str, timeout_us: float | None = None) -> Request:
-        """The next request for that discriminator.  Errors: ``VIP_TIMEOUT``."""
+        """Wait for the next request for that discriminator.  Errors: ``VIP_TIMEOUT``."""
         self._enter()
         name = a_name(discriminator)
         asking = await self._agent.connect_wait(name, self._latest(timeout_us))
         return self._owner.give(Request(asking), asking)
 
     async def connect_accept(self, request: Request, vi: Vi) -> None:
-        """Connect ``vi`` with the VI that asks.
+        """Accept a request: connect ``vi`` with the requesting VI.
 
         Errors: ``VIP_INVALID_STATE``, ``..._RELIABILITY_LEVEL``, ``..._MTU``, ``..._QOS``;
         ``VIP_TIMEOUT`` if the side that asked has given up.
@@ -274,21 +274,21 @@ class Library(Program):
         self._owner.take_back(request, "accepted")
 
     async def connect_reject(self, request: Request) -> None:
-        """The other side gets ``VIP_REJECT``."""
+        """Reject a request: the other side gets ``VIP_REJECT``."""
         self._enter()
         asking = self._owner.record_of(request, Request)
         await self._agent.connect_reject(asking)
         self._owner.take_back(request, "rejected")
 
     async def disconnect(self, vi: Vi) -> None:
-        """Back to idle, from any state; what is posted is flushed."""
+        """Return to idle from any state; posted descriptors are flushed."""
         self._enter()
         known = self._owner.record_of(vi, Vi)
         await self._agent.disconnect(known)
 
 
 class ViFound(msgspec.Struct, frozen=True):
-    """What ``query_vi`` tells."""
+    """The result of ``query_vi``."""
 
     state: State
     attributes: Attributes
@@ -297,7 +297,7 @@ class ViFound(msgspec.Struct, frozen=True):
 
 
 class MemAttributes(msgspec.Struct, frozen=True):
-    """Of registered memory (``VIP_MEM_ATTRIBUTES``)."""
+    """Attributes of registered memory (``VIP_MEM_ATTRIBUTES``)."""
 
     tag: int
     rdma_write: bool
@@ -305,17 +305,17 @@ class MemAttributes(msgspec.Struct, frozen=True):
 
 
 class Discovered(msgspec.Struct, frozen=True):
-    """A node to which there is a way, and how many switches are on it."""
+    """A reachable node, and how many switches are on the route."""
 
     node: int
     hops: int
 
 
 class Management(Program):
-    """Calls about what there is."""
+    """Calls that query and change NICs, VIs, memory and the name service."""
 
     async def close_nic(self) -> None:
-        """Have no more to do with the NIC.
+        """Close the NIC.
 
         Errors: ``VIP_INVALID_PARAMETER`` if it is closed already; ``VIP_ERROR_RESOURCE`` as long as
         the process has VIs, queues, memory or tags there, and has not opened it another time.
@@ -396,7 +396,7 @@ class Management(Program):
         self._agent.change_region(region, known, rdma_write=write, rdma_read=read)
 
     async def resize_cq(self, queue: CompletionQueue, entries: int) -> None:
-        """Have a completion queue hold so many completions.
+        """Resize a completion queue.
 
         Errors: ``VIP_INVALID_PARAMETER``; ``VIP_ERROR_RESOURCE`` for more than the NIC has room
         for, and for fewer than the queue holds.
@@ -438,7 +438,7 @@ class Management(Program):
     # --- the name service ----------------------------------------------------------------
 
     async def ns_init(self) -> None:
-        """Begin to use the name service."""
+        """Open the name service."""
         self._enter()
         await self._agent.call()
         self._has_names = True
@@ -469,7 +469,7 @@ class Management(Program):
         raise VipError(Return.VIP_ERROR_NAMESERVICE, f"node {wanted} has no name")
 
     async def ns_shutdown(self) -> None:
-        """Use the name service no more.  Errors: ``VIP_ERROR_NAMESERVICE`` before ``ns_init``."""
+        """Close the name service.  Errors: ``VIP_ERROR_NAMESERVICE`` before ``ns_init``."""
         self._enter()
         await self._use_names()
         self._has_names = False
@@ -481,7 +481,7 @@ class Management(Program):
 
 
 class Peers(Program):
-    """Calls that both sides make."""
+    """Calls for peer-to-peer connections."""
 
     async def connect_peer_request(
         self,
@@ -514,7 +514,7 @@ class Peers(Program):
         return self._outcome(known, self._asked_by(known))
 
     async def connect_peer_wait(self, vi: Vi) -> Attributes:
-        """The same, when it is known.  Errors: as ``connect_peer_done``."""
+        """Wait until the peer request is answered.  Errors: as ``connect_peer_done``."""
         self._enter()
         known = self._owner.record_of(vi, Vi)
         peering = self._asked_by(known)
@@ -558,7 +558,7 @@ _SEGMENT = struct.Struct("=Q2q")  # an address is any of 64 bits: the NIC says w
 
 
 class Posting(Program):
-    """Calls that hand work to the NIC."""
+    """Calls that post work to the NIC."""
 
     def __init__(self, agent: Agent) -> None:
         super().__init__(agent)
@@ -572,7 +572,7 @@ class Posting(Program):
 
     @coroutine
     def post_send(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
-        """Hand a send or an RDMA to the NIC.  Errors: see ``_posted``."""
+        """Post a send or an RDMA.  Errors: see ``_posted``."""
         endpoint, work = self._posted(vi, SEND_QUEUE, descriptor)
         if len(self._process._before) == MOST_BEFORE:
             yield from self._process.settle()
@@ -580,7 +580,7 @@ class Posting(Program):
 
     @coroutine
     def post_recv(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
-        """Hand a receive to the NIC, before the message is sent.  Errors: see ``_posted``."""
+        """Post a receive, before the message is sent.  Errors: see ``_posted``."""
         endpoint, work = self._posted(vi, RECEIVE_QUEUE, descriptor)
         if len(self._process._before) == MOST_BEFORE:
             yield from self._process.settle()
@@ -654,14 +654,14 @@ class Posting(Program):
         return vi, work
 
     def _put_down(self, data: Sequence[DataSegment], place: int) -> None:
-        """Have the driver find the pieces of memory of what is at ``place`` of a chain."""
+        """Write a descriptor's segment list where the driver reads it."""
         at, pieces = 0, self._pieces[place]
         for one in data:
             _SEGMENT.pack_into(pieces, at, one.address, one.length, one.handle)
             at += _SEGMENT.size
 
     def _sending(self, vi: Endpoint, work: Work) -> None:
-        """Put a descriptor into a send queue before what the process asks next."""
+        """Queue a send descriptor ahead of the process's next request."""
         process = self._process
         data, control, remote, word = work.said
         place = len(process._before)
@@ -687,7 +687,7 @@ class Posting(Program):
         )
 
     def _receiving(self, vi: Endpoint, work: Work) -> None:
-        """Likewise, into a receive queue."""
+        """Queue a receive descriptor ahead of the process's next request."""
         process = self._process
         data, control, remote, _ = work.said
         found = DONE

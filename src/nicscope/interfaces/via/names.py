@@ -1,4 +1,4 @@
-"""The names of the specification: what calls return, and the words of descriptors and VIs.
+"""The specification's names: return codes, and the bits of descriptors' and VIs' words.
 
 Source: Virtual Interface Architecture Specification 1.0 (Compaq, Intel, Microsoft, 1997) and the
 header of its provider library, VIPL.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Word(IntEnum):
-    """A word that prints as the specification spells it."""
+    """An enumeration member that prints as the specification spells it."""
 
     def __str__(self) -> str:
         return self.name
@@ -26,7 +26,7 @@ class _Word(IntEnum):
 
 
 class _Bits(IntFlag):
-    """Words in one number that print as the specification spells them."""
+    """A bit mask that prints as the specification spells it."""
 
     def __str__(self) -> str:
         return " | ".join(self._names()) or "0"
@@ -92,7 +92,7 @@ CONTROL_RESERVED = 0xFFF0
 
 
 class Reliability(_Word):
-    """What a VI promises of its messages."""
+    """A VI's reliability level."""
 
     VIP_SERVICE_UNRELIABLE = 1
     VIP_SERVICE_RELIABLE_DELIVERY = 2
@@ -100,7 +100,7 @@ class Reliability(_Word):
 
 
 class State(_Word):
-    """Of a VI."""
+    """The state of a VI."""
 
     VIP_STATE_IDLE = 0
     VIP_STATE_CONNECTED = 1
@@ -109,7 +109,7 @@ class State(_Word):
 
 
 class Error(_Word):
-    """What the library reports besides descriptors, as they happen."""
+    """Asynchronous errors that the library reports."""
 
     VIP_ERROR_POST_DESC = 0
     VIP_ERROR_CONN_LOST = 1

@@ -1,4 +1,4 @@
-"""A process on a host with VIs, as its NIC, its kernel agent and its library find it."""
+"""A process on a host with VIs, as its NIC, its kernel agent and its library use it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_BEFORE = CHAIN - 1  # what the process asks next is the last of the chain
 
 
 class Process(ports.Process):
-    """A process, with VIPL's errors."""
+    """A process that raises VIPL's errors."""
 
     cluster: Cluster
 
@@ -60,7 +60,7 @@ class Process(ports.Process):
     # asks next, and go before it, in one crossing to the driver.
 
     def behind(self, what: bytes) -> bytes:
-        """The request for all that was put before, and then for ``what``."""
+        """Chain the queued operations before ``what`` into one request."""
         before = self._before
         if not before:
             return what
@@ -73,7 +73,7 @@ class Process(ports.Process):
     async def ask(
         self, operation: int, peer: int = 0, payload: int = 0, address: int = 0, duration: int = 0
     ) -> Ended:
-        """Begin an operation, behind what was put before, and wait for its end."""
+        """Perform an operation after the queued ones, and wait for its end."""
         what = self._driven.request(operation, peer, payload, 0, address, duration)
         return await self._end_of(self.behind(what))
 
@@ -85,14 +85,14 @@ class Process(ports.Process):
 
     @coroutine
     def settle(self) -> Generator[bytes, Record, None]:
-        """Have what was put before ended."""
+        """Wait until all queued operations have ended."""
         if self._before:
             last = self._before.pop()
             ended = yield self.behind(last)
             self._driven.now = ended[TIME]
 
     def reports(self, port: int, ring: int) -> int:
-        """How many reports of a port the process can see and has not taken."""
+        """How many unread reports of a port are visible to the process."""
         record: Any = self._ports.table[self.node, port]
         taken = int(record["reaped" if ring == SENT else "read"])
         if self._windows is not None:
@@ -101,7 +101,7 @@ class Process(ports.Process):
 
 
 class Program(Tasking):
-    """What it does by itself."""
+    """A program's own calls: memory access, computing, time."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -139,12 +139,12 @@ class Program(Tasking):
 
     @property
     def node(self) -> int:
-        """Its number."""
+        """The program's node number."""
         return self._process.node
 
     @property
     def now_us(self) -> float:
-        """Microseconds of virtual time, at the end of the last call that had an answer.
+        """Virtual time in microseconds at the end of the last call that had an answer.
 
         Stores and posts behind that begin with what is asked next.
         """
@@ -156,7 +156,7 @@ class Program(Tasking):
         return self._driven.now
 
     def allocate(self, byte_count: int) -> Buffer:
-        """Fresh memory, in whole pages."""
+        """Allocate whole pages."""
         self._enter()
         return self._space.allocate(self._owner, whole(byte_count, "a number of bytes"))
 
@@ -184,7 +184,7 @@ class Program(Tasking):
 
     @coroutine
     def read(self, address: int, byte_count: int) -> Generator[Any, Any, bytes]:
-        """Load that many bytes, likewise."""
+        """Load that many bytes, through the caches if there are some."""
         process, is_pinned = self._process, self._space.is_pinned(address, byte_count)
         if RUNNING.program is not self._driven or not is_pinned:
             address, byte_count = self._own(address, byte_count)
@@ -206,7 +206,7 @@ class Program(Tasking):
         return bytes(self._window[:byte_count])
 
     def _have_words(self) -> None:
-        """Have descriptors' own bytes in memory."""
+        """Store pending descriptors' bytes into memory."""
         node, number = self._process.node, self._process.number
         self._words.put(lambda at, raw: self._memory.write(node, number, at, raw))
 
@@ -220,12 +220,12 @@ class Program(Tasking):
         return what
 
     async def compute(self, microseconds: float) -> None:
-        """Do something else for a while."""
+        """Keep the processor busy for a while."""
         self._enter()
         await self._process.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
 
     def _enter(self) -> None:
-        """Begin a call, which only this process itself may."""
+        """Begin a call; errors: if another process makes it."""
         self._owner.check_caller()
         if self._is_closed:
             raise VipError(Return.VIP_INVALID_PARAMETER, "the NIC is closed; open_nic() opens it")
@@ -252,7 +252,7 @@ class Program(Tasking):
 
 
 def _within(call: Any) -> Generator[Any, Any, Any]:
-    """What ``call``, a coroutine, does and returns; memory of which there is no more is an error.
+    """Await ``call`` and convert running out of memory into a VIPL error.
 
     Errors: ``VIP_ERROR_RESOURCE``.
     """

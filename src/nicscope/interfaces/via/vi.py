@@ -1,4 +1,4 @@
-"""VIs and completion queues: handles of programs, the kernel agent's side, errors in words."""
+"""VIs and completion queues: programs' handles, the kernel agent's state, error texts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """Of a VI (``VIP_VI_ATTRIBUTES``)."""
+    """Attributes of a VI (``VIP_VI_ATTRIBUTES``)."""
 
     tag: int
     reliability: Reliability
@@ -74,7 +74,7 @@ def check_attributes(attributes: Attributes, most: int) -> None:
 
 
 def check_suit(one: Attributes, other: Attributes) -> None:
-    """Errors: the ``VIP_INVALID_...`` of the first in which two ends of a connection differ."""
+    """Errors: the ``VIP_INVALID_...`` of the first attribute in which two VIs do not match."""
     if one.reliability != other.reliability:
         raise VipError(
             Return.VIP_INVALID_RELIABILITY_LEVEL,
@@ -104,7 +104,7 @@ class Vi(Owned):
 
     @property
     def node(self) -> int:
-        """Whose NIC it is on."""
+        """The VI's node number."""
         return self._shown.node
 
     @property
@@ -114,27 +114,27 @@ class Vi(Owned):
 
     @property
     def place(self) -> int:
-        """Where on the NIC it is; below 0 once it is destroyed."""
+        """The VI's port on the NIC; below 0 once it is destroyed."""
         return self._shown.place
 
     @property
     def attributes(self) -> Attributes:
-        """What it was created with, or given since."""
+        """The VI's current attributes."""
         return self._shown.attributes
 
     @property
     def state(self) -> State:
-        """As the NIC has it."""
+        """The VI's state on the NIC."""
         return self._shown.state
 
     @property
     def connected(self) -> bool:
-        """Whether there is another end."""
+        """Whether the VI is connected."""
         return self._shown.connected
 
     @property
     def peer(self) -> Vi | None:
-        """The other end, while there is one."""
+        """The connected VI, if any."""
         other = self._shown.peer
         return None if other is None else other.handle
 
@@ -159,7 +159,7 @@ class CompletionQueue(Owned):
 
     @property
     def entries(self) -> int:
-        """Completions that it has room for."""
+        """The queue's capacity."""
         return self._shown.entries
 
 
@@ -201,12 +201,12 @@ class Work(msgspec.Struct, eq=False):
 
     @property
     def raw(self) -> bytes:
-        """Its bytes as the library writes them."""
+        """Its encoding as the library writes it."""
         return Descriptor(self.address, self.handle, *self.said).encode()
 
 
 class Endpoint:
-    """A VI: one end of a connection, a send queue and a receive queue at one port."""
+    """The kernel agent's VI: a send queue and a receive queue at one port."""
 
     def __init__(
         self,
@@ -236,24 +236,24 @@ class Endpoint:
 
     @property
     def state(self) -> State:
-        """As the NIC has it."""
+        """The VI's state on the NIC."""
         if self.place == NOWHERE:
             return State.VIP_STATE_IDLE
         return STATES[int(self._record["state"])]
 
     @property
     def connected(self) -> bool:
-        """Whether there is another end."""
+        """Whether the VI is connected."""
         return self.state is State.VIP_STATE_CONNECTED
 
     @property
     def peer(self) -> Endpoint | None:
-        """The other end, while there is one."""
+        """The connected VI, if any."""
         return self.joined if self.connected else None
 
     @property
     def errors(self) -> list[Error]:
-        """What the NIC has told beside descriptors, oldest first."""
+        """Asynchronous errors of the port, oldest first."""
         self._hear()
         return self._errors
 
@@ -266,31 +266,31 @@ class Endpoint:
         self._heard = told
 
     def enter(self, state: State) -> None:
-        """Be in that state from now on; for the kernel agent."""
+        """Set the VI's state; for the kernel agent."""
         self._record["state"] = AS_OF_PORTS[state]
 
     def reported(self, queue: int) -> int:
-        """How many ends of its descriptors the NIC has made a report of that is not taken."""
+        """How many unread reports a work queue has."""
         made, taken = IN_RECORD[queue]
         return int(self._record[made]) - int(self._record[taken])
 
     def wake_by(self, queue: int, notices: int) -> None:
-        """Have the NIC announce the ends of that work queue, which has no other queue for that."""
+        """Have the NIC announce completions of a work queue in completion queue ``notices``."""
         if self.place != NOWHERE:
             self._record[("send_queue", "receive_queue")[queue]] = notices
 
     def wake_for_errors(self, notices: int) -> None:
-        """Likewise errors that no descriptor tells of; ``NOBODY``: nowhere."""
+        """Have the NIC announce errors in queue ``notices``; ``NOBODY``: nowhere."""
         self._record["notices"] = notices + 1
 
     def close(self) -> None:
-        """It is no more; its port is another's from now on."""
+        """Release the port, which another VI may use from now on."""
         self._hear()
         self.place = NOWHERE
 
 
 class Ring:
-    """A completion queue: the NIC notes which work queue has a completion."""
+    """The kernel agent's completion queue."""
 
     def __init__(
         self,
@@ -315,26 +315,26 @@ class Ring:
         self._in_memory: NDArray[Any] = ports.work.entries[node, self.place]
 
     def hear(self) -> None:
-        """Know of all entries that the NIC has made by now."""
+        """Read all entries that the NIC has written by now."""
         for number in range(self.written, int(self._record["written"])):
             entry = self._in_memory[number % len(self._in_memory)]
             self._noted.append(_Entry(self.known[int(entry["port"])], int(entry["side"])))
         self.written = int(self._record["written"])
 
     def say(self) -> None:
-        """Have the NIC know as far as entries are read, or need not be."""
+        """Tell the NIC how many entries are consumed."""
         self._record["read"] = self.read
 
     def wake_by(self, notices: int) -> None:
-        """Have the NIC announce its entries in that queue too; ``NOBODY``: nowhere."""
+        """Have the NIC announce entries in queue ``notices`` too; ``NOBODY``: nowhere."""
         self._record["notices"] = notices + 1
 
     def is_shown(self) -> bool:
-        """Whether an entry that is not read is in the host's memory."""
+        """Whether an unread entry is visible in the host's memory."""
         return bool(self._record["shown"] > self._record["read"])
 
     def take(self) -> tuple[Endpoint, int]:
-        """The oldest entry, which there is: whose completion it announces."""
+        """Remove the oldest entry, which exists, and return its work queue."""
         entry = self._noted.popleft()
         self.read += 1
         entry.vi.announced[entry.queue] += 1
@@ -342,7 +342,7 @@ class Ring:
         return entry.vi, entry.queue
 
     def spend(self, vi: Endpoint, queue: int) -> None:
-        """A completion is taken off its work queue: its entry announces nothing any more."""
+        """Consume the entry of a completion that was taken from its work queue."""
         if vi.announced[queue]:
             vi.announced[queue] -= 1
             return
@@ -359,7 +359,7 @@ class Ring:
 
 
 class _Entry(msgspec.Struct, eq=False):
-    """Of a completion queue."""
+    """An entry of a completion queue."""
 
     vi: Endpoint
     queue: int
@@ -372,7 +372,7 @@ TOO_LONG = Status.VIP_STATUS_LENGTH_ERROR
 
 
 def why_of(work: Work, vi: Endpoint, wrong: Status, operation: int, kernels: list[Kernel]) -> str:
-    """To put behind the status' name; nothing if tables as they are now say nothing of it."""
+    """The reason for an error status, as text after its name; empty if the tables show none."""
     found: list[str] = []
     if wrong & OWN_WRONG:
         found.extend(_of_segments(work, vi, kernels[vi.node].regions))

@@ -56,7 +56,7 @@ class Directory:
         return number
 
     def give_up(self, node: int, name: str, number: int) -> None:
-        """Nothing comes of that export."""
+        """Frees the row of an export that failed."""
         del self._names[node, name]
         self._memory.give_up(node, number)
 
@@ -70,16 +70,16 @@ class Directory:
         self._names[offer.node, name] = offer
 
     def withdraw(self, name: str, offer: Offer) -> None:
-        """Take the buffer out: transfers that come later are rejected."""
+        """Removes the export: transfers that arrive later are rejected."""
         del self._names[offer.node, name]
         self._memory.withdraw(offer.node, offer.number, offer.port)
 
     def bring_in(self, guest: Process, offer: Offer) -> int:
-        """Enter the right to use the buffer in the NIC's table of ``guest``'s node; its row."""
+        """Enters an import in the NIC's table of ``guest``'s node; returns its row."""
         return self._memory.bring_in(guest, offer.node, offer.number)
 
     def release(self, guest: Process, number: int) -> None:
-        """Take a right to use a buffer out again."""
+        """Removes an import."""
         self._memory.release(guest, number)
 
     def in_use(self, node: int) -> tuple[int, int]:

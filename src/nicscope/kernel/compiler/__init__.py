@@ -1,1 +1,1 @@
-"""What needs Numba: imported where something compiles, and nowhere else."""
+"""Everything that needs Numba: imported where something compiles, and nowhere else."""

@@ -338,7 +338,7 @@ _lock = threading.RLock()  # one function at a time: what is compiled is kept fo
 
 class _Dispatcher(CPUDispatcher):
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """As its own, but of one type for all numbers: Numba compiles anew for each constant."""
+        """As Numba's, but with one type for all numbers: Numba compiles anew for each constant."""
         plain = tuple(unliteral(each) for each in args)
         named = {name: unliteral(each) for name, each in kws.items()}
         return super().get_call_template(plain, named)
@@ -346,7 +346,7 @@ class _Dispatcher(CPUDispatcher):
 
 @functools.cache
 def _step_of(function: Any) -> Any:
-    """What compiles ``function`` into its callers."""
+    """The dispatcher that compiles ``function`` into its callers."""
     return _dispatcher(function, STEPS[function].inline, StepCompiler)
 
 
@@ -393,7 +393,7 @@ def _typeof_entry(entry: Entry, _context: Any) -> Any:
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Python collects no garbage meanwhile, which took a tenth of the time of compiling."""
+    """Disables garbage collection within the block, which took a tenth of compile time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -430,7 +430,7 @@ def compiled(function: Any, kind: StateKind, key: str) -> Made:
 
 
 def _copy(function: Any) -> Any:
-    """The same function, as another, which has a key of its own."""
+    """A copy of the function with a key of its own."""
     return functools.update_wrapper(
         python_types.FunctionType(
             function.__code__,

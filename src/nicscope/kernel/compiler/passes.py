@@ -1,4 +1,4 @@
-"""Indices in compiled code that count from an array's beginning only.
+"""Indices in compiled code that count only from an array's beginning: no negative ones.
 
 Numba lets a negative index count from the end, as Python does, and so looks at the sign of every
 index and at the length of every axis.  Programs that walk records from array to array consist of

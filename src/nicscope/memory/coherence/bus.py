@@ -60,7 +60,7 @@ ASK = np.dtype(
 
 
 def new_asks(nodes: int) -> NDArray[Any]:
-    """ASK of every master of ``nodes`` buses, none of which asks."""
+    """ASK of every master of ``nodes`` buses, none of which requests."""
     asks = records((nodes, MASTERS), ASK)
     asks["at"] = FAR
     return asks
@@ -68,7 +68,7 @@ def new_asks(nodes: int) -> NDArray[Any]:
 
 @step
 def first_asker(asks):
-    """The master whose turn it is; its request stands at ``FAR`` if nobody asks."""
+    """The master to be granted the bus next; its request is at ``FAR`` if there is none."""
     first = np.int64(0)
     for master in range(1, MASTERS):
         if asks[master].at < asks[first].at:
@@ -265,7 +265,7 @@ def new_watchers(
 
 @step
 def ask_for(watcher, place, when):
-    """Put a read of the agent's block ``place`` in the queue, to ask for the bus at ``when``."""
+    """Queue a read of the agent's block ``place``, to request the bus at ``when``."""
     copy = watcher.copies[place]
     if copy.due != AT_NO_TIME:
         return
@@ -277,7 +277,7 @@ def ask_for(watcher, place, when):
 
 @step
 def lose(watcher, place, when):
-    """The host takes a block of which ``place`` has a copy; the bus is done with it at ``when``."""
+    """Invalidate the agent's copy at ``place``: the host takes the block, at ``when``."""
     watcher.copies[place].state = INVALID
     if watcher.copies[place].reaction != NEVER:
         ask_for(watcher, place, when + watcher.copies[place].reaction)
@@ -330,7 +330,7 @@ def grant_agent(host, agent, now):
 
 @step
 def agent_asks_at(agent):
-    """Since when the agent's oldest pending read stands, or ``FAR``."""
+    """When the agent's oldest pending read was requested, or ``FAR``."""
     watch = agent.watch[0]
     if watch.head == watch.tail:
         return FAR

@@ -38,14 +38,14 @@ def copy_page(memory, h, target, to, source, start):
 
 @step
 def settle_frame(memory, h, frame):
-    """What caches have modified of ``frame`` is in its bytes, which are to be read."""
+    """Write back what caches have modified of ``frame``, before its bytes are read."""
     page_size = memory.config[0].page_size
     settle(memory.caches, h, frame * page_size, page_size)
 
 
 @step
 def forget_frame(memory, h, frame):
-    """No cache has anything of ``frame``, whose bytes are to be overwritten."""
+    """Discard ``frame`` from all caches, before its bytes are overwritten."""
     page_size = memory.config[0].page_size
     forget(memory.caches, h, frame * page_size, page_size)
 
@@ -86,7 +86,7 @@ def pop_frame(memory, h, page):
 
 @routine
 def free_if_unused(memory, h, frame):
-    """Give ``frame`` back if nothing refers to it or pins it any more; its generation grows."""
+    """Free ``frame`` if nothing refers to it or pins it any more; its generation grows."""
     if is_free(memory, h, frame):
         drop_clean_copy(memory, h, frame)
         record = memory.frames[h, frame]
@@ -112,7 +112,7 @@ def pop_block(memory, h):
 
 @step
 def drop_block(memory, h, block):
-    """One reference to ``block`` less; the last one frees it."""
+    """Drop one reference to ``block``; the last one frees it."""
     record = memory.blocks[h, block]
     record.references -= 1
     if record.references == 0:
@@ -124,7 +124,7 @@ def drop_block(memory, h, block):
 
 @step
 def drop_clean_copy(memory, h, frame):
-    """``frame`` keeps no swap block any more."""
+    """Drop the clean copy of ``frame`` in swap."""
     record = memory.frames[h, frame]
     if record.block != NOBODY:
         drop_block(memory, h, np.int64(record.block))

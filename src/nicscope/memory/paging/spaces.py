@@ -200,7 +200,7 @@ def bring_page(memory, h, space, page, write):
 
 @step
 def begin_at(memory, h, space, address, write):
-    """The physical address, whose frame stays until ``end_at``; -1 if the page is not there."""
+    """Physical address, its frame kept until ``unlock_address``; -1 if the page is absent."""
     shift = memory.config[0].page_shift
     page = address >> shift
     if need(memory, h, space, page, write) != READY:
@@ -213,7 +213,7 @@ def begin_at(memory, h, space, address, write):
 
 @step
 def end_at(memory, h):
-    """The CPU is done with the frame that it worked on."""
+    """Release the frame that the CPU worked on."""
     memory.hosts[h].accessed = 0
 
 

@@ -51,19 +51,19 @@ from nicscope.nic.transport import (
 
 # What is known of an arriving packet (``head.status``).
 UNJUDGED = 0
-TAKEN = 1  # the transport wants it, and nothing speaks against it yet
-DROPPED = 2  # the transport wants it, but it cannot be taken now: it must come again
+TAKEN = 1  # in sequence, and not refused so far
+DROPPED = 2  # in sequence, but it cannot be taken now: it must be retransmitted
 REFUSED_FOR_GOOD = 3  # it is taken, and its sender learns that it was rejected
-PASSED_BY = 4  # nobody wants it
+PASSED_BY = 4  # a duplicate or out of sequence: nothing is done with it
 NO_PLACE = 5  # as REFUSED_FOR_GOOD, but for want of an entry or a frame
 # Of messages that take a receive.
-SWALLOWED = 6  # it is taken, though the message cannot go where its receive says
+SWALLOWED = 6  # it is taken, though its message cannot be placed
 ENDED = 7  # the connection is over with it
 
 
 @step
 def last_arrival(nics, d):
-    """Place in the rings of what node ``d`` accepted last."""
+    """Ring slot of the packet that node ``d`` accepted last."""
     endpoint = nics.endpoints[d]
     return place_in(endpoint.accepted - 1, endpoint.receive_ring)
 
@@ -89,7 +89,7 @@ def note_header(nics, d, sender, place):
 
 @step
 def judge_header(nics, d, head):
-    """Say what is to become of the packet of ``head``, which has reached node ``d`` unharmed."""
+    """Classify the packet of ``head`` that reached node ``d``: wanted, duplicate or gap."""
     stream = open_stream(nics, d, head.peer)
     if head.kind == ACKNOWLEDGEMENT:
         return
@@ -111,7 +111,7 @@ def judge_header(nics, d, head):
 
 @step
 def takes_receive(nics, d, head):
-    """Whether the packet of ``head`` is of a message that takes a receive, as its port's do."""
+    """Whether the message of ``head`` consumes a posted receive."""
     ports = nics.ports
     if ports.work.receives.shape[2] == 0:
         return False
@@ -125,7 +125,7 @@ def takes_receive(nics, d, head):
 
 @step
 def is_connected(nics, d, packet, head):
-    """Whether such a packet is of the connection that its port has now."""
+    """Whether the packet belongs to the present connection of its port."""
     if not is_for_port(nics, d, packet, head):
         return False
     return nics.ports.table[d, taker_of(nics.ports, d, head)].state == CONNECTED
@@ -133,7 +133,7 @@ def is_connected(nics, d, packet, head):
 
 @step
 def add_to_message(channel, packet, head):
-    """Add a packet that is wholly in to the message it is of; whether that is whole with it."""
+    """Add a complete packet to its message; whether that completes the message."""
     if head.offset == 0:
         channel.finishing = head.message
         channel.arrived = 0
@@ -143,21 +143,21 @@ def add_to_message(channel, packet, head):
 
 @step
 def pass_by(packet, head, status):
-    """The payload goes nowhere."""
+    """Discard the payload of a packet."""
     packet.broken = 1
     head.status = status
 
 
 @step
 def turn_away(nics, d, packet, head):
-    """The packet cannot be taken now: it must come again, and so must all that follow it."""
+    """Drop the packet: its sender must retransmit it and all that follow."""
     pass_by(packet, head, DROPPED)
     refuse_packet(nics, d, head)
 
 
 @step
 def refuse_packet(nics, d, head):
-    """Have the transport take the packet's acceptance back; its sender gets a sign of life."""
+    """Revoke the acceptance of the packet; its sender still gets an acknowledgement."""
     stream = stream_to(nics.ports, d, head.peer)
     if is_reliable(nics.ports, stream):
         refuse(stream, head.sequence)
@@ -166,7 +166,7 @@ def refuse_packet(nics, d, head):
 
 @step
 def without_room(nics, d, head):
-    """What becomes of a packet for which its port has no buffer, or no place for a report.
+    """Status of a packet whose port has no buffer, or no free report.
 
     It comes again, but not for ever: one port that takes nothing must not keep two nodes apart.
     """
@@ -180,7 +180,7 @@ def without_room(nics, d, head):
 
 @routine
 def is_too_often_unwanted(nics, d, peer, sequence):
-    """Note that a packet finds no place; whether it has come in vain often enough."""
+    """Count a packet that was dropped; whether it has exceeded the number of retries."""
     stream = stream_to(nics.ports, d, peer)
     if stream.unwanted != sequence:
         stream.unwanted = sequence
@@ -194,7 +194,7 @@ def is_too_often_unwanted(nics, d, peer, sequence):
 
 @routine
 def is_without_progress(nics, d, head):
-    """Whether a packet that is to be dropped has come too often, and found no more pages each time.
+    """Whether a dropped packet has exceeded its retries without finding another of its pages.
 
     While one is brought another may go: the host has to have frames for all of them at once.
     """
@@ -225,7 +225,7 @@ def is_for_port(nics, d, packet, head):
 
 @distant
 def hold_messages(nics, n, fetching):
-    """Say whether the oldest packets of ``n`` wait for the rest of their messages.
+    """Update whether the oldest packets of ``n`` wait for the rest of their messages.
 
     ``fetching``: the packet that hostTx is moving, or -1.
     """
@@ -236,7 +236,7 @@ def hold_messages(nics, n, fetching):
 
 @step
 def _gathers(nics, n, fetching):
-    """Whether the oldest packet not sent is to leave when more of its message is on the NIC."""
+    """Whether the oldest unsent packet waits until its whole message is on the NIC."""
     endpoint = nics.endpoints[n]
     if endpoint.sent == endpoint.taken or endpoint.control_sent == 1:
         return False
@@ -257,7 +257,7 @@ def _gathers(nics, n, fetching):
 
 @step
 def _collects(nics, n):
-    """Whether the oldest packet not drained is to go in when more of its message has come."""
+    """Whether the oldest undrained packet waits until its whole message has arrived."""
     endpoint = nics.endpoints[n]
     if endpoint.drained == endpoint.accepted or endpoint.drain_sunk > 0:
         return False
@@ -279,7 +279,7 @@ def _collects(nics, n):
 
 @step
 def _is_of_one(head, other):
-    """Whether a packet, lost or not, is of the same message as ``other``, which was not lost.
+    """Whether a packet, lost or not, is of the same message as ``other``, which is not lost.
 
     Both go between the same two nodes.  An answer that is refused half-way ends with a descriptor
     of its own: it is known by what it answers.
@@ -293,7 +293,7 @@ def _is_of_one(head, other):
 
 @step
 def confirm_packet(nics, d, head, reject):
-    """Have the packet of ``head`` acknowledged; its sender learns too if it was a ``reject``."""
+    """Acknowledge the packet of ``head``; ``reject``: 1 if its sender learns of a rejection."""
     stream = stream_to(nics.ports, d, head.peer)
     confirm(stream, head.sequence)
     keep_promise(nics, d, head.peer, head.sequence)
@@ -302,14 +302,14 @@ def confirm_packet(nics, d, head, reject):
 
 @step
 def confirms_on_nic(nics, d, slot):
-    """Whether the packet in ``slot`` is of a connection that confirms what is on the NIC."""
+    """Whether the connection of ``slot`` acknowledges packets once they are on the NIC."""
     ports = nics.ports
     return stream_to(ports, d, ports.arrival_heads[d, slot].peer).level == DELIVERY
 
 
 @distant
 def note_on_nic(nics, d, slot, now):
-    """All of the packet in ``slot`` is on the NIC: it is confirmed, if it came as it was sent.
+    """Acknowledge the packet in ``slot``, all on the NIC, if its checksum is right.
 
     One before it that has not been confirmed yet has it wait until it is completed, and so does a
     kernel that takes packets from its NIC, and may have no room for them.

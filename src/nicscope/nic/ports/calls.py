@@ -22,77 +22,77 @@ def take_buffer(nics, n, p):
 
 @FIRMWARE.function
 def keep_buffer(nics, n, p, frame):
-    """The buffer at the head of the free queue is translated: messages may have it."""
+    """Take the translated buffer at the head of the free queue; messages may use it."""
 
 
 @FIRMWARE.function
 def put_ready(nics, n, p, address, frame, key):
-    """A translated buffer of port ``p`` waits for a message."""
+    """Append a translated buffer to the ready buffers of port ``p``."""
 
 
 @FIRMWARE.function
 def return_buffer(nics, n, p, status):
-    """Give the buffer at the head of the free queue back to its process, unfilled."""
+    """Return the buffer at the head of the free queue to its process, unfilled."""
 
 
 @FIRMWARE.function
 def give_up_message(nics, n, tag):
-    """The message that arrives by ``tag`` will not be whole: its buffers wait for another."""
+    """Abandon the message arriving by ``tag``: its buffers are ready for another."""
 
 
 @FIRMWARE.function
 def go_back(nics, n, slot):
-    """The piece in ``slot`` will come again: its message is as it was before that was placed."""
+    """Undo the placement of the packet in ``slot``, which will be retransmitted."""
 
 
 @FIRMWARE.function
 def choose_source(nics, n):
-    """What SERVE would be begun for at ``n`` now, or ``NO_SOURCE``."""
+    """The source that SERVE at ``n`` would serve next, or ``NO_SOURCE``."""
 
 
 @FIRMWARE.function
 def hold_messages(nics, n, fetching):
-    """Say whether the oldest packets of ``n`` wait for the rest of their messages."""
+    """Update whether the oldest packets of ``n`` wait for the rest of their messages."""
 
 
 @FIRMWARE.function
 def serve(nics, n):
-    """Effect of SERVE, whose time the processor of ``n`` has spent."""
+    """Do what SERVE at ``n`` was begun for; the processor has spent its time."""
 
 
 @FIRMWARE.function
 def end_request(nics, n, p, status):
-    """The descriptor under way at port ``p`` goes no further; with ``DONE`` a packet tells."""
+    """End the current descriptor of port ``p``; after ``DONE`` its last packet completes it."""
 
 
 @FIRMWARE.function
 def next_packet(nics, n, p):
-    """Make the next packet of the descriptor under way at port ``p``; its page is translated."""
+    """Make the next packet of port ``p``'s current descriptor, whose page is translated."""
 
 
 @FIRMWARE.function
 def enter_page(nics, n, p, page, frame):
-    """The page that port ``p`` sends from is translated; it is held until the next one."""
+    """Hold the translated page that port ``p`` sends from until it moves to the next one."""
 
 
 @FIRMWARE.function
 def complete_arrival(nics, d, slot, now):
-    """Effect of COMPLETE on the packet in ``slot`` of what has arrived at node ``d``."""
+    """Complete the packet in ``slot`` of the receive ring of node ``d``."""
 
 
 @FIRMWARE.function
 def note_on_nic(nics, d, slot, now):
-    """All of the packet in ``slot`` is on the NIC: it is confirmed, if it came as it was sent."""
+    """Acknowledge the packet in ``slot``, all on the NIC, if its checksum is right."""
 
 
 @FIRMWARE.question
 def place_arrival(nics, d):
-    """Find where the payload of the last packet goes; whether the processor waits for it."""
+    """Place the payload of the last packet; whether it waits for a translation."""
 
 
 @FIRMWARE.question
 def place_in_receive(nics, d):
-    """Find where the payload of the last packet, of a message for a receive, goes."""
+    """Place the payload of the last packet in the receive of its message."""
 
 
 @FIRMWARE.question
@@ -102,47 +102,47 @@ def go_on_placing(nics, d, frame):
 
 @FIRMWARE.function
 def fail_receive(nics, d, slot, status):
-    """The message of the packet in ``slot``, which came last, cannot go where it should."""
+    """Fail the message of the packet in ``slot``, the last to arrive: it cannot be placed."""
 
 
 @FIRMWARE.question
 def place_by_key(nics, d):
-    """Find where the payload of the last packet, of a remote write, goes; whether it must wait."""
+    """Place the payload of a remote write by key; whether it waits for a translation."""
 
 
 @FIRMWARE.question
 def place_scattered_answer(nics, d):
-    """Find where the payload of the last packet, of an answer, goes; whether that is waited for."""
+    """Scatter the payload of a remote read's answer; whether it waits for a translation."""
 
 
 @FIRMWARE.question
 def place_redirected(nics, d):
-    """Find where the payload of the last packet, of a redirected store, goes over two pages."""
+    """Place the payload of a redirected store that crosses a page boundary."""
 
 
 @FIRMWARE.function
 def complete_remote_work(nics, d, slot):
-    """A packet of a remote write, or the question of a fetch, is wholly in; what becomes of it."""
+    """Complete a packet of a remote write, or the request of a fetch; its status."""
 
 
 @FIRMWARE.function
 def begin_reading(nics, n, p):
-    """Port ``p`` asks for memory of its peer: the answer goes to the segments of its descriptor."""
+    """Start a remote read of port ``p``: its answer is scattered over its segments."""
 
 
 @FIRMWARE.function
 def end_reading(nics, n, p, slot, status):
-    """What port ``p`` has asked of its peer's memory has ended; what waits behind it may go."""
+    """Complete a remote read or atomic of port ``p``; fenced requests behind it may start."""
 
 
 @FIRMWARE.function
 def complete_receive(nics, d, slot):
-    """A packet of a message for a receive is wholly in; what becomes of it."""
+    """Complete a packet of a message for a receive; its status."""
 
 
 @FIRMWARE.function
 def give_up_receive(nics, n, tag):
-    """The message that arrives by ``tag`` will not be whole: its receive waits for another."""
+    """Abandon the message arriving by ``tag``: its receive waits for another."""
 
 
 @FIRMWARE.function
@@ -157,127 +157,127 @@ def hand_back_receive(nics, n, slot):
 
 @FIRMWARE.function
 def flush_receives(nics, n, p):
-    """The connection of port ``p`` is over: receives that it has posted end without a message."""
+    """Flush the posted receives of port ``p``, whose connection has ended."""
 
 
 @FIRMWARE.function
 def refuse_receive(nics, n, p, status, is_lost):
-    """The receive that port ``p`` has posted last is none: it ends at once, before all others."""
+    """Reject the newest receive of port ``p``: it completes at once, before all others."""
 
 
 @FIRMWARE.function
 def let_receives_go(nics, n, p):
-    """Port ``p`` closes: of the receives that it has posted nothing is heard any more."""
+    """Discard the posted receives of port ``p``, which closes, without reports."""
 
 
 @FIRMWARE.function
 def aim_at_run(nics, n, deposited):
-    """Have hostRcv's next transfer go to the run that it is at; payload bytes up to its end."""
+    """Point hostRcv's next transfer at its current segment; the payload bytes left of it."""
 
 
 @FIRMWARE.function
 def break_connection(nics, n, p, state, told, verdict):
-    """The connection of port ``p`` ends, if it has one; the port is in ``state`` then."""
+    """Break the connection of port ``p``, if it has one, and put the port into ``state``."""
 
 
 @FIRMWARE.function
 def end_overrun(nics, n, p):
-    """Completions of connected port ``p`` have found no room: its connection ends."""
+    """Break the connection of port ``p``, whose completion queue was full."""
 
 
 @FIRMWARE.function
 def lose_peer(nics, n, d):
-    """The other end of a connection has not answered for long: what was begun ends."""
+    """Break the connection to ``d``, which is dead: what was begun completes with an error."""
 
 
 @FIRMWARE.function
 def hear_of_end(nics, d, slot, now):
-    """A packet has come by a stream that has ended, here or there; what became of it."""
+    """Handle a packet of a stream that has ended, here or at the peer; its outcome."""
 
 
 @FIRMWARE.function
 def check_work(nics, n, p):
-    """Whether the copied descriptor of a connected port may go: ``DONE``, or how it ends."""
+    """Check the copied work request of a connected port: ``DONE``, or a status."""
 
 
 @FIRMWARE.function
 def end_work(nics, n, p, status):
-    """The descriptor under way at a connected port goes no further: it ends with ``status``."""
+    """End the current work request of a connected port with ``status``."""
 
 
 @FIRMWARE.function
 def settle_arrival(nics, d, frame):
-    """The page of the last packet is translated: its payload may come."""
+    """Accept the payload of the last packet: its page is translated."""
 
 
 @FIRMWARE.function
 def drop_arrival(nics, d):
-    """The last packet cannot be taken now; its payload is let pass."""
+    """Drop the last packet for now; its payload is discarded."""
 
 
 @FIRMWARE.function
 def resume_filled(nics, n, frame):
-    """The page that was missed is in ``frame``: its packet may come, or the next one go."""
+    """Resume after a fill: the missed page is in ``frame``."""
 
 
 @FIRMWARE.function
 def resume_failed(nics, n, status):
-    """The NIC cannot have the page, which ``status`` says why: what missed it ends."""
+    """Fail what missed a page that the NIC cannot have, with ``status``."""
 
 
 @FIRMWARE.function
 def resume_without_room(nics, n, for_now, now):
-    """No entry is to be had: ``for_now``, while transfers use them all; else for good."""
+    """Resume without an entry: none is free (``for_now``), or there never will be one."""
 
 
 @FIRMWARE.function
 def reject_arrival(nics, d, how):
-    """The last packet may not go where it should, or there is no place for it, for good."""
+    """Reject the last packet for good: access is denied, or there is no place for it."""
 
 
 @FIRMWARE.function
 def turn_away_arrival(nics, d):
-    """Transfers leave no entry for the last packet's page: it comes again, but not for ever."""
+    """Drop the last packet, for whose page no entry is free, until its retries are exceeded."""
 
 
 @FIRMWARE.function
 def plan_service(nics, n, source):
-    """Plan what SERVE does for ``source``, misses aside."""
+    """Plan the steps of SERVE for ``source``, misses aside."""
 
 
 @FIRMWARE.function
 def plan_placing(nics, n):
-    """Plan how it is found where a payload goes: a lookup, but not of a buffer at hand."""
+    """Plan the placement of a payload: its lookups, unless its buffer was translated ahead."""
 
 
 @FIRMWARE.function
 def plan_completion(nics, n):
-    """Plan how a message is handed to its process, at the end of its last packet."""
+    """Plan the delivery of a message to its process, with its last packet."""
 
 
 @FIRMWARE.function
 def send_again(nics, n, d):
-    """Send the next packet of the window to ``d`` once more."""
+    """Retransmit the next packet of the window to ``d``."""
 
 
 @FIRMWARE.function
 def send_bare_acknowledgement(nics, n, d):
-    """Acknowledge what has come from ``d`` with a packet of its own."""
+    """Send ``d`` an acknowledgement in a packet of its own."""
 
 
 @FIRMWARE.function
 def mind_deadlines(nics, n, now):
-    """What is due at ``n`` by now: acknowledgements to send, packets to send again."""
+    """Fire the due timers of ``n``: acknowledge, retransmit, and give up dead peers."""
 
 
 @FIRMWARE.function
 def report_sent(nics, n, p, slot, status):
-    """Tell the process of port ``p`` how its descriptor in ``slot`` ended."""
+    """Complete the descriptor of port ``p`` in ``slot`` with ``status``."""
 
 
 @FIRMWARE.function
 def report_received(nics, n, p, operation, name, node, length, buffers, offset):
-    """Tell the process of port ``p`` of what has come; the report's place."""
+    """Report an arrival to the process of port ``p``; the place of the report."""
 
 
 @FIRMWARE.question
@@ -287,32 +287,32 @@ def has_handle(nics, n, kind, number, again):
 
 @FIRMWARE.function
 def fill_handle(nics, n, kind, number):
-    """The kernel thread copies the host's record to the NIC; one that is not valid is so too."""
+    """Fill a handle from the host's table, even one that is not valid."""
 
 
 @FIRMWARE.function
 def forget_handle(nics, n, kind, number):
-    """The host's record changes: the NIC keeps no copy of the old one."""
+    """Invalidate the NIC's copy of a handle whose record on the host changes."""
 
 
 @FIRMWARE.function
 def defer_buffer(nics, n, p):
-    """The page of the buffer at the head of the free queue has to be brought first."""
+    """Defer the buffer at the head of the free queue: its page is still to be brought in."""
 
 
 @FIRMWARE.function
 def settle_buffer(nics, n, p, page, frame):
-    """The page of a buffer that was deferred is there, or cannot be had."""
+    """Resolve a deferred buffer: its page has been brought in, or cannot be."""
 
 
 @FIRMWARE.function
 def skip_unready(nics, n, p):
-    """Give back unfilled the buffers whose turn has come while their pages are out."""
+    """Return unfilled the buffers at the head whose pages are not in memory."""
 
 
 @FIRMWARE.question
 def give_way(nics, n, space, page):
-    """Whether a buffer that waits for a message was in the way of ``page``, which is to be used."""
+    """Evict ready buffers whose entries block ``page``, which a transfer needs; if any did."""
 
 
 @FIRMWARE.function
@@ -322,7 +322,7 @@ def hold(nics, n, key):
 
 @FIRMWARE.function
 def release(nics, n, key):
-    """One user of the page of ``key`` less; ports that wait for such an end look again."""
+    """Count one user less of the page of ``key``; wake ports that wait for that."""
 
 
 # What a driver supplies: the host's tables, its memory, the network.
@@ -335,7 +335,7 @@ def keep_pages(nics, n, space, first, pages, keep):
 
 @FIRMWARE.function
 def leave_request(nics, n, p, slot):
-    """The request has ended: its pages may be unpinned."""
+    """Release the pages of a request that has ended: they may be unpinned."""
 
 
 @FIRMWARE.question
@@ -345,7 +345,7 @@ def is_sound(nics, d, slot):
 
 @FIRMWARE.question
 def is_sound_on_nic(nics, d, slot):
-    """The same, while the payload is still in the NIC's memory."""
+    """Whether the payload in ``slot``, still in NIC memory, has the checksum it was sent with."""
 
 
 @FIRMWARE.function
@@ -375,24 +375,24 @@ def keep_frame(nics, n, frame):
 
 @FIRMWARE.function
 def leave_frame(nics, n, space, frame):
-    """One such pin less: the frame may move when it was the last."""
+    """Drop such a pin: after the last one the frame may move."""
 
 
 @FIRMWARE.function
 def take_route(nics, n, d, path):
-    """What node ``n`` sends to ``d`` goes by that path from now on."""
+    """Set the path of what node ``n`` sends to ``d``."""
 
 
 @FIRMWARE.function
 def search_route(nics, n, now):
-    """Node ``n`` begins to look for routes to and from the node of its ``searching``."""
+    """Start the search for routes between node ``n`` and the node of its ``searching``."""
 
 
 @FIRMWARE.function
 def break_off(nics, n, d):
-    """What node ``n`` is putting on the network for ``d`` ends where it is."""
+    """Abort the packet that node ``n`` is transmitting to ``d``."""
 
 
 @FIRMWARE.function
 def tell(nics, n, p, ring):
-    """A report of port ``p`` is made, which its process sees when it has crossed to the host."""
+    """Post a report of port ``p``, which its process sees when it has crossed to the host."""

@@ -1,4 +1,4 @@
-"""A packet is wholly there: it is confirmed or comes again, and whom it concerns learns of it."""
+"""Completion of arrived packets: acknowledge or refuse them, and deliver their messages."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ from nicscope.nic.transport import is_confirmed, may_confirm
 
 @distant
 def complete_arrival(nics, d, slot, now):
-    """Effect of COMPLETE on the packet in ``slot`` of what has arrived at node ``d``."""
+    """Complete the packet in ``slot`` of the receive ring of node ``d``."""
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
@@ -110,7 +110,7 @@ def complete_arrival(nics, d, slot, now):
 
 @step
 def _mind_rest(nics, d, s, now):
-    """A message of node ``s`` has begun: its buffers must not wait for ever if that node dies."""
+    """Start the timer of a message of ``s``: its buffers must return if that node dies."""
     stream = stream_to(nics.ports, d, s)
     if stream.rest_at == NEVER:
         stream.rest_at = now + patience(nics)
@@ -119,7 +119,7 @@ def _mind_rest(nics, d, s, now):
 
 @step
 def _complete_reliable(nics, d, slot, packet, head):
-    """Confirm or refuse the packet; what became of it."""
+    """Acknowledge or refuse the packet; its outcome."""
     ports = nics.ports
     stream = stream_to(ports, d, head.peer)
     let_go(nics, d, head)
@@ -160,7 +160,7 @@ def _complete_reliable(nics, d, slot, packet, head):
 
 @step
 def _is_whole(nics, d, slot, packet, head):
-    """Whether all of the packet has come, as it was sent; if not, ``head`` says why."""
+    """Whether the packet is complete and its checksum right; if not, ``head.why`` says why."""
     if packet.broken == 1:
         head.why = BROKEN_OFF
         return False
@@ -172,7 +172,7 @@ def _is_whole(nics, d, slot, packet, head):
 
 @step
 def _ending(head, status):
-    """What became of a packet of that status, for the observer."""
+    """Outcome of a packet of that status, for the observer."""
     if status == TAKEN:
         return DELIVERED
     if status in (REFUSED_FOR_GOOD, NO_PLACE, SWALLOWED) and head.why != INCOMPLETE:
@@ -197,7 +197,7 @@ def _count(nics, d, packet, head, status):
 
 @step
 def _take_in(nics, d, slot, packet, head):
-    """A kernel that serves ports itself finds the packet's place now; its NIC did before."""
+    """Place the packet where the kernel serves ports; elsewhere the NIC has placed it."""
     if nics.ports.rules[0].serves == 1 or head.status != TAKEN or packet.broken == 1:
         return
     if head.kind == SEND and packet.payload > 0:
@@ -209,7 +209,7 @@ def _take_in(nics, d, slot, packet, head):
 
 @step
 def _complete_unreliable(nics, d, slot, packet, head):
-    """Deliver the packet or let it go; what became of it."""
+    """Deliver or drop the packet of an unreliable transport; its outcome."""
     _take_in(nics, d, slot, packet, head)
     status = head.status
     if status == SWALLOWED or (status == TAKEN and _is_whole(nics, d, slot, packet, head)):
@@ -229,7 +229,7 @@ def _complete_unreliable(nics, d, slot, packet, head):
 
 @step
 def _deliver(nics, d, slot, packet, head):
-    """Tell whom the packet concerns; ``TAKEN``, or what is to become of it."""
+    """Deliver the packet; ``TAKEN``, or the status that it has instead."""
     if head.receive >= 0:
         return complete_receive(nics, d, slot)
     if head.kind == SEND:
@@ -253,7 +253,7 @@ def _deliver(nics, d, slot, packet, head):
 
 @step
 def _give_up_rest(nics, d, packet, head):
-    """No more comes of the message of ``head``: its buffers are ready for another."""
+    """Abort the message of ``head``: its buffers are ready for another."""
     if not is_for_port(nics, d, packet, head):
         return
     channel = nics.ports.channels[d, head.name]
@@ -354,7 +354,7 @@ def _answer(nics, d, packet, head):
 
 @step
 def _end_fetch(nics, d, packet, head, status):
-    """Note one packet of an answer; with the last, whoever asked learns how all of them fared.
+    """Count one packet of a fetch's answer; the last one completes the fetch.
 
     Who answered has done its part in any case: a packet that may not go where it was asked to
     is the asking process's own concern.

@@ -1,4 +1,4 @@
-"""Connections of ports that have one peer end: here at once, and the other end hears of it.
+"""Connections that end: at once at this end, and the peer is told.
 
 What a port has posted ends with its connection, and its stream is dead: nothing more is numbered
 or taken.  A *verdict* tells the other end, in acknowledgements that carry nothing else.  It is
@@ -54,16 +54,16 @@ from nicscope.nic.ports.window import (
 from nicscope.nic.ports.work_queues import CONNECTION_LOST, note_trouble, own_verdict
 from nicscope.nic.transport import end_link
 
-NO_TROUBLE = -1  # in place of an error: the process wished it
+NO_TROUBLE = -1  # in place of an error: the process asked for it
 
 
 @distant
 def break_connection(nics, n, p, state, told, verdict):
-    """The connection of port ``p`` ends, if it has one; the port is in ``state`` then.
+    """Break the connection of port ``p``, if it has one, and put the port into ``state``.
 
-    ``told``: the error that its process learns of, or ``NO_TROUBLE``.  ``verdict``: what the other
-    end is told, how the oldest of its sends ends that was not acknowledged.  A descriptor here ends
-    as its record says by now, or else as flushed.
+    ``told``: the asynchronous error of its process, or ``NO_ASYNC_ERROR``.  ``verdict``: the status
+    with which the peer's oldest unacknowledged send completes.  A descriptor here completes with
+    the status in its record, or else as flushed.
     """
     ports = nics.ports
     port = ports.table[n, p]
@@ -99,7 +99,7 @@ def break_connection(nics, n, p, state, told, verdict):
 
 @step
 def _judge_oneself(nics, n, p, d, verdict):
-    """Port ``p`` has refused what it has sent itself: what came before that counts, as for others.
+    """Fail a loopback send of port ``p``, after acknowledging what came before it.
 
     Nobody is there to hear the verdict later.
     """
@@ -114,7 +114,7 @@ def _judge_oneself(nics, n, p, d, verdict):
 
 @step
 def _say_of_oldest(ports, n, p, stream, status):
-    """The descriptor of port ``p`` whose packet is the oldest not acknowledged ends with that.
+    """Set the status of the descriptor with the oldest unacknowledged packet of port ``p``.
 
     If all has arrived it is the oldest that waits for an answer.
     """
@@ -138,7 +138,7 @@ def _say_of_reading(ports, n, p, status):
 
 @step
 def _end_datagrams(nics, n, p):
-    """Port ``p`` sends and takes no more datagrams; nobody hears of it."""
+    """Stop the datagrams of port ``p``; no peer is told."""
     ports = nics.ports
     endpoint = nics.endpoints[n]
     for i in range(endpoint.finished, endpoint.written):
@@ -162,7 +162,7 @@ def _end_datagrams(nics, n, p):
 
 @step
 def _end_stream(nics, n, d, verdict):
-    """Nothing more goes to ``d`` but the verdict, which is told now and until it is heard."""
+    """End the stream to ``d``: only the verdict is sent, until ``d`` is known to have it."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
     stop_resending(nics, n, d)
@@ -186,7 +186,7 @@ def _end_stream(nics, n, d, verdict):
 
 @step
 def void_packets(nics, n, d, first):
-    """What is still to leave for ``d`` counts no more: its memory is its process's again.
+    """Void the packets still to be sent to ``d``: their memory belongs to its process again.
 
     Or a peer that lives and was not heard would take what the process writes there next.
     ``first``: packets before that number have been done with.
@@ -202,7 +202,7 @@ def void_packets(nics, n, d, first):
 
 @step
 def _give_up_arrivals(nics, n, p, d):
-    """Of what ``d`` sent, nothing more is placed, and a message that is half there is none."""
+    """Abandon what arrives from ``d``: no more is placed, and a partial message is dropped."""
     take_back(nics, n, d)
     endpoint = nics.endpoints[n]
     for i in range(endpoint.completed, endpoint.accepted):
@@ -216,7 +216,7 @@ def _give_up_arrivals(nics, n, p, d):
 
 @step
 def _flush_sends(nics, n, p):
-    """What port ``p`` has posted ends, in the order in which it was."""
+    """Flush the descriptors that port ``p`` has posted, in order."""
     ports = nics.ports
     port = ports.table[n, p]
     ring = ports.rules[0].ring
@@ -234,7 +234,7 @@ def _flush_sends(nics, n, p):
 
 @distant
 def end_overrun(nics, n, p):
-    """Completions of connected port ``p`` have found no room: its connection ends, if it has not.
+    """Break the connection of port ``p``, whose completion queue was full, unless it has ended.
 
     Its process has been told when that was.
     """
@@ -244,7 +244,7 @@ def end_overrun(nics, n, p):
 
 @distant
 def lose_peer(nics, n, d):
-    """The other end of a connection has not answered for long: it is dead, and what was begun ends.
+    """Break the connection to ``d``, which is dead: what was begun completes with an error.
 
     If it lives, it hears of the verdict when something of it comes.
     """
@@ -260,14 +260,14 @@ def lose_peer(nics, n, d):
 
 @step
 def _say(pending, number, status):
-    """The descriptor of that number ends with ``status``, if it has not ended."""
+    """Set the status of descriptor ``number``, unless it has completed."""
     if pending.busy == 1 and pending.number == number:
         pending.status = status
 
 
 @distant
 def hear_of_end(nics, d, slot, now):
-    """A packet has come by a stream that has ended, here or there; what became of it.
+    """Handle a packet of a stream that has ended, here or at the peer; its outcome.
 
     Who has not heard of it is told, and again if the answer is lost.
     """
@@ -291,7 +291,7 @@ def hear_of_end(nics, d, slot, now):
 
 @step
 def _take_verdict(nics, d, s, head, now):
-    """Peer ``s`` has ended the connection; what it has acknowledged before counts."""
+    """Break the connection that peer ``s`` has ended, after taking its last acknowledgement."""
     ports = nics.ports
     stream = stream_to(ports, d, s)
     channel = ports.table[d, stream.port].channel
@@ -308,7 +308,7 @@ def _take_verdict(nics, d, s, head, now):
 
 @step
 def repeat_verdict(nics, n, d, now):
-    """It is time to tell ``d`` again that the connection has ended, unless that was to no avail."""
+    """Send the verdict to ``d`` again, unless the retries are exceeded."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
     stream.resend_at = NEVER

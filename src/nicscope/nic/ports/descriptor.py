@@ -37,13 +37,13 @@ MOST_BYTES = UNIT * (ALIGNMENT - 1)  # of a descriptor
 
 @step
 def bytes_of(token):
-    """Of the descriptor that a token names."""
+    """Bytes of the descriptor that a token names."""
     return UNIT * (token & (ALIGNMENT - 1))
 
 
 @step
 def address_of(token):
-    """Where the descriptor begins that a token names."""
+    """Address of the descriptor that a token names."""
     return token - (token & (ALIGNMENT - 1))
 
 
@@ -54,25 +54,25 @@ _HALF = (1 << _BITS) - 1
 
 @step
 def is_atomic(operation):
-    """Whether a descriptor of that operation is one."""
+    """Whether ``operation`` is an atomic one."""
     return operation in (COMPARE_SWAP, FETCH_ADD)
 
 
 @step
 def changes_memory(port, p):
-    """Whether the descriptor under way at port ``p`` changes the memory that it is sent from."""
+    """Whether the current descriptor of port ``p`` answers an atomic operation."""
     return p == OWN_PORT and port.atomic != 0
 
 
 @step
 def is_aligned(address):
-    """Whether a word can be there."""
+    """Whether ``address`` is aligned to a word."""
     return address & (WORD_BYTES - 1) == 0
 
 
 @routine
 def exchange(nics, n, p, packet, head):
-    """Do to the word that the packet of ``head`` answers with what was asked, if anything was."""
+    """Perform the atomic operation, if any, on the word that the packet of ``head`` returns."""
     port = nics.ports.table[n, p]
     if not changes_memory(port, p) or packet.payload != WORD_BYTES:
         return
@@ -88,7 +88,7 @@ def exchange(nics, n, p, packet, head):
 
 @routine
 def put_result(nics, n, place):
-    """The payload of the answer at ``place`` of the send ring is what the word was.
+    """Set the payload of an atomic's answer, at ``place`` of the send ring, to the old word.
 
     Nothing else changes, and nothing of other packets: the engine has read the word as it is now.
     """
@@ -125,7 +125,7 @@ NO_PAGE = -1
 
 @step
 def take_request(nics, n, p):
-    """Copy the next descriptor of port ``p``: from here on its process can change it no more."""
+    """Copy the next descriptor of port ``p``, so that its process cannot change it any more."""
     ports = nics.ports
     port = ports.table[n, p]
     slot = place_in(port.taken, ports.rules[0].ring)
@@ -167,7 +167,7 @@ def take_request(nics, n, p):
 
 @step
 def check_taken(nics, n, p):
-    """Whether the copied descriptor of port ``p`` may go: ``DONE``, or how it ends instead."""
+    """Check the copied descriptor of port ``p``: ``DONE``, or the status of its failure."""
     ports = nics.ports
     port = ports.table[n, p]
     if p == OWN_PORT:
@@ -240,7 +240,7 @@ def _check_import(nics, n, p):
 
 @step
 def check_request(request, segments, ports_ring_page):
-    """Whether lengths and operation of a copied descriptor can be; ``DONE`` or a status."""
+    """Check operation and lengths of a copied descriptor: ``DONE`` or a status."""
     if request.operation < SEND or request.operation > FETCH:
         return BAD_DESCRIPTOR
     if request.options & INLINE:

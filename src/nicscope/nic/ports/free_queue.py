@@ -65,7 +65,7 @@ def take_buffer(nics, n, p):
 
 @distant
 def keep_buffer(nics, n, p, frame):
-    """The buffer at the head of the free queue is translated: messages may have it."""
+    """Take the translated buffer at the head of the free queue; messages may use it."""
     ports = nics.ports
     port = ports.table[n, p]
     address = port.provided
@@ -78,7 +78,7 @@ def keep_buffer(nics, n, p, frame):
 
 @step
 def _hold_buffer(nics, n, key):
-    """A buffer waits for a message; what was kept when it was provided is kept until released.
+    """Hold the entry of a buffer that waits for a message, where its pin needs one.
 
     That is enough where pages stay pinned without an entry on the NIC: a buffer that nothing fills
     must not keep an entry that transfers need.
@@ -89,7 +89,7 @@ def _hold_buffer(nics, n, key):
 
 @distant
 def put_ready(nics, n, p, address, frame, key):
-    """A translated buffer of port ``p`` waits for a message."""
+    """Append a translated buffer to the ready buffers of port ``p``."""
     ports = nics.ports
     port = ports.table[n, p]
     buffer = ports.ready[n, p, port.ready_in % ports.ready.shape[2]]
@@ -101,7 +101,7 @@ def put_ready(nics, n, p, address, frame, key):
 
 @distant
 def defer_buffer(nics, n, p):
-    """The page of the buffer at the head of the free queue has to be brought first.
+    """Defer the buffer at the head of the free queue: its page is still to be brought in.
 
     It keeps its turn; those behind it are translated meanwhile (U-Net/MM 4.1).
     """
@@ -113,7 +113,7 @@ def defer_buffer(nics, n, p):
 
 @distant
 def settle_buffer(nics, n, p, page, frame):
-    """The page of a buffer that was deferred is there, or cannot be had."""
+    """Resolve a deferred buffer: its page has been brought in, or cannot be."""
     ports = nics.ports
     port = ports.table[n, p]
     for i in range(port.ready_out, port.ready_in):
@@ -129,7 +129,7 @@ def settle_buffer(nics, n, p, page, frame):
 
 @distant
 def skip_unready(nics, n, p):
-    """Give back unfilled the buffers whose turn has come while their pages are out."""
+    """Return unfilled the buffers at the head whose pages are not in memory."""
     ports = nics.ports
     port = ports.table[n, p]
     while port.ready_in > port.ready_out and has_report(nics, n, p):
@@ -147,7 +147,7 @@ def skip_unready(nics, n, p):
 
 @distant
 def give_way(nics, n, space, page):
-    """Whether a buffer that waits for a message was in the way of ``page``, which is to be used.
+    """Evict ready buffers whose entries block ``page``, which a transfer needs; if any did.
 
     Its translation may go: it would stay as long as no message comes.  Its turn passes, unless
     its process provides it again.
@@ -174,7 +174,7 @@ def give_way(nics, n, space, page):
 
 @step
 def _stands_in_way(nics, n, owner, other, space, page):
-    """Whether the NIC could take ``page`` if page ``other`` of space ``owner`` left."""
+    """Whether evicting page ``other`` of space ``owner`` would make room for ``page``."""
     _, host, _ = translation_of(nics.ports.translations, n)
     if share_set(nics, n, owner, other, space, page):
         return True
@@ -183,7 +183,7 @@ def _stands_in_way(nics, n, owner, other, space, page):
 
 @distant
 def return_buffer(nics, n, p, status):
-    """Give the buffer at the head of the free queue back to its process, unfilled.
+    """Return the buffer at the head of the free queue to its process, unfilled.
 
     If no report of it has its place, it waits there until its process has read one.
     """
@@ -200,14 +200,14 @@ def return_buffer(nics, n, p, status):
 
 @step
 def has_report(nics, n, p):
-    """Whether one more report of what has come has its place at port ``p``."""
+    """Whether port ``p`` has a free report for an arrival."""
     port = nics.ports.table[n, p]
     return port.reserved - port.read < nics.ports.rules[0].ring
 
 
 @step
 def _report_returned(nics, n, p, address, status):
-    """Tell the process of a buffer that comes back; ``has_report`` said that it can be told."""
+    """Report a returned buffer to its process, for which a report is free."""
     ports = nics.ports
     port = ports.table[n, p]
     port.reserved += 1
@@ -218,7 +218,7 @@ def _report_returned(nics, n, p, address, status):
 
 @step
 def has_ready(nics, n, p):
-    """Whether port ``p`` has a translated buffer."""
+    """Whether port ``p`` has a buffer in its ready queue."""
     port = nics.ports.table[n, p]
     return port.ready_in > port.ready_out
 
@@ -250,7 +250,7 @@ def has_fitting(nics, n, p, unit):
 
 @step
 def take_ready(nics, n, p, into):
-    """The next translated buffer of port ``p``, as ``into``."""
+    """Copy the next translated buffer of port ``p`` to ``into`` and remove it."""
     ports = nics.ports
     port = ports.table[n, p]
     buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
@@ -264,7 +264,7 @@ def take_ready(nics, n, p, into):
 
 @distant
 def give_up_message(nics, n, tag):
-    """The message that arrives by ``tag`` will not be whole: its buffers wait for another."""
+    """Abandon the message arriving by ``tag``: its buffers are ready for another."""
     ports = nics.ports
     channel = ports.channels[n, tag]
     if ports.table[n, channel.port].takes == ONE:
@@ -280,14 +280,14 @@ def give_up_message(nics, n, tag):
 
 @step
 def put_back(nics, n, p, buffer):
-    """A buffer that was to be filled waits for another message."""
+    """Return a buffer that was being filled to the ready buffers."""
     nics.ports.table[n, p].filling -= 1
     put_ready(nics, n, p, buffer.address, buffer.frame, buffer.key)
 
 
 @step
 def keep_with_packet(nics, n, slot):
-    """A message has all its buffers: they go with its last packet, and the tag is free for more."""
+    """Attach the buffers of a placed message to its last packet; its tag is free."""
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
     channel = ports.channels[n, head.name]
@@ -300,7 +300,7 @@ def keep_with_packet(nics, n, slot):
 
 @step
 def let_buffers_go(nics, n, slot):
-    """The message whose last packet is in ``slot`` is its process's now; so are its buffers."""
+    """Release the buffers of the delivered message whose last packet is in ``slot``."""
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
     port = ports.table[n, ports.channels[n, head.name].port]
@@ -326,7 +326,7 @@ def give_up_placed(nics, n, slot):
 
 @distant
 def go_back(nics, n, slot):
-    """The piece in ``slot`` will come again: its message is as it was before that was placed.
+    """Undo the placement of the packet in ``slot``, which will be retransmitted.
 
     The pieces of its tag that were placed later have gone back before.
     """

@@ -57,7 +57,7 @@ def has_handle(nics, n, kind, number, again):
 
 @distant
 def fill_handle(nics, n, kind, number):
-    """The kernel thread copies the host's record to the NIC; one that is not valid is so too."""
+    """Fill a handle from the host's table, even one that is not valid."""
     ports = nics.ports
     cache = _cache_of(nics, n, kind)
     tag = np.int64(tag_of(kind, number))
@@ -81,7 +81,7 @@ def _entry_of(cache, kind, number):
 
 @routine
 def keep_handle(nics, n, kind, number):
-    """Handle ``number`` stays on the NIC, if it is there, until ``let_handle_go``."""
+    """Hold handle ``number`` on the NIC, if it is there, until ``release_handle``."""
     cache = _cache_of(nics, n, kind)
     entry = _entry_of(cache, kind, number)
     if entry != MISS:
@@ -90,7 +90,7 @@ def keep_handle(nics, n, kind, number):
 
 @routine
 def let_handle_go(nics, n, kind, number):
-    """Handle ``number`` may leave the NIC again."""
+    """Release handle ``number``: it may be evicted."""
     cache = _cache_of(nics, n, kind)
     entry = _entry_of(cache, kind, number)
     if entry != MISS:
@@ -99,7 +99,7 @@ def let_handle_go(nics, n, kind, number):
 
 @distant
 def forget_handle(nics, n, kind, number):
-    """The host's record changes: the driver sees to it that the NIC has no copy of the old one."""
+    """Invalidate the NIC's copy of a handle whose record on the host changes."""
     cache = _cache_of(nics, n, kind)
     let_handle_go(nics, n, kind, number)  # or its place would stay in use
     drop(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))

@@ -23,31 +23,31 @@ OWN_PORT = 0
 NOBODY = -1
 
 # What a descriptor asks for, and what a packet carries.
-SEND = 1  # by tag, into the buffers of the receiver's free queue
+SEND = 1  # by tag, into buffers of the receiver's free queue
 WRITE = 2  # remote store: into an exported buffer
-FETCH = 3  # remote fetch: the packet is the question
-REPLY = 4  # and this the answer, posted by the firmware of the other side
+FETCH = 3  # remote fetch: the packet is the request
+REPLY = 4  # the answer to a fetch, posted by the firmware of the other side
 ACKNOWLEDGEMENT = 5  # of the transport alone
 PROBE = 6  # asks for a sign of life
 RETURNED = 7  # no packet: a buffer comes back unfilled
-BARRED = 16  # a bit beside the kind: the packet was lost on the way and is not looked at
-CUT = 9  # the rest of a message will not come
-# Of a descriptor alone: a word of the peer's memory is read and changed at one stroke.  On its way
-# it is a FETCH.
+BARRED = 16  # a bit beside the kind: the packet is void and is not processed
+CUT = 9  # aborts a message: its remaining packets will not come
+# Of a descriptor alone: an atomic operation on a word of the peer's memory.  On the wire it is a
+# FETCH.
 COMPARE_SWAP = 10
 FETCH_ADD = 11
 # And what is done here, without a packet.
-BIND = 12  # a window is to stand for a part of a region
-UNBIND = 13  # and for nothing any more
+BIND = 12  # binds a memory window to a part of a region
+UNBIND = 13  # invalidates the window
 
 # Flags of a descriptor.
 NOTIFY = 1  # the receiver is told of the end of a remote store
 INLINE = 2  # the data is in the descriptor
 IMMEDIATE = 4  # a word goes with it, which the receiver is told
-FENCED = 8  # it waits until what its port has asked of remote memory has come
-UNSIGNALLED = 16  # no completion queue hears of its end, if that is good
-SOLICITED = 32  # its receiver is told that its sender wants it to look
-INVALIDATES = 64  # the word that goes with it is a key, which is no more there
+FENCED = 8  # it waits until the remote reads of its port have completed
+UNSIGNALLED = 16  # a successful end posts no completion
+SOLICITED = 32  # its receiver's completion is a solicited event
+INVALIDATES = 64  # the word that goes with it is a key, which it invalidates at the receiver
 
 # How a descriptor ended.
 DONE = 0
@@ -99,13 +99,13 @@ RECEIVED = 1
 # Rights of an export.
 MAY_WRITE = 1
 MAY_FETCH = 2
-MAY_ATOMIC = 4  # of a connection's memory: its words may be read and changed at one stroke
-MAY_FLUSH = 128  # or what was stored there be made sure of: for others to see
-MAY_PERSIST = 256  # or to outlast a crash
+MAY_ATOMIC = 4  # of a connection's memory: atomic operations
+MAY_FLUSH = 128  # flushes to global visibility
+MAY_PERSIST = 256  # flushes to persistence
 # Of a region alone, beside those.
-READ_ONLY = 16  # nothing that comes may be put there, by whomever it is asked for
+READ_ONLY = 16  # no arriving payload may be placed there, the owner's own included
 REMOTE_ONLY = 32  # a window: the process itself does not name it
-BINDABLE = 64  # windows may stand for parts of it
+BINDABLE = 64  # windows may be bound to parts of it
 
 # In place of the frame of a buffer whose turn may come before its translation.
 AWAITED = -1
@@ -140,10 +140,10 @@ ABANDONED = -3  # likewise: a port that has closed meanwhile
 MISSED = -1
 NOT_THERE = -2  # the process has no such address, or has not had it pinned
 
-# What a port takes of its process for messages to go to (``PORT.takes``).
-MANY = 0  # buffers of a free queue, as many as a message needs
-ONE = 1  # receives of a work queue: each is for one message, and says in which pieces
-NAMED = -1  # in place of a port whose receives another draws: that which the message names
+# Where the messages of a port are received (``PORT.takes``).
+MANY = 0  # in buffers of a free queue, as many as a message needs
+ONE = 1  # in receives of a work queue: each is for one message, scattered over its segments
+NAMED = -1  # in place of a shared receive queue: the one that the message names
 
 # What a connection promises (``PORT.level``, ``STREAM.level``).
 AS_ALL = 0  # what the cluster's transport does
@@ -151,7 +151,7 @@ UNRELIABLE = 1
 DELIVERY = 2  # a send is done when the other NIC has the message
 RECEPTION = 4  # when the message is in the other's memory
 
-# Of a port that takes ONE (``PORT.state``).
+# Of a port with work queues (``PORT.state``).
 IDLE = 0
 CONNECTED = 1
 PENDING_CONNECTION = 2
@@ -230,11 +230,11 @@ PORT = np.dtype(
         ("page", "i8"),  # the one translated last, or -1
         ("frame", "i8"),
         ("key", "i8"),
-        ("missed", "i8"),  # the page that was looked up in vain, or -1
-        ("until", "i8"),  # ps: how long it waits for an entry for that page, or 0: it does not
+        ("missed", "i8"),  # the page whose lookup missed, or -1
+        ("until", "i8"),  # ps: until when it waits for an entry for that page, or 0
         ("dropped", "i8"),  # messages that found no buffer
         ("polled_again", "i8"),  # the lookup of a handle that its next descriptor missed, or 0
-        # of one that takes ONE receive for each message
+        # of one with work queues
         ("takes", "i8"),
         ("state", "i8"),
         ("level", "i8"),
@@ -246,22 +246,22 @@ PORT = np.dtype(
         ("receive_queue", "i8"),
         ("receives_posted", "i8"),
         ("receives_taken", "i8"),
-        ("shared", "i8"),  # 1: it has no connection, and other ports draw its receives
-        ("shares", "i8"),  # the port whose receives it draws, or 0, or NAMED
-        ("group", "i8"),  # of ports that are NAMED to each other
-        ("datagrams", "i8"),  # 1: it has no peer, and each of its messages names a port
-        ("qkey", "i8"),  # what a datagram must show that comes for it
+        ("shared", "i8"),  # 1: a shared receive queue: other ports take its receives
+        ("shares", "i8"),  # the shared receive queue that it takes from, or 0, or NAMED
+        ("group", "i8"),  # of ports whose messages may name each other's receive queues
+        ("datagrams", "i8"),  # 1: it has no peer: it sends datagrams, which name a port
+        ("qkey", "i8"),  # the Q_Key that datagrams for it must carry
         ("limit", "i8"),  # its process learns when fewer receives than these are left; 0: it has
         ("immediate", "i8"),  # of the descriptor under way
         ("swap", "i8"),
         ("atomic", "i8"),  # COMPARE_SWAP or FETCH_ADD, or 0
         ("reading", "i8"),  # fetches of its that wait for their answers
-        ("troubles", "i8"),  # errors that no descriptor tells of
+        ("troubles", "i8"),  # asynchronous errors so far
         ("notices", "i8"),  # 1 more than the queue where those are announced, or 0
-        ("overrun", "i8"),  # 1: a completion queue was full, and its connection is to end
+        ("overrun", "i8"),  # 1: a completion queue was full: its connection is to be broken
         ("stopped", "i8"),  # not 0: what is posted to be sent ends as flushed, after an error
         ("by_verbs", "i8"),  # 1: where the rules of queue pairs and of VIs differ, the former hold
-        ("unready", "i8"),  # ps that a peer is to wait which finds no receive; 0: it has failed
+        ("unready", "i8"),  # RNR timer (ps) of a peer that finds no receive; 0: it fails
     ],
     align=True,
 )
@@ -270,13 +270,13 @@ REPORT = np.dtype(
         ("cookie", "i8"),
         ("status", "i8"),
         ("operation", "i8"),
-        ("name", "i8"),  # tag or export; of a port that takes ONE the immediate word, or 0
+        ("name", "i8"),  # tag or export; of a port with work queues the immediate word, or 0
         ("node", "i8"),  # the peer
         ("length", "i8"),
         (
             "buffers",
             "i8",
-        ),  # 0: the data is in the report; of a port that takes ONE 1: it has such a word
+        ),  # 0: the data is in the report; of a port with work queues 1: it has such a word
         ("offset", "i8"),
     ],
     align=True,
@@ -295,7 +295,7 @@ CHANNEL = np.dtype(
         ("placed", "i8"),  # bytes that have their place
         ("buffers", "i8"),
         ("message", "i8"),  # its number, by its sender
-        ("receive", "i8"),  # number of the receive that it fills, of a port that takes ONE
+        ("receive", "i8"),  # number of the receive that it fills, of a port with work queues
         ("said", "i8"),  # and how that ends
         # the message whose packets are completed now, which may be an earlier one
         ("finishing", "i8"),
@@ -336,7 +336,7 @@ IMPORT = np.dtype(
 HEAD = np.dtype(
     [
         ("kind", "i8"),
-        ("peer", "i8"),  # what its receiver knows the stream by that it belongs to
+        ("peer", "i8"),  # the number that its receiver has for its stream
         ("sequence", "i8"),  # -1: not numbered
         ("acknowledged", "i8"),
         ("rejects", "u8"),  # of the last 64 acknowledged, newest in bit 0
@@ -365,9 +365,9 @@ HEAD = np.dtype(
         # Address of what it names at its receiver, by key; of a datagram, there, whose port it is.
         ("remote", "i8"),
         ("remote_key", "i8"),
-        ("unready", "i8"),  # ps until the peer may try again what found no receive, or 0
+        ("unready", "i8"),  # RNR timer (ps): when to retry what found no receive, or 0
         # never on the wire: what this end keeps with the packet
-        ("own", "i8"),  # what its sender knows that stream by
+        ("own", "i8"),  # the number that its sender has for that stream
         ("region", "i8"),  # of a queue pair: the key of the memory that it comes from, or 0
         ("source", "i8"),  # and where that begins
         ("key", "i8"),
@@ -381,7 +381,7 @@ HEAD = np.dtype(
         ("why", "i8"),  # for the observer: why it is not taken
         ("lone", "i8"),  # 1: its page has left the NIC and stays pinned for this packet alone
         ("receive", "i8"),  # number of the receive that its message fills, or -1
-        ("runs", "i8"),  # stretches of memory that its payload goes to, or -1: to one place
+        ("runs", "i8"),  # physical segments that its payload is scattered to, or -1: to one place
         ("run", "i8"),  # the one that is being filled
         ("said", "i8"),  # how its message ends, found when its place was looked for
     ],

@@ -40,7 +40,7 @@ from nicscope.nic.translate.unet_mm import is_at_cap
 
 @step
 def page_at(nics, address):
-    """The page of a virtual address, which may be any of 64 bits."""
+    """Page number of a 64-bit virtual address."""
     bits = nics.ports.rules[0].page_bits
     return (address >> bits) & ((np.int64(1) << (64 - bits)) - 1)
 
@@ -54,14 +54,14 @@ def until_page_ends(nics, address, count):
 
 @step
 def key_of(nics, n, space, page):
-    """The number under which everything about ``page`` is kept."""
+    """Dense number of ``page``, by which its state is indexed."""
     _, host, book = translation_of(nics.ports.translations, n)
     return key_of_page(host, book, space, page)
 
 
 @step
 def generation_of(nics, n, frame):
-    """What tells later whether a translation to ``frame`` still holds."""
+    """Generation of ``frame``, which shows later whether a translation is still valid."""
     return nics.ports.memory.frames[n, frame].generation
 
 
@@ -78,7 +78,7 @@ NO_KEY = -1
 
 @step
 def holds_entries(nics):
-    """Whether a page is unpinned when its entry leaves the NIC: then what uses it holds the entry.
+    """Whether evicting an entry unpins its page, so that its users must hold the entry.
 
     Elsewhere a pin is enough.  Two nodes whose packets wait for each other's acknowledgement must
     not keep the entries that these packets need at the other end.
@@ -113,7 +113,7 @@ def hold(nics, n, key):
 
 @distant
 def release(nics, n, key):
-    """One user of the page of ``key`` less; ports that wait for such an end look again."""
+    """Count one user less of the page of ``key``; wake ports that wait for that."""
     if key < 0 or nics.ports.rules[0].scheme == PINNED_AREA:
         return
     nic, host, book = translation_of(nics.ports.translations, n)
@@ -128,7 +128,7 @@ def release(nics, n, key):
 
 @step
 def unblock(nics, n):
-    """Ports that wait for the end of a use look again."""
+    """Wake the ports that wait for a transfer to release an entry."""
     ports = nics.ports
     for p in range(ports.table.shape[1]):
         if ports.table[n, p].blocked == AWAITS_USE:
@@ -141,7 +141,7 @@ def unblock(nics, n):
 
 @step
 def hold_for(nics, n, head):
-    """One more packet of ``head`` uses its page."""
+    """Hold the page of ``head`` for one more packet."""
     if head.lone == 1:
         calls.keep_frame(nics, n, head.frame)
     else:
@@ -150,7 +150,7 @@ def hold_for(nics, n, head):
 
 @step
 def let_go(nics, n, head):
-    """The packet of ``head`` does not need its page any more."""
+    """Release the page of the packet of ``head``."""
     if head.lone == 1:
         calls.leave_frame(nics, n, np.int64(head.space), np.int64(head.frame))
         head.lone = 0
@@ -160,7 +160,7 @@ def let_go(nics, n, head):
 
 @step
 def note_dropped(nics, d, sender, sequence):
-    """Note since when the packet of ``sender`` that is dropped waits for what it misses."""
+    """Note when the packet of ``sender`` was first dropped for what it misses."""
     stream = stream_to(nics.ports, d, sender)
     if stream.waits != sequence:
         stream.waits = sequence
@@ -169,22 +169,22 @@ def note_dropped(nics, d, sender, sequence):
 
 @step
 def is_promised(nics, n):
-    """Whether some packet has the promise."""
+    """Whether an entry is reserved for a dropped packet."""
     return nics.ports.nodes[n].promised_to != NOBODY
 
 
 @step
 def patience(nics):
-    """Ps after which a promise ends: as long as for a dead peer."""
+    """Time (ps) until a peer counts as dead, and until a reservation ends."""
     rules = nics.ports.rules[0]
     return (rules.most_retries + 1) * rules.time_out
 
 
 @routine
 def promise(nics, n, sender, space, page, now):
-    """Promise the packet of ``sender`` that ``page`` stays, or the handle; whether that is so.
+    """Reserve the entry of ``page``, or of a handle, for the packet of ``sender``; if it could.
 
-    It is not if another one has the promise.
+    It fails if another packet holds the reservation.
     """
     ports = nics.ports
     serving = ports.nodes[n]
@@ -213,7 +213,7 @@ def promise(nics, n, sender, space, page, now):
 
 @routine
 def make_turn(nics, n, sender):
-    """End the promise if the packet of ``sender`` was dropped before the one that has it."""
+    """Cancel the reservation if the packet of ``sender`` was dropped before its holder."""
     ports = nics.ports
     holder = ports.nodes[n].promised_to
     if holder == NOBODY:
@@ -224,7 +224,7 @@ def make_turn(nics, n, sender):
 
 @step
 def keep_promise(nics, n, sender, sequence):
-    """A packet of ``sender`` is wholly in: if it has the promise, that has been kept."""
+    """Complete the reservation if the packet of ``sender`` that is complete holds it."""
     ports = nics.ports
     if ports.nodes[n].promised_to == sender and stream_to(ports, n, sender).waits == sequence:
         withdraw(nics, n)
@@ -232,7 +232,7 @@ def keep_promise(nics, n, sender, sequence):
 
 @routine
 def withdraw(nics, n):
-    """End the promise: whoever waits for its places may have them.  Whether there was one."""
+    """Cancel the reservation and wake who waits for its entries; whether there was one."""
     serving = nics.ports.nodes[n]
     if serving.promised_to == NOBODY:
         return False
@@ -261,7 +261,7 @@ def _let_page_go(nics, n):
 
 @step
 def ask_for_page(nics, n, who, space, page, receive, ahead):
-    """The action ends with a miss of ``page``: the processor waits for it, or ``who`` does."""
+    """Request ``page`` on behalf of ``who``: the task ends with a miss."""
     serving = nics.ports.nodes[n]
     serving.outcome = PAGE_MISS
     serving.miss_for = who
@@ -273,7 +273,7 @@ def ask_for_page(nics, n, who, space, page, receive, ahead):
 
 @step
 def ask_for_descriptor(nics, n, p):
-    """The next descriptor of port ``p`` is to be fetched; the firmware does other things meanwhile.
+    """Request the DMA fetch of the next descriptor of port ``p``; the firmware goes on.
 
     Unless what was posted has ended since this task began.  One that is not in registered memory is
     not read: it is refused when it is taken.
@@ -293,7 +293,7 @@ def ask_for_descriptor(nics, n, p):
 
 @step
 def ask_for_handle(nics, n, who, kind, number):
-    """The host is to bring a record of a buffer or process; nothing on the NIC waits for it."""
+    """Request a handle from the host; nothing on the NIC waits for it."""
     ask_for_page(nics, n, who, kind, number, 0, 0)
     nics.ports.nodes[n].outcome = HANDLE_MISS
 
@@ -306,13 +306,13 @@ OWN = -1  # in place of a port: a packet misses, and nobody here waits
 
 @step
 def looks_up_handles(nics):
-    """Whether buffers and processes are looked up in caches."""
+    """Whether the NIC caches the handles of buffers and processes."""
     return nics.ports.rules[0].handles == 1
 
 
 @routine
 def knows_request(nics, n, p):
-    """Whether the NIC knows the process of port ``p``, and the buffer that it names next.
+    """Whether the NIC has the handles that the next request of port ``p`` needs.
 
     If not, a miss is on its way to the kernel and the port waits.
     """
@@ -347,7 +347,7 @@ def _has(nics, n, who, kind, number, again, p):
 
 @routine
 def export_for(nics, d, head):
-    """Whether what protects the export of ``head`` is known: it is in ``Ports.shown`` then."""
+    """Whether the NIC has the handle of the export of ``head``, copied to ``Ports.shown``."""
     ports = nics.ports
     number = head.name
     if not looks_up_handles(nics):
@@ -365,7 +365,7 @@ def export_for(nics, d, head):
 
 @routine
 def process_for(nics, d, head, p):
-    """Whether the process that the packet of ``head`` is for is known to the NIC."""
+    """Whether the NIC has the handle of the process that ``head`` is for."""
     if not looks_up_handles(nics):
         return True
     again = _missed_at(nics, d, head) >= SECOND
@@ -377,7 +377,7 @@ def process_for(nics, d, head, p):
 
 @step
 def _missed_at(nics, d, head):
-    """The lookup that this packet missed when it came before, or 0."""
+    """The lookup that this packet missed at its last arrival, or 0."""
     stream = stream_to(nics.ports, d, head.peer)
     if head.sequence < 0:
         return np.int64(0)

@@ -68,7 +68,7 @@ def _clear(plan):
 
 @distant
 def plan_service(nics, n, source):
-    """Plan what SERVE does for ``source``, misses aside."""
+    """Plan the steps of SERVE for ``source``, misses aside."""
     ports = nics.ports
     plan = ports.plans[n]
     _clear(plan)
@@ -110,7 +110,7 @@ def _plan_request(nics, n, p):
 
 @step
 def _plan_lookup(nics, n, space, address):
-    """What is sent from ``address`` is to be translated."""
+    """Plan the lookup of the page at ``address`` that is sent from."""
     nics.ports.plans[n].lookup_send = 1
     _count_ways(nics, n, space, page_at(nics, address))
 
@@ -123,7 +123,7 @@ def _count_ways(nics, n, space, page):
 
 @distant
 def plan_placing(nics, n):
-    """Plan how it is found where a payload goes: a lookup, but not of a buffer at hand."""
+    """Plan the placement of a payload: its lookups, unless its buffer was translated ahead."""
     ports = nics.ports
     plan = ports.plans[n]
     _clear(plan)
@@ -150,7 +150,7 @@ def plan_placing(nics, n):
 
 @step
 def _plan_scatter(nics, n, slot):
-    """Each page that the payload goes to is looked up, as the receive of its message says."""
+    """Plan the lookup of each page of the receive that the payload is scattered to."""
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
     channel = ports.channels[n, head.name]
@@ -174,7 +174,7 @@ def _plan_scatter(nics, n, slot):
 
 @step
 def _plan_pieces(nics, n, p, pieces, many, begin, payload):
-    """Each page of ``payload`` bytes from byte ``begin`` of what ``pieces`` hold is looked up."""
+    """Plan the lookup of each page of ``payload`` bytes from byte ``begin`` of ``pieces``."""
     done = np.int64(0)
     while done < payload:
         i, within = piece_at(pieces, many, begin + done)
@@ -186,7 +186,7 @@ def _plan_pieces(nics, n, p, pieces, many, begin, payload):
 
 @step
 def _plan_remote_work(nics, n, slot):
-    """A remote write goes to one page, and the answer to a fetch where that was asked to."""
+    """Plan the lookups of a remote write (one page) or of a scattered answer."""
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
     packet = nics.arrivals[n, slot]
@@ -232,7 +232,7 @@ def _is_sink(nics, n, name):
 
 @distant
 def plan_completion(nics, n):
-    """Plan how a message is handed to its process, at the end of its last packet."""
+    """Plan the delivery of a message to its process, with its last packet."""
     endpoint = nics.endpoints[n]
     plan = nics.ports.plans[n]
     _clear(plan)

@@ -73,7 +73,7 @@ from nicscope.nic.ports.traffic import (
 
 @distant
 def place_arrival(nics, d):
-    """Find where the payload of the last packet goes; whether the processor waits for it."""
+    """Place the payload of the last packet; whether it waits for a translation."""
     ports = nics.ports
     slot = last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
@@ -98,7 +98,7 @@ def place_arrival(nics, d):
 
 @step
 def _place_in_kernel(nics, d, slot):
-    """The controller knows no ports: packets go to the kernel's buffers one after the other."""
+    """Place a packet in the kernel's next buffer: the controller knows no ports."""
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
@@ -112,7 +112,7 @@ def _place_in_kernel(nics, d, slot):
 
 @routine
 def place_message(nics, d, packet, head, slot):
-    """Find the buffer that a packet of a message goes to: the next one, or the one begun."""
+    """Place a packet in the current buffer of its message, or in the next one."""
     ports = nics.ports
     if not is_for_port(nics, d, packet, head):
         pass_by(packet, head, REFUSED_FOR_GOOD)
@@ -168,7 +168,7 @@ def _has_next_buffer(nics, d, packet, head, place):
 
 @routine
 def begin_message(nics, d, head):
-    """Have a new message come by its tag; whether a report of it will have its place."""
+    """Begin a message of its tag; whether a report is free for it."""
     ports = nics.ports
     channel = ports.channels[d, head.name]
     port = ports.table[d, channel.port]
@@ -189,7 +189,7 @@ def begin_message(nics, d, head):
 
 @step
 def take_back(nics, d, peer):
-    """Of what ``peer`` sent, what is placed and not completed will come again."""
+    """Undo the placement of ``peer``'s incomplete packets, which it will retransmit."""
     endpoint = nics.endpoints[d]
     for place in range(endpoint.accepted - 1, endpoint.completed - 1, -1):
         slot = place_in(place, endpoint.receive_ring)
@@ -206,7 +206,7 @@ def take_back(nics, d, peer):
 
 @step
 def _stop(nics, d, place, slot):
-    """No more of the payload goes to its buffer, which is for others now.
+    """Stop the transfer of a payload to its buffer, which others may use now.
 
     The page of what is on its way there stays pinned for the packet until that is completed, as
     those of runs do in any case.
@@ -221,15 +221,15 @@ def _stop(nics, d, place, slot):
         hold_for(nics, d, head)
 
 
-# What becomes of a payload's places.
-LAID = 0  # it has all of them
+# Result of placing a payload.
+LAID = 0  # all of it has been placed
 WAITS = -1  # a translation is on its way
-# Else the status with which what it was for ends.
+# Else the status with which its receive or fetch fails.
 
 
 @step
 def piece_at(pieces, many, at):
-    """The piece that byte ``at`` of a message goes to, and how many bytes of the piece are before.
+    """The segment that byte ``at`` of a message falls in, and its offset there.
 
     ``pieces``: SEGMENT, of which the first ``many`` count and together have more bytes.
     """
@@ -242,7 +242,7 @@ def piece_at(pieces, many, at):
 
 @step
 def laid_bytes(nics, d, slot):
-    """Bytes of the payload of the packet in ``slot`` whose places are known."""
+    """Bytes of the payload in ``slot`` that have been placed."""
     ports = nics.ports
     laid = np.int64(0)
     for i in range(ports.arrival_heads[d, slot].runs):
@@ -252,11 +252,11 @@ def laid_bytes(nics, d, slot):
 
 @routine
 def place_over_pieces(nics, d, slot, p, pieces, many):
-    """Find where in ``pieces`` the payload in ``slot`` goes; whether a page has to be waited for.
+    """Scatter the payload in ``slot`` over ``pieces``; whether it waits for a translation.
 
-    They are memory of port ``p``, and hold its message: memory that is registered, if it takes
-    ONE.  When that page is there, ``keep_run`` and
-    then this once more; a payload for which there is no place has failed then.
+    They are memory of port ``p``, registered if it has work queues, and hold its message.  After
+    the fill call ``record_segment`` and then this again; a payload that cannot be placed has
+    failed then.
     """
     found = _lay(nics, d, slot, p, pieces, many)
     if found == WAITS:
@@ -268,7 +268,7 @@ def place_over_pieces(nics, d, slot, p, pieces, many):
 
 @step
 def _lay(nics, d, slot, p, pieces, many):
-    """Find the places of a payload: ``LAID``, ``WAITS``, or the status of a failure."""
+    """Place a payload: ``LAID``, ``WAITS``, or the status of a failure."""
     head = nics.ports.arrival_heads[d, slot]
     payload = nics.arrivals[d, slot].payload
     head.runs = max(head.runs, 0)
@@ -303,7 +303,7 @@ def _lay(nics, d, slot, p, pieces, many):
 
 @step
 def _look_up(nics, d, p, head):
-    """The frame of the page that the payload goes to next, ``WAITS``, or less a status."""
+    """Frame of the payload's next page, ``WAITS``, or the negative of a status."""
     stream = stream_to(nics.ports, d, head.peer)
     space, page = head.space, head.page
     if stream.missed == head.sequence and head.sequence >= 0:
@@ -326,7 +326,7 @@ def _look_up(nics, d, p, head):
 
 @routine
 def keep_run(nics, d, slot, p, frame):
-    """The page that was looked up for the next run of the packet in ``slot`` is in ``frame``."""
+    """Record the next physical segment of the packet in ``slot``, whose page is in ``frame``."""
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     run = ports.work.runs[d, slot, head.runs]
@@ -348,7 +348,7 @@ def keep_run(nics, d, slot, p, frame):
 
 @routine
 def let_runs_go(nics, d, slot):
-    """The packet in ``slot`` needs its pages no more."""
+    """Release the pages of the segments of the packet in ``slot``."""
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     for i in range(head.runs):
@@ -363,7 +363,7 @@ def let_runs_go(nics, d, slot):
 
 @distant
 def aim_at_run(nics, n, deposited):
-    """Have hostRcv's next transfer of ``n`` go to the run that it is at; bytes up to its end.
+    """Point hostRcv's next transfer of ``n`` at its current segment; the bytes left of it.
 
     Of ``deposited`` bytes of the payload no more can go with it.
     """
@@ -385,7 +385,7 @@ def aim_at_run(nics, n, deposited):
 
 @distant
 def place_redirected(nics, d):
-    """Find where the payload of the last packet, of a redirected store, goes over two pages.
+    """Place the payload of a redirected store that crosses a page boundary.
 
     Whether a translation has to be waited for.  Where its export is redirected to has been written
     down for the packet: that may change while it waits.

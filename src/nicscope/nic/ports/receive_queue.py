@@ -79,7 +79,7 @@ from nicscope.nic.transport import may_confirm
 
 @step
 def queue_for(nics, n, p, head):
-    """The port whose oldest receive the message of ``head`` for port ``p`` takes, if it has one.
+    """The port whose oldest receive the message of ``head`` for port ``p`` consumes.
 
     That is ``p`` unless only its shared queue has any, and ``p`` room for one more.
     """
@@ -102,7 +102,7 @@ def queue_for(nics, n, p, head):
 
 @routine
 def draw_receive(nics, n, p, q):
-    """Port ``p`` has the oldest receive of shared queue ``q`` for its own, behind all that it has.
+    """Move the oldest receive of shared queue ``q`` to the end of port ``p``'s own.
 
     The process of the queue learns once if few are left.
     """
@@ -141,13 +141,13 @@ IS_SOLICITED = 4
 
 @step
 def receive_place(nics, number):
-    """Where a port has its receive of that number."""
+    """Place of receive ``number`` in the receive queue."""
     return place_in(number, nics.ports.work.receives.shape[2])
 
 
 @step
 def report_receive(nics, n, p, number, operation, status, length, word, has_word):
-    """Report the receive of that number, the oldest not reported of port ``p``.
+    """Complete receive ``number``, the oldest of port ``p`` not completed.
 
     ``word``: the immediate data that came with the message, if ``has_word``.
     """
@@ -172,7 +172,7 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_word
 
 @routine
 def leave_receive(nics, n, p, number):
-    """The pages of that receive need not stay pinned for it."""
+    """Unpin the pages that were kept for receive ``number``."""
     work = nics.ports.work
     place = receive_place(nics, number)
     if work.receives[n, p, place].kept == 0:
@@ -209,7 +209,7 @@ def hand_back_receive(nics, n, slot):
 
 @distant
 def refuse_receive(nics, n, p, status, is_lost):
-    """The receive that port ``p`` has posted last is none: it ends at once, before all others.
+    """Reject the newest receive of port ``p``: it completes at once, before all others.
 
     ``is_lost``: its descriptor could not even be read, which ends any connection.
     """
@@ -229,7 +229,7 @@ def refuse_receive(nics, n, p, status, is_lost):
 
 @routine
 def move_receive(nics, n, p, begin, end):
-    """Have the receive of port ``p`` with number ``begin`` be number ``end``.
+    """Renumber the receive ``begin`` of port ``p`` as ``end``.
 
     Those between have the numbers beside theirs then, and so do the messages that fill them.
     """
@@ -250,7 +250,7 @@ def move_receive(nics, n, p, begin, end):
 
 @step
 def _number_after(number, begin, end):
-    """What the receive of that number has when the one of ``begin`` has become ``end``."""
+    """New number of receive ``number`` after ``begin`` has become ``end``."""
     if number == begin:
         return np.int64(end)
     if begin < number <= end:
@@ -281,7 +281,7 @@ def _exchange(nics, n, p, number, other):
 
 @distant
 def flush_receives(nics, n, p):
-    """The connection of port ``p`` is over: receives that it has posted end without a message."""
+    """Flush the posted receives of port ``p``, whose connection has ended."""
     port = nics.ports.table[n, p]
     for number in range(port.received, port.receives_posted):
         report_receive(nics, n, p, number, SEND, FLUSHED, np.int64(0), np.int64(0), np.int64(0))
@@ -291,7 +291,7 @@ def flush_receives(nics, n, p):
 
 @distant
 def let_receives_go(nics, n, p):
-    """Port ``p`` closes: of the receives that it has posted nothing is heard any more."""
+    """Discard the posted receives of port ``p``, which closes, without reports."""
     port = nics.ports.table[n, p]
     for number in range(port.received, port.receives_posted):
         leave_receive(nics, n, p, number)
@@ -302,7 +302,7 @@ def let_receives_go(nics, n, p):
 
 @step
 def _forget_message(nics, n, p):
-    """No message of port ``p`` is half there."""
+    """Forget the partial message of port ``p``."""
     for tag in range(nics.ports.channels.shape[1]):
         if nics.ports.channels[n, tag].port == p:
             nics.ports.channels[n, tag].placed = -1
@@ -310,7 +310,7 @@ def _forget_message(nics, n, p):
 
 @distant
 def place_in_receive(nics, d):
-    """Find where the payload of the last packet, of a message for a receive, goes.
+    """Place the payload of the last packet in the receive of its message.
 
     Whether the processor waits for a translation.
     """
@@ -347,7 +347,7 @@ def place_in_receive(nics, d):
 
 @step
 def _begin_message(nics, d, head):
-    """A message begins to arrive, and takes the oldest receive of its port."""
+    """Begin a message: it consumes the oldest receive of its port."""
     ports = nics.ports
     channel = ports.channels[d, head.name]
     p = np.int64(taker_of(ports, d, head))
@@ -375,7 +375,7 @@ def _begin_message(nics, d, head):
 
 @routine
 def _lay(nics, d, slot):
-    """Find the places of the payload in ``slot``; whether a translation has to be waited for."""
+    """Place the payload in ``slot`` in its receive; whether it waits for a translation."""
     head = nics.ports.arrival_heads[d, slot]
     p = np.int64(taker_of(nics.ports, d, head))
     place = receive_place(nics, head.receive)
@@ -386,7 +386,7 @@ def _lay(nics, d, slot):
 
 @distant
 def go_on_placing(nics, d, frame):
-    """The page that the last packet waits for is in ``frame``; whether it waits for another."""
+    """Continue placing the last packet, whose page is in ``frame``; whether it waits again."""
     slot = last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
     if head.status != TAKEN:
@@ -403,7 +403,7 @@ def go_on_placing(nics, d, frame):
 
 @distant
 def fail_receive(nics, d, slot, status):
-    """The message of the packet in ``slot``, which came last, cannot go where it should.
+    """Fail the message of the packet in ``slot``, the last to arrive: it cannot be placed.
 
     That is where its receive says, where a remote write says, where an answer was asked to, or
     where an exported buffer is redirected to.
@@ -423,7 +423,7 @@ def fail_receive(nics, d, slot, status):
 
 @distant
 def give_up_receive(nics, n, tag):
-    """The message that arrives by ``tag`` will not be whole: its receive waits for another."""
+    """Abandon the message arriving by ``tag``: its receive waits for another."""
     channel = nics.ports.channels[n, tag]
     if channel.placed >= 0:
         port = nics.ports.table[n, channel.port]
@@ -435,7 +435,7 @@ def give_up_receive(nics, n, tag):
 
 @distant
 def go_back_in_receive(nics, d, slot):
-    """The packet in ``slot`` will come again: its message is as it was before that was placed."""
+    """Undo the placement of the packet in ``slot``, which will be retransmitted."""
     head = nics.ports.arrival_heads[d, slot]
     channel = nics.ports.channels[d, head.name]
     if head.filled < 0:
@@ -456,7 +456,7 @@ def go_back_in_receive(nics, d, slot):
 
 @distant
 def complete_receive(nics, d, slot):
-    """A packet of a message for a receive is wholly in; what becomes of it."""
+    """Complete a packet of a message for a receive; its status."""
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
@@ -481,7 +481,7 @@ def complete_receive(nics, d, slot):
 
 @step
 def _find_none(nics, d, head):
-    """A message has come for which no receive was posted."""
+    """Refuse a message for which no receive is posted: drop it, RNR NAK, or disconnect."""
     p = np.int64(taker_of(nics.ports, d, head))
     if not is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
         note_trouble(nics, d, p, RECEIVES_EMPTY)
@@ -497,7 +497,7 @@ def _find_none(nics, d, head):
 
 @step
 def _end_badly(nics, d, head):
-    """A message is there that could not go where its receive says, which ends so.
+    """Complete with an error the receive of a message that could not be placed.
 
     Whose sends are done when they have been delivered learns no more than that the connection is
     over.
@@ -520,7 +520,7 @@ def _end_badly(nics, d, head):
 
 @step
 def _report(nics, d, p, number, status, head):
-    """Tell the process of port ``p`` how its receive of that number ended, with which message."""
+    """Complete receive ``number`` of port ``p`` with the message of ``head``."""
     first = np.int64(nics.ports.table[d, p].received)
     if head.datagram == 1:  # others, of other ways, may have begun before, and go on
         move_receive(nics, d, p, number, first)

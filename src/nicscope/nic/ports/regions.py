@@ -29,14 +29,14 @@ OWN_STORE = -1  # or has something put there
 
 @step
 def row_of(nics, key):
-    """Where regions have the one of ``key``, if there is one."""
+    """Row of the region of ``key`` in the table of regions."""
     ports = nics.ports
     return (key >> ports.rules[0].key_bits) % ports.work.regions.shape[1]
 
 
 @step
 def permits(nics, n, p, key, address, length, right):
-    """Whether port ``p`` of node ``n`` may use a stretch of the memory registered as ``key``.
+    """Whether port ``p`` may access a range of the memory registered as ``key``.
 
     For its peer with ``right``: MAY_WRITE or MAY_FETCH, which both the region and the port give.
     """
@@ -63,7 +63,7 @@ def permits(nics, n, p, key, address, length, right):
 
 @step
 def is_there(nics, n, key, address, length):
-    """Whether a stretch of a process's memory is registered as ``key``, for whomever."""
+    """Whether a range of a process's memory is registered as ``key``, whatever its rights."""
     regions = nics.ports.work.regions
     region = regions[n, row_of(nics, key)]
     if region.key != key:
@@ -76,7 +76,7 @@ def is_there(nics, n, key, address, length):
 
 @step
 def may_be_read(nics, n, p, slot):
-    """Whether the descriptor of connected port ``p`` in ``slot`` is where the NIC may read it."""
+    """Whether the NIC may read the descriptor of connected port ``p`` in ``slot``."""
     place = nics.ports.work.descriptors[n, p, slot]
     return place.length == 0 or permits(nics, n, p, place.key, place.address, place.length, OWN)
 
@@ -94,7 +94,7 @@ LENGTH_BITS = 16  # above which the bytes are
 
 @step
 def is_flush(head):
-    """Whether the question of ``head`` is one."""
+    """Whether the request of ``head`` is a flush."""
     return head.kind == FETCH and head.atomic == 0 and head.total == 0 and head.immediate > 0
 
 
@@ -131,7 +131,7 @@ def packets_in(nics, begin, count, is_first):
 
 @routine
 def look_region_up(nics, n, key, packets):
-    """Look up the region of ``key``, which is one, for each of so many packets."""
+    """Look up the region of ``key``, which is valid, for each of so many packets."""
     ports = nics.ports
     if ports.rules[0].scheme != RNIC or packets == 0:
         return
@@ -149,7 +149,7 @@ def look_region_up(nics, n, key, packets):
 
 @routine
 def forget_row(nics, n, row):
-    """The host changes the entry of a region: caches have it no more."""
+    """Invalidate the cached entry of a region that the host changes."""
     ports = nics.ports
     if ports.rules[0].scheme == RNIC:
         _, _, book = translation_of(ports.translations, n)
@@ -161,7 +161,7 @@ OF_PORT = 2  # ``REGION.kind`` of a window that the port which bound it alone ha
 
 @step
 def bind(nics, n, p):
-    """Have the window that the copied request of port ``p`` names stand for its piece of memory.
+    """Bind the memory window that the request of port ``p`` names to its range of memory.
 
     ``DONE``, or the status of a failure.  The request's name is the window's new key, its word the
     rights; without a piece the window stands for nothing.
@@ -208,7 +208,7 @@ def _may_bind(port, region, rights):
 
 @step
 def unbind(nics, n, p, key):
-    """The window of ``key`` stands for nothing any more: ``DONE``, or the status of a failure."""
+    """Unbind the memory window of ``key``: ``DONE``, or the status of a failure."""
     port = nics.ports.table[n, p]
     if key <= 0:
         return NOT_BOUND

@@ -65,7 +65,7 @@ from nicscope.nic.ports.traffic import (
 
 @step
 def place_store(nics, d, packet, head):
-    """Find where a remote store goes; whether that has to be waited for."""
+    """Place the payload of a remote store; whether it waits for a translation."""
     ports = nics.ports
     if head.name < 0 or head.name >= ports.shared.exports.shape[1]:
         pass_by(packet, head, REFUSED_FOR_GOOD)
@@ -94,7 +94,7 @@ def place_store(nics, d, packet, head):
 
 @step
 def _sink(nics, packet, head, address):
-    """The payload stays in the NIC's own memory, for which the garbage page stands."""
+    """Place the payload in NIC memory, for which the garbage page stands."""
     page = np.int64(1) << nics.ports.rules[0].page_bits
     packet.address = GARBAGE_FRAME * page + (address & (page - 1))
     head.frame = GARBAGE_FRAME
@@ -103,7 +103,7 @@ def _sink(nics, packet, head, address):
 
 @step
 def place_answer(nics, d, packet, head):
-    """Find where an answer to a fetch goes; whether that has to be waited for."""
+    """Place the payload of a fetch's answer; whether it waits for a translation."""
     ports = nics.ports
     if head.kind != REPLY or not is_awaited(nics, d, packet, head):
         pass_by(packet, head, REFUSED_FOR_GOOD)
@@ -118,7 +118,7 @@ def place_answer(nics, d, packet, head):
 
 @routine
 def is_awaited(nics, d, packet, head):
-    """Whether the answer belongs to a question of this node to its sender."""
+    """Whether the answer belongs to an outstanding fetch of this node from its sender."""
     ports = nics.ports
     if head.name <= OWN_PORT or head.name >= ports.table.shape[1]:
         return False
@@ -132,7 +132,7 @@ def is_awaited(nics, d, packet, head):
 
 @step
 def translate_arrival(nics, d, packet, head, space, address):
-    """Find the page that the last packet goes to; whether that has to be waited for."""
+    """Translate the destination of the last packet; whether it waits for a fill."""
     ports = nics.ports
     page = page_at(nics, address)
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
@@ -158,7 +158,7 @@ def translate_arrival(nics, d, packet, head, space, address):
 
 @step
 def _look_up_again(nics, d, packet, head, stream):
-    """The packet has been looked up before, missed, and comes again; whether it must wait."""
+    """Look up a retransmitted packet that missed before; whether it must wait."""
     nics.ports.nodes[d].repeated += 1
     stream.missed = -1
     frame = translated_frame(nics, d, head.space, head.page, 1)
@@ -179,7 +179,7 @@ def _look_up_again(nics, d, packet, head, stream):
 
 @step
 def is_barred(nics, d, space, page):
-    """Whether the kernel thread has found that the process has no such page to be written."""
+    """Whether the process has no such page that may be written, as the kernel thread found."""
     return nics.ports.rules[0].service == THREAD and needed_for(nics, d, space, page, 1) < 0
 
 
@@ -199,7 +199,7 @@ def _settle(nics, d, frame):
 
 @step
 def _post(nics, d):
-    """NetRcv may take the payload, unless the network has given the packet up meanwhile."""
+    """Post netRcv for the payload, unless the network has given the packet up."""
     endpoint = nics.endpoints[d]
     if endpoint.awaited == 1:
         endpoint.awaited = 0
@@ -208,7 +208,7 @@ def _post(nics, d):
 
 @distant
 def settle_arrival(nics, d, frame):
-    """The page of the last packet is translated: its payload may come."""
+    """Accept the payload of the last packet: its page is translated."""
     if nics.ports.arrival_heads[d, last_arrival(nics, d)].runs < 0:
         _settle(nics, d, frame)
     elif go_on_placing(nics, d, frame):
@@ -218,7 +218,7 @@ def settle_arrival(nics, d, frame):
 
 @distant
 def drop_arrival(nics, d):
-    """The last packet cannot be taken now; its payload is let pass."""
+    """Drop the last packet for now; its payload is discarded."""
     ports = nics.ports
     slot = last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
@@ -238,7 +238,7 @@ def drop_arrival(nics, d):
 
 @distant
 def turn_away_arrival(nics, d):
-    """Transfers leave no entry for the last packet's page: it comes again, but not for ever.
+    """Drop the last packet, for whose page no entry is free, until its retries are exceeded.
 
     What it waits for may itself wait for this node, whose packets the other side turns away.
     """
@@ -259,7 +259,7 @@ def turn_away_arrival(nics, d):
 
 @distant
 def reject_arrival(nics, d, how):
-    """The last packet may not go where it should, or there is no place for it, for good."""
+    """Reject the last packet for good: access is denied, or there is no place for it."""
     slot = last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
     if head.receive >= 0 or is_of_work(nics, d, head):
@@ -271,7 +271,7 @@ def reject_arrival(nics, d, how):
 
 @step
 def post_answer(nics, d, head, space, owner, address):
-    """Post the answer to the question of ``head`` at the firmware's own port, if there is room.
+    """Post the answer to the fetch of ``head`` at the firmware's own port, if it has room.
 
     It comes from ``address`` of ``space``, memory of the port ``owner``.
     """
@@ -310,7 +310,7 @@ def post_answer(nics, d, head, space, owner, address):
 
 @step
 def answer_without_data(nics, n, status):
-    """Tell who asked that there will be no answer: a descriptor without segments does."""
+    """Post an answer without data, whose status tells the requester of the failure."""
     ports = nics.ports
     port = ports.table[n, OWN_PORT]
     request = ports.requests[n, OWN_PORT, place_in(port.posted, ports.rules[0].ring)]

@@ -1,7 +1,7 @@
 """Remote memory of connected ports: named by key and address, and checked as whole messages.
 
-What a peer may not do is dropped or ends the connection, as its level says: its packets have their
-turn before, for one before them may have to come again.
+A denied access is dropped or ends the connection, as its level says, when its packet is completed:
+one before it may have to be retransmitted.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from nicscope.nic.ports.work_queues import (
 
 @distant
 def begin_reading(nics, n, p):
-    """Port ``p`` asks for memory of its peer: the answer goes to the segments of its descriptor.
+    """Start a remote read of port ``p``: its answer is scattered over its segments.
 
     Of what it posts behind that, what is FENCED waits until it has ended.
     """
@@ -87,7 +87,7 @@ def begin_reading(nics, n, p):
 
 @distant
 def place_scattered_answer(nics, d):
-    """Find where the payload of the last packet, of an answer, goes; whether that is waited for."""
+    """Scatter the payload of a remote read's answer; whether it waits for a translation."""
     ports = nics.ports
     slot = last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
@@ -102,7 +102,7 @@ def place_scattered_answer(nics, d):
 
 @distant
 def end_reading(nics, n, p, slot, status):
-    """What port ``p`` has asked of its peer's memory has ended; what waits behind it may go.
+    """Complete a remote read or atomic of port ``p``; fenced requests behind it may start.
 
     That its own memory is not there any more is an error of the request.
     """
@@ -121,7 +121,7 @@ def end_reading(nics, n, p, slot, status):
 
 @step
 def right_for(head):
-    """What the peer must be permitted for its message to reach memory here."""
+    """The access right that the peer's message needs."""
     if head.kind == WRITE:
         return MAY_WRITE
     if is_flush(head):
@@ -147,7 +147,7 @@ def _may_reach(nics, d, p, head, right, payload):
 
 @distant
 def place_by_key(nics, d):
-    """Find where the payload of the last packet, of a remote write, goes; whether it must wait."""
+    """Place the payload of a remote write by key; whether it waits for a translation."""
     slot = last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
@@ -171,7 +171,7 @@ def place_by_key(nics, d):
 
 @distant
 def complete_remote_work(nics, d, slot):
-    """A packet of a remote write, or the question of a fetch, is wholly in; what becomes of it."""
+    """Complete a packet of a remote write, or the request of a fetch; its status."""
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
@@ -196,7 +196,7 @@ def complete_remote_work(nics, d, slot):
 
 @step
 def _condemn(nics, d, slot, p, told, verdict):
-    """The connection of port ``p`` ends by what the packet in ``slot`` asks; what becomes of it.
+    """Break the connection of port ``p`` for the request in ``slot``; its status.
 
     A queue pair answers first what it was asked before.  Until that has arrived it takes no more.
     """
@@ -215,7 +215,7 @@ def _condemn(nics, d, slot, p, told, verdict):
 
 @routine
 def refuse_remote_work(nics, d, slot):
-    """The peer may not have the memory that the message of the packet in ``slot`` names."""
+    """Refuse the remote access of the packet in ``slot``: the peer has no right to it."""
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     channel = ports.channels[d, head.name]

@@ -1,4 +1,4 @@
-"""A miss has been served, or cannot be: what waited for the translation goes on."""
+"""Resume what waited for a translation: the miss was served, or cannot be."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nicscope.nic.ports.window import set_deadline
 
 @distant
 def resume_filled(nics, n, frame):
-    """The page that was missed is in ``frame``: its packet may come, or the next one go."""
+    """Resume after a fill: the missed page is in ``frame``."""
     serving = nics.ports.nodes[n]
     who = serving.miss_for
     if who == ARRIVAL:
@@ -42,7 +42,7 @@ def resume_filled(nics, n, frame):
 
 @distant
 def resume_failed(nics, n, status):
-    """The NIC cannot have the page, which ``status`` says why: what missed it ends."""
+    """Fail what missed a page that the NIC cannot have, with ``status``."""
     serving = nics.ports.nodes[n]
     who = serving.miss_for
     if who == ARRIVAL:
@@ -55,7 +55,7 @@ def resume_failed(nics, n, status):
 
 @distant
 def resume_without_room(nics, n, for_now, now):
-    """No entry is to be had: ``for_now``, while transfers use them all; else for good."""
+    """Resume without an entry: none is free (``for_now``), or there never will be one."""
     ports = nics.ports
     serving = ports.nodes[n]
     who = serving.miss_for
@@ -72,7 +72,7 @@ def resume_without_room(nics, n, for_now, now):
 
 @routine
 def put_off(nics, n, p, space, page, ahead, now):
-    """Port ``p`` waits until transfers use one entry less, or its next buffer does."""
+    """Have port ``p``, or its next buffer, wait until a transfer releases an entry."""
     serving = nics.ports.nodes[n]
     if ahead == 1 and not withdraw(nics, n):
         serving.use_blocked += 1
@@ -87,7 +87,7 @@ def put_off(nics, n, p, space, page, ahead, now):
 
 @step
 def _await_use(nics, n, p, now):
-    """Have port ``p`` wait for the end of a transfer, but not longer than for a dead peer.
+    """Block port ``p`` until a transfer ends, at most as long as for a dead peer.
 
     A message that arrives may hold what it waits for, and come from a node that waits likewise.
     """

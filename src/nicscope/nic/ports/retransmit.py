@@ -60,7 +60,7 @@ from nicscope.nic.transport import (
 
 @distant
 def mind_deadlines(nics, n, now):
-    """What is due at ``n`` by now: acknowledgements to send, packets to send again."""
+    """Fire the due timers of ``n``: acknowledge, retransmit, and give up dead peers."""
     ports = nics.ports
     serving = ports.nodes[n]
     if now < serving.deadline:
@@ -88,7 +88,7 @@ def mind_deadlines(nics, n, now):
 
 @step
 def _mind_stream(nics, n, d, now):
-    """What is due at ``n`` by now for ``d``; when something is due next, or NEVER."""
+    """Fire the due timers of the stream to ``d``; when the next one is due, or NEVER."""
     stream = stream_to(nics.ports, n, d)
     if stream.ack_at <= now:
         stream.ack_at = NEVER
@@ -102,7 +102,7 @@ def _mind_stream(nics, n, d, now):
 
 @step
 def _mind_silence(nics, n, d, now):
-    """A message of ``d`` has long begun to come: if ``d`` is silent, ask whether it lives.
+    """Probe ``d`` if a message of it is overdue and nothing has been heard of it.
 
     Over an unreliable transport nobody would answer, and the message is given up.
     """
@@ -123,7 +123,7 @@ def _mind_silence(nics, n, d, now):
 
 @step
 def _has_part(nics, n, d):
-    """Whether a part of a message from node ``d`` is there."""
+    """Whether a message from node ``d`` has arrived in part."""
     for tag in range(nics.ports.channels.shape[1]):
         channel = nics.ports.channels[n, tag]
         if channel.port != NOBODY and peer_of(channel) == d and channel.placed >= 0:
@@ -133,7 +133,7 @@ def _has_part(nics, n, d):
 
 @step
 def _give_up_messages(nics, n, d):
-    """What was to come from node ``d`` will not."""
+    """Abandon every message that is arriving from node ``d``."""
     for tag in range(nics.ports.channels.shape[1]):
         channel = nics.ports.channels[n, tag]
         if channel.port != NOBODY and peer_of(channel) == d:
@@ -142,7 +142,7 @@ def _give_up_messages(nics, n, d):
 
 @step
 def _begin_search(nics, n, d, now):
-    """Retries to ``d`` were to no avail: look for other routes, or wait until that can be done.
+    """Search for a route to ``d``, whose retries are exceeded, or wait for another search.
 
     A NIC looks for one peer at a time.
     """
@@ -161,7 +161,7 @@ def _begin_search(nics, n, d, now):
 
 @step
 def _mind_search(nics, n, now):
-    """When the probes have come to an end: go the new way, or give the peer up if there is none."""
+    """Take the new route when the search has ended; without one the peer is dead."""
     serving = nics.ports.nodes[n]
     if serving.search_until > now:
         serving.deadline = min(serving.deadline, serving.search_until)
@@ -188,7 +188,7 @@ def _mind_search(nics, n, now):
 
 @step
 def _mind_patience(nics, n, now):
-    """End the requests that have waited long enough for an entry which transfers use."""
+    """Fail requests whose wait for an entry has timed out."""
     ports = nics.ports
     for p in range(ports.table.shape[1]):
         port = ports.table[n, p]
@@ -234,7 +234,7 @@ def _run_out(nics, n, d, now):
 
 @step
 def _send_all_again(nics, n, d, now):
-    """All that is outstanding to ``d`` is to go again, from the oldest on."""
+    """Retransmit the window to ``d``, from the oldest packet on."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
     stream.ran_out_at = now
@@ -247,7 +247,7 @@ def _send_all_again(nics, n, d, now):
 
 @step
 def _probe(nics, n, d, now):
-    """Ask for a sign of life of a peer that owes an answer, if there is room for a packet."""
+    """Probe a peer that owes an answer, if the send ring has room."""
     endpoint = nics.endpoints[n]
     ports = nics.ports
     stream = stream_to(ports, n, d)
@@ -264,7 +264,7 @@ def _probe(nics, n, d, now):
 
 @step
 def _may_send(nics, n):
-    """Whether what the processor does now may need the last place of the send ring."""
+    """Whether the processor's present task may need the last entry of the send ring."""
     serving = nics.ports.nodes[n]
     by_kernel = nics.ports.rules[0].serves == 0  # in a trap, which is the CPU's
     return by_kernel or serving.source != NO_SOURCE or serving.missing == 1
@@ -272,7 +272,7 @@ def _may_send(nics, n):
 
 @step
 def _bury(nics, n, d):
-    """The peer is dead: what was meant for it has failed."""
+    """Mark peer ``d`` dead and complete its descriptors with an error."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
     if stream.port != OWN_PORT:

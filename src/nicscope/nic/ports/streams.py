@@ -32,29 +32,29 @@ if TYPE_CHECKING:
     from nicscope.room import Shapes
 
 
-# What a node keeps about a node that it talks with: the transport's own record, and more.
+# State that a node keeps for a peer: the transport's own record, and more.
 STREAM = np.dtype(
     [
         ("node", "i8"),  # the peer's, of a connection's own stream
-        ("there", "i8"),  # what the peer knows it by
+        ("there", "i8"),  # the number that the peer has for it
         ("urgent", "i8"),  # 1: an acknowledgement is to go now
-        ("resending", "i8"),  # 1: packets are to go again
+        ("resending", "i8"),  # 1: packets are to be retransmitted
         ("heard_at", "i8"),  # ps: when a packet of the peer was last in
-        ("rest_at", "i8"),  # ps, or NEVER: when the rest of a message should have come
-        ("ran_out_at", "i8"),  # for the observer: when its packets last had to go again
-        ("fetching", "i8"),  # questions that wait for their answers
+        ("rest_at", "i8"),  # ps, or NEVER: when a begun message is overdue
+        ("ran_out_at", "i8"),  # for the observer: when the retransmission timer last expired
+        ("fetching", "i8"),  # fetches that wait for their answers
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
         ("route", "i8"),  # how often the way there has been changed, by either end
         ("back", "i8"),  # the path by which the peer is to answer since then
         ("tried", "i8"),  # 1: a route was looked for, and nothing has been acknowledged since
-        ("unwanted", "i8"),  # the one that was last turned away by its port, or -1
+        ("unwanted", "i8"),  # the packet that its port dropped last, or -1
         ("unwanted_times", "i8"),
         ("laid", "i8"),  # of one that goes to several pages: how many it had found then
         ("missed_handle", "i8"),  # or for want of a handle
         ("missed_at", "i8"),  # the lookup that it was: 1 buffer, 2 process
         ("waits", "i8"),  # the one that was dropped last for want of something, or -1
         ("since", "i8"),  # ps: when it was first
-        ("hopeless", "i8"),  # the one for whose page the host had no frame, or -1
+        ("hopeless", "i8"),  # the packet for whose page the host had no frame, or -1
         ("rejects", "u8"),  # which of the last 64 packets confirmed were rejected
         ("oldest_kept", "i8"),  # of the packets not acknowledged, a chain in the pool; or NO_ENTRY
         ("newest_kept", "i8"),
@@ -63,21 +63,21 @@ STREAM = np.dtype(
         ("port", "i8"),  # whose connection it is, of one with a stream of its own
         ("verdict", "i8"),  # how this end has ended the connection, or 0
         ("answers", "i8"),  # that a queue pair owes, or that are not acknowledged
-        ("sentence", "i8"),  # the verdict when there are none any more, or 0
-        ("charge", "i8"),  # and what its process is told then
+        ("sentence", "i8"),  # the verdict to send when no answer is owed any more, or 0
+        ("charge", "i8"),  # and the asynchronous error of its process then
         ("heard", "i8"),  # 1: the other end is known to have ended it too
         ("time_out", "i8"),  # ps, of its own; 0: as the cluster's transport
         ("tries", "i8"),  # 1 more than its own retries; 0: likewise
-        ("unready", "i8"),  # ps that the peer is to be told to wait, or 0
-        ("resting", "i8"),  # 1: the peer has asked to be tried again later
-        ("rests", "i8"),  # how often since the last progress
+        ("unready", "i8"),  # RNR timer (ps) that the peer is to be sent, or 0
+        ("resting", "i8"),  # 1: waiting after an RNR NAK of the peer
+        ("rests", "i8"),  # RNR NAKs since the last progress
         ("first", "i8"),  # the number before which the peer cannot have sent, if ``begins`` is 1
         ("begins", "i8"),
-        ("most_rests", "i8"),  # that may be; negative: any number
+        ("most_rests", "i8"),  # RNR retries; negative: any number
         # Of a way of datagrams:
         ("channel", "i8"),  # where its messages arrive, or 0
         ("begun", "i8"),  # messages
-        ("amid", "i8"),  # the port of which a part of a message has left, or 0
+        ("amid", "i8"),  # the port that has sent a part of a message, or 0
         # Last: a record that begins as another does is one of that kind to the compiler.
         *((name, "i8") for name in TRANSPORT.names or ()),
     ],
@@ -198,7 +198,7 @@ def stream_to(ports, n, d):
 
 @step
 def is_reliable(ports, stream):
-    """Whether what goes by ``stream`` goes again until it is acknowledged.
+    """Whether packets of ``stream`` are retransmitted until they are acknowledged.
 
     A connection with a stream of its own may promise less than its cluster's transport, or more.
     """
@@ -209,7 +209,7 @@ def is_reliable(ports, stream):
 
 @step
 def is_of_work(nics, d, head):
-    """Whether the packet of ``head`` came by a connection of a port with work queues."""
+    """Whether the packet of ``head`` is for a port with work queues."""
     ports = nics.ports
     if head.datagram == 1:
         return True
@@ -219,7 +219,7 @@ def is_of_work(nics, d, head):
 
 @step
 def taker_of(ports, d, head):
-    """The port that a packet of a message is for: its tag's, or what a datagram names."""
+    """Destination port of a packet: its tag's, or the one that a datagram names."""
     return head.remote if head.datagram == 1 else ports.channels[d, head.name].port
 
 
@@ -231,13 +231,13 @@ def node_of(ports, n, d):
 
 @step
 def known_there_as(ports, n, d):
-    """What peer ``d`` of node ``n`` knows their stream by."""
+    """Number that peer ``d`` of node ``n`` has for their stream."""
     return n if d < ports.stream_of.shape[0] else stream_to(ports, n, d).there
 
 
 @step
 def is_own_peer(ports, n, d):
-    """Whether both ends of the stream of ``n`` to ``d`` are one."""
+    """Whether the stream of ``n`` to ``d`` is a loopback."""
     return node_of(ports, n, d) == n and known_there_as(ports, n, d) == d
 
 
@@ -323,7 +323,7 @@ def take_oldest(ports, stream):
 
 @step
 def give_entry_back(ports, entry):
-    """The packet in ``entry`` is forgotten."""
+    """Free the ``entry`` of a packet."""
     pool = ports.pool[0]
     ports.pools.behind[entry] = pool.unused
     pool.unused = entry
@@ -332,14 +332,14 @@ def give_entry_back(ports, entry):
 
 @step
 def mark(ports, marks, n, d):
-    """Note that the stream of ``n`` to ``d`` may have something due."""
+    """Set the mark of the stream of ``n`` to ``d``: something may be due."""
     ports.nodes[n].last_marked = max(ports.nodes[n].last_marked, d)
     marks[n, d >> MARKS] |= np.int64(1) << (d & ((1 << MARKS) - 1))
 
 
 @step
 def unmark(marks, n, d):
-    """Note that it has nothing due."""
+    """Clear the mark of the stream of ``n`` to ``d``."""
     marks[n, d >> MARKS] &= ~(np.int64(1) << (d & ((1 << MARKS) - 1)))
 
 
@@ -362,7 +362,7 @@ HEADER_ROOM = 40  # bytes: a global routing header (IBA, 11.4.1.2)
 
 @step
 def room_of(head):
-    """Bytes that the message of ``head`` leaves alone at the beginning of what it fills."""
+    """Bytes left for a global routing header before the message of ``head`` in its receive."""
     return HEADER_ROOM * head.datagram
 
 
@@ -371,7 +371,7 @@ def room_of(head):
 
 @step
 def names_way(nics, n, port):
-    """Whether the copied descriptor of ``port``, which sends datagrams, may go by what it names."""
+    """Whether the descriptor of ``port``, a datagram, names an open stream of datagrams."""
     of = nics.ports.stream_of
     if port.operation != SEND or port.offset < of.shape[0] or port.offset >= of.shape[1]:
         return False
@@ -382,7 +382,7 @@ def names_way(nics, n, port):
 
 @step
 def number_datagram(nics, n, port):
-    """The number of the message that ``port`` begins, on its way."""
+    """Message number, on its stream, of the datagram that ``port`` begins."""
     stream = open_stream(nics, n, port.offset)
     stream.begun += 1
     return stream.begun
@@ -390,7 +390,7 @@ def number_datagram(nics, n, port):
 
 @step
 def is_held_up(nics, n, p):
-    """Whether port ``p`` may not begin a datagram yet, as another has begun one on that way."""
+    """Whether port ``p`` must wait: another port is amid a datagram on the same stream."""
     port = nics.ports.table[n, p]
     if port.datagrams == 0:
         return False
@@ -400,7 +400,7 @@ def is_held_up(nics, n, p):
 
 @step
 def address_datagram(nics, n, p, head):
-    """Fill in where the datagram under way at port ``p`` goes, by a way that it has now."""
+    """Address the current datagram of port ``p`` and reserve its stream."""
     port = nics.ports.table[n, p]
     head.datagram = 1
     head.name = port.name
@@ -409,7 +409,7 @@ def address_datagram(nics, n, p, head):
 
 @step
 def leave_way(nics, n, p):
-    """Nothing more of the datagram under way at port ``p`` will go: others may begin theirs."""
+    """End the current datagram of port ``p``: its stream is free for other ports."""
     port = nics.ports.table[n, p]
     if port.datagrams == 1 and port.busy == 1 and names_way(nics, n, port):
         stream = open_stream(nics, n, port.offset)
@@ -423,7 +423,7 @@ def leave_way(nics, n, p):
 
 @step
 def meet_datagram(nics, d, head):
-    """Find which port the datagram of ``head`` is for: nobody, unless it shows that one's key."""
+    """Find the port of the datagram of ``head``; none unless its Q_Key matches."""
     table = nics.ports.table
     p = head.name
     head.name = stream_to(nics.ports, d, head.peer).channel
@@ -445,7 +445,7 @@ def takes_datagrams(nics, d, p):
 
 @step
 def say_whence(nics, d, p, number, head):
-    """Have the report of receive ``number`` say which node and port its datagram came from."""
+    """Write the source node and port of a datagram into the report of receive ``number``."""
     place = place_in(number, nics.ports.rules[0].ring)
     report = nics.ports.reports[d, p, RECEIVED, place]
     report.node = stream_to(nics.ports, d, head.peer).node

@@ -66,7 +66,7 @@ def count_looked(nics, n, p, receive, missed):
 
 @step
 def count_handle(nics, n, p, missed):
-    """The same of a handle of a buffer or of a process."""
+    """Count a lookup of a buffer's or a process's handle by port ``p``, and its miss."""
     account = nics.ports.accounts[n, p]
     account[HANDLE_LOOKUPS] += 1
     account[HANDLE_MISSES] += missed
@@ -81,8 +81,8 @@ TALLY_NAMES = (
     "reads_in",
     "atomics_in",
     "had_before",  # packets of requests
-    "rests",  # times that a peer without a receive has asked to be left alone
-    "time_outs",  # times that a peer was not heard of in time, and not given up for that
+    "rests",  # RNR NAKs of a peer without a receive
+    "time_outs",  # time-outs after which a peer was not given up
     "access_refused",  # messages that named memory which their sender may not use so
 )
 (
@@ -102,7 +102,7 @@ TALLY_NAMES = (
 
 @step
 def tally_left(nics, n, packet, head):
-    """The last byte of a packet has left node ``n``; a copy of it is the network's."""
+    """Count a packet that has left node ``n``, unless the network copied it."""
     if head.copied == 1:
         return
     tallies = nics.ports.tallies
@@ -112,7 +112,7 @@ def tally_left(nics, n, packet, head):
 
 @step
 def tally_came(nics, d, packet):
-    """A packet has come to node ``d``, whatever is made of it."""
+    """Count a packet that has arrived at node ``d``, whatever its outcome."""
     tallies = nics.ports.tallies
     tallies[d, PACKETS_IN] += 1
     tallies[d, PAYLOAD_IN] += packet.payload
@@ -120,7 +120,7 @@ def tally_came(nics, d, packet):
 
 @step
 def tally_request(nics, d, head):
-    """A packet for node ``d`` has had its effect; what counts is the last one of a message."""
+    """Count a request that node ``d`` has executed, with its last packet."""
     if head.last == 0 or not is_of_work(nics, d, head):
         return
     tallies = nics.ports.tallies
@@ -135,7 +135,7 @@ def tally_request(nics, d, head):
 
 @step
 def tally_again(nics, d, head):
-    """A packet that had come to node ``d`` before has come again."""
+    """Count a duplicate request at node ``d``."""
     is_request = head.kind in (SEND, WRITE, FETCH)
     if is_request and is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
         nics.ports.tallies[d, HAD_BEFORE] += 1
@@ -143,7 +143,7 @@ def tally_again(nics, d, head):
 
 @step
 def tally_told(nics, n, p, side, status):
-    """Work at port ``p`` has ended; with a queue pair that is reset it goes, and nobody is told."""
+    """Count a completion at port ``p``, unless its queue pair has been reset."""
     port = nics.ports.table[n, p]
     if port.by_verbs == 0 or port.state != IDLE:
         nics.ports.told_by_side[n, side, status] += 1
@@ -152,8 +152,8 @@ def tally_told(nics, n, p, side, status):
 # Why a packet is made.
 FIRST = 0  # something is sent for the first time
 AGAIN = 1  # it was not acknowledged in time
-BARE = 2  # an acknowledgement that found no other packet to go with
-COPIED = 3  # by the network, which doubles packets or has them overtaken
+BARE = 2  # an acknowledgement without a packet to piggyback on
+COPIED = 3  # by the network, which duplicates or reorders packets
 MADE_NAMES = ("first", "again", "acknowledgements", "copies")
 
 # What becomes of a packet that has come.  ``head.why``, until it is done with.
@@ -165,7 +165,7 @@ OVERTAKEN = 4  # the network holds it back: it comes behind others
 CORRUPTED = 5
 DUPLICATE = 6  # it had come before
 OUT_OF_TURN = 7  # one before it is missing
-TAKEN_BACK = 8  # one before it came in vain, so it must come again
+TAKEN_BACK = 8  # one before it was dropped, so it must be retransmitted
 REFUSED = 9  # for good: its sender learns that it was rejected
 INCOMPLETE = 10  # a piece of its message is missing, or was refused
 BROKEN_OFF = 11  # by the watchdog of the network
@@ -225,7 +225,7 @@ HAPPENING = np.dtype(
 
 @step
 def count_made(nics, n, packet, head, why):
-    """A packet waits for the engines of node ``n``."""
+    """Count a packet put on the send ring of node ``n``."""
     nics.ports.made[n, why] += 1
     nics.ports.port_made[n, head.from_port, why] += 1
     _log(nics, n, 0, why, packet, head)
@@ -233,7 +233,7 @@ def count_made(nics, n, packet, head, why):
 
 @step
 def count_ended(nics, d, packet, head, what):
-    """A packet that has come to node ``d`` is done with."""
+    """Count the outcome of a packet that has arrived at node ``d``."""
     nics.ports.ended[d, what] += 1
     nics.ports.port_sent[packet.sender, head.from_port, what] += 1
     nics.ports.port_came[d, port_of_arrival(nics, d, head), what] += 1

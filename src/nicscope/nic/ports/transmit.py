@@ -94,34 +94,34 @@ PORT = 1  # a port's descriptor
 AHEAD = 2  # a buffer of its free queue, to be translated ahead
 RESEND = 3  # to a peer
 ACK = 4
-CUT_SHORT = 5  # a tag, of whose message a part will not come
+CUT_SHORT = 5  # a tag, whose message is to be aborted
 DESCRIPTOR = 6  # a port's, to be fetched from the memory of the host
-OVERRUN = 7  # a port, whose completions find no room
+OVERRUN = 7  # a port, whose completion queue was full
 INDEX_BITS = 20
 NO_SOURCE = 0
 
 
 @step
 def source_of(kind, index):
-    """One number for both."""
+    """The source as one number, of kind and index."""
     return (kind << INDEX_BITS) + index
 
 
 @step
 def kind_of(source):
-    """What is served."""
+    """The kind of a source."""
     return source >> INDEX_BITS
 
 
 @step
 def index_of(source):
-    """The port, or the peer."""
+    """The index of a source: a port, a peer or a tag."""
     return source & ((1 << INDEX_BITS) - 1)
 
 
 @distant
 def choose_source(nics, n):
-    """What SERVE would be begun for at ``n`` now, or ``NO_SOURCE``."""
+    """The source that SERVE at ``n`` would serve next, or ``NO_SOURCE``."""
     ports = nics.ports
     serving = ports.nodes[n]
     if serving.acks > 0 or serving.resends > 0 or serving.cuts > 0:
@@ -166,7 +166,7 @@ def _choose_peer(nics, n):
 
 @step
 def ready_at_port(nics, n, p):
-    """What could be served for port ``p`` now, or ``NO_SOURCE``."""
+    """The work that port ``p`` is ready for, or ``NO_SOURCE``."""
     ports = nics.ports
     port = ports.table[n, p]
     if port.open == 0 or port.blocked != FREE_TO_GO:
@@ -186,13 +186,13 @@ def ready_at_port(nics, n, p):
 
 @step
 def may_go(nics, n, p):
-    """Whether the descriptor under way at port ``p`` may have its next packet made now."""
+    """Whether port ``p`` may make the next packet of its current descriptor now."""
     return may_send_to(nics, n, destination_of(nics, n, p)) and not is_held_up(nics, n, p)
 
 
 @step
 def _next_work(ports, n, p):
-    """What could be done now for the next descriptor of port ``p``, which takes ONE."""
+    """The source for the next descriptor of port ``p``, which has work queues."""
     if next_token(ports, n, p) != 0:
         bringing = ports.nodes[n].bringing != NOBODY
         return np.int64(NO_SOURCE) if bringing else source_of(DESCRIPTOR, p)
@@ -205,16 +205,16 @@ def _next_work(ports, n, p):
 
 @step
 def next_token(ports, n, p):
-    """What says where in the host's memory the next descriptor of port ``p`` is, or 0: it is here.
+    """Token of the next descriptor of port ``p``, in host memory; 0 if it is on the NIC.
 
-    The port takes ONE.
+    The port has work queues.
     """
     return ports.work.tokens[n, p, place_in(ports.table[n, p].taken, ports.rules[0].ring)]
 
 
 @step
 def _wants_ready(nics, n, p):
-    """Whether one more buffer may be ready; those that fill may all become so again."""
+    """Whether port ``p`` may have one more translated buffer, counting those being filled."""
     ports = nics.ports
     port = ports.table[n, p]
     waiting = port.ready_in - port.ready_out
@@ -237,7 +237,7 @@ def destination_of(nics, n, p):
 
 @step
 def whose_work(nics, n, p):
-    """The connected port whose message port ``p`` sends, or for which it answers; or OWN_PORT."""
+    """The connected port that port ``p`` sends or answers for; ``OWN_PORT`` if there is none."""
     ports = nics.ports
     whose = stream_to(ports, n, ports.table[n, p].name).port if p == OWN_PORT else np.int64(p)
     return whose if ports.table[n, whose].takes == ONE else np.int64(OWN_PORT)
@@ -255,7 +255,7 @@ def enters_page(nics, n, p):
 
 @distant
 def serve(nics, n):
-    """Effect of SERVE, whose time the processor of ``n`` has spent."""
+    """Do what SERVE at ``n`` was begun for; the processor has spent its time."""
     serving = nics.ports.nodes[n]
     kind = kind_of(serving.source)
     index = index_of(serving.source)
@@ -282,7 +282,7 @@ def serve(nics, n):
 
 @step
 def serve_port(nics, n, p):
-    """Go on with the descriptor of port ``p``, or take its next one."""
+    """Serve port ``p``: the next packet of its current descriptor, or its next descriptor."""
     port = nics.ports.table[n, p]
     if port.open == 0 or (port.busy == 0 and port.taken == port.posted):
         return
@@ -324,7 +324,7 @@ def serve_port(nics, n, p):
 
 @step
 def _look_up(nics, n, p, space, page):
-    """Frame of ``page``, ``MISSED`` or ``NOT_THERE``; one that missed is not looked up twice."""
+    """Frame of ``page``, ``MISSED`` or ``NOT_THERE``; a page that missed is not counted twice."""
     if space == NOBODY:
         return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
     port = nics.ports.table[n, p]
@@ -337,14 +337,14 @@ def _look_up(nics, n, p, space, page):
 
 @step
 def space_of(nics, n, p):
-    """Whose addresses the descriptor under way names."""
+    """The address space of the current descriptor of port ``p``."""
     port = nics.ports.table[n, p]
     return port.reply_space if p == OWN_PORT else port.space
 
 
 @distant
 def enter_page(nics, n, p, page, frame):
-    """The page that port ``p`` sends from is translated; it is held until the next one."""
+    """Hold the translated page that port ``p`` sends from until it moves to the next one."""
     port = nics.ports.table[n, p]
     if port.busy == 0:
         return  # its connection has ended meanwhile, and the descriptor with it
@@ -362,7 +362,7 @@ def enter_page(nics, n, p, page, frame):
 
 @step
 def leave_page(nics, n, p):
-    """Port ``p`` has done with the page that it sends from."""
+    """Release the page that port ``p`` sends from."""
     port = nics.ports.table[n, p]
     release(nics, n, port.key)
     port.key = NO_KEY
@@ -371,10 +371,10 @@ def leave_page(nics, n, p):
 
 @distant
 def end_request(nics, n, p, status):
-    """The descriptor under way at port ``p`` goes no further; with ``DONE`` a packet tells."""
+    """End the current descriptor of port ``p``; after ``DONE`` its last packet completes it."""
     port = nics.ports.table[n, p]
     if port.busy == 0:
-        return  # as above
+        return  # it has ended meanwhile
     leave_page(nics, n, p)
     leave_way(nics, n, p)
     port.busy = 0
@@ -394,7 +394,7 @@ def end_request(nics, n, p, status):
 
 @distant
 def next_packet(nics, n, p):
-    """Make the next packet of the descriptor under way at port ``p``; its page is translated."""
+    """Make the next packet of port ``p``'s current descriptor, whose page is translated."""
     ports = nics.ports
     port = ports.table[n, p]
     packet = ports.blank[0]
@@ -435,7 +435,7 @@ def next_packet(nics, n, p):
 
 @step
 def _lacks_source(nics, n, p, head, length):
-    """Whether what the next packet would come from is not there any more; then its work ends."""
+    """Whether the source of the next packet has been deregistered; its work fails then."""
     whose = whose_work(nics, n, p) if p == OWN_PORT else np.int64(p)
     note_source(nics, n, p, whose, head)
     if not is_gone(nics, n, head, length):
@@ -448,7 +448,7 @@ def _lacks_source(nics, n, p, head, length):
 
 @step
 def _count_out(nics, n, p, length, moves_all):
-    """A packet of ``length`` bytes leaves port ``p``; ``moves_all``: its message with it."""
+    """Count a packet of ``length`` bytes of port ``p``; ``moves_all``: its message is complete."""
     port = nics.ports.table[n, p]
     serving = nics.ports.nodes[n]
     account = nics.ports.accounts[n, p]
@@ -464,7 +464,7 @@ def _count_out(nics, n, p, length, moves_all):
 
 @step
 def _address(nics, n, p, packet, head):
-    """Fill in what does not depend on the piece."""
+    """Fill in the header fields that do not depend on the payload."""
     ports = nics.ports
     port = ports.table[n, p]
     clear(packet, head)
@@ -501,7 +501,7 @@ def _address(nics, n, p, packet, head):
 
 @step
 def _address_to_peer(nics, n, p, head):
-    """Fill in what goes to the one peer of a connected port."""
+    """Fill in the header fields for the peer of a connected port."""
     port = nics.ports.table[n, p]
     head.name = nics.ports.channels[n, port.channel].tag
     head.from_name = port.channel
@@ -535,7 +535,7 @@ def _await_answer(nics, n, p, head):
 
 @step
 def _piece(nics, n, p):
-    """Bytes that the next packet carries: no page is crossed, here or there."""
+    """Payload bytes of the next packet, which crosses no page boundary on either side."""
     ports = nics.ports
     port = ports.table[n, p]
     page = np.int64(1) << ports.rules[0].page_bits
@@ -556,7 +556,7 @@ def _piece(nics, n, p):
 
 @step
 def packet_left(nics, n, place, tells, now):
-    """The last byte of the packet at ``place`` of the send ring of ``n`` has left.
+    """Release a packet of ``n`` at ``place`` of its send ring: its last byte has left.
 
     ``tells``: over an unreliable transport its request has left with it, and ends.
     """
@@ -570,7 +570,7 @@ def packet_left(nics, n, place, tells, now):
 
 @routine
 def yield_entries(nics, n, space, page):
-    """Whether packets and ports that only wait have let go of an entry that ``page`` could have.
+    """Release entries in the set of ``page`` that waiting packets and ports hold; if any did.
 
     A packet that goes again finds its page where it was: its frame has a pin for that packet.  A
     port looks the page that it sends from up again.
@@ -602,7 +602,7 @@ def yield_entries(nics, n, space, page):
 
 @step
 def _waits_for_peer(nics, n, p):
-    """Whether what port ``p`` sends, from a page that it holds, may have to wait for its peer."""
+    """Whether port ``p``, which holds a page, may have to wait for its peer's acknowledgement."""
     ports = nics.ports
     return is_reliable(ports, stream_to(ports, n, destination_of(nics, n, p)))
 

@@ -56,7 +56,7 @@ from nicscope.nic.transport import (
 
 @step
 def hold_back(nics, n):
-    """A frame was put on the ring: a trap asks for it with its last one, all else at once."""
+    """Note a new frame on the ring; a trap polls the controller after its last one, others now."""
     endpoint, serving = nics.endpoints[n], nics.ports.nodes[n]
     serving.undemanded += 1
     before = endpoint.written - 1
@@ -69,7 +69,7 @@ def hold_back(nics, n):
 
 @routine
 def demand(nics, n):
-    """Ask the controller of ``n`` to look at its ring, if something was put there since."""
+    """Have the controller of ``n`` poll its send ring, if frames were added since."""
     serving = nics.ports.nodes[n]
     if serving.undemanded > 0:
         serving.undemanded = 0
@@ -79,7 +79,7 @@ def demand(nics, n):
 
 @step
 def note_source(nics, n, p, whose, head):
-    """Note where the next packet of port ``p``, for the work of ``whose``, comes from."""
+    """Record the registered source of the next packet of port ``p``, sent for port ``whose``."""
     port = nics.ports.table[n, p]
     if nics.ports.table[n, whose].by_verbs == 1:
         piece = nics.ports.current[n, p, port.segment]
@@ -89,7 +89,7 @@ def note_source(nics, n, p, whose, head):
 
 @step
 def is_gone(nics, n, head, payload):
-    """Whether the bytes of the packet of ``head`` are registered as they were no more.
+    """Whether the source of the packet of ``head`` has been deregistered since.
 
     What an atomic operation has found goes with its answer, wherever that was.
     """
@@ -100,7 +100,7 @@ def is_gone(nics, n, head, payload):
 
 @step
 def end_without_source(nics, n, p, head):
-    """The packet of ``head`` cannot go: the connection of port ``p``, whose it is, ends.
+    """Break the connection of port ``p``: its packet of ``head`` has lost its source.
 
     That is an error of who asked for the memory: here, or at the other end.
     """
@@ -132,27 +132,27 @@ def may_send_to(nics, n, d):
 
 @step
 def time_out_of(ports, stream):
-    """How long (ps) what goes by ``stream`` may be without an acknowledgement."""
+    """Retransmission time-out (ps) of ``stream``."""
     return stream.time_out if stream.time_out > 0 else ports.rules[0].time_out
 
 
 @step
 def set_deadline(nics, n, when):
-    """Have the driver see to what is due at ``n`` at ``when`` at the latest."""
+    """Have the driver fire the timers of ``n`` at ``when`` at the latest."""
     serving = nics.ports.nodes[n]
     serving.deadline = min(serving.deadline, when)
 
 
 @step
 def set_stream_deadline(nics, n, d, when):
-    """See to it that at ``when`` at the latest the stream of ``n`` to ``d`` is looked at."""
+    """Have the timers of the stream of ``n`` to ``d`` fire at ``when`` at the latest."""
     mark(nics.ports, nics.ports.timed, n, d)
     set_deadline(nics, n, when)
 
 
 @step
 def clear(packet, head):
-    """Forget what was written there before."""
+    """Reset packet and header to their defaults."""
     packet.payload = 0
     packet.address = 0
     packet.tag = -1
@@ -187,7 +187,7 @@ def clear(packet, head):
 
 @step
 def push(nics, n, packet, head, inline, why):
-    """Put a packet behind those that wait for the engines of ``n``; there is room.
+    """Append a packet to the send ring of ``n``, which has a free entry.
 
     ``why`` it is made: as ``traffic`` names it.
 
@@ -230,7 +230,7 @@ def _put_acknowledgement(nics, n, d, head):
 
 @step
 def _be_content(nics, n, stream):
-    """The acknowledgement that was wished for is on its way."""
+    """Clear the request for an immediate acknowledgement: one has been sent."""
     if stream.urgent == 1:
         stream.urgent = 0
         nics.ports.nodes[n].acks -= 1
@@ -238,7 +238,7 @@ def _be_content(nics, n, stream):
 
 @step
 def mind_acknowledgement(nics, d, s, now):
-    """Have ``s`` hear how far its packets are in, if it should: now, or in time."""
+    """Schedule a due acknowledgement to ``s``: now, or after the delay of acknowledgements."""
     ports = nics.ports
     stream = stream_to(ports, d, s)
     if not ack_is_due(stream) or stream.urgent == 1:
@@ -254,7 +254,7 @@ def mind_acknowledgement(nics, d, s, now):
 
 @step
 def wish_acknowledgement(nics, n, d):
-    """Have an acknowledgement go to ``d`` now, unless one is to already."""
+    """Request an immediate acknowledgement to ``d``, unless one is pending."""
     stream = stream_to(nics.ports, n, d)
     if stream.urgent == 0:
         stream.urgent = 1
@@ -264,7 +264,7 @@ def wish_acknowledgement(nics, n, d):
 
 @routine
 def send_numbered(nics, n, d, packet, head, inline):
-    """Give the packet to ``d`` its sequence number, keep it until acknowledged, and send it."""
+    """Number the packet to ``d``, keep a copy until it is acknowledged, and send it."""
     stream = open_stream(nics, n, d)
     _address(nics, n, d, packet, head)
     head.sequence = number_next(stream)
@@ -276,7 +276,7 @@ def send_numbered(nics, n, d, packet, head, inline):
 
 @step
 def send_once(nics, n, d, packet, head, inline):
-    """Send the packet to ``d`` over an unreliable transport: it is numbered, and forgotten."""
+    """Send the packet to ``d`` over an unreliable transport: numbered, but no copy is kept."""
     head.sequence = number_unreliable(open_stream(nics, n, d))
     _address(nics, n, d, packet, head)
     push(nics, n, packet, head, inline, FIRST)
@@ -284,7 +284,7 @@ def send_once(nics, n, d, packet, head, inline):
 
 @step
 def _address(nics, n, d, packet, head):
-    """The packet goes to peer ``d``, by their stream."""
+    """Address the packet to peer ``d`` by their stream."""
     packet.destination = node_of(nics.ports, n, d)
     head.own = d
     head.peer = known_there_as(nics.ports, n, d)
@@ -292,7 +292,7 @@ def _address(nics, n, d, packet, head):
 
 @step
 def note_left(nics, n, head, d, now):
-    """A numbered packet's last byte has left: the time-out runs from here."""
+    """Start the retransmission timer: the last byte of a numbered packet has left."""
     ports = nics.ports
     if head.sequence < 0:
         return
@@ -304,7 +304,7 @@ def note_left(nics, n, head, d, now):
 
 @distant
 def send_again(nics, n, d):
-    """Send the next packet of the window to ``d`` once more."""
+    """Retransmit the next packet of the window to ``d``."""
     pools = nics.ports.pools
     stream = stream_to(nics.ports, n, d)
     sequence = next_to_send(stream)
@@ -322,7 +322,7 @@ def send_again(nics, n, d):
 
 @step
 def stop_resending(nics, n, d):
-    """All that is outstanding to ``d`` is on its way."""
+    """End the retransmission to ``d``: every outstanding packet has been sent again."""
     stream = stream_to(nics.ports, n, d)
     if stream.resending == 1:
         stream.resending = 0
@@ -332,7 +332,7 @@ def stop_resending(nics, n, d):
 
 @distant
 def send_bare_acknowledgement(nics, n, d):
-    """Acknowledge what has come from ``d`` with a packet of its own; with the verdict, if any."""
+    """Send ``d`` an acknowledgement in a packet of its own, with the verdict if there is one."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
     packet = ports.blank[0]
@@ -348,11 +348,11 @@ def send_bare_acknowledgement(nics, n, d):
 
 @routine
 def acknowledge(nics, n, d, head, now):
-    """Take the acknowledgement that a packet from ``d`` brought: what it names has arrived."""
+    """Process the acknowledgement in a packet from ``d``; complete what it acknowledges."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
     if stream.tries == 0:  # of a queue pair only what it acknowledges counts
-        stream.retries = 0  # whoever is heard of is not dead, whatever it has no room for
+        stream.retries = 0  # a peer that is heard of is not dead, whatever it has no room for
     newly = take_acknowledgement(stream, head.acknowledged)
     if newly == 0:
         return
@@ -379,7 +379,7 @@ def acknowledge(nics, n, d, head, now):
 
 @step
 def _arrived(nics, n, stream, head, is_rejected):
-    """A packet of ``n`` is known to have arrived; its page may go, and perhaps it was the last."""
+    """Release an acknowledged packet of ``n``; the last one completes its descriptor."""
     let_go(nics, n, head)
     if head.kind in (REPLY, PROBE, CUT):
         stream.answers -= head.kind == REPLY and head.last == 1 and stream.answers > 0
@@ -401,7 +401,7 @@ def _arrived(nics, n, stream, head, is_rejected):
 
 @step
 def change_way(nics, n, d, route, there, back):
-    """Send by another path, ``there``, from now on, and be answered by ``back`` (UTLB 4.1).
+    """Change the route to ``there``, and that of the answers to ``back`` (UTLB 4.1).
 
     ``route``: how often the way has been changed then, by either end.
     """
@@ -414,7 +414,7 @@ def change_way(nics, n, d, route, there, back):
 
 @routine
 def follow_way(nics, n, d, head):
-    """A packet from ``d`` came by a newer way than ours: what we send goes as it says, too."""
+    """Adopt the route in a packet from ``d`` if it is newer than ours."""
     stream = stream_to(nics.ports, n, d)
     if head.route > stream.route:
         change_way(nics, n, d, head.route, head.back, np.int64(0))
@@ -424,9 +424,9 @@ def follow_way(nics, n, d, head):
 
 @step
 def cut_short(nics, n, tag, message):
-    """A part of that message has gone by ``tag``: its receiver is to be told that no more will.
+    """Abort a message of which a part was sent by ``tag``; its receiver is to be told.
 
-    Or the buffers that it fills would wait for the rest until another message comes by the tag.
+    Otherwise its buffers would stay taken until another message comes by the tag.
     """
     channel = nics.ports.channels[n, tag]
     nics.ports.nodes[n].cuts += channel.cut == 0
@@ -435,7 +435,7 @@ def cut_short(nics, n, tag, message):
 
 @step
 def tell_of_cut(nics, n, tag):
-    """Tell the peer of ``tag`` that the rest of a message will not come."""
+    """Send the peer of ``tag`` an abort for its unfinished message."""
     ports = nics.ports
     channel = ports.channels[n, tag]
     if channel.cut == 0 or not may_send_to(nics, n, peer_of(channel)):
@@ -460,7 +460,7 @@ def tell_of_cut(nics, n, tag):
 
 @step
 def rest(nics, n, d, head, now):
-    """Peer ``d`` has said by ``head`` how long it wants to be left alone; or that was too often."""
+    """Handle an RNR NAK of peer ``d``: wait as it says, or give up after too many."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
     if stream.verdict != 0 or not is_outstanding(stream):
@@ -479,7 +479,7 @@ def rest(nics, n, d, head, now):
 
 @step
 def _give_up(nics, n, stream):
-    """The oldest descriptor that was not acknowledged has found no receive, and never will."""
+    """Fail the oldest unacknowledged descriptor: its RNR retries are exceeded."""
     ports = nics.ports
     p = stream.port
     if stream.oldest_kept != NO_ENTRY:

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 TROUBLES = 16  # of a port that are kept, the newest
 
-# Errors that no descriptor tells of (``WorkQueues.troubles``).
-POSTED_BADLY = 0  # a request was refused
+# Asynchronous errors: no descriptor completes with them (``WorkQueues.troubles``).
+POSTED_BADLY = 0  # a work request was rejected
 CONNECTION_LOST = 1
 RECEIVES_EMPTY = 2  # a message found no receive
-WRITE_REFUSED = 4  # a remote write may not go where it names
+WRITE_REFUSED = 4  # a remote write was denied access
 FETCH_REFUSED = 7
 RECEIVE_FAILED = 8  # a message did not fit the receive that it took
 QUEUE_FULL = 10  # a completion found no room in its completion queue
-RECEIVES_LOW = 11  # fewer receives are left than the process wished to be told of
-REQUEST_INVALID = 12  # a request that nobody may make here, or that names no word
+RECEIVES_LOW = 11  # fewer receives are left than the process's limit
+REQUEST_INVALID = 12  # a remote request without a right here, or not aligned to a word
 
 RECEIVE = np.dtype(
     [
@@ -83,10 +83,10 @@ QUEUE = np.dtype(
 )
 ENTRY = np.dtype(
     [
-        ("port", "i8"),  # whose work has ended; NOBODY: it is to be passed by
+        ("port", "i8"),  # whose work has completed; NOBODY: to be skipped
         ("side", "i8"),  # SENT, ...
         ("number", "i8"),  # of the report, if that is of a receive
-        ("urgent", "i8"),  # 1: it has failed, or its sender wants it seen
+        ("urgent", "i8"),  # 1: a solicited event: it has failed, or its sender asks for one
     ],
     align=True,
 )
@@ -152,12 +152,12 @@ def new_work_queues(extent: Any) -> WorkQueues:
     return WorkQueues(**zeroed(work_shapes(extent)))
 
 
-TROUBLE = 2  # in place of a side: an error that no descriptor tells of
+TROUBLE = 2  # in place of a side: an asynchronous error
 
 
 @step
 def enter(nics, n, p, side, q):
-    """Enter into queue ``q`` that ``side`` of port ``p`` has something; false if it is full."""
+    """Append an entry for ``side`` of port ``p`` to completion queue ``q``; false if it is full."""
     ports = nics.ports
     queue = ports.work.queues[n, q]
     if queue.written - queue.read == queue.entries:
@@ -177,14 +177,14 @@ def enter(nics, n, p, side, q):
 
 @step
 def notify(nics, n, p, side, notices):
-    """Have a process look at port ``p``, by the queue below ``notices`` if that is not 0."""
+    """Append an entry for port ``p`` to queue ``notices - 1``, unless ``notices`` is 0."""
     if notices > 0:
         enter(nics, n, p, side, notices - 1)
 
 
 @step
 def urge(nics, n, q):
-    """What was entered last into queue ``q`` is what a process waits for that hears of little."""
+    """Mark the newest entry of queue ``q`` as solicited: a waiter for solicited events wakes."""
     if q >= 0:
         work = nics.ports.work
         work.entries[n, q, (work.queues[n, q].written - 1) % work.entries.shape[2]].urgent = 1
@@ -192,13 +192,13 @@ def urge(nics, n, q):
 
 @step
 def own_verdict(port):
-    """Of an end that is not the other's fault: a VI says that it is over, a queue pair nothing."""
+    """Verdict for a local error: a VI tells its peer that it is over, a queue pair nothing."""
     return np.int64(FLUSHED if port.by_verbs == 0 else DONE)
 
 
 @step
 def note_trouble(nics, n, p, code):
-    """Have the process of port ``p`` learn of an error; the newest ``TROUBLES`` are kept."""
+    """Report an asynchronous error to the process of port ``p``; the newest are kept."""
     port = nics.ports.table[n, p]
     if nics.ports.work.troubles.shape[2] > 0:
         nics.ports.work.troubles[n, p, port.troubles % TROUBLES] = code
@@ -212,7 +212,7 @@ CONDEMNED = 2  # of a port that is ``stopped``: its connection ends, too
 
 @distant
 def report_sent(nics, n, p, slot, status):
-    """Tell the process of port ``p`` how its descriptor in ``slot`` ended.
+    """Complete the descriptor of port ``p`` in ``slot`` with ``status``.
 
     Those of a connected port are told in the order in which they were posted, whatever the network
     makes of it.
@@ -241,27 +241,27 @@ def report_sent(nics, n, p, slot, status):
 
 @step
 def is_condemned(ports, n, p):
-    """Whether the connection of port ``p`` ends when what it has refused to send is told."""
+    """Whether port ``p`` breaks its connection when its failed descriptor is reported."""
     port = ports.table[n, p]
     return port.stopped == CONDEMNED and port.state == CONNECTED
 
 
 @step
 def condemn(nics, n, p, slot, status):
-    """The descriptor in ``slot`` ends badly behind others, which end first as they would have."""
+    """Fail the descriptor in ``slot`` once its predecessors have completed as they would."""
     nics.ports.table[n, p].stopped = CONDEMNED
     report_sent(nics, n, p, slot, status)
 
 
 @step
 def comes_behind(ports, n, p, slot):
-    """Whether the end of a descriptor before that in ``slot`` is still to be told."""
+    """Whether a descriptor before that in ``slot`` has not been completed yet."""
     return _is_open(ports, n, p, ports.pending[n, p, slot].number - 1)
 
 
 @step
 def _is_open(ports, n, p, number):
-    """Whether the end of descriptor ``number`` of port ``p`` is still to be told."""
+    """Whether descriptor ``number`` of port ``p`` has not been completed yet."""
     pending = ports.pending[n, p, place_in(number, ports.rules[0].ring)]
     return pending.busy == 1 and pending.number == number
 
@@ -298,7 +298,7 @@ def _tell_sent(nics, n, p, slot, status):
 
 @distant
 def report_received(nics, n, p, operation, name, node, length, buffers, offset):
-    """Tell the process of port ``p`` of what has come; the report's place."""
+    """Report an arrival to the process of port ``p``; the place of the report."""
     ports = nics.ports
     port = ports.table[n, p]
     place = place_in(port.received, ports.rules[0].ring)
@@ -320,7 +320,7 @@ def report_received(nics, n, p, operation, name, node, length, buffers, offset):
 
 @distant
 def announce(nics, n, p, side, q):
-    """Enter into completion queue ``q`` that work at port ``p`` has ended; a full one takes none.
+    """Post a completion of port ``p`` to completion queue ``q``; a full queue drops it.
 
     The report has been told before, so whoever finds the entry finds it too.
     """
@@ -332,7 +332,7 @@ def announce(nics, n, p, side, q):
 
 @step
 def _overrun(nics, n, p):
-    """A completion of port ``p`` found no room: its process is told, and its connection ends.
+    """Report a full completion queue to the process of port ``p``; its connection will break.
 
     That ends when the firmware has its next turn: whoever reports is in the middle of something.
     What is reported meanwhile, and what then ends as flushed, is found at the port itself.

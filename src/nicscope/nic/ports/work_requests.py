@@ -45,7 +45,7 @@ LAST_ADDRESS = 2**63 - 1
 
 @distant
 def check_work(nics, n, p):
-    """Whether the copied descriptor of connected port ``p`` may go: ``DONE``, or how it ends."""
+    """Check the copied work request of connected port ``p``: ``DONE``, or a status."""
     ports = nics.ports
     port = ports.table[n, p]
     port.total = 0
@@ -87,7 +87,7 @@ def check_work(nics, n, p):
 
 @step
 def _look_up_own(nics, n, port, segment):
-    """Look up the region of what ``port`` sends; what it asks for does so when it comes."""
+    """Look up the region that ``port`` sends from; a fetch looks its own up on arrival."""
     if port.operation != FETCH:
         packets = packets_in(nics, port.total, segment.length, True)
         look_region_up(nics, n, segment.key, packets)
@@ -95,7 +95,7 @@ def _look_up_own(nics, n, port, segment):
 
 @step
 def _is_for_level(ports, port, stream):
-    """Whether what goes by ``stream`` may be such a descriptor of ``port``."""
+    """Whether the service level of ``stream`` allows the descriptor of ``port``."""
     if port.operation == FETCH and not is_reliable(ports, stream):
         return False  # nobody would learn that the question is lost
     return port.atomic == 0 or ports.rules[0].exchanges == 1
@@ -103,7 +103,7 @@ def _is_for_level(ports, port, stream):
 
 @step
 def _is_denied(port):
-    """Whether a VI may not fetch what its descriptor names: its own end has to permit that too."""
+    """Whether a VI is denied a fetch: its own end has to permit it, too."""
     if port.operation != FETCH or port.atomic != 0 or port.by_verbs == 1:
         return False
     return port.rights & MAY_FETCH == 0
@@ -111,7 +111,7 @@ def _is_denied(port):
 
 @step
 def _do_here(nics, n, p):
-    """Carry out the copied descriptor of connected port ``p``, which needs no packet."""
+    """Execute the copied bind request of connected port ``p``, which needs no packet."""
     port = nics.ports.table[n, p]
     found = bind(nics, n, p) if port.operation == BIND else unbind(nics, n, p, port.name)
     if found == DONE:
@@ -123,7 +123,7 @@ def _do_here(nics, n, p):
 
 @step
 def _is_sensible(port, segments):
-    """Whether operation and lengths of a copied descriptor can be."""
+    """Whether operation and lengths of a copied descriptor are valid."""
     if port.operation < SEND or port.operation > FETCH or port.options & INLINE:
         return False
     if port.segments < 0 or port.segments > segments.shape[0]:
@@ -136,7 +136,7 @@ def _is_sensible(port, segments):
 
 @distant
 def end_work(nics, n, p, status):
-    """The descriptor under way at connected port ``p`` goes no further: it ends with ``status``.
+    """End the current work request of connected port ``p`` with ``status``.
 
     A refusal ends a reliable connection: what was posted behind it must not arrive without it.
     """

@@ -2,7 +2,7 @@
 
 ``scheme`` is a number of ``codes``, ``page`` and ``first`` are page numbers of the process's
 address space.  The driver lets ``admit_request`` come first, then asks page by page; after a
-``MISS`` it serves the page when the host has had its time.  After each call it follows the deeds.
+``MISS`` it serves the page when the host has had its time, and carries out the pin actions.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from nicscope.nic.victim import ABSENT, find_victim
 
 @routine
 def key_of_page(host, book, process, page):
-    """The number of ``page`` as holding and deeds name it, or ``UNKNOWN``."""
+    """The number by which ``page`` is held, pinned and filled, or ``UNKNOWN``."""
     bits = book.orders[0].line_bits
     if page < 0 or page > book.orders[0].last_page:
         return np.int64(UNKNOWN)
@@ -117,10 +117,10 @@ def ways_to_check(scheme, nic, host, book, process, page):
 
 @routine
 def serve(scheme, nic, host, book, process, page):
-    """At least 0: the translation of ``page`` has come to the NIC, now or meanwhile.
+    """Serve a miss of ``page``: at least 0 if its translation is on the NIC, now or before.
 
-    Filled in now, it is a stand-in until the deeds are followed: the real frame is the one that
-    goes where the deed FILL of this page says.  Entries prefetched after it may already have
+    Filled in now, it is a stand-in until the pin actions are carried out: the real frame is the
+    one that the FILL of this page writes.  Entries prefetched after it may already have
     displaced it in a small cache; the NIC has read it all the same.
     ``REFUSED`` if transfers use all that would have to go: nothing has changed, try again.
     ``REJECTED`` if the table is full (static), or if nobody pinned the page (user libraries).
@@ -173,7 +173,7 @@ def frame_on_nic(nic, host, book, process, page, key):
 
 @step
 def count_vain_service(host, book, scheme, page, key):
-    """Count the service of a miss whose translation had come before it: it took its time too."""
+    """Count a service whose translation had been filled meanwhile: it took its time, too."""
     counts = book.counts[0]
     if scheme in (INTERRUPT, UNET_MM):
         note_interrupts(book, 1)
@@ -191,7 +191,7 @@ def count_vain_service(host, book, scheme, page, key):
 
 @routine
 def admit_request(scheme, nic, host, book, process, first, pages):
-    """What the process's side does before it asks for ``pages`` (at least 1) pages from ``first``.
+    """Admit a request for ``pages`` (at least 1) pages from ``first``: pin them, if need be.
 
     ``ADMITTED``; ``REJECTED`` if they are more than may be pinned; ``UNKNOWN`` if one has no
     number; ``REFUSED`` if pages that are held would have to be unpinned: nothing has changed.
@@ -213,7 +213,7 @@ def admit_request(scheme, nic, host, book, process, first, pages):
 
 @routine
 def could_admit(scheme, host, book, process, first, pages):
-    """Whether ``admit_request`` would not be refused now."""
+    """Whether ``admit_request`` would succeed now."""
     if scheme < UTLB or not write_numbers(host, book, process, first, pages):
         return True
     return can_make_room(host, host.numbers, Request(process, first, pages, 0, 0))

@@ -155,7 +155,7 @@ class Book(NamedTuple):
 
 
 def new_book(kinds: bool, shadow_capacity: int) -> Book:
-    """An empty book; its caller fills in the rest of the orders."""
+    """An empty book; its caller fills in the remaining orders."""
     orders = records(1, ORDERS)
     orders[0]["kinds"] = kinds
     shadow = new_recency(shadow_capacity)
@@ -237,7 +237,7 @@ def add_misses(book, misses, received, compulsory, compulsory_received, invalida
 
 @step
 def note_fill(book, key):
-    """The entry of ``key`` came to the NIC: it is for want of room that it leaves, or noted."""
+    """Note the fill of ``key``: unless an invalidation is noted, it will leave by eviction."""
     book.past[key] &= 0xFF ^ INVALIDATED
 
 
@@ -289,7 +289,7 @@ DROP = 4  # an entry left the NIC; of a line, ``key`` is the first page
 
 @step
 def note_deed(host, what, key, place):
-    """Write down one deed, if deeds are written down at all."""
+    """Record one pin action, if they are recorded at all."""
     _write_down(host.deeds, host.deed_count, what, key, place)
 
 
@@ -305,13 +305,13 @@ def _write_down(deeds, count, what, key, place):
 
 @step
 def clear_deeds(host):
-    """Every deed has been followed."""
+    """Clear the recorded pin actions: all have been carried out."""
     host.deed_count[0] = 0
 
 
 @step
 def has_room_for_deed(deeds, count):
-    """Whether one more can be written down, or none need be."""
+    """Whether one more pin action can be recorded, or none need be."""
     if deeds is None:
         return True
     return deeds.size == 0 or count[0] < deeds.size
@@ -335,7 +335,7 @@ def unpin_page(host, book, process, page):
 
 @step
 def fill_frame(nic, host, place, page):
-    """Let ``page`` stand for its frame at ``place``, until ``write_frame`` knows better."""
+    """Put ``page`` at ``place`` as a stand-in for its frame, until ``write_frame`` replaces it."""
     _write_page(nic.frames, place, page)
     note_deed(host, FILL, page, place)
 
@@ -355,7 +355,7 @@ def protect_if_used(nic, in_use, entry, unit):
 
 @step
 def write_frame(nic, place, frame):
-    """Follow a FILL: ``frame`` is the physical frame; whether the entry is in use stays."""
+    """Carry out a FILL: write the physical ``frame``, keeping the entry's in-use bit."""
     if nic.uses.size > 0:
         nic.frames[place] = frame
     else:

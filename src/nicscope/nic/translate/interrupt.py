@@ -84,7 +84,7 @@ def may_install(in_use, nic, host, process, row):
 
 @step
 def forget_interrupt(nic, host, book, process, page, key):
-    """A port closes: its page leaves the NIC, if it is there, and is unpinned."""
+    """Evict and unpin a page of a port that closes."""
     if drop(nic, set_of(nic, book, process, page), key + 1):
         note_invalidation(book, key)
         note_deed(host, DROP, key, -1)

@@ -259,7 +259,7 @@ def serve_rnic(nic, host, book, process, page, key):
 
 @step
 def put_line(nic, host, book, process, page, key):
-    """Fill in the line of ``page``, which is not there; entries that are nobody's are so too."""
+    """Fill in the line of ``page``, which is not there, with its unused entries."""
     bits = book.orders[0].line_bits
     unit = key >> bits
     entry = fill(nic, set_of(nic, book, process, page >> bits), unit + 1)

@@ -103,7 +103,7 @@ def translation_of(translations, n):
 
 @step
 def levels_of(translations, n):
-    """What node ``n`` caches besides, of an RDMA NIC."""
+    """The region caches and second levels of node ``n``, an RDMA NIC."""
     return row_of(translations.levels, n)
 
 
@@ -144,21 +144,21 @@ def entry_of(nic, host, book, process, page, key):
 
 @routine
 def keep_page(host, book, key):
-    """One more outstanding request needs ``page``, whose number is ``key``."""
+    """Keep ``page``, whose number is ``key``, pinned for one more outstanding request."""
     if _requests_keep(book):
         host.pinning.held[key] += 1
 
 
 @routine
 def leave_page(nic, host, book, process, page, key):
-    """A request that kept ``page`` has ended."""
+    """Release ``page``, which a request kept pinned."""
     if _requests_keep(book):
         _let_go(nic, host, book, process, page, key)
 
 
 @step
 def _requests_keep(book):
-    """Whether a request says which pages stay pinned."""
+    """Whether outstanding requests keep their pages pinned."""
     scheme = book.orders[0].scheme
     return scheme != INTERRUPT and scheme != UNET_MM and scheme != PINNED_AREA
 
@@ -181,7 +181,7 @@ def hold_key(nic, host, book, process, page, key):
 
 @routine
 def release_key(nic, host, book, process, page, key):
-    """A transfer that held ``page`` has ended."""
+    """Release ``page``, which a transfer held."""
     unit = key >> book.orders[0].line_bits
     host.in_use[unit] -= 1
     if host.in_use[unit] == 0 and book.orders[0].cached:
@@ -197,7 +197,7 @@ def release_key(nic, host, book, process, page, key):
 
 @step
 def _let_go(nic, host, book, process, page, key):
-    """One need less; a line that the high water passed over for it waits again."""
+    """Count one user less; a line that the high-water scan skipped for it waits again."""
     host.pinning.held[key] -= 1
     if host.pinning.held[key] == 0 and host.lines.filled.size > 0:
         line = key >> book.orders[0].line_bits

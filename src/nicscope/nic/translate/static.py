@@ -73,7 +73,7 @@ def _take_entry(nic, host, book, process, page, key, entry):
 
 @step
 def serve_again(nic, host, book, process, page, key):
-    """The same with the entry that was given back last; false if there is none."""
+    """Pin ``page`` and give it the entry freed last; false if there is none."""
     registers = nic.registers[0]
     entry = registers.evicted - 1
     if entry < 0:
@@ -85,7 +85,7 @@ def serve_again(nic, host, book, process, page, key):
 
 @step
 def give_entry_back(nic, host, key):
-    """The entry of a page that is not registered any more may stand for another."""
+    """Free the entry of a page that has been deregistered."""
     entry = np.int64(host.table_entries[key])
     nic.frames[entry] = nic.registers[0].evicted
     nic.registers[0].evicted = entry + 1

@@ -46,7 +46,7 @@ def ask_unet_mm(nic, book, page, key, receive):
 
 @step
 def ask_beyond(nic, book, slot, key, receive):
-    """The primary does not have it: the victim cache may, and gives it back to the primary."""
+    """Look a primary miss up in the victim cache, which returns it to the primary."""
     place = find_victim(nic, key + 1)
     if place == ABSENT:
         note_miss(book, key, receive)
@@ -109,7 +109,7 @@ def displace(nic, host, book, slot, key):
 
 @step
 def keep_under_cap(nic, host, book, slot):
-    """Have an entry leave if as many are valid as the kernel lets be (4.2); False if none can.
+    """Evict an entry if the kernel's cap on valid ones is reached (4.2); False if none can go.
 
     The first victim leaves, or where there is none the next entry of the table behind ``slot``, but
     for those that transfers use.
@@ -157,14 +157,14 @@ def _is_used(frames, place):
 
 @step
 def give_back(host, book, page):
-    """The host unpins a page that left the NIC."""
+    """Unpin a page that was evicted from the NIC."""
     note_deed(host, DROP, page, -1)
     unpin_page(host, book, process_of(host.numbering, page), page)
 
 
 @step
 def _clean_up(nic, host, book):
-    """Let the first in leave, but for those that a transfer uses, until no more stay than may.
+    """Evict victims, oldest first, but none that a transfer uses, down to their number.
 
     A list that could grow meanwhile gives back several at once (5.2.1).
     """
@@ -185,7 +185,7 @@ def _has_room_for_used(nic):
 
 @step
 def forget_unet_mm(nic, host, book, process, page, key):
-    """An endpoint closes: its page leaves the NIC, if it is there, and is unpinned (4.2)."""
+    """Evict and unpin a page of an endpoint that closes (4.2)."""
     found = drop(nic, page & (nic.config[0].sets - 1), key + 1)
     if not found:
         place = find_victim(nic, key + 1)

@@ -155,7 +155,7 @@ def place_in_table(host, process, page):
 
 @step
 def admit(nic, host, book, numbers, request):
-    """See to it that every page of ``request`` is pinned; False if that is more than the limit."""
+    """Pin every page of ``request``; False if that exceeds the limit."""
     rules = host.pinning.rules[0]
     if rules.ordered and request.pages > rules.limit:
         book.counts[0].rejected += 1
@@ -316,7 +316,7 @@ def make_room_ahead(nic, host, book, request, last, reach, fresh):
 
 @step
 def _can_give_up(host, request, last, fresh):
-    """Whether ``fresh`` pages may be pinned: where transfers hold pages not all others can go."""
+    """Whether ``fresh`` pages may be pinned: pages held by transfers cannot be unpinned."""
     if host.pinning.held is None:
         return True
     wanted = host.pinning.processes[request.process].pinned + fresh - host.pinning.rules[0].limit

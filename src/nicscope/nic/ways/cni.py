@@ -95,7 +95,7 @@ def publish(ways, n, m):
 
 @step
 def _tell_of_part(ways, n, m, nic):
-    """The queue is full: the NIC hears of what is in it, where it looks at the tail."""
+    """Publish the tail of a full queue to a NIC that polls the tail."""
     tail = nic.queues[SEND].tail
     if nic.config[0].valid_bits != 0 or m.told == tail:
         return REFUSED
@@ -299,7 +299,7 @@ def deliver(ways, n, m):
 
 @step
 def _tell_tail(ways, n, m, nic):
-    """What is needed before the CPU can see the tail, where it looks at that."""
+    """What is needed before the CPU sees the tail, if it polls the tail."""
     tail = nic.queues[RECEIVE].tail
     if nic.config[0].valid_bits != 0 or m.told == tail:
         return FINISHED

@@ -26,7 +26,7 @@ _MOVED = 2
 
 @step
 def answer_of(way):
-    """How the host's cache meets the engine under this way."""
+    """How the host's cache answers the engine under this way."""
     if way == DMA:
         return UNSNOOPED
     return RETRIED if way == RETRYING else INTERVENED

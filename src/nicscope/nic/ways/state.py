@@ -151,7 +151,7 @@ def begin_move(m, way, call, address, place, count):
 
 @step
 def await_blocks(m, first, last):
-    """The answer that these blocks of the NIC are needed."""
+    """Request these blocks of the NIC; the answer that says so."""
     m.first = first
     m.last = last
     return AWAIT
@@ -178,7 +178,7 @@ def block_part(ways, n, address, left):
 
 @step
 def ask_for_bus(ways, n, master, kind, address, count, place, answer):
-    """The answer that this transaction is needed."""
+    """Request this bus transaction; the answer that says so."""
     ask = ways.asks[n, master]
     ask.kind = kind
     ask.address = address

@@ -1,1 +1,1 @@
-"""Figures; each file imports Matplotlib, and is imported by who draws."""
+"""Figures; each file imports Matplotlib, and is imported only when a figure is drawn."""

@@ -26,7 +26,7 @@ MOST_DRAWN = 20  # of a picture; more would be too narrow to tell apart
 
 
 def drawn_transfers(report: FlowReport) -> NDArray[Any]:
-    """Transfers (TRANSFER) of the first flow's ``MOST_DRAWN`` packets, as far as they moved."""
+    """Transfers (TRANSFER) of the first flow's ``MOST_DRAWN`` packets that moved data."""
     sender, receiver = report.question.flows[0]
     transfers = report.transfers[is_moving(report.transfers)]
     mine = np.isin(transfers["node"], (sender, receiver)) & (transfers["sender"] == sender)
@@ -49,7 +49,7 @@ def title(report: FlowReport) -> str:
 
 
 def draw_flow(report: FlowReport) -> Figure:
-    """Four bands of the first flow, its first packets; dark and light take turns by packet."""
+    """Four bands of the first flow's first packets; packets alternate between dark and light."""
     shown = drawn_transfers(report)
     with styled():
         figure, (axes,) = sheet(title(report), height=HEIGHT)
@@ -107,7 +107,7 @@ def _bars(axes: Axes, band: int, transfers: NDArray[Any], height: float) -> None
 
 
 def _number(axes: Axes, band: int, transfers: NDArray[Any], shown: NDArray[Any]) -> None:
-    """The packet's number over its first payload transfer, where there is room."""
+    """Write a packet's number over its first payload transfer, if it fits."""
     span = int(shown["end"].max(initial=1)) / PS_PER_US
     last = -np.inf
     for packet in np.unique(transfers["packet"]):

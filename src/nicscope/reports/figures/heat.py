@@ -1,4 +1,4 @@
-"""Misses over two sizes at once: entries of the cache, and pages that share a line of it."""
+"""Heat maps of misses over the cache's entries and its line length."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BLANK = "#EEEEEE"  # a line that does not fit in so few entries
 
 
 class Map(NamedTuple):
-    """Misses per 100 lookups by line (rows) and entries (columns); NaN where nothing fits."""
+    """Misses per 100 lookups by line length (rows) and entries (columns); NaN where undefined."""
 
     title: str
     lines: list[int]
@@ -37,7 +37,7 @@ class Map(NamedTuple):
 
 
 def has_lines(report: CurveReport) -> bool:
-    """Whether there is more than one line to be compared."""
+    """Whether several line lengths are to be compared."""
     return len({curve.line for curve in report.curves}) > 1
 
 

@@ -1,4 +1,4 @@
-"""Why caches miss, over their size: compulsory, capacity and conflict misses, stacked."""
+"""Compulsory, capacity and conflict misses over the cache size, stacked."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Panel(NamedTuple):
 
 
 def has_kinds(report: CurveReport) -> bool:
-    """Whether there is any cache whose misses were told apart."""
+    """Whether kinds of misses were counted for any cache."""
     return any(curve.points for curve in report.curves)
 
 
 def panels_of(report: CurveReport) -> list[Panel]:
-    """Each of the ways of a single curve, or the fewest of each of the busiest curves."""
+    """One panel per number of ways of a single curve, or the fewest ways of the busiest curves."""
     curves = [curve for curve in report.curves if curve.points]
     if len(curves) == 1:
         [curve] = curves

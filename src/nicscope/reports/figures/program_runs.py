@@ -1,4 +1,4 @@
-"""MiNI's Figures 6 and 7 and the penalties of its programs' misses, from their timed runs."""
+"""MiNI's Figures 6 and 7 and miss penalties, from timed program runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SMALLEST_US = 0.5  # so that a delay of 0 has its place on a logarithmic scale
 
 
 def by_application(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """Rows of each, in their order."""
+    """Rows grouped by application, in order."""
     names = dict.fromkeys(row["application"] for row in rows)
     return {name: [row for row in rows if row["application"] == name] for name in names}
 
@@ -143,7 +143,7 @@ def _at(rows: Sequence[Row], cache: tuple[int, int, int]) -> Row:
 
 
 def draw_penalties(rows: Sequence[Row]) -> Figure:
-    """Delay and processing of misses of each program in C16 L64 A4, beside the printed ranges."""
+    """Miss delay and processing of each program in C16 L64 A4, beside the printed ranges."""
     programs = {name: _at(own, BEST) for name, own in by_application(rows).items()}
     with styled():
         figure, panels = slide("What a miss takes, in C16 L64 A4", 1, len(PRINTED_US))

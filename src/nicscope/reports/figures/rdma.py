@@ -99,7 +99,7 @@ PATH_ROOM = 4.0  # times the most, for words
 
 
 def draw_paths(report: PathReport) -> Figure:
-    """A row for each path, a range for each of its parts; beside it the least, which bounds."""
+    """A row for each path with the range of each component; beside it the lowest."""
     name = Path(report.trace["file"]).stem
     title, shown = first_rows(f"What paths to memory allow: {name}", report.found)
     labelled: set[str] = set()
@@ -244,7 +244,7 @@ def draw_caches(report: CacheReport) -> Figure:
 
 
 def _order(limit: int | None) -> tuple[bool, int]:
-    """None, which is any number, after all numbers."""
+    """Sort key of limits: None, unlimited, comes last."""
     return limit is None, limit or 0
 
 
@@ -266,7 +266,7 @@ MR_ROOM = 30.0  # times the longest bar, for words
 
 
 def draw_hypotheses(found: RegionSizes) -> Figure:
-    """A panel for each hypothesis, a bar for each way: the largest region, and from where slow."""
+    """A panel for each hypothesis: each way's largest region, and the threshold."""
     shown = found.hypotheses[:MOST_HYPOTHESES]
     title = f"{byte_size(found.byte_count)} registered, by {len(shown)} hypotheses"
     if len(shown) < len(found.hypotheses):
@@ -377,7 +377,7 @@ def _what(report: RegisterReport) -> str:
 
 
 def _asked(one: Registration) -> dict[str, str]:
-    """What tells one way from others, in words."""
+    """The options that distinguish one way from others, in words."""
     pool = one.pool
     return {
         "page": byte_size(pool.page),
@@ -409,7 +409,7 @@ AHEAD = "registering ahead"
 
 
 def draw_waits(report: DemandReport) -> Figure:
-    """A row for registering ahead, and one for each way of paging on demand."""
+    """Waiting time: a row for registering ahead, and one for each on-demand configuration."""
     name = Path(report.trace["file"]).stem
     title, shown = first_rows(f"Registered ahead, or paged on demand: {name}", report.demand)
     spans = [report.ahead.seconds, *(one.waits for one in shown)]
@@ -438,7 +438,7 @@ def _named(row: int) -> str:
 
 
 def draw_resident(report: DemandReport) -> Figure:
-    """What requests wait over the share of the touched memory that may be resident."""
+    """Waiting time over the share of the touched memory that may be resident."""
     touched = report.ahead.pages * report.page
     lines: dict[str, list[Demand]] = {}
     for one in report.demand:

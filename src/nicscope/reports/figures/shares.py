@@ -1,4 +1,4 @@
-"""Figures of ranges and shares: lines between a lower and an upper end, and rows of them."""
+"""Building blocks of figures: ranges as bands and rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parted(
     axes: Sequence[str],
     alone: Callable[[Thing], str],
 ) -> tuple[str, dict[str, list[Thing]]]:
-    """Along which of ``axes`` most differ, and by what else differs those that make a line.
+    """The axis with most values, and the things grouped into lines by their other options.
 
     ``asked``: what was asked for of one of them, axes too; ``alone``: a line's name if it is the
     only one.
@@ -59,7 +59,7 @@ def parted(
 
 
 def titled(title: str, lines: Mapping[str, Any]) -> str:
-    """``title``, and how many of the lines are drawn if there are more than looks."""
+    """``title`` with how many of the lines are drawn, if some are not."""
     most = len(LOOKS)
     return title if len(lines) <= most else f"{title} ({most} of {len(lines)} lines)"
 
@@ -70,7 +70,7 @@ def draw_lines(
     at: Callable[[Thing], float],
     ends: Callable[[Thing], Pair],
 ) -> None:
-    """Each line between its ends, as many as there are looks; the first end has the markers."""
+    """Draw each line as a band between its ends, up to the number of styles."""
     for (name, line), (colour, marker) in zip(lines.items(), LOOKS, strict=False):
         points = sorted(((at(one), *ends(one)) for one in line), key=lambda point: point[0])
         places, first, last = zip(*points, strict=True)
@@ -89,7 +89,7 @@ def doubling(
     most: int = TICKS,
     **look: Any,
 ) -> None:
-    """A logarithmic axis from left to right with a tick at each of ``places``, if they fit."""
+    """A logarithmic axis with a tick at each of ``places``, if they fit."""
     axes.set_xscale("log", base=2)
     ticks = sorted(set(places))
     ticks = ticks[:: math.ceil(len(ticks) / most)]
@@ -98,14 +98,14 @@ def doubling(
 
 
 def dressed(axes: Axes, unit: str, label: str) -> None:
-    """Name what is drawn upwards above the panel, and what from left to right below it."""
+    """Label the vertical axis above the panel, and the horizontal one below it."""
     axes.set_xlabel(label, color=INK)
     axes.set_title(unit, loc="left", fontsize=15, color=INK)
     plain(axes, "y", labelsize=12)
 
 
 def logarithmic(axis: Axis, ends: Sequence[float], spell: Callable[[float], str]) -> None:
-    """Ticks of a logarithmic axis: decades, or three in each where there are few."""
+    """Ticks of a logarithmic axis: decades, or three per decade where there are few."""
     few = max(ends) < FEW * min(ends)
     axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0) if few else (1.0,)))
     axis.set_minor_locator(NullLocator())
@@ -130,7 +130,7 @@ LINE = 7  # points that a range is wide
 
 
 def first_rows(title: str, every: Sequence[Thing]) -> tuple[str, Sequence[Thing]]:
-    """``title``, which says how many of ``every`` are drawn if not all fit, and these."""
+    """The rows that fit, with a ``title`` that says how many of ``every`` these are."""
     if len(every) <= MOST_ROWS:
         return title, every
     return f"{title} (the first {MOST_ROWS} of {len(every)})", every[:MOST_ROWS]
@@ -155,5 +155,5 @@ def draw_range(
 
 
 def say(axes: Axes, row: float, ends: Sequence[float], text: str) -> None:
-    """Write what a range is to its right."""
+    """Write a range's values to its right."""
     beside(axes, (max(ends), row), text, bbox=BEHIND)

@@ -1,4 +1,4 @@
-"""What NIC memory buys each family of designs, and what the best within the budget costs."""
+"""The cost of each family of designs over NIC memory, and of the best within the budget."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _legends(figure: Figure, over_memory: Sequence[Axes], parts: Axes) -> None:
 
 
 def shown_steps(answer: Answer) -> list[Point]:
-    """Steps that carry out all requests."""
+    """Steps that reject no request."""
     return [step for step in answer.steps if not step.rejected]
 
 
@@ -144,7 +144,7 @@ def _draw_family(axes: Axes, answer: Answer, steps: list[Point], ends: tuple[flo
 
 
 def _scale(axes: Axes, heights: list[float]) -> None:
-    """Doublings where small and large differ much, as the budget buys little of what is large."""
+    """A logarithmic scale where values differ much, else a linear one."""
     low, high = min(heights, default=0.0), max(heights, default=1e-3)
     if not 0 < low * SPREAD < high or high > MOST_SPREAD * low:
         axes.set_ylim(0, HEADROOM * max(high, 1e-3))

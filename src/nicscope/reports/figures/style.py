@@ -1,4 +1,4 @@
-"""How every figure looks: size, type, colours; no window is ever opened."""
+"""The style of all figures: size, fonts, colours; no window is ever opened."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def styled() -> Any:
 def sheet(
     title: str, rows: int = 1, columns: int = 1, *, height: float = HEIGHT, **shared: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure as wide as a slide, with ``rows`` times ``columns`` panels; ``height`` in inches."""
+    """A slide-wide figure with ``rows`` times ``columns`` panels; ``height`` in inches."""
     figure = Figure(figsize=(WIDTH, height), layout=ConstrainedLayoutEngine(h_pad=PAD, w_pad=PAD))
     FigureCanvasAgg(figure)
     size = 14 if len(title) > LONG_TITLE else 20
@@ -53,7 +53,7 @@ def sheet(
 
 
 def plain(axes: Axes, grid: Literal["x", "y"] | None = None, **ticks: Any) -> None:
-    """No more lines around a panel than need be, and faint ones across ``grid``."""
+    """Remove a panel's frame and draw faint grid lines across ``grid``."""
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(FAINT)
     axes.tick_params(length=0, colors=INK, **ticks)
@@ -110,7 +110,7 @@ def stacked(
     thick: float,
     series: Iterable[tuple[list[float], dict[str, Any]]],
 ) -> list[float]:
-    """Where bars end that ``draw`` (``axes.bar``, ``axes.barh``) has put one behind the other.
+    """Draw stacked bars by ``draw`` (``axes.bar``, ``axes.barh``); where they end.
 
     ``series``: for each stretch its lengths, by place, and its look.
     """
@@ -122,7 +122,7 @@ def stacked(
 
 
 def hatched(label: str, colour: str, hatch: str) -> dict[str, Any]:
-    """The look of a stretch that is not told apart by colour alone."""
+    """The style of a segment that is told apart by hatching."""
     return {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0, "label": label}
 
 

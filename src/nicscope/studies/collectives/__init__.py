@@ -1,1 +1,1 @@
-"""Collectives on every interface: how long they take, and whether what they give is right."""
+"""Collectives on every interface: how long they take, and whether their results are right."""

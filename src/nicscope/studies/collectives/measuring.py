@@ -1,4 +1,4 @@
-"""Collectives and locks, timed on every interface, beside what no algorithm can beat."""
+"""Times collectives and locks on every interface, next to a lower bound for any algorithm."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def ring_reduced(inputs: Sequence[NDArray[Any]], operation: str) -> NDArray[Any]:
-    """Part k is put together from rank k on, around the ring."""
+    """The reduction in the ring's order: part k is combined from rank k on."""
     combine, ranks = OPERATIONS[operation], len(inputs)
     ends = bounds(len(inputs[0]), ranks)
     parts = []
@@ -51,7 +51,7 @@ def ring_reduced(inputs: Sequence[NDArray[Any]], operation: str) -> NDArray[Any]
 
 
 def tree_reduced(inputs: Sequence[NDArray[Any]], operation: str) -> NDArray[Any]:
-    """Ranks beyond a power of two first, then neighbours, then pairs of these."""
+    """The reduction in the tree's order: ranks beyond a power of two first, then pairs."""
     combine, within = OPERATIONS[operation], 1 << (len(inputs).bit_length() - 1)
     level = [
         combine(one, inputs[rank + within]) if rank + within < len(inputs) else one
@@ -63,13 +63,13 @@ def tree_reduced(inputs: Sequence[NDArray[Any]], operation: str) -> NDArray[Any]
 
 
 def exchanged(inputs: Sequence[NDArray[Any]], rank: int) -> NDArray[Any]:
-    """What ``rank`` has of all parts that the others have for it."""
+    """The expected result of an all-to-all at ``rank``."""
     ends = bounds(len(inputs[0]), len(inputs))
     return np.concatenate([one[ends[rank] : ends[rank + 1]] for one in inputs])
 
 
 def inputs_of(ranks: int, count: int, dtype: Any, seed: int) -> list[NDArray[Any]]:
-    """What each rank begins with: any integers, or numbers around 0."""
+    """The initial array of each rank: arbitrary integers, or reals around 0."""
     kind = np.dtype(dtype)
     generators = [np.random.default_rng((seed, rank)) for rank in range(ranks)]
     if kind.kind in "iu":
@@ -87,7 +87,7 @@ PAST = 40  # bytes between the begin of a page and an array: arrays lie anywhere
 
 
 class Timed(msgspec.Struct, frozen=True):
-    """Calls of a collective: how long they took, and what their NICs counted."""
+    """Durations of a collective's calls, and the NICs' counts."""
 
     times_us: tuple[float, ...]  # of each call, from the common begin to the last process's end
     # Of all NICs during each call.  None: they translate nothing, or it was not counted.
@@ -97,7 +97,7 @@ class Timed(msgspec.Struct, frozen=True):
 
 
 class Clock:
-    """What all processes know of the time: when calls begin and end, and what was counted by then.
+    """Synchronized start and end times of calls, with the counts at these times.
 
     Virtual time is one for all nodes, as if their clocks agreed.
     """
@@ -112,7 +112,7 @@ class Clock:
         self._longest = GUARD_US
 
     async def meet(self, party: Party, call: int) -> None:
-        """Have all begin ``call`` at one moment, after a barrier."""
+        """Start ``call`` at the same time in all processes, after a barrier."""
         self._entered.setdefault(call, []).append(party.wire.now_us)
         await party.barrier.meet()
         now = party.wire.now_us
@@ -126,18 +126,18 @@ class Clock:
             await party.wire.rest(self._begins[call] - now)
 
     def end(self, party: Party, call: int) -> None:
-        """One process has ended ``call``."""
+        """Note that one process has ended ``call``."""
         ended = self._ended.setdefault(call, [])
         ended.append(party.wire.now_us)
         if len(ended) == self._ranks:
             self._counts.append(counts_of(party.cluster))
 
     def barrier_us(self, call: int) -> float:
-        """From when the last came to the barrier before ``call`` until the last had left it."""
+        """From the last arrival at the barrier before ``call`` to the last departure."""
         return max(self._left[call]) - max(self._entered[call])
 
     def timed(self, calls: range, cluster: Any) -> Timed:
-        """All calls of that range."""
+        """The durations of all calls in that range."""
         times = tuple(max(self._ended[call]) - self._begins[call] for call in calls)
         pairs = [self._counts[2 * call : 2 * call + 2] for call in calls]
         misses, pins = (
@@ -159,7 +159,7 @@ def counts_of(cluster: Any) -> tuple[int, int] | None:
 
 
 class Data:
-    """The arrays of one process, what stands in them, and what should in the end."""
+    """The arrays of one process, their content, and the expected result."""
 
     def __init__(self, party: Party, collective: str, algorithm: str, inputs: Inputs) -> None:
         self._party = party
@@ -173,7 +173,7 @@ class Data:
             self.other = HostArray(wire, room_for(algorithm, count, ranks), inputs.dtype, PAST)
 
     async def fill(self) -> None:
-        """Have the rank's input stand in its array; a broadcast's only at the root."""
+        """Store the rank's input into its array; of a broadcast only at the root."""
         values, rank = self._inputs.values, self._party.rank
         begins = values[rank]
         if self._collective == "broadcast" and rank:
@@ -195,7 +195,7 @@ class Data:
             await pairwise_all_to_all(messages, self.array, self.other)
 
     def check(self) -> None:
-        """Errors: ``StudyError`` if another result stands there than NumPy has."""
+        """Errors: ``StudyError`` if the array differs from NumPy's result."""
         expected = self._inputs.expected(self._collective, self._algorithm, self._party.rank)
         result = self.other if self._collective == "alltoall" else self.array
         found = result.seen()[: len(expected)]
@@ -210,7 +210,7 @@ class Data:
 
 
 class Inputs:
-    """What all ranks begin with, and what NumPy makes of it."""
+    """The inputs of all ranks, and the results that NumPy computes of them."""
 
     def __init__(
         self, ranks: int, count: int, dtype: Any, seed: int, arithmetic: Arithmetic
@@ -220,7 +220,7 @@ class Inputs:
         self._reduced: NDArray[Any] | None = None
 
     def expected(self, collective: str, algorithm: str, rank: int) -> NDArray[Any]:
-        """The result of a rank."""
+        """The expected result at a rank."""
         if collective == "broadcast":
             return self.values[0]
         if collective == "alltoall":
@@ -240,7 +240,7 @@ def time_collective(
     repeat: int,
     watch: Callable[[], None] = lambda: None,
 ) -> Timed:
-    """Make ``1 + repeat`` calls on arrays that nobody has used before, and check each.
+    """Time ``1 + repeat`` calls on fresh arrays, and check each result.
 
     ``watch`` is told whenever one is over.
     Errors: ``StudyError`` for a wrong result, ``SimulationError`` for what does not get through.
@@ -293,7 +293,7 @@ def time_barrier(
 
 
 def quietly(run: Callable[[], Any]) -> Any:
-    """What ``run`` returns; who watches is told of calls, not of virtual time."""
+    """Run ``run`` without progress: ``watch`` counts calls, not virtual time."""
     with on_run(lambda _: None):
         return run()
 
@@ -303,14 +303,14 @@ HELD_US = 1.0  # so long each holds it then
 
 
 class TimedLock(msgspec.Struct, frozen=True):
-    """Times to acquire it, by the last rank while nobody else wants it, and what all take."""
+    """Times to acquire a lock, uncontended by the last rank, and by all ranks at once."""
 
     alone: Timed
     contended_us: float  # of each time that a process had it, when all wanted it
 
 
 class Guarded:
-    """What only the holder of a lock may change, so that it shows if two hold it."""
+    """State that the lock protects, which shows if two processes hold it at once."""
 
     def __init__(self) -> None:
         self.turns = 0
@@ -383,19 +383,19 @@ PING = ARRIVED + 1  # kind of note
 
 
 class AlphaBeta(msgspec.Struct, frozen=True):
-    """Of a machine."""
+    """Latency and time per byte of a machine."""
 
     alpha_us: float  # of a note, one way
     beta_us: float  # of each byte that is in none
     note_bytes: int  # that a note carries at no more cost
 
     def message_us(self, size: int) -> float:
-        """What a message of so many bytes takes at least."""
+        """A lower bound on the time of a message of that size."""
         return self.alpha_us + (size * self.beta_us if size > self.note_bytes else 0.0)
 
 
 def alpha_beta(machine: Machine) -> AlphaBeta:
-    """Measured between two nodes: half of the shortest time there and back."""
+    """Measure alpha and beta between two nodes: half of the shortest round trip."""
     notes: list[float] = []
     found: dict[int, float] = {}
     short: list[int] = []
@@ -442,7 +442,7 @@ def alpha_beta(machine: Machine) -> AlphaBeta:
 def bound_us(
     collective: str, algorithm: str, ranks: int, count: int, size: int, machine: AlphaBeta
 ) -> float:
-    """What an algorithm's longest chain of messages takes, each of which waits for the one before.
+    """The time of an algorithm's longest chain of dependent messages.
 
     ``count`` numbers of ``size`` bytes each are in an array; 0 where there is none.
     """
@@ -470,7 +470,7 @@ def bound_us(
 
 
 def share_moved(collective: str, ranks: int) -> float:
-    """Bytes that each node has to send or to receive, per byte of the array (as nccl-tests).
+    """Bytes that each node must send or receive, per byte of the array (as nccl-tests).
 
     Bus bandwidth is algorithm bandwidth times this.
     """

@@ -1,4 +1,4 @@
-"""Collectives on an interface: the question, and the report of what was measured."""
+"""``nicscope apps collective``: its options, runs and report."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def ask(
     faults: Faults,
     add_ns_per_byte: float,
 ) -> Question:
-    """The question that these words ask.  Errors: ``StudyError`` for what makes no sense."""
+    """Parse and check the options.  Errors: ``StudyError`` for what makes no sense."""
     asked = _several("collective", collectives, tuple(ALGORITHMS))
     known = tuple(dict.fromkeys(name for one in asked for name in ALGORITHMS[one]))
     chosen = () if algorithms is None else _several("algorithm", algorithms, known)
@@ -146,7 +146,7 @@ def ask(
 
 
 def sizes_of(text: str) -> tuple[int, ...]:
-    """Bytes of a list of sizes and ranges: ``8:1M``, by powers of two, ``8:1M:4``, by four.
+    """Parse sizes in bytes: ``8:1M``, by powers of two, ``8:1M:4``, by factors of four.
 
     Errors: ``StudyError``.
     """
@@ -154,7 +154,7 @@ def sizes_of(text: str) -> tuple[int, ...]:
 
 
 def _range(text: str) -> list[int]:
-    """The sizes that one word of a list stands for."""
+    """Parse one word of a list of sizes."""
     ends = [read_bytes(end) for end in text.split(":")]
     sizes = [end for end in ends if end is not None and end <= MOST_BYTES]
     if len(sizes) == len(ends) == 1:
@@ -173,7 +173,7 @@ def _range(text: str) -> list[int]:
 
 
 def dead_node(text: str) -> tuple[int, int]:
-    """Node and time (ps) of ``2@500``: who dies after how many us.  Errors: ``StudyError``."""
+    """Parse ``2@500``: node and time (ps) of a node's failure.  Errors: ``StudyError``."""
     node, at, when = text.partition("@")
     if not (at and node.isdecimal() and when.isdecimal()):
         raise StudyError(f"who dies is NODE@US, such as 2@500, not {text!r}")
@@ -188,7 +188,7 @@ def faults_of(
     corruption: float,
     deaths: Sequence[tuple[int, int]],
 ) -> Faults:
-    """What goes wrong.  Errors: ``SimulationError`` for what is no share."""
+    """The faults to inject.  Errors: ``SimulationError`` for what is no share."""
     return Faults(
         seed=seed,
         loss=loss,
@@ -218,7 +218,7 @@ def _several(what: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class CollectiveRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One collective by one algorithm, on one machine, of one size."""
+    """One collective by one algorithm, on one machine, at one size."""
 
     interface: str
     collective: str
@@ -239,7 +239,7 @@ class CollectiveRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CollectiveReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All of them."""
+    """All rows."""
 
     nodes: int
     repeat: int
@@ -345,6 +345,6 @@ def _row(
 
 
 def _mean(counts: tuple[int | None, ...]) -> float | None:
-    """Of the calls after the first."""
+    """The mean over the calls after the first."""
     known = [count for count in counts[1:] if count is not None]
     return sum(known) / len(known) if known else None

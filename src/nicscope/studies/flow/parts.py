@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Part(IntEnum):
-    """What a packet is at, in the order of its way."""
+    """A stage of a packet's path, in order."""
 
     HOST_WRITE = 0
     SEND_RING = 1
@@ -76,7 +76,7 @@ _NONE = -1
 
 
 class _Spans(NamedTuple):
-    """Stretches of time (ps) in which a message was at something; they may overlap."""
+    """Time spans (ps) of a message's activities; they may overlap."""
 
     message: NDArray[np.int64]  # its row
     part: NDArray[np.int64]
@@ -85,7 +85,7 @@ class _Spans(NamedTuple):
 
 
 def latency_parts(log: NDArray[Any], messages: NDArray[Any]) -> NDArray[np.int64]:
-    """Picoseconds of each ``Part`` (column) in the latency of each of ``messages`` (row).
+    """Exclusive time (ps) of each ``Part`` (column) in each message's latency (row).
 
     A row adds up to ``read - posted`` exactly; that of an aborted message is 0.  ``log`` and
     ``messages`` are of the dtypes LOG and MESSAGE; ``log`` has every record of these messages.
@@ -115,7 +115,7 @@ def latency_parts(log: NDArray[Any], messages: NDArray[Any]) -> NDArray[np.int64
 
 
 def busy_parts(log: NDArray[Any], messages: NDArray[Any]) -> NDArray[np.int64]:
-    """Picoseconds that each activity (column, a ``Part``) took in all, beneath others or not.
+    """Total time (ps) of each activity (column, a ``Part``), overlaps included.
 
     Rows as in ``latency_parts``; waits are 0.  What was before ``posted`` or after ``read`` is
     left out.
@@ -127,7 +127,7 @@ def busy_parts(log: NDArray[Any], messages: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def rows_of(records: NDArray[Any], messages: NDArray[Any]) -> NDArray[np.int64]:
-    """Row of ``messages`` that each record (with ``sender`` and ``packet``) is about, or -1."""
+    """The row of ``messages`` that each record belongs to (by ``sender``, ``packet``), or -1."""
     if not len(messages):
         return np.full(len(records), _NONE)
     base = int(max(messages["packet"].max(), records["packet"].max(initial=0))) + 2
@@ -141,7 +141,7 @@ def rows_of(records: NDArray[Any], messages: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _activities(log: NDArray[Any], messages: NDArray[Any]) -> _Spans:
-    """What was done for each message that was read, cut to its life."""
+    """The activities of each message that was read, clipped to its lifetime."""
     part_of_engine = _lookup(_PART_OF_ENGINE, len(Engine))
     part_of_task = _lookup(_PART_OF_TASK, len(Task))
     is_firmware = log["engine"] == Engine.FIRMWARE
@@ -165,7 +165,7 @@ def _lookup(parts: dict[Any, Part], size: int) -> NDArray[np.int64]:
 
 
 def _waits(log: NDArray[Any], messages: NDArray[Any]) -> _Spans:
-    """What each message that was read waited in: four stretches, end to end, over its life."""
+    """The four waiting stages of each message that was read; they partition its lifetime."""
     row = rows_of(log, messages)
     firmware = log["engine"] == Engine.FIRMWARE
     taken = firmware & (log["task"] == Task.HOST_TX)
@@ -246,7 +246,7 @@ def band_transfers(log: NDArray[Any]) -> NDArray[Any]:
 
 
 def ends_seen(log: NDArray[Any]) -> NDArray[np.int64]:
-    """When the firmware can see that what a record of ``log`` (LOG) is of has ended (ps).
+    """When the firmware can see the end of each record's transfer (ps).
 
     It reads the engines' status bits between its actions (Trapeze, 2.1): of an engine that stops
     during one it hears at that one's end, of any other at once.
@@ -265,7 +265,7 @@ def ends_seen(log: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def receptions(transfers: NDArray[Any]) -> NDArray[Any]:
-    """Stretches (TRANSFER) in which netRcv moved in lockstep with its sender, by start.
+    """Spans (TRANSFER) in which netRcv was locked to its sender's rate, by start.
 
     ``bytes`` are those of the sender's transfer.
     """
@@ -300,7 +300,7 @@ def _pieces(
 
 
 def is_moving(transfers: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which of ``transfers`` ever moved: a receive may be posted for a packet that is aborted."""
+    """Which of ``transfers`` moved data: a receive may be posted for a packet that is aborted."""
     moving: NDArray[np.bool_] = transfers["busy"] > 0
     return moving
 
@@ -313,7 +313,7 @@ PROCESSORS = {
 
 
 class EngineUse(NamedTuple):
-    """One band of one node, or a processor, over a span of time."""
+    """The use of one band of one node, or of a processor, over a span of time."""
 
     node: int
     band: str
@@ -336,7 +336,7 @@ class EngineUse(NamedTuple):
 
     @property
     def utilisation(self) -> float:
-        """Share of the span in which it was busy."""
+        """The share of the span in which it was busy."""
         return self.busy_ps / self.span_ps if self.span_ps else 0.0
 
     @property
@@ -408,7 +408,7 @@ def processor_use(log: NDArray[Any], begin: int, end: int) -> list[EngineUse]:
 
 
 class Steps(NamedTuple):
-    """One band of one node: ``mb_per_s[i]`` holds from ``edges[i]`` to ``edges[i + 1]`` (ps)."""
+    """One band's rate: ``mb_per_s[i]`` holds from ``edges[i]`` to ``edges[i + 1]`` (ps)."""
 
     node: int
     band: str
@@ -423,7 +423,7 @@ class Steps(NamedTuple):
 
 
 def bandwidth_steps(transfers: NDArray[Any]) -> list[Steps]:
-    """A curve for every band of every node in ``transfers`` (TRANSFER), by band and node.
+    """A step function for every band of every node in ``transfers``, by band and node.
 
     Each payload transfer is a step from the end of the one before it to its own end, so the time
     in between, with the control message, lowers it.  The first begins when it begins to move.

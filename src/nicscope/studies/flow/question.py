@@ -1,4 +1,4 @@
-"""What is asked of ``nicscope flow``, checked before anything is simulated."""
+"""``nicscope flow``: its options, checked before anything is simulated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?) *([A-Za-z/]*)")
 
 
 class FlowQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A script: who sends what to whom, through which NICs, at which costs."""
+    """A script: senders, receivers, sizes, delivery, and costs."""
 
     sender: Platform
     receiver: Platform
@@ -54,7 +54,7 @@ class FlowQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int:
-        """Messages in all."""
+        """The total number of messages."""
         return self.count * len(self.flows)
 
     def costs(self) -> list[dict[str, int]]:
@@ -68,7 +68,7 @@ class FlowQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def platforms(self) -> tuple[Platform, Platform]:
-        """Of the senders, and of the receivers."""
+        """The senders' and the receivers' platform."""
         return self.sender, self.receiver
 
     def platform_of(self, node: int) -> Platform:
@@ -94,7 +94,7 @@ def ask(
     bus_master: str | None = None,
     assignments: Iterable[str] = (),
 ) -> FlowQuestion:
-    """The question in the words of the command line.
+    """Parse and check the options; ``minpulse`` is (sending, receiving).
 
     Errors: ``PlatformError``, ``DesignError`` or ``SimulationError`` for the first word that makes
     no sense.
@@ -135,7 +135,7 @@ def ask(
 
 
 def _check_clock(question: FlowQuestion) -> None:
-    """Refuse what could take more picoseconds than 64 bits hold, one step after the other."""
+    """Refuse runs that could exceed 64 bits of picoseconds, all steps in sequence."""
     pulses = min(question.delivery.minpulse_send, question.delivery.minpulse_receive)
     steps = 8 * (question.payload // pulses + 8)  # of a message, generously
     longest = 0
@@ -198,7 +198,7 @@ def _topology(name: str, nodes: int) -> Topology:
 
 
 def _masters(text: str, nodes: int) -> tuple[OtherMaster, ...]:
-    """``HOLD/PERIOD``: another master at each host's bus."""
+    """Parse ``HOLD/PERIOD``: another bus master at each host."""
     hold, slash, period = text.partition("/")
     if not slash:
         raise SimulationError(

@@ -1,4 +1,4 @@
-"""The answer to a ``FlowQuestion``: packets, parts, engines, memory.
+"""The result of a ``FlowQuestion``: packets, latency parts, engines, memory.
 
 It holds what the structures of delivery take of NIC memory, and becomes a timeline.
 """
@@ -49,7 +49,7 @@ TABLE_ENTRY_BYTES = sum(TABLE_ENTRY.values())
 
 
 class Held(NamedTuple):
-    """``number`` things of ``each_bytes`` bytes in NIC memory."""
+    """``number`` objects of ``each_bytes`` bytes in NIC memory."""
 
     what: str
     number: int
@@ -73,7 +73,7 @@ class Held(NamedTuple):
 def memory_account(
     delivery: Delivery, log_records: int = 0, table_entries: int = TABLE_ENTRIES
 ) -> list[Held]:
-    """What one endpoint holds in NIC memory; nothing that it holds is left out.
+    """The complete NIC memory of one endpoint, structure by structure.
 
     ``log_records`` are those that the firmware has logged since the host last read them;
     ``table_entries`` those of the incoming payload table.
@@ -95,7 +95,7 @@ LISTED = 10_000  # packets in JSON; the table has all of them
 
 
 class FlowReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to every message, and where the time of those with a whole log went."""
+    """The messages, and the latency parts of those with a complete log."""
 
     question: FlowQuestion
     messages: NDArray[Any]  # MESSAGE, in order of ``read``; every one
@@ -137,7 +137,7 @@ class FlowReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def log_is_whole(self) -> bool:
-        """Whether every message's records are all there."""
+        """Whether the log has all records of every message."""
         return len(self.detailed) == len(self.messages)
 
     def to_json(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class FlowReport(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def _master(self) -> dict[str, int] | None:
-        """Of each host's bus: for how long of every how long another master has it."""
+        """Of each host's bus: how long another master holds it, and how often."""
         if not self.question.masters:
             return None
         each = self.question.masters[0]
@@ -231,7 +231,7 @@ def report(
     command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> FlowReport:
-    """Simulate what is asked; tells ``watch`` how many messages of how many are done.
+    """Simulate the question; reports messages done to ``watch``.
 
     ``command`` is passed on, for whoever wants to do it again.  Errors: ``SimulationError`` for
     costs that cannot be.
@@ -296,7 +296,7 @@ def answer(
 
 
 def _unwatched(done: int, total: int) -> None:
-    """Nobody wants to know."""
+    """A watch that does nothing."""
 
 
 def evidence_of(question: FlowQuestion, role: str) -> dict[str, int]:
@@ -320,7 +320,7 @@ def _two_costs(question: FlowQuestion) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _records_each(question: FlowQuestion) -> int:
-    """Records that one message has at most: fragments are larger than minpulse, but the last."""
+    """Records per message: all fragments but the last are larger than minpulse."""
     delivery = question.delivery
     pulses = (delivery.minpulse_send, delivery.minpulse_receive)
     fragments = sum(question.payload // pulse + 2 for pulse in pulses)
@@ -349,7 +349,7 @@ ENGINES = (
 
 
 def timeline(report: FlowReport) -> dict[str, Any]:
-    """The whole document."""
+    """The timeline document."""
     ask = report.question
     names = [f"node {n}: {ask.platform_of(n).name}" for n in range(ask.topology.nodes)]
     log = RunLog(report.log, len(report.log), ACTIONS, {}, WAY)

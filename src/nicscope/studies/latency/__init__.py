@@ -1,1 +1,1 @@
-"""User-to-user latency of messages, part by part, for every way of moving them."""
+"""User-to-user latency of messages by component, for every way into the NIC."""

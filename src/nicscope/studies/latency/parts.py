@@ -1,4 +1,4 @@
-"""Where the time of one message goes: what the observer saw of it, each moment counted once.
+"""Breakdown of one message's latency from the log, each instant counted once.
 
 A message goes on in three stretches: the sender's processor until its doorbell has rung, the two
 NICs until the receiver's report is in its host's memory, the receiver's processor until its polls
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Part(IntEnum):
-    """Of a message's latency.  Source: EDT, 7.2 and Figures 8 and 9.
+    """A component of a message's latency.  Source: EDT, 7.2 and Figures 8 and 9.
 
     LIBRARY, COPY, WAIT, NETWORK and USER_READ are ours: the paper's Transport is the time of VI-MSG
     alone, its User Data what the sender writes.
@@ -74,7 +74,7 @@ BY_CPU = (Way.PIO, Way.PIO_COMBINED)  # what the engine waits for is the process
 
 
 class Span(NamedTuple):
-    """What was under way from ``start`` to ``end`` (ps)."""
+    """An activity from ``start`` to ``end`` (ps)."""
 
     rank: int
     part: Part
@@ -83,7 +83,7 @@ class Span(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A message from one node to another, and when (ps) it was begun, known to be there, read."""
+    """A message: its nodes, and when (ps) it was begun, detected and read."""
 
     sender: int
     receiver: int
@@ -94,7 +94,7 @@ class Sent(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """What of a step is one part and what another, ps."""
+    """Costs (ps) that split a record into several parts."""
 
     way: Way
     post: int  # the rest of a post is checking and pinning
@@ -107,7 +107,7 @@ class Prices(NamedTuple):
 def prices_of(
     way: Way, costs: Mapping[str, int], nic: Mapping[str, int], *, own_table: bool
 ) -> Prices:
-    """For nodes with such costs, and such an interface at their bus."""
+    """The prices for nodes with such costs, and such an interface on their bus."""
     if way is Way.PCI:
         init = costs.get("pci_read_start", 0), costs.get("pci_write_start", 0)
         return Prices(way, costs["post"], *init, 0, own_table)
@@ -116,14 +116,14 @@ def prices_of(
 
 
 def parts_of(log: NDArray[Any], sent: Sent, prices: Prices) -> list[int]:
-    """Ps by ``Part`` of a message; ``log`` is by ``end``, and nothing else was sent meanwhile."""
+    """Ps by ``Part`` of a message; ``log`` is by ``end`` and has no other message meanwhile."""
     first, last = np.searchsorted(log["end"], [sent.begun, sent.read], side="right")
     records = [_Record(*row) for row in log[list(_Record._fields)][first:last].tolist()]
     return parted(spans_of(records, sent, prices), sent.begun, sent.read)
 
 
 def parted(spans: Iterable[Span], begun: int, seen: int) -> list[int]:
-    """Ps by ``Part`` from ``begun`` to ``seen``: a moment of several spans is the highest's.
+    """Ps by ``Part`` from ``begun`` to ``seen``: overlapping spans count as the highest part.
 
     Of equal ranks it is the first span's.
     """
@@ -141,7 +141,7 @@ def parted(spans: Iterable[Span], begun: int, seen: int) -> list[int]:
 
 
 class _Record(NamedTuple):
-    """Of the log, what matters here."""
+    """The fields of a log record that are used here."""
 
     node: int
     engine: int
@@ -154,7 +154,7 @@ class _Record(NamedTuple):
 
 
 def spans_of(records: Sequence[_Record], sent: Sent, prices: Prices) -> Iterator[Span]:
-    """What was under way for that message, in which of its three stretches."""
+    """The activities for that message, by its three stages."""
     rung, told = _rung(records, sent), _told(records, sent)
     yield from _before_the_doorbell(records, sent, prices, rung)
     left = max((one.end for one in _of(records, sent.sender, Engine.NET_TX)), default=rung)
@@ -176,7 +176,7 @@ def _of(records: Sequence[_Record], node: int, engine: Engine) -> Iterator[_Reco
 
 
 def _rung(records: Sequence[_Record], sent: Sent) -> int:
-    """When the sender's processor has rung the doorbell: the post, and its part of the way."""
+    """When the sender's CPU has finished the post and rung the doorbell."""
     rung = sent.begun
     posted = False
     for one in _of(records, sent.sender, Engine.CPU):
@@ -191,7 +191,7 @@ def _rung(records: Sequence[_Record], sent: Sent) -> int:
 
 
 def _told(records: Sequence[_Record], sent: Sent) -> int:
-    """When the receiver's NIC has told its host: the last report that its poll can have seen."""
+    """When the receiver's NIC notified the host: the last report that its poll could see."""
     polled = [
         one.start
         for one in _of(records, sent.receiver, Engine.CPU)
@@ -212,7 +212,7 @@ def _told(records: Sequence[_Record], sent: Sent) -> int:
 def _before_the_doorbell(
     records: Sequence[_Record], sent: Sent, prices: Prices, rung: int
 ) -> Iterator[Span]:
-    """The program stores the message, the library the descriptor; it posts."""
+    """Spans of the first stage: message store, descriptor store, post."""
     left = sent.byte_count
     for one in _of(records, sent.sender, Engine.CPU):
         if one.start < sent.begun or one.end > rung:
@@ -230,7 +230,7 @@ def _before_the_doorbell(
 
 
 def _on_nic(one: _Record, messaging: Part, rank: int, prices: Prices) -> Iterator[Span]:
-    """What a record of the middle stretch is part of."""
+    """The part that a record of the middle stage belongs to."""
     if one.engine == Engine.FIRMWARE and one.task == Task.MISSING:
         yield Span(rank, Part.MISS, one.start, one.end)
     elif one.engine == Engine.FIRMWARE and one.task in FOR_OTHERS:
@@ -255,7 +255,7 @@ def _on_nic(one: _Record, messaging: Part, rank: int, prices: Prices) -> Iterato
 
 
 def _transfer(one: _Record, part: Part | None, init: int, prices: Prices) -> Iterator[Span]:
-    """A move of the engine: waiting for blocks, or a DMA in its three parts."""
+    """The spans of a DMA engine's transfer: waiting for blocks, or a DMA in three parts."""
     if prices.way in BY_CPU and one.engine != DESCRIPTOR:
         return
     if part is not None:

@@ -1,4 +1,4 @@
-"""Messages back and forth between two nodes, on warm and on missing translations."""
+"""Ping-pong between two nodes, with warm or missing translations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LOOKED_UP = ("lookups", "ni_misses")
 
 
 class Measured(NamedTuple):
-    """Of all measured messages together, picoseconds."""
+    """Sums over all measured messages, picoseconds."""
 
     messages: int
     total: int
@@ -56,12 +56,12 @@ class Measured(NamedTuple):
 
     @property
     def until_seen(self) -> int:
-        """Without the receiver's loads: the clock stops when it knows that the message is there."""
+        """Without the receiver's loads: until the receiver detects the message."""
         return self.total - self.parts[Part.USER_READ]
 
 
 class Setting(NamedTuple):
-    """How messages go."""
+    """Mechanism, platform and options of a ping-pong."""
 
     platform: str | Path | Platform
     way: str
@@ -73,7 +73,7 @@ class Setting(NamedTuple):
 
 
 def rounds_of(setting: Setting, byte_count: int) -> tuple[int, int]:
-    """Messages each way before the first that counts, and that count.
+    """Warm-up rounds, and measured rounds.
 
     They use all buffers equally, and go around a cacheable queue: its entries differ in what the
     caches have of them.  A descriptor takes an entry too.  Where another master has bursts, what
@@ -90,7 +90,7 @@ def rounds_of(setting: Setting, byte_count: int) -> tuple[int, int]:
 
 
 def _has_bursts(setting: Setting) -> bool:
-    """Whether another master holds the bus now and then."""
+    """Whether another bus master interferes."""
     name = "background_percent"
     if name in setting.settings:
         return setting.settings[name] > 0
@@ -130,7 +130,7 @@ def ping_pong(setting: Setting, byte_count: int, measured: int | None = None) ->
 def _played(
     setting: Setting, byte_count: int, rounds: tuple[int, int]
 ) -> tuple[_Game, Cluster, NDArray[Any]]:
-    """The game at its end, and what the observer saw: all of it, if need be at a second try."""
+    """The finished game and its log, complete at the second try if need be."""
     records = RECORDS
     while True:
         cluster = _cluster(setting, byte_count, sum(rounds), records)
@@ -147,7 +147,7 @@ def _played(
 
 
 def _cluster(setting: Setting, byte_count: int, rounds: int, records: int) -> Cluster:
-    """Two nodes with room for the buffers and the descriptors of the game."""
+    """Two nodes with memory for the game's buffers and descriptors."""
     buffer, ring = -(-byte_count // PAGE), 1 << (rounds - 1).bit_length()
     pages = 2 * setting.pages * buffer + 2 * -(-rounds * ALIGNMENT // PAGE) + BESIDES
     changes = dict(setting.settings)
@@ -239,7 +239,7 @@ class _Game:
     async def _receive(
         self, nic: Nic, come: CompletionQueue, vi: Vi, address: int, expected: bytes
     ) -> int:
-        """Poll the completion queue, take the receive, load the message; when it was there (ps)."""
+        """Poll for the receive and load the message; when it was detected (ps)."""
         await nic.cq_wait(come)
         await nic.recv_done(vi)
         seen = nic.now_ps
@@ -260,7 +260,7 @@ DESIGNS = {
 
 
 class Translating(msgspec.Struct, frozen=True):
-    """What was asked of translations."""
+    """The question's translation options."""
 
     design: str
     scheme: str
@@ -270,7 +270,7 @@ class Translating(msgspec.Struct, frozen=True):
 
 
 def translated(question: Question) -> tuple[Design, Translating | None]:
-    """The design of a cluster that is asked for, and what a report says of its translation.
+    """The design of the cluster, and the report's description of its translation.
 
     Errors: ``DesignError``, ``StudyError``.
     """
@@ -291,5 +291,5 @@ def translated(question: Question) -> tuple[Design, Translating | None]:
 
 
 def needed_by(design: Design) -> Sequence[str]:
-    """The costs of translating as ``design`` does."""
+    """The translation costs that ``design`` needs."""
     return *OF_SCHEME[design.scheme], *OF_DESIGN

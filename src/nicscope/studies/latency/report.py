@@ -1,4 +1,4 @@
-"""User-to-user latency by component: the question, and the report for every way."""
+"""User-to-user latency by component: options and report."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WAYS = tuple(way.value for way in Way)
 
 
 class Question(NamedTuple):
-    """Which messages, how, on what."""
+    """Mechanisms, sizes and platform."""
 
     mechanisms: tuple[str, ...]
     sizes: tuple[int, ...]  # bytes, ascending
@@ -67,7 +67,7 @@ def ask(
     pages: int | None = None,
     delivery: str = MESSAGE_STORE_AND_FORWARD,
 ) -> Question:
-    """The question in the words of the command line.
+    """Parse and check the options.
 
     Errors: ``StudyError`` for the first word that makes no sense.
     """
@@ -120,7 +120,7 @@ def _setting(override: str) -> tuple[str, int]:
 
 
 def _names(mechanisms: str | None, delivery: str) -> tuple[str, ...]:
-    """The mechanisms that are asked for; by default all of the usual for which it makes sense."""
+    """The mechanisms asked for; by default all usual ones that support the delivery."""
     words = (DEFAULT_MECHANISMS if mechanisms is None else mechanisms).split(",")
     names = tuple(dict.fromkeys(word.strip() for word in words))
     for name in names:
@@ -142,7 +142,7 @@ def _names(mechanisms: str | None, delivery: str) -> tuple[str, ...]:
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    """Bytes that a list such as ``64,1500`` or ``64..4096``, by powers of two, names."""
+    """Parse a list of sizes such as ``64,1500``, or ``64..4096``, by powers of two."""
     found: set[int] = set()
     for word in text.split(","):
         low, dots, high = word.partition("..")
@@ -188,7 +188,7 @@ PS_PER_US = 10**6
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """Of one mechanism and size: all measured messages together, picoseconds."""
+    """One mechanism and size: sums over all measured messages, picoseconds."""
 
     mechanism: str
     byte_count: int
@@ -209,7 +209,7 @@ class Latency(msgspec.Struct, frozen=True):
         return ps / self.messages / PS_PER_CYCLE
 
     def until_seen(self) -> float:
-        """Host cycles until the receiver knows that the message is there: without its loads."""
+        """Host cycles until the receiver detects the message: without its loads."""
         return self.cycles() - self.cycles(Part.USER_READ)
 
     def user_data(self) -> float:
@@ -226,7 +226,7 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class LatencyReport(msgspec.Struct, frozen=True):
-    """Everything that ``nicscope latency`` found."""
+    """All latencies."""
 
     platform: str
     settings: dict[str, int]  # what was changed
@@ -239,7 +239,7 @@ class LatencyReport(msgspec.Struct, frozen=True):
     translation: Translating | None = None
 
     def of(self, mechanism: str, byte_count: int) -> Latency:
-        """That one; ``KeyError`` if it was not asked for."""
+        """One latency; ``KeyError`` if it was not asked for."""
         for one in self.latencies:
             if (one.mechanism, one.byte_count) == (mechanism, byte_count):
                 return one

@@ -1,4 +1,4 @@
-"""The best design of each family within a memory budget: what ``nicscope size`` reports.
+"""``nicscope size``: the best design of each family within a memory budget.
 
 ``question``: what is asked.  ``family``: the schemes, and the catalog's design of each to start
 from.  ``survey``: what one pass over the trace tells of every cache.  ``shapes``: the designs of

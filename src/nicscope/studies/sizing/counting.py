@@ -1,4 +1,4 @@
-"""Counts of candidate designs over a trace: which there are, by samples and in whole."""
+"""Counts candidate designs over a trace, on a sample and in full."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Passes:
-    """Rows done in all passes so far, each as often as there are designs in its pass.
+    """Progress over all passes: rows times designs.
 
     How many there will be is known for the next passes, and forecast for those after.
     """
@@ -59,15 +59,15 @@ class Passes:
         self._lock = threading.Lock()
 
     def forecast(self, trace: Trace, designs: int) -> None:
-        """So many designs are likely to see ``trace`` after those that are expected."""
+        """Replace the forecast of designs still to be counted on ``trace``."""
         self._forecast = trace.rows * designs
 
     def forecast_later(self, rows: int) -> None:
-        """So many rows are likely to be left when this trace is done."""
+        """Set the rows expected to remain when this trace is done."""
         self._later = rows
 
     def expect(self, trace: Trace, designs: int) -> None:
-        """So many designs are going to see ``trace``, which the forecast had in it."""
+        """Add a pass of so many designs, moved from the forecast."""
         self._total += trace.rows * designs
         self._forecast = max(self._forecast - trace.rows * designs, 0)
 
@@ -80,7 +80,7 @@ class Passes:
     def watching(
         self, trace: Trace, designs: int, *, is_expected: bool = False
     ) -> Callable[[int, int], None]:
-        """A watch of a pass over ``trace`` that others make, for so many ``designs``."""
+        """A watch for a pass over ``trace`` made elsewhere, for so many ``designs``."""
         if not is_expected:
             self.expect(trace, designs)
         told = 0
@@ -107,7 +107,7 @@ WINDOWS = 16
 
 
 class Windows:
-    """Takes the windows out of batches that pass: of each node's rows, however they alternate."""
+    """Collects sample windows of each node's rows from passing batches."""
 
     def __init__(self, extent: Extent) -> None:
         self._is_long = extent.lookups >= LONG
@@ -121,7 +121,7 @@ class Windows:
         self._found: list[Requests] = []
 
     def of(self, batches: Iterable[Requests]) -> Iterator[Requests]:
-        """``batches`` as they are."""
+        """Pass ``batches`` on unchanged while sampling them."""
         for batch in batches:
             yield batch
             if self._is_long:
@@ -185,7 +185,7 @@ class Counter:
         return self._sample is not None
 
     def count(self, asked: Sequence[tuple[Family, Ask]]) -> None:
-        """Have each family note what it asked for; all of them ask for the sample, or none."""
+        """Count what each family asks for; either all ask for the sample, or none."""
         sampled = any(ask.sampled for _, ask in asked)
         wanted = [(family, one) for family, ask in asked for one in ask.settings]
         size = max(self._at_once // self._workers, 1)
@@ -204,7 +204,7 @@ class Counter:
     def _replay_all(
         self, shares: Sequence[Sequence[Wanted]], sampled: bool
     ) -> dict[tuple[str, Setting], Priced]:
-        """Replay each of ``shares`` in a pass of its own.
+        """Replay each of ``shares`` in its own pass.
 
         What comes of it does not depend on how many threads there are, or who does it.
         """
@@ -241,7 +241,7 @@ class Counter:
 
 
 def _until(stopped: Callable[[], bool], batches: Iterable[Requests]) -> Iterator[Requests]:
-    """``batches`` in parts that replay does at once; ``Stopped`` soon after ``stopped()``."""
+    """``batches`` in chunks for replay; ``Stopped`` soon after ``stopped()``."""
     for batch in batches:
         for begin in range(0, len(batch.length), ROWS):
             if stopped():
@@ -254,7 +254,7 @@ MOST_SET_BITS = 16  # of what is told by one pass; larger caches are replayed
 
 
 class Extent(NamedTuple):
-    """How much a trace touches, in pages of one size."""
+    """The footprint of a trace, for one page size."""
 
     requests: int
     requested_bytes: int
@@ -266,22 +266,22 @@ class Extent(NamedTuple):
 
     @property
     def processes(self) -> int:
-        """Of the node that has most."""
+        """The most processes on any node."""
         return max(len(each) for each in self.pages.values())
 
     @property
     def node_pages(self) -> int:
-        """Of the node that touches most."""
+        """The most pages touched on any node."""
         return max(sum(each) for each in self.pages.values())
 
     @property
     def process_pages(self) -> int:
-        """Of the process that touches most."""
+        """The most pages touched by any process."""
         return max(max(each) for each in self.pages.values())
 
 
 class Grid(NamedTuple):
-    """What set-associative caches on every NIC miss, with lines of one length."""
+    """Misses of set-associative caches on every NIC, for one line length."""
 
     line: int  # pages
     low: int  # log2 of the fewest sets
@@ -289,19 +289,19 @@ class Grid(NamedTuple):
     held: dict[int, NDArray[np.int64]]  # likewise, by node: lines in the cache at the end
 
     def _level(self, entries: int, ways: int) -> int | None:
-        """Where the caches of as many sets stand; None if the grid does not reach that far."""
+        """The row of caches with so many sets; None if that is outside the grid."""
         sets = entries // self.line // ways
         level = sets.bit_length() - 1 - self.low
         reached = 0 <= level < len(self.misses) and ways <= self.misses.shape[1]
         return level if reached else None
 
     def misses_of(self, entries: int, ways: int) -> int | None:
-        """Misses with so many entries; None if the grid does not reach that far."""
+        """Misses with so many entries; None if that is outside the grid."""
         level = self._level(entries, ways)
         return None if level is None else int(self.misses[level, ways - 1])
 
     def further_of(self, entries: int, ways: int) -> int | None:
-        """Ways that lookups check after the first; None as in ``misses_of``.
+        """Ways that lookups search after the first; None as in ``misses_of``.
 
         A lookup checks a k-th further way if it would miss with k ways to as many sets.
         """
@@ -309,7 +309,7 @@ class Grid(NamedTuple):
         return None if level is None else int(self.misses[level, : ways - 1].sum())
 
     def held_of(self, entries: int, ways: int) -> dict[int, int] | None:
-        """Lines in each node's cache at the end, which is most; None as in ``misses_of``."""
+        """Valid lines in each node's cache at the end, the maximum; None as in ``misses_of``."""
         level = self._level(entries, ways)
         if level is None:
             return None
@@ -317,7 +317,7 @@ class Grid(NamedTuple):
 
 
 def extent(batches: Iterable[Requests], page_size: int) -> Extent:
-    """How much ``batches`` touch, in pages of ``page_size`` bytes."""
+    """The footprint of ``batches``, in pages of ``page_size`` bytes."""
     page_bits = np.uint64(page_size.bit_length() - 1)
     streams = LookupStreams(page_size, [1], by_process=True, offset=False)
     curves: dict[Nic, LruCurve] = {}
@@ -343,7 +343,7 @@ def extent(batches: Iterable[Requests], page_size: int) -> Extent:
 
 
 class Grids(NamedTuple):
-    """What caches miss, by the length of their lines."""
+    """Misses of caches, by line length."""
 
     offset: Grid  # lines of 1, processes spread over the sets
     plain: dict[int, Grid]  # processes not spread

@@ -1,4 +1,4 @@
-"""Sized designs: what makes one better than another, and what was found."""
+"""Sized designs: how they are ranked, and the results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HOST_WORK = ("interrupts", "pin_calls", "unpin_calls")
 
 
 class Point(NamedTuple):
-    """A design as replayed."""
+    """A replayed design."""
 
     settings: tuple[tuple[str, str], ...]  # what was set on the family's first design
     priced: Priced
@@ -40,12 +40,12 @@ class Point(NamedTuple):
 
     @property
     def nic_bytes(self) -> int:
-        """NIC memory of the node whose NIC takes most."""
+        """NIC memory of the node that uses most."""
         return self.priced.nic_bytes
 
     @property
     def pinned_bytes(self) -> int:
-        """Most host memory pinned at any one time on any one host."""
+        """The peak of pinned memory on any host."""
         result = self.priced.result
         page_size = result.design.page_size
         assert page_size is not None
@@ -53,12 +53,12 @@ class Point(NamedTuple):
 
     @property
     def rejected(self) -> int:
-        """Requests (of ``static``: pages) that were not carried out."""
+        """Requests (of ``static``: pages) that were refused."""
         return self.priced.total("rejected") or 0
 
     @property
     def misses(self) -> int:
-        """Lookups that did not find their translation on the NIC."""
+        """Lookups that missed on the NIC."""
         return self.priced.total("ni_misses") or 0
 
     @property
@@ -75,18 +75,18 @@ class Point(NamedTuple):
 
     @property
     def least_ps(self) -> int:
-        """What it costs at least: what has a price, or 0 if nothing has."""
+        """The lower bound of its cost, or 0 if nothing has a price."""
         return self.priced.cost.low_ps
 
     @property
     def value(self) -> float:
-        """What is to be small: microseconds per lookup (the upper end), or misses per lookup."""
+        """The objective: microseconds per lookup (the upper end), or misses per lookup."""
         us = self.us
         return us[1] if self.by_cost and us is not None else self.misses_per_lookup
 
     @property
     def burden(self) -> tuple[int, ...]:
-        """What is to be small, in the order of importance; memory left out."""
+        """The objectives to minimize, most important first; memory excluded."""
         cost = self.priced.cost
         calls = sum(self.priced.total(name) or 0 for name in _HOST_WORK)
         if not self.by_cost:
@@ -95,7 +95,7 @@ class Point(NamedTuple):
 
     @property
     def rank(self) -> tuple[tuple[int, ...], int, int, tuple[tuple[str, str], ...]]:
-        """Sorts points from best to worst, always alike."""
+        """The sort key from best to worst, deterministic."""
         return self.burden, self.nic_bytes, self.pinned_bytes, self.settings
 
 
@@ -105,7 +105,7 @@ def best_within(points: Iterable[Point], nic_bytes: int) -> Point | None:
 
 
 def staircase(points: Iterable[Point]) -> list[Point]:
-    """Points that are better than all smaller ones, by ascending memory."""
+    """The Pareto front: points better than all smaller ones, by ascending memory."""
     steps: list[Point] = []
     for point in sorted(points, key=lambda p: (p.nic_bytes, p.rank)):
         if not steps or point.burden < steps[-1].burden:
@@ -142,15 +142,15 @@ _UNKNOWN = (
 
 
 class Surveyed(Protocol):
-    """Whoever knows what one pass tells of every cache."""
+    """A source of one pass's results for every cache."""
 
     @property
     def grids(self) -> Grids:
-        """Caches of all shapes."""
+        """Misses of caches of all shapes."""
 
 
 def follows(design: Design) -> bool:
-    """Whether all shapes of ``design`` follow from a replay of one and a pass over all caches."""
+    """Whether one replay and a pass over all caches determine every shape of ``design``."""
     if design.scheme not in _PER_MISS or design.pin_limit is not None:
         return False
     if design.scheme is Scheme.HANDLE:
@@ -161,7 +161,7 @@ def follows(design: Design) -> bool:
 
 
 def grid_of(design: Design, room: Surveyed) -> Grid | None:
-    """The grid that has all shapes of ``design``; None if no grid tells what it misses."""
+    """The grid that holds the misses of all shapes of ``design``; None if there is none."""
     if not follows(design):
         return None
     if design.scheme is Scheme.HANDLE:
@@ -204,7 +204,7 @@ SHAKY = (Evidence.ASSUMED, Evidence.FITTED)
 
 
 class Target(NamedTuple):
-    """Whether a family can be as cheap as was asked for; both None where its price is not whole."""
+    """Whether a family meets the target cost; both None where its price is incomplete."""
 
     us: float
     smallest: Point | None  # that meets it; None: none does
@@ -212,7 +212,7 @@ class Target(NamedTuple):
 
 
 class Picked(NamedTuple):
-    """Of the best designs of a family for each size of NIC memory those that are told apart."""
+    """The designs reported of a family, from its best for each size of NIC memory."""
 
     best: Point | None  # within the budgets; None: nothing fits
     half: Point | None  # the best within half the NIC memory
@@ -223,7 +223,7 @@ class Picked(NamedTuple):
     target: Target | None
 
     def points(self) -> list[Point]:
-        """All of them, each once."""
+        """All of them, without duplicates."""
         points = list(self[:-1])
         if self.target is not None:
             points += [self.target.smallest, self.target.floor]
@@ -250,7 +250,7 @@ class Answer(NamedTuple):
 
 
 def pick(steps: Sequence[Point], question: Question) -> Picked:
-    """What is told of a family whose best designs are ``steps``, by ascending memory."""
+    """Choose what to report of a family with Pareto front ``steps``, by ascending memory."""
     budget = question.nic_bytes
     best = best_within(steps, budget)
     return Picked(
@@ -265,7 +265,7 @@ def pick(steps: Sequence[Point], question: Question) -> Picked:
 
 
 def answer(trace: str, base: Any, points: Sequence[Point], question: Question) -> Answer:
-    """What to tell of the family that begins at ``base`` (a ``Subject``), given all ``points``.
+    """The result for the family that begins at ``base`` (a ``Subject``), from all ``points``.
 
     They pin no more than they may.
     """
@@ -322,14 +322,14 @@ def _command(trace: str, design: str, point: Point, question: Question) -> list[
 
 
 class Shaky(NamedTuple):
-    """The part of a cost that rests on assumed or fitted prices."""
+    """The share of a cost that rests on assumed or fitted prices."""
 
     parts: list[Component]
     share: float  # of the upper end of the cost
 
 
 def shaky(point: Point) -> Shaky:
-    """Which components of ``point`` rest on assumed or fitted prices."""
+    """The components of ``point`` that rest on assumed or fitted prices."""
     cost = point.priced.cost
     parts = [part for part in cost.components if part.count and part.evidence in SHAKY]
     whole = cost.high_ps
@@ -337,7 +337,7 @@ def shaky(point: Point) -> Shaky:
 
 
 class Sizing(msgspec.Struct, frozen=True, kw_only=True):
-    """One trace, every family sized for it."""
+    """One trace, sized for every family."""
 
     trace: str
     page_size: int
@@ -362,7 +362,7 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def perhaps_cheaper(self) -> list[Answer]:
-        """Families without a whole price that may be cheaper than the cheapest of the others."""
+        """Families with incomplete prices that may be cheaper than the cheapest other one."""
         first = self.cheapest
         if first is None or first.best is None:
             return []
@@ -372,18 +372,18 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def best(self) -> Answer | None:
-        """The cheapest of all families; None where one without a whole price may be cheaper."""
+        """The cheapest of all families; None where one with incomplete prices may be cheaper."""
         return None if self.perhaps_cheaper else self.cheapest
 
     @property
     def denominator(self) -> Denominator:
-        """What rates of the families are per."""
+        """What the families' rates are per."""
         bests = [answer.best for answer in self.answers if answer.best is not None]
         return denominator_of(best.priced.result.design.page_size for best in bests)
 
     @property
     def touched_bytes(self) -> int:
-        """Of the pages that the host which touches most of them touches."""
+        """The pages of the host that touches most, in bytes."""
         return self.extent.node_pages * self.page_size
 
     def to_json(self) -> dict[str, Any]:
@@ -410,7 +410,7 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SizingReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Some traces, sized, and how to get that again."""
+    """Several sized traces, and the command that repeats them."""
 
     question: Question
     traces: list[dict[str, Any]]

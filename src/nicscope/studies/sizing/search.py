@@ -1,4 +1,4 @@
-"""The search for the best shape of a family within a budget, over page sizes too."""
+"""Searches for the best shape of a family within a budget, over page sizes too."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FIRST = {Scheme.UNET_MM: "unet-mm-pca200", Scheme.STATIC: "vmmc-static"}
 
 
 def families(platform: Platform | None) -> list[Subject]:
-    """A design of each scheme, in the order of schemes, and what prices it.
+    """A design of each scheme with its platform, in the order of schemes.
 
     That is ``platform``; without one, each design's own, as in ``nicscope replay``.  RDMA NICs are
     left out where ``platform`` does not price their fetches: with a family whose price is half
@@ -83,7 +83,7 @@ _WAYS = tuple(1 << bits for bits in range(MOST_WAYS.bit_length()))
 
 
 class Room(NamedTuple):
-    """What a design may take, and what it is for."""
+    """The budgets of the search and the trace's footprint."""
 
     budgets: tuple[int, ...]  # bytes of NIC memory: half of it, what was asked for, twice as much
     pin_pages: int | None  # of each host
@@ -94,30 +94,30 @@ class Room(NamedTuple):
 
     @property
     def most_entries(self) -> int:
-        """A power of two: with more entries, hardly any cache would miss less."""
+        """The largest useful cache, a power of two."""
         return most_entries(self.extent)
 
     @property
     def limit(self) -> int | None:
-        """Most pages that each process may pin, if any has to be held back."""
+        """The highest pin limit per process, if pinning is limited at all."""
         if self.pin_pages is None or self.extent.node_pages <= self.pin_pages:
             return None
         return min(_filled(pages, self.pin_pages) for pages in self.extent.pages.values())
 
     @property
     def share(self) -> int:
-        """Pages that each process may pin whatever the others do."""
+        """The pages that each process may always pin, whatever the others do."""
         assert self.pin_pages is not None
         return max(self.pin_pages // self.extent.processes, 1)
 
 
 def most_entries(extent: Extent) -> int:
-    """Entries of the largest cache that is of use for so many pages; a power of two."""
+    """Entries of the largest useful cache for so many pages; a power of two."""
     return max(LEAST_ENTRIES, ROOM << max(extent.node_pages - 1, 0).bit_length())
 
 
 def _filled(pages: Sequence[int], room: int) -> int:
-    """The highest limit under which processes that touch ``pages`` each pin ``room`` in all."""
+    """The highest per-process limit at which processes touching ``pages`` pin ``room`` in all."""
     left, waiting = room, len(pages)
     for count in sorted(pages):
         if count * waiting > left:
@@ -128,7 +128,7 @@ def _filled(pages: Sequence[int], room: int) -> int:
 
 
 def shapes(scheme: Scheme, room: Room) -> list[Setting]:
-    """Shapes of ``scheme`` that may be best for some size of NIC memory."""
+    """The shapes of ``scheme`` to try."""
     if scheme is Scheme.PINNED:
         return [_text(area_bytes=size) for size in _areas(room)]
     if scheme is Scheme.STATIC:
@@ -168,14 +168,14 @@ def policies(scheme: Scheme, room: Room) -> list[Setting]:
 
 
 def known_policies(scheme: Scheme, room: Room) -> list[Setting]:
-    """Policies with which other shapes may follow from one (``known``), if nothing is limited."""
+    """Policies whose other shapes may be derived from one (``known``) if nothing is limited."""
     if scheme is not Scheme.UTLB or room.limit is not None:
         return first_policies(scheme, room)
     return [_text(prefetch=1, prepin=pinned) for pinned in AHEAD]
 
 
 def replacements(scheme: Scheme, room: Room) -> list[Setting]:
-    """Policies of choosing what to unpin, where it matters."""
+    """Replacement policies for pinned pages, where they matter."""
     limited = room.limit is not None and scheme in (Scheme.UTLB, Scheme.UTLB_SHARED)
     if limited or scheme is Scheme.UTLB_PROCESS:
         return [(("replacement", name),) for name in POLICIES]
@@ -183,7 +183,7 @@ def replacements(scheme: Scheme, room: Room) -> list[Setting]:
 
 
 def first_policies(scheme: Scheme, room: Room) -> list[Setting]:
-    """How the pages that a host may pin are divided between processes, if that is to be told."""
+    """How the pinning budget is divided between processes, where that matters."""
     if room.limit is None:
         return [()]
     if scheme in (Scheme.UTLB, Scheme.UTLB_SHARED):
@@ -218,7 +218,7 @@ def _lined(line: int, room: Room) -> Iterator[Setting]:
 
 
 def _of_rnic(room: Room) -> list[Setting]:
-    """Level 0 of every size, beside regions for all processes: each has one."""
+    """Level 0 of every size, with one region per process."""
     most = 1 << max(room.extent.processes - 1, 0).bit_length()
     count = min(most, MOST_REGIONS)
     regions = {"mpt_entries": count, "mpt_ways": min(count, 4)}
@@ -231,7 +231,7 @@ def _of_rnic(room: Room) -> list[Setting]:
 
 
 def cache_bytes(entries: int, ways: int, line: int) -> int:
-    """NIC memory of a translation cache, whatever is kept beside it left out."""
+    """NIC memory of a translation cache alone."""
     return sum(region_bytes(new_cache(entries, ways, line)).values())
 
 
@@ -245,7 +245,7 @@ def _areas(room: Room) -> list[int]:
 
 
 def _static_entries(room: Room) -> list[int]:
-    """All pages, and what fits if that is less."""
+    """Tables for all pages, and for what fits if that is less."""
     fixed = sum(region_bytes(new_table(0)).values())
     each = sum(region_bytes(new_table(1)).values()) - fixed
     most = room.extent.node_pages
@@ -279,7 +279,7 @@ LIKELY = 2 * SURVEY_WEIGHT + 5  # so many designs' time for each page size, its 
 
 
 class PageSize(NamedTuple):
-    """What pages of one size would take."""
+    """The results for one page size."""
 
     page_size: int  # bytes
     lookups: int
@@ -298,16 +298,16 @@ class PageSize(NamedTuple):
 
     @property
     def misses(self) -> int | None:
-        """Of the cache, in all: the same requests ask less often for larger pages."""
+        """The cache's total misses: the same requests look up fewer large pages."""
         return None if self.cache is None else self.cache.misses
 
     def count_of(self, denominator: Denominator) -> int:
-        """How many of what rates are taken per there were."""
+        """The count of the denominator."""
         return self.lookups if denominator is Denominator.LOOKUP else self.requests
 
     @property
     def misses_per_request(self) -> float | None:
-        """Of the cache."""
+        """The cache's misses per request."""
         return None if self.misses is None else self.misses / self.requests
 
 
@@ -356,7 +356,7 @@ def in_page_sizes(
 
 
 def _promising(grid: Grid, most: int, budget: int) -> list[tuple[int, int]]:
-    """Entries and ways of the caches that miss least within ``budget``, and within less of it.
+    """Entries and ways of the caches that miss least within ``budget``, and within parts of it.
 
     For what a NIC keeps beside its cache is known only when it has run.
     """
@@ -377,7 +377,7 @@ def _promising(grid: Grid, most: int, budget: int) -> list[tuple[int, int]]:
 
 
 def _enough(grid: Grid) -> int:
-    """Entries of the smallest cache that misses no more than any that ``grid`` has."""
+    """Entries of the smallest cache that misses no more than the best of ``grid``."""
     powers = [1 << bits for bits in range(grid.misses.shape[1].bit_length())]
     sized = [
         (int(misses[ways - 1]), ways << (grid.low + level))
@@ -444,7 +444,7 @@ class Ask(NamedTuple):
 
 
 class Family:
-    """A scheme: where the search begins, and all that was counted so far."""
+    """The search state of one scheme: its base design, and all counts so far."""
 
     def __init__(self, subject: Subject, room: Room, question: Question, *, long: bool) -> None:
         self.subject = subject
@@ -456,11 +456,11 @@ class Family:
         self._is_long = long
 
     def design(self, settings: Setting) -> Design:
-        """The family's first design with ``settings``."""
+        """The base design with ``settings``."""
         return with_settings(self.subject.design, [f"{key}={text}" for key, text in settings])
 
     def note(self, ask: Ask, found: Iterable[Priced]) -> None:
-        """Keep what was counted of ``ask``."""
+        """Store the counts of ``ask``."""
         kept = self.sampled if ask.sampled else self.counted
         kept.update(zip(ask.settings, found, strict=True))
         if not ask.sampled:
@@ -468,25 +468,25 @@ class Family:
 
     @property
     def by_cost(self) -> bool:
-        """Whether designs are ranked by cost: all that happened in any of them has a price."""
+        """Whether designs are ranked by cost: every step that happened has a price."""
         every = (*self.counted.values(), *self.sampled.values())
         priced = self._question.platform is not None
         return priced and not any(one.cost.is_lower_bound for one in every)
 
     @property
     def fitting(self) -> list[Point]:
-        """What was counted and pins no more than it may."""
+        """The counted designs within the pinning budget."""
         most, by_cost = self._question.pin_bytes, self.by_cost
         points = [Point(one, priced, by_cost) for one, priced in self.counted.items()]
         return [point for point in points if most is None or point.pinned_bytes <= most]
 
     @property
     def steps(self) -> list[Point]:
-        """The best for each size of NIC memory, by ascending memory."""
+        """The Pareto front by ascending NIC memory."""
         return staircase(self.fitting)
 
     def rounds(self) -> Search:
-        """What to count, each before the next is asked for: in turns on the sample and in full."""
+        """Yield what to count next, alternately on the sample and in full."""
         scheme, room = self.subject.design.scheme, self._room
         every = _crossed(shapes(scheme, room), first_policies(scheme, room))
         known = self._known(_crossed(shapes(scheme, room), known_policies(scheme, room)))
@@ -513,7 +513,7 @@ class Family:
         keep: int,
         also: Sequence[Setting] = (),
     ) -> Search:
-        """Ask for ``settings`` that are not counted, of a long trace for the best on its sample.
+        """Ask for uncounted ``settings``; of a long trace only for the best on its sample.
 
         These are the ``keep`` best of those that differ in nothing but the settings ``free``.
         ``also`` is asked for unless it was replayed.
@@ -534,7 +534,7 @@ class Family:
         yield Ask([one for one in _unique([*chosen, *also]) if one not in self.replayed])
 
     def _known(self, settings: Iterable[Setting]) -> list[tuple[Setting, list[Setting]]]:
-        """Those of ``settings`` that follow from others: each to be replayed, with its followers.
+        """Group ``settings`` into those to be replayed and those derived from them.
 
         It is the one that misses least within the budget, for that is likely to be told.
         """
@@ -568,7 +568,7 @@ class Family:
                     self.counted[one] = found
 
     def _plainly(self, settings: Setting) -> Setting:
-        """``settings`` without those that the family's first design has anyway, in one order."""
+        """``settings`` without those of the base design, in canonical order."""
         given = dict(settings)
         before = self.subject.design.to_json()
         return tuple(
@@ -578,7 +578,7 @@ class Family:
         )
 
     def _winners(self) -> list[Point]:
-        """The best of each budget, and the cheapest of all; where a target is met, that too."""
+        """The best of each budget, and the cheapest of all; with a target, its neighbours too."""
         fitting = self.fitting
         if not fitting:
             return []
@@ -627,7 +627,7 @@ def explore(
     counter: Counter,
     check: Callable[[list[Family]], None],
 ) -> list[Family]:
-    """Every family of ``subjects``, searched; ``counter`` replays.
+    """Search every family of ``subjects``; ``counter`` replays.
 
     ``check`` may end the search after the first round, which has all shapes.  Errors: its own,
     and ``TraceError`` at the first row that the schema does not allow.

@@ -1,4 +1,4 @@
-"""The best design of every family for each of some traces: what ``nicscope size`` reports."""
+"""Sizes every family of designs for each of several traces."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def size(
     passes: Passes | None = None,
     workers: Workers | None = None,
 ) -> Sizing:
-    """``trace``, which ``nicscope replay`` finds as ``name``, sized.
+    """Size ``trace``, which ``nicscope replay`` opens as ``name``.
 
     Errors: as ``report``.
     """
@@ -88,7 +88,7 @@ def size(
 def _searched(
     name: str, whole: Whole, question: Question, passes: Passes, touched: Extent
 ) -> list[Family]:
-    """Every family that is asked for, searched."""
+    """Search every family that is asked for."""
     wanted = [one for one in families(question.platform) if question.sizes(one.design.scheme)]
     if not wanted:
         if question.only:
@@ -125,7 +125,7 @@ def _searched(
 
 
 def _likely(question: Question) -> int:
-    """How many designs' time it is likely to take to size a trace."""
+    """The likely cost of sizing a trace, in designs."""
     of_pages = len(question.page_sizes) * search.LIKELY
     if question.only_pages and not question.only:
         return EXTENT_WEIGHT + of_pages
@@ -133,7 +133,7 @@ def _likely(question: Question) -> int:
 
 
 def _likely_rounds(question: Question) -> Sequence[int]:
-    """How many designs each round of the search is likely to replay."""
+    """The likely number of designs that each round of the search replays."""
     searched = {scheme for scheme in Scheme if question.sizes(scheme)}
     return counting.LIKELY if searched - ONE_ROUND else (len(searched),)
 

@@ -1,4 +1,4 @@
-"""The fewest entries with which few enough lookups miss; and what sizing is asked."""
+"""The fewest entries that meet a miss target; and the options of sizing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ USUAL_PAGE_SIZES = "4KiB,2MiB,1GiB"
 
 
 class Question(NamedTuple):
-    """Within what budgets, and by which costs, designs are to be sized."""
+    """The budgets and platform that designs are sized for."""
 
     nic_bytes: int  # of each NIC
     pin_bytes: int | None = None  # of each host; None: no limit
@@ -59,7 +59,7 @@ class Question(NamedTuple):
     only_pages: bool = False  # no families, but for those that ``only`` names
 
     def sizes(self, scheme: Scheme) -> bool:
-        """Whether the family of ``scheme`` is to be sized."""
+        """Whether the family of ``scheme`` is included."""
         return scheme.value in self.only if self.only or self.only_pages else True
 
 
@@ -72,7 +72,7 @@ def ask(
     page_sizes: str | None = None,
     only: Sequence[str] = (),
 ) -> Question:
-    """The question in the words of the command line.
+    """Parse and check the options.
 
     Errors: ``StudyError`` for the first word that makes no sense, ``PlatformError`` for a
     platform, ``DesignError`` for a page size.
@@ -141,7 +141,7 @@ NO_SETS = Span(0, 0, 0)
 
 
 class TargetQuestion(NamedTuple):
-    """How many lookups may miss, and of pages of which sizes."""
+    """The miss target and the page sizes."""
 
     share: float  # of all lookups, or of all but first ones
     page_sizes: tuple[int, ...]  # bytes
@@ -149,7 +149,7 @@ class TargetQuestion(NamedTuple):
 
 
 class Cliff(NamedTuple):
-    """The doubling that buys most."""
+    """The doubling that reduces misses most."""
 
     entries: int  # before it
     misses: int  # there
@@ -157,7 +157,7 @@ class Cliff(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What pages of one size take."""
+    """The entries needed with one page size."""
 
     trace: str
     page_size: int  # bytes
@@ -172,7 +172,7 @@ class Target(NamedTuple):
 
     @property
     def compulsory_share(self) -> float:
-        """Of all lookups, first ones, which every cache misses."""
+        """The share of compulsory misses, which every cache has."""
         return self.compulsory / self.lookups if self.lookups else 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -198,7 +198,7 @@ class Target(NamedTuple):
 
 
 class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Targets of some traces, and how to get them again."""
+    """Targets of several traces, and the command that repeats them."""
 
     question: TargetQuestion
     traces: list[dict[str, Any]]
@@ -217,7 +217,7 @@ class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ask_target(target: str, page_sizes: str | None = None, skip: int = 0) -> TargetQuestion:
-    """The question in the words of the command line.
+    """Parse and check the options.
 
     Errors: ``StudyError`` for the first word that makes no sense, ``DesignError`` for a page size.
     """
@@ -242,7 +242,7 @@ def targets(
     watch: Callable[[int, int], None] | None = None,
     workers: Workers | None = None,
 ) -> TargetReport:
-    """What each of the named ``traces`` takes; tells ``watch`` how many rows are done.
+    """The targets of each of the named ``traces``; reports rows done to ``watch``.
 
     The nodes of folders of files are shared out among ``workers``, if there are any.
     ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
@@ -278,7 +278,7 @@ def _targets_of(
 def _measured(
     batches: Iterable[RequestColumns], question: TargetQuestion, grains: Mapping[int, Grain]
 ) -> dict[int, list[Counted]]:
-    """What every NIC looks up, by page size."""
+    """The lookups of every NIC, by page size."""
     sizes = question.page_sizes
     streams = {
         size: LookupStreams(size, [1], by_process=False, offset=False, grain=grains[size])
@@ -303,7 +303,7 @@ def _measured(
 def grains_of_share(
     share: Share | Trace, question: TargetQuestion, done: Callable[[int], None]
 ) -> dict[int, Grain]:
-    """The grain of the requests of ``share`` by page size; tells ``done`` of rows."""
+    """The page alignment (grain) of a share's requests by page size; reports rows."""
     batches = ShareDone(share, done).through()
     return grains_counted(batches, question.skip, question.page_sizes)
 
@@ -314,7 +314,7 @@ def measure_share(
     grains: Mapping[int, Grain],
     done: Callable[[int], None],
 ) -> dict[int, list[Counted]]:
-    """What the NICs of the nodes of ``share`` look up, by page size; tells ``done`` of rows."""
+    """The lookups of the NICs of ``share``'s nodes, by page size; reports rows to ``done``."""
     return _measured(ShareDone(share, done).through(), question, grains)
 
 
@@ -344,13 +344,13 @@ def _at(misses: NDArray[np.int64], group: int, entries: int) -> int:
 
 
 def _fewest(misses: NDArray[np.int64], group: int, allowed: float) -> int | None:
-    """The fewest entries that miss at most ``allowed``; None if no number of them does."""
+    """The fewest entries with at most ``allowed`` misses; None if there is no such size."""
     found = bisect.bisect_left(misses, True, key=lambda missed: bool(missed <= allowed))
     return max(found * group, 1) if found < len(misses) else None
 
 
 def _cliff(misses: NDArray[np.int64], group: int) -> Cliff | None:
-    """The doubling that buys most, if it buys much of what size can."""
+    """The doubling that reduces misses most, if it is a large share of the whole reduction."""
     most = (len(misses) - 1) * group
     steps = np.exp2(np.arange(max(most, 1).bit_length() * PARTS) / PARTS).astype(np.int64)
     # And the one whose double holds all: a loop falls off there.

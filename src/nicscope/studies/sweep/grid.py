@@ -1,4 +1,4 @@
-"""What is asked of ``nicscope sweep``: a grid of designs, axis by axis."""
+"""The grid of ``nicscope sweep``: a design varied along several axes."""
 
 from __future__ import annotations
 
@@ -49,31 +49,31 @@ _UNITS = {
 
 
 class Axis(msgspec.Struct, frozen=True, kw_only=True):
-    """One key of a grid and its different values, in the order given."""
+    """One key of a grid and its distinct values, in the order given."""
 
     key: str
     values: tuple[Plain, ...]
 
     @property
     def cost(self) -> str | None:
-        """Name of the cost that it varies, if it varies one."""
+        """The name of the varied cost, if the axis is one."""
         return self.key.removeprefix(PREFIX) if self.key.startswith(PREFIX) else None
 
     @property
     def prices(self) -> bool:
-        """Whether it changes what things cost, and not what is counted."""
+        """Whether the axis changes costs and not counts."""
         return self.key == PLATFORM or self.cost is not None
 
     @property
     def unit(self) -> str | None:
-        """Unit of its values, where the key does not name it."""
+        """The unit of its values, where the key does not name it."""
         if self.cost is None:
             return _UNITS.get(self.key)
         return "ns_per_byte" if COSTS[self.cost].by_byte else "us"
 
     @property
     def column(self) -> str:
-        """Its name in the table, with its unit."""
+        """The table's column name, with its unit."""
         name = self.key if self.cost is None else f"cost_{self.cost}"
         return name if self.unit is None else f"{name}_{self.unit}"
 
@@ -86,7 +86,7 @@ class Axis(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(value / ps_per_unit for value in self.values if isinstance(value, int))
 
     def text(self, place: int) -> str:
-        """The value there, as ``--set`` would spell it."""
+        """The value at ``place`` as ``--set`` spells it."""
         value = self.values[place]
         if value is None:
             return NONE
@@ -162,7 +162,7 @@ MOST = 10_000_000  # points that fit in memory
 
 
 class Point(NamedTuple):
-    """One point: its place in the grid and on each axis, and the numbers of its parts."""
+    """One grid point: its number, its place on each axis, its design and its pricing."""
 
     number: int
     places: tuple[int, ...]
@@ -190,7 +190,7 @@ class Grid:
             yield Point(number, places, _number(self._designing, of), _number(self._pricing, of))
 
     def design(self, number: int) -> Design:
-        """The design of that number, from 0 to ``designs``; errors: ``DesignError``."""
+        """The design numbered 0 to ``designs`` - 1; errors: ``DesignError``."""
         places = zip(self._designing, _places(self._designing, number), strict=True)
         assignments = [f"{axis.key}={axis.text(place)}" for axis, place in places]
         try:
@@ -203,7 +203,7 @@ class Grid:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """Name and settings that all designs of the grid have in common; no varied one."""
+        """Name and settings that all designs share, varied ones excluded."""
         keys = {axis.key for axis in self._designing}
         alike = [self.design(number).to_json() for number in self._of_each_scheme()]
         return {
@@ -213,13 +213,13 @@ class Grid:
         }
 
     def _of_each_scheme(self) -> list[int]:
-        """Numbers of designs, one of each scheme: which settings there are depends on no other."""
+        """Design numbers, one of each scheme, which alone decides the available settings."""
         places = {axis.key: 0 for axis in self._designing}
         count = next((len(axis.values) for axis in self._designing if axis.key == SCHEME), 1)
         return [_number(self._designing, places | {SCHEME: place}) for place in range(count)]
 
     def page_sizes(self, recorded: int) -> list[int]:
-        """Bytes of the pages that its designs see of a trace that has pages of ``recorded``."""
+        """The page sizes that its designs use for a trace recorded with ``recorded``."""
         for axis in self._designing:
             if axis.key == PAGE_SIZE:
                 return [recorded if size is None else int(size) for size in axis.values]
@@ -233,7 +233,7 @@ class Grid:
         return {} if self._platform is None else {self._platform.name: self._platform}
 
     def platform(self, pricing: int) -> Platform | None:
-        """The platform of that number, from 0 to ``pricings``, if there is one."""
+        """The platform of pricing number 0 to ``pricings`` - 1, if there is one."""
         platform = self._platform
         places = list(zip(self._pricing, _places(self._pricing, pricing), strict=True))
         for axis, place in places:
@@ -250,7 +250,7 @@ class Grid:
 def make_grid(
     base: Design, platform: Platform | None, assignments: Sequence[str], *, many: bool = False
 ) -> Grid:
-    """The grid that ``assignments`` spell, every point of it a design that makes sense.
+    """Parse the axes into a grid, every point of which is a valid design.
 
     ``platform`` prices all, unless the grid names platforms.  Errors: ``StudyError`` for a grid
     that is empty, too large (unless ``many``) or varies costs of no platform; ``DesignError``
@@ -308,7 +308,7 @@ def ask(
     *,
     many: bool,
 ) -> Grid:
-    """The grid of variations of ``design``, priced on ``platform`` or else the design's own.
+    """The grid around ``design``, priced on ``platform`` or else the design's own.
 
     ``many`` allows a million points and more.  Errors: as ``make_grid``, and for a design or
     platform that does not exist.
@@ -321,7 +321,7 @@ def ask(
 
 
 def worker_count(workers: int | None, scheduler: str | None) -> int:
-    """How many hands to count on; without a number, as many as there are processors for us.
+    """The number of workers; by default the number of available processors.
 
     Errors: ``StudyError`` for fewer than 1, too many, or a number beside a scheduler.
     """

@@ -1,4 +1,4 @@
-"""A trace through every point of a grid, here or on a Dask cluster; a killed sweep goes on."""
+"""Counts a trace at every point of a grid, here or on a Dask cluster; resumable."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class Order(NamedTuple):
-    """What every task of a sweep has in common, for one trace."""
+    """The common parameters of a sweep's tasks for one trace."""
 
     path: str  # absolute; the same file for every worker
     sha256: str
@@ -54,7 +54,7 @@ class Order(NamedTuple):
 
 
 def tally_remotely(order: Order, designs: Sequence[Design]) -> list[Tally]:
-    """What each of ``designs`` counts, on whatever machine this runs.
+    """Count each of ``designs``, on any machine.
 
     Errors: ``StudyError`` or ``TraceError``, naming the machine, if its nicscope or its trace is
     another.
@@ -65,7 +65,7 @@ def tally_remotely(order: Order, designs: Sequence[Design]) -> list[Tally]:
 
 
 class _Held:
-    """The columns of the trace that was asked for last, one copy in this process."""
+    """The columns of the most recent trace, one copy in this process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -136,7 +136,7 @@ CHUNKS_EACH = 4  # chunks per worker at least, so that none waits long for the l
 
 
 class Sweep(NamedTuple):
-    """What is to be swept, all of it checked."""
+    """A checked sweep."""
 
     grid: Grid
     traces: Sequence[tuple[str, Trace]]  # with their names, all different
@@ -145,7 +145,7 @@ class Sweep(NamedTuple):
 
 
 class Done(NamedTuple):
-    """How a sweep went: replays in all, those done by earlier runs, and whether all were."""
+    """Progress of a sweep: replays in all, those of earlier runs, and whether it is finished."""
 
     replays: int
     found: int
@@ -160,7 +160,7 @@ def sweep(
     begun: Callable[[Done], None] = lambda _: None,
     output: TableOutput | None = None,
 ) -> Done:
-    """Count what is not yet counted, write the table; by ``cluster``, or else ``workers`` threads.
+    """Count what is missing and write the table; by ``cluster``, or else ``workers`` threads.
 
     The table goes to ``output``, which is made for ``what.out`` if left out.  Tells ``begun`` what
     is done already and ``watch`` how many replays are done of those that were not.  Errors:
@@ -198,7 +198,7 @@ def sweep(
 
 
 class _Tallies:
-    """All that is counted, in memory and in the journal."""
+    """All counts, in memory and in the journal."""
 
     def __init__(self, traces: int, designs: int, journal: Journal) -> None:
         self.values: NDArray[np.int64]
@@ -215,7 +215,7 @@ class _Tallies:
         return int(self._is_done.sum())
 
     def missing(self, trace: int) -> list[int]:
-        """Numbers of the designs that are not counted on that trace."""
+        """The numbers of the designs not yet counted on that trace."""
         return [int(number) for number in np.flatnonzero(~self._is_done[trace])]
 
     def add(self, trace: int, designs: Sequence[int], tallies: Sequence[Tally]) -> None:
@@ -250,7 +250,7 @@ def _count(
     cluster: Cluster | None,
     watch: Callable[[int, int], None] | None,
 ) -> None:
-    """Count what is missing of ``tallies``, one trace after the other."""
+    """Count the missing ``tallies``, one trace after the other."""
     left = tallies.values.shape[0] * tallies.values.shape[1] - tallies.done
     done = 0
     for place, (_, trace) in enumerate(what.traces):
@@ -269,7 +269,7 @@ def _count(
 
 
 def _chunks(grid: Grid, missing: Sequence[int], hands: int) -> list[list[int]]:
-    """Designs that are counted in one pass each, together where they see the same pages."""
+    """Designs to be counted in one pass each, grouped by page size."""
     size = max(1, min(CHUNK, len(missing) // (CHUNKS_EACH * hands)))
     alike: dict[tuple[int | None, int | None], list[int]] = {}
     for number in missing:
@@ -323,7 +323,7 @@ def _journal_for(output: TableOutput, identity: Identity) -> AbstractContextMana
 
 
 def _digest_of(trace: Trace) -> str:
-    """By which a sweep knows the trace: of the file, or of a table's columns, however parted.
+    """The digest that identifies a trace: of the file, or of a table's columns.
 
     The size of the pages that it was recorded in counts too, which a file has in its bytes.
     """

@@ -54,7 +54,7 @@ FORMAT = 2
 
 
 class TraceIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """A trace by its content; it may move, but not change."""
+    """A trace identified by content; it may move, but not change."""
 
     name: str
     requests: int
@@ -69,7 +69,7 @@ class AxisIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the rows of a sweep depend on."""
+    """Everything that the rows of a sweep depend on."""
 
     format: int = FORMAT
     version: str
@@ -193,7 +193,7 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # JSON t
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """What was counted of one design of the grid on one trace, in the order of ``TALLIED``."""
+    """The counts of one design on one trace, in the order of ``TALLIED``."""
 
     trace: int
     design: int
@@ -201,12 +201,12 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 def journal_path(out: Path) -> Path:
-    """Where the journal of a sweep into ``out`` lies: beside it."""
+    """The path of the journal, beside ``out``."""
     return out.with_name(out.name + ENDING)
 
 
 class Journal:
-    """An open journal, ours alone, and what it held when it was opened."""
+    """An open, exclusively locked journal, and the records that it held when opened."""
 
     def __init__(self, log: Log | None, path: Path, records: list[Record]) -> None:
         self.path = path
@@ -215,7 +215,7 @@ class Journal:
 
     @property
     def kept(self) -> int:
-        """How many records it has, with those of this run."""
+        """The number of its records, including those of this run."""
         return 0 if self._log is None else self._log.kept
 
     def append(self, records: Sequence[Record]) -> None:
@@ -230,7 +230,7 @@ class Journal:
 
 
 def no_journal(path: Path) -> Journal:
-    """For a table that a stream gets: where that was when it was cut off, nobody can tell."""
+    """No journal: of a table written to a stream nobody knows how much was received."""
     return Journal(None, path, [])
 
 
@@ -311,7 +311,7 @@ class Columns(NamedTuple):
 
 
 class RowColumns(NamedTuple):
-    """The same of a trace that says what is registered, 51 bytes a row; see ``schema.Rows``."""
+    """Columns of a trace with registrations, 51 bytes a row; see ``schema.Rows``."""
 
     time_ns: NDArray[np.int64]
     node: NDArray[np.int32]
@@ -386,7 +386,7 @@ def tally(
     kinds: bool,
     stopped: Callable[[], bool] = lambda: False,
 ) -> list[Tally]:
-    """What each of ``designs`` counts, as ``nicscope replay`` would; see ``TALLIED``.
+    """Count each of ``designs``, as ``nicscope replay`` does; see ``TALLIED``.
 
     ``page_size`` is the trace's.  Errors: ``Stopped`` soon after ``stopped()``.
     """
@@ -410,7 +410,7 @@ def tally(
 
 
 def _registrations(columns: Columns | RowColumns) -> int:
-    """How many rows are no requests."""
+    """The number of rows that are registrations."""
     if isinstance(columns, Columns):
         return 0
     return int(np.count_nonzero(columns.op >= FIRST_REGISTRATION))
@@ -419,7 +419,7 @@ def _registrations(columns: Columns | RowColumns) -> int:
 def _pieces(
     columns: Columns | RowColumns, stopped: Callable[[], bool]
 ) -> Iterator[Columns | RowColumns]:
-    """All rows, in parts that replay does at once; ``Stopped`` soon after ``stopped()``."""
+    """All rows in chunks for replay; ``Stopped`` soon after ``stopped()``."""
     for begin in range(0, len(columns.node), ROWS):
         if stopped():
             raise Stopped
@@ -429,7 +429,7 @@ def _pieces(
 def _requests(
     columns: Columns | RowColumns, stopped: Callable[[], bool]
 ) -> Iterator[Columns | Requests]:
-    """The requests among them, likewise."""
+    """The requests in chunks for replay."""
     for piece in _pieces(columns, stopped):
         yield piece if isinstance(piece, Columns) else requests_in(piece)
 
@@ -568,7 +568,7 @@ def _rows(
 
 
 class _Platforms:
-    """The platforms of a grid, the one in use kept."""
+    """The platforms of a grid, with the current one cached."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
@@ -598,7 +598,7 @@ _KEYS = ["trace", "rejected", _MISSES, _LOW, _HIGH, "cost_bound", _UNPRICED, _SI
 
 
 class Unpriced(NamedTuple):
-    """Points of a trace of which some step that happened has no price."""
+    """Points of a trace with a step that happened and has no price."""
 
     points: int
     of: int  # points of the trace
@@ -607,7 +607,7 @@ class Unpriced(NamedTuple):
 
 
 class Table:
-    """A sweep's table as far as points are compared; rows are read when they are asked for."""
+    """A sweep's table for comparing points; rows are read on demand."""
 
     def __init__(self, file: Path | io.BytesIO | io.BufferedRandom) -> None:
         if isinstance(file, io.BufferedRandom):  # whose owner closes it before this is read
@@ -628,17 +628,17 @@ class Table:
         return Denominator.LOOKUP if shared else Denominator.REQUEST
 
     def fewest_misses(self, trace: str, count: int) -> list[dict[str, Any]]:
-        """Up to ``count`` rows of ``trace`` by misses in all; the smaller NIC memory first."""
+        """Up to ``count`` rows of ``trace`` with the fewest misses; ties by NIC memory."""
         return self._best(self._of(trace), [_MISSES, _SIZE, _HIGH, _LOW], count)
 
     def cheapest(self, trace: str, count: int) -> list[dict[str, Any]]:
-        """Up to ``count`` rows of ``trace`` by the upper end of what all cost; no lower bounds."""
+        """Up to ``count`` rows of ``trace`` by the upper bound of total cost; no lower bounds."""
         rows = self._of(trace)
         whole = rows.filter(pc.is_valid(rows[_HIGH]))
         return self._best(whole, [_HIGH, _LOW, _MISSES, _SIZE], count)
 
     def unpriced(self, trace: str) -> Unpriced | None:
-        """What of ``trace`` has no whole price; None if all has, or there is no platform."""
+        """Points of ``trace`` with incomplete prices; None if there are none, or no platform."""
         rows = self._of(trace)
         without = rows.filter(pc.is_valid(rows[_UNPRICED]))
         if not len(without):
@@ -669,7 +669,7 @@ class Table:
 
 
 class TableOutput:
-    """The table's place, and the Parquet file that it can be read from once it is written."""
+    """The output of a table, and the Parquet file that it can be read from once written."""
 
     def __init__(
         self, path: Path, is_stream: bool, scratch: io.BufferedRandom | io.BytesIO | None
@@ -681,7 +681,7 @@ class TableOutput:
         self._scratch = scratch
 
     def is_there(self) -> bool:
-        """Whether a file would be replaced."""
+        """Whether an existing file would be replaced."""
         return not self.is_stream and self.path.exists()
 
     def write(self, fill: Callable[[Any], None]) -> None:
@@ -706,7 +706,7 @@ class TableOutput:
 
 
 def format_of(path: Path) -> str:
-    """The format of a table at ``path``; a stream whose name does not say gets CSV.
+    """The format of a table at ``path``; CSV for a stream without an ending.
 
     Errors: ``OutputError`` if the name of a file does not say.
     """
@@ -726,7 +726,7 @@ def table_output(path: Path) -> Iterator[TableOutput]:
 
 @contextlib.contextmanager
 def in_memory() -> Iterator[TableOutput]:
-    """Yield the place of a table that nobody wants as a file."""
+    """Yield an output for a table that is not written to a file."""
     yield TableOutput(Path("memory"), True, io.BytesIO())
 
 

@@ -45,7 +45,7 @@ class CsvWriter(WholeWriter):
         self.lost += self.metadata.without_defaults()
 
     def _let_go(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write no further byte into a file that is given up."""
+        """Discard the file: no further byte is written."""
         if kind is not None:
             self._table.abandon()
 
@@ -68,7 +68,7 @@ class CsvWriter(WholeWriter):
         self.rows += requests.length.size
 
     def _plain(self, name: str, column: Any) -> Any:
-        """``column`` as the library writes it, its text in one line each."""
+        """``column`` as the CSV library writes it, each text on one line."""
         kind = column.type
         if pa.types.is_dictionary(kind):
             column, kind = column.cast(kind.value_type), kind.value_type

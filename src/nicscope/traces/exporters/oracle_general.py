@@ -46,7 +46,7 @@ LOST_REGISTRATIONS = "rows that register memory or give it back"
 
 @kernel
 def link(words, last, identities, start):
-    """Tell the last lookup of each page its next, ``start`` being the first of these lookups.
+    """Link each page's last lookup to its next, ``start`` being the first of these lookups.
 
     Numbers in the file count from 1; ``last`` holds them from 0, ``NEVER`` before the first.
     """
@@ -128,7 +128,7 @@ class OracleGeneralWriter(WholeWriter):
         self.rows += requests.length.size
 
     def _seconds(self, time_ns: NDArray[np.int64]) -> NDArray[np.uint32]:
-        """Whole seconds since the first request, which is all the format has room for."""
+        """Whole seconds since the first request, the resolution of the format."""
         if self._start_ns is None:
             self._start_ns = int(time_ns[0])
         seconds = (time_ns - self._start_ns) // NS_PER_S

@@ -1,4 +1,4 @@
-"""The files of a folder that is a trace: read from their footers, divided, put in order."""
+"""The files of a folder that is a trace: their footers, splitting, and reading order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Span(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A file of the folder as it was when it was looked at."""
+    """A file of the folder, with its size and time when it was examined."""
 
     name: str  # fit to be printed
     path: str  # absolute
@@ -56,7 +56,7 @@ class Member(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What a file says of itself; it is closed again, as there may be thousands."""
+    """Footer data of a file; the file is closed again, as there may be thousands."""
 
     member: Member
     metadata: TraceMetadata
@@ -109,7 +109,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def look_at(path: Path) -> Look:
-    """What the footer of the file ``path`` says.
+    """Read the footer of the file ``path``.
 
     Errors: as ``nicscope.traces.reader.open_trace``, naming the file.
     """
@@ -146,7 +146,7 @@ def open_member(member: Member) -> Trace:
 
 
 def _spans(path: Path) -> tuple[Span | None, Span | None]:
-    """Of nodes and of times, by what the groups of rows say of themselves.
+    """Ranges of nodes and of times, from the statistics of the row groups.
 
     For a footer whose checksum is right: asked of a damaged one, the library ends the process.
     """
@@ -168,7 +168,7 @@ def _spans(path: Path) -> tuple[Span | None, Span | None]:
 
 
 def agree(looks: Sequence[Look]) -> TraceMetadata:
-    """What is true of all files: the first one's metadata.
+    """The metadata that all files share, taken from the first one.
 
     Errors: ``TraceError`` that names two files which differ in their columns or in ``AGREED``.
     """
@@ -218,7 +218,7 @@ BATCH_ROWS = 1 << 20
 
 
 class Split(NamedTuple):
-    """What was written."""
+    """The result of a split."""
 
     files: list[tuple[str, int]]  # their names, and how many rows each has
     rows: int
@@ -253,7 +253,7 @@ def split(trace: Trace, folder: Path, by: str, files: int, watch: Watch | None =
 
 
 class _Count:
-    """Rows done in all passes."""
+    """Rows done over all passes."""
 
     def __init__(self, watch: Watch | None, total: int) -> None:
         self._watch, self._total, self._done = watch, total, 0
@@ -265,7 +265,7 @@ class _Count:
 
 
 def _of_nodes(trace: Trace, files: int, count: _Count) -> tuple[Owners, int]:
-    """Whose file each row's is, nodes in ascending order, files of about as many rows."""
+    """The file of each row: nodes in ascending order, files of about as many rows."""
     rows_of: dict[int, int] = {}
     for batch in trace.batches_of_rows():
         nodes, counts = np.unique(batch.node, return_counts=True)
@@ -285,7 +285,7 @@ def _of_nodes(trace: Trace, files: int, count: _Count) -> tuple[Owners, int]:
 
 
 class _InTime:
-    """Whose file each row's is: the rows in their order, as many in each file."""
+    """The file of each row: rows in order of time, as many in each file."""
 
     def __init__(self, name: str, rows: int, files: int) -> None:
         self._name, self._rows, self._files = name, rows, files
@@ -305,7 +305,7 @@ class _InTime:
 
 
 def _write(trace: Trace, out: OutputFolder, owners: Owners, files: int, count: _Count) -> Split:
-    """All rows of ``trace`` in the files that ``owners`` says."""
+    """Write each row of ``trace`` to the file that ``owners`` says."""
     width = len(str(files - 1))
     group = max(PENDING_ROWS // files, 1)
     checker, schema, begin = Checker(trace.name), None, 0
@@ -329,7 +329,7 @@ def _write(trace: Trace, out: OutputFolder, owners: Owners, files: int, count: _
 
 
 def _places(owners: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[Any]]]:
-    """Each owner with the places of its rows, ascending."""
+    """Each owner with the indices of its rows, ascending."""
     order = np.argsort(owners, kind="stable")
     found, begins = np.unique(owners[order], return_index=True)
     yield from zip(found.tolist(), np.split(order, begins[1:]), strict=True)
@@ -339,7 +339,7 @@ EVERYTHING = Span(-(2**63), 2**63 - 1)
 
 
 class Order(enum.Enum):
-    """How the rows of some files are put in order."""
+    """How the rows of several files are merged."""
 
     IN_TURN = "in turn"
     SIDE_BY_SIDE = "side by side"
@@ -347,7 +347,7 @@ class Order(enum.Enum):
 
 
 class Stretch(NamedTuple):
-    """Files whose nodes are in no other file."""
+    """A group of files whose nodes are in no other file."""
 
     members: tuple[Member, ...]  # in the order in which they are read, or come in a tie
     order: Order
@@ -356,12 +356,12 @@ class Stretch(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Of all its files."""
+        """The rows of all its files."""
         return sum(member.rows for member in self.members)
 
 
 class Scan(NamedTuple):
-    """What the rows of a file say."""
+    """Nodes and times in the rows of a file."""
 
     nodes: frozenset[int]
     times: Span
@@ -369,7 +369,7 @@ class Scan(NamedTuple):
 
 
 def stretches(members: Sequence[Member]) -> list[Stretch]:
-    """The files ``members``, given by name, in stretches; rows are read only if they must be.
+    """Group the ``members``, given by name; rows are read only if footers do not suffice.
 
     Errors: ``TraceError`` at the first row of those that the schema does not allow.
     """
@@ -398,7 +398,7 @@ def _over(members: Iterable[Member]) -> Span:
 
 
 def _touching(members: Sequence[Member]) -> list[list[Member]]:
-    """Files in groups whose nodes lie in ranges apart from each other."""
+    """Files grouped so that the node ranges of different groups do not overlap."""
     groups: list[tuple[int, list[Member]]] = []
     for member in sorted(members, key=lambda each: (each.nodes or EVERYTHING).low):
         span = member.nodes or EVERYTHING
@@ -412,7 +412,7 @@ def _touching(members: Sequence[Member]) -> list[list[Member]]:
 
 
 def _follow_in_time(members: Sequence[Member]) -> bool:
-    """Whether each file ends before the next begins, or as it begins and comes first by name."""
+    """Whether each file ends before the next begins, or at the same time with names in order."""
     if any(member.times is None for member in members):
         return False
     place = {member.path: number for number, member in enumerate(members)}
@@ -425,7 +425,7 @@ def _follow_in_time(members: Sequence[Member]) -> bool:
 
 
 def _looked_into(members: Sequence[Member]) -> list[Stretch]:
-    """Files that may have nodes in common, by what their rows say."""
+    """Groups of files with overlapping node ranges, by reading their rows."""
     scans = {member.path: scan(member) for member in members}
     exact = [
         member._replace(nodes=_span(scans[member.path].nodes), times=scans[member.path].times)
@@ -450,7 +450,7 @@ def _span(values: Iterable[int]) -> Span:
 
 
 def _sharing(members: Sequence[Member], scans: dict[str, Scan]) -> list[list[Member]]:
-    """Files in groups without a node in common."""
+    """Files grouped so that different groups have no node in common."""
     groups: list[tuple[set[int], list[int]]] = []
     for place, member in enumerate(members):
         nodes, places = set(scans[member.path].nodes), [place]
@@ -465,7 +465,7 @@ def _sharing(members: Sequence[Member], scans: dict[str, Scan]) -> list[list[Mem
 
 
 def scan(member: Member) -> Scan:
-    """Look at node and time of every row; errors: ``TraceError``."""
+    """Read node and time of every row; errors: ``TraceError``."""
     nodes: set[int] = set()
     low, high, last, in_time = 2**63 - 1, -(2**63), -(2**63), True
     for batch in open_member(member).batches_of_rows():

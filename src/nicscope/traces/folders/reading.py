@@ -1,4 +1,4 @@
-"""A folder of files read as one trace, and the file and row in which a mistake is."""
+"""A folder of files read as one trace, and the file and row of an error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LEAST_ROWS = 1 << 12  # of a batch of a file that is read beside others
 
 
 class Share(NamedTuple):
-    """Nodes of a stretch: those whose numbers leave ``part`` when divided by ``parts``."""
+    """The nodes of a file group whose number modulo ``parts`` is ``part``."""
 
     stretch: Stretch
     part: int = 0
@@ -49,16 +49,16 @@ class Share(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """About how many rows are its nodes'."""
+        """About how many rows belong to its nodes."""
         return self.stretch.rows // self.parts
 
     def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Requests]:
-        """The requests of its nodes, each node's in their order; errors: ``TraceError``."""
+        """The requests of its nodes, in order for each node; errors: ``TraceError``."""
         for requests, _ in _rows_of(self, _requests, max_rows):
             yield requests
 
     def batches_of_rows(self, max_rows: int = BATCH_ROWS) -> Iterator[RowsAndRegistrations]:
-        """As ``batches``, with what is registered."""
+        """The requests and registrations of its nodes, in order for each node."""
         for rows, _ in _rows_of(self, _all_rows, max_rows):
             yield rows
 
@@ -81,12 +81,12 @@ class FolderTrace(Trace):
 
     @cached_property
     def registrations(self) -> int:
-        """Of all files."""
+        """The number of registrations in all files."""
         return sum(member.registrations for member in self.members)
 
     @property
     def arrow_schema(self) -> Any:
-        """Of the first file, whose columns all others have."""
+        """The Arrow schema of the first file, which all others share."""
         return self._schema
 
     @property
@@ -96,21 +96,21 @@ class FolderTrace(Trace):
 
     @property
     def byte_count(self) -> int:
-        """Of all files."""
+        """The size of all files."""
         return sum(member.byte_count for member in self.members)
 
     @cached_property
     def stretches(self) -> list[Stretch]:
-        """Files that have nodes in common together; rows are read only if they must be."""
+        """Groups of files that share nodes; rows are read only if footers do not suffice."""
         return stretches(self.members)
 
     def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Requests]:
-        """All requests, each node's in their order; errors: as of a file, which is named."""
+        """All requests, in order for each node; errors: as of a file, which is named."""
         for stretch in self.stretches:
             yield from Share(stretch).batches(max_rows)
 
     def batches_of_rows(self, max_rows: int = BATCH_ROWS) -> Iterator[RowsAndRegistrations]:
-        """All requests and registrations, each node's in their order."""
+        """All requests and registrations, in order for each node."""
         for stretch in self.stretches:
             yield from Share(stretch).batches_of_rows(max_rows)
 
@@ -120,7 +120,7 @@ class FolderTrace(Trace):
             yield from _rows_of(Share(stretch), _with_columns, max_rows)
 
     def shares(self, hands: int) -> list[Share]:
-        """The nodes in shares for so many ``hands``, the largest first.
+        """The nodes divided among ``hands`` workers, the largest share first.
 
         Files that are read by several are read that often, so only what is more than half of one
         hand's part is divided.
@@ -175,7 +175,7 @@ def _rows_of(share: Share, read: Read, max_rows: int) -> Iterator[Rows]:
 
 
 def _chosen(rows: Rows, wanted: Any) -> Iterator[Rows]:
-    """Those of ``rows`` that are ``wanted``, if there are any; None: all of them."""
+    """The ``rows`` that are ``wanted``, None if there are none."""
     if wanted is None or wanted.all():
         yield rows
         return
@@ -191,7 +191,7 @@ def _take(rows: Rows, places: Any) -> Rows:
 
 
 def _within(member: Member, batches: Iterator[Rows]) -> Iterator[Rows]:
-    """``batches`` whose nodes and times are those that the file was put in order by.
+    """Check that nodes and times of ``batches`` lie in the ranges that the file's footer states.
 
     Errors: ``TraceError`` if one has others.
     """
@@ -213,7 +213,7 @@ def _is_within(column: Any, span: Span) -> bool:
 
 
 class _Reader:
-    """A file that is read beside others, and its rows that have not been passed on."""
+    """A file that is merged with others, and its rows not yet passed on."""
 
     def __init__(self, batches: Iterator[Rows], node: int | None) -> None:
         self._batches = batches
@@ -223,7 +223,7 @@ class _Reader:
         self.refill()
 
     def refill(self) -> None:
-        """Have rows again, unless there are no more."""
+        """Read the next batch if all rows are used up."""
         while self.rows is None and not self.is_over:
             rows = next(self._batches, None)
             if rows is None:
@@ -233,12 +233,12 @@ class _Reader:
             self.rows = next(_chosen(rows, wanted), None)
 
     def last(self) -> int:
-        """Time of the last row at hand."""
+        """The time of the last row in memory."""
         assert self.rows is not None
         return int(self.rows[0].time_ns[-1])
 
     def cut(self, end: int) -> Rows | None:
-        """The first ``end`` rows at hand, which are passed on."""
+        """Remove and return the rows before ``end``."""
         if self.rows is None or not end:
             return None
         count = len(self.rows[0].time_ns)
@@ -250,7 +250,7 @@ class _Reader:
 def _merged(
     members: Sequence[Member], read: Read, max_rows: int, node: int | None
 ) -> Iterator[Rows]:
-    """The rows of files that are each in the order of time, of one ``node`` or of all."""
+    """The rows of files merged by time, of one ``node`` or of all."""
     each = max(max_rows // len(members), LEAST_ROWS)
     readers = [
         _Reader(_within(member, read(open_member(member), each)), node) for member in members
@@ -275,7 +275,7 @@ def _merged(
 
 
 def _in_order(pieces: list[Rows]) -> Rows:
-    """Rows of several files, given in the order of their names, by time."""
+    """Rows of several files, given in the order of their names, sorted by time."""
     if len(pieces) == 1:
         return pieces[0]
     columns = zip(*(requests for requests, _ in pieces), strict=True)
@@ -291,7 +291,7 @@ def _in_order(pieces: list[Rows]) -> Rows:
 
 @contextlib.contextmanager
 def placed(trace: Trace) -> Iterator[None]:
-    """Have a ``MistakenRowError`` of the block say where in ``trace`` its row is.
+    """Convert a ``MistakenRowError`` of the block into one that names file and row of ``trace``.
 
     Errors: ``TraceError`` instead of that.
     """
@@ -303,7 +303,7 @@ def placed(trace: Trace) -> Iterator[None]:
 
 
 def _place_of(trace: Trace, node: int, nth: int) -> tuple[str, int]:
-    """File and row of row ``nth`` of those of ``node``.
+    """The file and row of row ``nth`` of node ``node``.
 
     Of a folder, rows that are alike in everything come by the order of the files' names, as those
     of one time do.
@@ -321,7 +321,7 @@ def _place_of(trace: Trace, node: int, nth: int) -> tuple[str, int]:
 
 
 def _row_of(trace: Trace, node: int, nth: int) -> tuple[int, list[Any]]:
-    """Where that row comes in the order in which ``trace`` is read, and its values."""
+    """The position of that row in reading order, and its values."""
     first = 0
     for rows in trace.batches_of_rows():
         mine = np.flatnonzero(rows.node == node)
@@ -333,7 +333,7 @@ def _row_of(trace: Trace, node: int, nth: int) -> tuple[int, list[Any]]:
 
 
 def _alike(trace: Trace, values: list[Any]) -> Iterator[int]:
-    """Rows of ``trace`` with those values, by where they come when it is read."""
+    """Rows of ``trace`` with those values, by their position in reading order."""
     first = 0
     for rows in trace.batches_of_rows():
         alike = np.ones(len(rows.node), np.bool_)

@@ -1,4 +1,4 @@
-"""A program trace as a schedule in GOAL's text: messages and computing are all that it knows.
+"""Exports a program trace as a GOAL schedule, which knows only messages and computing.
 
 A FETCH becomes a request and an answer, a DEPOSIT a message, which the first process of the other
 node sends and takes on a CPU of its own; a BARRIER becomes messages by dissemination; where a row
@@ -35,7 +35,7 @@ _SERVING_CPU = 1
 
 
 class _Step(NamedTuple):
-    """One operation of a rank: GOAL's words, and numbers of its rank's operations."""
+    """One GOAL operation of a rank and its dependencies."""
 
     words: str
     requires: tuple[int, ...]
@@ -43,14 +43,14 @@ class _Step(NamedTuple):
 
 
 class _Served(NamedTuple):
-    """What a rank does for another, whatever else it does."""
+    """An operation that a rank performs on behalf of another's fetch or deposit."""
 
     words: str
     answer: str | None = None  # once that has come
 
 
 class _Signal(NamedTuple):
-    """A rank tells another that a row of its own has ended, or begun."""
+    """A message that tells other ranks that a row has ended, or begun."""
 
     to: int
     tag: int
@@ -93,7 +93,7 @@ def _stream(sink: Sink, path: Path) -> Iterator[Any]:
 
 
 class _Schedule:
-    """A program trace's ranks, each with what the others have it do."""
+    """A program trace's ranks, each with the operations that others need of it."""
 
     def __init__(self, trace: ProgramTrace, name: str) -> None:
         self._trace = trace
@@ -137,7 +137,7 @@ class _Schedule:
         return self._next_tag - count
 
     def _who_meets(self) -> dict[int, list[int]]:
-        """Which processes come to each barrier."""
+        """The processes that arrive at each barrier."""
         at = np.flatnonzero(self._trace.operation == Operation.BARRIER)
         pairs = np.unique(
             np.stack([self._trace.name[at], self._process[at].astype(np.int64)]), axis=1
@@ -148,7 +148,7 @@ class _Schedule:
         return members
 
     def _barrier_tags(self) -> dict[tuple[int, int], int]:
-        """The first tag of each barrier's each meeting, of as many as there are rounds."""
+        """The first message tag of each use of each barrier, which takes one tag a round."""
         trace, tags = self._trace, {}
         for name, members in self._members.items():
             rows = trace.rows_of(members[0])
@@ -158,7 +158,7 @@ class _Schedule:
         return tags
 
     def _serve(self) -> None:
-        """Have the first process of each node serve what others fetch and deposit there."""
+        """Have the first process of each node serve fetches and deposits of that node."""
         trace = self._trace
         remote = np.isin(trace.operation, (Operation.FETCH, Operation.DEPOSIT))
         for row in np.flatnonzero(remote).tolist():
@@ -187,7 +187,7 @@ class _Schedule:
             self._told[row].append((int(self._process[telling]), tag))
 
     def steps(self, rank: int) -> Iterator[_Step]:
-        """What a rank does; each step's number is how many came before it."""
+        """The operations of a rank, numbered by their position."""
         of = _Rank(self, self._trace, rank)
         yield from of.steps()
         count = of.count
@@ -198,12 +198,12 @@ class _Schedule:
             count += 1 + (each.answer is not None)
 
     def remote(self, row: int, peer: int) -> tuple[int, int] | None:
-        """Which rank serves a FETCH or DEPOSIT, and the first tag; None if it is its own."""
+        """The serving rank of a FETCH or DEPOSIT and its first tag; None if it is local."""
         tag = self._tags.get(row)
         return None if tag is None else (self._first_of_node[peer], tag)
 
     def meeting(self, rank: int, name: int, often: int) -> list[tuple[str, str]]:
-        """What a rank sends and takes in each round of a barrier."""
+        """The messages that a rank sends and receives in each round of a barrier."""
         members = self._members[name]
         here, many, tag = members.index(rank), len(members), self._rounds[name, often]
         rounds = []
@@ -218,11 +218,11 @@ class _Schedule:
         return rounds
 
     def told(self, row: int) -> list[str]:
-        """What a row waits to hear from others."""
+        """The signals that a row waits for."""
         return [f"recv {SIGNAL_BYTES}b from {of} tag {tag}" for of, tag in self._told.pop(row, [])]
 
     def tells(self, row: int) -> list[_Signal]:
-        """What others wait to hear of a row."""
+        """The signals that a row sends."""
         return self._signals.pop(row, [])
 
 
@@ -247,7 +247,7 @@ class _Rank:
         self._met: defaultdict[int, int] = defaultdict(int)
 
     def steps(self) -> Iterator[_Step]:
-        """All of them."""
+        """All operations of the rank."""
         first = self._trace.rows_of(self._rank).start
         for place, operation in enumerate(self._operation):
             row = first + place
@@ -274,7 +274,7 @@ class _Rank:
                     yield self._step(words, (self._end[-1],))
 
     def _words(self, place: int, row: int) -> list[str]:
-        """One after another what stands for a row that meets nobody."""
+        """The operations of a row that is no barrier, in sequence."""
         operation, length, peer = self._operation[place], self._length[place], self._peer[place]
         if operation == Operation.COMPUTE:
             return [f"calc {self._duration[place]}"]
@@ -321,7 +321,7 @@ class _Rank:
 
 
 def _lists(waits: Waits | None, rows: slice) -> list[list[int]] | None:
-    """What each of ``rows`` waits for."""
+    """The dependencies of each of ``rows``."""
     if waits is None:
         return None
     first = waits.first[rows.start : rows.stop + 1].tolist()

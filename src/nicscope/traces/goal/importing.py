@@ -1,4 +1,4 @@
-"""A schedule in GOAL as a program trace: an operation a row, from buffers that are assumed."""
+"""Imports a GOAL schedule as a program trace: a row per operation, with assumed buffers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read_goal(
 
 
 class _Rows(NamedTuple):
-    """A rank's operations in an order in which each requires earlier ones only."""
+    """A rank's operations, sorted so that dependencies come first."""
 
     operation: NDArray[np.uint8]
     peer: NDArray[np.int32]
@@ -130,7 +130,7 @@ def _waits(pairs: NDArray[np.uint32], place: NDArray[np.int64]) -> Waits:
 
 
 def _order(rank: Rank, source: str) -> NDArray[np.int64]:
-    """Its operations such that what one requires comes before it; else as they stand."""
+    """A topological order of a rank's operations; the order of the file where that is one."""
     pairs = np.concatenate([rank.requires, rank.irequires]).astype(np.int64)
     many = len(rank.kind)
     if not (pairs[:, 0] <= pairs[:, 1]).any():
@@ -186,7 +186,7 @@ def _all_waits(name: str, first: NDArray[np.int64], waits: list[Waits]) -> Waits
 
 
 def _addresses(rows: _Rows, pool: int) -> NDArray[np.uint64]:
-    """Of each message's buffer: sends from the first pool, receives into the second."""
+    """The buffer address of each message: sends from the first pool, receives into the second."""
     address = np.zeros(len(rows.operation), np.uint64)
     for operation, begin in ((Operation.SEND, BASE), (Operation.RECEIVE, BASE + pool)):
         mine = np.flatnonzero((rows.operation == operation) & (rows.length > 0))

@@ -1,4 +1,4 @@
-"""GOAL's text in, operations and what they require out, rank by rank; a line at a time.
+"""A streaming parser of GOAL's text: operations and dependencies, rank by rank.
 
 The grammar is that of LogGOPSim's ``txt2bin``: Hoefler, Siebert and Lumsdaine, "Group Operation
 Assembly Language", ICPP 2009.
@@ -42,7 +42,7 @@ _RANK = re.compile(r"rank\s*(\d{1,9})\s*\{", re.ASCII)
 
 
 class Rank(NamedTuple):
-    """What one rank does: columns of its operations, and pairs of who requires whom."""
+    """One rank: columns of its operations, and pairs of dependent and dependency."""
 
     number: int
     ranks: int  # of the schedule
@@ -57,7 +57,7 @@ class Rank(NamedTuple):
 
 
 def ranks_of(source: ByteSource) -> Iterator[Rank]:
-    """Each rank as its closing bracket comes.
+    """Yield each rank once its closing bracket is read.
 
     Errors: ``TraceError`` naming the first line that is no GOAL.
     """
@@ -70,7 +70,7 @@ def ranks_of(source: ByteSource) -> Iterator[Rank]:
 
 
 def _without_comments(source: ByteSource) -> Iterator[tuple[int, str]]:
-    """Lines that say something, without spaces around."""
+    """Lines with comments and surrounding blanks removed, empty ones skipped."""
     is_within = False
     for number, line in source.lines():
         if "/" in line or is_within:
@@ -83,7 +83,7 @@ def _without_comments(source: ByteSource) -> Iterator[tuple[int, str]]:
 
 
 def _cut(line: str, is_within: bool) -> tuple[str, bool]:
-    """What of a line is no comment, and whether a comment goes on after it."""
+    """A line without comments, and whether a comment continues after it."""
     kept = ""
     while line:
         if is_within:
@@ -98,7 +98,7 @@ def _cut(line: str, is_within: bool) -> tuple[str, bool]:
 
 
 class _Parser:
-    """Takes lines; gives a rank when one is whole."""
+    """Parses lines; returns a rank when it is complete."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -120,7 +120,7 @@ class _Parser:
         return TraceError(f"{self._name}: line {line}: {what}")
 
     def take(self, number: int, line: str) -> Rank | None:
-        """Take in a line; the rank that it closes, if any."""
+        """Parse a line; returns the rank that it closes, if any."""
         if self._rank is None:
             self._outside(number, line)
             return None
@@ -222,7 +222,7 @@ class _Parser:
         )
 
     def finish(self) -> None:
-        """Errors: ``TraceError`` if something is open, or missing."""
+        """Errors: ``TraceError`` if a rank is open, or missing."""
         if self._rank is not None:
             raise TraceError(
                 f"{self._name}: ends within rank {self._rank}, which line {self._opened} opens"

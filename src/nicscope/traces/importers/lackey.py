@@ -35,7 +35,7 @@ LONGEST = (1 << 32) - 1  # bytes of an access
 
 @kernel
 def number_at(text, start, base):
-    """Unsigned number spelt from ``start`` on, and where it ends; too long a one is cut."""
+    """Parse an unsigned number from ``start`` on; its value, cut if too long, and its end."""
     value = 0
     end = start
     while end < text.size:
@@ -55,7 +55,7 @@ def number_at(text, start, base):
 
 @kernel
 def access_at(text, start):
-    """Address, size and end of the access whose line starts at ``start``; size 0 if it is none."""
+    """Parse the access of the line at ``start``: address, size and end; size 0 if it is none."""
     kind = text[start + 1] if text[start] == SPACE else text[start]
     first = start + 3
     if kind not in (INSTRUCTION, LOAD, STORE, MODIFY) or first >= text.size:

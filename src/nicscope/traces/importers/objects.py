@@ -1,4 +1,4 @@
-"""Importers of cache traces that name objects: libCacheSim's CSV and oracleGeneral.
+"""Importers of cache traces of objects: libCacheSim's CSV and oracleGeneral.
 
 The description has libCacheSim's own spelling, ``time-col=1,obj-id-col=2,obj-size-col=3``, with
 ``delimiter=`` and ``has-header=`` where they cannot be seen from the first line.
@@ -57,7 +57,7 @@ MOST_PIDS = np.uint64(np.iinfo(np.int32).max)
 
 
 class ObjectsAsPages:
-    """Turns accesses into requests of the one page that stands for the object.
+    """Maps each access to a request of the one page that stands for its object.
 
     The low bits of an object's id are its page, the high ones its process, just as the exporter
     names them; renumbered, objects are the pages 0, 1, 2... of one process in their order of
@@ -155,7 +155,7 @@ TRUE, FALSE = ("true", "1"), ("false", "0")
 
 
 class Description(NamedTuple):
-    """Which columns hold what (from 0), what parts them, whether a header comes first."""
+    """The layout of a CSV file: column numbers from 0, separator, header."""
 
     time: int
     object_id: int
@@ -164,7 +164,7 @@ class Description(NamedTuple):
     has_header: bool | None
 
     def wanted(self) -> dict[str, int]:
-        """The columns that are taken, from 0, by what they hold."""
+        """The numbers of the columns to read, by their meaning."""
         return {"time": self.time, "object": self.object_id, "size": self.byte_count}
 
 
@@ -200,7 +200,7 @@ def read_libcachesim_csv(
 
 
 def description_of(text: str) -> Description:
-    """What ``text`` says, the rest as libCacheSim has it by default.
+    """Parse a layout description; the rest is libCacheSim's default.
 
     Errors: ``TraceError`` for an unknown word or a value that makes no sense.
     """
@@ -258,7 +258,7 @@ def _layout_of(called: str, head: bytes, description: Description) -> Layout:
 
 
 def _is_header(head: bytes, description: Description) -> bool:
-    """Whether the first line names columns: it is said, or letters outnumber digits in it."""
+    """Whether the first line is a header: if stated, or if it has more letters than digits."""
     if description.has_header is not None:
         return description.has_header
     text = head.decode(errors="replace")
@@ -266,7 +266,7 @@ def _is_header(head: bytes, description: Description) -> bool:
 
 
 def _taken(head: bytes, description: Description, layout: Layout) -> str:
-    """What a header calls the columns that are taken, so that wrong ones show."""
+    """The header names of the columns that are read, so that wrong ones are noticed."""
     names = head.decode(errors="replace").strip().split(layout.delimiter)
     taken = description.wanted().items()
     return one_line(", ".join(f"{names[at].strip()} as {what}" for what, at in taken))

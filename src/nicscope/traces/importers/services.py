@@ -1,4 +1,4 @@
-"""Traces of a language model's service: Mooncake's with blocks, Azure's, BurstGPT's with tokens."""
+"""Importers of LLM serving traces: Mooncake's with blocks, Azure's and BurstGPT's with tokens."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_TOKENS = 1 << 31  # of a request
 
 
 class Served(NamedTuple):
-    """All requests of a file; their references to full blocks one after the other."""
+    """All requests of a file, and the concatenated ids of the full blocks that they refer to."""
 
     time_ns: NDArray[np.int64]
     firsts: NDArray[np.int64]  # shape (requests + 1,): where the references of each begin
@@ -67,7 +67,7 @@ def named(name: str, choices: Choices) -> KvChoices:
 
 
 class Service:
-    """The requests of one NIC beside a pool; its rows are known before any is made."""
+    """The requests of one NIC next to a KV cache pool, generated on demand."""
 
     def __init__(self, name: str, served: Served, choices: Choices) -> None:
         """Errors: ``TraceError`` beginning with ``name`` if no model is named, or none fits."""
@@ -79,7 +79,7 @@ class Service:
         self.rows = len(served.ids) * self._cutter.requests_of_block
 
     def tell(self, metadata: TraceMetadata, importer: str) -> None:
-        """Write into ``metadata`` what was read, chosen and assumed."""
+        """Record in ``metadata`` what was read, chosen and assumed."""
         metadata.page_size = self._choices.page_size
         metadata.origin.update(importer=importer, **self._kv.said())
         if self._served.assumed:
@@ -91,7 +91,7 @@ class Service:
         metadata.observed.update(self._observed())
 
     def batches(self) -> Iterator[Imported]:
-        """All requests, from the first one on; may be asked for more than once."""
+        """All requests from the first one on; may be iterated more than once."""
         served, placed, each = self._served, self._placed, self._cutter.requests_of_block
         request = np.repeat(np.arange(len(served.lines)), np.diff(served.firsts))
         is_found = np.arange(len(request)) - served.firsts[request] < placed.found[request]
@@ -135,7 +135,7 @@ def read_service(
     metadata: TraceMetadata,
     watch: Watch | None = None,
 ) -> Iterator[Imported]:
-    """Requests of one rank's NIC beside a pool of KV cache; ``choices.kv`` says of which model.
+    """Requests of one rank's NIC next to a KV cache pool; ``choices.kv`` names the model.
 
     Errors: ``TraceError`` naming the line that is no such request, or if no model is named.
     """
@@ -247,7 +247,7 @@ _ZONE = r"(\+00:00|Z)$"
 
 
 class Columns(NamedTuple):
-    """How a kind of file names what is read of it."""
+    """The column names of one kind of file."""
 
     time: str
     input: str
@@ -274,14 +274,14 @@ BURSTGPT = Columns("Timestamp", "Request tokens", "Response tokens", _of_seconds
 
 
 def columns_in(header: bytes) -> Columns | None:
-    """Whose file it is that has this first line, if it is of either kind."""
+    """The kind of file that has this header line, None if it is neither."""
     names = set(names_in(header))
     kinds = (AZURE, BURSTGPT)
     return next((one for one in kinds if {one.time, one.input, one.output} <= names), None)
 
 
 class _Table(NamedTuple):
-    """What is used of the lines of a file."""
+    """The columns read from a file."""
 
     time_ns: NDArray[np.int64]
     input: NDArray[np.int64]
@@ -349,7 +349,7 @@ def _rows(name: str, start: int, rows: bytes, names: list[str], columns: Columns
 
 
 def _lines(start: int, rows: bytes, count: int) -> NDArray[np.int64]:
-    """Number of the line that holds each row; blank lines hold none."""
+    """The line number of each row; blank lines hold none."""
     if rows.count(b"\n") == count:
         return np.arange(start, start + count)
     return np.array([line_of(start, rows, row) for row in range(count)], np.int64)

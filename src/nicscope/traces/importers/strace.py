@@ -65,7 +65,7 @@ FIRST_TASK = -1  # stands for the one task of a log that does not name it
 
 
 class Task(NamedTuple):
-    """A thread: the process it belongs to, and the descriptors it may share."""
+    """A thread: its process, and the descriptor table that it may share."""
 
     process: int
     descriptors: Descriptors
@@ -87,7 +87,7 @@ class _Rows:
 
 
 class _Log:
-    """Follows tasks and descriptors through a log and keeps the requests it finds."""
+    """Tracks tasks and descriptors through a log and collects socket requests."""
 
     def __init__(self, name: str, room: Room) -> None:
         self.rows = _Rows()
@@ -108,7 +108,7 @@ class _Log:
         self._released: list[tuple[int, deque[Call | Start | Exit]]] = []
 
     def take(self, event: Call | Start | Exit) -> None:
-        """Take in the next event; those of a task not yet known wait for its maker to return."""
+        """Process the next event; events of an unknown task wait until its clone call returns."""
         self._line = event.line
         self._room.tasks(event.line, len(self._tasks) + len(self._early))
         number = self._only_task() if event.task is None else event.task
@@ -121,7 +121,7 @@ class _Log:
             self._handle(number, event)
 
     def finish(self) -> NDArray[np.int64]:
-        """The rows that are a socket's for certain.
+        """The rows whose descriptor is certainly a socket.
 
         Takes in what still waits for a maker that never returned.  Errors: ``TraceError`` for a
         socket's call whose buffer is not shown as an address.
@@ -151,7 +151,7 @@ class _Log:
         return np.flatnonzero(doubtful == 0)
 
     def _give_up_creating(self, maker: int) -> None:
-        """Take the tasks that wait for a call that will not return to be its children."""
+        """Treat waiting tasks as children of a clone call that will not return."""
         shared = self._creating.pop(maker, None)
         if shared is None or self._creating:
             return
@@ -160,13 +160,13 @@ class _Log:
             self._release(number)
 
     def _only_task(self) -> int:
-        """Number of the task that the log leaves out while there is but one."""
+        """The number of the single task, which the log omits while there is only one."""
         if len(self._tasks) == 1:
             return next(iter(self._tasks))
         return FIRST_TASK if self.first_number is None else self.first_number
 
     def _ends_the_first_creation(self, event: Call | Start | Exit) -> bool:
-        """Whether the one task so far, without a number, made the second one and now has one."""
+        """Whether the single, unnumbered task has cloned a second one and now has a number."""
         return (
             isinstance(event, Call)
             and event.name in CREATING_TASKS
@@ -240,7 +240,7 @@ class _Log:
         self._room.descriptors(self._line, more, tables)
 
     def _release(self, number: int) -> None:
-        """Take in what waited for ``number`` to be made; whom that makes comes in between."""
+        """Process the events that waited for ``number``, and those of tasks that it creates."""
         self._released.append((number, self._early.pop(number, deque())))
         if len(self._released) > 1:
             return  # those below are at it
@@ -254,7 +254,7 @@ class _Log:
                 self._released.pop()
 
     def _moved(self, task: Task, call: Call) -> File | bool | None:
-        """Whether a call moved bytes through a socket; counts it, and returns None, if not.
+        """Whether a call moved bytes through a socket; if not, counts it and returns None.
 
         The socket's entry if only following it says that it is one, else True.
         """

@@ -1,4 +1,4 @@
-"""What each descriptor of a process is, as far as the calls of a strace log show it.
+"""Descriptor tables of processes, as far as a strace log shows them.
 
 A number is a socket, or something else, from the call that makes it until it is closed.  What was
 there before the log begins, or is made by a call that the log leaves out, is not known.
@@ -61,7 +61,7 @@ _PAIR = re.compile(r"\[(\d{1,9})(?:<.*?>)?, (\d{1,9})(?:<.*?>)?\]")
 
 
 class File:
-    """What a number stands for."""
+    """What a descriptor refers to."""
 
     __slots__ = ("closes", "followed", "is_socket")
 
@@ -73,7 +73,7 @@ class File:
 
 
 class Descriptors:
-    """The descriptors of a process that are known."""
+    """The known descriptors of a process."""
 
     def __init__(self, doubted: array[int], files: dict[int, File] | None = None) -> None:
         """Add to ``doubted`` the requests that were not a socket's, as it turns out."""
@@ -81,12 +81,12 @@ class Descriptors:
         self.doubted = doubted
 
     def copy(self) -> Descriptors:
-        """Return what a forked child gets."""
+        """A copy for a forked child."""
         files = {n: File(file.is_socket, file.closes) for n, file in self.files.items()}
         return Descriptors(self.doubted, files)
 
     def is_socket(self, arguments: str) -> tuple[bool | None, File | None]:
-        """Whether the first argument is a socket, None if that is not known.
+        """Whether the first argument is a socket; None if that is not known.
 
         And the descriptor by which it was followed here, if strace made no note of it.
         """
@@ -100,14 +100,14 @@ class Descriptors:
         return (None, None) if file is None else (file.is_socket, file)
 
     def begin(self, name: str, arguments: str) -> None:
-        """Note a call that takes effect when it begins: another task may get the number at once."""
+        """Apply a call that takes effect at its entry: others may reuse the number at once."""
         if name == "close":
             number = number_of(arguments.partition(",")[0])
             if number is not None:
                 self.files.pop(number, None)
 
     def end(self, call: Call) -> None:
-        """Note what a call that returned has shown, or made of the table."""
+        """Apply the effect of a call that returned."""
         result = call.result
         name, words = call.name, call.arguments.split(", ")
         first = number_of(words[0])
@@ -132,7 +132,7 @@ class Descriptors:
             self.files = {n: file for n, file in self.files.items() if not file.closes}
 
     def _look(self, call: Call, first: int | None) -> None:
-        """Note what a call shows its first argument to be."""
+        """Classify the first argument by the call that uses it."""
         if first is None or call.result is None or call.name in CLOSING:
             return
         note = _DESCRIPTOR.match(call.arguments) if "<" in call.arguments[:12] else None
@@ -155,7 +155,7 @@ class Descriptors:
             del file.followed[:]
 
     def _made(self, number: int, file: File) -> None:
-        """Put ``file`` in the place of whatever is there, though it should be nothing."""
+        """Bind ``number`` to ``file``, replacing an entry that should not exist."""
         before = self.files.get(number)
         if before is not None:
             self.doubted.extend(before.followed)
@@ -196,7 +196,7 @@ class Descriptors:
 
 
 def shares(call_name: str, arguments: str) -> tuple[bool, bool]:
-    """Whether a task made by this call shares its maker's descriptors, and its process.
+    """Whether a clone call shares the descriptor table, and the process.
 
     Raw ``clone3`` hides its flags behind a pointer; the C library makes threads with it.
     """
@@ -213,7 +213,7 @@ def shares(call_name: str, arguments: str) -> tuple[bool, bool]:
 
 
 def _says(word: list[str], name: str, bit: int) -> bool:
-    """Whether flags, by name or raw, hold that one."""
+    """Whether flags, by name or raw, include that bit."""
     if not word:
         return False
     raw = number_of(word[0])

@@ -1,4 +1,4 @@
-"""The lines of a strace log taken apart: who, when, which call, its arguments and its result.
+"""Parser of strace log lines: time, task, call, arguments and result.
 
 Remembered are tasks that have not ended, their descriptors, and calls that have not: those that
 were interrupted, and those of tasks whose maker has not returned.
@@ -52,7 +52,7 @@ class Call(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A system call whose result comes later, or never."""
+    """A system call that has begun and may never return."""
 
     line: int
     task: int | None
@@ -66,7 +66,7 @@ class Start(NamedTuple):
 
     @property
     def arguments(self) -> str:
-        """What is known of its arguments by now."""
+        """The arguments known by now."""
         return self.text.partition("(")[2]
 
     @property
@@ -84,7 +84,7 @@ class Exit(NamedTuple):
 
 
 class LineReader:
-    """Pairs interrupted calls with their ends; counts what is neither a call nor strace's own."""
+    """Pairs interrupted calls with their ends; counts lines that are neither calls nor strace's."""
 
     def __init__(self, room: Room) -> None:
         self._room = room
@@ -96,7 +96,7 @@ class LineReader:
         self._last_of_day_ns = 0
 
     def events(self, lines: Iterable[tuple[int, str]]) -> Iterator[Call | Start | Exit]:
-        """What each line says, in order; a call in two parts is a ``Start``, then a ``Call``."""
+        """Events of all lines in order; an interrupted call is a ``Start``, then a ``Call``."""
         for number, line in lines:
             match = _LINE.match(line)
             if match is None:
@@ -150,7 +150,7 @@ class LineReader:
         )
 
     def _start_of(self, task: int | None) -> Start | None:
-        """Take the call that ``task`` has begun; a task has no number while it is the only one."""
+        """Remove the call that ``task`` has begun; a single task has no number."""
         if task not in self._pending:
             if None in self._pending:
                 task = None
@@ -189,7 +189,7 @@ def _result(text: str) -> int | None:
 
 
 def number_of(text: str) -> int | None:
-    """The number that an argument spells, decimal or hexadecimal, perhaps before ``<notes>``."""
+    """Parse a numeric argument, decimal or hexadecimal, perhaps followed by ``<notes>``."""
     try:
         return int(text.partition("<")[0], 0)
     except ValueError:
@@ -212,7 +212,7 @@ def shortened(text: str) -> str:
 
 
 class Room:
-    """Counts what the reader of the log ``name`` remembers; errors: ``TraceError`` if too much."""
+    """A bound on the memory of the reader of the log ``name``; errors: ``TraceError``."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -220,17 +220,17 @@ class Room:
         self._added = 0  # descriptors, since those that are there were counted
 
     def keep(self, line: int, characters: int) -> None:
-        """Count the call of ``line``, of which that much text is kept."""
+        """Add a call of ``line`` with that much text."""
         self._characters += A_CALL + characters
         if self._characters > MOST_CHARACTERS:
             self._refuse(line, f"calls that have not ended take over {MOST_CHARACTERS:,} bytes")
 
     def let_go(self, characters: int) -> None:
-        """Count a call no more."""
+        """Subtract a call's text."""
         self._characters -= A_CALL + characters
 
     def tasks(self, line: int, count: int) -> None:
-        """Return if there may be ``count`` tasks at once."""
+        """Return if ``count`` tasks at once are within the bound."""
         if count > MOST_TASKS:
             self._refuse(line, f"over {MOST_TASKS:,} tasks that have not ended")
 

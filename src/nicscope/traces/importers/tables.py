@@ -1,4 +1,4 @@
-"""Importers of a trace of our own, to be written anew in another format: CSV and Parquet.
+"""Importers of our own traces from CSV and Parquet, for conversion to other formats.
 
 CSV has a header line with the schema's column names, then a line per request.
 """
@@ -37,7 +37,7 @@ MOST_COLUMNS = 1000  # the library keeps some 20 KB for each
 
 
 class Layout(NamedTuple):
-    """How the columns of a text table are named, typed and parted."""
+    """Names, types and separator of a text table's columns."""
 
     names: Sequence[str]
     types: Mapping[str, Any]
@@ -108,7 +108,7 @@ def _parse(block: bytes, layout: Layout) -> Any:
 
 
 def _named(why: str, layout: Layout) -> str:
-    """The library's reason with the column's name in place of its number."""
+    """The library's error message with the column's name instead of its number."""
     for index, name in enumerate(layout.names):
         why = why.replace(f"In CSV column #{index}: CSV conversion error to", f"{name} is no")
     return why.replace("invalid value", "found")
@@ -149,7 +149,7 @@ def names_in(line: bytes) -> list[str]:
 
 
 def layout_of(called: str, header: bytes) -> Layout:
-    """Names and types of the columns of the file that is ``called`` so.
+    """Names and types of the columns of a file with that header.
 
     Errors: ``TraceError`` if one that a trace needs is missing or one is there twice.
     """

@@ -1,4 +1,4 @@
-"""A program trace made row by row, the requests in one, and what one amounts to."""
+"""Builds a program trace row by row; its requests, and a summary."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _KINDS = {
 
 
 class ProgramBuilder:
-    """Takes rows of any process in the order in which that process asked."""
+    """Builds a program trace; each process's rows are added in order."""
 
     def __init__(self, metadata: ProgramMetadata) -> None:
         self.metadata = metadata
@@ -77,7 +77,7 @@ class ProgramBuilder:
         after_others: Sequence[tuple[int, int]] = (),
         after_start_others: Sequence[tuple[int, int]] = (),
     ) -> int:
-        """Append a row to a process's; its place there.
+        """Append a row to a process; its index there.
 
         ``after``: None for the row before.  Rows of others: processes, and places there.
         Errors: ``OverflowError`` for a number that its column cannot hold.
@@ -147,7 +147,7 @@ _OPS = {
 
 
 def requests_of_program(trace: ProgramTrace, source: str) -> dict[str, NDArray[Any]]:
-    """Columns of a request trace, rising in time: as if the network took none.
+    """A program's requests, timed as if the network took no time.
 
     Errors: ``TraceError`` if rows wait for each other, or nothing is moved.
     """
@@ -177,7 +177,7 @@ def requests_of_program(trace: ProgramTrace, source: str) -> dict[str, NDArray[A
 
 
 def request_metadata(trace: ProgramTrace) -> TraceMetadata:
-    """Where they come from."""
+    """The metadata of those requests."""
     of = trace.metadata
     origin = {"program": of.program, "problem_size": of.size, "seed": of.seed} | of.origin
     times = "as if the network took no time; the program trace has what they depend on"

@@ -49,7 +49,7 @@ _LAST = np.uint64(2**64 - 1)
 
 
 def check_program(trace: ProgramTrace, source: str) -> None:
-    """Return if every row can be; errors: ``TraceError`` naming ``source`` and the first bad row.
+    """Return if every row is valid; errors: ``TraceError`` naming ``source`` and the first bad row.
 
     Whether every message that is waited for is sent shows only when the program runs.
     """
@@ -95,7 +95,7 @@ class _Check:
         )
 
     def rows(self, begin: int, end: int) -> None:
-        """What can be told of each row by itself."""
+        """Check what can be checked of each row by itself."""
         trace, part = self._trace, slice(begin, end)
         operation, peer, length = trace.operation[part], trace.peer[part], trace.length[part]
         self._refuse(operation >= len(OPERATION_NAMES), begin, "{operation} is none")
@@ -176,7 +176,7 @@ class _Check:
             raise self._error(row, f"{name} names a row of its own process; that is for after")
 
     def durations(self) -> None:
-        """How long a process computes in all; as reals first, so that nothing wraps."""
+        """Check that each process's compute time fits; summed as reals, so nothing wraps."""
         trace = self._trace
         for process, (begin, end) in enumerate(
             zip(trace.first[:-1].tolist(), trace.first[1:].tolist(), strict=True)
@@ -189,7 +189,7 @@ class _Check:
                 )
 
     def locks(self) -> None:
-        """Each lock is let go of by whom it was asked for, once, before it is asked for again."""
+        """Check that each lock is released once by its holder before it is acquired again."""
         trace = self._trace
         rows = np.flatnonzero(np.isin(trace.operation, (Operation.LOCK, Operation.UNLOCK)))
         if not len(rows):
@@ -212,7 +212,7 @@ class _Check:
             raise self._error(*min(found))
 
     def barriers(self) -> None:
-        """Whoever comes to a barrier comes as often as others who do."""
+        """Check that all processes of a barrier arrive equally often."""
         trace = self._trace
         rows = np.flatnonzero(trace.operation == Operation.BARRIER)
         if not len(rows):
@@ -317,7 +317,7 @@ def _is_list_column(kind: Any, column: str) -> bool:
 
 
 class _Columns:
-    """Takes batches in and gives the columns of all."""
+    """Collects the columns of all batches."""
 
     def __init__(self, name: str, rows: int, metadata: ProgramMetadata) -> None:
         self._name = name
@@ -335,7 +335,7 @@ class _Columns:
         self._others = {name: OthersOfRows() for name in OTHERS_COLUMNS}
 
     def error(self, row: int, what: str) -> TraceError:
-        """The error that says ``what`` is wrong with row ``row`` of the batch to come."""
+        """An error saying ``what`` is wrong with row ``row`` of the next batch."""
         return TraceError(f"{self._name}: row {self.rows + row} (the first is 0): {what}")
 
     def add(self, batch: Any) -> None:
@@ -361,7 +361,7 @@ class _Columns:
         self.rows += count
 
     def trace(self) -> ProgramTrace:
-        """All of it.  Errors: ``TraceError`` if there are fewer rows than there should be."""
+        """The whole trace.  Errors: ``TraceError`` if there are fewer rows than there should be."""
         if self.rows != self._size:
             raise TraceError(
                 f"{self._name}: damaged: it has {self.rows:,} rows and says {self._size:,}; record "
@@ -385,7 +385,7 @@ class _Columns:
         )
 
     def _places(self, process: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """Of each row within its process; remembers where processes begin."""
+        """The index of each row within its process; remembers where processes begin."""
         if not len(process):
             return np.empty(0, np.int64)
         beyond = np.flatnonzero(process >= self._metadata.processes)
@@ -467,7 +467,7 @@ class _Columns:
         return OtherLists(counts, *both)
 
     def _parted(self, column: Any, name: str) -> tuple[NDArray[np.int64], Any]:
-        """How long each list is, and what is in all."""
+        """The length of each list, and the concatenated values."""
         try:
             column.validate(full=True)
         except DAMAGE as error:

@@ -1,4 +1,4 @@
-"""What a program trace holds: operations of processes, which waits for which, and their order."""
+"""Schema of a program trace: operations of processes and the dependencies between them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PLACE = ("process", "row")
 
 
 class Waits(NamedTuple):
-    """Which rows each row waits for: ``places[first[row] : first[row + 1]]``.
+    """The rows that each row waits for: ``places[first[row] : first[row + 1]]``.
 
     Rows are counted through all processes, places within the row's process.
     """
@@ -93,12 +93,12 @@ class ProgramMetadata(msgspec.Struct, kw_only=True):
 
     @property
     def processes(self) -> int:
-        """How many there are."""
+        """The number of processes."""
         return len(self.nodes_of_processes)
 
     @property
     def nodes(self) -> int:
-        """How many there are."""
+        """The number of nodes."""
         return self.nodes_of_processes[-1] + 1
 
     def to_json(self) -> bytes:
@@ -106,7 +106,7 @@ class ProgramMetadata(msgspec.Struct, kw_only=True):
         return msgspec.json.encode(self)
 
     def check(self, source: str) -> None:
-        """Return if it can be; errors: ``TraceError`` naming ``source`` and what cannot."""
+        """Return if it is valid; errors: ``TraceError`` naming ``source`` and what is not."""
         where = f"{source}: its metadata"
         if self.version > PROGRAM_VERSION:
             raise TraceError(
@@ -169,7 +169,7 @@ class ProgramTrace(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return len(self.operation)
 
     def process_of_rows(self) -> NDArray[np.uint32]:
@@ -177,17 +177,17 @@ class ProgramTrace(NamedTuple):
         return np.repeat(np.arange(len(self.first) - 1, dtype=np.uint32), np.diff(self.first))
 
     def rows_of(self, process: int) -> slice:
-        """Where the rows of a process are."""
+        """The range of a process's rows."""
         return slice(int(self.first[process]), int(self.first[process + 1]))
 
 
 def is_program(schema: Any) -> bool:
-    """Whether a Parquet file with Arrow's ``schema`` holds a program trace and no request trace."""
+    """Whether an Arrow ``schema`` is that of a program trace and not of a request trace."""
     return "operation" in schema.names and "op" not in schema.names
 
 
 class Lists(NamedTuple):
-    """Lists of some rows as they are written, null where they are as usual."""
+    """Dependency lists of some rows as written, null where they are the default."""
 
     is_null: NDArray[np.bool_]
     counts: NDArray[np.int64]  # 0 where null
@@ -195,7 +195,7 @@ class Lists(NamedTuple):
 
 
 class WaitsOfRows:
-    """Takes the lists of rows in their order; keeps nothing as long as every one is as usual."""
+    """Collects dependency lists of rows in order; stores nothing while all are the default."""
 
     def __init__(self, name: str) -> None:
         """``name`` of the column: null in ``after`` is the row before, in ``after_start`` none."""
@@ -205,7 +205,7 @@ class WaitsOfRows:
         self._values: list[NDArray[np.uint32]] = []
 
     def add(self, places: NDArray[np.int64], lists: Lists | None) -> None:
-        """Take in those of rows at ``places`` of their processes; None: all null."""
+        """Add the lists of rows at ``places`` of their processes; None: all null."""
         counts, values = usual_counts, usual_values = self._as_usual(places)
         if lists is not None:
             counts = np.where(lists.is_null, usual_counts, lists.counts)
@@ -242,7 +242,7 @@ class OtherLists(NamedTuple):
 
 
 class OthersOfRows:
-    """Takes lists of other processes' rows in the order of their own; keeps nothing of no lists."""
+    """Collects lists of other processes' rows in order; stores nothing while there are none."""
 
     def __init__(self) -> None:
         self._rows = 0
@@ -255,7 +255,7 @@ class OthersOfRows:
         self._rows += rows
 
     def outside(self, first: NDArray[np.int64]) -> int | None:
-        """The first row that names one that there is not; processes begin at ``first``."""
+        """The first row that refers to a row that does not exist."""
         sizes = np.append(np.diff(first), 0)  # none of a process that there is not
         for begin, (counts, processes, places) in self._held:
             known = np.minimum(processes, len(first) - 1)
@@ -292,12 +292,12 @@ class Times(NamedTuple):
 
     @property
     def longest_ns(self) -> int:
-        """How long the longest way through takes: nothing can be sooner."""
+        """The length of the critical path, a lower bound for any network."""
         return int(self.end[self.is_reached].max(initial=0))
 
 
 def times_without_network(trace: ProgramTrace) -> Times:
-    """Times in which only computing passes; a message is there when it is sent, a lock is free."""
+    """Times in which only computing takes time; messages and locks are instantaneous."""
     begins, ends = _events(trace)
     edges = [
         np.stack([begins, ends]),
@@ -348,7 +348,7 @@ def _within(
     of: NDArray[np.int64],
     to: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Edges from events ``of`` the rows that are named, by place, ``to`` those that name them."""
+    """Edges between events ``of`` the rows waited for and events ``to`` of the rows that wait."""
     rows = np.repeat(np.arange(trace.rows), np.diff(waits.first))
     begins = trace.first[np.searchsorted(trace.first, rows, "right") - 1]
     return np.stack([of[begins + waits.places], to[rows]])
@@ -366,7 +366,7 @@ def _of_others(
 def _of_messages(
     trace: ProgramTrace, ends: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """From each SEND to the RECEIVE that takes it, in their order, and RECEIVEs without one.
+    """Edges from each SEND to the RECEIVE that matches it, in order, and unmatched RECEIVEs.
 
     Those of any source or tag are left alone.
     """
@@ -399,7 +399,7 @@ def _numbered(group: NDArray[np.int64]) -> NDArray[np.int64]:
 def _of_barriers(
     trace: ProgramTrace, begins: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """From who comes to where they meet, and on; how many meetings there are."""
+    """Edges from arrivals at a barrier to its release and on; the number of releases."""
     rows = np.flatnonzero(trace.operation == Operation.BARRIER)
     process = trace.process_of_rows()[rows].astype(np.int64)
     _, group = np.unique(np.stack([trace.name[rows], process]), axis=1, return_inverse=True)

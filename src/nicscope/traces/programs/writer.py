@@ -117,7 +117,7 @@ def program_format_to_write(path: Path, name: str | None) -> str | None:
 
 
 def _is_program_file(source: Input) -> bool:
-    """Whether its columns are a program trace's; whoever reads it tells what is wrong with it."""
+    """Whether a file's columns are those of a program trace; the reader reports what is wrong."""
     try:
         path = source.at_rest()
         check_footer(path, source.name)

@@ -17,7 +17,7 @@ from nicscope.errors import RecordError
 
 
 class Shape(enum.Enum):
-    """How a call names its buffers; which arguments these are is told by ``segments``."""
+    """How a call passes its buffers; ``segments`` tells which arguments these are."""
 
     BUFFER = enum.auto()  # (fd, address, length)
     VECTOR = enum.auto()  # (fd, iovec *, count)
@@ -61,7 +61,7 @@ CODES: dict[str, int] = {name: code for code, name in enumerate(NAMES)}
 
 
 class Machine(NamedTuple):
-    """What the kernel calls this machine and its system calls."""
+    """The kernel's name of this architecture, and its system call numbers."""
 
     audit_arch: int  # AUDIT_ARCH_*, linux/audit.h
     numbers: dict[str, int]  # by name of the call
@@ -115,7 +115,7 @@ MACHINES: dict[str, Machine] = {
 
 
 def this_machine() -> Machine:
-    """The table of the machine that this runs on.
+    """The table of the architecture that this process runs on.
 
     Errors: ``RecordError`` if it is not Linux on a machine whose numbers are known.
     """
@@ -150,7 +150,7 @@ class _Program(ctypes.Structure):
 
 
 def filter_program(machine: Machine) -> bytes:
-    """BPF code: stop at the calls of ``machine``, and at every call of foreign code."""
+    """A BPF program that stops at the calls of ``machine``, and at every call of a foreign ABI."""
     numbers = list(machine.numbers.values())
     to_trace = len(numbers)  # instructions from the first comparison to "return trace"
     code = [
@@ -166,7 +166,7 @@ def filter_program(machine: Machine) -> bytes:
 
 
 def install_filter(program: bytes) -> None:
-    """Put this process, and all that it will ever start, under ``program``.
+    """Put this process and all its descendants under the seccomp filter ``program``.
 
     Also gives up what set-user-id programs would gain: the kernel asks that of ordinary users.
     Errors: ``OSError``.

@@ -1,4 +1,4 @@
-"""Which connection of which descriptor a call moved bytes through, and what could not be seen."""
+"""The connection behind a descriptor that a call used, and counts of what could not be seen."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Connection(NamedTuple):
-    """One socket, as it was when it was first used."""
+    """A socket, as it was when it was first used."""
 
     kind: str  # tcp, udp, unix, another family's name, or unknown
     local: str
@@ -78,7 +78,7 @@ class Connections:
 
 
 def _duplicate(process: int, descriptor: int) -> int:
-    """A descriptor of our own for what ``process`` has open.  Errors: ``OSError``."""
+    """A duplicate of a descriptor that ``process`` has open.  Errors: ``OSError``."""
     handle = os.pidfd_open(process)
     try:
         found = int(_libc.syscall(_PIDFD_GETFD, handle, descriptor, 0))
@@ -97,7 +97,7 @@ def _family(held: socket.socket) -> str:
 
 
 def _asked(end: Callable[[], Any]) -> Any:
-    """An address of one end; None of a socket that is connected to nobody, or cannot say."""
+    """The address of one end; None of a socket that is not connected, or has no address."""
     try:
         return end()
     except OSError:
@@ -124,7 +124,7 @@ class Descriptors:
         self._folders: dict[int, int] = {}  # by thread, the latest last
 
     def status(self, tid: int, descriptor: int) -> os.stat_result:
-        """What ``descriptor`` of a thread is.
+        """The kind of file behind a descriptor of a thread.
 
         Errors: ``PermissionError`` if this user may not know, else ``OSError`` if it is none.
         """
@@ -134,13 +134,13 @@ class Descriptors:
         return os.stat(str(descriptor), dir_fd=folder)
 
     def forget(self, tid: int) -> None:
-        """Close the folder of a thread that has ended or become another program."""
+        """Close the /proc folder of a thread that has ended or called exec."""
         folder = self._folders.pop(tid, None)
         if folder is not None:
             os.close(folder)
 
     def close(self) -> None:
-        """Close all."""
+        """Close all folders."""
         for tid in list(self._folders):
             self.forget(tid)
 

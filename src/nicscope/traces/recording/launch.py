@@ -1,4 +1,4 @@
-"""Starting a program so that it is traced from the first instruction, or tracing a running one."""
+"""Starts a program traced from its first instruction, or attaches to a running one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class Launched:
-    """A traced process that is to become a program, or to say why it did not."""
+    """A traced child process that is about to exec, or to report why it could not."""
 
     attached = False
     go_on = CONTINUE
@@ -165,7 +165,7 @@ def _become(
     gate: int,
     complain: int,
 ) -> NoReturn:
-    """In the child: wait until it is traced, then turn into the program, or say why not."""
+    """In the child: wait until it is traced, then exec, or report why that failed."""
     stage = _FILTERING
     try:
         if os.read(gate, 1):
@@ -205,7 +205,7 @@ _LARGEST = 1 << 22  # PID_MAX_LIMIT
 
 
 class Attached:
-    """A running process that may be traced, as far as can be told without trying.
+    """A running process that may be traced, as far as can be checked without trying.
 
     ``seconds`` is how long to trace it at most.
     Errors: ``RecordError`` with the reason for which it may not.
@@ -244,7 +244,7 @@ class Attached:
         return tracer.statuses.get(self.pid)
 
     def _seize(self, tracer: Tracer) -> None:
-        """Begin to trace each thread, until a look at all of them finds none that is new."""
+        """Seize each thread until a scan of all of them finds no new one."""
         tried: set[int] = set()
         while new := _threads_of(self.pid) - tried:
             for tid in new:
@@ -259,7 +259,7 @@ class Attached:
             raise RecordError(f"{self._name} has ended just now; nothing was recorded")
 
     def _excuse(self, tid: int, error: OSError) -> None:
-        """Let pass that a thread has ended, or is traced as one that we trace has started it.
+        """Ignore that a thread has ended, or is traced already because a traced one started it.
 
         Errors: ``RecordError`` for any other reason.
         """
@@ -302,7 +302,7 @@ class Attached:
 
 
 def _release(tracer: Tracer, heeding: bool) -> None:
-    """Let all go.  A thread that never stops, amid a broken disk's work, is let go as we end.
+    """Detach all.  A thread that never stops, amid a broken disk's work, is let go as we end.
 
     That end a second signal calls for.
     """
@@ -323,7 +323,7 @@ def _threads_of(pid: int) -> set[int]:
 
 
 def _checked_name(pid: int) -> str:
-    """What to call a process besides its number.
+    """The name of a process for messages, besides its number.
 
     Errors: ``RecordError`` if it cannot or should not be traced, whoever asks.
     """

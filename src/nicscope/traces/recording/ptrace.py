@@ -1,4 +1,4 @@
-"""ptrace(2), why the kernel may refuse it, and reading the memory of the traced."""
+"""ptrace(2), why the kernel may refuse it, and reading memory of traced threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def why_refused(name: str, error: OSError, tracer: str | None) -> str:
-    """In a line why the process called ``name`` may not be traced, and what to do about it.
+    """One line saying why the process called ``name`` may not be traced, and what to do about it.
 
     ``error`` is what the kernel said, ``tracer`` who traces it already.
     """
@@ -55,7 +55,7 @@ def status_of(pid: int) -> dict[str, str]:
 
 
 def yama_scope() -> int:
-    """Whom Yama lets trace: 0 whoever is the same user, 1 ancestors, 2 root, 3 nobody."""
+    """Yama's ptrace scope: 0 same user, 1 ancestors, 2 root, 3 nobody."""
     try:
         return int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
     except (OSError, ValueError):
@@ -120,7 +120,7 @@ CallEntry = tuple[int, int, list[int]]
 
 
 def seize_to_the_end(tid: int) -> None:
-    """Trace ``tid``, which has a filter, and all that it will start; they die with this process.
+    """Trace ``tid``, which has a filter, and all its descendants; they die with this process.
 
     Errors: ``OSError``.
     """
@@ -128,7 +128,7 @@ def seize_to_the_end(tid: int) -> None:
 
 
 def seize_for_a_while(tid: int) -> None:
-    """Trace ``tid``, and all that it will start, and stop it; they outlive this process.
+    """Trace ``tid`` and all its descendants, and stop it; they outlive this process.
 
     Errors: ``OSError``.
     """
@@ -137,7 +137,7 @@ def seize_for_a_while(tid: int) -> None:
 
 
 def interrupt(tid: int) -> None:
-    """Have a traced thread stop, whatever it does; one that has ended does not."""
+    """Stop a traced thread, whatever it does; nothing happens to one that has ended."""
     resume(tid, _INTERRUPT)
 
 
@@ -150,18 +150,18 @@ def wait_for_stop() -> tuple[int, int]:
 
 
 def stop_at_hand() -> tuple[int, int] | None:
-    """What ``wait_for_stop`` gives, or None if nothing has happened yet."""
+    """The next stop as of ``wait_for_stop``, or None if there is none yet."""
     tid, status = os.waitpid(-1, _WAIT_OPTIONS | os.WNOHANG)
     return (tid, status) if tid else None
 
 
 def is_pause(reason: int) -> bool:
-    """Whether a stop says that its thread has stopped with its whole process, or goes on."""
+    """Whether a stop is a group-stop of the whole process, or the end of one."""
     return reason >> 8 == _STOP
 
 
 def resume(tid: int, request: int, signal: int = 0) -> bool:
-    """Let a stopped thread go on, delivering ``signal`` if it is not 0; whether it did.
+    """Continue a stopped thread, delivering ``signal`` if it is not 0; False if it has ended.
 
     One that was killed while it was stopped is none of our business any more: its end will be
     reported.
@@ -175,7 +175,7 @@ def resume(tid: int, request: int, signal: int = 0) -> bool:
 
 
 def call_at_stop(tid: int) -> CallEntry | int | None:
-    """The call that a stopped thread is about to make, or the result of the one it has made.
+    """The system call that a stopped thread is entering, or the result of the one that it leaves.
 
     A result is -errno if the call failed.  None if the thread was killed meanwhile.
     """
@@ -191,7 +191,7 @@ def call_at_stop(tid: int) -> CallEntry | int | None:
 
 
 def event_message(tid: int) -> int | None:
-    """What an event stop has to add: the thread's former id after exec; None if it was killed."""
+    """The message of an event stop: the thread's former id after exec; None if it was killed."""
     message = ctypes.c_ulong()
     if _ptrace(_GET_EVENT_MESSAGE, tid, 0, ctypes.byref(message)) < 0:
         return None

@@ -33,7 +33,7 @@ MOST_LISTED = 10_000  # connections whose addresses the metadata tells
 
 
 class Progress(NamedTuple):
-    """How far a recording has come."""
+    """The progress of a recording."""
 
     rows: int
     processes: int  # that are alive
@@ -41,7 +41,7 @@ class Progress(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """What came of recording a program."""
+    """The result of a recording."""
 
     status: int | None  # of the program, 128 + number if a signal killed it; None if it runs on
     seconds: float

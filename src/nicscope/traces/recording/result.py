@@ -1,4 +1,4 @@
-"""What was recorded, written as a trace.
+"""Writes a recording as a trace.
 
 Apart from the recorder, as what writes Parquet takes longer to load than a program to start.
 """
@@ -54,7 +54,7 @@ def _writer_of(written: str) -> Any:
 
 
 def _columns(rows: NDArray[Any], peers: pa.Array) -> dict[str, Any]:
-    """The columns of a trace, and with them what only a recorder knows."""
+    """The columns of a trace, and further ones that only a recorder knows."""
     known = pa.array(rows["connection"], mask=rows["connection"] < 0)  # null: could not be seen
     return {
         "time_ns": rows["time_ns"],

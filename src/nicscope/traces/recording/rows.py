@@ -1,4 +1,4 @@
-"""Rows come in as calls end and go out in the order in which calls were issued.
+"""Rows are added as calls end and written in the order in which calls were issued.
 
 A receive may block for hours while a million sends come and go, so rows are kept in a nameless
 file beside the result, as runs sorted by issue, and are merged at the end: memory stays bounded
@@ -39,14 +39,14 @@ LONGEST = 0xFFFF_FFFF  # of a trace's columns
 
 
 class Segment(NamedTuple):
-    """A buffer that was offered to the kernel."""
+    """A buffer that a call offers to the kernel."""
 
     address: int
     posted: int  # bytes
 
 
 class Moved(NamedTuple):
-    """A buffer through which bytes moved."""
+    """A buffer through which bytes were moved."""
 
     address: int
     posted: int  # bytes
@@ -143,7 +143,7 @@ BLOCK_ROWS = 1 << 13  # of each run that is being merged
 
 
 class Origin(NamedTuple):
-    """Which call a row belongs to."""
+    """The call that a row belongs to."""
 
     issue: int
     time_ns: int
@@ -161,7 +161,7 @@ class _Run(NamedTuple):
 
 
 class IssueOrder:
-    """Rows, kept until all are there; a context whose end throws them away.
+    """Rows sorted by issue, spilled to a temporary file; a context that removes it at its end.
 
     Errors: ``OutputError`` if the folder of ``path`` cannot be written to, or is full.
     """
@@ -188,7 +188,7 @@ class IssueOrder:
         self._cleanup.close()
 
     def add(self, origin: Origin, through: list[Moved]) -> None:
-        """Keep a row for each buffer through which a call moved bytes."""
+        """Add a row for each buffer through which a call moved bytes."""
         issue, time_ns, pid, tid, connection, op, call = origin
         for address, posted, length in through:
             self._latest += _PACK(
@@ -236,7 +236,7 @@ class IssueOrder:
 
 
 class _Reader:
-    """A run, read block by block.  All rows of one call lie in the same run."""
+    """A sorted run, read block by block.  All rows of one call lie in the same run."""
 
     def __init__(self, rows_of: Any, run: _Run, block_rows: int) -> None:
         self._rows_of = rows_of
@@ -255,11 +255,11 @@ class _Reader:
 
     @property
     def last(self) -> int:
-        """Issue of the last row of the block in memory."""
+        """The issue number of the last row in memory."""
         return int(self._block["issue"][-1])
 
     def take(self, bound: int) -> NDArray[Any]:
-        """The rows of the block that were issued up to ``bound``."""
+        """Remove and return the rows issued up to ``bound``."""
         count = int(np.searchsorted(self._block["issue"], bound, side="right"))
         taken, self._block = self._block[:count], self._block[count:]
         return taken

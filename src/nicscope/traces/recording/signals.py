@@ -1,4 +1,4 @@
-"""Signals to the recorder: those that the program is to get, and those that end a recording.
+"""Signals to the recorder: those to forward to the program, and those that end a recording.
 
 The terminal sends Ctrl-C to the recorder and to the program alike, since they share its
 foreground process group; what somebody sends to the recorder alone has to be passed on.  Only
@@ -46,7 +46,7 @@ _HELD_OR_STOP = _sigset(HELD | {signal.SIGCHLD})
 
 
 class Came(NamedTuple):
-    """A signal that was waited for."""
+    """A signal that was received."""
 
     number: int
     code: int  # above 0: from the kernel
@@ -69,7 +69,7 @@ def wait_for_signal(seconds: float, or_stop: bool = False) -> Came | None:
 
 @contextlib.contextmanager
 def held_signals() -> Iterator[Collection[int]]:
-    """Block what ``wait_for_signal`` gives, and yield the mask that was in force before.
+    """Block the signals of ``wait_for_signal``; yields the previous mask.
 
     Threads inherit the block: enter this before a library starts any.  Not to be nested.
     """
@@ -86,7 +86,7 @@ def held_signals() -> Iterator[Collection[int]]:
 
 @contextlib.contextmanager
 def never_paused() -> Iterator[None]:
-    """Ignore what would stop this process: who waits for it to go on would wait for ever."""
+    """Ignore stop signals: a waiting parent would wait for ever."""
     pauses = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
     taken = {number: signal.signal(number, signal.SIG_IGN) for number in pauses}
     # Whoever ignores this one does not hear that a thread has stopped.
@@ -99,13 +99,13 @@ def never_paused() -> Iterator[None]:
 
 
 def stop_if_interrupted() -> None:
-    """Raise ``KeyboardInterrupt`` if a held signal has come: there is no program to get it yet."""
+    """Raise ``KeyboardInterrupt`` if a held signal is pending: no program runs yet to get it."""
     if wait_for_signal(0) is not None:
         raise KeyboardInterrupt
 
 
 class Ticker(threading.Thread):
-    """Calls ``tick`` now and then while a ``with`` block runs, however long that call takes."""
+    """Calls ``tick`` periodically while a ``with`` block runs."""
 
     def __init__(self, tick: Callable[[], None]) -> None:
         super().__init__(name="ticks", daemon=True)
@@ -127,7 +127,7 @@ class Ticker(threading.Thread):
 
 
 class Forwarder(threading.Thread):
-    """Passes held signals on to a program while it runs; calls ``tick`` now and then.
+    """Forwards held signals to a program while it runs; calls ``tick`` periodically.
 
     ``processes`` gives the recorded processes that are alive.
     """
@@ -172,7 +172,7 @@ class Forwarder(threading.Thread):
             _send(self._root, came.number)
 
     def _end(self, alive: Collection[int]) -> None:
-        """End what runs on after the program itself has ended; the second time for certain."""
+        """Terminate processes that outlive the program; kill them the second time."""
         for process in alive:
             _send(process, signal.SIGKILL if self._asked_to_end else signal.SIGTERM)
         self._asked_to_end = True

@@ -1,4 +1,4 @@
-"""Following a program and all its children from one traced call to the next."""
+"""Follows a program and all its children from one traced call to the next."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SEND, _RECV = int(Op.SEND), int(Op.RECV)
 
 
 class _Pending(NamedTuple):
-    """A call between its two stops."""
+    """A call between its entry stop and its exit stop."""
 
     issue: int
     time_ns: int
@@ -42,7 +42,7 @@ class _Pending(NamedTuple):
 
 
 class Tracer:
-    """Makes rows of what traced threads do, from one of their stops to the next.
+    """Makes rows of the calls of traced threads, from stop to stop.
 
     ``go_on`` is how a thread runs on that makes no call of interest: ``ptrace.CONTINUE`` where a
     filter stops it at the next one, else ``ptrace.TO_NEXT_STOP``.
@@ -68,27 +68,27 @@ class Tracer:
 
     @property
     def processes(self) -> frozenset[int]:
-        """The processes that are alive and traced."""
+        """The traced processes that are alive."""
         return frozenset(self._process_of.copy().values())
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing is traced any more."""
+        """Whether no traced process is left."""
         return not self._process_of
 
     def meet(self, tid: int) -> None:
-        """Count a thread that is traced from now on."""
+        """Add a thread that is traced from now on."""
         process = _process_of(tid)
         self._process_of[tid] = process
         self.observed.threads += 1
         self.observed.processes += process == tid
 
     def close(self) -> None:
-        """Keep nothing open that told of threads; what still runs is traced no more."""
+        """Close all descriptors about threads; those that still run are traced no more."""
         self._descriptors.close()
 
     def let_go(self, heeding: bool) -> None:
-        """Have each thread stop once more and then go on untraced.
+        """Stop each thread once more and detach it.
 
         Unless ``heeding``, calls that end at that stop have no row any more.
         """
@@ -103,7 +103,7 @@ class Tracer:
                 ptrace.interrupt(tid)
 
     def take(self, tid: int, status: int) -> None:
-        """Deal with a traced thread that stopped or ended, as ``waitpid`` reports it."""
+        """Handle a stop or the end of a traced thread, as ``waitpid`` reports it."""
         if status not in ptrace.AT_CALL and not os.WIFSTOPPED(status):
             self._forget(tid, status)
             return
@@ -121,7 +121,7 @@ class Tracer:
         self._dealt_with = None
 
     def _take_call(self, tid: int) -> int:
-        """Look at a call before or after it is made; how its thread is to go on."""
+        """Handle a stop at a call's entry or exit; how to continue the thread."""
         found = ptrace.call_at_stop(tid)
         if isinstance(found, tuple):
             if self._go_on != ptrace.DETACH:
@@ -131,7 +131,7 @@ class Tracer:
         return self._go_on
 
     def _take_event(self, tid: int, reason: int) -> tuple[int, int]:
-        """How a thread is to go on after a stop that is at no call, and the signal that it gets."""
+        """How to continue a thread after an event stop, and the signal to deliver."""
         number = reason & 0xFF
         if ptrace.is_pause(reason):
             stays = number in _PAUSES and self._go_on != ptrace.DETACH
@@ -155,7 +155,7 @@ class Tracer:
             self.statuses[tid] = code if code >= 0 else 128 - code
 
     def _begin_program(self, tid: int) -> None:
-        """The thread that called exec is alone now and bears the process's number."""
+        """Handle exec: the calling thread is the only one left and gets the process's number."""
         self.observed.programs += 1
         former = ptrace.event_message(tid)
         for gone in {tid, former}:
@@ -165,7 +165,7 @@ class Tracer:
             self._process_of.pop(former, None)
 
     def _before_call(self, tid: int, entry: ptrace.CallEntry) -> int:
-        """Take note of a call about to be made; how its thread is to go on."""
+        """Handle a call's entry; how to continue the thread."""
         audit_arch, number, arguments = entry
         if audit_arch != self._audit_arch:
             self.observed.foreign_calls += 1
@@ -187,7 +187,7 @@ class Tracer:
         return ptrace.TO_NEXT_STOP
 
     def _connection_of(self, tid: int, call: Call, arguments: Sequence[int]) -> int | None:
-        """The number of the socket that a call is about; None if it is about none."""
+        """The number of the socket that a call uses; None if it uses none."""
         if call.shape is Shape.RING:
             return NO_CONNECTION
         try:

@@ -1,4 +1,4 @@
-"""Shared memory on simulated machines: what a process learns comes out of bytes that NICs brought.
+"""Shared memory on simulated machines: all communication is bytes that NICs deliver.
 
 The protocol is that of ``apps.svm``; here is what carries it.  On each node one program of the
 cluster holds the node's copies of shared memory in its simulated memory, and runs the node's

@@ -32,7 +32,7 @@ PAGE = struct.Struct("<I?")
 
 
 class Kind(enum.IntEnum):
-    """What a letter is about."""
+    """The type of a protocol message."""
 
     ANSWER = 0  # to a question
     CLAIM = 1  # a question: who is the home of a page, and may I be it
@@ -47,7 +47,7 @@ class Kind(enum.IntEnum):
 
 
 class Letter(NamedTuple):
-    """One letter, of a domain to another."""
+    """A protocol message from one domain to another."""
 
     kind: Kind
     sender: int
@@ -56,24 +56,24 @@ class Letter(NamedTuple):
     body: bytes = b""
 
     def packed(self) -> bytes:
-        """Its bytes."""
+        """The message encoded."""
         return HEAD.pack(self.kind, self.sender, self.to, self.number) + self.body
 
 
 def unpacked(raw: bytes) -> Letter:
-    """A letter of its bytes."""
+    """Decode a message."""
     kind, sender, to, number = HEAD.unpack_from(raw)
     return Letter(Kind(kind), sender, to, number, raw[HEAD.size :])
 
 
 def diff_bytes(diff: Diff) -> bytes:
-    """A diff: page, how many words, which, and their values."""
+    """Encode a diff: page, number of words, their indices, and their values."""
     words = diff.words.astype("<u4").tobytes()
     return struct.pack("<II", diff.page, len(diff.words)) + words + diff.values.tobytes()
 
 
 def diff_of_bytes(raw: bytes) -> Diff:
-    """The diff of its bytes."""
+    """Decode a diff."""
     page, many = struct.unpack_from("<II", raw)
     words = np.frombuffer(raw, "<u4", many, 8).astype(np.int64)
     return Diff(page, words, np.frombuffer(raw, np.uint32, many, 8 + 4 * many))
@@ -83,11 +83,11 @@ SHOWN = 3  # of those who wait
 
 
 class CarryingError(SimulationError):
-    """Something does not get through to another node."""
+    """Another node cannot be reached."""
 
 
 class Wait(NamedTuple):
-    """One of them."""
+    """A process that waits, for what, and since when."""
 
     node: int
     process: int  # on its node
@@ -96,21 +96,21 @@ class Wait(NamedTuple):
 
 
 class Waits:
-    """Of one run."""
+    """The processes of one run that wait."""
 
     def __init__(self) -> None:
         self._now: list[Wait] = []
 
     @contextlib.contextmanager
     def waiting(self, caller: Caller, what: str) -> Iterator[None]:
-        """The caller waits for ``what`` as long as this lasts, unless it fails."""
+        """Register that the caller waits for ``what`` within the block; kept if the block fails."""
         wait = Wait(caller.domain.node, caller.pid, what, caller.endpoint.now_us)
         self._now.append(wait)
         yield
         self._now.remove(wait)  # by identity or value: equal ones are alike
 
     def text(self, dead: Collection[int] = ()) -> str:
-        """Who waits for what, but on nodes that are ``dead``."""
+        """The processes that wait and for what, except on nodes that are ``dead``."""
         alive = [wait for wait in self._now if wait.node not in dead]
         first = [
             f"process {wait.process} of node {wait.node} has waited for {wait.what} since "
@@ -125,7 +125,7 @@ LOCAL_US = 1.0  # assumed: a letter to a process of the same node, through its m
 
 
 class Posted(NamedTuple):
-    """What is to go to a node."""
+    """An outgoing message to a node."""
 
     node: int
     letter: Letter
@@ -135,7 +135,7 @@ class Posted(NamedTuple):
 
 
 class Mail(ABC):
-    """A node's: letters are posted at once, and carried by a task."""
+    """A node's message queue: posting returns at once, and a task sends."""
 
     def __init__(self, node: int, node_of: Sequence[int]) -> None:
         """``node_of``: of each domain."""
@@ -153,19 +153,19 @@ class Mail(ABC):
 
     @abstractmethod
     async def open(self) -> None:
-        """Have others reached, and be reached; every node does it."""
+        """Connect with all other nodes; every node calls it."""
 
     @abstractmethod
     async def carry(self) -> None:
-        """Carry what is posted until all is over: a task."""
+        """The task that sends posted messages until ``end``."""
 
     def allocate(self, byte_count: int) -> Buffer:
-        """Memory that others' NICs, or messages, can read and write."""
+        """Allocate memory that others' NICs, or messages, can read and write."""
         buffer: Buffer = self.endpoint.allocate(byte_count)
         return buffer
 
     def tasks(self) -> list[Any]:
-        """What runs beside ``carry``."""
+        """Further tasks beside ``carry``."""
         return []
 
     def post(
@@ -175,7 +175,7 @@ class Mail(ABC):
         page: int | None = None,
         region: Region | None = None,
     ) -> None:
-        """Have a letter go; one to a domain of this node by its memory."""
+        """Queue a message; one to a domain of this node is delivered directly."""
         node = self._node_of[letter.to]
         if node == self.node:
             self._here.append(letter)
@@ -184,22 +184,22 @@ class Mail(ABC):
         self.ring()
 
     def ring(self) -> None:
-        """Have ``carry`` look what there is to do."""
+        """Wake ``carry``."""
         self._bell.open()
 
     def end(self) -> None:
-        """Nothing more will be posted: ``carry`` returns when all has gone."""
+        """Announce that nothing more is posted: ``carry`` returns when all is sent."""
         self._is_over = True
         self.ring()
 
     async def _deliver_here(self) -> None:
-        """Have letters to this node's own domains arrive."""
+        """Deliver messages to this node's own domains."""
         while self._here:
             await self.endpoint.sleep(LOCAL_US)
             self.on_letter(self._here.popleft())
 
     def _take_frame(self, node: int, content: bytes, *, more: bool) -> None:
-        """A piece of a letter of ``node`` has come; ``more``: another will."""
+        """Receive a fragment of a message of ``node``; ``more``: another follows."""
         parts = self._parts.setdefault(node, [])
         parts.append(content)
         if not more:
@@ -208,7 +208,7 @@ class Mail(ABC):
 
 
 def frames(raw: bytes, most: int) -> Iterator[tuple[bytes, bool]]:
-    """``raw`` in pieces of at most so many bytes, and whether more follow."""
+    """Split ``raw`` into fragments, each with whether more follow."""
     for at in range(0, len(raw), most):
         yield raw[at : at + most], at + most < len(raw)
 
@@ -218,7 +218,7 @@ COPY_US = 12.0  # assumed, as the logical cost of a page that lies on the same n
 
 
 class MachineWire(ABC):
-    """Of one domain."""
+    """The wire of one domain."""
 
     def __init__(
         self, questions: Questions, records: Records, waits: Waits, near: dict[int, Region]
@@ -230,11 +230,11 @@ class MachineWire(ABC):
         self._near = near
 
     async def open(self, caller: Caller) -> None:
-        """Nothing is left to do: the node has opened what all its domains share."""
+        """Does nothing: the node connects for all its domains."""
         assert caller.domain.number in self._near
 
     async def claim(self, caller: Caller, page: int) -> int:
-        """Ask the page's manager, which is a domain by the page's number."""
+        """Ask the page's manager, the domain that the page's number selects."""
         manager = page % self.questions.domains
         with self.waits.waiting(caller, f"the home of page {page}"):
             answer = await self.questions.ask(
@@ -244,14 +244,14 @@ class MachineWire(ABC):
         return int(home)
 
     def settle(self, caller: Caller, page: int) -> None:  # noqa: ARG002 - its domain's are these
-        """Tell the manager, who has others wait till then."""
+        """Tell the manager, which defers other domains' claims until then."""
         manager = page % self.questions.domains
         self.questions.tell(manager, Kind.SETTLED, PAGE.pack(page, False), f"page {page}")
 
     async def fetch(
         self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool = False
     ) -> None:
-        """Have the page in the caller's region, and its program's copy."""
+        """Copy the page into the caller's region and its program's copy."""
         self._records.fetch(caller, page, home, is_initial=is_initial)
         own = self._near[caller.domain.number]
         own.spoil(page)
@@ -264,7 +264,7 @@ class MachineWire(ABC):
         own.take(page)
 
     async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
-        """Have the diff's words in the region of the page's home."""
+        """Write the diff's words to the region of the page's home."""
         self._records.deposit(caller, diff, home)
         what = f"node {home.node} to have a diff of page {diff.page}"
         with self.waits.waiting(caller, what):
@@ -276,27 +276,27 @@ class MachineWire(ABC):
 
     @abstractmethod
     async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
-        """Have the page in the caller's region, from another node."""
+        """Copy the page into the caller's region from another node."""
 
     @abstractmethod
     async def _deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
-        """Have the diff's words in the home's region, on another node."""
+        """Write the diff's words to the home's region on another node."""
 
     def publish(self, caller: Caller, page: int) -> None:
-        """What the program wrote is in the machine's memory from now on."""
+        """Copy the program's writes into the simulated memory."""
         self._near[caller.domain.number].agree(page)
 
     def accept(self, caller: Caller, page: int) -> None:
-        """What came there is the program's to read from now on."""
+        """Copy what arrived in simulated memory into the program's copy."""
         self._near[caller.domain.number].agree(page)
 
     async def spend(self, caller: Caller, microseconds: float) -> None:
-        """Let time pass."""
+        """Advance the caller's time."""
         await caller.endpoint.sleep(microseconds)
 
 
 class RemoteWire(MachineWire):
-    """By remote memory: the home's host has no part in it."""
+    """A wire over remote memory operations, without the home's host."""
 
     def __init__(
         self,
@@ -313,14 +313,14 @@ class RemoteWire(MachineWire):
         self._far = far
 
     async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
-        """Read it from its home into its own place."""
+        """Read the page remotely from its home."""
         own = self._near[caller.domain.number]
         size = own.page_bytes
         number = await self._memory.read(self._far[home.number], own.buffer, page * size, size)
         await self._check(caller, number, f"page {page} from", home)
 
     async def _deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
-        """Write each run of its words to where they belong."""
+        """Write each run of the diff's words remotely."""
         own = self._near[caller.domain.number]
         first = diff.page * own.page_bytes
         # Not from the program's copy, which may be out of date by now and hold nothing.
@@ -348,32 +348,32 @@ class RemoteWire(MachineWire):
 
 
 class LetterWire(MachineWire):
-    """By letters, which the home's host answers and applies."""
+    """A wire over messages, which the home's host answers and applies."""
 
     async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
-        """Ask for the page; its bytes are put to its own place as they come."""
+        """Request the page; its bytes are placed as they arrive."""
         await self.questions.ask(
             caller.endpoint, home.number, Kind.FETCH, PAGE.pack(page, False), f"page {page}", page
         )
 
     async def _deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
-        """Send it whole, and hear that it has been applied."""
+        """Send the whole diff, and wait until it is applied."""
         what = f"a diff of page {diff.page}"
         await self.questions.ask(caller.endpoint, home.number, Kind.DIFF, diff_bytes(diff), what)
 
 
 def home_answer(page_home: int) -> bytes:
-    """What a page's manager answers."""
+    """The answer of a page's manager."""
     return PAGE.pack(page_home, False)
 
 
 def answer_to(letter: Letter, body: bytes = b"") -> Letter:
-    """The answer to a question."""
+    """The reply to a request."""
     return Letter(Kind.ANSWER, letter.to, letter.sender, letter.number, body)
 
 
 class Seat(NamedTuple):
-    """What one domain has."""
+    """All protocol state of one domain."""
 
     domain: Domain
     region: Region
@@ -384,7 +384,7 @@ class Seat(NamedTuple):
     synchronization: LetterSynchronization
 
     def take(self, letter: Letter) -> None:
-        """A letter has come: do at once what it asks."""
+        """Handle a message that has arrived."""
         match letter.kind:
             case Kind.ANSWER:
                 self.questions.answered(letter)
@@ -411,7 +411,7 @@ class Seat(NamedTuple):
                 self.synchronization.left(letter)
 
     def place_of(self, letter: Letter) -> Buffer:
-        """Where the page goes that ``letter`` answers with."""
+        """The destination of the page that a reply carries."""
         return self.region.part(self.questions.page_asked(letter.number))
 
 
@@ -428,7 +428,7 @@ ANSWERS = 1  # of the layer's own, which nobody asks for
 
 
 class UNetMail(Mail):
-    """A node's."""
+    """A node's message queue over Active Messages."""
 
     def __init__(self, node: int, node_of: Sequence[int]) -> None:
         super().__init__(node, node_of)
@@ -450,7 +450,7 @@ class UNetMail(Mail):
         return self._layer.endpoint.allocate(byte_count)
 
     async def carry(self) -> None:
-        """Send what is posted, and take what comes."""
+        """Send posted messages, and receive others."""
         try:
             while True:
                 self._bell = Gate()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Region:
-    """The pages of one domain."""
+    """The simulated memory of one domain's pages."""
 
     def __init__(self, domain: Domain, buffer: Buffer) -> None:
         self.buffer = buffer
@@ -36,7 +36,7 @@ class Region:
             self.give(page)
 
     def agree(self, page: int) -> None:
-        """Give the machine what the program wrote in ``page``, and the program what came there."""
+        """Synchronize ``page``: the program's writes and what arrived, both ways."""
         there = self._array(page)
         came, wrote = np.asarray(there).view(np.uint32), self._domain.memory[page].view(np.uint32)
         agreed = self._agreed[page].view(np.uint32)
@@ -46,31 +46,31 @@ class Region:
         there[:] = self._domain.memory[page]
 
     def spoil(self, page: int) -> None:
-        """Have the machine hold what nobody wrote, so that what is not delivered is not read."""
+        """Fill the page with a marker, so that missing deliveries show."""
         self._array(page)[:] = np.full(self.page_bytes, POISON, np.uint8)
 
     def take(self, page: int) -> None:
-        """Give the program the whole page as it has come."""
+        """Copy the whole page from the machine to the program."""
         self._domain.memory[page] = np.asarray(self._array(page))
         self._agreed[page] = self._domain.memory[page]
 
     def give(self, page: int) -> None:
-        """Give the machine the whole page as the program has it."""
+        """Copy the whole page from the program to the machine."""
         self._array(page)[:] = self._domain.memory[page]
         self._agreed[page] = self._domain.memory[page]
 
     def put_words(self, page: int, words: NDArray[np.int64], values: NDArray[np.uint32]) -> None:
-        """Have ``values`` stand in words of a page, as a diff that has come says."""
+        """Store ``values`` into words of a page, as a diff states."""
         whole = np.asarray(self._array(page)).view(np.uint32)
         whole[words] = values
         self._array(page)[:] = whole.view(np.uint8)
 
     def copy_page(self, page: int, source: Region) -> None:
-        """Have the page as it is in another region of the same node's memory."""
+        """Copy a page from another region of the same node's memory."""
         self._array(page)[:] = np.asarray(source._array(page))
 
     def part(self, page: int) -> Buffer:
-        """The page's stretch of simulated memory."""
+        """The page's range of simulated memory."""
         return self.buffer.part(page * self.page_bytes, self.page_bytes)
 
     def _array(self, page: int) -> Any:
@@ -78,7 +78,7 @@ class Region:
 
 
 class Heard(NamedTuple):
-    """A remote write that was to be heard of has ended here."""
+    """A remote write with notification that has completed here."""
 
     node: int
     offset: int
@@ -86,7 +86,7 @@ class Heard(NamedTuple):
 
 
 class RemoteMemory(ABC):
-    """Of one process: its buffers for others, and theirs."""
+    """Remote memory operations of one process."""
 
     def __init__(self, endpoint: Any) -> None:
         self.endpoint = endpoint
@@ -100,13 +100,13 @@ class RemoteMemory(ABC):
 
     @abstractmethod
     async def find(self, node: int, name: str) -> Any:
-        """What ``node`` lets others write and read as ``name``, once it does."""
+        """Import what ``node`` exports as ``name``, waiting for it."""
 
     @abstractmethod
     async def write(
         self, to: Any, buffer: Buffer, at: int, offset: int, length: int, *, heard: bool = False
     ) -> int:
-        """Begin to write ``buffer[at:at + length]`` to ``offset`` there; its number."""
+        """Begin to write ``buffer[at:at + length]`` to ``offset`` there; the operation's number."""
 
     @abstractmethod
     async def read(self, of: Any, buffer: Buffer, at: int, length: int) -> int:
@@ -114,10 +114,10 @@ class RemoteMemory(ABC):
 
     @abstractmethod
     async def heard(self) -> Heard:
-        """The next write from elsewhere that was to be heard of."""
+        """Wait for the next remote write with notification."""
 
     async def ended(self, number: int) -> str:
-        """How an operation ended, once it has.  Tasks may wait for several at a time.
+        """Wait for an operation's end and return its status.  Tasks may wait for several at a time.
 
         One of them is told of the next end, whoever's it is, and has the others look.
         """
@@ -137,7 +137,7 @@ class RemoteMemory(ABC):
 
 
 class VmmcMemory(RemoteMemory):
-    """By export, import, remote store and remote fetch."""
+    """Remote memory by VMMC's export, import, remote store and remote fetch."""
 
     endpoint: vmmc.Endpoint
 
@@ -167,7 +167,7 @@ class VmmcMemory(RemoteMemory):
 
 
 class MiniMemory(RemoteMemory):
-    """By registered buffers, remote write and remote read."""
+    """Remote memory by miNI's registered buffers, remote write and remote read."""
 
     endpoint: mini.Endpoint
 
@@ -208,7 +208,7 @@ class PageHomes:
         self._asking: dict[int, list[Letter]] = {}  # by page whose home does not have it yet
 
     def claim(self, letter: Letter, page: int) -> None:
-        """Answer who the home is: whoever asks, if there is none."""
+        """Answer with the page's home: the claimant, if there is none."""
         if page not in self._homes:
             self._homes[page] = letter.sender
             self._asking[page] = []
@@ -219,7 +219,7 @@ class PageHomes:
             self._answer(letter, page)
 
     def settled(self, page: int) -> None:
-        """Its home has the page: others may fetch it."""
+        """Note that the home has the page: others may fetch it."""
         for letter in self._asking.pop(page):
             self._answer(letter, page)
 
@@ -237,7 +237,7 @@ AT_ONCE = 8  # writes that nobody has waited for yet
 
 
 class RemoteMail(Mail):
-    """A node's."""
+    """A node's message queue over remote memory operations."""
 
     def __init__(self, node: int, node_of: Sequence[int]) -> None:
         super().__init__(node, node_of)
@@ -254,7 +254,7 @@ class RemoteMail(Mail):
         self.memory: RemoteMemory
 
     async def open(self) -> None:
-        """Have a mailbox, and find all others."""
+        """Export a mailbox, and import all others."""
         size = self._counts_at + self.nodes * COUNT.size
         self._box = self.endpoint.allocate(size)
         self._leaving = self.endpoint.allocate(size)
@@ -264,11 +264,11 @@ class RemoteMail(Mail):
                 self._mailboxes[node] = await self.memory.find(node, MAILBOX)
 
     def tasks(self) -> list[Any]:
-        """The one that hears of what has come."""
+        """The task that receives notifications."""
         return [self._serve()]
 
     async def carry(self) -> None:
-        """Send what is posted, and say what has been read."""
+        """Send posted messages, and return credits for messages read."""
         while True:
             self._bell = Gate()
             await self._deliver_here()
@@ -285,7 +285,7 @@ class RemoteMail(Mail):
                 await self._bell.wait(self.endpoint)
 
     async def _send(self, node: int, piece: bytes, what: str, *, more: bool) -> None:
-        """Write a piece to a slot of ``node``'s mailbox that it has read."""
+        """Write a fragment to a free slot of ``node``'s mailbox."""
         while self._sent[node] - self._read_there[node] >= self._slots:
             self._bell = Gate()
             await self._say_what_was_read()
@@ -326,7 +326,7 @@ class RemoteMail(Mail):
             )
 
     async def _serve(self) -> None:
-        """Take what comes."""
+        """Receive messages."""
         while True:
             came = await self.memory.heard()
             if came.offset >= self._counts_at:

@@ -1,4 +1,4 @@
-"""One process of a shared-memory program on a simulated machine, and running all of them."""
+"""A node of a shared-memory program on simulated machines, and running all nodes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SPARE_TASKS = 6  # beside a node's processes: of its mail, and those that a wait
 
 
 class Job(NamedTuple):
-    """What all stations of a run have in common: nothing that one of them changes."""
+    """Immutable parameters that all nodes of a run share."""
 
     body: Callable[[Process], Coroutine[Any, Any, object]]
     places: Sequence[Elsewhere]  # of all domains
@@ -63,7 +63,7 @@ class Job(NamedTuple):
 
 
 class Station(ABC):
-    """One node's."""
+    """One node of a run."""
 
     def __init__(self, job: Job, domains: Sequence[Domain], mail: Mail) -> None:
         self.job = job
@@ -76,7 +76,7 @@ class Station(ABC):
         mail.on_page = self._place_of
 
     async def run(self, endpoint: Any) -> list[object]:
-        """Run the node's processes; what they return."""
+        """Run the node's processes; their results."""
         self.mail.endpoint = endpoint
         await self._open(endpoint)
         beside = [endpoint.spawn(task) for task in self.mail.tasks()]
@@ -94,7 +94,7 @@ class Station(ABC):
         return results
 
     async def _open(self, endpoint: Any) -> None:
-        """Have the domains' memory, and their seats."""
+        """Allocate the domains' regions, and build their protocol state."""
         await self.mail.open()
         near = {}
         for domain in self._domains:
@@ -105,11 +105,11 @@ class Station(ABC):
 
     @abstractmethod
     async def _connect(self, endpoint: Any, near: dict[int, Region]) -> None:
-        """Have others reach this node's regions, and find theirs."""
+        """Export this node's regions, and import other nodes'."""
 
     @abstractmethod
     def _wire(self, questions: Questions, near: dict[int, Region]) -> MachineWire:
-        """What carries a domain's pages and diffs."""
+        """The wire of a domain."""
 
     def _seat(self, domain: Domain, near: dict[int, Region]) -> Seat:
         job, many = self.job, len(self.job.places)
@@ -154,7 +154,7 @@ class Station(ABC):
 
 
 class RemoteStation(Station):
-    """Of VMMC and miNI."""
+    """A node with VMMC or miNI."""
 
     mail: RemoteMail
     memory_type: type[RemoteMemory] = VmmcMemory
@@ -183,19 +183,19 @@ class RemoteStation(Station):
 
 
 class MiniStation(RemoteStation):
-    """Of miNI."""
+    """A node with miNI."""
 
     memory_type = MiniMemory
 
 
 class UNetStation(Station):
-    """Of U-Net."""
+    """A node with U-Net."""
 
     def __init__(self, job: Job, domains: Sequence[Domain], node_of: Sequence[int]) -> None:
         super().__init__(job, domains, UNetMail(domains[0].node, node_of))
 
     async def _connect(self, endpoint: Any, near: dict[int, Region]) -> None:
-        """Messages need no more than the layer."""
+        """Does nothing: messages need only the Active Message layer."""
 
     def _wire(self, questions: Questions, near: dict[int, Region]) -> MachineWire:
         return LetterWire(questions, self.job.records, self.job.waits, near)
@@ -216,13 +216,13 @@ PS_PER_US = 1_000_000
 
 
 class MachineRun(Run):
-    """What has come of one on simulated machines."""
+    """The result of a run on simulated machines."""
 
     report: RunReport  # what the NICs did, node by node
 
 
 def check_machines(on: str, layout: Layout, placement: Placement) -> None:
-    """Errors: ``SimulationError`` for an interface that there is not, or for too much memory."""
+    """Errors: ``SimulationError`` for an unknown interface, or for too much memory."""
     if on not in STATIONS:
         raise SimulationError(
             f"a program on shared memory does not run on {on!r}{did_you_mean(on, STATIONS)}"
@@ -285,14 +285,14 @@ def run_on_machines(
 
 
 def _stations(kind: type[Any], job: Job, domains: list[Domain]) -> list[Station]:
-    """One of each node."""
+    """One station for each node."""
     node_of = [place.node for place in job.places]
     nodes = sorted(set(node_of))
     return [kind(job, [each for each in domains if each.node == node], node_of) for node in nodes]
 
 
 def _results_of(cluster: Any, waits: Waits, faults: Faults | None) -> list[object]:
-    """What all processes return.  Errors: ``SimulationError`` saying who waited for what."""
+    """The results of all processes.  Errors: ``SimulationError`` saying who waited for what."""
     try:
         of_nodes = cluster.run()
     except StuckError:

@@ -25,7 +25,7 @@ ITEM = struct.Struct("<HII")  # whose interval, which of its, and how many pages
 
 
 class HeardNotices(Notices):
-    """Of one domain: its own intervals, and those of others that letters have told it of."""
+    """One domain's write notices: its own intervals, and those received in messages."""
 
     def __init__(self, domains: int, own: int) -> None:
         super().__init__(domains)
@@ -33,12 +33,12 @@ class HeardNotices(Notices):
 
     @property
     def clock(self) -> NDArray[np.int64]:
-        """What the domain knows."""
+        """The domain's vector clock."""
         own: NDArray[np.int64] = self.clocks[self._own]
         return own
 
     def told(self, since: NDArray[np.int64], until: NDArray[np.int64]) -> bytes:
-        """``until``, and the intervals that who knows ``since`` lacks of it."""
+        """Encode ``until`` and the intervals that a domain at clock ``since`` lacks."""
         pieces = [clock_bytes(until)]
         for writer, intervals in enumerate(self._intervals):
             gone = int(self._forgotten[writer])
@@ -48,7 +48,7 @@ class HeardNotices(Notices):
         return b"".join(pieces)
 
     def hear(self, raw: bytes) -> NDArray[np.int64]:
-        """Keep the intervals that were told of; the clock that they lead to."""
+        """Decode received intervals and keep them; the clock that they lead to."""
         clock = clock_of(raw, len(self._intervals))
         at = 4 * len(self._intervals)
         while at < len(raw):
@@ -63,19 +63,19 @@ class HeardNotices(Notices):
         return clock
 
     def forget(self) -> None:
-        """Drop what this domain knows: at a barrier all others know it too."""
+        """Discard all intervals: after a barrier every domain knows them."""
         for writer, intervals in enumerate(self._intervals):
             del intervals[: int(self.clock[writer] - self._forgotten[writer])]
         self._forgotten = self.clock.copy()
 
 
 def clock_bytes(clock: NDArray[np.int64]) -> bytes:
-    """A clock, 32 bits for each domain."""
+    """Encode a clock, 32 bits for each domain."""
     return clock.astype("<u4").tobytes()
 
 
 def clock_of(raw: bytes, domains: int) -> NDArray[np.int64]:
-    """The clock with which ``raw`` begins."""
+    """Decode the clock at the beginning of ``raw``."""
     return np.frombuffer(raw, "<u4", domains).astype(np.int64)
 
 
@@ -84,7 +84,7 @@ SEPARATOR = b"\0"  # behind a lock's name
 
 
 class Held:
-    """A lock as one domain has it."""
+    """One domain's state of a lock."""
 
     def __init__(self) -> None:
         self.is_here = False
@@ -97,7 +97,7 @@ class Held:
 
 
 class LetterSynchronization:
-    """Of one domain."""
+    """One domain's locks and barrier by messages."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class LetterSynchronization:
         self._met = np.zeros(self._domains, np.int64)  # what all knew when they met last
 
     async def acquire(self, caller: Caller, process: int, name: object) -> None:
-        """Wait until nobody who asked before holds it, and know what its last holder knew."""
+        """Wait for the lock, granted in order, and apply its last holder's notices."""
         called = repr(name).encode()
         lock = self._locks.setdefault(called, Held())
         if lock.holder == process:
@@ -141,7 +141,7 @@ class LetterSynchronization:
                 await self._coherence.learn(caller, clock)
 
     async def release(self, caller: Caller, process: int, name: object) -> None:
-        """Bring home what was written, and have the first who asked hold it."""
+        """Send diffs home, and grant the lock to the first waiter."""
         called = repr(name).encode()
         lock = self._locks.get(called)
         if lock is None or lock.holder != process:
@@ -151,7 +151,7 @@ class LetterSynchronization:
         self._hand_on(called, lock)
 
     async def meet(self, caller: Caller, process: int) -> None:  # noqa: ARG002 - they are counted
-        """Tell the manager when all of the domain have come, and go on when it says so."""
+        """Tell the manager when the domain's processes have arrived; wait for its release."""
         self._here += 1
         gate = self._leave
         if self._here == len(caller.domain.processes):
@@ -164,7 +164,7 @@ class LetterSynchronization:
     # -- letters ---------------------------------------------------------------------------------
 
     def asked(self, letter: Letter) -> None:
-        """Somebody asks this domain, which manages the lock, for it."""
+        """Handle a request for a lock that this domain manages."""
         called, _ = _named(letter.body)
         before = self._last.get(called)
         self._last[called] = letter.sender
@@ -176,7 +176,7 @@ class LetterSynchronization:
             self._tell(before, Kind.PASS, body, called)
 
     def passed(self, letter: Letter) -> None:
-        """Who asked next gets the lock from this domain."""
+        """Handle a request, forwarded by the manager, for a lock that this domain holds."""
         asker = int.from_bytes(letter.body[:2], "little")
         called, rest = _named(letter.body[2:])
         lock = self._locks[called]
@@ -185,7 +185,7 @@ class LetterSynchronization:
             self._hand_on(called, lock)
 
     def granted(self, letter: Letter) -> None:
-        """The lock comes here."""
+        """Handle the grant of a lock to this domain."""
         called, rest = _named(letter.body)
         lock = self._locks[called]
         lock.is_here, lock.is_asked_for = True, False
@@ -193,7 +193,7 @@ class LetterSynchronization:
         self._hand_on(called, lock)
 
     def arrived(self, letter: Letter) -> None:
-        """A domain has come to the barrier, which this one manages."""
+        """Handle a domain's arrival at the barrier that this one manages."""
         self._arrived[letter.sender] = self._notices.hear(letter.body)
         if len(self._arrived) < self._domains:
             return
@@ -203,7 +203,7 @@ class LetterSynchronization:
         self._arrived.clear()
 
     def left(self, letter: Letter) -> None:
-        """All have come: this domain learns what they wrote, and its processes go on."""
+        """Release the barrier here: apply the notices, and wake the domain's processes."""
         everything = self._notices.hear(letter.body)
         self._coherence.meet(everything)
         self._met = everything
@@ -214,7 +214,7 @@ class LetterSynchronization:
     # -- within ----------------------------------------------------------------------------------
 
     def _hand_on(self, called: bytes, lock: Held) -> None:
-        """Have the first who asked for a lock that is here, and nobody's, hold it."""
+        """Grant a free lock that is here to the first waiter."""
         if lock.next is not None and not lock.next[2]:
             asker, clock, _ = lock.next
             lock.next, lock.is_here, lock.clock = None, False, None
@@ -243,18 +243,18 @@ class LetterSynchronization:
 
 
 def lock_number(called: bytes) -> int:
-    """A lock's number, by its name: all domains say the same."""
+    """The number of a lock, a hash of its name that all domains compute alike."""
     return int(called) if called.isdigit() else zlib.crc32(called)
 
 
 def _named(body: bytes) -> tuple[bytes, bytes]:
-    """A lock's name, and what follows."""
+    """Split a message body into the lock's name and the rest."""
     called, _, rest = body.partition(SEPARATOR)
     return called, rest
 
 
 class Question:
-    """One that has not been answered."""
+    """A request without a reply so far."""
 
     def __init__(self, page: int | None) -> None:
         self.page = page  # that was asked for, whose bytes go to its own place
@@ -263,7 +263,7 @@ class Question:
 
 
 class Questions:
-    """What a domain has asked."""
+    """One domain's outstanding requests."""
 
     def __init__(self, own: int, domains: int, mail: Mail) -> None:
         self.own = own
@@ -275,7 +275,7 @@ class Questions:
     async def ask(
         self, endpoint: Any, to: int, kind: Kind, body: bytes, what: str, page: int | None = None
     ) -> bytes:
-        """Ask domain ``to``; what it answers.  ``page``: its bytes are the answer's body."""
+        """Ask domain ``to``; its reply.  ``page``: its bytes are the answer's body."""
         self._asked += 1
         number = self._asked
         question = self._open[number] = Question(page)
@@ -284,17 +284,17 @@ class Questions:
         return question.answer
 
     def tell(self, to: int, kind: Kind, body: bytes, what: str) -> None:
-        """Tell domain ``to`` what needs no answer."""
+        """Send domain ``to`` a message that needs no reply."""
         self._mail.post(Letter(kind, self.own, to, 0, body), what)
 
     def page_asked(self, number: int) -> int:
-        """The page that was asked for."""
+        """The page that a request asks for."""
         page = self._open[number].page
         assert page is not None, "an answer with a page to a question for none"
         return page
 
     def answered(self, letter: Letter) -> None:
-        """An answer has come."""
+        """Handle a reply."""
         question = self._open.pop(letter.number)
         question.answer = letter.body
         question.gate.open()

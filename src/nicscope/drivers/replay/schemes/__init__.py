@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def takes_turns(design: Design) -> bool:
-    """Whether host and NIC take turns: what either does depends on what the other has just done.
+    """Whether host and NIC alternate: what either does depends on what the other has just done.
 
     Then one pass goes from request to request.  So it is where the NIC fetches ahead, or a limit
     has the host unpin and misses have it pin, or it pins ahead under a limit.
@@ -38,7 +38,7 @@ def entries_held(design: Design) -> int:
 
 
 def unpins(design: Design) -> bool:
-    """Whether a user library, which keeps to a limit by itself, has entries leave the NIC."""
+    """Whether a user library under a pin limit of its own has entries leave the NIC."""
     return design.pin_limit is not None and not takes_turns(design)
 
 

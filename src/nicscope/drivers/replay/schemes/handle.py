@@ -17,7 +17,7 @@ from nicscope.nic.translate.handle import bring_line, unpin_surplus
 
 @kernel
 def bring_missed(case, _begin, _end, _count):
-    """Have the host bring every line that missed."""
+    """Fetches every line that missed from the host."""
     _, host, book = timeless(case)
     for place in range(case.found[0]):
         key = np.int64(case.number[case.missed[place]])

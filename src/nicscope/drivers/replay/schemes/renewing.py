@@ -1,4 +1,4 @@
-"""The pass that all caches have in common, and the book of a piece: why lookups missed."""
+"""The cache pass that all schemes share, and the counts of a piece: why lookups missed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nicscope.nic.translate.book import (
 
 @kernel
 def note_lookups(case, _begin, _end, count):
-    """Note ``count`` lookups, whose outcomes are written down, in the order of issue."""
+    """Counts ``count`` lookups, whose outcomes are written down, in the order of issue."""
     book = case.book
     compulsory, compulsory_received = _note_firsts(case, count)
     conflict = np.int64(0)
@@ -38,7 +38,7 @@ def note_lookups(case, _begin, _end, count):
 
 @step
 def _note_firsts(case, count):
-    """Note which keys were looked up; how many misses were the first lookup of theirs."""
+    """Marks the keys looked up; returns how many misses were the first lookup of their key."""
     past = case.book.past
     misses = np.int64(0)
     received = np.int64(0)
@@ -55,7 +55,7 @@ def _note_firsts(case, count):
 
 @step
 def _note_in_shadow(case, count):
-    """Look all up in the shadow cache too; how many misses would have been hits there.
+    """Looks all up in the shadow cache too; returns how many misses would have hit there.
 
     A key's first lookup is not among them, nor are those whose entry was invalidated.
     """
@@ -165,7 +165,7 @@ def _renew_all(case, nic, book, count, ways, lists_evicted):
 
 @kernel
 def renew_lone_set(case, _begin, _end, count):
-    """As ``renew_lookups``, of a cache that is one set, which holds what was looked up last."""
+    """As ``renew_lookups``, of a cache of one set, which holds the latest keys looked up."""
     held = case.held
     now, oldest, word, left = uses_of(held)
     found = np.int64(0)

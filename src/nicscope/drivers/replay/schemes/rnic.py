@@ -81,7 +81,7 @@ class RegionCase(NamedTuple):
 
 @kernel
 def go_through(case, begin, end):
-    """Carry out rows ``begin..end``, for which there is room everywhere.
+    """Replays rows ``begin..end``, for which all arrays have space.
 
     Returns the first row that gives back what is not registered, or ``end``.
     """
@@ -149,7 +149,7 @@ def _host_pages_of(host, region):
 
 @step
 def _give_back(case, row):
-    """Deregister; whether there is such a region."""
+    """Deregisters a region; returns whether there is such a region."""
     host, counts = case.host[0], case.book.counts[0]
     process = np.int64(case.rows.process[row])
     first, last = case.rows.address[row], _last_of(case, row)
@@ -206,7 +206,7 @@ def _request(case, row):
 
 
 class Caches(NamedTuple):
-    """What a region leaves when it is given back."""
+    """The caches from which a deregistered region is dropped."""
 
     rnic: Rnic
     book: Book

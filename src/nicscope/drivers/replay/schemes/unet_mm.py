@@ -27,7 +27,7 @@ from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, 
 
 @kernel
 def ask_victims(case, _begin, _end, _count):
-    """Ask the victim cache for what missed in the primary; what misses there too stays listed.
+    """Looks up primary misses in the victim cache; what misses there too stays listed.
 
     What the primary evicted joins the victims, of which the first in leaves if they are too many.
     That is kept as an order of use, in which a victim that is called back is dropped.

@@ -51,7 +51,7 @@ def admit_new(case, begin, end, count):
 
 @kernel
 def admit_first(case, begin, end, _count):
-    """The same after the lookups: a page that was never pinned is among those never seen before."""
+    """As ``admit_new``, after the lookups: never pinned pages are among those never seen before."""
     state = case.host.pinning.state
     found = np.int64(0)
     for place in range(case.found[0]):
@@ -122,7 +122,7 @@ def _admit_single(case, begin, end, found):
 
 @kernel
 def find_indices(case, _begin, _end, count):
-    """Find what the cache knows ``count`` pinned pages by: their indices in the process's table."""
+    """Finds the table indices by which the cache knows ``count`` pinned pages."""
     indices = case.host.indices
     for i in range(count):
         case.key[i] = indices.key_of[case.number[i]]
@@ -140,7 +140,7 @@ def _find_sets(case, count):
 
 @kernel
 def fetch_missed(case, _begin, _end, _count):
-    """The NIC has read an entry for every lookup that missed."""
+    """Counts one entry fetched by the NIC for every lookup that missed."""
     case.book.counts[0].entries_fetched += case.found[0]
 
 
@@ -313,7 +313,7 @@ def _drop_unpinned(case, nic, book, keys, i, ways):
 
 @kernel
 def renew_lone_set_unpinned(case, begin, end, _count):
-    """As ``renew_unpinned``, of a cache that is one set, which holds what was looked up last."""
+    """As ``renew_unpinned``, of a cache of one set, which holds the latest keys looked up."""
     held, past = case.held, case.book.past
     limit = case.host.pinning.rules[0].limit
     now, oldest, word, left = uses_of(held)
@@ -401,7 +401,7 @@ def replay_utlb_process(case, begin, end, _count):
 
 @step
 def _pass_over(case, begin, end):
-    """Nothing is asked of the NIC for a request that was rejected."""
+    """Marks the lookups of a rejected request as skipped."""
     for i in range(begin, end):
         case.key[i] = case.number[i]
         case.outcome[i] = NOT_DONE

@@ -1,4 +1,4 @@
-"""The CPU in virtual time: hits until anything else may happen, then the bus."""
+"""CPU accesses in virtual time: cache hits up to the next event, then bus transactions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TO_COLLECT = ACCESS_KINDS + 1
 
 @distant
 def begin_at_bus(machine, n, p, now):
-    """Begin the access of process ``p`` on the idle CPU of ``n``.
+    """Begins the memory access of process ``p`` on the idle CPU of ``n``.
 
     With ``own`` of an address space, counted from 1, its address is one of that space; then it
     lies within a page.  If that is not there any more the operation ends with ``own`` of -1.
@@ -87,7 +87,7 @@ def begin_at_bus(machine, n, p, now):
 
 @distant
 def go_on_accessing(machine, n, now):
-    """The CPU of ``n`` goes on with its access, which may end."""
+    """Continues the memory access of the CPU of ``n``, which may end."""
     if is_called_away(machine, n):
         begin_help(machine, n, now)
         return
@@ -122,7 +122,7 @@ def go_on_accessing(machine, n, now):
 
 @step
 def _end_access(machine, n, now):
-    """The access has ended; what it was for goes on, or its process has what it asked for."""
+    """Ends the access: continues the transaction it was part of, or completes the operation."""
     node = machine.nodes[n]
     p = node.cpu_process
     if machine.bus.helps[n].state == HELPING:

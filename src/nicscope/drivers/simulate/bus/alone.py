@@ -1,4 +1,4 @@
-"""Buses by themselves: CPUs and engines that do what they are told, one thing after the other.
+"""A bus without NIC firmware: CPUs and engines carry out given rows in sequence, for tests.
 
 What moves between a host's memory and its NIC is told here, with no firmware, network or program
 around it: for what is counted or timed of the bus itself.
@@ -49,7 +49,7 @@ def asked(
     way: int = 0,
     duration: int = 0,
 ) -> NDArray[Any]:
-    """What a CPU is to do, of ``OPERATION``: at each of the addresses in turn.
+    """One row of ``OPERATION`` for a CPU to carry out at each of the addresses in turn.
 
     ``kind``: of an access, or the part of a ``way`` whose ``place`` is in the NIC's memory.
     """
@@ -104,7 +104,7 @@ class BusAlone:
 
     @property
     def now(self) -> int:
-        """Ps of virtual time."""
+        """The virtual time (ps)."""
         return int(self.machine.tally[0]["now"])
 
     # --- what a CPU does -----------------------------------------------------------------
@@ -118,12 +118,12 @@ class BusAlone:
         self._go_on(1, 0)
 
     def run_on(self) -> int | None:
-        """When the last of what a CPU was asked for has ended, or None if nothing more happens."""
+        """Runs until the CPU's last row has ended; returns when, or None if no event is left."""
         self._go_on(0, _ALL)
         return self.now if self.machine.tally[0]["ended"] else None
 
     def do(self, rows: NDArray[Any], node: int = 0) -> int:
-        """When all of it is done, one after the other, however many.
+        """Carries out all rows in sequence, however many; returns when they have ended.
 
         Errors: ``SimulationError`` if something waits for what cannot come.
         """
@@ -134,16 +134,16 @@ class BusAlone:
         return self.now
 
     def pause(self, duration: int, node: int = 0) -> int:
-        """When the CPU has computed for so long (ps)."""
+        """Computes for ``duration`` (ps); returns when that has ended."""
         return self.do(asked(COMPUTE, duration=duration), node)
 
     def store(self, address: int, raw: bytes, node: int = 0) -> int:
-        """When the CPU has stored ``raw``, word by word through its caches."""
+        """Stores ``raw`` word by word through the caches; returns when that has ended."""
         self.bus.windows[node][: len(raw)] = np.frombuffer(raw, np.uint8)
         return self.do(asked(ACCESS, processor.STORE, address, len(raw)), node)
 
     def publish(self, way: int, address: int, count: int, place: int, node: int = 0) -> int:
-        """When the CPU has done its part of sending, or of posting a receive."""
+        """The CPU's part of sending, or of posting a receive; returns when it has ended."""
         return self.do(asked(ACCESS, TO_PUBLISH, address, count, place, way), node)
 
     # --- what an interface does ----------------------------------------------------------
@@ -168,7 +168,7 @@ class BusAlone:
         start_move(self.machine, node, master, way, call, address, place, count, when)
 
     def rest(self, master: int, node: int = 0) -> int:
-        """When the move of ``master`` has ended; other things go on beside it.
+        """Runs until the move of ``master`` has ended, returns when; other events happen meanwhile.
 
         Errors: ``SimulationError`` if it waits for what cannot come.
         """
@@ -194,7 +194,7 @@ class BusAlone:
     # --- what is seen of it --------------------------------------------------------------
 
     def fire(self, events: int = 1) -> int:
-        """Have so many events happen; how many there were."""
+        """Fires at most ``events`` events; returns how many there were."""
         return int(self._go_on(0, events))
 
     def counts(self, node: int = 0) -> NDArray[np.int64]:
@@ -203,6 +203,6 @@ class BusAlone:
         return counts
 
     def transactions(self, node: int = 0) -> int:
-        """All but interventions, which are answers."""
+        """All transactions but interventions, which answer others."""
         counts = self.counts(node)
         return int(counts.sum() - counts[:, INTERVENTION].sum())

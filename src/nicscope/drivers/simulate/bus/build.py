@@ -100,7 +100,7 @@ def bus_of_endpoints(
 def _give_buffers(
     bus: Bus, parameters: Parameters, way: Mechanism, delivery: Delivery, besides: int = 0
 ) -> None:
-    """Say where in what interfaces stage their buffers lie; ``besides``: bytes behind them."""
+    """Places the staging buffers in the memory of interfaces; ``besides``: bytes behind them."""
     buffer = delivery.max_payload
     need = (delivery.send_buffers + delivery.receive_buffers) * buffer + besides
     staging = parameters.nic["staging_bytes"]
@@ -124,7 +124,7 @@ def bus_frames(
 
 
 def _reserve(memory: HostMemory, first: int) -> None:
-    """Have the frames from ``first`` on, none of which is taken yet, be nobody's on each host."""
+    """Reserves the frames from ``first`` on, none of which is allocated yet, on each host."""
     count = memory.frames.shape[1] - first
     memory.frames["next_free"][:, first - 1 :] = NOBODY
     memory.frames["pins"][:, first:] = 1

@@ -1,4 +1,4 @@
-"""The event of a bus: its first request is ordered, and whose it was goes on."""
+"""Bus arbitration: the event that orders a bus's first request and resumes its requester."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from nicscope.nic.delivery import NO_TASK
 
 @distant
 def fire_bus(machine, n, now):
-    """The first request of the bus of ``n`` is ordered now."""
+    """Orders the first request on the bus of ``n`` now."""
     asks = machine.bus.ways.asks[n]
     master = first_asker(asks)
     machine.bus.playing[n].crossings += 1
@@ -106,7 +106,7 @@ def _serve_device(machine, n, master, now):
 
 @step
 def play(machine, n, now):
-    """The other device asks for the next transaction of its script, at its time or now."""
+    """Requests the next transaction of the other device's script, at its time or now."""
     playing = machine.bus.playing[n]
     if playing.row == playing.rows:
         return

@@ -1,4 +1,4 @@
-"""Moves in virtual time: each step of a way gets what it needs, the CPU's help included."""
+"""Moves (DMA and CPU copies) in virtual time: each step of a way, the CPU's help included."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def summon(machine, n, master, now):
 
 
 @routine
-def come(machine, n, master, now):
-    """The interrupt is there: its handler runs, or as soon as the CPU can leave what it does."""
+def enter_handler(machine, n, master, now):
+    """Runs the interrupt handler, or marks it pending until the CPU can leave what it does."""
     help_ = machine.bus.helps[n]
     help_.master = master
     help_.state = CALLED
@@ -108,7 +108,7 @@ def come(machine, n, master, now):
 
 @step
 def is_called_away(machine, n):
-    """Whether the CPU, amid an access but not waiting for the bus, is to run the handler now.
+    """Whether the CPU, amid an access but not waiting for the bus, must enter the handler now.
 
     Stores that are being combined leave their buffers first.
     """
@@ -119,7 +119,7 @@ def is_called_away(machine, n):
 
 @routine
 def begin_help(machine, n, now):
-    """Put away what the CPU does, and have it do its part of the way."""
+    """Saves the CPU's state and begins the part of the move that the handler carries out."""
     node = machine.nodes[n]
     ways = machine.bus.ways
     help_, kept = machine.bus.helps[n], machine.bus.kept
@@ -153,7 +153,7 @@ def begin_help(machine, n, now):
 
 @routine
 def end_part(machine, n, now):
-    """The CPU has done its part; the engine goes on, or has nothing left to do."""
+    """Ends the handler's part: the engine continues, or its move is complete."""
     help_ = machine.bus.helps[n]
     master = help_.master
     engine = machine.bus.timing[n, master]
@@ -174,21 +174,21 @@ def end_part(machine, n, now):
 
 @step
 def helps_with(machine, n, master):
-    """Whether the CPU still does its part of what ``master`` moves."""
+    """Whether the handler still does its part of the move of ``master``."""
     help_ = machine.bus.helps[n]
     return help_.state == HELPING and help_.master == master
 
 
 @step
 def end_hold(machine, n, master, now):
-    """The engine is done: the CPU need not wait for it any more."""
+    """Releases the CPU, which has waited in the handler for the engine to finish."""
     if master == ENGINE_IN and machine.bus.helps[n].state == HOLDING:
         resume_cpu(machine, n, now)
 
 
 @routine
 def resume_cpu(machine, n, now):
-    """The handler returns: the CPU goes on with what it did."""
+    """Returns from the handler and restores what the CPU did."""
     node = machine.nodes[n]
     ways = machine.bus.ways
     help_, kept = machine.bus.helps[n], machine.bus.kept
@@ -227,7 +227,7 @@ def is_engine_free(machine, n):
 
 @step
 def await_engine(machine, n):
-    """Have the CPU, amid an errand, look again when the engine is free."""
+    """Has the CPU, amid a transaction, retry when the engine is free."""
     zero = np.int64(0)
     begin_access(machine.bus.ways.access[n, 0], LOAD, zero, zero, zero, WINDOW)
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
@@ -237,7 +237,7 @@ def await_engine(machine, n):
 
 @step
 def leave_engine(machine, n, now):
-    """One end of the queue is done: when both are, the engine is free."""
+    """Frees the engine of the queue once both of its ends are done."""
     timing = machine.bus.timing
     is_done = timing[n, ENGINE_OUT].state == RESTING and timing[n, ENGINE_IN].state == RESTING
     if machine.bus.errands[n].moving == 1 or not is_done:
@@ -250,7 +250,7 @@ def leave_engine(machine, n, now):
 
 @routine
 def start_move(machine, n, master, way, call, address, place, count, when):
-    """Have the engine of ``master``, which rests, move these bytes from ``when`` on."""
+    """Has the idle engine of ``master`` move these bytes from ``when`` on."""
     begin_move(machine.bus.ways.moves[n, master], way, call, address, place, count)
     timing = machine.bus.timing[n, master]
     timing.state = PAUSING
@@ -260,7 +260,7 @@ def start_move(machine, n, master, way, call, address, place, count, when):
 
 @step
 def end_at_once(machine, n, master, now):
-    """The move that has begun is over: its bytes need not cross the bus."""
+    """Completes the move that has begun: its bytes need not cross the bus."""
     m = machine.bus.ways.moves[n, master]
     m.done = m.count
     machine.bus.timing[n, master].state = ENDING
@@ -269,7 +269,7 @@ def end_at_once(machine, n, master, now):
 
 @distant
 def go_on_moving(machine, n, master, now):
-    """The move of ``master`` goes on: what it waited for is over."""
+    """Resumes the move of ``master`` when what it waited for is over."""
     timing = machine.bus.timing[n, master]
     wake(machine, n, master, NEVER)
     if timing.state == ENDING:
@@ -283,7 +283,7 @@ def go_on_moving(machine, n, master, now):
             leave_engine(machine, n, now)
         return
     if timing.state == SUMMONING:
-        come(machine, n, master, now)
+        enter_handler(machine, n, master, now)
         return
     timing.since = now
     timing.until = now
@@ -296,7 +296,7 @@ def go_on_moving(machine, n, master, now):
 
 @routine
 def take_steps(machine, n, master, now):
-    """Let the way go on, until it waits for something."""
+    """Carries out the way's steps until one has to wait."""
     timing = machine.bus.timing[n, master]
     m = machine.bus.ways.moves[n, master]
     seen = timing.seen
@@ -330,7 +330,7 @@ def take_steps(machine, n, master, now):
 
 @step
 def _begin_operation(machine, n, master):
-    """Before its first transaction an engine waits until nobody's burst is under way."""
+    """Delays an engine's first transaction until no burst is under way."""
     timing = machine.bus.timing[n, master]
     if timing.asked == 0 and master in (ENGINE_OUT, ENGINE_IN):
         timing.asked = 1
@@ -340,7 +340,7 @@ def _begin_operation(machine, n, master):
 
 @step
 def _hand_over(machine, n, m):
-    """What the link sends is what a region's buffer has when all of the packet has come."""
+    """Copies a complete packet from a region's buffer to where the link sends from."""
     packet = machine.sends[n, machine.nodes[n].fetching % machine.endpoints[n].send_ring]
     memory = machine.bus.ways.agents.memory[n]
     copy_bytes(memory, packet.buffer * machine.bus.rules[n].buffer, memory, m.place, m.count)
@@ -348,7 +348,7 @@ def _hand_over(machine, n, m):
 
 @step
 def turn_away(machine, n, master, seen, now):
-    """Have the move look again when something has crossed the bus, or now if that was meanwhile.
+    """Has the move retry after the next bus transaction, or now if one has crossed meanwhile.
 
     What it found may be older than what has crossed since it began to look, when ``seen`` was the
     number of crossings.  It looks in vain no more than once: then its blocks are there.
@@ -368,7 +368,7 @@ def _pause(machine, n, m):
 
 @step
 def _begin_waiting(machine, n, master, now):
-    """Ask for the blocks that the interface lacks and does not read yet."""
+    """Requests the blocks that the interface lacks and has not requested yet."""
     agent = watcher_of(machine.bus.ways.agents, n)
     m = machine.bus.ways.moves[n, master]
     for home in range(m.first, m.last):
@@ -383,7 +383,7 @@ def _begin_waiting(machine, n, master, now):
 
 @routine
 def note_arrivals(machine, n, master, now):
-    """Pass over awaited blocks that have come; when none is left the move goes on."""
+    """Skips awaited blocks that have arrived; the move continues once none is left."""
     agent = watcher_of(machine.bus.ways.agents, n)
     timing = machine.bus.timing[n, master]
     last = machine.bus.ways.moves[n, master].last
@@ -401,7 +401,7 @@ def note_arrivals(machine, n, master, now):
 
 @step
 def note_reads(machine, n, now):
-    """The interface has read a block: moves that await some look."""
+    """Has moves that wait for blocks check again, as the interface has read one."""
     for master in range(MASTERS):
         if machine.bus.timing[n, master].state == AWAITING:
             note_arrivals(machine, n, master, now)
@@ -409,7 +409,7 @@ def note_reads(machine, n, now):
 
 @step
 def call_again(machine, n, when):
-    """Something has crossed the bus by ``when``: moves that were turned away look then."""
+    """Wakes moves that wait for a bus transaction, as one has crossed the bus by ``when``."""
     for master in range(MASTERS):
         timing = machine.bus.timing[n, master]
         if timing.state == TURNED_AWAY:

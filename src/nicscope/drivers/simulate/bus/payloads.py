@@ -1,4 +1,4 @@
-"""What ports send and receive over the bus, and messages that wait in the NIC's memory."""
+"""What ports send and receive over the bus, and messages staged in the NIC's memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_SERIAL = -1
 
 @routine
 def _take(machine, n, start, count, owner):
-    """The tag of a new room for what lies, or would, at ``start`` of the host; or ``NOWHERE``."""
+    """Allocates a NIC buffer for the range at ``start`` of the host: its tag, or ``NOWHERE``."""
     nic = nic_of(machine.bus.ways.nics, n)
     t = free_tag(nic)
     place = room_for(nic, count)
@@ -37,7 +37,7 @@ def _take(machine, n, start, count, owner):
 
 @routine
 def take_for_request(machine, n, p, count):
-    """Whether the descriptor that port ``p`` posts next has a room for its ``count`` bytes."""
+    """Reserves a NIC buffer of ``count`` bytes for port ``p``'s next descriptor; False if none."""
     ports = machine.ports
     port = ports.table[n, p]
     slot = port.posted % ports.rules[0].ring
@@ -57,7 +57,7 @@ def take_for_request(machine, n, p, count):
 
 @step
 def place_for_request(machine, n, p):
-    """Where the message of the descriptor that is posted next begins on the NIC."""
+    """Where on the NIC the message of the next descriptor begins."""
     port = machine.ports.table[n, p]
     room = machine.bus.rooms[n, p, port.posted % machine.ports.rules[0].ring]
     return machine.bus.ways.nics.tags[n, room.tag].nic_start
@@ -65,7 +65,7 @@ def place_for_request(machine, n, p):
 
 @distant
 def leave_room(machine, n, p, slot):
-    """The descriptor in ``slot`` of port ``p`` has ended: so has its room."""
+    """Frees the NIC buffer of the descriptor in ``slot`` of port ``p``, which has ended."""
     room = machine.bus.rooms[n, p, slot]
     if room.number != NO_REQUEST:
         room.number = NO_REQUEST
@@ -74,7 +74,7 @@ def leave_room(machine, n, p, slot):
 
 @routine
 def take_out(machine, n, head, place, count):
-    """Whether the bytes of a packet lie in its request's room: then they go to ``place``."""
+    """Copies a packet's bytes from its request's NIC buffer to ``place``; False: not there."""
     if head.kind not in (SEND, WRITE):
         return False
     room = machine.bus.rooms[n, head.from_port, head.slot]
@@ -89,7 +89,7 @@ def take_out(machine, n, head, place, count):
 
 @routine
 def put_in(machine, n, packet, head, place, done, count):
-    """Whether there is room for bytes that have come for a buffer: then they wait there.
+    """Stages received bytes in a NIC buffer; False if none is free.
 
     The buffer's page stays while they do.
     """
@@ -123,7 +123,7 @@ def put_in(machine, n, packet, head, place, done, count):
 
 @step
 def _stretch_of_run(machine, n, head, address):
-    """Bytes of what a receive's piece has in the page of the present run.
+    """Bytes of the receive's segment in the page of the present run.
 
     And how many of them are before ``address``.
     """
@@ -137,14 +137,14 @@ def _stretch_of_run(machine, n, head, address):
 
 @step
 def serial_of(machine, n, p, number):
-    """What tells the receive of that number from others whose messages wait for the same memory."""
+    """Serial that tells this receive from others whose messages wait for the same memory."""
     receives = machine.ports.work.receives[n, p]
     return receives[number % receives.size].serial
 
 
 @step
 def _room_of_receive(nic, p, serial, start):
-    """The room for what a receive has at ``start`` of the host, or ``NOWHERE``."""
+    """Tag of the NIC buffer for the receive's segment at host address ``start``, or ``NOWHERE``."""
     for t in range(nic.tags.size):
         tag = nic.tags[t]
         if tag.valid == 1 and tag.users == p and tag.receive == serial and tag.host_start == start:
@@ -154,7 +154,7 @@ def _room_of_receive(nic, p, serial, start):
 
 @step
 def place_for_piece(machine, n, p, serial, start):
-    """Where on the NIC that waits what has come for a receive's piece, or ``NOWHERE``."""
+    """Where on the NIC data received for a receive's segment is staged, or ``NOWHERE``."""
     nic = nic_of(machine.bus.ways.nics, n)
     t = _room_of_receive(nic, p, serial, start)
     return t if t == NOWHERE else nic.tags[t].nic_start
@@ -162,7 +162,7 @@ def place_for_piece(machine, n, p, serial, start):
 
 @distant
 def leave_receive_rooms(machine, n, p, number):
-    """Port ``p`` is done with the receive of that number: so are rooms that stand for its pieces.
+    """Frees the NIC buffers of the segments of port ``p``'s receive ``number``, which is done.
 
     A message that did not reach its end may have taken some.
     """
@@ -175,7 +175,7 @@ def leave_receive_rooms(machine, n, p, number):
 
 @step
 def place_for_buffer(machine, n, address):
-    """Where on the NIC that waits what has come for the buffer there, or ``NOWHERE``."""
+    """Where on the NIC data received for the buffer at ``address`` is staged, or ``NOWHERE``."""
     nic = nic_of(machine.bus.ways.nics, n)
     t = tag_over(nic, address, address + 1)
     return t if t == NOWHERE else nic.tags[t].nic_start + (address - nic.tags[t].host_start)
@@ -183,7 +183,7 @@ def place_for_buffer(machine, n, address):
 
 @routine
 def leave_buffer(machine, n, address):
-    """What had come for the buffer at ``address`` is the process's now."""
+    """Frees the NIC buffer of the buffer at ``address``, whose bytes the process has taken."""
     nic = nic_of(machine.bus.ways.nics, n)
     t = tag_over(nic, address, address + 1)
     if t != NOWHERE:
@@ -200,7 +200,7 @@ def _leave(machine, n, nic, t):
 
 @distant
 def leave_rooms(machine, n, p):
-    """Port ``p`` has closed: the kernel moves what has come for its buffers to their memory.
+    """Has the kernel copy staged data of the closed port ``p`` to host memory; frees its buffers.
 
     That takes no time on the bus, as all that the kernel does there beside the caches.
     """
@@ -217,7 +217,7 @@ def leave_rooms(machine, n, p):
 
 @distant
 def begin_payload(machine, n, count, now):
-    """Begin the move of ``count`` bytes of the packet that the engine of ``n`` is for."""
+    """Begins the move of ``count`` payload bytes of the packet that the engine of ``n`` serves."""
     begin(machine.pci_flows[n], now, 0, count, 1)  # for the log
     if machine.nodes[n].pci == PCI_READS:
         _begin_fetch(machine, n, count, now)
@@ -268,7 +268,7 @@ def _begin_delivery(machine, n, count, now):
 
 @step
 def _is_nowhere(head):
-    """Whether the packet's bytes are nobody's: those of the garbage page."""
+    """Whether the packet's bytes are those of the garbage page, which is nobody's."""
     return head.frame == GARBAGE_FRAME
 
 
@@ -301,7 +301,7 @@ def _blocks_upto(machine, n, count):
 
 @step
 def _end_of(machine, n, back):
-    """When the transaction ends that was granted ``back`` before the last one."""
+    """When the transaction ends that was granted ``back`` transactions before the last one."""
     last = machine.bus.timing[n, ENGINE_OUT].transfers - 1
     return machine.bus.ends[n, ENGINE_OUT, (last - back) % READS_AT_ONCE]
 

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 @routine
 def schedule(machine, n):
-    """Have the bus of ``n`` fire when its first request is ordered."""
+    """Schedules the bus of ``n`` for when its first request is ordered."""
     ways = machine.bus.ways
     asks = ways.asks[n]
     asks[AGENT].at = agent_asks_at(watcher_of(ways.agents, n))
@@ -69,7 +69,7 @@ def schedule(machine, n):
 
 @step
 def wake(machine, n, master, when):
-    """Have the move of ``master`` go on at ``when``, or at no time if that is ``NEVER``."""
+    """Resumes the move of ``master`` at ``when``; never if that is ``NEVER``."""
     if master == ENGINE_OUT:
         put(machine.agenda, n * KINDS + PCI, when)
     elif master == PROCESSOR:
@@ -88,7 +88,7 @@ def next_time(machine):
 
 @DRIVER.function
 def fire_bus(machine, n, now):
-    """The first request of the bus of ``n`` is ordered now."""
+    """Orders the first request on the bus of ``n`` now."""
 
 
 @DRIVER.function
@@ -98,7 +98,7 @@ def begin_at_bus(machine, n, p, now):
 
 @DRIVER.function
 def go_on_accessing(machine, n, now):
-    """The CPU of ``n`` goes on with its access, which may end."""
+    """Continues the memory access of the CPU of ``n``, which may end."""
 
 
 @DRIVER.question
@@ -123,22 +123,22 @@ def fetched_at(machine, n, count):
 
 @DRIVER.function
 def go_on_moving(machine, n, master, now):
-    """The move of ``master`` goes on: what it waited for is over."""
+    """Resumes the move of ``master`` when what it waited for is over."""
 
 
 @DRIVER.function
 def end_telling(machine, n, now):
-    """A report is in the host's memory; the next one goes."""
+    """Ends the write of a report to the host's memory and begins the next one."""
 
 
 @DRIVER.function
 def take_descriptor(machine, n):
-    """The descriptor that the NIC of ``n`` fetches has come, or a part of it."""
+    """Ends the fetch of a descriptor, or of a part of it, by the NIC of ``n``."""
 
 
 @DRIVER.function
 def tell_of_engine(machine, n, now):
-    """The engine may be free: a CPU that waits for it looks."""
+    """Starts what waits for the engine: a descriptor fetch, or a CPU."""
 
 
 UNFITTED = "edt-table1"  # what the paper prints, and assumptions: nothing chosen by a result
@@ -315,7 +315,7 @@ TELLING = np.dtype([("told", "i8"), ("due", "i8"), ("since", "i8")], align=True)
 
 
 class Kept(NamedTuple):
-    """What the CPU was at when it was interrupted; the first axis is the node."""
+    """The CPU's state saved at an interrupt; the first axis is the node."""
 
     access: NDArray[Any]  # ACCESS, shape (nodes, 1)
     move: NDArray[Any]  # MOVE, shape (nodes, 1)
@@ -337,7 +337,7 @@ class Bus(NamedTuple):
     rules: NDArray[Any]  # RULES, shape (nodes,)
     helps: NDArray[Any]  # HELP, shape (nodes,)
     kept: Kept
-    errands: NDArray[Any]  # ERRAND, shape (nodes,): of the CPU's present operation at a port
+    errands: NDArray[Any]  # ERRAND, shape (nodes,): the CPU's operation at a port
     telling: NDArray[Any]  # TELLING, shape (nodes,)
     # Port and ring of each in turn, then queues, shape (nodes, reports and entries).
     due: NDArray[np.int64]

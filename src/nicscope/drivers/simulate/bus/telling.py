@@ -1,4 +1,4 @@
-"""A NIC at the bus writes reports to its host's memory, and the CPU that polls reads them there.
+"""A NIC at the bus writes completions to host memory, where the polling CPU reads them.
 
 A process sees a report when the transaction that brings it has ended, and in the order in which
 they were made.
@@ -40,7 +40,7 @@ def entry_address(machine, n, q, number):
 
 @distant
 def tell(machine, n, p, ring):
-    """A report of port ``p`` of ``n`` is made: the NIC writes it when those before are written.
+    """Writes a completed report of port ``p`` of ``n`` to host memory, after those queued before.
 
     Behind all ports come completion queues, as if they were some.
     """
@@ -53,7 +53,7 @@ def tell(machine, n, p, ring):
 
 @distant
 def end_telling(machine, n, now):
-    """A report is in the host's memory; the next one goes."""
+    """Ends the write of a report to the host's memory and begins the next one."""
     telling = machine.bus.telling[n]
     log_transfer(machine, REPORTED, n, n, -1, 0, telling.since, now, 0)
     which = machine.bus.due[n, telling.told % machine.bus.due.shape[1]]
@@ -98,7 +98,7 @@ def _write_entry(machine, n, q, now):
 
 @step
 def _put(machine, n, report):
-    """The report's bytes in the NIC's memory, as it writes them."""
+    """Writes the report's bytes into the NIC's memory, from where they are moved to the host."""
     memory = machine.bus.ways.agents.memory[n]
     place = machine.bus.rules[n].report
     _put_word(memory, place, report.cookie)

@@ -82,7 +82,7 @@ NO_WORK = -1
 
 @step
 def turn_to(machine, n, work, now):
-    """The CPU goes on with another kind of work of its errand: the observer hears of the last."""
+    """Switches the CPU's transaction to another kind of work and logs the one that ends."""
     errand = machine.bus.errands[n]
     if errand.work not in (NO_WORK, work):
         machine.nodes[n].cpu_busy += now - machine.nodes[n].cpu_since
@@ -93,7 +93,7 @@ def turn_to(machine, n, work, now):
 
 @step
 def begin_stretch(machine, n, call, address, place, count, now):
-    """Have the CPU do its part of ``call`` for ``count`` bytes, from ``now`` on."""
+    """Begins the CPU's part of ``call`` for ``count`` bytes, at ``now``."""
     turn_to(machine, n, COPYING, now)
     ways = machine.bus.ways
     way = machine.bus.rules[n].way
@@ -112,7 +112,7 @@ def begin_stretch(machine, n, call, address, place, count, now):
 
 @step
 def physical_of(machine, n, space, address):
-    """Where in memory that address of a space is, or ``OUT``."""
+    """The physical address of ``address`` in an address space, or ``OUT``."""
     memory = machine.ports.memory
     shift = memory.config[0].page_shift
     if address < 0 or address >> shift >= memory.entries.shape[2]:
@@ -144,7 +144,7 @@ def hand_descriptor(machine, n, p, now):
 
 @step
 def _posted(machine, n, p):
-    """The token of what process ``p`` posts, or 0: it has no descriptor in memory."""
+    """The token of what process ``p`` posts; 0 if its descriptor is not in memory."""
     process = machine.processes[p]
     if process.operation not in (POST, PROVIDE):
         return np.int64(0)
@@ -154,7 +154,7 @@ def _posted(machine, n, p):
 
 @step
 def stretch_of(machine, n, port, token, done, most):
-    """Where in memory a descriptor goes on behind ``done`` bytes, and how many of it are there.
+    """Physical address of the descriptor's bytes behind ``done``, and how many are contiguous.
 
     At most ``most``, and all in one page.
     """
@@ -166,7 +166,7 @@ def stretch_of(machine, n, port, token, done, most):
 
 @step
 def _store(machine, n, p, token, now):
-    """Store the next part of the descriptor, at most what scratch holds."""
+    """Stores the next part of the descriptor, at most as much as scratch holds."""
     errand = machine.bus.errands[n]
     scratch = machine.bus.ways.nics.scratch[n]
     port = machine.processes[p].peer
@@ -188,7 +188,7 @@ def _store(machine, n, p, token, now):
 
 @step
 def _hand_over(machine, n, p, token, now):
-    """Flush the next part of the descriptor, or move it to the NIC."""
+    """Flushes the next part of the descriptor, or moves it to the NIC."""
     errand = machine.bus.errands[n]
     if machine.bus.rules[n].way == CNI and not is_engine_free(machine, n):
         await_engine(machine, n)
@@ -254,14 +254,14 @@ def tell_of_engine(machine, n, now):
 
 @distant
 def bring_descriptor(machine, n, now):
-    """Have the engine, when free, fetch the descriptor of the port in ``SERVING.bringing``."""
+    """Fetches the descriptor of the port in ``SERVING.bringing`` once the engine is free."""
     if is_engine_free(machine, n):
         _fetch(machine, n, now)
 
 
 @step
 def _fetch(machine, n, now):
-    """Begin with the next part of the descriptor that the NIC wants, if it wants one."""
+    """Begins to fetch the next part of the descriptor that the NIC needs, if it needs one."""
     serving = machine.ports.nodes[n]
     if serving.bringing == NOBODY:
         return
@@ -297,7 +297,7 @@ def _wanted_token(machine, n):
 
 @step
 def _end(machine, n):
-    """The descriptor is on the NIC, or is not wanted there any more."""
+    """Ends the fetch: the descriptor is on the NIC, or not needed there any more."""
     serving = machine.ports.nodes[n]
     if _wanted_token(machine, n) != 0:
         place = serving.wanted % machine.ports.rules[0].ring
@@ -309,7 +309,7 @@ def _end(machine, n):
 
 @distant
 def take_descriptor(machine, n):
-    """The descriptor that the NIC of ``n`` fetches has come, or a part of it."""
+    """Ends the fetch of a descriptor, or of a part of it, by the NIC of ``n``."""
     if machine.ports.nodes[n].brought >= bytes_of(_wanted_token(machine, n)):
         _end(machine, n)
 
@@ -319,7 +319,7 @@ NO_MORE = -1
 
 @distant
 def begin_errand(machine, n, p, now):
-    """Whether the CPU has a part of the way to do before what ``p`` asked for takes effect."""
+    """Begins the CPU's bus work that precedes the operation of ``p``; False if there is none."""
     if is_lost(machine, n, p):
         return False
     errand = machine.bus.errands[n]
@@ -341,7 +341,7 @@ def begin_errand(machine, n, p, now):
 
 @step
 def _moves(machine, n, p):
-    """Whether the CPU may have bytes to flush or to move for this operation."""
+    """Whether this operation may have the CPU flush or move bytes."""
     way = machine.bus.rules[n].way
     if machine.processes[p].operation == AWAIT_QUEUE:
         return False
@@ -352,7 +352,7 @@ def _moves(machine, n, p):
 
 @routine
 def next_part(machine, n, p, now):
-    """Whether the CPU has more to do, which it begins.
+    """Begins the CPU's next piece of bus work for process ``p``; False if none is left.
 
     A report to read, pieces to move, the doorbell to ring.
     """
@@ -381,7 +381,7 @@ def next_part(machine, n, p, now):
 
 @step
 def _read_word(machine, n, p, now):
-    """Load what the NIC has written, or will; its bytes go nowhere that a program sees."""
+    """Loads a word that the NIC has written, or will; no program sees its value."""
     process = machine.processes[p]
     count = np.int64(BYTES)
     if process.operation == AWAIT_QUEUE:
@@ -400,7 +400,7 @@ def _read_word(machine, n, p, now):
 
 @step
 def _rings(machine, n, p):
-    """Whether the NIC is to be told: not of what the library could not have pinned."""
+    """Whether the doorbell is to be rung: not for what the library could not have pinned."""
     ports = machine.ports
     process = machine.processes[p]
     port = ports.table[n, process.peer]
@@ -412,7 +412,7 @@ def _rings(machine, n, p):
 
 @step
 def _has_room(machine, n, p):
-    """Whether what is posted has a room on the NIC now, or what is reported may lie in some."""
+    """Whether what is posted has a NIC buffer now, or what is reported may lie in some."""
     operation = machine.processes[p].operation
     if operation == POST:
         port = machine.processes[p].peer
@@ -433,7 +433,7 @@ def _message_bytes(machine, n, p):
 
 @routine
 def _next_piece(machine, n, p, now):
-    """Whether there is another piece for process ``p``; the CPU begins with it."""
+    """Begins the CPU's work on process ``p``'s next segment; False if there is no other."""
     errand = machine.bus.errands[n]
     port = machine.ports.table[n, machine.processes[p].peer]
     page_size = np.int64(1) << machine.ports.rules[0].page_bits
@@ -505,7 +505,7 @@ def _end_piece(machine, n, p, address):
 
 @step
 def _piece_of(machine, n, p):
-    """Address and bytes of the piece that the errand is at; ``NO_MORE`` bytes behind the last."""
+    """Address and bytes of the present segment; ``NO_MORE`` bytes behind the last."""
     operation = machine.processes[p].operation
     if operation == POST:
         return _segment(machine, n, machine.processes[p].peer, machine.bus.errands[n].piece)
@@ -539,7 +539,7 @@ def _segment(machine, n, p, piece):
 
 @step
 def _takes_one(machine, n, p):
-    """Whether the port that process ``p`` asks something of takes a receive for each message."""
+    """Whether the port that process ``p`` uses takes one posted receive for each message."""
     return machine.ports.table[n, machine.processes[p].peer].takes == ONE
 
 

@@ -1,4 +1,4 @@
-"""Ports at rest: every array, sized and configured for a design on a platform."""
+"""Ports before the first event: every array, sized and configured for a design on a platform."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
 
 
 def _befallen(ports: Ports, faults: Faults, links: int) -> Ports:
-    """``ports`` over a network of ``links`` links, NICs aside, on which those go wrong."""
+    """``ports`` over a network of ``links`` links that suffers ``faults``, NICs aside."""
     nodes = len(ports.nodes)
     ports.rules["faults"] = faults.any
     chances = (faults.loss, faults.duplication, faults.reordering, faults.corruption)
@@ -311,7 +311,7 @@ def _has_tables(setup: Setup) -> bool:
 
 @kernel
 def _map_tables(memory: HostMemory, h: int, spaces: int, tables: int) -> None:
-    """A driver's tables: empty ones take no frame."""
+    """Maps a driver's tables; empty ones take no frame."""
     for space in range(spaces, 2 * spaces):
         map_pages(memory, h, space, 0, tables, READ | WRITE)
 

@@ -1,4 +1,4 @@
-"""What the driver of nodes with ports does, called from a distance.
+"""Distant functions of drivers of nodes with ports.
 
 ``host.calls`` and ``nic.ports.calls`` are for what takes no time; ``linked.FUNCTIONS`` has the
 functions themselves.
@@ -29,7 +29,7 @@ def leave_packet(machine, n, place, now):
 
 @DRIVER.function
 def follow_outcome(machine, n, now):
-    """See to the miss that the firmware's action has ended with: the processor waits, or a port."""
+    """Serves the miss that ended the firmware's action: the processor waits, or a port does."""
 
 
 @DRIVER.question
@@ -39,57 +39,57 @@ def can_go_on_at_port(machine, n, p):
 
 @DRIVER.function
 def begin_at_port(machine, n, p, now):
-    """Have the CPU of ``n`` do what process ``p`` asks of its port."""
+    """Has the CPU of ``n`` carry out what process ``p`` asks of its port."""
 
 
 @DRIVER.function
 def end_at_port(machine, n, p, now):
-    """Effect of what the CPU of ``n`` has done for process ``p`` at its port."""
+    """Completes what the CPU of ``n`` has done for process ``p`` at its port."""
 
 
 @DRIVER.function
 def end_miss(machine, n, now):
-    """The processor of ``n`` has waited: effect of the miss's present stage."""
+    """Ends the present stage of the miss for which the processor of ``n`` has waited."""
 
 
 @DRIVER.function
 def go_on_with_thread(machine, n, now):
-    """Effect of the kernel thread's timer at ``n``."""
+    """Runs the kernel thread of ``n``, whose timer has fired."""
 
 
 @DRIVER.function
 def raise_event(machine, n, who, space, page, receive, ahead, when):
-    """Append a miss to the queue at ``when``, unless it is there; ``who`` waits if it is a port."""
+    """Queues a miss at ``when``, unless it is queued; ``who`` waits if it is a port."""
 
 
 @DRIVER.question
 def thread_is_done(machine, n, now):
-    """Let the thread go on at ``now``; whether its queue's head is to be filled."""
+    """Ends the kernel thread's present step; returns whether its queue's head is to be filled."""
 
 
 @DRIVER.function
 def next_event(machine, n, now):
-    """The event at the head of the queue is served; the thread turns to the next, or sleeps."""
+    """Dequeues the miss that has been served; the thread takes the next one, or sleeps."""
 
 
 @DRIVER.function
 def scan_pins(machine, n, now):
-    """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
+    """Unpins pages above the high water mark if a scan is due; schedules the next scan."""
 
 
 @DRIVER.function
 def go_on_with_script(machine, p, now):
-    """What the scripted process ``p`` does next, now that its operation has ended."""
+    """Begins the next row of the scripted process ``p``, whose operation has ended."""
 
 
 @DRIVER.function
 def go_on_with_trace(machine, p, now):
-    """What process ``p``, which follows a program trace, does next."""
+    """Continues process ``p``, which follows a program trace."""
 
 
 @DRIVER.function
 def bring_descriptor(machine, n, now):
-    """Have the engine, when free, fetch the descriptor of the port in ``SERVING.bringing``."""
+    """Fetches the descriptor of the port in ``SERVING.bringing`` once the engine is free."""
 
 
 @DRIVER.function
@@ -99,24 +99,24 @@ def begin_fetch(machine, n, now):
 
 @DRIVER.function
 def serve_in_trap(machine, n, now):
-    """Effect of what the CPU has done in a trap."""
+    """Ends the step that the CPU has carried out in a trap."""
 
 
 @DRIVER.function
 def end_miss_in_trap(machine, n, now):
-    """The kernel has seen to a miss in a trap, or knows what will: the trap goes on."""
+    """Continues the trap: the kernel has served a miss, or knows what will."""
 
 
 @DRIVER.function
 def begin_handler(machine, n, now):
-    """A packet is in the kernel's memory: interrupt, unless the handler runs."""
+    """Raises an interrupt for a packet in the kernel's memory, unless the handler runs."""
 
 
 @DRIVER.function
 def end_handler(machine, n, now):
-    """Effect of the handler's work on one packet, if that has ended; it goes on to the next."""
+    """Ends the handler's work on one packet, if that is over, and takes the next."""
 
 
 @DRIVER.function
 def meet_packet(machine, d, sender, place, now):
-    """The header of a packet from ``sender``, at ``place`` of its ring, is in, if it arrives."""
+    """Handles the header of a packet from ``sender`` at ``place`` of its ring, if it arrives."""

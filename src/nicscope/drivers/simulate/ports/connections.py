@@ -1,4 +1,4 @@
-"""Streams of connections and datagrams: set up, and given again once all is quiet."""
+"""Streams of connections and datagrams: set up, and reused once they are quiet."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def connect_ports(
 def tie(
     ports: Ports, one: tuple[int, int], known_as: int, other: tuple[int, int], level: int, unit: int
 ) -> None:
-    """Have one end of a connection be that of a port; the other's, by the stream, need not be."""
+    """Attaches one end of a connection to a port; the other end may have none yet."""
     (node, port), (peer, peer_port) = one, other
     stream = stream_at(ports, node, known_as)
     stream["level"] = level
@@ -95,7 +95,7 @@ def stream_at(ports: Ports, node: int, known_as: int) -> Any:
 
 
 def half_made(ports: Ports, node: int, other: int, level: int) -> tuple[int, int]:
-    """Two streams of a connection whose other end is deaf yet; what each end knows its own by.
+    """Creates the streams of a connection whose other end is muted; returns both ends' numbers.
 
     Errors: ``SimulationError`` if a node has no stream left.
     """
@@ -105,14 +105,14 @@ def half_made(ports: Ports, node: int, other: int, level: int) -> tuple[int, int
 
 
 def be_deaf(ports: Ports, node: int, known_as: int, level: int) -> None:
-    """Have nothing be taken by a stream until it is a port's."""
+    """Has a stream take nothing until it is attached to a port."""
     deaf = stream_at(ports, node, known_as)
     deaf["dead"], deaf["level"] = 1, level
 
 
 @kernel
 def leave_connection(machine: Any, n: int, p: int, state: int) -> None:
-    """Port ``p`` of node ``n`` is in ``state`` from now on, without a connection.
+    """Puts port ``p`` of node ``n`` into ``state``, without a connection.
 
     Nobody is told of a queue pair's end.  What is posted ends as flushed.
     """
@@ -208,7 +208,7 @@ def open_datagrams(ports: Ports, node: int, port: int, qkey: int, unit: int) -> 
 
 
 class Ways:
-    """Those of a cluster's datagrams: one for each two nodes, and for each node with itself."""
+    """The datagram streams of a cluster, one for each pair of nodes, also a node with itself."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -260,7 +260,7 @@ End = tuple[int, int]  # a node, and what that knows a stream by
 
 
 class Ended(NamedTuple):
-    """A connection that has no end any more."""
+    """A connection both of whose ends have left."""
 
     since: int  # ps
     one: End
@@ -268,7 +268,7 @@ class Ended(NamedTuple):
 
 
 class Retired:
-    """The streams of a cluster's connections: which still have an end, and which have none."""
+    """The streams of a cluster's connections: those with an end in use, and those without."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports

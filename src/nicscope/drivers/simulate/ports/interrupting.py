@@ -1,4 +1,4 @@
-"""The CPU is interrupted: what it does takes so much longer."""
+"""CPU interrupts: they extend the operation they interrupt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nicscope.kernel.decorators import distant
 
 @distant
 def steal_cpu(machine, n, duration, now):
-    """Take ``duration`` ps from a CPU of ``n``: now from one that idles, else from what it does."""
+    """Takes ``duration`` ps from a CPU of ``n``: now if it idles, else from its operation."""
     node = machine.nodes[n]
     if node.cpu == IDLE:
         node.cpu = INTERRUPTED

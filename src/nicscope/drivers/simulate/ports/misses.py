@@ -1,4 +1,4 @@
-"""Misses: who brings the translation, and what waits for it.
+"""Translation misses: who fetches the translation, and what waits for it.
 
 The processor itself waits for entries that it reads from the host's table and for a kernel that
 answers at once; a kernel thread serves the rest, and the port, or the packet's sender, comes again.
@@ -49,7 +49,7 @@ REST = 6  # nothing: what read entries of regions has gone on
 
 @distant
 def follow_outcome(machine, n, now):
-    """See to the miss that the firmware's action has ended with: the processor waits, or a port."""
+    """Serves the miss that ended the firmware's action: the processor waits, or a port does."""
     ports = machine.ports
     serving = ports.nodes[n]
     outcome = serving.outcome
@@ -83,7 +83,7 @@ def follow_outcome(machine, n, now):
 
 @step
 def _charged(machine, n):
-    """What of a miss has been charged, as the hit that the lookup was begun for.
+    """What of a miss has been charged already, as part of the hit it was looked up for.
 
     Table 1 of U-Net/MM times a whole miss.  The other papers' misses are charged on top of the
     check that finds them.
@@ -127,7 +127,7 @@ def begin_fetch(machine, n, now):
 
 @step
 def ask_for_table(machine, n, now):
-    """The entry lies in a second-level table that is on the disk: interrupt the host (UTLB 3.3)."""
+    """Interrupts the host for a second-level table that is on the disk (UTLB 3.3)."""
     ports = machine.ports
     serving = ports.nodes[n]
     costs = ports.costs[n]
@@ -212,5 +212,5 @@ def _wait(machine, n, now, stage, duration):
 
 @step
 def wait_on(machine, n, now, duration):
-    """The processor waits ``duration`` longer, for pages that are unpinned."""
+    """Has the processor wait ``duration`` longer, for pages that are unpinned."""
     _wait(machine, n, now, GO_ON, duration)

@@ -24,7 +24,7 @@ from nicscope.nic.ports.window import push
 
 @distant
 def meet_packet(machine, d, sender, place, now):
-    """The header of a packet from ``sender``, at ``place`` of its ring, is in, if it arrives."""
+    """Handles the header of a packet from ``sender`` at ``place`` of its ring, if it arrives."""
     slot = note_header(machine, d, sender, place)
     head = machine.ports.arrival_heads[d, slot]
     if machine.ports.rules[0].faults == 1:
@@ -35,7 +35,7 @@ def meet_packet(machine, d, sender, place, now):
 
 @step
 def _suffer(machine, d, packet, head, now):
-    """What the network does to the packet."""
+    """Applies the network's faults to the packet."""
     ports = machine.ports
     if head.kind & BARRED:
         return
@@ -58,7 +58,7 @@ def _suffer(machine, d, packet, head, now):
 
 @distant
 def take_route(machine, n, d, path):
-    """What node ``n`` sends to ``d`` goes by that path from now on."""
+    """Routes what node ``n`` sends to ``d`` over that path from now on."""
     take_path(machine.paths, n, d, path)
 
 
@@ -78,7 +78,7 @@ def search_route(machine, n, now):
 
 @distant
 def break_off(machine, n, d):
-    """What node ``n`` is putting on the network for ``d`` ends where it is."""
+    """Aborts what node ``n`` is sending to ``d``."""
     if machine.nodes[d].source == n and machine.endpoints[n].control_sent == 1:
         there = machine.endpoints[d]
         machine.arrivals[d, (there.accepted - 1) % there.receive_ring].broken = 1
@@ -142,7 +142,7 @@ def check_transfer(machine, n):
 
 @step
 def choose_work(machine, n, now):
-    """Say what SERVE would be begun for, if there is room for a packet."""
+    """Determines what SERVE would be begun for, if there is room for a packet."""
     endpoint = machine.endpoints[n]
     endpoint.to_serve = NO_SOURCE
     if endpoint.written - endpoint.finished < endpoint.send_ring:
@@ -157,7 +157,7 @@ def choose_work(machine, n, now):
 
 @distant
 def leave_packet(machine, n, place, now):
-    """The last byte of the packet at ``place`` of the send ring of ``n`` has left."""
+    """Handles the last byte leaving of the packet at ``place`` of the send ring of ``n``."""
     ports = machine.ports
     packet = machine.sends[n, place]
     head = ports.send_heads[n, place]
@@ -175,7 +175,7 @@ def leave_packet(machine, n, place, now):
 
 @step
 def _is_told_later(machine, n, head):
-    """Whether copies of the request's packets are still to leave: they read its memory again."""
+    """Whether copies of the request's packets are still to leave, which read its memory again."""
     if machine.ports.rules[0].faults == 0:
         return False
     endpoint = machine.endpoints[n]
@@ -190,7 +190,7 @@ def _is_told_later(machine, n, head):
 
 @step
 def _copy(machine, n, packet, head):
-    """What the network sends twice, or late, goes out once more behind what waits already."""
+    """Queues a packet that the network duplicates or delays behind what waits already."""
     ports = machine.ports
     endpoint = machine.endpoints[n]
     what = fate(ports.faults[0], n, packet.number, 0)

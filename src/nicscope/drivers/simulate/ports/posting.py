@@ -1,4 +1,4 @@
-"""What processes ask of their ports: posts, waits; through traps where the NIC cannot serve."""
+"""Requests of processes to their ports: posts, waits; traps where the NIC cannot serve."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ from nicscope.nic.ports.window import demand
 
 @step
 def can_go_on_in_trap(machine, n, p):
-    """Whether something can be done for port ``p`` now, or nothing is left."""
+    """Whether port ``p`` has work that can be done now, or none left."""
     endpoint = machine.endpoints[n]
     if ready_at_port(machine, n, p) != NO_SOURCE:
         return endpoint.written - endpoint.finished < endpoint.send_ring
@@ -99,7 +99,7 @@ def begin_in_trap(machine, n, process, now):
 
 @distant
 def serve_in_trap(machine, n, now):
-    """Effect of what the CPU has done in a trap."""
+    """Ends the step that the CPU has carried out in a trap."""
     serving = machine.ports.nodes[n]
     if serving.trap_source == NO_SOURCE:
         return
@@ -117,7 +117,7 @@ def serve_in_trap(machine, n, now):
 
 @distant
 def end_miss_in_trap(machine, n, now):
-    """The kernel has seen to a miss in a trap, or knows what will: the trap goes on."""
+    """Continues the trap: the kernel has served a miss, or knows what will."""
     machine.ports.nodes[n].in_trap = 1
     end_miss(machine, n, now)
     machine.ports.nodes[n].in_trap = 0
@@ -127,7 +127,7 @@ def end_miss_in_trap(machine, n, now):
 
 @step
 def _demand_after_last(machine, n):
-    """Have the controller look, if the trap finds nothing more for it now: once for all it found.
+    """Has the controller poll, once for all posts that the trap found, if it finds no more now.
 
     A trap that has to wait, for a page or for what makes room, does not keep back what it has put
     on the ring.
@@ -180,7 +180,7 @@ def can_go_on_at_port(machine, n, p):
 
 @step
 def is_lost(machine, n, p):
-    """Whether what process ``p`` asks cannot be done: its port is another's, or says no more."""
+    """Whether process ``p``'s request must fail: its port has a new owner, or no report left."""
     operation = machine.processes[p].operation
     if hears(operation):
         return is_in_vain(machine, n, p)
@@ -189,7 +189,7 @@ def is_lost(machine, n, p):
 
 @step
 def _can_register(machine, n, p):
-    """Whether the pages of process ``p`` could be pinned now; they are refused in one piece."""
+    """Whether the pages of process ``p`` could be pinned now; registration is all or nothing."""
     ports = machine.ports
     process = machine.processes[p]
     if not _is_inside(machine, process.address, process.payload):
@@ -204,7 +204,7 @@ def _can_register(machine, n, p):
 
 @step
 def _is_posting(machine, n, p_port):
-    """Whether the other processor posts at that port, for another task: the slot is taken."""
+    """Whether the other processor posts at that port, for another task, and holds the slot."""
     p = process_of_other(machine.nodes[n])
     if p == NO_PROCESS:
         return False
@@ -248,7 +248,7 @@ def _write_request(machine, n, p, slot):
 
 @step
 def _begin_post(machine, n, p):
-    """Have the descriptor's pages pinned; the time (ps) that this takes."""
+    """Has the descriptor's pages pinned; returns the time (ps) that this takes."""
     ports = machine.ports
     port = ports.table[n, machine.processes[p].peer]
     which = machine.processes[p].peer
@@ -301,7 +301,7 @@ def begin_at_port(machine, n, p, now):
 
 @step
 def _hearing_time(process, costs):
-    """How long it takes a process to find a report that is there.
+    """How long a process takes to find a report that has arrived.
 
     Who slept, because there was nothing when it asked, has to be woken; who found the CPU busy has
     not.
@@ -409,7 +409,7 @@ def end_at_port(machine, n, p, now):
 
 @step
 def _traps(machine, n, process):
-    """Whether the kernel is asked to look at the queues now: not for one, if more are to follow.
+    """Whether to trap into the kernel now: after the last of several posts, not for each.
 
     No more buffers can follow into a free queue that is full: it has to be looked at first.
     """
@@ -475,6 +475,6 @@ def _provide(machine, n, p):
 
 @step
 def _have_firmware_look(serving, p):
-    """Have the firmware look at port ``p``, at which something was posted."""
+    """Has the firmware poll port ``p``, at which something was posted."""
     serving.attention = 1
     serving.last_port = max(serving.last_port, p)

@@ -1,4 +1,4 @@
-"""What a process finds at its port: reports, completions, posts to work queues."""
+"""What a process reads at its port: reports, completions, posts to work queues."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _word(content, begin):
 
 @step
 def leave_to_nic(machine, n, p, slot):
-    """What is no memory of the process is no registered memory either: that is the NIC's to say."""
+    """Leaves to the NIC the check of addresses that are no memory of the process."""
     pending = machine.ports.pending[n, p, slot]
     if pending.status == NO_RIGHTS:
         pending.status = DONE
@@ -89,7 +89,7 @@ def leave_to_nic(machine, n, p, slot):
 
 @step
 def note_token(machine, n, process):
-    """Note which descriptor the NIC has yet to fetch, if it fetches them."""
+    """Records the descriptor that the NIC has yet to fetch, if it fetches them."""
     ports = machine.ports
     if ports.table[n, process.peer].takes != ONE:
         return
@@ -154,7 +154,7 @@ def _is_readable(machine, n, process):
 
 @step
 def read_work(machine, n, p):
-    """What process ``p`` reads of how its oldest receive ended; 1 if a word came with it."""
+    """Reads how the oldest receive of process ``p`` ended; 1 if immediate data came with it."""
     ports = machine.ports
     process = machine.processes[p]
     port = ports.table[n, process.peer]
@@ -174,7 +174,7 @@ def read_work(machine, n, p):
 
 @step
 def take_entry(machine, n, process):
-    """The process knows at which port something has ended, and on which side."""
+    """Has the process learn at which port a request has ended, and on which side."""
     work = machine.ports.work
     queue = work.queues[n, process.peer]
     entry = work.entries[n, process.peer, queue.read % work.entries.shape[2]]
@@ -254,7 +254,7 @@ def _write_down(state, report, row):
 
 @kernel
 def forget_completions(machine: Any, n: int, p: int, q: int) -> None:
-    """What queue ``q`` still announces of port ``p``, which begins anew, is to be passed by."""
+    """Marks queue ``q``'s unread completions of port ``p``, which is reset, to be skipped."""
     work = machine.ports.work
     queue = work.queues[n, q]
     for number in range(queue.read, queue.written):
@@ -273,13 +273,13 @@ NO_RING = -1  # a process was told of something by its own node alone
 
 @step
 def hears(operation):
-    """Whether that is an operation which waits for word from the NIC."""
+    """Whether ``operation`` waits for a report from the NIC."""
     return operation in (REPORT, AWAIT_QUEUE, ANY_REPORT)
 
 
 @step
 def has_word(machine, n, p):
-    """Whether what process ``p`` of ``n`` waits to hear of is there."""
+    """Whether the report that process ``p`` of ``n`` waits for is there."""
     process = machine.processes[p]
     if process.operation == AWAIT_QUEUE:
         queue = machine.ports.work.queues[n, process.peer]
@@ -291,7 +291,7 @@ def has_word(machine, n, p):
 
 @routine
 def has_any_word(machine, n, p):
-    """Whether process ``p``, which follows a program trace, has been told of anything."""
+    """Whether process ``p``, which follows a program trace, has any report or wakeup."""
     if machine.traced.followers[p].is_woken == 1:
         return True
     peer = machine.processes[p].peer
@@ -300,7 +300,7 @@ def has_any_word(machine, n, p):
 
 @step
 def is_overdue(machine, n, p):
-    """Whether process ``p`` will not wait any longer for a word that has not come."""
+    """Whether process ``p``'s wait for a report has expired without one."""
     process = machine.processes[p]
     if process.address == 0 or machine.tally[0].now < process.address:
         return False
@@ -316,7 +316,7 @@ def has_report(machine, n, p):
 
 @step
 def _is_shown(machine, n, peer, ring):
-    """Whether there is a report on that ring of a port which its process can see."""
+    """Whether the port's ring has a report that its process can see."""
     if crosses_bus(machine, n):
         port = machine.ports.table[n, peer]
         shown = machine.bus.shown[n, peer, ring]
@@ -326,7 +326,7 @@ def _is_shown(machine, n, peer, ring):
 
 @step
 def _has_made(machine, n, p):
-    """Whether a report has been made for it, which may be on its way over a bus still."""
+    """Whether a report has been made for ``p``, which may still be crossing the bus."""
     process = machine.processes[p]
     return _is_made(machine, n, process.peer, process.own & 1)
 
@@ -341,14 +341,14 @@ def _is_made(machine, n, peer, ring):
 
 @step
 def is_given_on(machine, n, p):
-    """Whether the port that process ``p`` asks something of has become another's."""
+    """Whether the port that process ``p`` uses has a new owner."""
     process = machine.processes[p]
     return machine.ports.table[n, process.peer].given != process.own >> GIVEN_BITS
 
 
 @step
 def is_in_vain(machine, n, p):
-    """Whether process ``p`` waits for a word that will not come: its port is closed and read."""
+    """Whether the report that process ``p`` waits for cannot come: its port is closed and read."""
     process = machine.processes[p]
     if process.operation == AWAIT_QUEUE:
         return machine.ports.work.queues[n, process.peer].open == 0
@@ -375,7 +375,7 @@ def reap(machine, n, p):
 
 @step
 def read_report(machine, n, p):
-    """Process ``p`` reads what has come next; the report's place is the NIC's again."""
+    """Process ``p`` reads the next report and frees its place for the NIC."""
     ports = machine.ports
     process = machine.processes[p]
     p_port = process.peer
@@ -407,7 +407,7 @@ def read_report(machine, n, p):
 
 @routine
 def read_any(machine, n, p):
-    """Process ``p``, which follows a program trace, reads what has come: ends of its own first."""
+    """Process ``p``, which follows a program trace, reads a report: of its descriptors first."""
     follower = machine.traced.followers[p]
     peer = np.int64(machine.processes[p].peer)
     follower.heard = NO_RING

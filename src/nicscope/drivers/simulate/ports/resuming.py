@@ -1,4 +1,4 @@
-"""A miss has been served: what waited for the translation goes on."""
+"""Resumes what waited for a translation once its miss has been served."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from nicscope.nic.translate.book import REFUSED, REJECTED
 
 @distant
 def end_miss(machine, n, now):
-    """The processor of ``n`` has waited: effect of the miss's present stage."""
+    """Ends the present stage of the miss for which the processor of ``n`` has waited."""
     endpoint = machine.endpoints[n]
     awaited = np.int64(endpoint.awaited)
     _end_stage(machine, n, now)
@@ -93,7 +93,7 @@ def _end_stage(machine, n, now):
 
 @step
 def _fill(machine, n, now):
-    """The scheme's service takes effect."""
+    """Applies the scheme's service of the miss: fills in the translation."""
     ports = machine.ports
     serving = ports.nodes[n]
     space, page = serving.miss_space, serving.miss_page
@@ -124,7 +124,7 @@ def _fill(machine, n, now):
 
 @step
 def _go_on(machine, n):
-    """The host's table has what it will have: the firmware goes on with that frame, or without."""
+    """Resumes the firmware with the frame from the host's table, or without one."""
     serving = machine.ports.nodes[n]
     frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
     why = np.int64(NO_RIGHTS)
@@ -143,7 +143,7 @@ def _go_on(machine, n):
 
 @routine
 def _serve(machine, n, space, page, arrives):
-    """What ``serve_page`` comes to; for a packet that arrives, what only waits makes room."""
+    """Serves the page of a miss; an arriving packet may evict what only waits."""
     found = serve_page(machine, n, space, page)
     if found == REFUSED and arrives and yield_entries(machine, n, space, page):
         return serve_page(machine, n, space, page)
@@ -152,7 +152,7 @@ def _serve(machine, n, space, page, arrives):
 
 @distant
 def go_on_with_thread(machine, n, now):
-    """Effect of the kernel thread's timer at ``n``."""
+    """Runs the kernel thread of ``n``, whose timer has fired."""
     if not thread_is_done(machine, n, now):
         if machine.ports.nodes[n].scan_at <= now:
             scan_pins(machine, n, now)
@@ -175,7 +175,7 @@ def go_on_with_thread(machine, n, now):
 
 @step
 def _bring_handle(machine, n, event, now):
-    """The thread copies the record of a buffer or process to the NIC, for a port or a packet."""
+    """Copies the record of a buffer or process to the NIC, for a port or a packet."""
     sender = np.int64(event.sender)
     if event.port < 0:
         make_turn(machine, n, sender)
@@ -188,7 +188,7 @@ def _bring_handle(machine, n, event, now):
 
 @step
 def _bring_page(machine, n, event, now):
-    """The thread has a page pinned and its translation filled in, for a port or a packet."""
+    """Pins a page and fills its translation in, for a port or a packet."""
     sender = np.int64(event.sender if event.port < 0 else NOBODY)
     if sender != NOBODY:
         make_turn(machine, n, sender)
@@ -214,7 +214,7 @@ def _bring_page(machine, n, event, now):
 
 @step
 def _ask_again(machine, n, event):
-    """The table that was to be brought is not there: no frame was free, or it had to go again."""
+    """Has the lookup repeated or failed: the table was not brought in, or was evicted again."""
     p = event.port
     hopeless = not could_take_frame(machine.ports.memory, n)
     if p < 0:
@@ -231,7 +231,7 @@ def _ask_again(machine, n, event):
 
 @step
 def _give_up_on(machine, n, event):
-    """The host has no frame for what a packet misses.
+    """Fails the miss of a packet for which the host has no frame.
 
     That need not become better while its sender waits: the packet is rejected when it comes again.
     """
@@ -240,7 +240,7 @@ def _give_up_on(machine, n, event):
 
 @step
 def _tell(machine, n, event, needed, found, now):
-    """The port of ``event`` goes on: translated, with an error, or to ask once more."""
+    """Resumes the port of ``event``: translated, with an error, or to look up once more."""
     ports = machine.ports
     p = event.port
     port = ports.table[n, p]
@@ -275,7 +275,7 @@ def _tell(machine, n, event, needed, found, now):
 
 @step
 def _settle_ahead(machine, n, event, needed, found):
-    """The buffer that kept its turn while its page was brought is ready, or cannot be."""
+    """Completes the buffer whose page was fetched ahead of its turn: ready, or failed."""
     if machine.ports.table[n, event.port].open == 0 or (needed >= 0 and found < 0):
         return  # or no entry is to be had: it comes back when its turn comes
     frame = np.int64(UNUSABLE)

@@ -16,7 +16,7 @@ from nicscope.nic.ports.layout import DONE, SENT
 
 @distant
 def go_on_with_script(machine, p, now):
-    """What the scripted process ``p`` does next, now that its operation has ended."""
+    """Begins the next row of the scripted process ``p``, whose operation has ended."""
     if is_traced(machine):
         go_on_with_trace(machine, p, now)
         return

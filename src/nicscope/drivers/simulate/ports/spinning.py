@@ -1,4 +1,4 @@
-"""A process that polls keeps its CPU: others of the node wait for the end of its time slice.
+"""A process that polls keeps its CPU until its time slice ends, if others wait for it.
 
 Who blocks or waits for a signal leaves the CPU to them (U-Net/MM, 4).  On a host with two
 whoever polls has one of them; what the others could not do meanwhile is not charged.
@@ -35,7 +35,7 @@ def keeps_polling(machine):
 
 @routine
 def whose_turn(machine, n, chosen, now):
-    """Who has the idle CPU of ``n`` now, if ``chosen`` is the first that could go on, or nobody.
+    """Selects who gets the idle CPU of ``n``, if ``chosen`` is the first that can run, or none.
 
     Nobody has, where another one polls: its own word, or the end of its time slice, comes first.
     Tasks of one process have one time slice: it polls for them all.
@@ -84,7 +84,7 @@ def _poller(machine, n):
 
 @step
 def signal_program(machine, n, now):
-    """A report interrupts the process that computes on ``n``, if it wishes to be signalled.
+    """Delivers a signal for a report to the process that computes on ``n``, if it asked for one.
 
     It goes on when the signal has been delivered, and is told what was left to be computed.
     """

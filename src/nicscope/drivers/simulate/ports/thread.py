@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @step
 def keep_time(machine, n):
-    """Have the timer fire when the firmware wishes, which may have come to wish it earlier."""
+    """Schedules the timer for when the firmware needs it, which may have become earlier."""
     when = machine.ports.nodes[n].deadline
     slot = n * KINDS + TIMER
     if when < machine.agenda.times[slot]:
@@ -49,7 +49,7 @@ def keep_time(machine, n):
 
 @step
 def fire_by(machine, n, when):
-    """Have the timer fire at ``when`` at the latest."""
+    """Schedules the timer for ``when`` at the latest."""
     serving = machine.ports.nodes[n]
     serving.deadline = min(serving.deadline, when)
     keep_time(machine, n)
@@ -68,7 +68,7 @@ TICK = 10_000_000_000  # ps
 
 @distant
 def raise_event(machine, n, who, space, page, receive, ahead, when):
-    """Append a miss to the queue at ``when``, unless it is there; ``who`` waits if it is a port."""
+    """Queues a miss at ``when``, unless it is queued; ``who`` waits if it is a port."""
     ports = machine.ports
     serving = ports.nodes[n]
     if ports.rules[0].service == THREAD:
@@ -107,7 +107,7 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
 
 @step
 def _places_for(machine, who):
-    """Events that ``who`` may find in the queue; its last place is for packets, if it has two.
+    """How many misses ``who`` may queue; the last place is kept for packets, if there are two.
 
     Ports ask at once whenever the thread has served one, and packets only now and then.
     """
@@ -127,7 +127,7 @@ def _is_queued(machine, n, space, page):
 
 @step
 def _unblock(machine, n):
-    """Ports that found the queue full ask again."""
+    """Has ports that found the queue full retry."""
     ports = machine.ports
     for p in range(ports.table.shape[1]):
         if ports.table[n, p].blocked == AWAITS_QUEUE:
@@ -144,7 +144,7 @@ def _until(machine, n, when):
 
 @distant
 def thread_is_done(machine, n, now):
-    """Let the thread go on at ``now``; whether the event at the head of its queue is to be filled.
+    """Ends the kernel thread's present step; returns whether its queue's head is to be filled.
 
     The caller fills it and calls ``next_event``.
     """
@@ -185,7 +185,7 @@ def thread_is_done(machine, n, now):
 
 @step
 def _pinning_time(machine, n, event):
-    """What the missed line's pages take that will be pinned with it (miNI, IV.B.2)."""
+    """Time to pin the other pages of the missed line along with it (miNI, IV.B.2)."""
     ports = machine.ports
     nic, host, _ = translation_of(ports.translations, n)
     key = key_of(machine, n, event.space, event.page)
@@ -221,7 +221,7 @@ def _time_to_pin(costs, needed):
 
 @distant
 def next_event(machine, n, now):
-    """The event at the head of the queue is served; the thread turns to the next, or sleeps."""
+    """Dequeues the miss that has been served; the thread takes the next one, or sleeps."""
     serving = machine.ports.nodes[n]
     events = machine.ports.events[n]
     events[serving.handled % events.size].ended = now
@@ -241,13 +241,13 @@ def next_event(machine, n, now):
 
 @step
 def _log_miss(machine, event):
-    """Keep how long the event waited for the thread, and how long that was at it."""
+    """Records how long the miss waited for the thread, and how long that took to serve it."""
     log_miss(machine, event.begun - event.raised, event.ended - event.begun)
 
 
 @distant
 def scan_pins(machine, n, now):
-    """Unpin what is pinned beyond the high water, if a scan is due; see to the next one."""
+    """Unpins pages above the high water mark if a scan is due; schedules the next scan."""
     serving = machine.ports.nodes[n]
     if serving.scan_at <= now:
         serving.scan_at = NEVER
@@ -257,7 +257,7 @@ def scan_pins(machine, n, now):
 
 @step
 def see_to_scan(machine, n, now):
-    """Have a scan come if there is something to unpin, which a request may have kept until now."""
+    """Schedules a scan if there is something to unpin, which a request may have kept until now."""
     serving = machine.ports.nodes[n]
     if serving.scan_at == NEVER and _has_surplus(machine, n):
         period = machine.ports.rules[0].scan_period
@@ -289,7 +289,7 @@ def _has_surplus(machine, n):
 
 
 def is_busy(machine: Machine, node: int) -> bool:
-    """Whether packets are in its rings at all."""
+    """Whether the rings of the node hold any packets."""
     endpoint = machine.endpoints[node]
     return bool(
         endpoint["completed"] != endpoint["accepted"] or endpoint["finished"] != endpoint["written"]
@@ -323,7 +323,7 @@ def _places(begin: int, end: int, size: int) -> Any:
 
 @distant
 def begin_handler(machine, n, now):
-    """A packet is in the kernel's memory: interrupt, unless the handler runs."""
+    """Raises an interrupt for a packet in the kernel's memory, unless the handler runs."""
     serving = machine.ports.nodes[n]
     if serving.handler_at == NEVER:
         serving.interrupts += 1
@@ -345,7 +345,7 @@ def _take_next(machine, n, now, entry):
 
 @distant
 def end_handler(machine, n, now):
-    """Effect of the handler's work on one packet, if that has ended; it goes on to the next."""
+    """Ends the handler's work on one packet, if that is over, and takes the next."""
     serving = machine.ports.nodes[n]
     if serving.handler_at > now:
         return

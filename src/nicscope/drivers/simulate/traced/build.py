@@ -128,7 +128,7 @@ def new_traced(
 
 
 def _notes(count: int) -> NDArray[Any]:
-    """So many notes, all in the chain of those that are nobody's."""
+    """``count`` notes, all on the free list."""
     notes = records(count, NOTE)
     notes["link"] = np.arange(1, count + 1)
     notes["link"][-1] = NO_ROW
@@ -188,7 +188,7 @@ def _others(waited_for: OthersWaitedFor | None) -> _Edges:
 
 
 def _turned_round(edges: list[_Edges], needs: NDArray[np.int32]) -> Waits:
-    """For each row who waits for it, added to how many each of those ``needs``."""
+    """The edges from the other end, for each row; adds to ``needs`` how many each row waits for."""
     rows = len(needs)
     waiting, named = (np.concatenate(each) for each in zip(*edges, strict=True))
     if not len(waiting):
@@ -435,7 +435,7 @@ def _open_ports(
 
 
 def _register(machine: Machine, pages: list[NodePages], design: Design) -> None:
-    """Have every page that others reach pinned where an export pins; before time begins.
+    """Has every exported page pinned where an export pins, before time begins.
 
     It counts nowhere: what an export costs is no part of the program.
     """
@@ -459,7 +459,7 @@ def _register(machine: Machine, pages: list[NodePages], design: Design) -> None:
 
 @kernel
 def register_pages(machine, n, space, first, pages):
-    """Have these pages pinned and kept; ``DONE``, or why they cannot be."""
+    """Registers and pins these pages; ``DONE``, or why that failed."""
     longest = machine.ports.rules[0].longest
     for begin in range(first, first + pages, longest):
         count = min(longest, first + pages - begin)

@@ -57,7 +57,7 @@ from nicscope.nic.ports.layout import DONE, FETCH, NOTIFY, RECEIVED, SENT, WRITE
 
 @step
 def new_note(machine, kind, row, to):
-    """A note that is nobody's yet; there is one."""
+    """Takes a note from the free list, which is not empty."""
     traced = machine.traced
     place = traced.rules[0].free
     note = traced.notes[place]
@@ -71,7 +71,7 @@ def new_note(machine, kind, row, to):
 
 @step
 def free_note(machine, place):
-    """The note has been read, or was for nobody."""
+    """Returns a note that has been read, or has no reader, to the free list."""
     traced = machine.traced
     traced.notes[place].link = traced.rules[0].free
     traced.rules[0].free = place
@@ -79,7 +79,7 @@ def free_note(machine, place):
 
 @step
 def have_posted(machine, p, place):
-    """Process ``p`` has to post that note before it goes on."""
+    """Queues the note for process ``p`` to post before its next row."""
     traced = machine.traced
     follower = traced.followers[p]
     if follower.notes == NO_ROW:
@@ -91,7 +91,7 @@ def have_posted(machine, p, place):
 
 @step
 def send_off(machine, p, place):
-    """The note is about to be posted by process ``p``: its receiver will find it in its turn."""
+    """Appends the note, which ``p`` is about to post, to those its receiver will read."""
     traced = machine.traced
     note = traced.notes[place]
     if traced.followers[note.to].ended_at >= 0:
@@ -109,14 +109,14 @@ def send_off(machine, p, place):
 
 @step
 def has_credit(machine, q):
-    """Whether a report of one more note will have its place at the port of process ``q``."""
+    """Whether the port of process ``q`` has room for the report of one more note."""
     follower = machine.traced.followers[q]
     return follower.unread < machine.ports.rules[0].ring or follower.ended_at >= 0
 
 
 @routine
 def take_note(machine, q, export, now):
-    """The note that the report of ``export`` is for, read by process ``q``."""
+    """Process ``q`` takes the note that the report of ``export`` announces."""
     traced = machine.traced
     follower = traced.followers[q]
     node = machine.processes[q].node
@@ -132,7 +132,7 @@ def take_note(machine, q, export, now):
 
 @step
 def let_others_post(machine, here, now):
-    """Whoever waits until a process has room for a note looks again."""
+    """Wakes processes that wait for room at another's port for a note."""
     followers = machine.traced.followers
     for p in range(followers.size):
         if followers[p].wishes == 1:
@@ -141,7 +141,7 @@ def let_others_post(machine, here, now):
 
 @routine
 def deliver(machine, s, q, p, now):
-    """The message of SEND row ``s`` is with process ``q``, as process ``p`` finds."""
+    """Delivers the message of SEND row ``s`` to process ``q``; process ``p`` notices it."""
     traced = machine.traced
     follower = traced.followers[q]
     before, r = NO_ROW, follower.receives
@@ -156,7 +156,7 @@ def deliver(machine, s, q, p, now):
 
 @step
 def _fits(machine, s, r):
-    """Whether the message of SEND row ``s`` is what RECEIVE row ``r`` waits for."""
+    """Whether the message of SEND row ``s`` matches RECEIVE row ``r``."""
     sent, wanted = machine.script[s], machine.script[r]
     return sent.name == wanted.name and (wanted.peer == ANYBODY or wanted.peer == sent.process)
 
@@ -174,7 +174,7 @@ def _unlink_receive(traced, follower, before, r):
 
 @step
 def _keep(machine, follower, s):
-    """Nobody has asked for the message yet: it stands behind those that came before."""
+    """Queues a message that no receive matches behind those that came before."""
     traced = machine.traced
     traced.link[s] = NO_ROW
     if follower.came == NO_ROW:
@@ -212,7 +212,7 @@ def find_message(machine, r, q):
 
 @routine
 def come_to_barrier(machine, r, now):
-    """The process of BARRIER row ``r`` waits with others, or all have come with it."""
+    """Enters the process of BARRIER row ``r`` into its barrier; the last one releases it."""
     traced = machine.traced
     row = machine.script[r]
     place = traced.meeting_of[row.name, machine.processes[row.process].node]
@@ -241,7 +241,7 @@ def _stand(traced, meeting, r):
 
 @step
 def _waits_already(machine, meeting, p):
-    """Whether an earlier row of process ``p`` waits there: it comes once each time."""
+    """Whether an earlier row of process ``p`` waits at the barrier: one entry per round."""
     r = meeting.first
     while r != NO_ROW:
         if machine.script[r].process == p:
@@ -252,14 +252,14 @@ def _waits_already(machine, meeting, p):
 
 @routine
 def hear_of_round(machine, place, k, p, now):
-    """Process ``p``, the speaker of meeting ``place``, has been told of round ``k``."""
+    """Ends round ``k`` for the node at ``place``, whose speaker ``p`` has been notified."""
     machine.traced.heard[place, k] += 1
     go_on_meeting(machine, place, p, now)
 
 
 @routine
 def go_on_meeting(machine, place, p, now):
-    """Tell the next node how far this one is, as often as may be; at the end all go on."""
+    """Notifies the next node of each completed round; after the last, releases the barrier."""
     traced = machine.traced
     meeting = traced.meetings[place]
     while meeting.come == meeting.parties:
@@ -281,7 +281,7 @@ def go_on_meeting(machine, place, p, now):
 
 @step
 def _part(machine, meeting, p, now):
-    """All have come: who waits goes on, and who has come again already stands for the next time."""
+    """Releases the barrier; early arrivals count for the next round."""
     traced = machine.traced
     r = meeting.first
     meeting.first = NO_ROW
@@ -311,7 +311,7 @@ def _part(machine, meeting, p, now):
 
 @routine
 def ask_for_lock(machine, r, now):
-    """LOCK row ``r`` stands behind those that have asked before; whether a fetch is to follow."""
+    """Queues LOCK row ``r`` for its lock; returns whether a fetch must follow."""
     traced = machine.traced
     row = machine.script[r]
     lock = traced.locks[row.name]
@@ -333,7 +333,7 @@ def ask_for_lock(machine, r, now):
 
 @step
 def advance_lock(machine, r, how, p, now):
-    """LOCK row ``r`` is answered, or granted, in the course of what process ``p`` does."""
+    """Marks LOCK row ``r`` answered or granted, in a step of process ``p``; both end the row."""
     progress = machine.traced.progress
     progress[r] |= how
     if progress[r] == ANSWERED | GRANTED:
@@ -342,7 +342,7 @@ def advance_lock(machine, r, how, p, now):
 
 @routine
 def let_go_of_lock(machine, r, now):
-    """The process of UNLOCK row ``r`` hands its lock to whoever has asked next."""
+    """Passes the lock of UNLOCK row ``r`` to the next row that waits for it."""
     traced = machine.traced
     row = machine.script[r]
     p = row.process
@@ -373,7 +373,7 @@ OF_NOTE = -1  # in place of the row, in what a report says: nobody waits for it
 
 @distant
 def go_on_with_trace(machine, p, now):
-    """What process ``p`` does next, now that its operation has ended."""
+    """Continues process ``p``, whose operation has ended."""
     _account(machine, p, now)
     _see_to_end(machine, p, now)
     if machine.traced.rules[0].wrong != NOTHING_WRONG or not _go_on(machine, p, now):
@@ -382,7 +382,7 @@ def go_on_with_trace(machine, p, now):
 
 @step
 def _account(machine, p, now):
-    """Put the time since the process did something else where it went."""
+    """Adds the time since the process's last change of activity to that activity's account."""
     follower = machine.traced.followers[p]
     times = machine.traced.times
     spent = now - follower.since
@@ -399,7 +399,7 @@ def _account(machine, p, now):
 
 @step
 def _see_to_end(machine, p, now):
-    """Effect of what the process did until now."""
+    """Ends the activity that the process was in until now."""
     follower = machine.traced.followers[p]
     doing = follower.doing
     if doing == COMPUTES:
@@ -418,7 +418,7 @@ def _see_to_end(machine, p, now):
 
 @routine
 def _hear(machine, p, now):
-    """The process has heard of something: of rows that others ended, and maybe of a report."""
+    """Handles what woke the process: rows that others ended, and perhaps a report."""
     follower = machine.traced.followers[p]
     follower.is_woken = 0
     follower.wishes = 0
@@ -455,7 +455,7 @@ def _end_descriptor(machine, p, r, status, now):
 
 @step
 def _give_up(machine, r, status):
-    """What somebody waits for did not go: the program goes no further."""
+    """Stops the program: the request of row ``r`` has failed."""
     rules = machine.traced.rules[0]
     rules.wrong = NOT_DELIVERED
     rules.wrong_row = r
@@ -478,7 +478,7 @@ def _read_note(machine, p, place, now):
 
 @step
 def _go_on(machine, p, now):
-    """Have the process do what it can, or wait; whether it is to be heard of again."""
+    """Runs the process until it must wait; returns whether it is to be called again."""
     follower = machine.traced.followers[p]
     while True:
         if follower.notes != NO_ROW:
@@ -525,7 +525,7 @@ def _wait(machine, p):
 
 @step
 def _leave(machine, p):
-    """The process goes no further: its run hears of it."""
+    """Stops the process and reports that to its run."""
     follower = machine.traced.followers[p]
     machine.traced.times[p, LIBRARY] += follower.waited
     follower.waited = 0
@@ -542,7 +542,7 @@ def _leave(machine, p):
 
 @step
 def _leads(machine, p, r, now):
-    """Whether row ``r`` begins with the CPU's part, which process ``p`` does now."""
+    """Whether row ``r`` begins with work of the CPU, which process ``p`` does now."""
     row = machine.script[r]
     if row.not_before == 0:
         return False
@@ -564,7 +564,7 @@ def _leads(machine, p, r, now):
 
 @routine
 def _may_post(machine, p, r):
-    """Whether row ``r`` of process ``p`` can go on; who has no room for its note is remembered."""
+    """Whether row ``r`` of ``p`` can post; one without room for its note is marked as waiting."""
     row = machine.script[r]
     traced = machine.traced
     if row.operation in (COMPUTE_ROW, RECEIVE_ROW, UNLOCK_ROW, BARRIER_ROW):
@@ -582,7 +582,7 @@ def _may_post(machine, p, r):
 
 @step
 def _may_post_note(machine, p):
-    """Whether the first note that process ``p`` is to post can go."""
+    """Whether the first note that process ``p`` has queued can be posted."""
     traced = machine.traced
     note = traced.notes[traced.followers[p].notes]
     if traced.followers[p].outstanding >= traced.rules[0].depth:
@@ -596,7 +596,7 @@ def _may_post_note(machine, p):
 
 @step
 def _start(machine, p, r, now):
-    """Row ``r``, which has had the CPU's part, does the rest; whether that keeps the CPU."""
+    """Carries out row ``r`` after the CPU's part of it; returns whether that keeps the CPU."""
     row = machine.script[r]
     operation = row.operation
     follower = machine.traced.followers[p]
@@ -654,7 +654,7 @@ def _copy(machine, p, r, now):
 
 @step
 def _post_note(machine, p):
-    """Process ``p`` posts the first note that it has to."""
+    """Process ``p`` posts its first queued note."""
     traced = machine.traced
     follower = traced.followers[p]
     place = np.int64(follower.notes)

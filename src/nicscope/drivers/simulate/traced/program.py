@@ -112,7 +112,7 @@ class Program(NamedTuple):
         return int(self.duration_ns[self.operation == COMPUTE_ROW].sum()) * 1000
 
     def name_row(self, row: int) -> str:
-        """What a person calls a row, counted through all processes."""
+        """The name of a row, counted through all processes, in messages."""
         process = self.owner(row)
         place = row - int(self.first[process])
         return f"process {process}, row {place} ({self.describe(row)})"
@@ -227,7 +227,7 @@ def _numbered_locks(
 def _numbered_barriers(
     program: Program, names: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], list[Meeting]]:
-    """Names of rows with barriers by number too, and where those who name each meet."""
+    """Row names with barriers numbered too, and the members of each barrier."""
     rows = program.operation == BARRIER_ROW
     barriers, numbers = np.unique(names[rows], return_inverse=True)
     names[rows] = numbers
@@ -274,7 +274,7 @@ def _meeting_pairs(program: Program, meetings: list[Meeting]) -> NDArray[np.int6
 
 
 def rounds_of(nodes: int) -> int:
-    """Rounds in which each of ``nodes`` nodes comes to know that all have come."""
+    """Rounds in which each of ``nodes`` nodes learns that all have arrived at a barrier."""
     return (nodes - 1).bit_length()
 
 
@@ -407,7 +407,7 @@ def _touched(
 
 
 def _runs(owner: NDArray[np.int64], first: NDArray[np.int64], pages: NDArray[np.int64]) -> Runs:
-    """The same pages in as few runs as may be, each page once."""
+    """The same pages in as few runs as possible, each page once."""
     order = np.lexsort((first, owner))
     owner, first, end = owner[order], first[order], (first + pages)[order]
     if not len(owner):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @routine
 def log_miss(machine, delay, processing):
-    """Keep the times (ps) of one miss: until somebody attended to it, and until it was served."""
+    """Records the times (ps) of one miss: until its service began, and until it ended."""
     traced = machine.traced
     place = traced.rules[0].misses
     traced.rules[0].misses += 1
@@ -252,7 +252,7 @@ def is_traced(machine):
 
 @step
 def begin_rows(machine, r, now):
-    """Row ``r`` begins: what waits for that may be ready."""
+    """Begins row ``r``: rows that wait for its begin may become ready."""
     traced = machine.traced
     traced.begun[r] = now
     _need_less(machine, traced.starters, r, now)
@@ -260,7 +260,7 @@ def begin_rows(machine, r, now):
 
 @routine
 def end_row(machine, r, now):
-    """Row ``r`` has ended, and its process knows: what waits for that may be ready."""
+    """Ends row ``r``, as its process knows: rows that wait for its end may become ready."""
     traced = machine.traced
     row = machine.script[r]
     follower = traced.followers[row.process]
@@ -334,7 +334,7 @@ def next_row(machine, p):
 
 @step
 def take_row(machine, p):
-    """Process ``p`` begins what ``next_row`` says."""
+    """Process ``p`` takes the row that ``next_row`` returns."""
     traced = machine.traced
     follower = traced.followers[p]
     if traced.needs.size > 0:
@@ -345,7 +345,7 @@ def take_row(machine, p):
 
 @routine
 def end_elsewhere(machine, r, p, now):
-    """Row ``r`` has ended in the course of what process ``p`` does; its own process hears of it."""
+    """Ends row ``r`` in the course of what process ``p`` does; its own process is notified."""
     traced = machine.traced
     q = machine.script[r].process
     if q == p:
@@ -363,7 +363,7 @@ def end_elsewhere(machine, r, p, now):
 
 @step
 def wake(machine, q, here, now):
-    """Have process ``q`` look again, if it waits; node ``here`` looks in any case."""
+    """Wakes process ``q``, if it waits; node ``here`` polls in any case."""
     machine.traced.followers[q].is_woken = 1
     process = machine.processes[q]
     if process.operation == ANY_REPORT and process.node != here:

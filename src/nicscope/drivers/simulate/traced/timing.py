@@ -152,7 +152,7 @@ class Timing:
         return program.name_row(row) + behind
 
     def _standing(self, process: int) -> list[int]:
-        """Rows of a process that stand in a queue of what waits."""
+        """Rows of a process that are queued behind others."""
         traced = self.machine.traced
         held = int(traced.followers[process]["held"])
         found = [held] if held >= 0 else []

@@ -19,7 +19,7 @@ import compiled  # noqa: F401 - rates are those of compiled code
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from bus_by_hand import Bus
-from nicscope.drivers.simulate.bus.alone import asked
+from nicscope.drivers.simulate.bus.bus_harness import asked
 from nicscope.drivers.simulate.machine import ACCESS
 from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import READ
@@ -39,7 +39,7 @@ ALL = 1 << 40
 
 def another_device(bus: Bus, times: int) -> None:
     for _ in range(max(1, times // ROWS)):
-        bus.play_again()
+        bus.replay_script()
         bus.fire(ALL)
 
 

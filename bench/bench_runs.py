@@ -19,7 +19,7 @@ import compiled  # noqa: F401 - rates are those of compiled code
 import numpy as np
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.drivers.replay import grains_for, replay
+from nicscope.drivers.replay import alignments_for, replay
 from nicscope.studies.curves import ask, curves_of
 from nicscope.traces.reader import open_trace
 
@@ -101,7 +101,7 @@ def main() -> None:
 
     def grouped(rows: int | None) -> Any:
         some = read if rows is None else lambda: first_rows(read(), rows)
-        return replay(some(), designs, grains=grains_for(some(), designs, 4096))
+        return replay(some(), designs, alignments=alignments_for(some(), designs, 4096))
 
     grouped(BATCH)  # compiles
     replay(first_rows(read(), 1 << 12), designs)

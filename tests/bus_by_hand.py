@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.drivers.simulate.bus.accessing import TO_COLLECT
-from nicscope.drivers.simulate.bus.alone import BusAlone, asked
-from nicscope.drivers.simulate.bus.granting import play
-from nicscope.drivers.simulate.bus.moving import deregister_frame
+from nicscope.drivers.simulate.bus.arbitration import play
+from nicscope.drivers.simulate.bus.bus_harness import BusAlone, asked
+from nicscope.drivers.simulate.bus.cpu_access import TO_COLLECT
+from nicscope.drivers.simulate.bus.moves import deregister_frame
 from nicscope.drivers.simulate.bus.state import schedule
 from nicscope.drivers.simulate.machine import ACCESS
 from nicscope.memory.coherence import processor
@@ -58,9 +58,9 @@ class Bus(BusAlone):
             for name, value in row.items():
                 record[name] = value
         self.bus.playing[node]["rows"] = len(rows)
-        self.play_again(node)
+        self.replay_script(node)
 
-    def play_again(self, node: int = 0) -> None:
+    def replay_script(self, node: int = 0) -> None:
         """Have the other device begin anew, which has made them all."""
         self.bus.playing[node]["row"] = 0
         play(self.machine, node, self.now)

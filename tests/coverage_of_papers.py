@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from rich.text import Text
 
-from nicscope.config.shelf import open_shelf
+from nicscope.config.toml_files import open_shelf
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.reports.printing import show
 from nicscope.reports.table import Rows

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer.main
 
 from nicscope.cli.app import app
-from nicscope.config.shelf import CATALOG
+from nicscope.config.toml_files import CATALOG
 from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.schema import Operation, ProgramMetadata
 from nicscope.traces.programs.writer import write_program

@@ -132,7 +132,9 @@ def test_settings_know_of_the_host_side_only_the_replacement_policies():
 
 
 def test_the_catalog_is_opened_by_settings_and_studies_alone():
-    shelves = {room for _, room, name, _ in arrows() if name.startswith("nicscope.config.shelf")}
+    shelves = {
+        room for _, room, name, _ in arrows() if name.startswith("nicscope.config.toml_files")
+    }
     named = {
         room_of(path)
         for path in modules()
@@ -173,7 +175,9 @@ def test_the_hosts_memory_knows_no_interface():
         name
         for file, _, name, _ in arrows()
         if file.startswith("memory/paging/")
-        and not name.startswith(("nicscope.memory.paging.", "nicscope.kernel.", "nicscope.room."))
+        and not name.startswith(
+            ("nicscope.memory.paging.", "nicscope.kernel.", "nicscope.memory_limit.")
+        )
         and not name.startswith(caches)
     }
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope import room
+from nicscope import memory_limit
 from nicscope.cli.app import main
 from nicscope.config.design import Delivery, design_names, load_design
 from nicscope.drivers.simulate.bus.state import bytes_at_buses, new_bus, unfitted
@@ -76,7 +76,7 @@ COMMANDS = {
 @pytest.fixture
 def few_left(monkeypatch):
     """A machine with 1 GiB left, on which nothing larger can be made by mistake."""
-    monkeypatch.setattr(room, "bytes_left", lambda: GIB)
+    monkeypatch.setattr(memory_limit, "available_bytes", lambda: GIB)
 
 
 def arrays(state):
@@ -111,7 +111,7 @@ def test_what_is_refused_only_with_its_programs_is_refused_when_it_runs(monkeypa
 
     for _ in range(20):
         cluster.start(0, program)
-    monkeypatch.setattr(room, "bytes_left", lambda: 1 << 20)
+    monkeypatch.setattr(memory_limit, "available_bytes", lambda: 1 << 20)
 
     with pytest.raises(SimulationError, match="a cluster of 2 nodes would take up to "):
         cluster.run()
@@ -133,7 +133,7 @@ def test_memory_that_runs_out_elsewhere_is_one_line_too(monkeypatch, capsys):
     def takes_all(*_, **__):
         raise np._core._exceptions._ArrayMemoryError((1 << 40,), np.dtype(np.uint8))
 
-    monkeypatch.setattr("nicscope.traces.straight.open_any", takes_all)
+    monkeypatch.setattr("nicscope.traces.service_trace.open_any", takes_all)
 
     assert main(["curve", "bundled:redis_server"]) == 2
     assert capsys.readouterr().err == (
@@ -166,11 +166,14 @@ def test_what_a_cluster_is_said_to_take_is_what_it_takes(
         host=HostSize(frames=frames, pages_per_space=pages),
         size=PortSize(ring=ring, exports=exports, longest=pages),
     )
-    check, ports_cluster.check_room = ports_cluster.check_room, lambda need, *_: said.append(need)
+    check, ports_cluster.check_memory = (
+        ports_cluster.check_memory,
+        lambda need, *_: said.append(need),
+    )
     try:
         simulation = cluster._simulation([0, 0, 1], [2, *[1] * (nodes - 1)])
     finally:
-        ports_cluster.check_room = check
+        ports_cluster.check_memory = check
     machine = simulation.machine
     machine = machine._replace(store=machine.store._replace(host=np.zeros(0)))
     taken = sum(array.nbytes for array in arrays(machine))
@@ -204,16 +207,16 @@ def test_a_translation_cache_of_too_many_entries_is_refused_by_via():
 
 def test_what_is_left_is_the_least_that_anybody_says(monkeypatch):
     for mine, group, process, least in ((9, 8, None, 8), (7, None, 5, 5), (None, None, None, None)):
-        monkeypatch.setattr(room, "_of_machine", lambda mine=mine: mine)
-        monkeypatch.setattr(room, "_of_group", lambda group=group: group)
-        monkeypatch.setattr(room, "_of_process", lambda process=process: process)
-        assert room.bytes_left() == least
+        monkeypatch.setattr(memory_limit, "_of_machine", lambda mine=mine: mine)
+        monkeypatch.setattr(memory_limit, "_of_group", lambda group=group: group)
+        monkeypatch.setattr(memory_limit, "_of_process", lambda process=process: process)
+        assert memory_limit.available_bytes() == least
 
 
 def test_a_machine_that_says_nothing_refuses_nothing(monkeypatch):
-    monkeypatch.setattr(room, "bytes_left", lambda: None)
+    monkeypatch.setattr(memory_limit, "available_bytes", lambda: None)
 
-    room.check_room(1 << 60, "all", "none")
+    memory_limit.check_memory(1 << 60, "all", "none")
 
 
 def test_what_a_control_group_can_drop_is_left_too(tmp_path):
@@ -222,14 +225,14 @@ def test_what_a_control_group_can_drop_is_left_too(tmp_path):
     (tmp_path / "memory.stat").write_text("anon 300\ninactive_file 250\n")
 
     names = ("memory.max", "memory.current", "inactive_file")
-    assert room._of_folder(tmp_path, *names) == [550]
+    assert memory_limit._of_folder(tmp_path, *names) == [550]
     (tmp_path / "memory.max").write_text("max\n")
-    assert room._of_folder(tmp_path, *names) == []
-    assert room._of_folder(tmp_path / "absent", *names) == []
+    assert memory_limit._of_folder(tmp_path, *names) == []
+    assert memory_limit._of_folder(tmp_path / "absent", *names) == []
 
 
 def test_this_machine_has_something_left():
-    left = room.bytes_left()
+    left = memory_limit.available_bytes()
     assert left is not None
     assert left > 1 << 20
 
@@ -246,7 +249,7 @@ def pages_in_memory(array):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 def test_large_zeros_take_memory_only_where_they_are_written():
-    array = room.zeros((8, 1 << 22), np.dtype(np.uint8))
+    array = memory_limit.zeros((8, 1 << 22), np.dtype(np.uint8))
     assert array.flags.writeable
     assert pages_in_memory(array) == 0
 
@@ -258,7 +261,9 @@ def test_large_zeros_take_memory_only_where_they_are_written():
 
 
 def test_large_zeros_of_records_have_their_fields_as_attributes():
-    few, many = (room.zeros((size,), np.dtype([("a", "i8"), ("b", "u1")])) for size in (2, 1 << 20))
+    few, many = (
+        memory_limit.zeros((size,), np.dtype([("a", "i8"), ("b", "u1")])) for size in (2, 1 << 20)
+    )
     for array in (few, many):
         array[1].a = 5
         assert (array[1].a, array["a"].sum(), array["b"].any()) == (5, 5, False)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from nicscope.cli.app import main
-from nicscope.cli.streams import ENDINGS, leave_at_once
+from nicscope.cli.streams import ENDINGS, exit_immediately
 
 
 def run() -> int:
     """Run the command of this process; returns its exit status if it was not interrupted."""
     status = main()
     if status in ENDINGS:
-        leave_at_once(status)
+        exit_immediately(status)
     return status
 
 

@@ -13,7 +13,7 @@ from nicscope.apps.splash.raytrace import raytrace
 from nicscope.apps.splash.volrend import volrend
 from nicscope.apps.splash.water_nsquared import water_nsquared
 from nicscope.apps.splash.water_spatial import water_spatial
-from nicscope.apps.svm.machines.station import run_on_machines
+from nicscope.apps.svm.machines.node import run_on_machines
 from nicscope.apps.svm.process import run_on_shared_memory
 from nicscope.interfaces import Faults
 

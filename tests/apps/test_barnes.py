@@ -8,7 +8,15 @@ from machine_runs import name_of, shared
 
 from nicscope.apps.splash import barnes as barnes_module
 from nicscope.apps.splash.barnes import barnes
-from nicscope.apps.splash.octree import Builder, Pull, curve, eighths, lay_out, plummer, pull_of_all
+from nicscope.apps.splash.octree import (
+    AccelerationSums,
+    Builder,
+    curve,
+    direct_accelerations,
+    eighths,
+    lay_out,
+    plummer,
+)
 from nicscope.apps.svm.domain import Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
@@ -45,15 +53,15 @@ def test_what_is_far_acts_as_one(alone):
 
 def test_zones_have_the_same_cost_and_lie_together(monkeypatch):
     zones = {}
-    find_zone = barnes_module.find_zone
+    find_own_bodies = barnes_module.find_own_bodies
 
     async def noted(me, tree):
-        zones[me.number] = await find_zone(me, tree)
+        zones[me.number] = await find_own_bodies(me, tree)
         return zones[me.number]
 
     before, program = barnes(300, 4, steps=1), barnes(300, 4, steps=2)
     first = bodies_of(before, shared(before, Placement(2, 2)))
-    monkeypatch.setattr(barnes_module, "find_zone", noted)
+    monkeypatch.setattr(barnes_module, "find_own_bodies", noted)
     shared(program, Placement(2, 2))
 
     costs = np.array([first["cost"][zones[number]].sum() for number in range(4)])
@@ -132,16 +140,18 @@ def test_a_full_leaf_is_parted_under_the_lock_of_its_new_cell_too():
 
 
 def test_forces_that_are_wrong_for_all_are_told(monkeypatch):
-    monkeypatch.setattr(barnes_module, "find_pull", halved(barnes_module.find_pull))
+    monkeypatch.setattr(
+        barnes_module, "find_accelerations", halved(barnes_module.find_accelerations)
+    )
     program = barnes(200, 2, steps=2)
 
     with pytest.raises(SimulationError, match=r"accelerations are off by [45]"):
         program.check(shared(program, Placement(2, 1)))
 
 
-def halved(find_pull):
+def halved(find_accelerations):
     async def weak(*arguments):
-        pull = await find_pull(*arguments)
+        pull = await find_accelerations(*arguments)
         pull.acc /= 2
         return pull
 
@@ -180,9 +190,9 @@ def test_what_is_far_acts_with_its_quadrupole_moment(monkeypatch):
     run = shared(program, Placement(2, 1))
     end = bodies_of(program, run)
     positions, _ = plummer(400, 5)
-    wanted = pull_of_all(positions, end["mass"], np.arange(400))
-    add = Pull.add
-    monkeypatch.setattr(Pull, "add", lambda pull, *rest: add(pull, *rest[:3]))
+    wanted = direct_accelerations(positions, end["mass"], np.arange(400))
+    add = AccelerationSums.add
+    monkeypatch.setattr(AccelerationSums, "add", lambda pull, *rest: add(pull, *rest[:3]))
     points = bodies_of(program, shared(program, Placement(2, 1)))
 
     def error(found):

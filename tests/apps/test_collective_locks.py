@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nicscope.apps.collectives import messages
 from nicscope.apps.collectives.mailbox import PLACES, SLOTS, Credits
 from nicscope.apps.collectives.operations import BakeryLock, ManagedLock
-from nicscope.apps.collectives.running import INTERFACES, Machine, run_parties
+from nicscope.apps.collectives.running import INTERFACES, Machine, run_ranks
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces import Faults
 from nicscope.studies.collectives.measuring import TURNS, time_barrier, time_lock
@@ -30,7 +30,7 @@ def times_at_a_barrier(interface, ranks, late, **machine):
         await party.barrier.meet()
         return came, party.wire.now_us
 
-    return run_parties(Machine(interface, **machine), ranks, 0, body)[0]
+    return run_ranks(Machine(interface, **machine), ranks, 0, body)[0]
 
 
 def held_back(times):
@@ -127,7 +127,7 @@ def test_the_home_of_a_bakery_lends_no_processor():
             await party.wire.compute(1e5)
         return party.wire.now_us - begun
 
-    assert run_parties(Machine("vmmc"), 2, 1 << 14, body)[0][1] < 1e4
+    assert run_ranks(Machine("vmmc"), 2, 1 << 14, body)[0][1] < 1e4
 
 
 def test_who_has_no_lock_releases_none():
@@ -135,7 +135,7 @@ def test_who_has_no_lock_releases_none():
         await ManagedLock(party.messages).release()
 
     with refused(SimulationError, "rank"):
-        run_parties(Machine("mini"), 2, 0, body)
+        run_ranks(Machine("mini"), 2, 0, body)
 
 
 @given(st.lists(st.booleans(), max_size=200), st.data())
@@ -154,15 +154,15 @@ def test_notes_under_way_never_outnumber_slots(turns, data):
         if under_way[me] and data.draw(st.booleans()):
             _, told, only_credit = under_way[me].pop(0)
             both[me].take(told, only_credit=only_credit)
-            if both[me].must_tell:
+            if both[me].must_return_credits:
                 say(me, only_credit=True)
-        elif both[me].may_send:
+        elif both[me].has_free_slot:
             say(me)
     for me in (0, 1, 0, 1, 0, 1):
         while under_way[me]:
             _, told, only_credit = under_way[me].pop(0)
             both[me].take(told, only_credit=only_credit)
-            if both[me].must_tell:
+            if both[me].must_return_credits:
                 say(me, only_credit=True)
-    assert all(one.may_send for one in both)
+    assert all(one.has_free_slot for one in both)
     assert SLOTS < PLACES

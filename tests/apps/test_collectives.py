@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nicscope.apps.collectives.messages import Messages
 from nicscope.apps.collectives.operations import Arithmetic, bounds
-from nicscope.apps.collectives.running import INTERFACES, Machine, run_parties
+from nicscope.apps.collectives.running import INTERFACES, Machine, run_ranks
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces import Faults
 from nicscope.studies.collectives.measuring import (
@@ -184,7 +184,7 @@ def test_who_sends_more_than_is_received_hears_of_it():
             await party.messages.came(await party.messages.receive(1, array.part(0, 4999)))
 
     with refused(SimulationError, "rank 1", "5000 bytes", "rank 0"):
-        run_parties(Machine("vmmc"), 2, 20_000, body)
+        run_ranks(Machine("vmmc"), 2, 20_000, body)
 
 
 def test_the_order_of_additions_is_each_algorithms_own():

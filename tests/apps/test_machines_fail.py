@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
 
 from nicscope.apps.svm.domain import Domain, Layout
-from nicscope.apps.svm.machines.mail import LetterWire, RemoteWire
+from nicscope.apps.svm.machines.messages import MessageWire, RemoteWire
+from nicscope.apps.svm.machines.node import run_on_machines
 from nicscope.apps.svm.machines.remote_memory import Region
-from nicscope.apps.svm.machines.station import run_on_machines
-from nicscope.apps.svm.machines.synchronization import HeardNotices, clock_bytes
+from nicscope.apps.svm.machines.synchronization import ReceivedNotices, clock_bytes
 from nicscope.apps.svm.process import Placement
 from nicscope.errors import SimulationError
 from nicscope.interfaces import Faults
@@ -106,10 +106,10 @@ def still_valid(self, page):
 
 
 TAKEN_AWAY = {
-    "a diff": [(RemoteWire, "_deposit", nothing_comes), (LetterWire, "_deposit", nothing_comes)],
-    "a page": [(RemoteWire, "_fetch", nothing_comes), (LetterWire, "_fetch", nothing_comes)],
-    "a notice": [(HeardNotices, "told", lambda *given: clock_bytes(given[2]))],
-    "an invalidation": [(Domain, "outdate", still_valid)],
+    "a diff": [(RemoteWire, "_deposit", nothing_comes), (MessageWire, "_deposit", nothing_comes)],
+    "a page": [(RemoteWire, "_fetch", nothing_comes), (MessageWire, "_fetch", nothing_comes)],
+    "a notice": [(ReceivedNotices, "told", lambda *given: clock_bytes(given[2]))],
+    "an invalidation": [(Domain, "invalidate_copy", still_valid)],
     "what came home": [(Region, "agree", nothing)],
 }
 

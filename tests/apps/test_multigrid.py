@@ -29,7 +29,7 @@ def solved(processes, levels, monkeypatch):
 
     async def program(me):
         part = by_level[-1].parts[me.number]
-        await solver.have_homes(me)
+        await solver.claim_homes(me)
         (await solver.finest.rhs.part(me))[:] = -1 / 16
         view = await solver.finest.sought.part(me)
         view[part.own] = 1

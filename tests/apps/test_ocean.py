@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from machine_runs import shared
 
-from nicscope.apps.splash.ocean import PartedGrid, ocean, partitions
+from nicscope.apps.splash.ocean import PartitionedGrid, ocean, partitions
 from nicscope.apps.svm.process import Placement
 from nicscope.errors import SimulationError
 
@@ -33,13 +33,13 @@ def test_several_steps_are_right():
 
 
 def test_it_goes_wrong_when_neighbours_points_are_old(monkeypatch):
-    exchange = PartedGrid.exchange
+    exchange = PartitionedGrid.exchange
 
     async def of_the_solver(grid, me, colour=None):
         if grid.array.name != "fields":
             await exchange(grid, me, colour)
 
-    monkeypatch.setattr(PartedGrid, "exchange", of_the_solver)
+    monkeypatch.setattr(PartitionedGrid, "exchange", of_the_solver)
     program = made(10, Placement(2, 1))
 
     with pytest.raises(SimulationError, match="ocean: the result is wrong"):
@@ -50,7 +50,7 @@ def neighbours(process, colour):
     """Whose points are next to those of a process of 4 x 4, and how many of each."""
     partition = partitions(32, 16)[-1]
     firsts = [part * 100 for part in range(16)]
-    theirs, ours = PartedGrid(None, firsts, partition)._ring(process, colour)
+    theirs, ours = PartitionedGrid(None, firsts, partition)._ring(process, colour)
     assert {*(ours // 100).tolist()} == {process}
     return Counter((theirs // 100).tolist())
 
@@ -69,7 +69,7 @@ def test_a_sweep_of_one_colour_needs_half_of_that(colour):
 def test_a_point_of_a_grid_is_its_owners():
     partition = partitions(12, 4)[-1]
     grid = np.arange(14 * 14.0).reshape(14, 14)
-    parted = PartedGrid(None, [0, 64, 128, 192], partition)
+    parted = PartitionedGrid(None, [0, 64, 128, 192], partition)
     elements = np.zeros(256)
 
     parted.scatter_whole(elements, grid)

@@ -16,7 +16,7 @@ from nicscope.apps.splash.water_forces import box_of, lattice
 from nicscope.apps.splash.water_nsquared import water_nsquared
 from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm.domain import Layout
-from nicscope.apps.svm.machines.station import MOST_PAGES, run_on_machines
+from nicscope.apps.svm.machines.node import MOST_PAGES, run_on_machines
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
 from refusals import refused

@@ -14,7 +14,7 @@ from nicscope.apps.splash.raytrace import (
     Rays,
     distances_to,
     hits_by_boxes,
-    hits_by_trying_all,
+    hits_by_brute_force,
     make_scene,
     raytrace,
 )
@@ -98,7 +98,7 @@ def test_boxes_hide_nothing(any_will_do):
         return await hits_by_boxes(me, boxes, primitives, rays, any_will_do=any_will_do)
 
     (found,) = run_on_shared_memory(body, layout, Placement(1, 1), set_up).results
-    wanted = hits_by_trying_all(scene.primitives, rays)
+    wanted = hits_by_brute_force(scene.primitives, rays)
 
     assert ((found.which == NOTHING) == (wanted.which == NOTHING)).all()
     assert 20 < np.count_nonzero(found.which != NOTHING) < 190

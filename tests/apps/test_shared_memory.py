@@ -161,7 +161,7 @@ def test_a_copy_that_is_out_of_date_holds_nothing_that_was_ever_written():
     domain = Domain(0, 0, [0], 1, (2, PAGE))
     domain.is_valid[1] = True
 
-    domain.outdate(1)
+    domain.invalidate_copy(1)
 
     assert (domain.memory[1] == POISON).all()
     assert not domain.is_valid[1]

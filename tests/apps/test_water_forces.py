@@ -12,13 +12,13 @@ from nicscope.apps.splash.water_forces import (
     TEMPERATURE,
     Box,
     box_of,
-    forces_alone,
     inner_energy,
     inner_forces,
     kinetic_energy,
     lattice,
-    motion_alone,
     near,
+    reference_forces,
+    reference_motion,
     wrap,
 )
 
@@ -39,13 +39,13 @@ def shaken():
 def test_a_force_is_how_energy_falls(at, box):
     places = shaken()
 
-    forces, _ = forces_alone(places, box, ONE_CELL)
+    forces, _ = reference_forces(places, box, ONE_CELL)
 
     energies = []
     for nudge in (NUDGE, -NUDGE):
         moved = places.copy()
         moved[at] += nudge
-        energies.append(forces_alone(moved, box, ONE_CELL, is_energy=True)[1])
+        energies.append(reference_forces(moved, box, ONE_CELL, is_energy=True)[1])
     assert forces[at] == pytest.approx(-(energies[0] - energies[1]) / (2 * NUDGE), abs=1e-6)
 
 
@@ -67,8 +67,8 @@ def test_forces_within_a_molecule_neither_push_nor_turn_it():
 
 
 def test_motion_keeps_the_energy_and_begins_at_the_temperature():
-    start = motion_alone(GIVEN, BOX, 0)[1]
-    later = motion_alone(GIVEN, BOX, 30)[1]
+    start = reference_motion(GIVEN, BOX, 0)[1]
+    later = reference_motion(GIVEN, BOX, 30)[1]
 
     assert start[KINETIC] == pytest.approx(1.5 * 3 * MOLECULES * TEMPERATURE, rel=1e-6)
     assert abs(later[KINETIC] - start[KINETIC]) > 0.05 * start[KINETIC]  # it has gone to and fro
@@ -98,8 +98,8 @@ def test_molecules_of_cells_that_are_no_neighbours_feel_nothing():
     places = shaken()[:2]
     apart = np.array([[0, 0, 0], [2, 0, 0]])
 
-    far, _ = forces_alone(places, Box(50.0, 11.0, cells=4), apart)
-    close, _ = forces_alone(places, Box(50.0, 11.0, cells=3), apart)  # round the box
+    far, _ = reference_forces(places, Box(50.0, 11.0, cells=4), apart)
+    close, _ = reference_forces(places, Box(50.0, 11.0, cells=3), apart)  # round the box
 
     assert np.array_equal(far, inner_forces(places))
     assert not np.array_equal(close, far)

@@ -134,7 +134,7 @@ def test_a_wrong_call_of_the_library_is_one_line(wrong, told):
 
 
 def test_copies_that_do_not_fit_are_refused_before_anything_runs(monkeypatch, capsys):
-    monkeypatch.setattr("nicscope.room.bytes_left", lambda: 1 << 20)
+    monkeypatch.setattr("nicscope.memory_limit.available_bytes", lambda: 1 << 20)
 
     refused_command(capsys, ["apps", "run", "fft"], "fft", "65,536 points", "4 copies")
 

@@ -6,7 +6,7 @@ import pytest
 
 from nicscope.cli import arguments
 from nicscope.cli.app import main
-from nicscope.config.shelf import shelf_names
+from nicscope.config.toml_files import shelf_names
 from nicscope.traces.bundled import bundled_traces
 
 MINI = [each for each in shelf_names("designs") if each.startswith("mini")]

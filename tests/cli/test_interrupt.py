@@ -11,7 +11,7 @@ import pytest
 from trace_files import write
 
 from nicscope.cli import app
-from nicscope.cli.streams import heeded_interrupts
+from nicscope.cli.streams import interrupts_delivered
 from pressing import has_loaded, interrupted
 
 LINE = "nicscope: interrupted; nothing half-written was left\n"
@@ -110,7 +110,7 @@ def test_a_signal_that_is_ignored_stays_so_and_others_get_their_handlers_back():
     """As nohup has it for SIGHUP."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with heeded_interrupts():
+        with interrupts_delivered():
             assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL

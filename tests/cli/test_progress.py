@@ -16,7 +16,7 @@ from nicscope.library import progress
 @pytest.fixture(autouse=True)
 def as_a_command():
     """Whose lines go to logs; a library has none."""
-    with progress.told_to_logs():
+    with progress.progress_in_logs():
         yield
 
 

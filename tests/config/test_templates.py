@@ -15,7 +15,7 @@ from nicscope.config.design import PARTS, USES, design_names, load_design
 from nicscope.config.machine import MACHINE
 from nicscope.config.platform import load_platform, platform_names
 from nicscope.reports.template import design_file, platform_file
-from nicscope.studies.pricing import cost_uses, use_in_words
+from nicscope.studies.pricing import charged_by, cost_uses
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 
@@ -80,7 +80,7 @@ def test_a_platforms_file_names_every_cost_and_parameter_and_who_asks_for_it(nam
             assert cost in load_platform(name).not_applicable
         else:
             assert kind.meaning in lines[place - 1]
-            assert f"Used by: {use_in_words(cost)}" in lines[place - 1]
+            assert f"Used by: {charged_by(cost)}" in lines[place - 1]
     for word in MACHINE:
         assert any(line.removeprefix("# ").startswith(f"{word} = ") for line in lines)
 

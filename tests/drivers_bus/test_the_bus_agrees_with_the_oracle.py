@@ -11,7 +11,7 @@ from bus_world import BusWorld
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicscope.drivers.simulate.bus.alone import asked
+from nicscope.drivers.simulate.bus.bus_harness import asked
 from nicscope.drivers.simulate.bus.state import RESTING
 from nicscope.drivers.simulate.machine import ACCESS
 from nicscope.memory.coherence import processor

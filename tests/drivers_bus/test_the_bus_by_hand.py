@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 from bus_world import BusWorld
 
-from nicscope.drivers.simulate.bus.alone import asked
+from nicscope.drivers.simulate.bus.bus_harness import asked
 from nicscope.drivers.simulate.machine import ACCESS
 from nicscope.memory.coherence import processor
 from nicscope.memory.coherence.bus import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bus_by_hand import Bus
-from nicscope.drivers.simulate.bus.alone import asked
+from nicscope.drivers.simulate.bus.bus_harness import asked
 from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE
 from nicscope.memory.coherence.processor import STORE

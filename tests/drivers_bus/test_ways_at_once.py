@@ -21,8 +21,8 @@ from test_the_bus_agrees_with_the_oracle import (
     part,
 )
 
-from nicscope.drivers.simulate.bus.accessing import TO_COLLECT, TO_PUBLISH
-from nicscope.drivers.simulate.bus.alone import asked
+from nicscope.drivers.simulate.bus.bus_harness import asked
+from nicscope.drivers.simulate.bus.cpu_access import TO_COLLECT, TO_PUBLISH
 from nicscope.drivers.simulate.machine import ACCESS
 from nicscope.memory.coherence import processor
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, INTERVENED, REPORT
@@ -78,7 +78,7 @@ def test_a_full_queue_waits_for_its_reader_and_no_longer():
 
     world.start(ENGINE_OUT, CNI, FETCH, 0, 0, 1000, world.now)
 
-    assert world.run_on() is not None
+    assert world.run_until_done() is not None
     world.rest(ENGINE_OUT)
 
 
@@ -87,7 +87,7 @@ class Watching(Events):
 
     def __init__(self, *given):
         super().__init__(*given)
-        go_on = self.world._go_on
+        go_on = self.world._run_events
 
         def one_by_one(begun, most):
             fired = go_on(begun, 0)
@@ -98,7 +98,7 @@ class Watching(Events):
                 self.check()
             return fired
 
-        self.world._go_on = one_by_one
+        self.world._run_events = one_by_one
         self.checked = 0
 
     def check(self):

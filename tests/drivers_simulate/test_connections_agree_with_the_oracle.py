@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.connections import COSTS, Doorbells, new_traffic, run_traffic
 from nicscope.hashing import place_of
-from nicscope.nic.residents import LRU, RANDOM
+from nicscope.nic.context_cache import LRU, RANDOM
 from oracle.connections import Nic
 
 PLAIN = {

@@ -8,12 +8,12 @@ import pytest
 from nicscope.config.design import DELIVERY_COSTS, Delivery
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import give_script, new_machine
-from nicscope.drivers.simulate.machine import PATHS, go_on
+from nicscope.drivers.simulate.machine import PATHS, continue_run
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.drivers.simulate.store import no_store
 from nicscope.fabric import paths as paths_of
 from nicscope.fabric.topology import Topology, crossbar
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 
 COSTS = [dict.fromkeys(DELIVERY_COSTS, 100)] * 4
 for each in COSTS:
@@ -35,7 +35,7 @@ def test_it_stops_after_the_event_that_wants_a_path_and_fires_the_rest_when_it_i
     assert machine.tally[0]["wants"] == PATHS
     assert 0 < fired < most
     assert machine.tally[0]["messages"] == 0
-    fired += go_on(entry, machine, crossbar(4), most - fired)
+    fired += continue_run(entry, machine, crossbar(4), most - fired)
 
     assert machine.tally[0]["wants"] == 0
     assert machine.tally[0]["messages"] == 6
@@ -48,7 +48,7 @@ def test_what_had_ended_when_it_stopped_is_still_in_the_inbox_when_it_goes_on():
     entry = bound(advance, machine)
     machine.tally["ended"], machine.tally["wants"] = 2, PATHS
 
-    assert go_on(entry, machine, crossbar(4), 0) == 0
+    assert continue_run(entry, machine, crossbar(4), 0) == 0
     assert (machine.tally[0]["ended"], machine.tally[0]["wants"]) == (2, 0)
 
     assert entry(0, 0) == 0  # as the next of the driver's own calls

@@ -19,7 +19,7 @@ from suite import share
 
 def look_at_everything(monkeypatch):
     """Have both ends of every event look, and all their rates be set, whatever it names."""
-    go_on = advance._go_on
+    go_on = advance._resume_node
     looks = []
 
     def all_changed(machine, n, peer, now, changed):
@@ -27,7 +27,7 @@ def look_at_everything(monkeypatch):
         looks.append(changed != everything)
         go_on(machine, n, peer, now, everything)
 
-    monkeypatch.setattr(advance, "_go_on", all_changed)
+    monkeypatch.setattr(advance, "_resume_node", all_changed)
     monkeypatch.setattr(advance, "rest", lambda machine, n: look(machine, n, machine.tally[0].now))
     return looks
 

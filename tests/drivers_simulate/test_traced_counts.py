@@ -14,7 +14,7 @@ from nicscope.config.platform import load_platform, program_costs
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.bus.state import machine_parameters
 from nicscope.drivers.simulate.ports.costs import service_costs
-from nicscope.drivers.simulate.tracing import AtBus, part_trace, simulate_node
+from nicscope.drivers.simulate.tracing import AtBus, partition_trace, simulate_node
 from nicscope.interfaces.ways import IN_TIME
 from nicscope.nic.coherent import NAMES
 from nicscope.traces.bundled import bundled_traces
@@ -38,7 +38,7 @@ def simulated(columns, design, **options):
     service = service_costs(program_costs(platform, design.scheme), design)
     return [
         simulate_node(requests, design, transfers, service, **options)
-        for requests in part_trace([columns])
+        for requests in partition_trace([columns])
     ]
 
 
@@ -119,10 +119,10 @@ def test_requests_wait_for_their_times_if_the_trace_has_them():
     platform = load_platform("utlb-prototype")
     design = load_design("utlb").at_page_size(4096)
     service = service_costs(program_costs(platform, design.scheme), design)
-    (requests,) = part_trace([columns], timed=True)
+    (requests,) = partition_trace([columns], timed=True)
 
     outcome = simulate_node(requests, design, transfer_costs(platform), service)
-    (first,) = part_trace([one_process((0, 0))])
+    (first,) = partition_trace([one_process((0, 0))])
     alone = simulate_node(first, design, transfer_costs(platform), service)
 
     assert outcome.elapsed_ps > 5_000_000_000
@@ -138,7 +138,7 @@ def over(way, design, platform, columns):
     if way != Way.PCI:
         at_bus = AtBus(machine_parameters(platform), NAMES[way])
     service = service_costs(program_costs(platform, design.scheme), design)
-    (requests,) = part_trace([columns])
+    (requests,) = partition_trace([columns])
     return simulate_node(requests, design, transfer_costs(platform), service, at_bus=at_bus)
 
 

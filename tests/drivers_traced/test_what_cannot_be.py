@@ -87,7 +87,7 @@ def test_addresses_that_the_timing_itself_uses():
 
 
 def test_memory_that_is_not_there(monkeypatch):
-    monkeypatch.setattr("nicscope.room.bytes_left", lambda: 1 << 20)
+    monkeypatch.setattr("nicscope.memory_limit.available_bytes", lambda: 1 << 20)
 
     with pytest.raises(RoomError, match=r"timing 2 operations on 2 nodes, which touch \d+ pages"):
         Timing(program([0, 1], [[fetch(1)], IDLE]), subject("utlb"))

@@ -10,11 +10,11 @@ from nicscope.fabric.paths import (
     acquire,
     links_of,
     make_path,
-    make_wanted,
+    make_wanted_paths,
+    needs_path,
     new_paths,
     path_to,
     release,
-    want_path,
 )
 from nicscope.fabric.topology import EveryPair, Topology, crossbar, pair, redundant, trunk
 
@@ -57,13 +57,13 @@ def test_a_path_is_made_there_and_back_when_it_is_first_wanted_and_once(topology
     paths = new_paths(topology)
     assert path_to(paths, 0, 1) == path_to(paths, 1, 0) == 0
 
-    assert want_path(paths, 0, 1)
-    make_wanted(paths, topology)
+    assert needs_path(paths, 0, 1)
+    make_wanted_paths(paths, topology)
     made = [path_to(paths, 0, 1), path_to(paths, 1, 0)]
     assert sorted(made) == [1, 2]
     assert paths.summary[0]["made"] == 3
-    assert not want_path(paths, 0, 1)
-    assert not want_path(paths, 1, 0)
+    assert not needs_path(paths, 0, 1)
+    assert not needs_path(paths, 1, 0)
     make_path(paths, topology, 0, 1)
     assert paths.summary[0]["made"] == 3
     routes = paths.routes

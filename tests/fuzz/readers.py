@@ -23,7 +23,7 @@ from calling import Reader, called, commanded
 from program_files import GOAL, programs, read_goal_file, read_program_file
 
 from mutation import ODD_NUMBERS, changed_tree, mutated, odd_tree, with_flips
-from nicscope.config.shelf import CATALOG
+from nicscope.config.toml_files import CATALOG
 from nicscope.studies.sweep.sweeping import _Tallies
 from nicscope.studies.sweep.table import (
     METADATA_KEY,

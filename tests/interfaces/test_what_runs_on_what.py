@@ -10,7 +10,7 @@ import small_programs as small
 
 from nicscope.config.costs import COSTS, Evidence, Origin, UnitCost
 from nicscope.config.design import Way, load_design, transfer_costs, with_settings
-from nicscope.config.machine import unstated_machine
+from nicscope.config.machine import missing_machine_words
 from nicscope.config.platform import load_platform, platform_names
 from nicscope.errors import NicscopeError, PlatformError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
@@ -119,7 +119,7 @@ def test_no_platform_has_a_bus_and_a_pci_but_those_that_are_combined():
             transfer_costs(platform)
         except PlatformError:
             continue
-        if not unstated_machine(platform) and "pci_read_per_byte" in platform.costs:
+        if not missing_machine_words(platform) and "pci_read_per_byte" in platform.costs:
             both.append(platform)
 
     assert len(both) >= 3

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.kernel.decorators import copy_bytes, kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 
 SIZE = 40
 

@@ -11,7 +11,7 @@ import pytest
 
 from nicscope.kernel.decorators import distant, kernel
 from nicscope.kernel.distant import Declarations, call, link, new_calls
-from nicscope.kernel.entering import Version, bound
+from nicscope.kernel.entry import Version, bound
 
 
 class State(NamedTuple):
@@ -149,7 +149,7 @@ def test_a_declaration_that_fits_no_function_is_refused():
 @pytest.mark.compiled
 def test_what_is_never_called_is_never_compiled(monkeypatch):
     tried = []
-    monkeypatch.setattr("nicscope.kernel.entering._listeners", [tried.append])
+    monkeypatch.setattr("nicscope.kernel.entry._listeners", [tried.append])
     monkeypatch.setattr("nicscope.kernel.store.folder", lambda: None)
     monkeypatch.setattr("nicscope.kernel.distant._linkers", {})
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.kernel.layout import (
     dtype_of_text,
     handed,

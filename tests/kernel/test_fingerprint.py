@@ -12,7 +12,7 @@ import pytest
 
 import nicscope
 from nicscope.kernel.decorators import STEPS, Compiled
-from nicscope.kernel.entering import numba_settings
+from nicscope.kernel.entry import numba_settings
 from nicscope.kernel.fingerprint import UnknownGlobalError, digest_of_function
 
 HEAD = """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.kernel.layout import Growing, renew
 from nicscope.kernel.records import longer
 

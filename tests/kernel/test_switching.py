@@ -50,14 +50,14 @@ def digest(thing, at):
 """
 PROGRAM = """
 import sys
-from nicscope.kernel import entering
+from nicscope.kernel import entry
 
 states = []
-hand_over = entering.handed
+hand_over = entry.handed
 def recorded(state):
     states.append(state)
     return hand_over(state)
-entering.handed = recorded
+entry.handed = recorded
 space = {"__name__": "__main__", "__file__": sys.argv[1]}
 exec(compile(sys.stdin.read(), sys.argv[1], "exec"), space)
 for place, state in enumerate(states):

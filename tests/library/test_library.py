@@ -394,7 +394,7 @@ def test_progress_is_told_to_terminals_notebooks_and_logs_of_commands_alone(caps
         return capsys.readouterr().err
 
     assert told() == ""
-    with progress.told_to_logs():
+    with progress.progress_in_logs():
         assert told().startswith("nicscope: replaying:")
     shell = type("Shell", (), {"kernel": object()})()
     monkeypatch.setitem(sys.modules, "IPython", type("m", (), {"get_ipython": lambda: shell}))

@@ -21,14 +21,14 @@ from nicscope.memory.paging.frames import (
 )
 from nicscope.memory.paging.layout import new_memory
 from nicscope.memory.paging.spaces import (
-    begin_at,
     close_space,
-    end_at,
     fork_space,
+    lock_address,
     map_pages,
     may_access,
     protect_pages,
     read_bytes,
+    unlock_address,
     unmap_pages,
     write_bytes,
 )
@@ -255,7 +255,7 @@ class World:
         """The CPU begins to work at an address; what it had worked at before is done."""
         self.end()
         result = self.agree(
-            begin_at(self.memory, HOST, space, address, write),
+            lock_address(self.memory, HOST, space, address, write),
             self.twin.begin(space, address, write),
         )
         if result >= 0:
@@ -263,7 +263,7 @@ class World:
         return result
 
     def end(self):
-        end_at(self.memory, HOST)
+        unlock_address(self.memory, HOST)
         self.twin.end()
         return 0
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.memory.indices import (
-    give_back_index,
+    free_index,
     grown_indices,
     hand_on_index,
     new_indices,
@@ -41,7 +41,7 @@ class Tables:
         return self.index_of(process, page)
 
     def give_back(self, process, page):
-        key = give_back_index(self.indices, process, self.name(process, page))
+        key = free_index(self.indices, process, self.name(process, page))
         assert self.indices.page_of[key] == 0
         return unit_of(self.indices.keys, key)
 

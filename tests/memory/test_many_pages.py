@@ -12,7 +12,7 @@ from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.onepass.distance import FAN, NEVER, StackDistances
 from nicscope.memory import numbering as numbers
 from nicscope.memory.numbering import BLOCK, NONE, capacity, find, number, regions_of
-from nicscope.room import outgrown
+from nicscope.memory_limit import outgrown
 from suite import share
 
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2**40)), max_size=30)

@@ -18,12 +18,12 @@ from nicscope.memory.paging.frames import (
 )
 from nicscope.memory.paging.layout import make_resident, new_memory
 from nicscope.memory.paging.spaces import (
-    begin_at,
     bring_page,
-    end_at,
     fork_space,
+    lock_address,
     map_pages,
     read_bytes,
+    unlock_address,
     unmap_pages,
     write_bytes,
 )
@@ -255,15 +255,15 @@ def test_the_frame_that_the_cpu_works_on_is_not_taken_before_it_is_done():
     map_pages(memory, 0, 0, 0, 4, BOTH)
     frame = bring_page(memory, 0, 0, 1, 1)
 
-    assert begin_at(memory, 0, 0, SIZE + 5, 1) == frame * SIZE + 5
+    assert lock_address(memory, 0, 0, SIZE + 5, 1) == frame * SIZE + 5
     for page in (0, 2, 3):  # all others share the other frame
         assert bring_page(memory, 0, 0, page, 1) not in (frame, code.NO_FRAME)
     assert not evict_page(memory, 0, 0, 1)
     assert memory.entries[0, 0, 1]["frame"] == frame
 
-    end_at(memory, 0)
+    unlock_address(memory, 0)
     assert evict_page(memory, 0, 0, 1)
-    assert begin_at(memory, 0, 0, SIZE + 5, 1) == -1  # it is not there any more
+    assert lock_address(memory, 0, 0, SIZE + 5, 1) == -1  # it is not there any more
     assert memory.hosts[0]["accessed"] == 0
 
 

@@ -38,26 +38,26 @@ from nicscope.nic.delivery import (
     settle,
 )
 from nicscope.nic.ports import calls
-from nicscope.nic.ports.arrivals import confirms_on_nic, judge_header, note_header
-from nicscope.nic.ports.descriptor import put_result
+from nicscope.nic.ports.arrivals import acknowledges_on_nic, classify_packet, record_header
+from nicscope.nic.ports.descriptor import put_atomic_result
 from nicscope.nic.ports.layout import (
-    BARRED,
     DONE,
     MAY_FETCH,
     MAY_WRITE,
     NO_ONE,
     NOTHING_LEFT,
-    ONE,
     PAGE_MISS,
     SEND,
+    VOIDED,
+    WORK_QUEUE,
 )
-from nicscope.nic.ports.transmit import packet_left
+from nicscope.nic.ports.transmit import on_packet_sent
 from nicscope.nic.transfers import (
     accept_header,
     complete_packet,
     drain_bytes,
+    end_transmission,
     finish_message,
-    leave_link,
     send_bytes,
     take_message,
     take_receive_buffer,
@@ -94,7 +94,7 @@ async def _nothing(process: Any) -> None:
 
 
 @distant
-def break_off(nics: Any, n: int, d: int) -> None:
+def abort_transmission(nics: Any, n: int, d: int) -> None:
     """What node ``n`` is putting on the network for ``d`` ends where it is."""
     if nics.endpoints[n].control_sent == 1:
         there = nics.endpoints[d]
@@ -131,7 +131,7 @@ class Bare:
         self.frames = 0
         self.misses = 0
         # The network is this driver's.
-        own = {"break_off": break_off, "search_route": search_route}
+        own = {"abort_transmission": abort_transmission, "search_route": search_route}
         link(self.nics, [own.get(each.__name__, each) for each in FUNCTIONS])
 
     def join(self, tag: int) -> None:
@@ -186,7 +186,7 @@ class Bare:
 
         All that their processes map is registered as ``key``.
         """
-        self.ports.table["takes"][:, 1] = ONE
+        self.ports.table["takes"][:, 1] = WORK_QUEUE
         regions = self.ports.work.regions
         region = regions[:, key % regions.shape[1]]
         region["key"], region["length"] = key, 1 << 20
@@ -231,7 +231,7 @@ class Bare:
 
     def wait_long(self, node: int) -> None:
         """Let the node's earliest deadline pass."""
-        calls.mind_deadlines(self.nics, node, int(self.ports.nodes[node]["deadline"]))
+        calls.fire_timers(self.nics, node, int(self.ports.nodes[node]["deadline"]))
 
     def _turn(self, n: int) -> bool:
         """Do one of the tasks of the node that can be done; whether there was one."""
@@ -265,7 +265,7 @@ class Bare:
         elif task == FINISH:
             place = int(endpoint["finished"]) % int(endpoint["send_ring"])
             is_last = self.ports.send_heads[n, place]["last"] == 1
-            packet_left(self.nics, n, place, is_last, NOW)
+            on_packet_sent(self.nics, n, place, is_last, NOW)
             finish_message(endpoint, self.nics.sends[n])
         elif task == HOST_RCV:
             self._deliver(n)
@@ -288,7 +288,7 @@ class Bare:
         space, page = int(serving["miss_space"]), int(serving["miss_page"])
         note_read(self.nics, n, space, page)
         found = pages.serve_page(self.nics, n, space, page)
-        pages.carry_out(self.nics, n, int(serving["miss_receive"]))
+        pages.apply_pin_actions(self.nics, n, int(serving["miss_receive"]))
         frame = int(pages.table_frame(self.nics, n, space, page)) if found >= 0 else -1
         if frame > GARBAGE_FRAME:
             calls.resume_filled(self.nics, n, frame)
@@ -314,7 +314,7 @@ class Bare:
         if count:
             target = store.send_buffers[n, packet["buffer"]]
             copy_bytes(target, 0, store.host[n], int(packet["address"]), count)
-            put_result(self.nics, n, place)
+            put_atomic_result(self.nics, n, place)
 
     def _send(self, n: int) -> bool:
         """A header, or a whole payload, goes over the network if its receiver has asked for it."""
@@ -342,26 +342,26 @@ class Bare:
             there["arrived"] += count
         if endpoint["sunk"] == packet["payload"]:
             there["open"] = 0
-            leave_link(endpoint)
+            end_transmission(endpoint)
         return True
 
     def _meet(self, n: int, d: int, place: int) -> None:
-        head = self.ports.arrival_heads[d, int(note_header(self.nics, d, n, place))]
+        head = self.ports.arrival_heads[d, int(record_header(self.nics, d, n, place))]
         if self.loses(self.frames):
-            head["kind"] = BARRED
+            head["kind"] = VOIDED
         else:
-            judge_header(self.nics, d, head)
+            classify_packet(self.nics, d, head)
         self.frames += 1
 
     def _deliver(self, n: int) -> None:
         endpoint, store = self.nics.endpoints[n], self.nics.store
         packet = self.nics.arrivals[n, endpoint["drained"] % endpoint["receive_ring"]]
         slot = int(endpoint["drained"] % endpoint["receive_ring"])
-        if confirms_on_nic(self.nics, n, slot):
-            calls.note_on_nic(self.nics, n, slot, NOW)
+        if acknowledges_on_nic(self.nics, n, slot):
+            calls.acknowledge_on_nic(self.nics, n, slot, NOW)
         begin, whole = int(endpoint["drain_sunk"]), int(packet["payload"])
         if self.ports.arrival_heads[n, slot]["runs"] > 0:
-            whole = int(calls.aim_at_run(self.nics, n, whole))
+            whole = int(calls.select_segment(self.nics, n, whole))
         count = int(drain_bytes(endpoint, whole))
         source = store.receive_buffers[n, packet["buffer"]]
         copy_bytes(store.host[n], int(packet["address"]) + begin, source, begin, count)

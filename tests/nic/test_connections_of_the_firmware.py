@@ -10,7 +10,7 @@ from bare_driver import PAGE, Bare
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.nic.ports import calls
-from nicscope.nic.ports.connection import NO_TROUBLE
+from nicscope.nic.ports.connection import NO_ASYNC_ERROR
 from nicscope.nic.ports.layout import (
     BROKEN,
     CONNECTED,
@@ -121,14 +121,14 @@ def test_an_unreliable_send_is_done_when_it_has_left_and_a_lost_one_is_lost():
 
 
 def disconnect(bare, node):
-    calls.break_connection(bare.nics, node, 1, IDLE, NO_TROUBLE, FLUSHED)
+    calls.break_connection(bare.nics, node, 1, IDLE, NO_ASYNC_ERROR, FLUSHED)
 
 
 def state_of(bare, node):
     """The port's state, how its descriptors ended so far, and errors beside them."""
     port = bare.ports.table[node, 1]
     told = bare.ports.reports[node, 1, SENT]["status"][: port["reported"]]
-    return int(port["state"]), [int(each) for each in told], int(port["troubles"])
+    return int(port["state"]), [int(each) for each in told], int(port["async_errors"])
 
 
 def has_settled(bare):
@@ -136,7 +136,7 @@ def has_settled(bare):
     ends = [bare.ports.pools.streams[place] for place in STREAMS]
     bare.run()
     done = all(end["verdict"] != 0 and end["heard"] == 1 for end in ends)
-    idle = all(end["resend_at"] == NEVER and end["oldest_kept"] == NO_ENTRY for end in ends)
+    idle = all(end["retransmit_at"] == NEVER and end["oldest_kept"] == NO_ENTRY for end in ends)
     return done and idle and int(bare.ports.pool[0]["kept"]) == 0
 
 
@@ -161,8 +161,8 @@ def test_who_disconnects_is_idle_and_the_other_end_loses_its_connection(level):
     bare.run()
 
     assert state_of(bare, 0) == (IDLE, [FLUSHED] * 3, 0)
-    state, told, troubles = state_of(bare, 1)
-    assert (state, len(told), troubles) == (BROKEN, 3, 1)
+    state, told, async_errors = state_of(bare, 1)
+    assert (state, len(told), async_errors) == (BROKEN, 3, 1)
     assert set(told) <= ({DONE, FLUSHED} if level == UNRELIABLE else {FLUSHED})
     assert has_settled(bare)
 

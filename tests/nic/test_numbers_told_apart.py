@@ -58,12 +58,12 @@ def test_no_two_numbers_of_a_group_are_the_same():
 
 
 def test_what_stands_in_place_of_an_error_is_no_error():
-    troubles = next(
+    async_errors = next(
         g for g in groups(Path(work_queues.__file__).read_text()) if "POSTED_BADLY" in g
     )
 
-    assert len(troubles) > 5
-    assert connection.NO_TROUBLE not in {getattr(work_queues, name) for name in troubles}
+    assert len(async_errors) > 5
+    assert connection.NO_ASYNC_ERROR not in {getattr(work_queues, name) for name in async_errors}
 
 
 def test_why_not_is_below_zero_and_what_is_to_be_done_is_not():

@@ -8,7 +8,7 @@ import pytest
 
 from nicscope.drivers.simulate.ports.state import RULES
 from nicscope.kernel.records import records
-from nicscope.nic.ports.lookup import patience
+from nicscope.nic.ports.lookup import peer_timeout
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ def test_patience_ends_when_the_last_resending_has_timed_out(retries, time_out, 
     rules = records(1, RULES)
     rules["most_retries"], rules["time_out"] = retries, time_out
 
-    assert patience(SimpleNamespace(ports=SimpleNamespace(rules=rules))) == expected
+    assert peer_timeout(SimpleNamespace(ports=SimpleNamespace(rules=rules))) == expected

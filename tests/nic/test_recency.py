@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.nic.recency import (
     LAST_TIME,
     drop_held,

@@ -15,20 +15,20 @@ from nicscope.nic.transport import (
     LAST,
     NONE,
     NOTHING,
-    RESEND,
+    RETRANSMIT,
     WANTED,
 )
 from oracle.transport import Link
 
 VERDICTS = {"wanted": WANTED, "duplicate": DUPLICATE, "gap": GAP}
-OUTCOMES = {"nothing": NOTHING, "resend": RESEND, "dead": DEAD}
+OUTCOMES = {"nothing": NOTHING, "resend": RETRANSMIT, "dead": DEAD}
 COUNTERS = ("sent", "resent", "time_outs", "forgotten", "duplicates", "gaps", "refused", "acks")
 
 FIRSTS = st.sampled_from([0, 5, 2**31 - 3, LAST - 4, LAST])
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from(
-            ["number", "send", "judge", "acknowledge", "time_out", "confirm", "refuse"] * 2
+            ["number", "send", "check_sequence", "acknowledge", "time_out", "confirm", "refuse"] * 2
             + ["take_ack", "revive", "end_link"]
         ),
         st.integers(-6, 6),
@@ -67,13 +67,13 @@ def happen(event, shift, link, model, window, most_retries):
     elif event == "time_out":
         expected = model.time_out(most_retries)
         assert transport.time_out(link, most_retries) == OUTCOMES[expected]
-    elif event == "judge":
+    elif event == "check_sequence":
         near = model.sequence(model.wanted() + max(0, shift - 4) - max(0, -shift - 3))
-        assert transport.judge(link, near) == VERDICTS[model.judge(near)]
+        assert transport.check_sequence(link, near) == VERDICTS[model.check_sequence(near)]
     elif event == "confirm":
         sequence = model.sequence(model.confirmed + max(0, shift - 4))
-        may = model.may_confirm(sequence)
-        assert bool(transport.may_confirm(link, sequence)) == may
+        may = model.may_acknowledge(sequence)
+        assert bool(transport.may_acknowledge(link, sequence)) == may
         if may:
             transport.confirm(link, sequence)
             model.confirm()
@@ -99,7 +99,7 @@ def look(link, model, window):
     for shift in range(-2, 4):
         sequence = model.sequence(model.confirmed + shift)
         assert bool(transport.is_accepted(link, sequence)) == model.is_accepted(sequence)
-        assert bool(transport.may_confirm(link, sequence)) == model.may_confirm(sequence)
+        assert bool(transport.may_acknowledge(link, sequence)) == model.may_acknowledge(sequence)
     assert {name: int(link[name]) for name in COUNTERS} == {
         name: model.counts.get(name, 0) for name in COUNTERS
     }
@@ -110,8 +110,8 @@ def test_an_unreliable_receiver_takes_in_order_what_comes(first, shifts):
     link, model = new_links(2, first)[0, 1], Link(first)
     for shift in shifts:
         sequence = model.sequence(model.wanted() + shift)
-        expected = VERDICTS[model.judge_unreliable(sequence)]
-        assert transport.judge_unreliable(link, sequence) == expected
+        expected = VERDICTS[model.check_unreliable_sequence(sequence)]
+        assert transport.check_unreliable_sequence(link, sequence) == expected
         assert transport.number_unreliable(link) == model.number_unreliable()
         look(link, model, 4)
 
@@ -153,7 +153,7 @@ def test_after_a_time_out_all_go_out_again_in_order_and_new_ones_behind():
     sent(link, 3)
     transport.number_next(link)
 
-    assert transport.time_out(link, 5) == RESEND
+    assert transport.time_out(link, 5) == RETRANSMIT
 
     again = []
     while (number := int(transport.next_to_send(link))) != NONE:
@@ -182,7 +182,7 @@ def test_a_peer_without_progress_is_dead_after_the_retries_and_one_with_progress
     transport.take_acknowledgement(link, 1)
     outcomes += [transport.time_out(link, 1) for _ in range(3)]
 
-    assert outcomes == [RESEND, RESEND, DEAD, NOTHING]
+    assert outcomes == [RETRANSMIT, RETRANSMIT, DEAD, NOTHING]
     assert transport.next_to_send(link) == NONE
     assert not transport.window_open(link, 100)
     assert not transport.is_outstanding(link)
@@ -191,34 +191,34 @@ def test_a_peer_without_progress_is_dead_after_the_retries_and_one_with_progress
 
 def test_a_duplicate_is_acknowledged_again_and_a_gap_is_not():
     link = new_links(2)[0, 1]
-    transport.judge(link, 0)
+    transport.check_sequence(link, 0)
     transport.confirm(link, 0)
     assert transport.take_ack(link) == 1
 
-    assert transport.judge(link, 2) == GAP
+    assert transport.check_sequence(link, 2) == GAP
     assert not transport.ack_is_due(link)
-    assert transport.judge(link, 0) == DUPLICATE
+    assert transport.check_sequence(link, 0) == DUPLICATE
     assert transport.ack_is_due(link)
 
 
 def test_what_comes_behind_a_refused_packet_is_never_confirmed():
     link = new_links(2)[0, 1]
-    assert [transport.judge(link, number) for number in (0, 1, 2)] == [WANTED] * 3
+    assert [transport.check_sequence(link, number) for number in (0, 1, 2)] == [WANTED] * 3
 
     assert transport.refuse(link, 1)  # while 0 is still on its way in
 
-    assert transport.may_confirm(link, 0)
+    assert transport.may_acknowledge(link, 0)
     transport.confirm(link, 0)
-    assert transport.judge(link, 1) == WANTED  # it was sent again
-    assert not transport.may_confirm(link, 2)
+    assert transport.check_sequence(link, 1) == WANTED  # it was sent again
+    assert not transport.may_acknowledge(link, 2)
     transport.confirm(link, 1)
-    assert not transport.may_confirm(link, 2)  # the one from before
+    assert not transport.may_acknowledge(link, 2)  # the one from before
     assert transport.take_ack(link) == 2
 
 
 def test_a_refusal_counts_once():
     link = new_links(2)[0, 1]
-    transport.judge(link, 0)
+    transport.check_sequence(link, 0)
 
     assert [bool(transport.refuse(link, 0)) for _ in range(2)] == [True, False]
     assert link["refused"] == 1

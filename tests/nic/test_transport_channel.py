@@ -30,10 +30,10 @@ from nicscope.nic.transport import (
     NONE,
     WANTED,
     ack_is_due,
+    check_sequence,
     confirm,
     is_outstanding,
-    judge,
-    may_confirm,
+    may_acknowledge,
     next_to_send,
     note_sent,
     number_next,
@@ -107,7 +107,7 @@ def push(queue, wire, contents, at, sequence, late, content):
 @kernel
 def show(link, sequence, content, queue, inside, contents, now):
     """The header is here."""
-    if judge(link, sequence) == WANTED:
+    if check_sequence(link, sequence) == WANTED:
         push(queue, inside, contents, now + INSIDE, sequence, 0, content)
 
 
@@ -116,7 +116,7 @@ def finish(link, sequence, content, run, scratch):
     """The packet is wholly in."""
     if not is_whole(content):
         refuse(link, sequence)
-    elif may_confirm(link, sequence):
+    elif may_acknowledge(link, sequence):
         confirm(link, sequence)
         fill(scratch, run.delivered)
         for i in range(BYTES):
@@ -146,7 +146,7 @@ def converse(runs, links, faults, deaths, copies, queues, wires, contents, acks,
         sequence = next_to_send(mine)
         if sequence != NONE:
             if not is_outstanding(mine):
-                mine.resend_at = now + PATIENCE
+                mine.retransmit_at = now + PATIENCE
             note_sent(mine, sequence)
             index = (sequence - run.first) & LAST
             happens = fate(fault, 0, index, copies[index])
@@ -164,9 +164,9 @@ def converse(runs, links, faults, deaths, copies, queues, wires, contents, acks,
             progress = take_acknowledgement(mine, ack)
             run.acknowledged += progress
             if progress > 0:
-                mine.resend_at = now + PATIENCE
-        if is_outstanding(mine) and now >= mine.resend_at:
-            mine.resend_at = now + PATIENCE
+                mine.retransmit_at = now + PATIENCE
+        if is_outstanding(mine) and now >= mine.retransmit_at:
+            mine.retransmit_at = now + PATIENCE
             if time_out(mine, run.most_retries) == DEAD:
                 if run.spare == 0 or route == 1:
                     run.dead_at = now

@@ -41,12 +41,12 @@ class Closing(Mortal):
     def shut(self, node, port):
         """Nothing more is taken of the port or let in."""
         if port.open:
-            self.forget_handle(node, PROCESS, port.number)
+            self.invalidate_handle(node, PROCESS, port.number)
         port.open = False
         for kind, table in ((EXPORT, node.exports), (IMPORT, node.imports)):
             for number in [number for number, one in table.items() if one.port == port.number]:
                 node.gone[kind, number] = table.pop(number)
-                self.forget_handle(node, kind, number)
+                self.invalidate_handle(node, kind, number)
 
     def end_requests(self, port):
         """What has not left ends, once the processor does not wait for a miss of the port."""
@@ -116,7 +116,7 @@ class Closing(Mortal):
         self.forget_misses(node, port)
         self.unpin_last_used(node, port)
 
-    def forget_handle(self, node, kind, number):
+    def invalidate_handle(self, node, kind, number):
         """The NIC has no copy of that record any more."""
 
     def forget_misses(self, node, port):

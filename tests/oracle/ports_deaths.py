@@ -62,7 +62,7 @@ class Mortal(Faulty):
         self.take_back_all(node, peer)
         for tag in sorted(given_up):
             self.give_up(node, (node.number, tag))
-        stream.rest_at = stream.ack_at = stream.resend_at = None
+        stream.message_due_at = stream.ack_at = stream.retransmit_at = None
         stream.ack_wanted = False
 
     def give_up_descriptors(self, port, stream):

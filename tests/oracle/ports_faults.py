@@ -32,7 +32,7 @@ class Faulty(Reliable):
         half.corrupted = corrupted
         if self.world.reliable:
             super().header_is_in(node, half)
-        elif self.stream(node, packet.by).judge_unreliable(packet.number) != "wanted":
+        elif self.stream(node, packet.by).check_unreliable_sequence(packet.number) != "wanted":
             half.verdict = "duplicate"
 
     # --- at the sender ---------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class Faulty(Reliable):
             self.hear(node, packet)
         if half.verdict == WANTED and half.corrupted:
             stream = self.stream(node, packet.by)
-            counts = not self.world.reliable or stream.may_confirm(packet.number)
+            counts = not self.world.reliable or stream.may_acknowledge(packet.number)
             if (
                 counts and half.where is not None
             ):  # the link's watchdog may end it before it has one
@@ -91,7 +91,7 @@ class Faulty(Reliable):
         stream = self.stream(node, packet.by)
         if half.holds is not None:
             self.let_go(node, *half.holds)
-        if stream.may_confirm(packet.number):
+        if stream.may_acknowledge(packet.number):
             stream.refuse(packet.number)
             stream.due = True
             self.take_back(node, packet, half)
@@ -116,33 +116,33 @@ class Faulty(Reliable):
         stream = self.stream(node, packet.by)
         stream.heard_at = self.now
         rest = packet.operation == SEND and not packet.last
-        if rest and stream.rest_at is None:
-            stream.rest_at = self.now + self.longest_silence()
+        if rest and stream.message_due_at is None:
+            stream.message_due_at = self.now + self.longest_silence()
 
     def timers(self, node):
         yield from super().timers(node)
         for _, stream in self.streams_of(node):
-            if stream.rest_at is not None:
-                yield stream.rest_at
+            if stream.message_due_at is not None:
+                yield stream.message_due_at
 
     def mind_peer(self, node, peer, stream):
         super().mind_peer(node, peer, stream)
-        if stream.rest_at != self.now:
+        if stream.message_due_at != self.now:
             return
-        stream.rest_at = None
+        stream.message_due_at = None
         begun = [key for key in self.arriving if self.comes_from(node, key, peer)]
         if stream.dead or not begun:
             return
         if stream.heard_at + self.longest_silence() > self.now:
-            stream.rest_at = stream.heard_at + self.longest_silence()
+            stream.message_due_at = stream.heard_at + self.longest_silence()
         elif not self.world.reliable:
             for key in sorted(begun):
                 self.give_up(node, key)
         else:
-            stream.rest_at = self.now + self.longest_silence()
+            stream.message_due_at = self.now + self.longest_silence()
             if not stream.is_outstanding():
                 self.probe(node, peer)
-                stream.resend_at = self.now + self.world.time_out
+                stream.retransmit_at = self.now + self.world.time_out
 
     def comes_from(self, node, key, peer):
         where, tag = key

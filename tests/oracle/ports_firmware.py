@@ -164,7 +164,7 @@ class Firmware(Prices):
 
     def serve(self, node, what, port):
         if what == "cut":
-            self.tell_of_cut(node, port)
+            self.send_message_abort(node, port)
             return
         node.last_served = port.number
         if not port.open:
@@ -173,7 +173,7 @@ class Firmware(Prices):
             self.serve_buffer(node, port)
             return
         if what == "new":
-            if port.number and not self.knows_request(node, port, port.requests[0]):
+            if port.number and not self.has_request_handles(node, port, port.requests[0]):
                 return
             descriptor = port.requests.popleft()
             status = self.check(node, port, descriptor)
@@ -307,7 +307,7 @@ class Firmware(Prices):
         if held is not None:
             self.let_go(node, held.space, held.page)
 
-    def tell_of_cut(self, node, tag):
+    def send_message_abort(self, node, tag):
         """Tell the receiver that the rest of a message will not come."""
         channel = node.channels[tag]
         if self.is_given_up(node, channel.peer):

@@ -110,7 +110,7 @@ class Handles(Surplus):
         counts["misses_handles"] += not found and not repeated
         return found
 
-    def forget_handle(self, node, kind, number):
+    def invalidate_handle(self, node, kind, number):
         cache = (self.processes if kind == PROCESS else self.buffers)[node.number]
         cache.drop((kind, number))
         promised = self.threads[node.number].promised
@@ -124,7 +124,7 @@ class Handles(Surplus):
             return 0
         return node.service["lookup_handle"] * (1 if descriptor.operation == SEND else 2)
 
-    def knows_request(self, node, port, descriptor):
+    def has_request_handles(self, node, port, descriptor):
         wanted = [(PROCESS, port.number)]
         if descriptor.operation != SEND:
             wanted.append((IMPORT, descriptor.name))
@@ -150,7 +150,7 @@ class Handles(Surplus):
         def deferred():
             if half is not None:
                 node.rx = Posted(half, self.now)
-                self.note_dropped(node, half.message)
+                self.note_drop_time(node, half.message)
                 then(NO_TRANSLATION, None)
 
         node.processor = Action(MISS, self.now, self.now, half)
@@ -182,12 +182,12 @@ class Handles(Surplus):
             return True
         self.raise_event(node, Event((kind, number), None, packet.by, packet.number))
         stream.handle_missed = packet.number, max(before, place)
-        self.note_dropped(node, packet)
+        self.note_drop_time(node, packet)
         return False
 
     # --- the thread is done ----------------------------------------------------------------------
 
-    def is_barred(self, node, space, page):
+    def is_access_denied(self, node, space, page):
         return not self.is_mapped(node, space, page)
 
     def serve_handle(self, node, event):
@@ -226,7 +226,7 @@ class Handles(Surplus):
 
     def pinning_time(self, node, event):
         """By where each page is; one that is not there when its line is filled waits."""
-        if event.what[0] != "page" or self.is_barred(node, *event.what[1:]):
+        if event.what[0] != "page" or self.is_access_denied(node, *event.what[1:]):
             return 0
         _, space, page = event.what
         lacks = (node.number, space, page) in self.brought - self.valid

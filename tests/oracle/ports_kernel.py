@@ -214,7 +214,7 @@ class Kernel(Served):
         if self.is_there(node, *key):
             return []  # the host has no frame for it, as before
         if not self.has_room(node, key):
-            in_way = arrives and self.world.reliable and self.yield_entries(node, key)
+            in_way = arrives and self.world.reliable and self.release_idle_entries(node, key)
             if not in_way or not self.has_room(node, key):
                 return None
         gone = self.enter(node, key)
@@ -244,7 +244,7 @@ class Kernel(Served):
                     buffer.there, given = False, True
         return given
 
-    def yield_entries(self, node, key):
+    def release_idle_entries(self, node, key):
         """Whether packets and ports that only wait were in the way of one that arrives."""
         given = False
         for _, stream in self.streams_of(node):

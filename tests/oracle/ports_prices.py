@@ -30,7 +30,7 @@ class Prices(Receiving):
         """Of looking up whom and what a new descriptor names, where that is not at hand."""
         return 0
 
-    def knows_request(self, node, port, descriptor):
+    def has_request_handles(self, node, port, descriptor):
         """Whether that has been found."""
         return True
 

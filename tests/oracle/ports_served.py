@@ -17,7 +17,7 @@ class Served(Threads):
             hopeless = stream.hopeless == half.message.number
             if self.is_at_hand(node, space, page, path):
                 stream.hopeless = None
-            elif hopeless or self.is_barred(node, space, page):
+            elif hopeless or self.is_access_denied(node, space, page):
                 self.counts[node.number]["repeated"] += 1
                 stream.hopeless = None
                 then(NO_ROOM if hopeless else NO_RIGHTS, None)
@@ -27,13 +27,13 @@ class Served(Threads):
     def is_at_hand(self, node, space, page, path):
         return self.is_there(node, space, page) and self.is_fit(node, space, page, path)
 
-    def is_barred(self, node, space, page):
+    def is_access_denied(self, node, space, page):
         """Whether the thread has found that there is no such page."""
         return False
 
     def serve_event(self, node, event):
         if event.port is None:
-            self.make_turn(node, event.peer)
+            self.yield_reservation(node, event.peer)
         else:
             self.thread_is_done_for(event)
         if event.what[0] != "page":
@@ -65,7 +65,7 @@ class Served(Threads):
 
     def tell_packet(self, node, event, status, space, page):
         stream = self.stream(node, event.peer)
-        others = self.threads[node.number].promised_to is not None
+        others = self.threads[node.number].reserved_for is not None
         if status == DONE:
             self.promise_page(node, event.peer, space, page)
         elif status == NO_ROOM or (

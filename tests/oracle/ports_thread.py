@@ -32,8 +32,8 @@ class Thread:
     queue: list[Event]
     state: str = "asleep"
     at: int | None = None
-    promised_to: int | None = None
-    promised_until: int = 0
+    reserved_for: int | None = None
+    reserved_until: int = 0
     promised: Any = None  # places that stay, by their kind
 
 
@@ -79,8 +79,8 @@ class Threads(Translating):
         thread = self.threads[node.number]
         if thread.at is not None:
             yield thread.at
-        if thread.promised_to is not None:
-            yield thread.promised_until
+        if thread.reserved_for is not None:
+            yield thread.reserved_until
 
     def before_peers(self, node):
         """The thread's turn comes behind processes that sleep."""
@@ -130,34 +130,34 @@ class Threads(Translating):
 
     # --- the promise to the packet that was dropped first ----------------------------------------
 
-    def note_dropped(self, node, packet):
+    def note_drop_time(self, node, packet):
         stream = self.stream(node, packet.by)
         if stream.waits != packet.number:
             stream.waits, stream.since = packet.number, self.now
 
-    def make_turn(self, node, peer):
+    def yield_reservation(self, node, peer):
         """End the promise to a packet that was dropped behind that of ``peer``."""
         thread = self.threads[node.number]
-        if thread.promised_to is not None:
-            holder = self.stream(node, thread.promised_to)
+        if thread.reserved_for is not None:
+            holder = self.stream(node, thread.reserved_for)
             if self.stream(node, peer).since < holder.since:
                 self.withdraw(node)
 
     def promise(self, node, peer, kind, what):
         """What was brought for the packet stays until it is in."""
         thread = self.threads[node.number]
-        if not self.world.reliable or thread.promised_to not in (None, peer):
+        if not self.world.reliable or thread.reserved_for not in (None, peer):
             return
-        thread.promised_to = peer
-        thread.promised_until = self.now + self.longest_silence()
+        thread.reserved_for = peer
+        thread.reserved_until = self.now + self.longest_silence()
         thread.promised[kind] = what
 
     def withdraw(self, node):
         """Whether there was a promise; whoever waits for its places may have them."""
         thread = self.threads[node.number]
-        if thread.promised_to is None:
+        if thread.reserved_for is None:
             return False
-        thread.promised_to, thread.promised = None, {}
+        thread.reserved_for, thread.promised = None, {}
         self.wake(node)
         return True
 
@@ -169,11 +169,11 @@ class Threads(Translating):
         """The packet is in: a promise to it has been kept."""
         thread = self.threads[node.number]
         waits = self.stream(node, packet.by).waits == packet.number
-        if thread.promised_to == packet.by and waits:
+        if thread.reserved_for == packet.by and waits:
             self.withdraw(node)
 
     def after_peers(self, node):
         thread = self.threads[node.number]
-        if thread.promised_to is not None and thread.promised_until <= self.now:
+        if thread.reserved_for is not None and thread.reserved_until <= self.now:
             self.withdraw(node)
         super().after_peers(node)

@@ -38,9 +38,9 @@ class Stream(Link):
         self.rejects = set()  # numbers that were rejected here
         self.ack_at = None
         self.heard_at = 0
-        self.rest_at = None  # of a message, and when it is missed
+        self.message_due_at = None  # of a message, and when it is missed
         self.ack_wanted = False
-        self.resend_at = None
+        self.retransmit_at = None
         self.awaited = []  # fetches whose answers have not all come
         self.turned_away = None
         self.missed = None  # the packet whose page is to be looked up again
@@ -138,7 +138,7 @@ class Reliable(Firmware):
     def timers(self, node):
         yield from super().timers(node)
         for _, stream in self.streams_of(node):
-            for time in (stream.ack_at, stream.resend_at):
+            for time in (stream.ack_at, stream.retransmit_at):
                 if time is not None:
                     yield time
 
@@ -150,7 +150,7 @@ class Reliable(Firmware):
         """What is due of one peer."""
         if stream.ack_at == self.now:
             stream.ack_at, stream.ack_wanted = None, True
-        if stream.resend_at == self.now:
+        if stream.retransmit_at == self.now:
             if stream.is_outstanding():
                 if stream.time_out(self.world.most_retries) == "dead":
                     self.peer_dies(node, peer, stream)
@@ -165,7 +165,7 @@ class Reliable(Firmware):
     def set_deadline(self, node, peer):
         stream = self.stream(node, peer)
         waits = stream.is_outstanding() or stream.awaited
-        stream.resend_at = self.now + self.world.time_out if waits else None
+        stream.retransmit_at = self.now + self.world.time_out if waits else None
 
     def probe(self, node, peer):
         """Ask for a sign of life; another packet must find a place in the ring besides.
@@ -209,7 +209,7 @@ class Reliable(Firmware):
             half.verdict = "acknowledgement"
             return
         stream = self.stream(node, packet.by)
-        half.verdict = stream.judge(packet.number)
+        half.verdict = stream.check_sequence(packet.number)
 
     def acknowledge_soon(self, stream):
         if stream.due and stream.ack_at is None and not stream.ack_wanted:
@@ -258,7 +258,7 @@ class Reliable(Firmware):
             return half.verdict == WANTED
         packet = half.message
         stream = self.stream(node, packet.by)
-        if half.verdict in (WANTED, REJECTED) and stream.may_confirm(packet.number):
+        if half.verdict in (WANTED, REJECTED) and stream.may_acknowledge(packet.number):
             stream.confirm()
             self.confirmed(node, packet)
             if half.verdict == REJECTED:

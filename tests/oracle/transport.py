@@ -106,7 +106,7 @@ class Link:
     def wanted(self):
         return self.confirmed + len(self.accepted)
 
-    def judge(self, sequence):
+    def check_sequence(self, sequence):
         if self.dead:
             return "gap"
         place = self.place(sequence, self.wanted())
@@ -123,7 +123,7 @@ class Link:
     def is_accepted(self, sequence):
         return self.place(sequence, self.confirmed) in self.accepted
 
-    def may_confirm(self, sequence):
+    def may_acknowledge(self, sequence):
         first = self.accepted[:1] == [self.place(sequence, self.confirmed)]
         return first and not self.dead
 
@@ -148,7 +148,7 @@ class Link:
         self.due = False
         return self.sequence(self.confirmed)
 
-    def judge_unreliable(self, sequence):
+    def check_unreliable_sequence(self, sequence):
         place = self.place(sequence, self.wanted())
         if place < self.wanted():
             self.count("duplicates")

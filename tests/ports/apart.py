@@ -51,7 +51,7 @@ def take_apart(monkeypatch):
 def keep_runs(monkeypatch, log=20_000):
     """What every run from now on leaves, by array and field, and when its programs ended."""
     runs = []
-    make, go_on = programs.Simulation.__init__, programs.Simulation.go_on
+    make, continue_run = programs.Simulation.__init__, programs.Simulation.continue_run
 
     def made(self, *given, **named):
         bound = inspect.signature(make).bind(self, *given, **named)
@@ -59,13 +59,13 @@ def keep_runs(monkeypatch, log=20_000):
         make(*bound.args, **bound.kwargs)
 
     def ran(self, until=None):
-        is_over = go_on(self, until)
+        is_over = continue_run(self, until)
         ends = str([each.now for each in self.processes])
         runs.append(left_by(self.machine) | {"ends": ends})
         return is_over
 
     monkeypatch.setattr(programs.Simulation, "__init__", made)
-    monkeypatch.setattr(programs.Simulation, "go_on", ran)
+    monkeypatch.setattr(programs.Simulation, "continue_run", ran)
     return runs
 
 

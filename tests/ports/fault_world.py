@@ -17,7 +17,7 @@ async def hold(process, window):
     """Have the library pin what is exported, where that is its task, for good."""
     from nicscope.drivers.simulate.machine import REGISTER
 
-    ended = await process._driven.ask(
+    ended = await process._sim_process.ask(
         REGISTER, peer=process.port, address=window.address, payload=len(window)
     )
     assert ended.address == 0

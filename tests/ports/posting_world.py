@@ -23,8 +23,10 @@ async def register(process, address, length):
     """Have the library register memory that it exports, where that is its task."""
     from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
 
-    ended = await process._driven.ask(REGISTER, peer=process.port, address=address, payload=length)
+    ended = await process._sim_process.ask(
+        REGISTER, peer=process.port, address=address, payload=length
+    )
     if ended.address == 0:
         # Kept pages would count as used; the tables keep what nobody else needs.
-        await process._driven.ask(GIVE_UP, peer=process.port, address=address, payload=length)
+        await process._sim_process.ask(GIVE_UP, peer=process.port, address=address, payload=length)
     return ended.address

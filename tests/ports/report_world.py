@@ -97,7 +97,7 @@ async def _program(process, me, plan, buffers, seen):
     await exported.write(bytes(ROOM))
     world.export(process, process.number, exported.address, ROOM)
     if process.cluster.design.scheme not in (Scheme.INTERRUPT, Scheme.UNET_MM, Scheme.PINNED):
-        await process._driven.ask(
+        await process._sim_process.ask(
             REGISTER, peer=process.port, address=exported.address, payload=ROOM
         )
     for peer, node in enumerate(HOSTS):

@@ -178,24 +178,24 @@ def refused(kind="add", rights=MAY_ATOMIC, way=None, level=RECEPTION, **how):
         memory = await offer(process, [1], 5, rights)
         await process.post_receive(0, [])
         await process.sleep(8000)
-        return (await memory.part(PLACE, 8).read())[0], work.troubles(process)
+        return (await memory.part(PLACE, 8).read())[0], work.async_errors(process)
 
     return work.run_on_nodes(cluster, asker, owner)
 
 
 def test_without_the_right_nothing_is_changed_and_the_connection_ends():
-    ended, (word, troubles) = refused(rights=MAY_WRITE)
+    ended, (word, async_errors) = refused(rights=MAY_WRITE)
     assert ended == ["remote memory not permitted", "flushed"]
     assert word == 5
-    assert troubles == [7]
+    assert async_errors == [7]
 
 
 @pytest.mark.parametrize("place", [1, 4, 20])
 def test_a_word_that_is_not_aligned_is_an_invalid_request(place):
-    ended, (word, troubles) = refused(place=place)
+    ended, (word, async_errors) = refused(place=place)
     assert ended == ["remote request invalid", "flushed"]
     assert word == 5
-    assert troubles == [12]
+    assert async_errors == [12]
 
 
 @pytest.mark.parametrize("length", [0, 4, 16])

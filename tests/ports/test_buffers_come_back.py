@@ -87,7 +87,7 @@ def test_a_store_of_which_a_part_is_rejected_notifies_nobody(design):
         await memory.write(bytes(len(memory)))
         process._memory.unmap(process.node, process.number, memory.address // world.PAGE, 1)
         for page in range(1, 3):
-            await process._driven.ask(
+            await process._sim_process.ask(
                 REGISTER,
                 peer=process.port,
                 address=memory.address + page * world.PAGE,

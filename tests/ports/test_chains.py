@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from interfaces import small_programs
 from nicscope.drivers.simulate.ports.build import Faults, PortSize
-from nicscope.drivers.simulate.processor import goes_on
+from nicscope.drivers.simulate.processor import continues_chain
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.process import MOST_BEFORE
 from nicscope.nic.ports.layout import SEND
@@ -239,6 +239,6 @@ def test_processes_that_go_on_at_one_moment_do_so_in_their_order():
     machine.chained["last"] = 1
     machine.processes["own"] = 0
 
-    assert all(goes_on(machine, p, 0) for p in (2, 0, 1))
+    assert all(continues_chain(machine, p, 0) for p in (2, 0, 1))
 
     assert machine.due[:3].tolist() == [0, 1, 2]

@@ -27,7 +27,7 @@ async def prepare(process, tag):
     window = process.allocate(4 * world.PAGE)
     await window.write(bytes(len(window)))
     if process.cluster.design.name in KEEPS:
-        await process._driven.ask(
+        await process._sim_process.ask(
             REGISTER, peer=process.port, address=window.address, payload=len(window)
         )
     world.export(process, tag, window.address, len(window))
@@ -57,7 +57,7 @@ async def closes(process, tag, moment):
     await process.sleep(moment)
     await process.close_port()
     if process.cluster.design.name in KEEPS:
-        await process._driven.ask(
+        await process._sim_process.ask(
             GIVE_UP, peer=process.port, address=window.address, payload=len(window)
         )
     ended = [(await process.done()).status for _ in range(many)]

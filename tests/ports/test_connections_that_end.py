@@ -161,7 +161,7 @@ def lose(receives, lengths, faults=None, level=RECEPTION):
             await process.post_gather(SEND, at(memory, [(0, length)]))
         ended = [(await process.ended()).status for _ in lengths]
         await process.sleep(5000)
-        return ended, state_of(process, "state"), work_world.troubles(process)
+        return ended, state_of(process, "state"), work_world.async_errors(process)
 
     async def receiver(process):
         memory = await with_memory(process, 4)
@@ -170,7 +170,7 @@ def lose(receives, lengths, faults=None, level=RECEPTION):
         heard = [(await process.received()).status for _ in receives]
         while state_of(process, "state") == CONNECTED:
             await process.sleep(100)
-        return heard, state_of(process, "state"), work_world.troubles(process)
+        return heard, state_of(process, "state"), work_world.async_errors(process)
 
     cluster = cluster_of(transport=TRANSPORT, faults=faults)
     found = world.run_on_nodes(cluster, sender, receiver)
@@ -212,7 +212,7 @@ def test_what_is_sent_to_a_node_that_dies_ends_so(level):
         ended = [(await process.ended()).status for _ in requests]
         requests = [await process.post_gather(SEND, at(memory, [(0, 10)]))]
         ended.append((await process.ended()).status)
-        return ended, state_of(process, "state"), work_world.troubles(process)
+        return ended, state_of(process, "state"), work_world.async_errors(process)
 
     async def receiver(process):
         memory = await with_memory(process, 4)
@@ -222,13 +222,13 @@ def test_what_is_sent_to_a_node_that_dies_ends_so(level):
 
     faults = Faults(seed=1, node_deaths={1: 1_500_000_000})
     cluster = cluster_of(transport=TRANSPORT, faults=faults)
-    (ended, state, troubles), _ = world.run_on_nodes(cluster, sender, receiver)
+    (ended, state, async_errors), _ = world.run_on_nodes(cluster, sender, receiver)
     done, dead = ended.count("done"), ended.count("peer dead")
     assert ended == ["done"] * done + ["peer dead"] * dead + ["flushed"] * (13 - done - dead)
     assert done > 0
     assert dead > 0
     assert ended[-1] == "flushed"
-    assert (state, troubles) == (BROKEN, [CONNECTION_LOST])
+    assert (state, async_errors) == (BROKEN, [CONNECTION_LOST])
     assert work_world.uses_left(cluster)[0] == 0
 
 

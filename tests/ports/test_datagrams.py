@@ -13,9 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
-from nicscope.drivers.simulate.ports.connections import Ways, end_connection, open_datagrams
+from nicscope.drivers.simulate.ports.connections import (
+    DatagramStreams,
+    end_connection,
+    open_datagrams,
+)
 from nicscope.errors import SimulationError
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import FETCH, SEND, STATUS_NAMES, WRITE
 from oracle.datagrams import HEADER, Datagram, Had, is_part, wished
 from suite import share
@@ -64,7 +68,7 @@ async def open_port(process, qkey=QKEY, unit=MTU):
     memory = process.allocate(PAGES * work.PAGE)
     await work.register(process, key_of(process), memory.address, len(memory))
     if process.cluster.ways is None:
-        process.cluster.ways = Ways(process._ports)
+        process.cluster.ways = DatagramStreams(process._ports)
     return memory
 
 

@@ -59,7 +59,7 @@ async def attack(process, count, seed):
             open_ -= 1
         record = ports.table[process.node, process.port]
         forge(random, ports, process.node, process.port, int(record["posted"]) % ring)
-        await process._driven.ask(POST, peer=process.port, own=PREPARED)
+        await process._sim_process.ask(POST, peer=process.port, own=PREPARED)
         open_ += 1
         if random.random() < 0.3:  # what is posted, and perhaps under way, changes
             forge(random, ports, process.node, process.port, int(random.integers(ring)))
@@ -89,7 +89,7 @@ async def honest(process, peer, tag, rounds):
     await guard.write(world.content(me, len(guard)))
     world.export(process, tag, window.address, len(window))
     if process.cluster.design.name in ("utlb", "vmmc-static", "mini"):
-        await process._driven.ask(
+        await process._sim_process.ask(
             REGISTER, peer=process.port, address=window.address, payload=len(window)
         )
     world.import_from(process, tag, peer, tag, window.address, len(window))

@@ -28,7 +28,7 @@ async def worker(process, peer, seed):
     free = process.allocate(PAGES * world.PAGE)
     world.export(process, 0, memory.address, len(memory))
     if process.cluster.design.name in ("vmmc-static", "utlb", "mini"):
-        await process._driven.ask(
+        await process._sim_process.ask(
             REGISTER, peer=process.port, address=memory.address, payload=len(memory)
         )
     world.import_from(process, 0, peer, 0, memory.address, len(memory))

@@ -11,7 +11,7 @@ from nicscope.drivers.simulate.machine import POST, REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
 from nicscope.errors import SimulationError
 from nicscope.host.pages import swap_table
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 
 PATIENCE = Transport(most_retries=3)
@@ -33,7 +33,7 @@ async def exported(process, pages: int, number: int = 0):
     """Memory that others may store to, registered where that is the library's task."""
     memory = process.allocate(pages * world.PAGE)
     await memory.write(bytes(len(memory)))
-    await process._driven.ask(
+    await process._sim_process.ask(
         REGISTER, peer=process.port, address=memory.address, payload=len(memory)
     )
     world.export(process, number, memory.address, len(memory))
@@ -174,7 +174,7 @@ def test_a_controller_that_knows_no_ports_refuses_remote_memory():
             with pytest.raises(SimulationError, match="takes messages only"):
                 await process.post(operation, 0, [(source.address, 100)])
             # Past the library, as whoever writes into the queue itself:
-            await process._driven.ask(
+            await process._sim_process.ask(
                 POST, peer=process.port, payload=100, address=source.address, own=operation
             )
             statuses.append((await process.done()).status)

@@ -20,7 +20,7 @@ async def owner(process, exports):
     """Export a page to each sender."""
     for number in range(exports):
         memory = process.allocate(world.PAGE)
-        await process._driven.ask(
+        await process._sim_process.ask(
             REGISTER, peer=process.port, address=memory.address, payload=world.PAGE
         )
         world.export(process, number, memory.address, world.PAGE)

@@ -13,10 +13,10 @@ from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Tr
 from nicscope.errors import RoomError
 from nicscope.fabric import paths as paths_of
 from nicscope.interfaces.vmmc import Cluster
+from nicscope.memory_limit import available_bytes
 from nicscope.nic.ports import streams as pools_of
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 from nicscope.nic.ports.streams import BLANK, NO_ENTRY, POOLS, STREAM, stream_to
-from nicscope.room import bytes_left
 from refusals import refused
 from suite import share
 
@@ -196,14 +196,14 @@ def test_packets_to_a_peer_that_dies_are_kept_no_longer(monkeypatch):
 
 
 def test_a_pool_that_cannot_grow_says_so_in_one_line(monkeypatch):
-    left = bytes_left()
+    left = available_bytes()
     if left is None:
         pytest.skip("the system does not say what memory is left")
     monkeypatch.setattr(pools_of, "FIRST", 1)
     cluster = world.cluster_of("vmmc-static", nodes=4)
 
     async def program(process):
-        monkeypatch.setattr("nicscope.room.bytes_left", lambda: 0)
+        monkeypatch.setattr("nicscope.memory_limit.available_bytes", lambda: 0)
         for node in range(1, 4):
             world.join(process, node, node, 0)
             await process.post_inline(SEND, node, b"x")

@@ -164,7 +164,7 @@ async def do(process: Any, step: tuple, results: list) -> None:
         await process.compute(how[0] / 1e6)
     elif what == "register":
         if process.cluster.design.name in REGISTERING:
-            ended = await process._driven.ask(
+            ended = await process._sim_process.ask(
                 REGISTER, peer=process.port, address=how[0], payload=how[1]
             )
             found = STATUS_NAMES[ended.address]

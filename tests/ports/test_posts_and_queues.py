@@ -94,11 +94,11 @@ def test_memory_that_is_not_there_is_not_registered_and_not_kept(design):
             found.append((await register(process, address, length), pinned_at(process)))
         # What is there of the rest may stay pinned, as after use, but for no request.
         found.append((await register(process, good.address, 3 * world.PAGE), pinned_at(process)))
-        whole = await process._driven.ask(
+        whole = await process._sim_process.ask(
             REGISTER, peer=process.port, address=good.address, payload=world.PAGE
         )
         found.append((whole.address, pinned_at(process)))
-        await process._driven.ask(
+        await process._sim_process.ask(
             GIVE_UP, peer=process.port, address=good.address, payload=world.PAGE
         )
         return found

@@ -112,7 +112,7 @@ class World:
         back = process.allocate(SLICE)
         world.export(process, process.number, exported.address, EXPORT)
         if process.cluster.design.name in PINNING or "utlb" in process.cluster.design.name:
-            await process._driven.ask(
+            await process._sim_process.ask(
                 REGISTER, peer=process.port, address=exported.address, payload=EXPORT
             )
         for peer in range(MANY):

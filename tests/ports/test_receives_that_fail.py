@@ -72,7 +72,7 @@ def test_the_first_thing_wrong_with_a_send_says_how_it_ends(
         requests.append(await process.post_gather(SEND, at(memory, [(7, 9)])))
         ended = [await process.ended() for _ in requests]
         assert [each.cookie for each in ended] == requests
-        state, told = state_of(process, "state"), work_world.troubles(process)
+        state, told = state_of(process, "state"), work_world.async_errors(process)
         return [(each.status, each.length) for each in ended], state, told
 
     async def receiver(process):
@@ -137,7 +137,7 @@ def fail(first, receives, *, reliable=False, undo=False, faults=None, **how):
         ]
         if reliable and cluster.way in BY_PROCESSOR:
             assert cluster.simulation.machine.bus.ways.nics.tags["valid"][1].sum() == 0
-        return said, contents, state_of(process, "state"), work_world.troubles(process)
+        return said, contents, state_of(process, "state"), work_world.async_errors(process)
 
     cluster = cluster_of(transport=Transport(reliable=reliable), faults=faults, **how)
     ended, heard = run_on_nodes(cluster, sender, receiver)
@@ -258,7 +258,7 @@ def test_the_level_says_what_a_sender_learns_of_a_receive_that_failed(
         await process.sleep(1000)
         connect(process, level)
         await _post(process, memory, [10, length])
-        return [(await process.ended()).status for _ in range(2)], work_world.troubles(process)
+        return [(await process.ended()).status for _ in range(2)], work_world.async_errors(process)
 
     def receiver(room):
         async def program(process):
@@ -266,7 +266,7 @@ def test_the_level_says_what_a_sender_learns_of_a_receive_that_failed(
             for number in range(1 if room is None else 2):
                 await process.post_receive(number, at(memory, [(0, 100 if number == 0 else room)]))
             await process.sleep(20_000)
-            return work_world.troubles(process)
+            return work_world.async_errors(process)
 
         return program
 

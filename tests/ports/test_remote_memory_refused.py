@@ -55,7 +55,7 @@ def refuse(operation, key, offset, rights, region, level, word=None, length=4000
         await process.post_gather(SEND, at(memory, [(0, 30)]))
         ended = [(await process.ended()).status for _ in range(2)]
         await process.sleep(5000)
-        return ended, state_of(process, "state"), work_world.troubles(process)
+        return ended, state_of(process, "state"), work_world.async_errors(process)
 
     async def owner(process, memory):
         port = process._ports.table[process.node, process.port]
@@ -74,7 +74,7 @@ def refuse(operation, key, offset, rights, region, level, word=None, length=4000
         said = await process.received()
         await process.sleep(5000)
         same = await memory.read() == world.content(2, SIZE) or said.status == "done"
-        return said.status, same, state_of(process, "state"), work_world.troubles(process)
+        return said.status, same, state_of(process, "state"), work_world.async_errors(process)
 
     return run(asker, owner, level, faults)
 
@@ -122,7 +122,7 @@ def test_a_write_with_a_word_that_finds_no_receive_writes_nothing(level):
     async def owner(process, memory):
         await process.sleep(6000)
         same = await memory.read() == world.content(2, SIZE)
-        return same, state_of(process, "state"), work_world.troubles(process)
+        return same, state_of(process, "state"), work_world.async_errors(process)
 
     sent, heard = run(asker, owner, level)
     if level == UNRELIABLE:
@@ -143,7 +143,7 @@ def test_a_fetch_whose_memory_is_registered_no_more_when_the_answer_comes_is_an_
 
     async def owner(process, _):
         await process.sleep(8000)
-        return work_world.troubles(process)
+        return work_world.async_errors(process)
 
     found, heard = run(asker, owner, RECEPTION)
     assert found == ("not the port's memory", BROKEN, True)

@@ -207,7 +207,7 @@ def test_lookups_and_misses_are_a_replays_of_the_same_requests(design, stores):
         await memory.write(bytes(len(memory)))
         world.export(process, 0, memory.address, len(memory))
         if chosen.scheme in PINS_FIRST:
-            await process._driven.ask(
+            await process._sim_process.ask(
                 REGISTER, peer=process.port, address=memory.address, payload=len(memory)
             )
         return memory.address

@@ -81,7 +81,7 @@ def test_an_answer_without_data_looks_nothing_up_whatever_its_place_held_before(
     async def owns(process):
         memory = process.allocate(2 * world.PAGE)
         world.export(process, 1, memory.address, 2 * world.PAGE)
-        await process._driven.ask(REGISTER, peer=process.port, address=0, payload=world.PAGE)
+        await process._sim_process.ask(REGISTER, peer=process.port, address=0, payload=world.PAGE)
 
     world.run_on_nodes(cluster, asks, owns)
     log = cluster.simulation.machine.log
@@ -112,7 +112,7 @@ def test_a_post_does_not_wait_for_buffers_that_have_come_back():
         assert (await process.arrival()).content == b""
         assert (await process.arrival()).buffers == (memory.address,)
         kept = {"peer": process.port, "address": world.PAGE, "payload": 2 * world.PAGE}
-        await process._driven.ask(REGISTER, **kept)  # both pages, for good
+        await process._sim_process.ask(REGISTER, **kept)  # both pages, for good
         await process.post(SEND, 4, [(memory.address, 1)])
         return (await process.done()).status
 

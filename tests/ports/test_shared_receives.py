@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.drivers.simulate.ports.connections import connect_ports
-from nicscope.nic.ports.layout import DELIVERY, NAMED, RECEPTION, SEND, UNRELIABLE
+from nicscope.nic.ports.layout import DELIVERY, NAMED_QUEUE, RECEPTION, SEND, UNRELIABLE
 from nicscope.nic.ports.work_queues import RECEIVES_LOW
 from oracle.shared_receives import first_low, is_fair
 from suite import share
@@ -88,16 +88,16 @@ def exchange(plans, level=RECEPTION, posted=16, limit=0, design="vmmc-static", *
                 one = await process.received(port=port)
                 found = await memory.part(ROOM * one.cookie, one.length).read()
                 said[-1].append((one.cookie, one.status, found))
-        troubles = process._ports.work.troubles[process.node, SHARED]
-        count = process._ports.table[process.node, SHARED]["troubles"]
-        return said, [int(each) for each in troubles[:count]]
+        async_errors = process._ports.work.async_errors[process.node, SHARED]
+        count = process._ports.table[process.node, SHARED]["async_errors"]
+        return said, [int(each) for each in async_errors[:count]]
 
     cluster.start(1, receiver)
     for number, many in enumerate(plans):
         cluster.start(0, sender(number, many))
-    (said, troubles), *ended = cluster.run()
+    (said, async_errors), *ended = cluster.run()
     assert work.world.stale(cluster) == 0
-    return said, troubles, ended
+    return said, async_errors, ended
 
 
 plans_of = st.lists(st.integers(1, 4), min_size=1, max_size=3)
@@ -114,7 +114,7 @@ plans_of = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 def test_messages_have_the_oldest_receives_each_once(plans, level, limit, wrong, seed):
     faults = msgspec.structs.replace(WRONG, seed=seed) if wrong else Faults()
 
-    said, troubles, ended = exchange(plans, level, limit=limit, faults=faults, transport=QUICK)
+    said, async_errors, ended = exchange(plans, level, limit=limit, faults=faults, transport=QUICK)
 
     assert ended == [["done"] * many for many in plans]
     assert is_fair(list(range(16)), [[cookie for cookie, _, _ in port] for port in said])
@@ -122,7 +122,7 @@ def test_messages_have_the_oldest_receives_each_once(plans, level, limit, wrong,
         wished = [("done", of_message(sender, each)) for each in range(plans[sender])]
         assert [(status, found) for _, status, found in port] == wished
     low = first_low(16, limit, sum(plans))
-    assert troubles == ([] if low is None else [RECEIVES_LOW])
+    assert async_errors == ([] if low is None else [RECEIVES_LOW])
 
 
 @pytest.mark.parametrize("design", ["vmmc-interrupt", "utlb", "unet-mm-pca200"])
@@ -169,7 +169,7 @@ def named(group, name=SHARED):
         memory = process.allocate(8 * work.PAGE)
         open_shared(process, [FIRST])
         table = process._ports.table
-        table[1, FIRST]["shares"] = NAMED
+        table[1, FIRST]["shares"] = NAMED_QUEUE
         table[1, SHARED]["group"], table[1, FIRST]["group"] = 3, group
         queue = process._ports.work.queues[1, 1]
         queue["open"], queue["entries"] = 1, 8

@@ -9,8 +9,8 @@ import pytest
 from nicscope.drivers.simulate.ports import network
 from nicscope.kernel.records import records
 from nicscope.nic.delivery import ENDPOINT, PACKET
-from nicscope.nic.ports.arrivals import TAKEN, hold_messages
-from nicscope.nic.ports.layout import BARRED, HEAD, REPLY, SEND
+from nicscope.nic.ports.arrivals import TAKEN, update_store_and_forward
+from nicscope.nic.ports.layout import HEAD, REPLY, SEND, VOIDED
 
 
 def staged(side, *packets):
@@ -34,7 +34,7 @@ def staged(side, *packets):
     for place, (kind, number, last, peer) in enumerate(packets):
         head = getattr(nics.ports, f"{side}_heads")[0, place]
         head.kind, head.last, head.status = kind, last, TAKEN
-        if kind | BARRED == REPLY | BARRED:
+        if kind | VOIDED == REPLY | VOIDED:
             head.slot, head.cookie = number, place
         else:
             head.cookie = number
@@ -45,7 +45,7 @@ def staged(side, *packets):
         endpoint.written = len(packets)
     else:
         endpoint.accepted = len(packets)
-    hold_messages(nics, 0, -1)
+    update_store_and_forward(nics, 0, -1)
     return endpoint
 
 
@@ -53,7 +53,7 @@ def staged(side, *packets):
     ("second", "waits"),
     [
         ((REPLY, 5, 0, 1), 1),  # the last is still to come
-        ((REPLY | BARRED, 5, 0, 1), 1),  # lost, and so is its place here
+        ((REPLY | VOIDED, 5, 0, 1), 1),  # lost, and so is its place here
         ((SEND, 5, 0, 1), 0),  # of the same port and cookie, and a message of its own
         ((REPLY, 5, 0, 2), 0),
         ((REPLY, 6, 0, 1), 0),
@@ -87,5 +87,5 @@ def test_a_request_ends_later_for_copies_of_its_own_packets_alone(number, later)
     last, copy = machine.ports.send_heads[0, 0], machine.ports.send_heads[0, 1]
     last.cookie, copy.cookie, copy.copied = 7, number, 1
 
-    assert network._is_told_later(machine, 0, last) == later
+    assert network._has_copies_pending(machine, 0, last) == later
     assert copy.tells == later

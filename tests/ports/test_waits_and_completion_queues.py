@@ -8,7 +8,7 @@ import pytest
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE, REPORT
 from nicscope.drivers.simulate.ports.build import PortSize
-from nicscope.drivers.simulate.ports.reporting import GONE, LATE
+from nicscope.drivers.simulate.ports.reports import GONE, LATE
 from nicscope.nic.ports.layout import RECEIVED, SEND, SENT
 from nicscope.nic.ports.work_queues import QUEUE_FULL
 
@@ -39,14 +39,14 @@ def open_queue(process, entries, sides=(SENT, RECEIVED)):
 
 async def hear(process, latest_us=0, mode=0):
     """The next entry of the queue: port and side; or None."""
-    ended = await process._driven.ask(
+    ended = await process._sim_process.ask(
         AWAIT_QUEUE, peer=QUEUE, own=mode << 1, address=int(latest_us * US)
     )
     return (ended.packet, ended.tag) if ended.own >= 0 else ended.own
 
 
 async def report(process, side, latest_us):
-    ended = await process._driven.ask(
+    ended = await process._sim_process.ask(
         REPORT, peer=process.port, own=side, address=int(latest_us * US)
     )
     return ended.own
@@ -111,17 +111,20 @@ def test_a_queue_that_is_full_says_so_and_its_reports_stay():
             await process.post_inline(SEND, 0, b"word")
         await process.sleep(10_000)
         record = process._ports.table[0, process.port]
-        troubles = int(record["troubles"]), int(process._ports.work.troubles[0, process.port, 0])
+        async_errors = (
+            int(record["async_errors"]),
+            int(process._ports.work.async_errors[0, process.port, 0]),
+        )
         entries = [await hear(process), await hear(process), await hear(process, 10_500)]
-        return troubles, entries, [(await process.done()).status for _ in range(3)]
+        return async_errors, entries, [(await process.done()).status for _ in range(3)]
 
     async def receiver(process):
         world.join(process, 0, 0, 0)
         for _ in range(3):
             await process.arrival()
 
-    troubles, entries, statuses = world.run_on_nodes(cluster, sender, receiver)[0]
-    assert troubles == (1, QUEUE_FULL)
+    async_errors, entries, statuses = world.run_on_nodes(cluster, sender, receiver)[0]
+    assert async_errors == (1, QUEUE_FULL)
     assert entries == [(1, SENT), (1, SENT), LATE]
     assert statuses == ["done"] * 3
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nicscope.drivers.simulate.machine import POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER
-from nicscope.drivers.simulate.ports.reporting import KIND_BITS
+from nicscope.drivers.simulate.ports.reports import KIND_BITS
 from nicscope.drivers.simulate.process import OWN, TIME
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.process import Asked, Process
@@ -48,7 +48,7 @@ class WorkCalls(Process):
         flags = (0 if immediate is None else IMMEDIATE) | FENCED * fenced
         own = self._mapped[which] | GATHER | operation | flags << KIND_BITS
         request, many = self._next_request, len(pieces)
-        what = self._driven.request(POST, which, many, name, 0, offset, request, own)
+        what = self._sim_process.request(POST, which, many, name, 0, offset, request, own)
         self._next_request += 1
         words = [each.to_bytes(WORD, "little", signed=True) for each in (immediate or 0, 0, swap)]
         return Asked(request, what, b"".join(words), pieces or _NOTHING)
@@ -58,7 +58,7 @@ class WorkCalls(Process):
         self._check_pieces(pieces)
         which = self._own(port)
         own, many = self._mapped[which] | status, len(pieces)
-        what = self._driven.request(PROVIDE, which, many, packet=cookie, own=own)
+        what = self._sim_process.request(PROVIDE, which, many, packet=cookie, own=own)
         return Asked(-1, what, b"", pieces or _NOTHING)
 
     def _check_pieces(self, pieces):
@@ -113,9 +113,9 @@ class WorkCalls(Process):
     def _posted(self, asked, port):
         self._place(asked)
         ended = yield asked.what
-        self._driven.now = ended[TIME]
+        self._sim_process.now = ended[TIME]
         if ended[OWN] < 0:
-            raise self._gone(port)
+            raise self._closed_port_error(port)
         return asked.request
 
     # Reports are asked for as of any port, and say more.

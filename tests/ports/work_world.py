@@ -13,8 +13,8 @@ from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.drivers.simulate.ports.connections import connect_ports, end_connection
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ways import BY_PROCESSOR
-from nicscope.kernel.entering import bound
-from nicscope.nic.ports.layout import AS_ALL, DONE, MAY_FETCH, MAY_WRITE, ONE, SEND
+from nicscope.kernel.entry import bound
+from nicscope.nic.ports.layout import AS_ALL, DONE, MAY_FETCH, MAY_WRITE, SEND, WORK_QUEUE
 
 PAGE = world.PAGE
 run_on_nodes = world.run_on_nodes
@@ -56,7 +56,7 @@ def cluster_of(design="vmmc-static", way=None, **how):
 def have_queues(process, longest=1 << 16):
     """Have the process's port take one receive for each message."""
     port = process._ports.table[process.node, process.port]
-    port["takes"] = ONE
+    port["takes"] = WORK_QUEUE
     port["domain"] = DOMAIN
     port["rights"] = MAY_WRITE | MAY_FETCH
     port["longest"] = longest
@@ -74,7 +74,9 @@ def disconnect(process):
 
 async def register(process, key, address, length):
     """Register memory of the process: it is pinned, and its port may use it by ``key``."""
-    said = await process._driven.ask(REGISTER, peer=process.port, address=address, payload=length)
+    said = await process._sim_process.ask(
+        REGISTER, peer=process.port, address=address, payload=length
+    )
     assert said.address == DONE
     region = process._ports.work.regions[process.node, key % REGIONS]
     region["key"], region["address"], region["length"] = key, address, length
@@ -120,10 +122,10 @@ def state_of(process, name):
     return int(process._ports.table[process.node, process.port][name])
 
 
-def troubles(process):
+def async_errors(process):
     """What the process's port has had of errors that no descriptor tells of."""
-    kept = process._ports.work.troubles[process.node, process.port]
-    return [int(each) for each in kept[: state_of(process, "troubles")]]
+    kept = process._ports.work.async_errors[process.node, process.port]
+    return [int(each) for each in kept[: state_of(process, "async_errors")]]
 
 
 def uses_left(cluster):

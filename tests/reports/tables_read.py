@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nicscope.reports.drawing import GAP, fit
 from nicscope.reports.printing import ELSEWHERE, lines_of, pieces, width_of
+from nicscope.reports.table_layout import GAP, fit
 
 
 def text_of(rows, width):

@@ -26,12 +26,12 @@ from nicscope.config.glossary import column_of, meaning_of, terms
 from nicscope.library.command import command_line
 from nicscope.outputs import whole_folder
 from nicscope.reports import summaries
-from nicscope.reports.drawing import fit
-from nicscope.reports.explaining import headings_of
+from nicscope.reports.definitions import distinct_headings
 from nicscope.reports.page import html_of, markdown_of
 from nicscope.reports.printing import Note, lines_of, width_of
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
+from nicscope.reports.table_layout import fit
 
 WIDTHS = (80, 90, 100, 140)
 COPIED = "  nicscope "  # what a line of a command to be copied begins with
@@ -165,7 +165,7 @@ def test_every_heading_of_every_table_is_explained(reports):
     unknown = {
         (report.topic, heading)
         for report in reports
-        for heading in set(headings_of(report.parts())) - NAMES
+        for heading in set(distinct_headings(report.parts())) - NAMES
         if meaning_of(heading, report.topic) is None
     }
 
@@ -194,7 +194,7 @@ def test_each_term_is_explained_once_and_below_the_tables(reports):
         mine = [note for note in notes if any(term.means in note.text for term in terms().values())]
         names = [note.text.partition(":")[0] for note in mine]
         assert len(names) == len(set(names)), type(report).__name__
-        headings = headings_of(report.parts())
+        headings = distinct_headings(report.parts())
         assert bool(names) == bool(headings), type(report).__name__
         for heading in {*headings} - NAMES:  # each is found as the table has it
             assert any(heading in name for name in names), (type(report).__name__, heading)

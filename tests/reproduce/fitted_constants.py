@@ -6,7 +6,7 @@ import shutil
 import sys
 from functools import _lru_cache_wrapper, cache, partial
 
-from nicscope.config import shelf
+from nicscope.config import toml_files
 from nicscope.interfaces.mini import cluster as mini_cluster
 from nicscope.studies.delivery_measures import (
     PAIRS,
@@ -29,7 +29,7 @@ def fitted_on_platforms():
     """Every value that a platform of the catalog says was fitted, as PLATFORM.COST."""
     return {
         f"{path.stem}.{name}"
-        for path in (shelf.CATALOG / "platforms").glob("*.toml")
+        for path in (toml_files.CATALOG / "platforms").glob("*.toml")
         for name in FITTED.findall(path.read_text())
     }
 
@@ -53,7 +53,7 @@ def shift(monkeypatch, folder, constant):
         )
         return
     folder.mkdir()
-    for each in shelf.CATALOG.iterdir():
+    for each in toml_files.CATALOG.iterdir():
         if each.name in ("platforms", "nics"):
             shutil.copytree(each, folder / each.name)
         else:
@@ -67,7 +67,7 @@ def shift(monkeypatch, folder, constant):
         )
         lines[place] = before + re.sub(r"[\d.]+", _larger, value) + after
         path.write_text("\n".join(lines))
-    monkeypatch.setattr(shelf, "CATALOG", folder)
+    monkeypatch.setattr(toml_files, "CATALOG", folder)
     forget()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nicscope.config import shelf
+from nicscope.config import toml_files
 from nicscope.errors import StudyError
 from nicscope.studies.reproduce import experiments
 from nicscope.studies.reproduce.harness import experiment_names, study_names
@@ -48,7 +48,7 @@ def test_a_file_with_an_unknown_key_is_refused_with_its_place(tmp_path, monkeypa
     folder = tmp_path / "published"
     folder.mkdir()
     (folder / "toy.toml").write_text('[table1]\nwhere = "1"\nwhat = "x"\ntolerence = 2\n')
-    monkeypatch.setattr(shelf, "CATALOG", tmp_path)
+    monkeypatch.setattr(toml_files, "CATALOG", tmp_path)
 
     with pytest.raises(StudyError, match=r"published 'toy': table1: .*tolerence"):
         load_paper("toy")

@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from nicscope.cli.reproduce import reproduce as command
-from nicscope.config import shelf
+from nicscope.config import toml_files
 from nicscope.errors import StudyError
 from nicscope.reports.printing import lines_of
 from nicscope.reports.reproduction import ShownReproduction, as_markdown
@@ -58,7 +58,7 @@ def listed(tmp_path, monkeypatch):
     path = tmp_path / "catalog" / "misses" / "toy.toml"
     path.parent.mkdir(parents=True)
     path.write_text(LISTED)
-    monkeypatch.setattr(shelf, "CATALOG", tmp_path / "catalog")
+    monkeypatch.setattr(toml_files, "CATALOG", tmp_path / "catalog")
     return path
 
 

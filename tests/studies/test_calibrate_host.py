@@ -143,6 +143,6 @@ def test_costs_written_to_a_file_are_read_again(tmp_path_factory, low, more, nam
 
 
 def test_more_than_is_left_is_not_taken(monkeypatch):
-    monkeypatch.setattr(host, "bytes_left", lambda: 20 * MIB)
+    monkeypatch.setattr(host, "available_bytes", lambda: 20 * MIB)
     with refused(NicscopeError, "a quarter"):
         ns.calibrate_host(memory="8MiB")

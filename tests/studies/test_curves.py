@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope import room
+from nicscope import memory_limit
 from nicscope.config.design import Design, Scheme
 from nicscope.drivers.onepass.curve import LruCurve
 from nicscope.drivers.replay import replay
 from nicscope.drivers.replay.lookups import LookupStreams
 from nicscope.errors import RoomError
-from nicscope.studies.curves import Question, ask, curves_of, fitting_entries, knee, report
+from nicscope.studies.curves import Question, ask, curves_of, default_entries, knee, report
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
 from oracle.strategies import PAGE_SIZES, traces
@@ -273,7 +273,7 @@ def test_where_only_some_nics_have_few_pages_these_are_counted_and_the_others_sa
 
 
 def test_more_nics_than_memory_holds_are_refused(monkeypatch):
-    monkeypatch.setattr(room, "bytes_left", lambda: 6_000_000)
+    monkeypatch.setattr(memory_limit, "available_bytes", lambda: 6_000_000)
     rows = workload(10, 40)
 
     with refused(RoomError, "2 NICs"):
@@ -318,7 +318,7 @@ def test_the_knee_is_where_the_curve_turns(misses, turns):
      (4096, (128, 16384)), (300, (16, 2048)), (1, (1, 8))],
 )  # fmt: skip
 def test_the_entries_fit_the_footprint_unless_it_is_large(footprint, entries):
-    assert fitting_entries(footprint) == entries
+    assert default_entries(footprint) == entries
 
 
 def test_lists_are_sorted_and_each_number_counts_once():

@@ -87,9 +87,9 @@ def test_the_answer_says_what_is_best_and_where_it_falls(tmp_path):
 
 
 def load_text(name):
-    from nicscope.config import shelf
+    from nicscope.config import toml_files
 
-    return (shelf.CATALOG / "nics" / f"{name}.toml").read_text()
+    return (toml_files.CATALOG / "nics" / f"{name}.toml").read_text()
 
 
 def test_the_command_prints_json_and_keeps_table_and_figure(tmp_path, capsys):

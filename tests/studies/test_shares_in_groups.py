@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from own_hands import Here
 
 from nicscope.drivers.replay import Replayer
-from nicscope.drivers.replay.naming import NO_GRAIN
+from nicscope.drivers.replay.page_numbering import NO_GRAIN
 from nicscope.studies import curves
 from nicscope.studies.curves import ask
 from nicscope.studies.replaying import choose_subjects, compare
@@ -42,14 +42,14 @@ def folder_of(rows, folder):
 
 
 @pytest.fixture
-def grains(monkeypatch):
+def alignments(monkeypatch):
     """The grains of every replay there is."""
     found = []
     make = Replayer.__init__
 
-    def noted(self, designs, kinds, page_size, grains=None, *others):
-        found.append(grains)
-        make(self, designs, kinds, page_size, grains, *others)
+    def noted(self, designs, kinds, page_size, alignments=None, *others):
+        found.append(alignments)
+        make(self, designs, kinds, page_size, alignments, *others)
 
     monkeypatch.setattr(Replayer, "__init__", noted)
     return found
@@ -87,7 +87,7 @@ def test_curves_of_shares_are_those_of_the_whole(rows, by, tmp_path_factory):
         assert np.array_equal(one.every_size, other.every_size)
 
 
-def test_each_share_is_looked_up_in_the_groups_of_its_own_runs(tmp_path, grains):
+def test_each_share_is_looked_up_in_the_groups_of_its_own_runs(tmp_path, alignments):
     run, page = 32 * PAGE, PAGE
     rows = [(n, 0, 0, "send", (n % 3) * run, run) for n in range(6)]
     rows += [(n, 1, 0, "send", 5 * n * page, page) for n in range(6)]
@@ -95,7 +95,7 @@ def test_each_share_is_looked_up_in_the_groups_of_its_own_runs(tmp_path, grains)
 
     compare(trace, choose_subjects(["utlb"], None, []), workers=Here())
 
-    assert sorted(found[PAGE].plain for found in grains) == [0, 5]
+    assert sorted(found[PAGE].plain for found in alignments) == [0, 5]
     [curve] = curves.report([("t", trace)], ask(), workers=Here()).curves
     assert curve.group == 1  # of all nodes, as the sum is told size by size
 

@@ -14,11 +14,18 @@ from nicscope.errors import NicscopeError, TraceError
 from nicscope.nic.layout import new_table, region_bytes
 from nicscope.nic.translate.book import COUNT_NAMES, KIND_NAMES
 from nicscope.studies.replaying import compare
-from nicscope.studies.sizing import counting, sizings
+from nicscope.studies.sizing import counting
+from nicscope.studies.sizing import report as sizings
 from nicscope.studies.sizing.counting import extent, grids
-from nicscope.studies.sizing.result import Point, best_within, knee_of, shaky, staircase
+from nicscope.studies.sizing.report import report, size
+from nicscope.studies.sizing.result import (
+    Point,
+    best_within,
+    knee_step,
+    pareto_front,
+    uncertain_components,
+)
 from nicscope.studies.sizing.search import Room, _filled, families, most_entries, shapes
-from nicscope.studies.sizing.sizings import report, size
 from nicscope.studies.sizing.targets import ask
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
@@ -283,7 +290,7 @@ def test_the_share_on_assumed_and_fitted_prices_is_that_of_the_components(sized)
     best = answers_of(sized[0])[Scheme.INTERRUPT].best
     parts = {part.name: part.high_ps for part in best.priced.cost.components}
 
-    found = shaky(best)
+    found = uncertain_components(best)
 
     # What a further way takes is assumed: the best here has sets of more than one.
     assert {part.name for part in found.parts} == {"kernel_pin", "kernel_unpin", "further_ways"}
@@ -388,8 +395,8 @@ def test_a_recorded_trace_costs_most_where_memory_is_least():
     values = np.array([step.value for step in interrupt.steps])
     assert np.all(np.diff(values) < 0)
     assert interrupt.knee in interrupt.steps
-    assert interrupt.knee is knee_of(interrupt.steps)
-    assert staircase(interrupt.steps) == interrupt.steps
+    assert interrupt.knee is knee_step(interrupt.steps)
+    assert pareto_front(interrupt.steps) == interrupt.steps
 
 
 @pytest.mark.parametrize(

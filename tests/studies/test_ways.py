@@ -14,7 +14,7 @@ from nicscope.config.platform import load_platform, program_costs
 from nicscope.drivers.onepass.grid import SetAssociativeGrid
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.ports.costs import service_costs
-from nicscope.drivers.simulate.tracing import part_trace, simulate_node
+from nicscope.drivers.simulate.tracing import partition_trace, simulate_node
 from nicscope.errors import PlatformError
 from nicscope.studies.pricing import price
 from nicscope.studies.reproduce.verdict import load_paper
@@ -130,7 +130,7 @@ def test_a_further_way_is_checked_whenever_so_many_ways_would_miss(places, sets,
     numbers = np.array(places, np.uint32)
     found = Grid(1, bits, grid.feed(numbers, numbers.astype(np.int64)).result().misses, {})
     assert found.misses_of(sets * ways, ways) == counts["ni_misses"]
-    assert found.further_of(sets * ways, ways) == counts["further_ways"]
+    assert found.extra_probes_of(sets * ways, ways) == counts["further_ways"]
 
 
 @pytest.mark.compiled
@@ -144,7 +144,9 @@ def test_sets_with_an_index_have_no_ways_to_check():
 def timed(columns, service, design):
     """The one node's outcome."""
     transfers = transfer_costs(load_platform(design.platform))
-    (outcome,) = (simulate_node(node, design, transfers, service) for node in part_trace([columns]))
+    (outcome,) = (
+        simulate_node(node, design, transfers, service) for node in partition_trace([columns])
+    )
     return outcome
 
 

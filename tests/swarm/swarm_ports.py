@@ -111,7 +111,7 @@ async def post_forged(chance, process, port, count):
     """Post forged descriptors; each ends with a status."""
     for _ in range(count):
         forge(chance, process, port)
-        await process._driven.ask(POST, peer=port, own=PREPARED | process._mapped[port])
+        await process._sim_process.ask(POST, peer=port, own=PREPARED | process._mapped[port])
     for _ in range(count):
         status = (await process.done(port=port)).status
         must_be(isinstance(status, str), "a status")

@@ -13,11 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.cli.app import main
-from nicscope.library.made_sizes import sizes_of
+from nicscope.library.trace_sizes import sizes_of
 from nicscope.traces.kv_pool import ALIGNED, BASE
-from nicscope.traces.making import CHUNK_ROWS, Recipe, Scattered, Zipf, batches, check, make, ops_of
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import OP_CODES
+from nicscope.traces.synthetic import (
+    CHUNK_ROWS,
+    Recipe,
+    SpreadPermutation,
+    Zipf,
+    batches,
+    check,
+    make,
+    ops_of,
+)
 from oracle import made_traces as oracle
 
 FAR_OFF = 5.0  # standard deviations: once in two million
@@ -107,14 +116,14 @@ def test_the_law_holds_for_more_ranks_than_anybody_keeps():
 
 @given(st.integers(1, 3_000), st.integers(0, 9))
 def test_every_rank_has_a_place_of_its_own(many, seed):
-    places = Scattered(many, seed).place(np.arange(many))
+    places = SpreadPermutation(many, seed).place(np.arange(many))
 
     assert sorted(places.tolist()) == [*range(many)]
 
 
 @given(st.integers(1 << 20, 1 << 40), st.integers(0, 9), st.data())
 def test_places_of_many_are_those_of_whole_numbers(many, seed, data):
-    scattered = Scattered(many, seed)
+    scattered = SpreadPermutation(many, seed)
     ranks = data.draw(st.lists(st.integers(0, many - 1), min_size=2, max_size=20))
 
     places = scattered.place(np.array(ranks, np.int64)).tolist()

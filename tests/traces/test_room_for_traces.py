@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nicscope import room
+from nicscope import memory_limit
 from nicscope.cli.app import main
 from nicscope.traces.writer import write_trace
 
@@ -34,9 +34,9 @@ def long_request(tmp_path):
 def test_a_request_of_4_gib_is_refused_where_it_does_not_fit(
     command, needs, long_request, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(room, "bytes_left", lambda: 1 << 20)
+    monkeypatch.setattr(memory_limit, "available_bytes", lambda: 1 << 20)
     if command[0] == "simulate":
-        monkeypatch.setattr(room, "bytes_left", lambda: 8 * GIB)
+        monkeypatch.setattr(memory_limit, "available_bytes", lambda: 8 * GIB)
     names = command[: 2 if command[0] == "trace" else 1]
     options = command[len(names) :]
     if command[0] == "sweep":

@@ -18,7 +18,7 @@ from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
 from nicscope.traces.kv_pool import KvChoices
-from nicscope.traces.making import ops_of
+from nicscope.traces.synthetic import ops_of
 from refusals import refused
 
 TOKENS = KvChoices("tiny", token_bytes=8, ranks=1, regions=4, slice_bytes=None, block_tokens=16)

@@ -143,7 +143,7 @@ def test_a_machine_that_forbids_it(monkeypatch, scope, said):
     def refuse(_):
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(launch, "seize_for_a_while", refuse)
+    monkeypatch.setattr(launch, "seize_detachable", refuse)
     monkeypatch.setattr(launch, "yama_scope", lambda: scope)
     monkeypatch.setattr(ptrace, "yama_scope", lambda: scope)
     with running(WAITS) as target, refused(RecordError, said):

@@ -34,7 +34,7 @@ def test_a_signal_comes_with_its_sender():
     running.send_signal(signal.SIGTERM)
     said, _ = running.communicate(timeout=30)
 
-    assert said == f"Came(number=15, code=0, sender={os.getpid()})\n"
+    assert said == f"ReceivedSignal(number=15, code=0, sender={os.getpid()})\n"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_the_program_has_got_too_is_not_passed_on(sender, code, passed_on, 
     monkeypatch.setattr(signals, "_send", lambda *told: sent.append(told))
     forwarder = signals.Forwarder(7, lambda: [7, 8], lambda: None)
 
-    forwarder._pass_on(signals.Came(signal.SIGINT, code, sender))
+    forwarder._pass_on(signals.ReceivedSignal(signal.SIGINT, code, sender))
 
     assert sent == [(7, signal.SIGINT)] * passed_on
 

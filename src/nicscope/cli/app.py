@@ -30,15 +30,15 @@ from nicscope.cli import (
 from nicscope.cli.streams import (
     ENDINGS,
     ending_status,
-    heeded_interrupts,
-    leave_pandas_out,
+    hide_pandas,
+    interrupts_delivered,
     standard_streams,
 )
 from nicscope.cli.usage import Commands, told
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
 from nicscope.library.measurements import flow, latency
-from nicscope.library.progress import told_to_logs
+from nicscope.library.progress import progress_in_logs
 from nicscope.library.rdma import (
     calibrate_host,
     connections,
@@ -137,8 +137,8 @@ def main(arguments: list[str] | None = None) -> int:
     0: done.  1: a check failed, or the program that was run.  2: wrong use.
     """
     if arguments is None and sys.argv[1:2] == ["record"]:
-        leave_pandas_out()
-    with standard_streams(), told_to_logs():
+        hide_pandas()
+    with standard_streams(), progress_in_logs():
         try:
             return _run(arguments)
         except ReaderGone:
@@ -154,7 +154,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str] | None) -> int:
     """The exit status; errors: ``NicscopeError``, ``ProgramError``, ``ReaderGone``."""
     try:
-        with heeded_interrupts(), small_streams_kept():
+        with interrupts_delivered(), small_streams_kept():
             status = app(args=arguments, prog_name="nicscope", standalone_mode=False)
             sys.stdout.flush()
     except (_Interrupted, KeyboardInterrupt, typer.Abort) as interrupt:
@@ -168,7 +168,7 @@ def _run(arguments: list[str] | None) -> int:
             if message := told(error):  # none where the help was wanted and is shown
                 print(f"nicscope: {message}", file=sys.stderr)
             return int(error.exit_code)
-        if said := _refused_by_the_machine(error):
+        if said := _os_refusal_text(error):
             raise NicscopeError(said) from error
         raise
     return status if isinstance(status, int) else 0
@@ -183,7 +183,7 @@ def _notes(error: BaseException | None) -> list[str]:
     return found
 
 
-def _refused_by_the_machine(error: Exception) -> str:
+def _os_refusal_text(error: Exception) -> str:
     """One line for an operating system limit or permission; nothing for a defect."""
     out_of_room = isinstance(error, ImportError) and "map segment" in str(error)
     if isinstance(error, MemoryError) or out_of_room:

@@ -218,7 +218,7 @@ def beside_timeline(timeline: Path | None, as_json: bool) -> Any:
     return contextlib.nullcontext() if timeline is None else text_beside(timeline, as_json)
 
 
-def tell_of_rest(found: ProgramRuns, path: Path) -> None:
+def report_omitted(found: ProgramRuns, path: Path) -> None:
     """Report on the error stream how much of a run a timeline omits."""
     from nicscope.studies.timeline import counts
 

@@ -11,7 +11,7 @@ import typer
 from nicscope.cli import arguments
 from nicscope.cli.answer import check_explained, tell
 from nicscope.cli.arguments import AsJson, Explain, option
-from nicscope.cli.streams import leave_kept
+from nicscope.cli.streams import exit_resumable
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def reproduce(
             report = run(wanted, traces=traces, programs=programs, kept=kept)
             written = [] if folder is None else _write(report, folder)
     except KeyboardInterrupt:
-        leave_kept(None if out is None else journal_path(out))
+        exit_resumable(None if out is None else journal_path(out))
         raise
     if len(written) <= LISTED or as_json:
         tell(report, written, as_json, explain)

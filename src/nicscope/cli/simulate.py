@@ -18,7 +18,7 @@ from nicscope.cli.arguments import (
     Timeline,
     beside_timeline,
     option,
-    tell_of_rest,
+    report_omitted,
 )
 from nicscope.errors import SimulationError
 from nicscope.library.progress import progress
@@ -155,5 +155,5 @@ def _run_program(
             from nicscope.studies.timeline import write_timeline
 
             written.append(write_timeline(report.found, timeline))
-            tell_of_rest(report.found, timeline)
+            report_omitted(report.found, timeline)
     tell(report, written, as_json, explain)

@@ -53,12 +53,12 @@ def standard_streams() -> Iterator[None]:
     """
     codecs.register_error(LOOKALIKE, lookalike)
     for number, flags in _OPEN_FOR.items():
-        _keep_from_files(number, flags)
+        _occupy_descriptor(number, flags)
     before = sys.stdout, sys.stderr
     if sys.stdout is sys.__stdout__:
         sys.stdout = _text(1, Descriptor(1, "standard output", is_file=False), before[0])
     if sys.stderr is sys.__stderr__:
-        sys.stderr = _text(2, _Dropping(2, "standard error", is_file=False), before[1])
+        sys.stderr = _text(2, _LossyStream(2, "standard error", is_file=False), before[1])
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=LOOKALIKE)
@@ -100,7 +100,7 @@ def _plain(character: str) -> str:
     return plain or "?"
 
 
-class _Dropping(Descriptor):
+class _LossyStream(Descriptor):
     """The error stream: write errors are ignored."""
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -121,7 +121,7 @@ def _text(number: int, descriptor: Descriptor, like: Any) -> io.TextIOWrapper:
     )
 
 
-def _keep_from_files(number: int, flags: int) -> None:
+def _occupy_descriptor(number: int, flags: int) -> None:
     """Occupy a closed stream's descriptor, or the next file opened would get the output.
 
     It stays as unusable as it was: nothing can be written to it, or read from it.
@@ -149,7 +149,7 @@ _HALF_MADE: list[BaseException] = []
 
 
 class _Came:
-    """The signal that interrupted the last block of ``heeded_interrupts``."""
+    """The signal that interrupted the last block of ``interrupts_delivered``."""
 
     number = signal.SIGINT
 
@@ -159,7 +159,7 @@ def ending_status() -> int:
     return 128 + _Came.number
 
 
-def leave_kept(journal: Path | None) -> None:
+def exit_resumable(journal: Path | None) -> None:
     """If ``journal`` exists, print how to resume, and exit with the signal's status.
 
     To be called while the interrupt is handled; without a journal it goes on its way.
@@ -186,19 +186,19 @@ class _Interrupts:
         self.came = False
         self._over = threading.Event()
 
-    def raise_one(self, number: int, _: object) -> None:
+    def raise_interrupt(self, number: int, _: object) -> None:
         if not self.came:
             self.came = True
             _Came.number = signal.Signals(number)
-            threading.Thread(target=self._insist, daemon=True).start()
+            threading.Thread(target=self._raise_until_handled, daemon=True).start()
         raise KeyboardInterrupt
 
-    def _insist(self) -> None:
+    def _raise_until_handled(self) -> None:
         while not self._over.wait(_AGAIN_S):
-            if not self._heeded():
+            if not self._is_handled():
                 _thread.interrupt_main()
 
-    def _heeded(self) -> bool:
+    def _is_handled(self) -> bool:
         top: Any = sys._current_exceptions().get(threading.main_thread().ident or 0)
         error = top[1] if isinstance(top, tuple) else top  # a tuple before Python 3.12
         while error is not None:
@@ -212,7 +212,7 @@ class _Interrupts:
 
 
 @contextmanager
-def heeded_interrupts() -> Iterator[None]:
+def interrupts_delivered() -> Iterator[None]:
     """Deliver every interrupt of the block, even one swallowed inside a callback.
 
     SIGTERM and SIGHUP are interrupts as Ctrl-C is, except where somebody takes or ignores them,
@@ -237,7 +237,7 @@ def heeded_interrupts() -> Iterator[None]:
         if signal.getsignal(number) is signal.SIG_DFL
     }
     for number in taken:
-        signal.signal(number, interrupts.raise_one)
+        signal.signal(number, interrupts.raise_interrupt)
     sys.unraisablehook = hook
     try:
         yield
@@ -253,7 +253,7 @@ def heeded_interrupts() -> Iterator[None]:
         sys.unraisablehook = others
 
 
-def leave_at_once(status: int) -> NoReturn:
+def exit_immediately(status: int) -> NoReturn:
     """Flush output and end the process with ``status``, without cleanup.
 
     After an interrupt CPython may die of SIGINT whatever the status, as it remembers one that left
@@ -278,6 +278,6 @@ class _WithoutPandas(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError("pandas is left out", name=fullname)
 
 
-def leave_pandas_out() -> None:
+def hide_pandas() -> None:
     """Make pandas unavailable in this process."""
     sys.meta_path.insert(0, _WithoutPandas())

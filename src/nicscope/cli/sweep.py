@@ -22,7 +22,7 @@ from nicscope.cli.arguments import (
     reads_services,
     text_beside,
 )
-from nicscope.cli.streams import leave_kept
+from nicscope.cli.streams import exit_resumable
 
 if TYPE_CHECKING:
     from nicscope.studies.sweep.sweeping import Done
@@ -106,7 +106,7 @@ def sweep(
                 begun=_say_found,
             )
         except KeyboardInterrupt:
-            leave_kept(journal_path(out))
+            exit_resumable(journal_path(out))
             raise
         if report.done.was_there:
             print(f"nicscope: {out}: this sweep is there already, complete", file=sys.stderr)

@@ -101,10 +101,10 @@ def make(
 
     What it is like is assumed, and the file says so; its requests are the same for the same seed.
     """
-    from nicscope.library.made_sizes import sizes_of
+    from nicscope.library.trace_sizes import sizes_of
     from nicscope.reports.wording import in_words
-    from nicscope.traces.making import Recipe, ops_of
-    from nicscope.traces.making import make as make_trace
+    from nicscope.traces.synthetic import Recipe, ops_of
+    from nicscope.traces.synthetic import make as make_trace
 
     recipe = Recipe(
         requests=requests,
@@ -191,7 +191,7 @@ def info(
     from nicscope.traces.programs.building import summarize_program
     from nicscope.traces.programs.writer import program_format, read_as_program
     from nicscope.traces.schema import check_page_size
-    from nicscope.traces.straight import any_of
+    from nicscope.traces.service_trace import any_of
     from nicscope.traces.summary import summarize
 
     path = trace_path(file)

@@ -42,17 +42,17 @@ class Commands(typer.core.TyperGroup):
             return None
         if found.help:
             found.help = "\n\n".join(" ".join(each.split()) for each in found.help.split("\n\n"))
-        _bare([*found.params, found.get_help_option(ctx)])
+        _plain_switches([*found.params, found.get_help_option(ctx)])
         return found
 
     def get_params(self, ctx: Any) -> Any:
         """The options of the group itself."""
         found = super().get_params(ctx)
-        _bare(found)
+        _plain_switches(found)
         return found
 
 
-def _bare(params: Iterable[Any]) -> None:
+def _plain_switches(params: Iterable[Any]) -> None:
     """Show switches without a type, and repeatable arguments with a single ellipsis."""
     for param in params:
         if getattr(param, "is_flag", False) and param.metavar is None:
@@ -93,14 +93,14 @@ def _no_such_option(name: str, context: Any) -> str:
     if _takes_settings(context.command) and setting in _settings():
         return f"no option {name!r}; a setting of a design is given by --set {setting}=VALUE"
     known = _options(context.command)
-    if elsewhere := _elsewhere(name, context):
+    if elsewhere := _commands_with_option(name, context):
         return f"no option {name!r} of {path!r}; {elsewhere}"
     near = difflib.get_close_matches(name, known, n=1) or _beginning(name, known)
     hint = f"did you mean {near[0]!r}?" if near else f"see '{path} --help'"
     return f"no option {name!r} of '{path}'; {hint}"
 
 
-def _elsewhere(name: str, context: Any) -> str:
+def _commands_with_option(name: str, context: Any) -> str:
     """The commands that have the option; empty if none or nearly all have it."""
     root = context.find_root()
     found = [path for path, one in _all_commands(root.command_path, root.command) if name in one]

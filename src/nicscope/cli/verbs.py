@@ -19,7 +19,7 @@ from nicscope.cli.arguments import (
     Timeline,
     beside_timeline,
     option,
-    tell_of_rest,
+    report_omitted,
 )
 from nicscope.cli.usage import Commands
 from nicscope.library.measurements import verbs_bandwidth, verbs_latency
@@ -175,7 +175,7 @@ def run(
                 timeline=timeline,
             )
         if timeline is not None and shown.found.seen is not None:
-            tell_of_rest(shown.found.seen, timeline)
+            report_omitted(shown.found.seen, timeline)
         return shown
 
     with beside_timeline(timeline, as_json):

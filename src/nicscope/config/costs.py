@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from nicscope.config.shelf import beside, open_shelf, read_text, read_texts, shelf_names
+from nicscope.config.toml_files import beside, open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import NicscopeError, PlatformError, did_you_mean
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,7 +65,7 @@ def read_origin(
     return Origin(evidence, source)
 
 
-def only_known(
+def check_known_keys(
     found: Iterable[str], known: Iterable[str], where: str, error: type[NicscopeError]
 ) -> None:
     """Check that every key of ``found`` is in ``known``; else raise ``error`` for the first."""
@@ -140,7 +140,7 @@ def open_file(
     Errors: ``error`` naming the file and the key that is wrong.
     """
     name, called, content = open_shelf(shelf, name_or_path, error)
-    only_known(content, ("title", "description", "sources", *sections), called, error)
+    check_known_keys(content, ("title", "description", "sources", *sections), called, error)
     return File(
         name,
         called,
@@ -160,7 +160,7 @@ def read_table(file: File, section: str, known: Iterable[str], error: type[Nicsc
     known = tuple(known)
     if not isinstance(found, dict) or not found:
         raise error(f"{file.called}: has no [{section}]; state {', '.join(known)}")
-    only_known(found, known, f"{file.called}: {section}", error)
+    check_known_keys(found, known, f"{file.called}: {section}", error)
     return found
 
 
@@ -201,7 +201,7 @@ NO_LIMITS = RegionLimits("none", "no limits", "", {})
 limit_names = partial(shelf_names, "limits")
 
 
-@ToldPlainly()
+@TrimmedTraceback()
 def load_limits(name_or_path: str | Path) -> RegionLimits:
     """Load limits by catalog name, or from a ``.toml`` file.
 
@@ -261,7 +261,7 @@ class RangedCosts(msgspec.Struct, frozen=True):
 Kind = TypeVar("Kind", bound=RangedCosts)
 
 
-@ToldPlainly()
+@TrimmedTraceback()
 def load_ranged_costs(
     shelf: str, known: Mapping[str, Known], kind: type[Kind], name_or_path: str | Path
 ) -> Kind:
@@ -275,7 +275,7 @@ def load_ranged_costs(
     called = file.called
     absent = read_texts(file.content, "not_applicable", called, PlatformError)
     every = {name for names in known.values() for name in names}
-    only_known(absent, every, f"{called}: not_applicable", PlatformError)
+    check_known_keys(absent, every, f"{called}: not_applicable", PlatformError)
     costs, origins = {}, {}
     for section, names in known.items():
         cells = read_table(file, section, names, PlatformError)
@@ -329,7 +329,7 @@ def _measured(content: Mapping[str, Any], called: str) -> dict[str, int]:
     where = f"{called}: measured"
     if not isinstance(table, dict):
         raise PlatformError(f"{where} must be a table of {', '.join(_MEASURED)}")
-    only_known(table, _MEASURED, where, PlatformError)
+    check_known_keys(table, _MEASURED, where, PlatformError)
     read_text(table, "source", "", where, PlatformError)
     found = {key: value for key, value in table.items() if key != "source"}
     for key, value in found.items():

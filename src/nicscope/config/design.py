@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.costs import Evidence, Origin, only_known, read_origin
+from nicscope.config.costs import Evidence, Origin, check_known_keys, read_origin
 from nicscope.config.quantities import read_bytes
-from nicscope.config.shelf import beside, open_shelf, read_text, read_texts, shelf_names
+from nicscope.config.toml_files import beside, open_shelf, read_text, read_texts, shelf_names
 from nicscope.errors import DesignError, PlatformError, did_you_mean
 from nicscope.memory.replacement import Replacement
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,7 +132,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     control_bytes: int = CONTROL_BYTES  # of a packet, before its payload
     by_message: bool = False  # a message's first packet waits until its last is on the NIC
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def __post_init__(self) -> None:
         """Check the settings; errors: ``DesignError``."""
         for name in ("send_buffers", "receive_buffers", "send_ring", "receive_ring", "max_payload"):
@@ -625,7 +625,7 @@ def design_names() -> list[str]:
     return shelf_names("designs")
 
 
-@ToldPlainly()
+@TrimmedTraceback()
 def load_design(name_or_path: str | Path | Design) -> Design:
     """Load a design by catalog name or from a ``.toml`` file; a ``Design`` is returned as it is.
 
@@ -799,7 +799,7 @@ def check_indirect(design: Design) -> None:
 def _cell(given: Any, sources: Mapping[str, str], called: str, key: str) -> tuple[Any, Origin]:
     if not isinstance(given, dict):
         return given, Origin(Evidence.ASSUMED, f"{called}, without a source")
-    only_known(given, _CELL, f"{called}: {key}", DesignError)
+    check_known_keys(given, _CELL, f"{called}: {key}", DesignError)
     if "value" not in given:
         raise DesignError(f"{called}: {key} has no value")
     return given["value"], read_origin(given, sources, f"{called}: {key}", DesignError)

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from nicscope.config.shelf import open_shelf
+from nicscope.config.toml_files import open_shelf
 from nicscope.errors import StudyError
 
 SHELF = "glossary"
@@ -24,7 +24,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     headings: list[str] = []
     topic: list[str] = []  # empty: wherever nothing else is meant
 
-    def stands_behind(self, heading: str) -> bool:
+    def has_heading(self, heading: str) -> bool:
         """Whether ``heading`` is one of the term's headings."""
         return any(_fits(heading, each) for each in self.headings)
 
@@ -75,7 +75,7 @@ def meaning_of(heading: str, topic: str) -> Meaning | None:
         Meaning(name, term)
         for name, term in terms().items()
         if (not term.topic or topic in term.topic)
-        and (name == heading or term.stands_behind(heading))
+        and (name == heading or term.has_heading(heading))
     ]
     return max(found, key=lambda one: bool(one.term.topic), default=None)
 

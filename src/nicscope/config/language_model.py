@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.costs import Origin, only_known, open_file, read_origin
-from nicscope.config.shelf import shelf_names
+from nicscope.config.costs import Origin, check_known_keys, open_file, read_origin
+from nicscope.config.toml_files import shelf_names
 from nicscope.errors import TraceError
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ def language_model_names() -> list[str]:
     return shelf_names("models")
 
 
-@ToldPlainly()
+@TrimmedTraceback()
 def load_language_model(name_or_path: str | Path) -> LanguageModel:
     """Load a model by catalog name, or from a ``.toml`` file.
 
@@ -74,7 +74,7 @@ def load_language_model(name_or_path: str | Path) -> LanguageModel:
         raise TraceError(f"{file.called}: has no [cache]; state {', '.join(_BY_HEADS)}")
     is_latent = "latent" in cells
     keys = _LATENT if is_latent else _BY_HEADS
-    only_known(cells, keys, f"{file.called}: cache", TraceError)
+    check_known_keys(cells, keys, f"{file.called}: cache", TraceError)
     numbers, origins = {}, {}
     for key in keys:
         where = f"{file.called}: cache.{key}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.costs import Evidence, Origin, only_known, read_origin, read_unit
+from nicscope.config.costs import Evidence, Origin, check_known_keys, read_origin, read_unit
 from nicscope.config.quantities import read_bytes
 from nicscope.errors import PlatformError
 
@@ -127,7 +127,7 @@ def read_machine(cells: Any, sources: Mapping[str, str], called: str) -> dict[st
     """
     if not isinstance(cells, dict):
         raise PlatformError(f"{called}: machine must be a table of parameters")
-    only_known(cells, MACHINE, f"{called}: machine", PlatformError)
+    check_known_keys(cells, MACHINE, f"{called}: machine", PlatformError)
     return {
         key: _read(key, cell, sources, f"{called}: machine.{key}") for key, cell in cells.items()
     }
@@ -142,7 +142,7 @@ def _read(key: str, cell: Any, sources: Mapping[str, str], where: str) -> Parame
         cell = {"value": number, "unit": MACHINE[key].unit, **origin.to_json()}
     if not isinstance(cell, dict):
         raise PlatformError(f"{where} must be a table of value, unit, evidence and source")
-    only_known(cell, _CELL, where, PlatformError)
+    check_known_keys(cell, _CELL, where, PlatformError)
     origin = read_origin(cell, sources, where, PlatformError)
     own = MACHINE[key].unit
     units = SIZES if own == BYTES else {own: 1}
@@ -159,7 +159,7 @@ def _read(key: str, cell: Any, sources: Mapping[str, str], where: str) -> Parame
     return Parameter(key, value * units[unit], unit, origin)
 
 
-def unstated_machine(platform: Platform, beside: Sequence[str] = ()) -> list[str]:
+def missing_machine_words(platform: Platform, beside: Sequence[str] = ()) -> list[str]:
     """Times and parameters of a coherent host and its interface missing in ``platform``.
 
     ``beside``: names of ``MACHINE`` that are asked for as well, such as ``OF_VIA``.

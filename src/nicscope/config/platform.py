@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from nicscope.config import shelf
+from nicscope.config import toml_files
 from nicscope.config.costs import (
     COSTS,
     Evidence,
     Origin,
     UnitCost,
+    check_known_keys,
     half_up,
-    only_known,
     open_file,
     read_origin,
     read_unit,
 )
 from nicscope.config.design import Scheme, ServedBy
 from nicscope.config.machine import BYTES, MACHINE, Parameter, read_machine, read_number
-from nicscope.config.shelf import is_path, open_shelf, read_texts, shelf_names
+from nicscope.config.toml_files import is_path, open_shelf, read_texts, shelf_names
 from nicscope.errors import PlatformError, did_you_mean
 from nicscope.inputs import STDIN
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -379,7 +379,7 @@ def platform_names() -> list[str]:
     return shelf_names("platforms")
 
 
-@ToldPlainly()
+@TrimmedTraceback()
 def load_platform(name_or_path: str | Path | Platform) -> Platform:
     """Load a platform by catalog name or from a ``.toml`` file; returns a ``Platform`` as it is.
 
@@ -402,7 +402,7 @@ def load_platform(name_or_path: str | Path | Platform) -> Platform:
 
 def _load(name_or_path: str | Path) -> Platform:
     if isinstance(name_or_path, str) and not is_path(name_or_path) and name_or_path != STDIN:
-        return _of_catalog(name_or_path, shelf.CATALOG)
+        return _of_catalog(name_or_path, toml_files.CATALOG)
     return _read(name_or_path)
 
 
@@ -419,12 +419,12 @@ def _read(name_or_path: str | Path) -> Platform:
     file = open_file("platforms", name_or_path, _SECTIONS)
     called, content, sources = file.called, file.content, file.sources
     absent = read_texts(content, "not_applicable", called, PlatformError)
-    only_known(absent, COSTS, f"{called}: not_applicable", PlatformError)
+    check_known_keys(absent, COSTS, f"{called}: not_applicable", PlatformError)
     parts = _read_parts(content, called)
     cells = content.get("costs", {})
     if not isinstance(cells, dict) or not (cells or parts):
         raise PlatformError(f"{called}: has no [costs]; state at least one")
-    only_known(cells, COSTS, f"{called}: costs", PlatformError)
+    check_known_keys(cells, COSTS, f"{called}: costs", PlatformError)
     for key in absent:
         if key in cells:
             raise PlatformError(f"{called}: {key} has a cost and is not applicable; drop one")
@@ -442,7 +442,7 @@ def _read(name_or_path: str | Path) -> Platform:
         **_read_served_by(content, sources, called),
     )
     parts = [_at_clocks_of(own, part) for part in parts]
-    return _completed(own, _taking(content, parts, called), parts)
+    return _completed(own, _parts_of_costs(content, parts, called), parts)
 
 
 def _at_clocks_of(own: Platform, part: Platform) -> Platform:
@@ -466,14 +466,14 @@ def _read_parts(content: Mapping[str, Any], called: str) -> list[Platform]:
     return [_load(name) for name in names]
 
 
-def _taking(
+def _parts_of_costs(
     content: Mapping[str, Any], parts: Sequence[Platform], called: str
 ) -> dict[str, Platform]:
     """The part that each cost listed under ``[takes]`` comes from."""
     lists, where = content.get("takes", {}), f"{called}: takes"
     if not isinstance(lists, dict) or not all(isinstance(one, list) for one in lists.values()):
         raise PlatformError(f"{where} must be a table of lists of costs, by platform")
-    only_known(lists, [part.name for part in parts], where, PlatformError)
+    check_known_keys(lists, [part.name for part in parts], where, PlatformError)
     whose: dict[str, Platform] = {}
     for part in parts:
         for name in lists.get(part.name, []):
@@ -546,7 +546,7 @@ def _read_served_by(
     cell, where = content["served_by"], f"{called}: served_by"
     if not isinstance(cell, dict) or "value" not in cell:
         raise PlatformError(f"{where} must be a table of value, evidence and source")
-    only_known(cell, _CHOICE, where, PlatformError)
+    check_known_keys(cell, _CHOICE, where, PlatformError)
     names = [one.value for one in ServedBy]
     if cell["value"] not in names:
         raise PlatformError(
@@ -564,7 +564,7 @@ def _read_cost(key: str, cell: Any, sources: Mapping[str, str], where: str) -> U
         raise PlatformError(
             f"{where} must be a table of value, unit, evidence and source, or a time as text"
         )
-    only_known(cell, _CELL, where, PlatformError)
+    check_known_keys(cell, _CELL, where, PlatformError)
     origin = read_origin(cell, sources, where, PlatformError)
     units = PER_BYTE_UNITS if COSTS[key].by_byte else TIME_UNITS
     unit = read_unit(cell, units, where)

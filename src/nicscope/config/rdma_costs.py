@@ -13,14 +13,14 @@ from nicscope.config.costs import (
     Evidence,
     Origin,
     RangedCosts,
+    check_known_keys,
     load_ranged_costs,
-    only_known,
     open_file,
     read_origin,
 )
-from nicscope.config.shelf import read_text, shelf_names
+from nicscope.config.toml_files import read_text, shelf_names
 from nicscope.errors import PlatformError, StudyError
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -204,7 +204,7 @@ class Hypothesis(msgspec.Struct, frozen=True):
         return (region if self.of == BYTES else -(-region // page)) >= self.least
 
 
-@ToldPlainly()
+@TrimmedTraceback()
 def load_hypothesis(name_or_path: str | Path) -> Hypothesis:
     """Load a hypothesis by catalog name, or from a ``.toml`` file.
 
@@ -244,5 +244,5 @@ def _table(file: File, key: str, known: tuple[str, ...]) -> dict[str, Any]:
     table = file.content.get(key)
     if not isinstance(table, dict):
         raise StudyError(f"{file.called}: {key} must be a table of {', '.join(known)}")
-    only_known(table, known, f"{file.called}: {key}", StudyError)
+    check_known_keys(table, known, f"{file.called}: {key}", StudyError)
     return table

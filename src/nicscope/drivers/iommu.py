@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import ROWS, Parter, new_stream
+from nicscope.drivers.replay.columns import ROWS, TracePartitioner, new_stream
 from nicscope.host.iommu import COUNTS, NUMBERINGS, new_iommu, translate
 from nicscope.memory.numbering import BLOCK, grown
-from nicscope.room import check_room
+from nicscope.memory_limit import check_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ class IommuReplay:
 
     def __init__(self, setups: Sequence[Translating]) -> None:
         self._setups = setups
-        self._parter = Parter()
+        self._parter = TracePartitioner()
         self._stream = new_stream(ROWS)
         self._nodes: list[list[_Host]] = []
 
@@ -73,7 +73,7 @@ class _Host:
             numbering = getattr(self.state, name)
             blocks = len(numbering.owners)
             if int(numbering.used[0]) + pages // BLOCK + 2 > blocks:
-                check_room(
+                check_memory(
                     2 * blocks * BLOCK * BYTES_OF_A_PAGE,
                     f"keeping {2 * blocks * BLOCK:,} pages apart",
                     "take larger pages, or a trace that touches fewer",

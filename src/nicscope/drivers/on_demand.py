@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import Parter
-from nicscope.drivers.replay.naming import Desk, Namer
+from nicscope.drivers.replay.columns import TracePartitioner
+from nicscope.drivers.replay.page_numbering import LookupArrays, PageNumberer
 from nicscope.host.on_demand import COUNTS, Asked, map_more, new_on_demand, use_requests, use_rest
 from nicscope.memory.numbering import BLOCK, capacity
 from nicscope.memory.paging.layout import PRESENT, SWAPPED, grown_memory, new_memory
-from nicscope.room import check_room
+from nicscope.memory_limit import check_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.naming import Named
+    from nicscope.drivers.replay.page_numbering import NumberedRequests
     from nicscope.memory.numbering import Numbering
 
 FEW = 1024  # pages that a node has room for at first
@@ -57,8 +57,8 @@ class OnDemandReplay:
     def __init__(self, ways: Sequence[Paging], page_bits: int) -> None:
         self._ways = ways
         self._page_bits = page_bits
-        self._parter = Parter()
-        self._desk = Desk()
+        self._parter = TracePartitioner()
+        self._desk = LookupArrays()
         self._nodes: list[_Node] = []
 
     def feed(self, batch: RequestColumns) -> None:
@@ -89,12 +89,12 @@ class OnDemandReplay:
 
 class _Node:
     def __init__(self, ways: Sequence[Paging]) -> None:
-        self.namer = Namer(0)
+        self.namer = PageNumberer(0)
         self.hosts = [_Host(way) for way in ways]
 
-    def feed(self, desk: Desk, begin: int, end: int) -> None:
-        for named in self.namer.named(desk, begin, end):
-            asked = _asked(desk, named)
+    def feed(self, lookup_arrays: LookupArrays, begin: int, end: int) -> None:
+        for named in self.namer.named(lookup_arrays, begin, end):
+            asked = _asked(lookup_arrays, named)
             for host in self.hosts:
                 host.use(asked, self.namer.numbering)
 
@@ -161,7 +161,7 @@ class _Host:
         had = self._state.memory.entries.shape[2]
         if pages <= had:
             return
-        check_room(
+        check_memory(
             pages * BYTES_OF_A_PAGE,
             f"paging of {pages:,} pages",
             "take larger pages, or a trace that touches fewer",
@@ -174,13 +174,13 @@ class _Host:
         self._state = self._state._replace(memory=memory)
 
 
-def _asked(desk: Desk, named: Named) -> Asked:
+def _asked(lookup_arrays: LookupArrays, named: NumberedRequests) -> Asked:
     """The requests whose lookups have been numbered."""
-    stream = desk.stream
+    stream = lookup_arrays.stream
     return Asked(
         stream.first[named.begin : named.end].copy(),
         np.cumsum(stream.pages[named.begin : named.end], dtype=np.int64),
-        desk.lookups.number[: named.lookups].astype(np.int64),
+        lookup_arrays.lookups.number[: named.lookups].astype(np.int64),
     )
 
 

@@ -24,6 +24,7 @@ from nicscope.memory.numbering import (
 )
 from nicscope.memory.pinning import grown_pinning, new_pinning
 from nicscope.memory.replacement import Replacement
+from nicscope.memory_limit import zeros
 from nicscope.nic.layout import (
     AREA,
     DIRECTORY,
@@ -51,9 +52,8 @@ from nicscope.nic.translate.book import (
     new_book,
 )
 from nicscope.nic.translate.rnic import MPT_BYTES, MTT_BYTES, TAG_BYTES, Rnic, new_rnic
-from nicscope.nic.translate.state import DEED, Host, Translations, new_host
+from nicscope.nic.translate.state import PIN_ACTION, Host, Translations, new_host
 from nicscope.nic.translate.utlb import SECOND_LEVEL
-from nicscope.room import zeros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -118,12 +118,12 @@ def new_parts(design: Design, page_bits: int, kinds: bool, number: int) -> Parts
     # Only a cache has misses to tell apart.
     shadow = entries + (design.victim_entries or 0) + (design.l1_entries or 0)
     book = new_book(kinds and design.scheme in _CACHED, shadow // (design.line or 1))
-    _give_orders(book, design, page_bits)
+    _write_rules(book, design, page_bits)
     book.orders[0]["kinds_known"] = kinds
     return Parts(nic, host, book)
 
 
-def _give_orders(book: Book, design: Design, page_bits: int) -> None:
+def _write_rules(book: Book, design: Design, page_bits: int) -> None:
     orders = book.orders[0]
     orders["offset_step"] = OFFSET_STEP if design.index_offset else 0
     orders["prefetch"] = design.prefetch or 1
@@ -214,11 +214,11 @@ def translation_bytes(design: Design, processes: int, pages: int, longest: int) 
     on_nic = cache_bytes(entries, design.ways or 1, design.line or 1, design.victim_entries)
     if design.scheme is Scheme.UTLB_PROCESS:
         on_nic = entries * FRAME_BYTES * (1 << (processes - 1).bit_length())
-    log = deeds_needed(design, longest) * DEED.itemsize
+    log = pin_actions_needed(design, longest) * PIN_ACTION.itemsize
     return COPIES * (on_nic + pages * PAGE_BYTES + log)
 
 
-def deeds_needed(design: Design, longest: int) -> int:
+def pin_actions_needed(design: Design, longest: int) -> int:
     """The most pin actions of one call, if requests have up to ``longest`` pages.
 
     The log must be cleared before each call that may write to it, for kernels check no bounds.
@@ -309,7 +309,7 @@ def new_translations(
     processes: Sequence[int],
     longest: int,
     *,
-    deeds: int | None = None,
+    pin_actions: int | None = None,
     pages_per_space: int | None = None,
     node_numbers: Sequence[int] | None = None,
     kinds: bool = True,
@@ -320,8 +320,8 @@ def new_translations(
     One element of ``numberings`` and ``processes`` per node: the numbers of all its pages (of
     lines, where entries are lines), and how many processes it has.  For programs,
     ``space_numbering`` makes them and ``pages_per_space`` ends each address space; for a trace,
-    ``Namer`` makes them, with a reach of ``design.prepin - 1``.  ``longest``: pages of the
-    longest request.  ``deeds``: room for as many, ``deeds_needed`` by default; 0 for none.
+    ``PageNumberer`` makes them, with a reach of ``design.prepin - 1``.  ``longest``: pages of the
+    longest request.  ``pin_actions``: how many fit, ``pin_actions_needed`` by default; 0 for none.
     ``node_numbers`` seed each node's own random choices, 0, 1, ... by default.  ``victims_grow``:
     the victim cache is a list that grows while all it holds is in use (U-Net/MM 5.2.1).
     ``design`` has its page size settled.
@@ -330,7 +330,7 @@ def new_translations(
     page_bits = design.page_size.bit_length() - 1
     blocks = max(len(numbering.owners) for numbering in numberings)
     most = max(processes)
-    room = deeds_needed(design, longest) if deeds is None else deeds
+    room = pin_actions_needed(design, longest) if pin_actions is None else pin_actions
 
     def node(place: int, numbering: Numbering, count: int) -> Parts:
         seed = place if node_numbers is None else node_numbers[place]
@@ -358,7 +358,7 @@ def _levels(design: Design, nodes: int) -> Rnic:
     return levels._replace(regions_1=levels.pages_1) if design.l1_shared else levels
 
 
-def _timed(parts: Parts, design: Design, deeds: int, longest: int) -> Parts:
+def _timed(parts: Parts, design: Design, pin_actions: int, longest: int) -> Parts:
     """The node with the arrays that only timed drivers need: see the last fields of ``Host``."""
     nic, host, book = parts
     rows = len(host.pinning.processes)
@@ -370,8 +370,8 @@ def _timed(parts: Parts, design: Design, deeds: int, longest: int) -> Parts:
     host = host._replace(
         pinning=host.pinning._replace(held=held),
         numbers=np.zeros(longest, np.uint32),
-        deed_count=np.zeros(1, np.int64),
-        deeds=records(deeds, DEED),
+        pin_action_count=np.zeros(1, np.int64),
+        pin_actions=records(pin_actions, PIN_ACTION),
         in_use=np.zeros(units, np.int32),
     )
     return Parts(nic, host, book)

@@ -87,7 +87,7 @@ def new_paths(topology: Topology) -> Paths:
     )
 
 
-def make_wanted(paths: Paths, topology: Topology) -> None:
+def make_wanted_paths(paths: Paths, topology: Topology) -> None:
     """Make the paths of the pairs that are wanted, there and back."""
     wanted = paths.summary["wanted"]
     for s, d in paths.wanted[: wanted[0]].tolist():
@@ -155,7 +155,7 @@ def _make_room(routes: Routes, paths: int, links: int) -> None:
 
 
 @step
-def want_path(paths, sender, destination):
+def needs_path(paths, sender, destination):
     """Whether the paths between two nodes have to be made before a packet can go on one."""
     if paths.path_of[sender, destination] != 0:
         return False
@@ -173,7 +173,7 @@ def path_to(paths, sender, destination):
 
 
 @step
-def take_path(paths, sender, destination, path):
+def set_path(paths, sender, destination, path):
     """Set the path that new packets between two nodes take."""
     paths.path_of[sender, destination] = path
 

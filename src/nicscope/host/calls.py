@@ -29,17 +29,17 @@ def serve_page(machine, n, space, page):
 
 
 @HOST.question
-def mend_page(machine, n, space, page, receive):
+def repin_page(machine, n, space, page, receive):
     """Whether ``page`` is of a line on the NIC that was filled before the page was mapped."""
 
 
 @HOST.function
-def carry_out(machine, n, receive):
+def apply_pin_actions(machine, n, receive):
     """Apply the scheme's pin actions to the memory; how many pages were unpinned."""
 
 
 @HOST.function
-def provide_for(machine, n, space, page, receive):
+def fault_in_page(machine, n, space, page, receive):
     """Fault in ``page``, which the kernel thread has waited for."""
 
 
@@ -87,15 +87,15 @@ def deregister_frame(machine, n, frame):
 
 
 @HOST.function
-def leave_room(machine, n, p, slot):
+def free_descriptor_buffer(machine, n, p, slot):
     """Free the NIC buffer of the descriptor in ``slot`` of port ``p``, which has ended."""
 
 
 @HOST.function
-def leave_receive_rooms(machine, n, p, number):
+def free_receive_buffers(machine, n, p, number):
     """Free the NIC buffers of receive ``number`` of port ``p``."""
 
 
 @HOST.function
-def leave_rooms(machine, n, p):
+def free_port_buffers(machine, n, p):
     """Free the NIC buffers of port ``p``, which has closed."""

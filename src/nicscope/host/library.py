@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.host import calls
-from nicscope.host.calls import carry_out, mend_page
-from nicscope.host.pages import has_tables, is_mapped, let_tables_go, take_tables
+from nicscope.host.calls import apply_pin_actions, repin_page
+from nicscope.host.pages import has_tables, is_mapped, lock_tables, unlock_tables
 from nicscope.host.tables import enter_table
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
@@ -14,12 +14,6 @@ from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports import calls as supplied
 from nicscope.nic.ports.layout import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM
 from nicscope.nic.ports.lookup import key_of, page_at
-from nicscope.nic.translate.asking import (
-    admit_request,
-    could_admit,
-    key_of_page,
-    page_of_key,
-)
 from nicscope.nic.translate.book import (
     ADMITTED,
     PIN,
@@ -28,12 +22,18 @@ from nicscope.nic.translate.book import (
     STATIC,
     UNKNOWN,
     UTLB,
-    clear_deeds,
+    clear_pin_actions,
     note_request,
     unpin_page,
 )
-from nicscope.nic.translate.state import keep_page, leave_page, translation_of
-from nicscope.nic.translate.static import copy_request, give_entry_back
+from nicscope.nic.translate.requests import (
+    admit_request,
+    could_admit,
+    key_of_page,
+    page_of_key,
+)
+from nicscope.nic.translate.state import keep_page, release_page, translation_of
+from nicscope.nic.translate.static import copy_request, free_entry
 from nicscope.nic.translate.utlb import forget
 
 
@@ -166,7 +166,7 @@ def admit_piece(machine, n, space, first, pages):
     serving.checks += pages if scheme >= UTLB else 0
     writes = has_tables(machine) and _misses(machine, n, space, first, pages)
     if writes:
-        reading = take_tables(machine, n, space, first, first + pages + book.orders[0].prepin - 2)
+        reading = lock_tables(machine, n, space, first, first + pages + book.orders[0].prepin - 2)
         if reading < 0:
             serving.admitted = NO_ROOM
             return spent
@@ -175,16 +175,16 @@ def admit_piece(machine, n, space, first, pages):
     if found != ADMITTED:
         serving.admitted = NO_RIGHTS if found == UNKNOWN else NO_ROOM
         if writes:
-            let_tables_go(machine, n, space)
+            unlock_tables(machine, n, space)
         return spent
     if scheme in (STATIC, RNIC):
         return _register(machine, n, space, first, pages)
     spent += (counts.unpin_calls - unpin_calls) * ports.user_unpin[n, 1]
     spent += _calls_time(machine, n, first, pages)
-    if carry_out(machine, n, 0) < 0:
-        serving.admitted = _take_back(machine, n, space, first, pages)
+    if apply_pin_actions(machine, n, 0) < 0:
+        serving.admitted = _undo_pins(machine, n, space, first, pages)
     if writes:
-        let_tables_go(machine, n, space)
+        unlock_tables(machine, n, space)
     return spent
 
 
@@ -200,7 +200,7 @@ def _misses(machine, n, space, first, pages):
 
 
 @step
-def _take_back(machine, n, space, first, pages):
+def _undo_pins(machine, n, space, first, pages):
     """Undo the pins of a request of which the driver could not pin every page.
 
     How it ended for those that were asked for; the rest were to be pinned ahead.
@@ -216,12 +216,12 @@ def _take_back(machine, n, space, first, pages):
             forget(nic, host, book, space, key)
             _not_pinned(host, book, space, key)
             if page < first + pages:
-                status = _worse(machine, n, space, page, status)
+                status = _combine_status(machine, n, space, page, status)
     return status
 
 
 @step
-def _worse(machine, n, space, page, status):
+def _combine_status(machine, n, space, page, status):
     """``status`` of a request of which ``page`` too could not be pinned."""
     if status == NO_RIGHTS or not is_mapped(machine, n, space, page):
         return np.int64(NO_RIGHTS)
@@ -232,7 +232,7 @@ def _worse(machine, n, space, page, status):
 def _not_pinned(host, book, space, key):
     """Forget a pin that failed: the page was not pinned, so it is not unpinned."""
     unpin_page(host, book, space, key)
-    clear_deeds(host)
+    clear_pin_actions(host)
     book.counts[0].pins -= 1
     book.counts[0].unpins -= 1
 
@@ -258,14 +258,14 @@ def unpin_pages(machine, n, p, address, length):
         key = key_of(machine, n, space, page)
         if key < 0 or host.pinning.state[key] & PINNED == 0 or host.pinning.held[key] != 0:
             continue
-        reading = take_tables(machine, n, space, page, page)
+        reading = lock_tables(machine, n, space, page, page)
         if reading < 0:
             break  # no frame for the table: what it names stays pinned
         spent += reading
         forget(nic, host, book, space, key)
         unpin_page(host, book, space, key)
-        carry_out(machine, n, 0)
-        let_tables_go(machine, n, space)
+        apply_pin_actions(machine, n, 0)
+        unlock_tables(machine, n, space)
         pages += 1
     serving.admitted = pages
     if pages == 0:
@@ -294,14 +294,14 @@ def _register(machine, n, space, first, pages):
                 serving.admitted = NO_ROOM
                 if ports.rules[0].sparse == 0:
                     break  # a replay counts every page that it rejects
-            elif carry_out(machine, n, 0) < 0:
-                serving.admitted = _worse(machine, n, space, page, serving.admitted)
+            elif apply_pin_actions(machine, n, 0) < 0:
+                serving.admitted = _combine_status(machine, n, space, page, serving.admitted)
                 fresh = False
                 _not_pinned(host, book, space, key)
                 if ports.rules[0].scheme == STATIC:
-                    give_entry_back(nic, host, key)
+                    free_entry(nic, host, key)
         else:
-            mend_page(machine, n, space, page, 1)  # if it was pinned only to be read
+            repin_page(machine, n, space, page, 1)  # if it was pinned only to be read
         if fresh:
             run += 1
         elif run > 0:
@@ -320,10 +320,10 @@ def _calls_time(machine, n, first, pages):
     spent = np.int64(0)
     run = np.int64(0)
     before = np.int64(-1)
-    for i in range(host.deed_count[0]):
-        if host.deeds[i].what != PIN:
+    for i in range(host.pin_action_count[0]):
+        if host.pin_actions[i].what != PIN:
             continue
-        _, page = page_of_key(host, book, host.deeds[i].key)
+        _, page = page_of_key(host, book, host.pin_actions[i].key)
         begins = first <= page < first + pages and (page == first or page != before + 1)
         if begins and run > 0:
             spent += _call_time(machine, n, run)
@@ -376,11 +376,11 @@ def keep_pages(machine, n, space, first, pages, keep):
         if keep == 1:
             keep_page(host, book, key)
         else:
-            leave_page(nic, host, book, space, page, key)
+            release_page(nic, host, book, space, page, key)
 
 
 @distant
-def leave_request(machine, n, p, slot):
+def release_request_pages(machine, n, p, slot):
     """Release the pages of a request that has ended: they may be unpinned."""
     ports = machine.ports
     pending = ports.pending[n, p, slot]
@@ -390,4 +390,4 @@ def leave_request(machine, n, p, slot):
     pending.kept = 0
     pending.busy = 0
     if ports.rules[0].rooms == 1:
-        calls.leave_room(machine, n, p, slot)
+        calls.free_descriptor_buffer(machine, n, p, slot)

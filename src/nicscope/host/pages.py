@@ -30,13 +30,6 @@ from nicscope.nic.layout import IN_USE
 from nicscope.nic.ports.layout import FETCHES, KERNEL, MISSED, NOT_THERE, THREAD
 from nicscope.nic.ports.lookup import key_of
 from nicscope.nic.ports.traffic import count_looked
-from nicscope.nic.translate.asking import (
-    ask,
-    frame_on_nic,
-    key_of_page,
-    page_of_key,
-    serve,
-)
 from nicscope.nic.translate.book import (
     FILL,
     MISS,
@@ -45,9 +38,16 @@ from nicscope.nic.translate.book import (
     REJECTED,
     RNIC,
     UNPIN,
-    clear_deeds,
+    clear_pin_actions,
     note_lookup,
     write_frame,
+)
+from nicscope.nic.translate.requests import (
+    ask,
+    frame_on_nic,
+    key_of_page,
+    page_of_key,
+    serve,
 )
 from nicscope.nic.translate.rnic import ask_level_1, put_line
 from nicscope.nic.translate.state import entry_of, levels_of, translation_of
@@ -76,7 +76,7 @@ def _entry(machine, n, space, number):
 
 
 @step
-def is_away(machine, n, space, page):
+def is_table_swapped_out(machine, n, space, page):
     """Whether the second-level table of ``page`` is swapped out."""
     if not has_tables(machine) or page < 0 or page >= machine.ports.memory.entries.shape[2]:
         return False
@@ -129,11 +129,11 @@ def bring_table(machine, n, space, number, write):
 
 
 @routine
-def take_tables(machine, n, space, first, last):
+def lock_tables(machine, n, space, first, last):
     """Bring in and lock the tables that a call of the driver may write to; the time of it.
 
     Those of pages ``first..last``, and all that are on the disk: pages of theirs may have to go.
-    They stay until ``let_tables_go``.  Negative if the host has no frame: nothing is to be let go.
+    They stay until ``unlock_tables``.  Negative if the host has no frame: nothing is to be let go.
     """
     spent = np.int64(0)
     if not has_tables(machine):
@@ -151,7 +151,7 @@ def take_tables(machine, n, space, first, last):
 
 
 @routine
-def let_tables_go(machine, n, space):
+def unlock_tables(machine, n, space):
     """Unlock the tables: the driver's call has written its entries."""
     if has_tables(machine):
         _hold_tables(machine, n, space, tables_of(machine), -1)
@@ -223,7 +223,7 @@ def ask_page(machine, n, p, space, page, receive):
         ports.nodes[n].mended += frame == GARBAGE_FRAME
         kernel_can_help = ports.rules[0].service in (KERNEL, THREAD)
         return np.int64(MISSED if kernel_can_help else NOT_THERE)
-    if is_away(machine, n, space, page):
+    if is_table_swapped_out(machine, n, space, page):
         return frame  # the table is on the disk, but what the NIC has of it holds
     if frame != ports.frames[n, key_of(machine, n, space, page)]:
         ports.nodes[n].stale += 1
@@ -240,7 +240,7 @@ def _ask_level_1(machine, n, space, page, receive):
         return np.int64(MISS)
     if put_line(nic, host, book, space, page, key) < 0:
         return np.int64(MISS)
-    calls.carry_out(machine, n, receive)
+    calls.apply_pin_actions(machine, n, receive)
     return frame_on_nic(nic, host, book, space, page, key)
 
 
@@ -283,7 +283,7 @@ def translated_frame(machine, n, space, page, receive):
 def needed_for(machine, n, space, page, receive):
     """What the kernel must do before the NIC may have ``page``, as ``memory.paging`` names it."""
     if machine.ports.rules[0].service == FETCHES:  # the library has pinned it
-        return np.int64(DISK if is_away(machine, n, space, page) else READY)
+        return np.int64(DISK if is_table_swapped_out(machine, n, space, page) else READY)
     memory_page = memory_page_of(machine, n, space, page)
     if memory_page < 0:
         return np.int64(NOT_MAPPED)
@@ -317,7 +317,7 @@ def _memory_space(machine, space):
 def serve_page(machine, n, space, page):
     """Do what the scheme does about a miss; negative if it cannot, as ``translation.codes`` says.
 
-    ``carry_out`` must follow.
+    ``apply_pin_actions`` must follow.
     """
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
@@ -325,7 +325,7 @@ def serve_page(machine, n, space, page):
 
 
 @distant
-def mend_page(machine, n, space, page, receive):
+def repin_page(machine, n, space, page, receive):
     """Repin ``page`` as it must be, if it was not; whether it was repinned.
 
     It was not mapped when it was to be pinned, or was pinned only to be read.  With it every page
@@ -347,14 +347,14 @@ def mend_page(machine, n, space, page, receive):
         return False
     if place >= 0:
         write_frame(nic, place, ports.frames[n, key])
-        _mend_line(machine, n, space, page, key, receive)
+        _repin_line(machine, n, space, page, key, receive)
     elif victim != ABSENT:
         nic.victims[victim].frame = (nic.victims[victim].frame & IN_USE) | ports.frames[n, key]
     return True
 
 
 @step
-def _mend_line(machine, n, space, page, key, receive):
+def _repin_line(machine, n, space, page, key, receive):
     """Pin what else of the line of ``page`` can be pinned now, and write its entries."""
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
@@ -409,7 +409,7 @@ def table_frame(machine, n, space, page):
 
 
 @distant
-def carry_out(machine, n, receive):
+def apply_pin_actions(machine, n, receive):
     """Apply the scheme's pin actions to the memory; how many pages were unpinned.
 
     As much less than -1 if a page could not be pinned: the garbage page stands in for it.
@@ -418,8 +418,8 @@ def carry_out(machine, n, receive):
     nic, host, _ = translation_of(ports.translations, n)
     unpinned = np.int64(0)
     failed = False
-    for i in range(host.deed_count[0]):
-        deed = host.deeds[i]
+    for i in range(host.pin_action_count[0]):
+        deed = host.pin_actions[i]
         if deed.what == PIN:
             failed = not calls.pin_key(machine, n, deed.key, receive) or failed
         elif deed.what == UNPIN:
@@ -427,7 +427,7 @@ def carry_out(machine, n, receive):
             unpinned += 1
         elif deed.what == FILL:
             write_frame(nic, deed.place, ports.frames[n, deed.key])
-    clear_deeds(host)
+    clear_pin_actions(host)
     return -1 - unpinned if failed else unpinned
 
 
@@ -481,9 +481,9 @@ def _write_host_table(machine, n, key, frame):
 
 
 @distant
-def provide_for(machine, n, space, page, receive):
+def fault_in_page(machine, n, space, page, receive):
     """Fault in ``page``, which the kernel thread has waited for."""
-    if is_away(machine, n, space, page):
+    if is_table_swapped_out(machine, n, space, page):
         bring_table(machine, n, space, page // TABLE_PAGES, 0)
         return
     memory_page = memory_page_of(machine, n, space, page)
@@ -492,13 +492,13 @@ def provide_for(machine, n, space, page, receive):
 
 
 @distant
-def keep_frame(machine, n, frame):
+def add_frame_pin(machine, n, frame):
     """One more pin of its own on a frame whose page has left the NIC."""
     machine.ports.memory.frames[n, frame].pins += 1
 
 
 @distant
-def leave_frame(machine, n, space, frame):
+def drop_frame_pin(machine, n, space, frame):
     """Drop such a pin: after the last one the frame may move."""
     left = unpin_frame(machine.ports.memory, n, space, frame)
     if left == 0 and machine.ports.rules[0].registers == 1:

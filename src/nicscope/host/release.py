@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.fabric.faults import is_dead
-from nicscope.host.calls import carry_out, leave_rooms
-from nicscope.host.pages import let_tables_go, take_tables
+from nicscope.host.calls import apply_pin_actions, free_port_buffers
+from nicscope.host.pages import lock_tables, unlock_tables
 from nicscope.host.tables import leave_table
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
 from nicscope.nic.ports.calls import (
-    end_request,
-    forget_handle,
-    give_up_message,
+    abandon_message,
+    discard_receives,
+    end_descriptor,
+    invalidate_handle,
     keep_pages,
-    let_receives_go,
     release,
     report_sent,
 )
@@ -27,19 +27,19 @@ from nicscope.nic.ports.layout import (
     FETCH,
     FREE_TO_GO,
     NOBODY,
-    ONE,
     OWN_PORT,
     RECEIVED,
     SEND,
+    WORK_QUEUE,
     WRITE,
 )
-from nicscope.nic.ports.lookup import key_of, looks_up_handles
-from nicscope.nic.ports.streams import NO_ENTRY, stream_to, taker_of
-from nicscope.nic.translate.asking import page_of_key
+from nicscope.nic.ports.lookup import caches_handles, key_of
+from nicscope.nic.ports.streams import NO_ENTRY, destination_port_of, stream_to
 from nicscope.nic.translate.book import INTERRUPT, RNIC, STATIC, UNET_MM, UTLB, unpin_page
-from nicscope.nic.translate.interrupt import forget_interrupt
+from nicscope.nic.translate.interrupt import evict_interrupt
+from nicscope.nic.translate.requests import page_of_key
 from nicscope.nic.translate.state import translation_of
-from nicscope.nic.translate.unet_mm import forget_unet_mm
+from nicscope.nic.translate.unet_mm import evict_unet_mm
 from nicscope.nic.translate.utlb import forget
 
 
@@ -53,46 +53,46 @@ def close_port(machine, n, p):
     """
     ports = machine.ports
     port = ports.table[n, p]
-    _withdraw(machine, n, p)
+    _revoke_names(machine, n, p)
     port.open = 0
     if ports.nodes[n].missing == 1 and ports.nodes[n].miss_for == p:
         return False
     if port.busy == 1:
-        end_request(machine, n, p, CLOSED)
+        end_descriptor(machine, n, p, CLOSED)
     while port.taken < port.posted:
         slot = port.taken % ports.rules[0].ring
         port.taken += 1
         report_sent(machine, n, p, slot, CLOSED)
     if _has_pending(machine, n, p) or _is_moving(machine, n, p) or _answers_for(machine, n, p):
         return False
-    _let_buffers_go(machine, n, p)
+    _release_buffers(machine, n, p)
     if machine.ports.rules[0].rooms == 1:
-        leave_rooms(machine, n, p)
-    _abandon(machine, n, p)
-    _forget(machine, n, p)
+        free_port_buffers(machine, n, p)
+    _cancel_kernel_requests(machine, n, p)
+    _unpin_last_used(machine, n, p)
     return True
 
 
 @step
-def _withdraw(machine, n, p):
+def _revoke_names(machine, n, p):
     """Revoke the names of the process's memory, and those that it has of others'."""
     ports = machine.ports
-    cached = looks_up_handles(machine)
+    cached = caches_handles(machine)
     for number in range(ports.shared.exports.shape[1]):
         export = ports.shared.exports[n, number]
         if export.port == p and export.valid == 1:
             export.valid = 0
             export.epoch += 1
             if cached:
-                forget_handle(machine, n, EXPORT_HANDLE, number)
+                invalidate_handle(machine, n, EXPORT_HANDLE, number)
     for number in range(ports.shared.imports.shape[1]):
         if ports.shared.imports[n, number].port == p:
             ports.shared.imports[n, number].port = NOBODY
             if cached:
-                forget_handle(machine, n, IMPORT_HANDLE, number)
+                invalidate_handle(machine, n, IMPORT_HANDLE, number)
     if cached and ports.table[n, p].open == 1:
         # Once: what comes for the port is rejected only if the kernel's answer stays on the NIC.
-        forget_handle(machine, n, PROCESS_HANDLE, p)
+        invalidate_handle(machine, n, PROCESS_HANDLE, p)
 
 
 @step
@@ -145,7 +145,7 @@ def _owner_of(machine, n, head):
     if whose != OWN_PORT:
         return whose
     if head.kind == SEND and 0 <= head.name < ports.channels.shape[1]:
-        return np.int64(taker_of(ports, n, head))
+        return np.int64(destination_port_of(ports, n, head))
     if head.kind == WRITE and 0 <= head.name < ports.shared.exports.shape[1]:
         return ports.shared.exports[n, head.name].port
     return np.int64(NOBODY)
@@ -167,7 +167,7 @@ def _answers_for(machine, n, p):
 
 
 @step
-def _let_buffers_go(machine, n, p):
+def _release_buffers(machine, n, p):
     ports = machine.ports
     port = ports.table[n, p]
     bits = ports.rules[0].page_bits
@@ -181,8 +181,8 @@ def _let_buffers_go(machine, n, p):
         port.ready_out += 1
         if buffer.frame >= 0:
             release(machine, n, buffer.key)
-    if port.takes == ONE:
-        let_receives_go(machine, n, p)
+    if port.takes == WORK_QUEUE:
+        discard_receives(machine, n, p)
     for tag in range(ports.channels.shape[1]):
         channel = ports.channels[n, tag]
         if channel.port == p:
@@ -196,7 +196,7 @@ def _let_buffers_go(machine, n, p):
 
 
 @step
-def _abandon(machine, n, p):
+def _cancel_kernel_requests(machine, n, p):
     """Cancel what the kernel thread was to bring for the port."""
     serving = machine.ports.nodes[n]
     for i in range(serving.handled, serving.queued):
@@ -224,7 +224,7 @@ def _used_last(machine, n, p, key):
 
 
 @step
-def _forget(machine, n, p):
+def _unpin_last_used(machine, n, p):
     """Unpin the pages that this port used last and evict their translations.
 
     So are those that were pinned ahead, or for buffers, and that no port has used.
@@ -245,18 +245,18 @@ def _forget(machine, n, p):
         ports.owners[n, key] = NOBODY
         space, page = page_of_key(host, book, key)
         if scheme == UNET_MM:
-            forget_unet_mm(nic, host, book, space, page, key)
-            carry_out(machine, n, 0)
+            evict_unet_mm(nic, host, book, space, page, key)
+            apply_pin_actions(machine, n, 0)
         elif scheme == INTERRUPT:
-            forget_interrupt(nic, host, book, space, page, key)
-            carry_out(machine, n, 0)
+            evict_interrupt(nic, host, book, space, page, key)
+            apply_pin_actions(machine, n, 0)
         elif host.pinning.state[key] & PINNED:
-            if take_tables(machine, n, space, page, page) < 0:
+            if lock_tables(machine, n, space, page, page) < 0:
                 continue  # no frame for the table: what it names stays pinned
             forget(nic, host, book, space, key)
             unpin_page(host, book, space, key)
-            carry_out(machine, n, 0)
-            let_tables_go(machine, n, space)
+            apply_pin_actions(machine, n, 0)
+            unlock_tables(machine, n, space)
     if scheme >= UTLB and book.counts[0].unpins != unpinned:
         book.counts[0].unpin_calls += 1
 
@@ -276,20 +276,20 @@ def drop_page(machine, n, space, page):
     if host.in_use[key >> book.orders[0].line_bits] != 0 or host.pinning.held[key] != 0:
         return np.int64(0)
     if scheme == UNET_MM:
-        forget_unet_mm(nic, host, book, space, page, key)
-        carry_out(machine, n, 0)
+        evict_unet_mm(nic, host, book, space, page, key)
+        apply_pin_actions(machine, n, 0)
     elif scheme == INTERRUPT:
-        forget_interrupt(nic, host, book, space, page, key)
-        carry_out(machine, n, 0)
+        evict_interrupt(nic, host, book, space, page, key)
+        apply_pin_actions(machine, n, 0)
     elif scheme in (STATIC, RNIC):
         leave_table(machine, n, space, page, key)
     elif scheme >= UTLB:
-        if take_tables(machine, n, space, page, page) < 0:
+        if lock_tables(machine, n, space, page, page) < 0:
             return np.int64(0)
         forget(nic, host, book, space, key)
         unpin_page(host, book, space, key)
-        carry_out(machine, n, 0)
-        let_tables_go(machine, n, space)
+        apply_pin_actions(machine, n, 0)
+        unlock_tables(machine, n, space)
     return np.int64(host.pinning.state[key] & PINNED == 0)
 
 
@@ -314,7 +314,7 @@ def deregister_pages(machine, n, p, address, length):
 
 
 @step
-def is_tag_at_rest(machine, n, p, tag):
+def is_tag_idle(machine, n, p, tag):
     """Whether nothing of node ``n`` names ``tag`` any more, which was port ``p``'s."""
     if is_dead(machine.ports.deaths.nodes, n, machine.tally[0].now):
         return True
@@ -326,13 +326,13 @@ def is_tag_at_rest(machine, n, p, tag):
 
 
 @step
-def let_tag_go(machine, n, tag):
+def release_tag(machine, n, tag):
     """Release ``tag``; the buffers of a partial message return to the free queue."""
     ports = machine.ports
     channel = ports.channels[n, tag]
     if channel.port == NOBODY:
         return
-    give_up_message(machine, n, tag)
+    abandon_message(machine, n, tag)
     if channel.cut != 0:
         channel.cut = 0
         ports.nodes[n].cuts -= 1
@@ -340,7 +340,7 @@ def let_tag_go(machine, n, tag):
 
 
 @step
-def is_export_at_rest(machine, n, p, number):
+def is_export_idle(machine, n, p, number):
     """Whether no store to export ``number`` of ``n`` is arriving or waits to be reported."""
     if is_dead(machine.ports.deaths.nodes, n, machine.tally[0].now):
         return True
@@ -351,7 +351,7 @@ def is_export_at_rest(machine, n, p, number):
 
 
 @step
-def is_import_at_rest(machine, n, p, number):
+def is_import_idle(machine, n, p, number):
     """Whether no open descriptor of port ``p`` names import ``number``."""
     if is_dead(machine.ports.deaths.nodes, n, machine.tally[0].now):
         return True

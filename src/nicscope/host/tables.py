@@ -5,26 +5,26 @@ A static table is on the NIC and full some time; an RDMA NIC's is in host memory
 
 from __future__ import annotations
 
-from nicscope.host.calls import carry_out
+from nicscope.host.calls import apply_pin_actions
 from nicscope.kernel.decorators import step
 from nicscope.nic.translate.book import RNIC, unpin_page
 from nicscope.nic.translate.rnic import deregister_rnic, register_rnic
 from nicscope.nic.translate.state import levels_of, translation_of
-from nicscope.nic.translate.static import give_entry_back, serve_again, serve_static
+from nicscope.nic.translate.static import free_entry, serve_freed_entry, serve_static
 
 
 @step
 def enter_table(machine, n, space, page, key):
     """Pin ``page`` and enter it in the table; false if the table is full.
 
-    ``carry_out`` must follow.
+    ``apply_pin_actions`` must follow.
     """
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
     if ports.rules[0].scheme == RNIC:
         register_rnic(nic, host, book, space, page, key)
         return True
-    if serve_again(nic, host, book, space, page, key):
+    if serve_freed_entry(nic, host, book, space, page, key):
         return True
     return serve_static(nic, host, book, space, page, key) >= 0
 
@@ -37,8 +37,8 @@ def leave_table(machine, n, space, page, key):
     if ports.rules[0].scheme == RNIC:
         levels = levels_of(ports.translations, n)
         deregister_rnic(nic, levels, host, book, space, page, key)
-        carry_out(machine, n, 0)
+        apply_pin_actions(machine, n, 0)
         return
     unpin_page(host, book, space, key)
-    carry_out(machine, n, 0)
-    give_entry_back(nic, host, key)
+    apply_pin_actions(machine, n, 0)
+    free_entry(nic, host, key)

@@ -71,7 +71,7 @@ def in_ps(microseconds: object, now: int = 0, what: str = "a time") -> int:
     return round(number * PS_PER_US)
 
 
-def a_share(value: object, what: str) -> int | float | Fraction:
+def a_fraction(value: object, what: str) -> int | float | Fraction:
     """``value``, a number from 0 to 1.  Errors: ``SimulationError`` naming ``what`` is none."""
     number = _real(value)
     if number is None or not 0 <= number <= 1:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
 
-class Room(Owned):
+class Allocation(Owned):
     """One allocation; its owner's table has its bounds."""
 
     what = "a buffer"
     origin = "allocate()"
 
 
-class Stretch:
+class MemoryRange:
     """A range of a process's memory: ``allocate`` and ``part`` return them.
 
     What it says of itself is believed within the room that it is a part of, if the process that
@@ -33,14 +33,14 @@ class Stretch:
 
     __slots__ = ("address", "length", "room")
 
-    def __init__(self, room: Room, address: int, length: int) -> None:
+    def __init__(self, room: Allocation, address: int, length: int) -> None:
         """For libraries: a room that was made by hand is nobody's."""
         self.room = room
         self.address = address
         self.length = length
 
     def __repr__(self) -> str:
-        whose = self.room._of if isinstance(self.room, Room) else "nobody"
+        whose = self.room._of if isinstance(self.room, Allocation) else "nobody"
         try:
             return f"{type(self).__name__}({self.address:#x}, {self.length} bytes, {whose})"
         except (TypeError, ValueError):  # made by hand, of whatever
@@ -54,30 +54,30 @@ class Stretch:
         if type(offset) is not int or type(count) is not int:
             offset, count = whole(offset, "an offset"), whole(count, "a number of bytes")
         if offset < 0 or count < 0 or offset + count > self.length:
-            raise not_within(offset, count, self.length)
+            raise out_of_range_error(offset, count, self.length)
         return type(self)(self.room, self.address + offset, count)
 
 
-S = TypeVar("S", bound=Stretch)
+S = TypeVar("S", bound=MemoryRange)
 
 
 def allocated(kind: type[S], owner: Owner, memory: object, address: int, length: int) -> S:
     """A range of ``memory`` allocated for ``owner``."""
-    room = owner.give(Room(), (memory, address, address + length))
+    room = owner.give(Allocation(), (memory, address, address + length))
     return kind(room, address, length)
 
 
-def stretch_of(
+def checked_range(
     owner: Owner, memory: object, stretch: object, at: object = 0, count: object = None
 ) -> tuple[int, int]:
     """Address and length of ``count`` bytes, by default all that are left, from ``at`` on.
 
     Errors: ``SimulationError`` if they are not ``owner``'s, or in another memory of its.
     """
-    if not isinstance(stretch, Stretch):
-        owner.refuse(stretch, Room)
-    room = stretch.room if isinstance(stretch.room, Room) else Room()
-    where, begin, end = owner.record_of(room, Room)
+    if not isinstance(stretch, MemoryRange):
+        owner.refuse(stretch, Allocation)
+    room = stretch.room if isinstance(stretch.room, Allocation) else Allocation()
+    where, begin, end = owner.record_of(room, Allocation)
     if where is not memory:
         raise SimulationError(
             f"a buffer of another memory of {owner.name}: an endpoint with a pinned area sends "
@@ -85,22 +85,22 @@ def stretch_of(
         )
     address, length = stretch.address, stretch.length
     if type(address) is not int or type(length) is not int or not 0 <= length <= end - address:
-        owner.refuse(Room(), Room)
+        owner.refuse(Allocation(), Allocation)
     if address < begin:
-        owner.refuse(Room(), Room)
+        owner.refuse(Allocation(), Allocation)
     first = at if type(at) is int else whole(at, "an offset")
     if count is None:
         size = length - first
     else:
         size = count if type(count) is int else whole(count, "a number of bytes")
     if first < 0 or size < 0 or first + size > length:
-        raise not_within(first, size, length)
+        raise out_of_range_error(first, size, length)
     return address + first, size
 
 
-def whole_room(owner: Owner, stretch: Stretch) -> Room:
+def whole_allocation(owner: Owner, stretch: MemoryRange) -> Allocation:
     """The room of a stretch that is all of it.  Errors: if it is a part, or none of ``owner``'s."""
-    _, begin, end = owner.record_of(stretch.room, Room)
+    _, begin, end = owner.record_of(stretch.room, Allocation)
     if (stretch.address, stretch.length) != (begin, end - begin):
         raise SimulationError(
             f"{stretch.length} bytes of a buffer of {end - begin}: memory is freed as allocate() "
@@ -111,13 +111,13 @@ def whole_room(owner: Owner, stretch: Stretch) -> Room:
 
 def memory_of(owner: Owner, stretch: object) -> Any:
     """The memory of ``owner`` that a range is in.  Errors: if it is not ``owner``'s."""
-    room = stretch.room if isinstance(stretch, Stretch) else stretch
-    if isinstance(stretch, Stretch) and not isinstance(room, Room):
-        room = Room()
-    return owner.record_of(room, Room)[0]
+    room = stretch.room if isinstance(stretch, MemoryRange) else stretch
+    if isinstance(stretch, MemoryRange) and not isinstance(room, Allocation):
+        room = Allocation()
+    return owner.record_of(room, Allocation)[0]
 
 
-def owner_of(stretch: Stretch) -> tuple[Owner, Any]:
+def owner_of(stretch: MemoryRange) -> tuple[Owner, Any]:
     """The owner of a range, and the memory that it is in.
 
     Errors: ``SimulationError`` if it was made by hand, or its memory is no more.
@@ -127,10 +127,10 @@ def owner_of(stretch: Stretch) -> tuple[Owner, Any]:
         raise SimulationError(
             "a buffer that was made by hand names nothing; use one that allocate() gave"
         )
-    return owner, owner.record_of(stretch.room, Room)[0]
+    return owner, owner.record_of(stretch.room, Allocation)[0]
 
 
-def not_within(offset: int, count: int, length: int) -> SimulationError:
+def out_of_range_error(offset: int, count: int, length: int) -> SimulationError:
     """The error for bytes that a buffer does not have."""
     return SimulationError(f"bytes {offset} to {offset + count} are not in a buffer of {length}")
 

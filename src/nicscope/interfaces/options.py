@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, over
 
 from nicscope.config.design import INTERFACE_NAMES, read_interface
 from nicscope.errors import DesignError, SimulationError, did_you_mean
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -127,11 +127,11 @@ class TrapezeOptions(TypedDict, total=False):
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
-def spelt_out(*several: type) -> Callable[[F], F]:
+def with_named_options(*several: type) -> Callable[[F], F]:
     """Have a function say by name which keywords its ``**options`` are, those of ``several``.
 
     Called with another, it raises a ``SimulationError`` that names the nearest; that and all else
-    that it raises is told plainly (``nicscope.telling``).
+    that it raises is told plainly (``nicscope.tracebacks``).
     """
 
     def decorated(function: F) -> F:
@@ -146,7 +146,7 @@ def spelt_out(*several: type) -> Callable[[F], F]:
 
         @functools.wraps(function)
         def checked(*given: Any, **options: Any) -> Any:
-            with ToldPlainly():
+            with TrimmedTraceback():
                 for name in options:
                     if name not in names:
                         raise unknown(name, names)
@@ -177,14 +177,14 @@ def unknown(name: str, names: Sequence[str]) -> SimulationError:
     return SimulationError(f"a cluster has no setting {name!r}{did_you_mean(name, known)}")
 
 
-class _Left:
+class _OmittedOption:
     """What stands in a signature for a keyword that was left out: whoever asked decides."""
 
     def __repr__(self) -> str:
         return "..."
 
 
-LEFT_OUT = _Left()
+LEFT_OUT = _OmittedOption()
 
 
 def _annotations(several: Sequence[type]) -> dict[str, str]:
@@ -262,7 +262,7 @@ def Cluster(
 ) -> PortCluster[Any]: ...
 
 
-@spelt_out(AnyOptions, TrapezeOptions)
+@with_named_options(AnyOptions, TrapezeOptions)
 def Cluster(  # noqa: N802 - it reads as the class of what it gives
     design: str | Path | Design, *, interface: str | None = None, **options: Any
 ) -> Any:
@@ -288,7 +288,7 @@ def Cluster(  # noqa: N802 - it reads as the class of what it gives
         del settings["area_bytes"]
     if word == EDT:
         settings = {"way": EDT, **settings}
-    chosen = chosen_design(_first_choice(design, word), settings)
+    chosen = chosen_design(_default_design(design, word), settings)
     named = _named(interface) if interface else _interface_of(chosen, word)
     # None says no more than leaving it out: the interface's own holds.
     given = {key: value for key, value in options.items() if value is not None}
@@ -300,7 +300,7 @@ def _word(design: object) -> str | None:
     return design if isinstance(design, str) and design in FIRST_CHOICE else None
 
 
-def _first_choice(design: str | Path | Design, word: str | None) -> str | Path | Design:
+def _default_design(design: str | Path | Design, word: str | None) -> str | Path | Design:
     """The design that is meant.  Errors: for a name that is neither a design nor a word."""
     from nicscope.config.design import design_names
 

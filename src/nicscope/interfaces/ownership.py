@@ -13,7 +13,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar
 
-from nicscope.drivers.running import RUNNING
+from nicscope.drivers.current_program import RUNNING
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:

@@ -10,14 +10,20 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from nicscope.drivers.running import RUNNING
-from nicscope.drivers.simulate.diagnostics import awaits_minded
+from nicscope.drivers.current_program import RUNNING
+from nicscope.drivers.simulate.diagnostics import collect_unawaited
 from nicscope.errors import SimulationError
 from nicscope.frames import place
 from nicscope.interfaces.arguments import LEAST, in_ps, shown, whole
-from nicscope.interfaces.run_report import RunReport, Source, report_of, run_progress, tell
+from nicscope.interfaces.run_report import (
+    RunReport,
+    Source,
+    notify_listeners,
+    report_of,
+    run_progress,
+)
 from nicscope.interfaces.run_timeline import write_timeline
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -59,7 +65,7 @@ class Programs(ABC, Generic[E]):
     def _source(self) -> Source:
         """What reports are made from.  Errors: if nothing has run yet."""
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def start(
         self,
         node: int,
@@ -83,7 +89,7 @@ class Programs(ABC, Generic[E]):
         room = whole(tasks, "tasks", 0, MOST_TASKS)
         self._programs.append(Started(where, program, bool(daemon), room))
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def run(self, until_us: float | None = None) -> Sequence[object]:
         """Run all programs to their ends; what they return, in the order of their start.
 
@@ -105,8 +111,8 @@ class Programs(ABC, Generic[E]):
         assert self.simulation is not None
         self._is_over = True  # unless it returns
         with run_progress(self.simulation):
-            self._is_over = self.simulation.go_on(until)
-        tell(self._told())
+            self._is_over = self.simulation.continue_run(until)
+        notify_listeners(self._told())
         return self.results
 
     def renew(self) -> None:
@@ -127,7 +133,7 @@ class Programs(ABC, Generic[E]):
         self.simulation = simulation
         programs = []
         try:
-            with awaits_minded(lambda: None):  # a plain function's calls lack theirs
+            with collect_unawaited(lambda: None):  # a plain function's calls lack theirs
                 for each, given in zip(started, made, strict=True):
                     programs.append(self._called(each.program, given))
         except BaseException:
@@ -172,7 +178,7 @@ class Programs(ABC, Generic[E]):
         source.remarks = self._ran().remarks()
         return source
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def report(self) -> RunReport:
         """What the run has cost so far, node by node; it shows itself in notebooks.
 
@@ -180,7 +186,7 @@ class Programs(ABC, Generic[E]):
         """
         return report_of(self._told())
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def timeline(self, path: str | Path) -> Path:
         """Write what every engine did when: for ui.perfetto.dev, or a page if it ends in .html.
 

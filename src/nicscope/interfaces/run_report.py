@@ -371,7 +371,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     unfinished: int  # when the run ended
 
 
-class Looked(msgspec.Struct, frozen=True, kw_only=True):
+class LookupCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Lookups, or misses among them, by path: ``total`` is the sum of the others."""
 
     total: int
@@ -392,8 +392,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     open_requests: int  # descriptors that had not ended when the run did
     sent: Sent
     received: Received
-    lookups: Looked | None = None
-    misses: Looked | None = None
+    lookups: LookupCounts | None = None
+    misses: LookupCounts | None = None
     # Lookups of a packet or a request that came again; not among ``lookups``.
     repeated: int | None = None
     interrupts: int | None = None
@@ -421,8 +421,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     sent: Sent  # packets that were made for it
     outcome: Received | None = None  # what became of these, at whatever node they came to
     received: Received | None = None  # packets that came for it, as far as they were looked at
-    lookups: Looked | None = None
-    misses: Looked | None = None
+    lookups: LookupCounts | None = None
+    misses: LookupCounts | None = None
 
 
 class NodeReport(Work, frozen=True, kw_only=True):
@@ -643,12 +643,12 @@ def records_to_keep(own: int = 0) -> int:
     return max([whole(own, "keep_log", 0), *(listener.records() for listener in _listeners)])
 
 
-def is_listened_to() -> bool:
+def has_listeners() -> bool:
     """Whether anybody listens for the ends of runs."""
     return bool(_listeners)
 
 
-def tell(source: Source) -> None:
+def notify_listeners(source: Source) -> None:
     """Notifies listeners that a run has ended."""
     for listener in _listeners:
         listener.hear(source)
@@ -728,7 +728,7 @@ def run_progress(simulation: Simulation) -> Iterator[None]:
 
     Nothing is said where there is no terminal, or where whoever runs the program tells of it.
     """
-    if not sys.stderr.isatty() or is_listened_to():
+    if not sys.stderr.isatty() or has_listeners():
         yield
         return
     over = threading.Event()

@@ -109,7 +109,7 @@ class MachineRun:
         """What every engine did when, as far as it was kept."""
         total = int(self._machine.tally[0]["log"])
         records = self._machine.log[:total].copy()
-        _begin_when_bytes_come(records)
+        _start_receives_at_first_byte(records)
         return RunLog(records, total, ACTIONS, self._packets(), WAY)
 
     def _packets(self) -> Mapping[tuple[int, int], str]:
@@ -135,7 +135,7 @@ class MachineRun:
         return {"waiting": int(endpoint["written"]) - left, "unheard": unheard}
 
 
-def _begin_when_bytes_come(records: NDArray[Any]) -> None:
+def _start_receives_at_first_byte(records: NDArray[Any]) -> None:
     """Starts receives at their first byte, as they are posted long before, for any packet."""
     packet = itemgetter("sender", "packet", "control")
     first: dict[tuple[int, ...], int] = {}
@@ -159,7 +159,7 @@ class Drawn(NamedTuple):
     engines: Sequence[Engine] = ()  # that have a track, used or not; others have one if used
 
 
-class _Touch(NamedTuple):
+class _FlowStop(NamedTuple):
     time_ps: int
     node: int
     thread: int
@@ -273,20 +273,20 @@ def _arrows(
     log: NDArray[Any], threads: Sequence[int], run: RunLog, prefix: str
 ) -> Iterator[dict[str, Any]]:
     """One flow for each packet that touches two engines or more."""
-    touched: dict[tuple[int, int], dict[int, _Touch]] = {}
+    touched: dict[tuple[int, int], dict[int, _FlowStop]] = {}
     # The payload's first transfer stands for all; the control message's where there is none.
     for place in np.lexsort((log["start"], log["control"])).tolist():
         record = log[place]
         stop = _stop_of(record, run)
         if stop is not None:
             key = (int(record["sender"]), int(record["packet"]))
-            touch = _Touch(int(record["start"]), int(record["node"]), threads[place])
+            touch = _FlowStop(int(record["start"]), int(record["node"]), threads[place])
             touched.setdefault(key, {}).setdefault(stop, touch)
     for (sender, packet), found in sorted(touched.items()):
         way = [found[stop] for stop in sorted(found)]
         if len(way) < 2:
             continue
-        for place, touch in enumerate(_forward(way)):
+        for place, touch in enumerate(_in_order(way)):
             kind = "s" if place == 0 else "f" if place == len(way) - 1 else "t"
             yield {
                 "ph": kind,
@@ -310,7 +310,7 @@ def _stop_of(record: Any, run: RunLog) -> int | None:
     return None
 
 
-def _forward(way: list[_Touch]) -> Iterator[_Touch]:
+def _in_order(way: list[_FlowStop]) -> Iterator[_FlowStop]:
     """The stops in order of time: a receive may be posted before it is due."""
     times = itertools.accumulate((touch.time_ps for touch in way), max)
     for touch, now in zip(way, times, strict=True):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Sequence
 
     from nicscope.drivers.simulate.process import Process, Record
-    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.drivers.simulate.process import Task as Running
     from nicscope.interfaces.ownership import Owner
 
@@ -38,14 +38,14 @@ def left(process: Process, until: int) -> Fraction | None:
     return None if until == NO_END else Fraction(max(0, until - process.now), PS_PER_US)
 
 
-def unanswered(process: Process, said: str, node: int | None = None) -> WaitTimeoutError:
+def no_answer_error(process: Process, said: str, node: int | None = None) -> WaitTimeoutError:
     """The timeout error of a call to ``node``, or to all, with what those do instead."""
     standings = process.standings
-    silence = "" if node is None else standings.silence_of(node)
-    return WaitTimeoutError(f"{said}{silence}", standings.others_stand(process))
+    silence = "" if node is None else standings.why_silent(node)
+    return WaitTimeoutError(f"{said}{silence}", standings.describe_others(process))
 
 
-def timed_out(process: Process) -> WaitTimeoutError:
+def timeout_error(process: Process) -> WaitTimeoutError:
     """The timeout error of the call in which a program waits."""
     call, where = "a call", ""
     frame = sys._getframe(1)
@@ -69,7 +69,7 @@ class Gate:
     """A one-time event for programs: once it is opened, nobody waits for it any more."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Driven, int]] = []
+        self._waiting: list[tuple[SimProcess, int]] = []
         self._is_open = False
 
     @property
@@ -78,13 +78,13 @@ class Gate:
         return self._is_open
 
     @coroutine
-    def wait(self, endpoint: Tasking) -> Generator[bytes, Record | None, None]:
+    def wait(self, endpoint: ProcessTasks) -> Generator[bytes, Record | None, None]:
         """Wait until another program, or task, opens it, or has."""
         endpoint._owner.check_caller()
         if self._is_open:
             return
-        driven = endpoint._driven
-        here = driven, driven.row_now()  # a task's own, if one waits
+        sim_process = endpoint._sim_process
+        here = sim_process, sim_process.row_now()  # a task's own, if one waits
         self._waiting.append(here)
         try:
             while not self._is_open:
@@ -92,23 +92,23 @@ class Gate:
         finally:  # who no longer waits has its row woken by nobody
             if here in self._waiting:
                 self._waiting.remove(here)
-        driven.catch_up()
+        sim_process.update_clock()
 
     def open(self) -> None:
         """Wakes all programs that wait, now and in the order in which they came."""
         self._is_open = True
-        for driven, row in self._waiting:
-            driven.tasks.wake(row)
+        for sim_process, row in self._waiting:
+            sim_process.tasks.wake(row)
         self._waiting.clear()
 
 
 class Task:
     """A coroutine that runs beside its process's program; ``spawn`` makes them."""
 
-    def __init__(self, of: Tasking, running: Running) -> None:
+    def __init__(self, of: ProcessTasks, running: Running) -> None:
         self._of = of
         self._owner = of._owner
-        self._driven = of._driven
+        self._sim_process = of._sim_process
         self._running = running
 
     @property
@@ -120,19 +120,19 @@ class Task:
         """What it returns, when it has.  Errors: ``WaitTimeoutError``; it goes on then."""
         self._owner.check_caller()
         await self._of._flush()
-        until = latest(self._driven, timeout_us)
+        until = latest(self._sim_process, timeout_us)
         if not self._running.is_done:
-            await _parked(self._driven, [self._running], until)
+            await _wait_for_tasks(self._sim_process, [self._running], until)
         if not self._running.is_done:
-            raise timed_out(self._driven)
+            raise timeout_error(self._sim_process)
         return self._running.result
 
 
-class Tasking:
+class ProcessTasks:
     """Tasks and combined waits of a process."""
 
     _owner: Owner
-    _driven: Driven
+    _sim_process: SimProcess
 
     def spawn(self, task: Coroutine[Any, Any, Any]) -> Task:
         """Have ``task``, a coroutine, run beside the program; both share the CPU.
@@ -142,7 +142,7 @@ class Tasking:
         """
         try:
             self._owner.check_caller()
-            return Task(self, self._driven.spawn(self._whole(_checked(task))))
+            return Task(self, self._sim_process.spawn(self._whole(_checked(task))))
         except SimulationError:
             _close([task])
             raise
@@ -166,41 +166,49 @@ class Tasking:
         try:
             self._owner.check_caller()
             await self._flush()
-            until = latest(self._driven, timeout_us)
+            until = latest(self._sim_process, timeout_us)
             if not waits:
                 raise SimulationError("wait_any() waits for one call or more; none was given")
             for each in [_checked(each) for each in waits]:
-                running.append(self._driven.spawn(each))
+                running.append(self._sim_process.spawn(each))
                 running[-1].is_watched = True
-            await _parked(self._driven, running, until)
+            await _wait_for_tasks(self._sim_process, running, until)
         finally:
             _close(waits[len(running) :])  # one was refused, or all were
-            left = [each for each in running if not each.is_done and not self._driven.drop(each)]
-        while left := [each for each in left if not each.is_done and not self._driven.drop(each)]:
-            await _parked(self._driven, left, NO_END)  # what is there is taken, and not lost
+            left = [
+                each for each in running if not each.is_done and not self._sim_process.drop(each)
+            ]
+        while left := [
+            each for each in left if not each.is_done and not self._sim_process.drop(each)
+        ]:
+            await _wait_for_tasks(
+                self._sim_process, left, NO_END
+            )  # what is there is taken, and not lost
         for task in running:
             if task.error is not None:
                 raise task.error
         done = [(which, task) for which, task in enumerate(running) if task.has_result]
         if not done:
-            raise timed_out(self._driven)
+            raise timeout_error(self._sim_process)
         return [(which, task.result) for which, task in done]
 
 
 @coroutine
-def _parked(driven: Driven, tasks: list[Running], until: int) -> Generator[bytes, Record, None]:
+def _wait_for_tasks(
+    sim_process: SimProcess, tasks: list[Running], until: int
+) -> Generator[bytes, Record, None]:
     """Waits until one of ``tasks`` is done, or until that time."""
-    row = driven.row_now()
+    row = sim_process.row_now()
     for task in tasks:
         task.waiting.append(row)
     if until == NO_END:
         yield PARKED
     else:
-        yield driven.request(SLEEP, duration=max(0, until - driven.now))
+        yield sim_process.request(SLEEP, duration=max(0, until - sim_process.now))
     for task in tasks:
         if row in task.waiting:
             task.waiting.remove(row)
-    driven.catch_up()
+    sim_process.update_clock()
 
 
 def _close(waits: Sequence[object]) -> None:

@@ -35,7 +35,7 @@ from nicscope.interfaces.arguments import (
     shown,
     whole,
 )
-from nicscope.interfaces.options import spelt_out
+from nicscope.interfaces.options import with_named_options
 from nicscope.interfaces.programs import Programs
 from nicscope.interfaces.run_report import (
     Account,
@@ -56,11 +56,11 @@ from nicscope.interfaces.trapeze_endpoint import (
     read_only,
     settle_memory,
 )
-from nicscope.interfaces.trapeze_memory import HostMemories, Message, unclaimed_of
-from nicscope.interfaces.ways import Combination, check_runs, chosen_way
+from nicscope.interfaces.trapeze_memory import HostMemories, Message, unclaimed_messages
+from nicscope.interfaces.ways import Combination, check_runs, way_named
+from nicscope.memory_limit import check_memory, zeros
 from nicscope.nic.coherent import NAMES as MECHANISMS
-from nicscope.room import check_room, zeros
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +146,7 @@ class Cluster(Programs[Endpoint]):
     interface = "Trapeze"
     given = "endpoint"
 
-    @spelt_out()
+    @with_named_options()
     def __init__(
         self,
         platform: str | Path | Platform | Sequence[str | Path | Platform],
@@ -199,7 +199,7 @@ class Cluster(Programs[Endpoint]):
         self._check_room(nodes if given is None else given.nodes, nodes)
         self.topology = crossbar(nodes) if given is None else given
         priced = _platforms(platform, self.topology.nodes)
-        self.way = chosen_way(way)
+        self.way = way_named(way)
         cuts_through = self.delivery.policy == Policy.CUT_THROUGH
         for each in {one.name: one for one in priced}.values():
             check_runs(Combination(self.interface, each, self.way, cuts_through=cuts_through))
@@ -239,7 +239,7 @@ class Cluster(Programs[Endpoint]):
         if self._parameters is not None:
             need += bytes_at_buses(nodes, self._parameters.host, self._parameters.nic, 64)
         advice = "ask for fewer nodes, less host_bytes, or fewer tags or records of the log"
-        check_room(need, f"a cluster of {nodes:,} nodes", advice)
+        check_memory(need, f"a cluster of {nodes:,} nodes", advice)
 
     def _made(self, hosts: Sequence[int]) -> tuple[Simulation, list[Endpoint]]:
         self.memories = self._new_memories()
@@ -258,7 +258,9 @@ class Cluster(Programs[Endpoint]):
             faults=self._faults,
             tasks=self._rooms,
         )
-        simulation.unclaimed = lambda: unclaimed_of(simulation.machine, simulation.goes_on_at)
+        simulation.unclaimed = lambda: unclaimed_messages(
+            simulation.machine, simulation.has_running_program
+        )
         self.simulation = simulation
         self.memories.store = simulation.machine.store
         for node in range(self.topology.nodes):
@@ -280,7 +282,7 @@ class Cluster(Programs[Endpoint]):
     def _source(self) -> TrapezeRun:
         return TrapezeRun(self._ran().machine, self._names(), self._counted)
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def memory(self, node: int) -> NDArray[Any]:
         """All bytes of a host's memory, uint8, to be read."""
         memory = self.host_bytes(self._node(node))

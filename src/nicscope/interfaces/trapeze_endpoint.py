@@ -20,21 +20,21 @@ from nicscope.drivers.simulate.machine import (
     SEND,
     SLEEP,
 )
-from nicscope.drivers.simulate.ports.reporting import LATE
+from nicscope.drivers.simulate.ports.reports import LATE
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, whole
 from nicscope.interfaces.buffers import (
-    Room,
-    Stretch,
+    Allocation,
+    MemoryRange,
     View,
     allocated,
+    checked_range,
     owner_of,
-    stretch_of,
-    whole_room,
+    whole_allocation,
 )
 from nicscope.interfaces.ownership import Owner
-from nicscope.interfaces.tasks import Tasking, latest, timed_out
-from nicscope.interfaces.trapeze_memory import Message, check_aligned, known_of
+from nicscope.interfaces.tasks import ProcessTasks, latest, timeout_error
+from nicscope.interfaces.trapeze_memory import Message, check_aligned, describe_rings
 from nicscope.kernel.decorators import kernel
 from nicscope.memory.coherence.bus import forget as forget_lines
 from nicscope.memory.coherence.bus import settle
@@ -140,7 +140,7 @@ class Payloads:
             packet = whole(named, "a message's number")
             ended = await self._process.ask(AWAIT_SEND, packet=packet, address=until)
             if ended.own == LATE:
-                raise timed_out(self._process)
+                raise timeout_error(self._process)
 
     def check_read(self, address: int, count: int) -> None:
         """Refuse memory that the NIC has still to read: ``SimulationError``."""
@@ -189,7 +189,7 @@ class Payloads:
     def check_not_overwritten(self, message: Message) -> None:
         """Errors: ``SimulationError`` if another payload lies where that of ``message`` was."""
         last = self._mapped.get(message.address, message)
-        if last is message and not self._comes_to(message.address):
+        if last is message and not self._has_unreceived_payload(message.address):
             return
         by = "another" if last is message else f"message {last.number} of node {last.sender}"
         raise SimulationError(
@@ -198,7 +198,7 @@ class Payloads:
             "come, or have several tags take turns"
         )
 
-    def _comes_to(self, address: int) -> bool:
+    def _has_unreceived_payload(self, address: int) -> bool:
         """Whether an unreceived message has some of its payload at ``address``."""
         machine, node = self._machine, self.node
         endpoint = machine.endpoints[node]
@@ -234,7 +234,7 @@ class Sent(int):
         await self._payloads.wait_for(int(self), timeout_us)
 
 
-class HostBuffer(Stretch):
+class HostBuffer(MemoryRange):
     """A stretch of a host's memory that payloads can be sent from or received into."""
 
     __slots__ = ()
@@ -250,7 +250,7 @@ class HostBuffer(Stretch):
     def bytes(self) -> NDArray[Any]:
         """What is there, uint8: a view that shows what changes, and through which nothing does."""
         owner, payloads = owner_of(self)
-        view: NDArray[Any] = payloads.view(*stretch_of(owner, payloads, self))
+        view: NDArray[Any] = payloads.view(*checked_range(owner, payloads, self))
         return view
 
     async def write(self, content: Any, offset: int = 0) -> None:
@@ -260,7 +260,7 @@ class HostBuffer(Stretch):
         """
         raw = raw_bytes(content)
         owner, payloads = owner_of(self)
-        address, _ = stretch_of(owner, payloads, self, offset, len(raw))
+        address, _ = checked_range(owner, payloads, self, offset, len(raw))
         await payloads.store(address, raw)
 
     def array(self, dtype: DTypeLike = "uint8") -> View:
@@ -271,17 +271,17 @@ class HostBuffer(Stretch):
         """
         owner, payloads = owner_of(self)
         owner.check_caller()
-        address, size = stretch_of(owner, payloads, self)
+        address, size = checked_range(owner, payloads, self)
         room = self.room
 
         def load(at: int, count: int) -> bytes:
-            owner.record_of(room, Room)
+            owner.record_of(room, Allocation)
             found: bytes = payloads.view(address + at, count).tobytes()
             return found
 
         def store(at: int, content: bytes) -> None:
             owner.check_caller()
-            owner.record_of(room, Room)
+            owner.record_of(room, Allocation)
             begin = address + at
             payloads.check_read(begin, len(content))
             settle_memory(payloads._machine, payloads.node, begin, len(content), forget=True)
@@ -296,7 +296,7 @@ class HostBuffer(Stretch):
         """
         owner, payloads = owner_of(self)
         owner.check_caller()
-        room = whole_room(owner, self)
+        room = whole_allocation(owner, self)
         payloads.check_read(self.address, self.length)
         payloads.give_back(self.address, self.length)
         owner.take_back(room, "freed")
@@ -359,14 +359,14 @@ class Counted:
         self.bytes_in += count
 
 
-class Endpoint(Tasking):
+class Endpoint(ProcessTasks):
     """One process's Trapeze endpoint; ``now_us`` is the time at which it last went on."""
 
     def __init__(self, cluster: Cluster, process: Process, number: int) -> None:
         assert cluster.simulation is not None
         self._cluster = cluster
         self._memories = cluster.memories
-        self._process = self._driven = process
+        self._process = self._sim_process = process
         self._control = process.control.data  # as sent and received last: the driver's
         self._outgoing = memoryview(bytearray(CONTROL_BYTES))  # the next one, as it is built
         self._memory = cluster.host_bytes(process.node)
@@ -375,7 +375,7 @@ class Endpoint(Tasking):
         name = f"process {number} of node {process.node}"
         self._owner = Owner(name, cluster.simulation, process)
         machine = cluster.simulation.machine
-        process.knows = lambda: known_of(machine, process.node)
+        process.knows = lambda: describe_rings(machine, process.node)
         finished = machine.endpoints["finished"].data
         self._payloads = Payloads(
             self._owner,
@@ -414,7 +414,7 @@ class Endpoint(Tasking):
         The entry is this process's from then on.  Errors: if it is another's.
         """
         self._owner.check_caller()
-        address, count = stretch_of(self._owner, self._payloads, buffer)
+        address, count = checked_range(self._owner, self._payloads, buffer)
         self._memories.map_payload(self._owner, self.node, tag, address, count)
 
     def unmap_payload(self, tag: int) -> None:
@@ -457,7 +457,7 @@ class Endpoint(Tasking):
             whole(destination, "a destination, which comes first,", LEAST)
         address, count = 0, 0
         if payload is not None:
-            address, count = stretch_of(self._owner, self._payloads, payload)
+            address, count = checked_range(self._owner, self._payloads, payload)
             check_aligned(address, "a payload")
         to = self._cluster.check_send(self.node, destination, count)
         marked = tag if type(tag) is int else whole(tag, "a tag", NO_TAG)
@@ -466,7 +466,7 @@ class Endpoint(Tasking):
         self._control[self._reserved :] = _ZEROS[self._reserved :]
         ended = await self._process.ask(SEND, to, count, marked, address, until)
         if ended.own == LATE:
-            raise timed_out(self._process)  # what is reserved stays so
+            raise timeout_error(self._process)  # what is reserved stays so
         self._reserved = 0
         self._payloads.note_sent(ended.packet, address, count)
         self.counted.sent(count)
@@ -493,7 +493,7 @@ class Endpoint(Tasking):
         until = latest(self._process, timeout_us)
         ended = await self._process.ask(RECEIVE, address=until)
         if ended.own == LATE:
-            raise timed_out(self._process)
+            raise timeout_error(self._process)
         self.counted.received(ended.payload)
         message = Message(ended, self._control.tobytes(), self._payloads)
         return self._owner.give(message, ended.address) if message.own else self._lend(message)
@@ -525,7 +525,7 @@ class Endpoint(Tasking):
         is too small, mapped under a tag, or still to be sent; or the payload lies where a tag says.
         """
         self._owner.check_caller()
-        address, count = stretch_of(self._owner, self._payloads, instead)
+        address, count = checked_range(self._owner, self._payloads, instead)
         held = self._owner.record_of(message, Message) if self._owner.has(message) else None
         if held is None and self._lent(message):
             raise SimulationError(
@@ -534,7 +534,7 @@ class Endpoint(Tasking):
             )
         if held is None:
             self._owner.refuse(message, Message)
-        _, begin, end = self._owner.record_of(instead.room, Room)
+        _, begin, end = self._owner.record_of(instead.room, Allocation)
         if (address, count) != (begin, end - begin):
             raise SimulationError("a buffer for the ring is whole, as allocate() gave it")
         self._memories.check_free(self.node, address, count)

@@ -295,7 +295,7 @@ class PageMap:
         self._pool.endpoint.release(message)
 
 
-def unclaimed_of(machine: Machine, running: Callable[[int], bool]) -> list[str]:
+def unclaimed_messages(machine: Machine, running: Callable[[int], bool]) -> list[str]:
     """Messages that have come to nodes on which no program goes on, which is what ``running`` says.
 
     Each line says of how many, and why nobody receives them.
@@ -313,7 +313,7 @@ def unclaimed_of(machine: Machine, running: Callable[[int], bool]) -> list[str]:
     return said
 
 
-def known_of(machine: Machine, node: int) -> list[str]:
+def describe_rings(machine: Machine, node: int) -> list[str]:
     """Of the rings of ``node``, and of packets that its network gave up."""
     endpoint, record = machine.endpoints[node], machine.nodes[node]
     said = []

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.design import Scheme, ServedBy, Way, delivery_costs, transfer_costs
-from nicscope.config.machine import OF_VIA, VIA_COSTS, unstated_machine
+from nicscope.config.machine import OF_VIA, VIA_COSTS, missing_machine_words
 from nicscope.config.platform import check_priced, load_platform, platform_names, unpriced_of_design
 from nicscope.drivers.simulate.ports.costs import check_searched
 from nicscope.errors import (
@@ -105,7 +105,7 @@ INTERFACES: dict[str, Interface] = {
 }
 
 
-def chosen_way(name: str) -> Way:
+def way_named(name: str) -> Way:
     """The way of that name.  Errors: ``SimulationError`` naming those that there are."""
     try:
         return Way(name)
@@ -227,10 +227,10 @@ def _of_ways(asked: Combination) -> NicscopeError | None:
 
 
 def _of_parts(asked: Combination) -> NicscopeError | None:
-    return why_no_way(asked.interface, asked.way, cuts_through=asked.cuts_through)
+    return why_way_refused(asked.interface, asked.way, cuts_through=asked.cuts_through)
 
 
-def why_no_way(interface: str, way: str, *, cuts_through: bool) -> NicscopeError | None:
+def why_way_refused(interface: str, way: str, *, cuts_through: bool) -> NicscopeError | None:
     """Why a delivery makes no sense over ``way``, whatever it costs; None where it does."""
     if not cuts_through or way not in BY_PROCESSOR:
         return None
@@ -290,4 +290,4 @@ def _unstated(asked: Combination) -> list[str]:
     platform, library = asked.platform, INTERFACES[asked.interface].library
     needed = (*(VIA_COSTS if library else ()), *(HELP if asked.way in HELPED_BY_HOST else ()))
     absent = [name for name in needed if name not in platform.costs]
-    return absent + unstated_machine(platform, OF_VIA if library else ())
+    return absent + missing_machine_words(platform, OF_VIA if library else ())

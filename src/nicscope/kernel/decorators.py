@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from nicscope.kernel.entering import INTERPRETED, Entry
+from nicscope.kernel.entry import INTERPRETED, Entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from nicscope.kernel.decorators import coded, step
-from nicscope.kernel.entering import INTERPRETED, MODE, SWITCH, Version
+from nicscope.kernel.entry import INTERPRETED, MODE, SWITCH, Version
 from nicscope.kernel.layout import handed, handed_at, place_of_field
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class _Linker:
         self._where = place_of_field(kind, "calls") * _BYTES
         self._slots = [_Slot(self, place, each, kind) for place, each in enumerate(functions)]
         self.calls = np.array([each.address for each in self._slots], np.int64)
-        self.plain: list[Callable[..., Any]] = [each.call_plainly for each in self._slots]
+        self.plain: list[Callable[..., Any]] = [each.call_interpreted for each in self._slots]
 
     def write(self, table: int, place: int, address: int) -> None:
         """Have the state with ``table``, and all that are linked later, call ``address``."""
@@ -171,12 +171,12 @@ class _Slot:
         self._callback = prototype(self._version.numbers)(self._answer)
         self.address = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
-    def call_plainly(self, state: Any, *numbers: int) -> Any:
+    def call_interpreted(self, state: Any, *numbers: int) -> Any:
         """Interprets the call for interpreted code, and counts one more function to compile."""
         code = self._version.code_now()
         function = self._version.function
         if MODE.name != SWITCH:
-            if _linked[self._place] == self.call_plainly:
+            if _linked[self._place] == self.call_interpreted:
                 _linked[self._place] = self._linker.plain[self._place] = function
             return function(state, *numbers)
         whole = handed(state)

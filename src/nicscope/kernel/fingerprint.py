@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from nicscope.kernel.decorators import STEPS
-from nicscope.kernel.entering import CHECKED, numba_settings
+from nicscope.kernel.entry import CHECKED, numba_settings
 
 ROOM = Path(__file__).parent
 PACKAGE = ROOM.parent

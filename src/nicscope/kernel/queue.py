@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.kernel import store
-from nicscope.kernel.entering import CHECKED, VARIABLE, numba_settings
+from nicscope.kernel.entry import CHECKED, VARIABLE, numba_settings
 from nicscope.kernel.layout import digest_of_kind, kind_of_plain, plain_kind
 
 if TYPE_CHECKING:
-    from nicscope.kernel.entering import Version
+    from nicscope.kernel.entry import Version
     from nicscope.kernel.layout import StateKind
 
 PACKAGE = Path(__file__).parent.parent
@@ -325,7 +325,7 @@ def _watch() -> None:
     _asking.look_at = now + _WATCH_S
     at_work = workers()
     if at_work:
-        _tell_of(at_work[0])
+        _warn_of_exit(at_work[0])
         return
     for key in [key for key in _asking.open if not is_open(key)]:
         del _asking.open[key]
@@ -344,7 +344,7 @@ def _watch() -> None:
         _tell(f"no process can be started that compiles ({error.strerror})")
         return
     _asking.look_at = now + START_S
-    _tell_of(process)
+    _warn_of_exit(process)
 
 
 def start(worker: int = 0) -> int:
@@ -372,7 +372,7 @@ def start(worker: int = 0) -> int:
     return child.pid
 
 
-def _tell_of(process: int) -> None:
+def _warn_of_exit(process: int) -> None:
     _tell(
         f"process {process} compiles what it uses, for the rest of it and for later; it goes on "
         f"when this ends, {AT_MOST_S // 60} minutes at most (nicscope compile --stop ends it)"

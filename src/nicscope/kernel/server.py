@@ -83,7 +83,7 @@ def _function(module: str, name: str) -> Any:
 
 def make(function: Any, request: Request) -> bool:
     """Keep code under the key of ``request``; whether it could be kept."""
-    from nicscope.kernel.entering import Version
+    from nicscope.kernel.entry import Version
 
     version = Version(function, queue.kind_of(request))
     if version.key != request.key:

@@ -28,7 +28,7 @@ _TO_LOGS: contextvars.ContextVar[bool] = contextvars.ContextVar("to_logs", defau
 
 
 @contextlib.contextmanager
-def told_to_logs() -> Iterator[None]:
+def progress_in_logs() -> Iterator[None]:
     """Within the block, progress is printed even without a terminal or notebook."""
     token = _TO_LOGS.set(True)
     try:
@@ -50,7 +50,7 @@ def progress(
     """Yield a watch (done, total) that shows progress, rate, and the remaining time.
 
     On a terminal that is a bar, and each kernel that compiles is named at once; in a notebook, and
-    elsewhere within ``told_to_logs``, lines,
+    elsewhere within ``progress_in_logs``, lines,
     every ``STEP`` or ``QUIET_S``, also when nothing is done or the watch is never told.  Nothing
     is said of what is done within ``PATIENCE_S``.  ``unit`` is what is counted; without one it is
     bytes.  With ``always_say`` compilation is one line at once where a command has no terminal.
@@ -61,7 +61,7 @@ def progress(
         return
     shown: _Bar | _Lines = _Bar(verb, unit) if at_terminal else _Lines(verb, unit)
     says_once = always_say and _TO_LOGS.get() and not at_terminal
-    _Listener.tell(_say_once(shown) if says_once else shown.compiling)
+    _Listener.tell(_show_compiling(shown) if says_once else shown.compiling)
     try:
         yield shown.watch
     finally:
@@ -215,7 +215,7 @@ class _Listener:
     def tell(cls, shown_by: Callable[[str], None] | None) -> None:
         cls._shown_by = shown_by
         if shown_by is not None and not cls._listening:
-            from nicscope.kernel.entering import on_compilation
+            from nicscope.kernel.entry import on_compilation
 
             on_compilation(cls._hear)
             cls._listening = True
@@ -226,7 +226,7 @@ class _Listener:
             cls._shown_by(kernel)
 
 
-def _say_once(lines: _Bar | _Lines) -> Callable[[str], None]:
+def _show_compiling(lines: _Bar | _Lines) -> Callable[[str], None]:
     """Show ``lines`` for each kernel, and to everybody for the first, at once."""
     said = False
 

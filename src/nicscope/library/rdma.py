@@ -19,7 +19,7 @@ from nicscope.library.command import (
     span,
 )
 from nicscope.library.progress import progress
-from nicscope.library.traces import OneTrace, all_opened, one_watched, words_of
+from nicscope.library.traces import OneTrace, opened_with_names, opened_with_progress, words_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,14 +141,14 @@ def path(
     """Show what PCIe, the IOMMU and reads under way allow a NIC, and which of them bounds it."""
     from nicscope.config.rdma_costs import load_path_costs
     from nicscope.reports.path import ShownPaths
-    from nicscope.studies.paths import entries, hosts, look_at_paths, window
+    from nicscope.studies.paths import entries, hosts, measure_paths, window
 
     tried = hosts(iommu, page_size, iotlb, walks, pcie)
     cached = entries("--walk-cache", str(walk_cache))
     under_way = window(reads, read_bytes)
     priced = load_path_costs(costs)
-    with one_watched(trace, "translating") as (requests, watch):
-        return ShownPaths(look_at_paths(requests, tried, cached, under_way, priced, repeat, watch))
+    with opened_with_progress(trace, "translating") as (requests, watch):
+        return ShownPaths(measure_paths(requests, tried, cached, under_way, priced, repeat, watch))
 
 
 NUMBERS = "N,...|LOW..HIGH"
@@ -248,7 +248,7 @@ def descriptors(
     ]
     ways = study.ways_through(engine.split(","), *counts)
     priced = load_nic_costs(nic)
-    with one_watched(trace, "counting") as (requests, watch):
+    with opened_with_progress(trace, "counting") as (requests, watch):
         return ShownDescriptors(study.transfer_all(requests, ways, priced, repeat, watch))
 
 
@@ -365,7 +365,7 @@ def fit(
     called = "counters" if is_given else str(counters)
     plain = counters if is_given else _read(called)
     read_counters(plain, called)
-    [(name, opened)] = all_opened(trace)
+    [(name, opened)] = opened_with_names(trace)
     with progress("fitting", "rows") as watch:
         return ShownFit(
             explain(
@@ -545,12 +545,12 @@ def rcache(
     """Show how often a library's registration cache has a buffer, and what it pins for that."""
     from nicscope.config.rdma_costs import load_registration_costs
     from nicscope.reports.rcache import ShownCaches
-    from nicscope.studies.registering import libraries, use_caches
+    from nicscope.studies.registering import libraries, run_caches
 
     tried = libraries(policy, entries, align, most_bytes)
     priced = load_registration_costs(costs)
-    with one_watched(trace, "registering") as (requests, watch):
-        return ShownCaches(use_caches(requests, tried, priced, repeat, watch))
+    with opened_with_progress(trace, "registering") as (requests, watch):
+        return ShownCaches(run_caches(requests, tried, priced, repeat, watch))
 
 
 FAULTS = ("4KiB", "64KiB", "request")  # what a fault brings, of which less than a page is left out
@@ -599,7 +599,7 @@ def odp(
     pieces = fault_bytes or ",".join(one for one in FAULTS if page <= (read_bytes(one) or page))
     tried = ways(pieces, prefetch, ahead, resident, page)
     priced = Costs(load_registration_costs(costs), load_fault_costs(faults), page, touched)
-    with one_watched(trace, "paging") as (requests, watch):
+    with opened_with_progress(trace, "paging") as (requests, watch):
         return ShownDemand(page_on_demand(requests, tried, priced, repeat, watch))
 
 

@@ -35,7 +35,7 @@ def opened(given: Any) -> tuple[str, ProgramTrace] | Trace:
     from nicscope.traces.programs.reader import program_of
     from nicscope.traces.programs.schema import ENDING, ProgramTrace
     from nicscope.traces.programs.writer import PROGRAM, program_format
-    from nicscope.traces.straight import any_of
+    from nicscope.traces.service_trace import any_of
 
     if isinstance(given, ProgramTrace):
         return given.metadata.program or "a program", given

@@ -136,14 +136,14 @@ def open_trace(
 
 def _open_plain(path: Path) -> Trace:
     from nicscope.traces.imported import Choices
-    from nicscope.traces.straight import open_any
+    from nicscope.traces.service_trace import open_any
 
     return open_any(path, Choices())
 
 
 def _open_service(path: Path, kv: KvChoices, options: Mapping[str, Any]) -> Trace:
     from nicscope.traces.imported import Choices
-    from nicscope.traces.straight import open_any
+    from nicscope.traces.service_trace import open_any
 
     with progress("reading", "") as watch:
         trace = open_any(path, Choices(kv=kv), watch)
@@ -214,7 +214,7 @@ def _file_of(given: Any) -> str | Path | None:
     return given if isinstance(given, str | Path) else None
 
 
-def all_opened(
+def opened_with_names(
     given: Any, *, as_given: bool = False, folders: bool = False
 ) -> list[tuple[str, Trace]]:
     """All traces of a list, or the only one, opened, with their names in tables.
@@ -244,10 +244,10 @@ def all_opened(
 
 
 @contextlib.contextmanager
-def one_watched(
+def opened_with_progress(
     given: TraceLike, verb: str, unit: str = "rows"
 ) -> Iterator[tuple[Trace, Callable[[int, int], None]]]:
     """The trace, opened, and a watch that shows its reading progress."""
-    [(_, opened)] = all_opened(given)
+    [(_, opened)] = opened_with_names(given)
     with progress(verb, unit) as watch:
         yield opened, watch

@@ -28,7 +28,7 @@ from nicscope.library.command import (
     word,
 )
 from nicscope.library.progress import progress
-from nicscope.library.traces import Traces, all_opened, open_trace, words_of
+from nicscope.library.traces import Traces, open_trace, opened_with_names, words_of
 from nicscope.library.workers import check_alone, workers_for
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def curve(
     from nicscope.reports.curve import ShownCurves
     from nicscope.studies.curves import report
 
-    traces = all_opened(trace, folders=True)
+    traces = opened_with_names(trace, folders=True)
     check_alone(skip, workers, scheduler)
     with (
         workers_for([one for _, one in traces], workers, scheduler, alone=bool(skip)) as hired,
@@ -279,7 +279,7 @@ def size(
             page_sizes=page_size,
             only=only,
         )
-    traces = all_opened(trace, as_given=True, folders=True)
+    traces = opened_with_names(trace, as_given=True, folders=True)
     opened = [one for _, one in traces]
     with (
         workers_for(opened, workers, scheduler, alone=bool(skip)) as hired,
@@ -287,7 +287,7 @@ def size(
     ):
         if target_miss is None:
             from nicscope.reports.size import ShownSizes
-            from nicscope.studies.sizing.sizings import report
+            from nicscope.studies.sizing.report import report
 
             return ShownSizes(report(traces, question, repeat, watch, hired))
         from nicscope.reports.size_targets import ShownTargets
@@ -346,7 +346,7 @@ def sweep(
     )
     with contextlib.ExitStack() as stack:
         output = stack.enter_context(in_memory() if path is None else table_output(path))
-        what = Sweep(points, all_opened(trace), output.path, kinds=kinds)
+        what = Sweep(points, opened_with_names(trace), output.path, kinds=kinds)
         cluster: Any = None
         if scheduler is not None:
             from nicscope.studies.sweep.sweeping import CONTINUES

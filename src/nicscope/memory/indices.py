@@ -78,7 +78,7 @@ def take_index(indices, process, page):
 
 
 @step
-def give_back_index(indices, process, page):
+def free_index(indices, process, page):
     """Free the index of ``page``; returns the key it had."""
     key = np.int64(indices.key_of[page])
     indices.page_of[key] = 0
@@ -93,10 +93,10 @@ def give_back_index(indices, process, page):
 def hand_on_index(indices, process, page, to):
     """Free the index of ``page`` for ``to``, which may be the same; returns the key that it had.
 
-    As ``give_back_index`` and ``take_index``: where no index is free, ``to`` gets the same.
+    As ``free_index`` and ``take_index``: where no index is free, ``to`` gets the same.
     """
     if indices.tables[process].lowest != NONE and page != to:
-        key = give_back_index(indices, process, page)
+        key = free_index(indices, process, page)
         take_index(indices, process, to)
         return key
     key = np.int64(indices.key_of[page])

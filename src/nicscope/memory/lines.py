@@ -57,7 +57,7 @@ def fill_line(lines, line):
 def await_unpinning(lines, line):
     """Have ``line``, evicted from the NIC with pages pinned, wait for unpinning."""
     lines.counts[1] += 1
-    _settle(lines, lines.counts[1] - 1, line)
+    _set_address(lines, lines.counts[1] - 1, line)
 
 
 @step
@@ -68,11 +68,11 @@ def remove_line(lines, line):
     lines.counts[1] -= 1
     last = np.int64(lines.heap[lines.counts[1]])
     if last != line:
-        _settle(lines, hole, last)
+        _set_address(lines, hole, last)
 
 
 @step
-def _settle(lines, hole, line):
+def _set_address(lines, hole, line):
     """Put ``line`` where it belongs, starting from the empty place ``hole``."""
     heap, filled = lines.heap, lines.filled
     while hole > 0 and filled[heap[(hole - 1) >> 1]] > filled[line]:

@@ -17,8 +17,8 @@ import numpy as np
 from nicscope.hashing import place_of
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.records import records
-from nicscope.room import give_back
-from nicscope.room import outgrown as longer
+from nicscope.memory_limit import give_back
+from nicscope.memory_limit import outgrown as longer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

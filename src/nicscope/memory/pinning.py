@@ -18,7 +18,7 @@ from nicscope.kernel.decorators import step
 from nicscope.kernel.records import longer, records
 from nicscope.memory.numbering import unit_of
 from nicscope.memory.replacement import Replacement
-from nicscope.room import outgrown
+from nicscope.memory_limit import outgrown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

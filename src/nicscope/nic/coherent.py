@@ -267,7 +267,7 @@ def get_word(source, place):
 
 
 @step
-def tag_over(interface, start, end):
+def tag_covering(interface, start, end):
     """The tag whose region holds all of ``start`` up to ``end``, or ``NOWHERE``."""
     found = np.int64(NOWHERE)
     for t in range(interface.tags.size):
@@ -287,7 +287,7 @@ def free_tag(interface):
 
 
 @step
-def room_for(interface, count):
+def find_buffer_space(interface, count):
     """The lowest place in NIC memory for a buffer of ``count`` bytes, or ``NOWHERE``."""
     start = interface.config[0].buffer_start
     while start + count <= interface.config[0].memory_bytes:

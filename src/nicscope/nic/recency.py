@@ -17,7 +17,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import coded, step
 from nicscope.kernel.records import records
-from nicscope.room import outgrown
+from nicscope.memory_limit import outgrown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

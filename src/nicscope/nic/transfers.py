@@ -33,7 +33,7 @@ def send_bytes(endpoint, deposited):
 
 
 @step
-def leave_link(endpoint):
+def end_transmission(endpoint):
     """Count the oldest unsent packet as sent."""
     endpoint.sent += 1
     endpoint.sunk = 0

@@ -15,7 +15,7 @@ NONE = -1
 
 # What a time-out leads to.
 NOTHING = 0
-RESEND = 1
+RETRANSMIT = 1
 DEAD = 2
 
 TRANSPORT = np.dtype(
@@ -27,7 +27,7 @@ TRANSPORT = np.dtype(
         ("fresh", "i8"),  # the next to be sent for the first time
         ("numbered", "i8"),  # the next number to be given
         ("retries", "i8"),  # time-outs since the last progress
-        ("resend_at", "i8"),  # ps, the driver's: when ``time_out`` is due
+        ("retransmit_at", "i8"),  # ps, the driver's: when ``time_out`` is due
         # receiver; confirmed <= wanted
         ("confirmed", "i8"),  # the next to be confirmed: what acknowledgements say
         ("wanted", "i8"),  # the next to be accepted
@@ -136,7 +136,7 @@ def time_out(link, most_retries):
         link.dead = 1
         return DEAD
     link.turn = link.oldest
-    return RESEND
+    return RETRANSMIT
 
 
 @step
@@ -166,7 +166,7 @@ GAP = 2  # one before it is missing
 
 
 @step
-def judge(link, sequence):
+def check_sequence(link, sequence):
     """Check a header's sequence number: ``WANTED`` (and accepted), ``DUPLICATE`` or ``GAP``."""
     if link.dead == 1:
         return GAP
@@ -189,20 +189,20 @@ def is_accepted(link, sequence):
 
 
 @step
-def may_confirm(link, sequence):
+def may_acknowledge(link, sequence):
     """Whether ``sequence``, complete, is the next to be acknowledged: none before it is missing."""
     return link.dead == 0 and sequence == link.confirmed and sequence != link.wanted
 
 
 @step
-def is_confirmed(link, sequence):
+def is_acknowledged(link, sequence):
     """Whether ``sequence`` has been confirmed."""
     return distance(sequence, link.confirmed) < 0
 
 
 @step
 def confirm(link, sequence):
-    """Have ``sequence`` acknowledged; ``may_confirm`` said that it may be."""
+    """Have ``sequence`` acknowledged; ``may_acknowledge`` said that it may be."""
     link.confirmed = (sequence + 1) & LAST
     link.ack_due = 1
 
@@ -232,7 +232,7 @@ def take_ack(link):
 
 
 @step
-def judge_unreliable(link, sequence):
+def check_unreliable_sequence(link, sequence):
     """``WANTED`` or ``DUPLICATE``, of a packet wholly and correctly in, where loss is allowed.
 
     What comes is in order, each packet once at most; those jumped over are counted as gaps.

@@ -132,7 +132,7 @@ def _streamed(target: Target) -> Iterator[Sink]:
     sink = Sink(Descriptor(number, target.shown, is_file=False))
     is_file = stat.S_ISREG(os.fstat(number).st_mode)  # that somebody opened for us
     try:
-        with _taken_back(number, sink) if is_file else contextlib.nullcontext():
+        with _truncated_on_failure(number, sink) if is_file else contextlib.nullcontext():
             yield sink
             sink.flush()
             if is_file:
@@ -143,7 +143,7 @@ def _streamed(target: Target) -> Iterator[Sink]:
 
 
 @contextlib.contextmanager
-def _taken_back(number: int, sink: Sink) -> Iterator[None]:
+def _truncated_on_failure(number: int, sink: Sink) -> Iterator[None]:
     """Truncate an appended-to file again if the block fails and nobody else appended."""
     size = os.fstat(number).st_size
     position = os.lseek(number, 0, os.SEEK_CUR)

@@ -86,7 +86,7 @@ def whole_folder(path: Path) -> Iterator[OutputFolder]:
         folder = Path(os.path.realpath(path))
         if os.path.lexists(path) and not folder.is_dir():
             raise OutputError(f"{path}: exists and is not a folder; name a folder for the results")
-        _move_in_what_was_left(folder)
+        _recover_moves(folder)
         home = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
         os.close(nameless(home))
     parts: dict[Path, Part] = {}
@@ -120,8 +120,8 @@ def _place(folder: Path, parts: dict[Path, Part]) -> None:
             return
         with _staged(folder, folder, parts) as stage:
             if not stage.appears_as(folder):
-                with _alone_in(folder):
-                    _refuse_strange(folder, parts)
+                with _folder_locked(folder):
+                    _check_replaceable(folder, parts)
                     _move_in(stage, folder, list(parts))
     except BaseException:
         for each in made:
@@ -136,8 +136,8 @@ def _place_into(folder: Path, parts: dict[Path, Part]) -> None:
     Nobody else moves files in or out of it while it is looked at, nor takes away those whose
     permissions the new ones get.
     """
-    with _alone_in(folder):
-        _refuse_strange(folder, parts)
+    with _folder_locked(folder):
+        _check_replaceable(folder, parts)
         with _staged(_inside(folder), folder, parts) as stage:
             _move_in(stage, folder, list(parts))
 
@@ -205,14 +205,14 @@ def _move_in(stage: _Stage, folder: Path, names: list[Path]) -> None:
             (folder / name).parent.mkdir(exist_ok=True)
             (stage.path / name).rename(folder / name)
     except BaseException:
-        stage.is_needed = not _moved_back(stage.path, folder, names)
+        stage.is_needed = not _roll_back(stage.path, folder, names)
         for each in made:
             with contextlib.suppress(OSError):
                 each.rmdir()
         raise
 
 
-def _refuse_strange(folder: Path, names: Iterable[Path]) -> None:
+def _check_replaceable(folder: Path, names: Iterable[Path]) -> None:
     """Errors: ``OutputError`` if one of ``names`` exists and is not a plain file."""
     for name in names:
         path = folder / name
@@ -235,7 +235,7 @@ def _move_away(path: Path, there: Path) -> None:
         path.rename(there)
 
 
-def _moved_back(complete: Path, folder: Path, names: Iterable[Path]) -> bool:
+def _roll_back(complete: Path, folder: Path, names: Iterable[Path]) -> bool:
     """Roll a move back, however far it came; whether all previous files are restored."""
     for name in reversed(_last_first(names)):
         with contextlib.suppress(OSError):
@@ -248,11 +248,11 @@ def _moved_back(complete: Path, folder: Path, names: Iterable[Path]) -> bool:
     )
 
 
-def _move_in_what_was_left(folder: Path) -> None:
+def _recover_moves(folder: Path) -> None:
     """Complete or clean up the move of a process that was killed."""
     for beside in (folder, _inside(folder)):
         for left in temporary_paths(beside, COMPLETE) if folder.is_dir() else ():
-            with _alone_in(folder), abandoned(left) as is_abandoned:
+            with _folder_locked(folder), abandoned(left) as is_abandoned:
                 if is_abandoned:
                     _move_in_rest(left, folder)
         for left in temporary_paths(beside):
@@ -271,7 +271,7 @@ def _move_in_rest(complete: Path, folder: Path) -> None:
         for name in files
     ]
     rest = [name for name in names if name.parts[0] != _BEFORE]
-    _refuse_strange(folder, rest)
+    _check_replaceable(folder, rest)
     for name in reversed(_last_first(rest)):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (complete / name).rename(folder / name)
@@ -279,7 +279,7 @@ def _move_in_rest(complete: Path, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
+def _folder_locked(folder: Path) -> Iterator[None]:
     """Lock ``folder`` against other sets within the block."""
     number = os.open(folder, _OPENED)
     try:

@@ -94,13 +94,13 @@ def _opened(path: Path, kind: str) -> tuple[int, bool]:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from error
     if not is_regular:
         raise OutputError(f"{path}: is no regular file; move it away, or name another --out")
-    if not _is_ours(path, file):
+    if not _is_own_lock(path, file):
         os.close(file)
         raise StudyError(f"{path}: another {kind} is writing it; wait for it to end")
     return file, made
 
 
-def _is_ours(path: Path, file: int) -> bool:
+def _is_own_lock(path: Path, file: int) -> bool:
     """Whether we hold the lock, and the file is still the one at ``path``.
 
     Who had it may have removed it between our opening and locking it, and another made a new one.

@@ -145,7 +145,7 @@ class Part:
         It has the permissions of that file, or of ``like``, and its owners as far as is allowed.
         """
         try:
-            self._take_after(like or path)
+            self._copy_mode_and_owner(like or path)
             if self._temporary is None:
                 try:
                     _link(self._number, path)
@@ -159,7 +159,7 @@ class Part:
         except OSError as error:
             raise unwritable(self._shown, error) from error
 
-    def _take_after(self, path: Path) -> None:
+    def _copy_mode_and_owner(self, path: Path) -> None:
         try:
             old = path.lstat()
         except FileNotFoundError:

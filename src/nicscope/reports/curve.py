@@ -17,7 +17,7 @@ from nicscope.reports.wording import (
     per_hundred,
     whole,
 )
-from nicscope.studies.curves import as_named
+from nicscope.studies.curves import by_output_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -324,7 +324,7 @@ def _arrow(curve: MissCurve, columns: dict[str, Any], schema: Any) -> Any:
 def _full_columns(curve: MissCurve) -> dict[str, Any]:
     """Fully associative: every size at which misses change, and the powers of two."""
     if curve.every_size is None:
-        sizes = as_named(curve.sizes._asdict())
+        sizes = by_output_name(curve.sizes._asdict())
         return sizes | {"ways": None, "ni_misses_capacity": None, "ni_misses_conflict": None}
     misses = curve.every_size
     changes = (np.flatnonzero(np.diff(misses)) + 1) * curve.group

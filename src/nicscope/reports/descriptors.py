@@ -44,11 +44,11 @@ class ShownDescriptors(Report):
         best = max(every, key=lambda one: one.gbytes_per_s(1))
         if best.gbytes_per_s(1) > LITTLE * first.gbytes_per_s(1):
             told.append(
-                f"Fastest is {_called(best)}{_otherwise(best, first)}: "
+                f"Fastest is {_called(best)}{_differences(best, first)}: "
                 f"{whole(best.moved.descriptors)} descriptors, "
                 f"{_rate(best)} GB/s, as {BINDING[best.bound_by(1)]}."
             )
-        needed = _threads_that_would_do(first)
+        needed = _sufficient_threads(first)
         if needed is not None:
             told.append(
                 f"With {in_words(needed, 'thread')} posting, or descriptors "
@@ -71,7 +71,7 @@ class ShownDescriptors(Report):
         yield Text()
         yield bound_rows(self.found)
         first = self.found.found[0]
-        needed = _threads_that_would_do(first)
+        needed = _sufficient_threads(first)
         if needed is not None:
             yield Text(
                 f"Posting would bind {_called(first)} no more with {in_words(needed, 'thread')}, "
@@ -176,7 +176,7 @@ def bound_rows(found: DescriptorReport) -> Rows:
     )
 
 
-def _threads_that_would_do(one: Transfer) -> int | None:
+def _sufficient_threads(one: Transfer) -> int | None:
     """Threads with which posting is no bottleneck; None if it is none."""
     needed = one.threads_needed(1)
     return needed if one.bound_by(1) == "posting" and needed > one.through.threads else None
@@ -187,7 +187,7 @@ def _called(one: Transfer) -> str:
     return names[one.through.engine]
 
 
-def _otherwise(one: Transfer, first: Transfer) -> str:
+def _differences(one: Transfer, first: Transfer) -> str:
     """The options in which it differs from the first."""
     through, before = one.through, first.through
     told = []

@@ -159,8 +159,8 @@ def text_of(parts: Iterable[Printed]) -> str:
 
 def lines_of(parts: Iterable[Printed], width: int, elsewhere: str = ELSEWHERE) -> Iterator[Any]:
     """The lines of ``parts`` on an output of ``width`` columns."""
-    from nicscope.reports.drawing import table_lines
     from nicscope.reports.table import Rows
+    from nicscope.reports.table_layout import table_lines
 
     for part in parts:
         if isinstance(part, Rows):

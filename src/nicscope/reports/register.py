@@ -46,12 +46,11 @@ class ShownRegistrations(Report):
         """What the first way takes, what the shortest does, and where most of the time goes."""
         every = self.found.found
         first, best = every[0], min(every, key=lambda each: each.total.high)
-        told = [*_worth_joining(every)]
+        told = [*_joining_advice(every)]
         told += [f"{_called(first.pool)} takes {spelt_seconds(first.total)}, {_mostly(first)}."]
         if best is not first:
-            told.append(
-                f"Shortest is {_differently(best.pool, first.pool)}: {spelt_seconds(best.total)}."
-            )
+            other = _differences_from_first(best.pool, first.pool)
+            told.append(f"Shortest is {other}: {spelt_seconds(best.total)}.")
         if best.pool.touched and not first.pool.touched:
             told.append("To touch it before takes its own time, where nobody waits for it.")
         beyond = {text: None for one in every for text in one.beyond}
@@ -192,7 +191,7 @@ def _mostly(one: Registration) -> str:
     return f"most of it for {' or '.join(doing[name] for name in most)}"
 
 
-def _worth_joining(every: list[Registration]) -> Iterator[str]:
+def _joining_advice(every: list[Registration]) -> Iterator[str]:
     """Whether joining the list's regions pays, where both were asked for."""
     caches = list(dict.fromkeys(one.pool.cache for one in every))
     if len(caches) < 2:
@@ -238,7 +237,7 @@ def _extrapolated(found: RegisterReport) -> str:
     return told
 
 
-def _differently(pool: Pool, first: Pool) -> str:
+def _differences_from_first(pool: Pool, first: Pool) -> str:
     """The options in which a pool differs from the first."""
     told = []
     if len(pool.regions) != len(first.regions):

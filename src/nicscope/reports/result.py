@@ -83,7 +83,7 @@ class Report(ABC):
         else:
             yield from shown
         if explain:
-            from nicscope.reports.explaining import explained
+            from nicscope.reports.definitions import explained
 
             yield from explained(shown, self.topic)
 

@@ -17,7 +17,7 @@ from nicscope.reports.wording import (
     whole,
 )
 from nicscope.studies.pricing import denominator_of
-from nicscope.studies.sizing.result import fewest_misses, shaky
+from nicscope.studies.sizing.result import fewest_misses, uncertain_components
 from nicscope.studies.sources import rates
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def headline(sizing: Sizing) -> str:
 def parts(point: Point) -> str:
     """The components of the cost, the largest first; * after assumed or fitted ones."""
     found = point.priced.cost
-    resting = {part.name for part in shaky(point).parts}
+    resting = {part.name for part in uncertain_components(point).parts}
     paid = sorted((part for part in found.components if part.count), key=lambda p: -p.high_ps)
     words = [
         f"{part.name} {_per_lookup(part.low_ps, part.high_ps, found.lookups)}"
@@ -280,12 +280,12 @@ def _ways(answer: Answer) -> int:
 
 
 def _rests(answer: Answer) -> bool:
-    return answer.best is not None and bool(shaky(answer.best).parts)
+    return answer.best is not None and bool(uncertain_components(answer.best).parts)
 
 
 def _resting(answer: Answer) -> str:
     assert answer.best is not None
-    found = shaky(answer.best)
+    found = uncertain_components(answer.best)
     named = dict.fromkeys(f"{part.cost} ({part.evidence.value})" for part in found.parts)
     prices = ", ".join(named)
     return f"{answer.scheme.value}: {100 * found.share:.0f} % of its cost rests on {prices}"

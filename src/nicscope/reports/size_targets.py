@@ -51,7 +51,7 @@ class ShownTargets(Report):
             for target in targets:
                 told.append(_answer(target, _share(self.found)))
                 if target.cliff is not None:
-                    told.append(_cliff_told(target.cliff, target.lookups))
+                    told.append(_cliff_sentence(target.cliff, target.lookups))
         return told
 
     def parts(self) -> Iterator[Printed]:
@@ -185,7 +185,7 @@ def _answer(target: Target, share: str) -> str:
     return f"In pages of {page} no cache misses as few as {share} of lookups: {first}{later}."
 
 
-def _cliff_told(cliff: Cliff, lookups: int) -> str:
+def _cliff_sentence(cliff: Cliff, lookups: int) -> str:
     """The position of the drop, as a sentence."""
     before, after = (_of_lookups(count, lookups) for count in (cliff.misses, cliff.after))
     return (

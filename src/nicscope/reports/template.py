@@ -15,7 +15,7 @@ from nicscope.config.costs import COSTS
 from nicscope.config.design import PARTS, SETTINGS, USES, Kind
 from nicscope.config.machine import BYTES, MACHINE, SIZES
 from nicscope.config.platform import PER_BYTE_UNITS, TIME_UNITS
-from nicscope.studies.pricing import use_in_words
+from nicscope.studies.pricing import charged_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -62,7 +62,7 @@ def _costs(platform: Platform) -> Iterator[str]:
     for name in order:
         kind = COSTS[name]
         size = f", by {kind.size_of}" if kind.size_of else ""
-        yield f"# {kind.meaning}; per {kind.per}{size}.  Used by: {use_in_words(name)}"
+        yield f"# {kind.meaning}; per {kind.per}{size}.  Used by: {charged_by(name)}"
         if name in platform.costs:
             yield f"{name} = {_table(_cost(platform.costs[name]))}"
         else:

@@ -16,7 +16,7 @@ from nicscope.apps.splash.volrend import volrend
 from nicscope.apps.splash.water_nsquared import water_nsquared
 from nicscope.apps.splash.water_spatial import water_spatial
 from nicscope.apps.svm.coherence import Costs
-from nicscope.apps.svm.machines.station import check_machines, run_on_machines
+from nicscope.apps.svm.machines.node import check_machines, run_on_machines
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.apps.svm.records import LEFT_OUT, SHARED_BASE
 from nicscope.config.design import read_interface
@@ -24,7 +24,7 @@ from nicscope.config.quantities import read_bytes
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError, StudyError, did_you_mean
 from nicscope.interfaces.run_report import on_run
-from nicscope.room import check_room
+from nicscope.memory_limit import check_memory
 from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.schema import OPERATION_CODES, Operation, ProgramMetadata
 from nicscope.traces.programs.writer import write_program
@@ -210,7 +210,7 @@ def run_application(
     processes = placement.nodes * placement.processes
     application, program, is_as_paper = made(name, size, processes, seed, inputs)
     copies = processes if placement.are_copies_private else placement.nodes
-    check_room(
+    check_memory(
         copies * program.layout.pages * program.layout.page_bytes,
         f"{name} of {program.size} with {copies} copies of its memory",
         "ask for a smaller size, or fewer nodes",

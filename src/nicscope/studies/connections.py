@@ -9,7 +9,7 @@ import msgspec
 
 from nicscope.drivers.simulate.connections import Doorbells, new_traffic, run_traffic
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.nic.residents import LRU, RANDOM
+from nicscope.nic.context_cache import LRU, RANDOM
 from nicscope.studies.sources import repeat
 
 if TYPE_CHECKING:

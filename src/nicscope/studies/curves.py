@@ -9,7 +9,7 @@ import numpy as np
 
 from nicscope.config.design import Scheme, read_setting
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.room import check_room
+from nicscope.memory_limit import check_memory
 from nicscope.studies.pricing import Counted, Meter, SamplingMeter, Span
 from nicscope.studies.sources import (
     RowsDone,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.onepass.sample import Estimate
     from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.replay.lookups import Nic
-    from nicscope.drivers.replay.naming import Grain
+    from nicscope.drivers.replay.page_numbering import Alignment
     from nicscope.studies.workers import Workers
     from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
@@ -140,7 +140,7 @@ def _whole(word: str) -> int | None:
     return int(word) if word.isascii() and word.isdecimal() else None
 
 
-def fitting_entries(footprint: int) -> tuple[int, int]:
+def default_entries(footprint: int) -> tuple[int, int]:
     """A range of entries in which most of the curve changes, for ``footprint`` pages.
 
     256 to 65536, or to where all pages are held, for all but small footprints; for these, 1/32 of
@@ -184,7 +184,7 @@ NAMES = {
 }
 
 
-def as_named(numbers: dict[str, Any]) -> dict[str, Any]:
+def by_output_name(numbers: dict[str, Any]) -> dict[str, Any]:
     """``numbers`` under the names of the outputs."""
     return {NAMES.get(name, name): value for name, value in numbers.items()}
 
@@ -293,8 +293,8 @@ class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
             "ni_misses_compulsory": self.compulsory,
             "skipped_requests": self.skipped,
             "knee_entries": self.knee,
-            "fully_associative": as_named(lists),
-            "set_associative": [as_named(point._asdict()) for point in self.points],
+            "fully_associative": by_output_name(lists),
+            "set_associative": [by_output_name(point._asdict()) for point in self.points],
             "sample": None if self.sample is None else self.sample._asdict(),
             "note": self.note,
         }
@@ -350,15 +350,15 @@ def curves_of(
     read: Callable[[], Iterable[RequestColumns]],
     question: Question,
     page_size: int,
-    grain: Grain | None = None,
+    alignment: Alignment | None = None,
 ) -> list[MissCurve]:
     """Curves of the requests that ``read`` yields anew at each call, of trace ``name``.
 
-    Without the ``grain`` of their runs it is determined by a pass of its own, if there is one.
+    Without the ``alignment`` of their runs it is determined by a pass of its own, if there is one.
     """
-    runs = grain
+    runs = alignment
 
-    def measure(wanted: Wanted) -> Meters:
+    def measure(wanted: WantedMeters) -> Meters:
         nonlocal runs
         if runs is None and wanted.rate is None:
             runs = _grain(read(), question, page_size)
@@ -367,7 +367,7 @@ def curves_of(
     return _curves(name, Measuring(measure, page_size), question)
 
 
-class Wanted(NamedTuple):
+class WantedMeters(NamedTuple):
     """Which meters a pass over a trace updates."""
 
     rate: float | None  # to sample at; None: all is counted
@@ -378,16 +378,16 @@ class Wanted(NamedTuple):
 class Measuring(NamedTuple):
     """How a trace is measured, and its page size."""
 
-    measure: Callable[[Wanted], Meters]
+    measure: Callable[[WantedMeters], Meters]
     page_size: int
 
 
 def _of_nodes(nodes: Nodes, trace: Trace, question: Question, progress: RowsDone) -> Measuring:
     """Measuring of all ``nodes`` of ``trace``, whoever does it."""
-    from nicscope.drivers.replay.naming import common
+    from nicscope.drivers.replay.page_numbering import common_alignment
 
     page_size = question.page_size or trace.metadata.page_size
-    runs: Grain | None = None
+    runs: Alignment | None = None
     again = False
 
     def asked(call: Callable[..., Any], *more: Any) -> list[Any]:
@@ -397,11 +397,11 @@ def _of_nodes(nodes: Nodes, trace: Trace, question: Question, progress: RowsDone
             again = True
             return nodes.each(watch, call, question, page_size, *more)
 
-    def measure(wanted: Wanted) -> Meters:
+    def measure(wanted: WantedMeters) -> Meters:
         nonlocal runs
         if wanted.rate is None and runs is None:
             # One of all nodes: curves of several are added up size by size.
-            runs = common(asked(grain_of_share))
+            runs = common_alignment(asked(grain_of_share))
         found: Meters = {}
         for part in asked(measure_share, wanted, runs):
             found |= part
@@ -412,7 +412,7 @@ def _of_nodes(nodes: Nodes, trace: Trace, question: Question, progress: RowsDone
 
 def grain_of_share(
     share: Share | Trace, question: Question, page_size: int, done: Callable[[int], None]
-) -> Grain:
+) -> Alignment:
     """The page alignment (grain) of a share's requests; reports rows to ``done``."""
     return _grain(ShareDone(share, done).through(), question, page_size)
 
@@ -421,24 +421,24 @@ def measure_share(
     share: Share | Trace,
     question: Question,
     page_size: int,
-    wanted: Wanted,
-    grain: Grain | None,
+    wanted: WantedMeters,
+    alignment: Alignment | None,
     done: Callable[[int], None],
 ) -> Meters:
     """Measure the NICs of the nodes of ``share``; reports rows to ``done``."""
     batches = ShareDone(share, done).through()
-    return _measure(batches, question, page_size, wanted, grain)
+    return _measure(batches, question, page_size, wanted, alignment)
 
 
 def _curves(name: str, measuring: Measuring, question: Question) -> list[MissCurve]:
     measure, page_size = measuring
-    meters = measure(Wanted(question.sample))
+    meters = measure(WantedMeters(question.sample))
     note = None
     if question.sample is not None:
-        exact = frozenset(nic for nic, meter in meters.items() if _is_pointless(meter))
+        exact = frozenset(nic for nic, meter in meters.items() if _samples_nothing(meter))
         if exact:
             every = len(exact) == len(meters)
-            meters |= measure(Wanted(None, exact, every))
+            meters |= measure(WantedMeters(None, exact, every))
             note = _note(len(exact), len(meters), question)
     grouped: dict[tuple[int, int | None, int | None], list[Counted | SamplingMeter]] = {}
     # In one order, as estimates are added up.
@@ -448,11 +448,11 @@ def _curves(name: str, measuring: Measuring, question: Question) -> list[MissCur
     counted = [key for key, some in grouped.items() if any(meter.lookups for meter in some)]
     keys = sorted(counted, key=lambda key: (key[1] or 0, key[2] or 0, key[0]))
     reach = max(nic.line * meter.footprint for nic, meter in meters.items())
-    span = question.entries or fitting_entries(reach)
+    span = question.entries or default_entries(reach)
     return [_curve(name, grouped[key], key, question, page_size, span, note) for key in keys]
 
 
-def _grain(batches: Iterable[RequestColumns], question: Question, page_size: int) -> Grain:
+def _grain(batches: Iterable[RequestColumns], question: Question, page_size: int) -> Alignment:
     by_process = question.by == "process"
     spread = question.offset and not by_process
     found = grains_counted(
@@ -465,8 +465,8 @@ def _measure(
     batches: Iterable[RequestColumns],
     question: Question,
     page_size: int,
-    wanted: Wanted,
-    grain: Grain | None,
+    wanted: WantedMeters,
+    alignment: Alignment | None,
 ) -> Meters:
     """Measure every ``wanted`` NIC over all batches."""
     from nicscope.drivers.replay.lookups import LookupStreams
@@ -474,7 +474,11 @@ def _measure(
     rate, only, sets = wanted
     by_process = question.by == "process"
     streams = LookupStreams(
-        page_size, question.lines, by_process=by_process, offset=question.offset, grain=grain
+        page_size,
+        question.lines,
+        by_process=by_process,
+        offset=question.offset,
+        alignment=alignment,
     )
     spans = {line: _span(question, line) if sets else Span(0, 0, 0) for line in question.lines}
     meters: dict[Nic, Meter | SamplingMeter] = {}
@@ -513,14 +517,14 @@ def _span(question: Question, line: int) -> Any:
 
 def _check_memory(taken: int, nics: int) -> None:
     """Errors: ``RoomError`` if the sets of another NIC would not fit into memory."""
-    check_room(
+    check_memory(
         taken,
         f"the sets of the caches of {nics + 1} NIC{'s' if nics else ''}",
         "narrow --entries, --ways or --line, or leave out --by",
     )
 
 
-def _is_pointless(meter: Counted | SamplingMeter) -> bool:
+def _samples_nothing(meter: Counted | SamplingMeter) -> bool:
     return isinstance(meter, SamplingMeter) and meter.estimate([1]).is_pointless
 
 

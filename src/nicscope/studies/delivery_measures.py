@@ -13,7 +13,7 @@ import msgspec
 
 from nicscope.config.design import POLICIES, delivery_costs
 from nicscope.config.platform import load_platform
-from nicscope.config.shelf import open_shelf
+from nicscope.config.toml_files import open_shelf
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.errors import StudyError
 

@@ -19,10 +19,10 @@ from nicscope.config.design import (
 )
 from nicscope.config.glossary import meaning_of
 from nicscope.config.platform import load_platform
-from nicscope.config.shelf import is_path
+from nicscope.config.toml_files import is_path
 from nicscope.drivers.replay import replay
 from nicscope.drivers.replay.columns import ROWS
-from nicscope.drivers.replay.naming import NO_GRAIN
+from nicscope.drivers.replay.page_numbering import NO_GRAIN
 from nicscope.errors import StudyError, did_you_mean, printable
 from nicscope.inputs import STDIN
 from nicscope.studies.curves import Question, curves_of
@@ -357,7 +357,7 @@ AT_ONCE_S = 0.1  # for a pass over a short trace, before it is said that it take
 _SHAPE = ("entries", "ways")
 
 
-class _Surveyed:
+class _ShapeSurvey:
     """The caches of all shapes, for one page size."""
 
     def __init__(self, found: Grids) -> None:
@@ -381,7 +381,7 @@ class Explorer:
         self.passes = Passes(trace)
         self._replayed: dict[Hashable, Priced] = {}
         self._bases: dict[Hashable, Priced] = {}  # by all but the shape of the cache
-        self._surveyed: dict[int, _Surveyed] = {}  # by bytes of a page
+        self._surveyed: dict[int, _ShapeSurvey] = {}  # by bytes of a page
         self._fully: dict[tuple[int, int], NDArray[Any]] = {}  # by bytes of a page, and line
         every = [self.page_size, *(size for size in CHOICES["page_size"] if size != self.page_size)]
         for size in every:
@@ -473,7 +473,7 @@ class Explorer:
             found = grids(batches, page_size, lines, MOST_ENTRIES)
             before = self._surveyed.get(page_size)
             plain = {**(before.grids.plain if before else {}), **found.plain}
-            self._surveyed[page_size] = _Surveyed(Grids(found.offset, plain))
+            self._surveyed[page_size] = _ShapeSurvey(Grids(found.offset, plain))
 
         return Pass(("survey", page_size, *lines), "counting every cache in one pass", work)
 
@@ -515,10 +515,10 @@ class Explorer:
         surveyed = self._surveyed.get(size)
         grid = None if surveyed is None else grid_of(design, surveyed)
         if grid is None:
-            return _curve_of([], awaited=self._preferred(self._survey(size, (line,))))
+            return _curve_of([], awaited=self._schedule_soon(self._survey(size, (line,))))
         awaited = None
         if (size, line) not in self._fully:
-            awaited = self._preferred(self._fully_associative(size, line))
+            awaited = self._schedule_soon(self._fully_associative(size, line))
         lines = []
         for ways in sorted({*WAYS, design.ways or 1}):
             told = [
@@ -537,10 +537,10 @@ class Explorer:
         )
         return _curve_of(lines, whole, awaited)
 
-    def _preferred(self, one: Pass) -> _Awaited:
+    def _schedule_soon(self, one: Pass) -> _PendingPass:
         """Schedule the pass soon, unless it has failed."""
         self.passes.prefer(one)
-        return _Awaited(not self.passes.is_over(one), self.passes.why_failed(one))
+        return _PendingPass(not self.passes.is_over(one), self.passes.why_failed(one))
 
     def _fully_associative(self, page_size: int, line: int) -> Pass:
         """Fully associative caches of every size."""
@@ -560,7 +560,7 @@ class Explorer:
             self._state([*rest, ("entries", str(count))]) for count in NEIGHBOURS if count >= least
         ]
         one = self._replay(states, "replaying the same design with other numbers of entries")
-        awaited = self._preferred(one)
+        awaited = self._schedule_soon(one)
         told = {
             each.design.entries: priced.total("ni_misses")
             for each in [*states, state]
@@ -570,7 +570,7 @@ class Explorer:
         return _curve_of([{"ways": design.ways or 1, "points": points}], awaited=awaited)
 
 
-class _Awaited(NamedTuple):
+class _PendingPass(NamedTuple):
     """A pass that will complete a curve."""
 
     pending: bool
@@ -580,8 +580,8 @@ class _Awaited(NamedTuple):
 def _curve_of(
     lines: list[dict[str, Any]],
     whole: Sequence[tuple[int, int]] = (),
-    awaited: _Awaited | None = None,
+    awaited: _PendingPass | None = None,
 ) -> dict[str, Any]:
     """A curve in the page's format."""
-    rest = awaited or _Awaited(pending=False, failed=None)
+    rest = awaited or _PendingPass(pending=False, failed=None)
     return {"lines": lines, "fully_associative": whole, **rest._asdict()}

@@ -85,11 +85,11 @@ def random_shapes(
             )
             tried.append((off_by(ratios, counted, tolerance), size * line, ratios))
         if tried:
-            found.append(_widened(RANDOM, line, way, tried, step=line))
+            found.append(_matching_range(RANDOM, line, way, tried, step=line))
     return found
 
 
-def kept_lookups(
+def lookups_by_count(
     parts: Iterable[tuple[RequestColumns, bool]], question: Question, page_size: int, line: int
 ) -> dict[Nic, KeptLookups]:
     """The lookups of each NIC, in lines of so many pages; ``parts``: as ``parted`` has them."""
@@ -178,10 +178,10 @@ def _with_sets(
                 for each, curve in zip(misses, curves, strict=True)
             )
             found.setdefault(ways, []).append((off_by(ratios, counted, tolerance), entries, ratios))
-    return [_widened(LRU, curves[0].line, ways, tried) for ways, tried in found.items()]
+    return [_matching_range(LRU, curves[0].line, ways, tried) for ways, tried in found.items()]
 
 
-def _widened(
+def _matching_range(
     replacement: str,
     line: int,
     ways: int,
@@ -377,7 +377,7 @@ def fit(
         shapes += lru_shapes([each[place] for each in curves], counted, tolerance, ends)
         if tries_random:
             kept = [
-                kept_lookups(parted(trace.batches(), skip), asked, size, length)
+                lookups_by_count(parted(trace.batches(), skip), asked, size, length)
                 for asked, size in zip(questions, sizes, strict=True)
             ]
             shapes += random_shapes(kept, length, question.ways, counted, tolerance, ends)

@@ -171,7 +171,7 @@ class _Play:
         first, second = (self.cluster.counts(n)["ni_misses"] or 0 for n in (BEGINNER, ANSWERER))
         return first, second
 
-    def _is_to_miss(self, trip: int) -> bool:
+    def _shall_miss(self, trip: int) -> bool:
         """Whether this trip misses: misses are spread evenly over the run."""
         return round((trip + 1) * self.ratio, 6) // 1 > round(trip * self.ratio, 6) // 1
 
@@ -197,7 +197,7 @@ class _Play:
         for trip in range(-self.before_trips, self.round_trips):
             if trip == 0:
                 self.before = self._misses()
-            missed = trip < -WARM_UP or (trip >= 0 and self._is_to_miss(trip))
+            missed = trip < -WARM_UP or (trip >= 0 and self._shall_miss(trip))
             place = self.hot
             if missed:
                 place = self.cold[self.turn % len(self.cold)]
@@ -217,7 +217,7 @@ class _Play:
         ports = self.cluster.simulation.machine.ports
         handled = int(ports.nodes[ANSWERER]["handled"]) - 1
         event = ports.events[ANSWERER, handled % ports.events.shape[1]]
-        ran_out = int(stream_to(ports, BEGINNER, ANSWERER)["ran_out_at"])
+        ran_out = int(stream_to(ports, BEGINNER, ANSWERER)["timed_out_at"])
         stations = (int(event["raised"]), int(event["begun"]), int(event["ended"]), ran_out)
         times = [begun, *(each / PS_PER_US for each in stations), ended]
         return Trip(

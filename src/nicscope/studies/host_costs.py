@@ -21,7 +21,7 @@ import numpy as np
 from nicscope.config.costs import Evidence, Origin, Span
 from nicscope.config.rdma_costs import RegistrationCosts
 from nicscope.errors import StudyError
-from nicscope.room import bytes_left
+from nicscope.memory_limit import available_bytes
 from nicscope.studies.sources import repeat
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Refused(Exception):  # noqa: N818 - an answer of the machine, no mistake
     """A resource that the machine does not have or permit; the text says which."""
 
 
-class Taken(NamedTuple):
+class Elapsed(NamedTuple):
     """Elapsed seconds and the number of repetitions."""
 
     seconds: float
@@ -103,27 +103,27 @@ class Mapped:
         there: Any = (ctypes.c_uint8 * self.byte_count).from_address(self.at)
         return np.frombuffer(there, np.uint8)
 
-    def touch_all(self) -> Taken:
+    def touch_all(self) -> Elapsed:
         """Write a byte of every page."""
         every = self.array()[:: self.page]
         begin = time.perf_counter()
         every[:] = 1
-        return Taken(time.perf_counter() - begin, len(every))
+        return Elapsed(time.perf_counter() - begin, len(every))
 
-    def lock(self) -> Taken:
+    def lock(self) -> Elapsed:
         """Lock all of it in memory."""
         return self._called(_libc().mlock, "pinning")
 
-    def unlock(self) -> Taken:
+    def unlock(self) -> Elapsed:
         """Unlock all of it."""
         return self._called(_libc().munlock, "unpinning")
 
-    def unmap(self) -> Taken:
+    def unmap(self) -> Elapsed:
         """Unmap it: microseconds per page; nothing the second time."""
         begin = time.perf_counter()
         if self._whole:
             _libc().munmap(self._begin, self._whole)
-        taken = Taken(time.perf_counter() - begin, self.byte_count // self.page)
+        taken = Elapsed(time.perf_counter() - begin, self.byte_count // self.page)
         self._whole = 0
         return taken
 
@@ -138,14 +138,14 @@ class Mapped:
                 found += int(huge[1]) * 1024
         return found >= self.byte_count
 
-    def _called(self, call: Any, what: str) -> Taken:
+    def _called(self, call: Any, what: str) -> Elapsed:
         begin = time.perf_counter()
         failed = call(self.at, self.byte_count)
         seconds = time.perf_counter() - begin
         if failed:
             why = os.strerror(ctypes.get_errno())
             raise Refused(f"{what} {self.byte_count:,} bytes: {why}")
-        return Taken(seconds, self.byte_count // self.page)
+        return Elapsed(seconds, self.byte_count // self.page)
 
     def __enter__(self) -> Mapped:
         return self
@@ -154,7 +154,7 @@ class Mapped:
         self.unmap()
 
 
-def copy(byte_count: int) -> tuple[Taken, Taken]:
+def copy(byte_count: int) -> tuple[Elapsed, Elapsed]:
     """The time of copying and of zeroing, per resident page."""
     with Mapped(byte_count) as source, Mapped(byte_count) as target:
         source.touch_all()
@@ -166,7 +166,7 @@ def copy(byte_count: int) -> tuple[Taken, Taken]:
         here[:] = 0
         zeroed = time.perf_counter()
     pages = byte_count // PAGE
-    return Taken(copied - begin, pages), Taken(zeroed - copied, pages)
+    return Elapsed(copied - begin, pages), Elapsed(zeroed - copied, pages)
 
 
 @cache
@@ -263,7 +263,7 @@ def calibrate_host(
         raise StudyError(f"--memory must be from {LEAST_BYTES:,} to {MOST_BYTES:,} bytes")
     if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
         raise StudyError(f"--seconds must be from {LEAST_SECONDS} to {MOST_SECONDS}")
-    left = bytes_left()
+    left = available_bytes()
     if left is not None and 4 * byte_count > left:
         raise StudyError(f"--memory {byte_count:,} is more than a quarter of what is left here")
     byte_count -= byte_count % huge_page()
@@ -307,17 +307,17 @@ def _rounds(
     return taken, refused
 
 
-def _mapping(byte_count: int) -> dict[str, Taken]:
+def _mapping(byte_count: int) -> dict[str, Elapsed]:
     with Mapped(byte_count) as memory:
         touched = memory.touch_all()
         return {
-            "map": Taken(memory.mapping_s, 1),
+            "map": Elapsed(memory.mapping_s, 1),
             "touch": touched,
             "unmap": memory.unmap(),
         }
 
 
-def _huge(byte_count: int) -> dict[str, Taken]:
+def _huge(byte_count: int) -> dict[str, Elapsed]:
     with Mapped(byte_count, huge_page()) as memory:
         touched = memory.touch_all()
         if not memory.is_huge():
@@ -325,7 +325,7 @@ def _huge(byte_count: int) -> dict[str, Taken]:
         return {"touch huge": touched, "unmap huge": memory.unmap()}
 
 
-def _reserved(byte_count: int) -> dict[str, Taken]:
+def _reserved(byte_count: int) -> dict[str, Elapsed]:
     page = huge_page()
     free = _reserved_pages()
     if not free:
@@ -334,15 +334,15 @@ def _reserved(byte_count: int) -> dict[str, Taken]:
         return {"touch reserved": memory.touch_all()}
 
 
-def _pinning(byte_count: int) -> dict[str, Taken]:
+def _pinning(byte_count: int) -> dict[str, Elapsed]:
     return dict(zip(("pin", "unpin"), _pinned(byte_count, PAGE), strict=True))
 
 
-def _huge_pinning(byte_count: int) -> dict[str, Taken]:
+def _huge_pinning(byte_count: int) -> dict[str, Elapsed]:
     return {"pin huge": _pinned(byte_count, huge_page())[0]}
 
 
-def _pinned(byte_count: int, page: int) -> tuple[Taken, Taken]:
+def _pinned(byte_count: int, page: int) -> tuple[Elapsed, Elapsed]:
     may = lockable()
     most = min(byte_count, may) // page * page
     if not most:
@@ -354,7 +354,7 @@ def _pinned(byte_count: int, page: int) -> tuple[Taken, Taken]:
         return memory.lock(), memory.unlock()
 
 
-def _copying(byte_count: int) -> dict[str, Taken]:
+def _copying(byte_count: int) -> dict[str, Elapsed]:
     return dict(zip(("copy", "zero"), copy(byte_count), strict=True))
 
 

@@ -259,13 +259,13 @@ def _demand(way: Way, paged: Sequence[Paged], touched: Sequence[Touched], costs:
     counts = {name: sum(each.counts[name] for each in paged) for name in paged[0].counts}
     counts["most_faults"] = max(each.counts["most_faults"] for each in paged)
     waiting = [_waits(way, counts, costs, end) for end in (0, 1)]
-    behind = [_behind(way, counts, costs, end) for end in (0, 1)]
+    behind = [_background_us(way, counts, costs, end) for end in (0, 1)]
     return Demand(
         way,
         counts,
         Span(waiting[0] * US, waiting[1] * US),
         Span(behind[0] * US, behind[1] * US),
-        _pays_after(way, paged, touched, costs),
+        _break_even(way, paged, touched, costs),
         _tail([each.by_faults for each in paged]),
     )
 
@@ -279,26 +279,30 @@ def _waits(way: Way, counts: Mapping[str, Any], costs: Costs, end: int) -> Any:
         + counts["major_pages"] * costs.major_us(end)
     )
     if way.prefetch == "sync":
-        return waits + counts["advices"] * faults.each("advise")[end] + _fetched(counts, costs, end)
+        return (
+            waits
+            + counts["advices"] * faults.each("advise")[end]
+            + _prefetch_us(counts, costs, end)
+        )
     return waits + counts["advices"] * faults.each("advise_later")[end]
 
 
-def _behind(way: Way, counts: Mapping[str, Any], costs: Costs, end: int) -> float:
+def _background_us(way: Way, counts: Mapping[str, Any], costs: Costs, end: int) -> float:
     """Microseconds of host CPU time in the background."""
     behind = counts["invalidated_pages"] * costs.faults.each("invalidation")[end]
     if way.prefetch == "async":
         behind += counts["advices"] * costs.faults.each("advise")[end]
-        behind += _fetched(counts, costs, end)
+        behind += _prefetch_us(counts, costs, end)
     return float(behind)
 
 
-def _fetched(counts: Mapping[str, Any], costs: Costs, end: int) -> Any:
+def _prefetch_us(counts: Mapping[str, Any], costs: Costs, end: int) -> Any:
     """Microseconds for prefetched pages."""
     minor = counts["prefetched_minor_pages"] * costs.minor_us(end)
     return minor + counts["prefetched_major_pages"] * costs.major_us(end)
 
 
-def _pays_after(
+def _break_even(
     way: Way, paged: Sequence[Paged], touched: Sequence[Touched], costs: Costs
 ) -> tuple[int | None, int | None]:
     """The number of a node's requests after which registering ahead is cheaper: lowest and highest.

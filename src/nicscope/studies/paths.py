@@ -168,7 +168,7 @@ def window(reads: int | None, size: str) -> Window | None:
     return Window(_at_once("--reads", str(reads)), byte_count)
 
 
-def look_at_paths(
+def measure_paths(
     trace: Trace,
     tried: Sequence[Host],
     walk_cache: int,

@@ -158,10 +158,10 @@ def plan_pool(wanted: Wanted, page: int) -> Plan:
     cut = Plan(page, unit, registered, regions, 0, ())
     # A page that two regions have a part of has an entry in each.
     entries = sum(-(-(offset + size) // page) - offset // page for offset, size in cut.each())
-    return cut._replace(entries=entries, beyond=_beyond(wanted, entries))
+    return cut._replace(entries=entries, beyond=_exceeded_limits(wanted, entries))
 
 
-def _beyond(wanted: Wanted, entries: int) -> tuple[str, ...]:
+def _exceeded_limits(wanted: Wanted, entries: int) -> tuple[str, ...]:
     most = wanted.most("entries")
     if most is None or entries <= most:
         return ()

@@ -280,11 +280,11 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
     no_step = f"scheme {design.scheme.value} has no such step"
     not_applicable = {name: no_step for name in STEP_NAMES if name not in own}
     for step in MODELS[design.scheme]:
-        why_not = _why_none(step.name, design, platform)
+        why_not = _why_skipped(step.name, design, platform)
         if why_not is not None:
             not_applicable[step.name] = why_not
             continue
-        term = _usable(step, platform)
+        term = _first_priced(step, platform)
         if term is None:
             costs = " or ".join(term.cost for term in step.terms)
             count = _count(step.terms[0], counts)
@@ -309,7 +309,7 @@ def price(counts: Mapping[str, int], design: Design, platform: Platform) -> Cost
     )
 
 
-def _why_none(step: str, design: Design, platform: Platform) -> str | None:
+def _why_skipped(step: str, design: Design, platform: Platform) -> str | None:
     """Why ``design`` on ``platform`` skips a step that its scheme has; None if it does not."""
     if step in _WITHOUT:
         return _WITHOUT[step](design)
@@ -331,7 +331,7 @@ def _why_no_search(design: Design) -> str | None:
     return None
 
 
-def _why_nobody_is_asked(design: Design) -> str | None:
+def _why_no_exchange(design: Design) -> str | None:
     """Why a miss of ``design`` needs no exchange between NIC and host; None if it does."""
     if design.served_by == ServedBy.KERNEL:
         return "the host's kernel translates itself, in a trap"
@@ -341,11 +341,11 @@ def _why_nobody_is_asked(design: Design) -> str | None:
 # Steps that a design may be without although its scheme has them, and what says why.
 _WITHOUT = {
     WAYS_STEP: _why_no_search,
-    "ni_handshake": _why_nobody_is_asked,
+    "ni_handshake": _why_no_exchange,
 }
 
 
-def _usable(step: Step, platform: Platform) -> Term | None:
+def _first_priced(step: Step, platform: Platform) -> Term | None:
     """The first term of ``step`` that the platform prices or declares not applicable."""
     for term in step.terms:
         if term.cost in platform.costs or term.cost in platform.not_applicable:
@@ -433,7 +433,7 @@ def cost_uses() -> dict[str, dict[str, str]]:
     return found
 
 
-def use_in_words(name: str) -> str:
+def charged_by(name: str) -> str:
     """Which commands and schemes charge the cost ``name``, on one line."""
     return "; ".join(f"{who} ({what})" for who, what in cost_uses()[name].items())
 

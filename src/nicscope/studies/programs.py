@@ -157,7 +157,7 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
     marks: list[weakref.ref[Any]] = []  # of the runs, each of which may have gone on since
 
     def note(source: Source) -> None:
-        mark = _mark_of(source)
+        mark = _run_mark(source)
         place = next((i for i, each in enumerate(marks) if each() is mark), len(marks))
         marks[place:] = [weakref.ref(mark), *marks[place + 1 :]]
         runs[place:] = [report_of(source), *runs[place + 1 :]]
@@ -167,7 +167,12 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
     def left() -> int:
         return max(records - sum(len(log.records) for log in logs), 0)
 
-    with on_run(note, left), beside(path), _awaits_minded(path), failures_told(path):
+    with (
+        on_run(note, left),
+        beside(path),
+        _missing_awaits_reported(path),
+        failures_as_program_errors(path),
+    ):
         names = runpy.run_path(str(path), run_name=path.stem)
         _start(path, names, bool(runs))
     if not runs:
@@ -175,7 +180,7 @@ def run_program(path: Path, records: int = 0) -> ProgramRuns:
     return ProgramRuns(program=printable(str(path)), runs=runs, logs=logs)
 
 
-def _mark_of(source: Source) -> Any:
+def _run_mark(source: Source) -> Any:
     """A mark that identifies all reports of a run, valid for as long as the run."""
     run = getattr(source, "run", source)
     return getattr(run, "tally", run)  # a tuple of arrays cannot be referred to weakly
@@ -231,7 +236,7 @@ def _check_entry(path: Path, entry: Any) -> None:
 
 
 @contextlib.contextmanager
-def failures_told(path: Path) -> Iterator[None]:
+def failures_as_program_errors(path: Path) -> Iterator[None]:
     """Convert exceptions of the program into a ``ProgramError``."""
     try:
         yield
@@ -256,7 +261,7 @@ def failures_told(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _awaits_minded(path: Path) -> Iterator[None]:
+def _missing_awaits_reported(path: Path) -> Iterator[None]:
     """Report in one line a coroutine of the program that was never awaited."""
     show = warnings.showwarning
     depth = sys.get_coroutine_origin_tracking_depth()

@@ -214,7 +214,7 @@ def register_pool(pool: Pool, costs: RegistrationCosts) -> Registration:
         pool.pages * pool.nics / lanes[end] * costs.each("deregister_entry")[end] * US
         for end in (0, 1)
     ]
-    return Registration(pool, parts, Span(*revoked), _beyond(pool, costs), costs.measured)
+    return Registration(pool, parts, Span(*revoked), _exceeded_limits(pool, costs), costs.measured)
 
 
 def _seconds(
@@ -236,7 +236,7 @@ def _seconds(
     return sum(before) / GIB * each("backlog") * pool.nics / lanes
 
 
-def _beyond(pool: Pool, costs: RegistrationCosts) -> list[str]:
+def _exceeded_limits(pool: Pool, costs: RegistrationCosts) -> list[str]:
     """The NIC's limits that the pool exceeds, in words."""
     told = []
     most = costs.limits.most("region_bytes")
@@ -402,7 +402,7 @@ def _numbers(text: str) -> list[int]:
     return numbers("--entries", text, MOST_ENTRIES, "none, ")
 
 
-def use_caches(
+def run_caches(
     trace: Trace,
     tried: Sequence[Library],
     costs: RegistrationCosts,

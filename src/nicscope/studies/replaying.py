@@ -325,15 +325,15 @@ def replay_share(
     done: Callable[[int], None],
 ) -> list[list[NodeResult]]:
     """Replay the nodes of ``share`` through each of ``designs``; reports rows to ``done``."""
-    from nicscope.drivers.replay import Replayer, grains_for, lowest_addresses, registers_ahead
+    from nicscope.drivers.replay import Replayer, alignments_for, lowest_addresses, registers_ahead
 
     rows = ShareDone(share, done)
     lowest = None
     if registers_ahead(designs):
         lowest = lowest_addresses(rows.through(last=False))
     # Of these nodes alone: counts are the same whatever the grain is.
-    grains = grains_for(rows.through(last=False), designs, page_size)
-    replayer = Replayer(designs, kinds, page_size, grains, lowest, by_region)
+    alignments = alignments_for(rows.through(last=False), designs, page_size)
+    replayer = Replayer(designs, kinds, page_size, alignments, lowest, by_region)
     batches: Iterator[Requests | Rows] = rows.through_rows() if by_region else rows.through()
     for batch in batches:
         replayer.feed(batch)

@@ -196,9 +196,9 @@ def simulate_trace(
     before its time.  ``window``: packets that may be outstanding; with 1 the counts are a
     replay's.  Errors: ``TraceError`` at the first row that the schema does not allow.
     """
-    from nicscope.drivers.simulate.tracing import part_trace
+    from nicscope.drivers.simulate.tracing import partition_trace
 
-    parted = part_trace(_first(trace, most), timed)
+    parted = partition_trace(_first(trace, most), timed)
     rows = sum(len(requests.length) for requests in parted)
     done = _Done(watch, rows * len(subjects))
     found = [_simulated(subject, parted, trace, window, kinds, done) for subject in subjects]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nicscope import __version__
 from nicscope.config.platform import in_us
-from nicscope.drivers.replay.naming import Grains
+from nicscope.drivers.replay.page_numbering import AlignmentSearch
 from nicscope.errors import StudyError, printable
 from nicscope.nic.translate.book import COUNT_NAMES
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.naming import Grain
+    from nicscope.drivers.replay.page_numbering import Alignment
     from nicscope.studies.pricing import Cost
     from nicscope.studies.replaying import Priced
     from nicscope.traces.folders.reading import Share
@@ -258,15 +258,15 @@ def grains_counted(
     *,
     by_process: bool = False,
     spread: bool = False,
-) -> dict[int, Grain]:
+) -> dict[int, Alignment]:
     """The grain of the runs of ``batches`` by page size; none reaches over what is skipped.
 
-    See ``Grains`` for the rest.
+    See ``AlignmentSearch`` for the rest.
     """
-    grains = Grains(page_sizes, by_process=by_process, spread=spread)
+    alignments = AlignmentSearch(page_sizes, by_process=by_process, spread=spread)
     for batch, is_first in parted(batches, skip):
         if is_first:
-            grains.cut()
-        if not grains.feed(batch):
+            alignments.cut()
+        if not alignments.feed(batch):
             break
-    return grains.result()
+    return alignments.result()

@@ -67,7 +67,7 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
         return Costs(**found)
 
 
-def costs_now(device: Any) -> Costs:
+def costs_so_far(device: Any) -> Costs:
     """The costs of a device's node so far."""
     report = device.report()
     node = report.nodes[0]
@@ -290,7 +290,7 @@ def bandwidth(
     """Keep the queues full until all operations have completed; ``watch``: after each."""
     device = world.device
     left, right = both_ends(world, question, size)
-    before = costs_now(device)
+    before = costs_so_far(device)
     count, all_of_them = question.iterations, question.iterations * question.pairs
     depth = min(question.depth, count)
     posted, ended = [0] * question.pairs, [0] * question.pairs
@@ -312,7 +312,7 @@ def bandwidth(
             for number in right.ended(right.come, AT_ONCE):
                 right.receive(number)
                 taken += 1
-    after = costs_now(device)
+    after = costs_so_far(device)
     left.close()
     right.close()
     rate = all_of_them * NS_PER_S / max(ended_at[-1] - posted_at[0], 1)
@@ -374,16 +374,16 @@ def latencies(
     """Time messages one by one: sends as ping-pong, other operations until completion."""
     device = world.device
     left, right = both_ends(world, question, size)
-    before = costs_now(device)
+    before = costs_so_far(device)
     times: list[tuple[int, int]] = []
     for number in range(question.iterations):
         ends = (left, right) if number % 2 == 0 or question.operation != "send" else (right, left)
         times.append(_timed(device, *ends, sends=question.operation == "send"))
         watch()
-    after = costs_now(device)
+    after = costs_so_far(device)
     left.close()
     right.close()
-    apart = _apart(device, size, times)
+    apart = _message_parts(device, size, times)
     taken = np.array([until - since for since, until in times]) / NS_PER_US  # ps to ns
     in_order = np.sort(taken)
     return Latencies(
@@ -426,11 +426,11 @@ def _timed(device: Any, here: End, there: End, *, sends: bool) -> tuple[int, int
     return begun, seen
 
 
-def _apart(device: Any, size: int, times: Sequence[tuple[int, int]]) -> list[list[int]]:
+def _message_parts(device: Any, size: int, times: Sequence[tuple[int, int]]) -> list[list[int]]:
     """Ps by ``Part`` of each message whose records were kept."""
     log = device.records()
     kept = [each for each in times if len(log) and each[1] <= int(log["end"][-1])]
-    parted = two_ends(log)
+    parted = loopback_as_two_nodes(log)
     costs = {name: cost.high_ps for name, cost in device.fabric.platform.costs.items()}
     own_table = device.fabric.design.scheme is Scheme.STATIC
     prices = prices_of(Way.PCI, costs, {}, own_table=own_table)
@@ -439,7 +439,7 @@ def _apart(device: Any, size: int, times: Sequence[tuple[int, int]]) -> list[lis
     ]
 
 
-def two_ends(log: NDArray[Any]) -> NDArray[Any]:
+def loopback_as_two_nodes(log: NDArray[Any]) -> NDArray[Any]:
     """A loopback NIC's records, with received data attributed to a second node, 1.
 
     A miss is the side's whose lookup was before it.

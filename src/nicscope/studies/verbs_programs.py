@@ -28,7 +28,13 @@ from nicscope.errors import (
 from nicscope.fabric.topology import crossbar, pair, trunk
 from nicscope.interfaces.run_report import report_of
 from nicscope.interfaces.verbs_device.device import COUNTERS
-from nicscope.studies.programs import ProgramError, ProgramRuns, beside, check_source, failures_told
+from nicscope.studies.programs import (
+    ProgramError,
+    ProgramRuns,
+    beside,
+    check_source,
+    failures_as_program_errors,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -88,7 +94,7 @@ def forget_modules(folders: Sequence[str], loaded: set[str]) -> None:
         del sys.modules[name]
 
 
-class OwnModules:
+class NodeModules:
     """Per-node ``sys.modules``: each node's program sees its own modules while it runs.
 
     Those are its own that lie beside it, or in a folder that it has had searched.
@@ -284,11 +290,11 @@ def run_programs(path: Path, arguments: Sequence[str], wanted: Wanted) -> VerbsR
         arguments=[*arguments],
         seed=wanted.seed,
         runs=runs,
-        seen=seen_of(program, [device.fabric for device in devices], wanted),
+        seen=report_of_runs(program, [device.fabric for device in devices], wanted),
     )
 
 
-def seen_of(program: str, fabrics: Sequence[Fabric], wanted: Wanted) -> ProgramRuns:
+def report_of_runs(program: str, fabrics: Sequence[Fabric], wanted: Wanted) -> ProgramRuns:
     """The machines' reports of a program that has ended."""
     sources = [fabric.source() for fabric in fabrics]
     logs = [source.log() for source in sources] if wanted.keep_log else []
@@ -298,7 +304,7 @@ def seen_of(program: str, fabrics: Sequence[Fabric], wanted: Wanted) -> ProgramR
 def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> VerbsRun:
     from nicscope.drivers.simulate.thread_scheduler import StoppedError
     from nicscope.interfaces.verbs.alias import importable_as
-    from nicscope.interfaces.verbs.processes import join_children, left_with, system_answered
+    from nicscope.interfaces.verbs.processes import exit_code_of, join_children, system_emulated
     from nicscope.interfaces.verbs.world import World, use
 
     world = World(device, name=wanted.device)
@@ -308,17 +314,17 @@ def _run(path: Path, arguments: Sequence[str], device: Any, wanted: Wanted) -> V
     try:
         with (
             importable_as(BINDINGS),
-            system_answered(),
+            system_emulated(),
             outcomes_noted() as tests,
             beside(path),
             _called(path, arguments),
-            failures_told(path),
+            failures_as_program_errors(path),
         ):
             try:
                 # As Python itself has it: a program finds its folder by ``__file__``.
                 runpy.run_path(str(path.absolute()), run_name="__main__")
             except SystemExit as leaving:
-                status = left_with(leaving.code)
+                status = exit_code_of(leaving.code)
             join_children()
     except StoppedError:
         raise SimulationError(f"no program can go on: {world.stuck(path.name)}") from None
@@ -419,23 +425,23 @@ def run_on_nodes(programs: Sequence[NodeProgram], wanted: Wanted) -> VerbsRuns:
     ]
     runs = [run for fabric in fabrics for run in _run_nodes(programs, fabric, wanted)]
     told = ", ".join(f"{node}: {each.told}" for node, each in enumerate(programs))
-    seen = seen_of(told, fabrics, wanted)
+    seen = report_of_runs(told, fabrics, wanted)
     return VerbsRuns(program=told, arguments=[], seed=wanted.seed, runs=runs, seen=seen)
 
 
 def _run_nodes(programs: Sequence[NodeProgram], fabric: Fabric, wanted: Wanted) -> list[VerbsRun]:
     from nicscope.interfaces.verbs.alias import importable_as
-    from nicscope.interfaces.verbs.processes import system_answered
-    from nicscope.interfaces.verbs.sockets import sockets_joined
+    from nicscope.interfaces.verbs.processes import system_emulated
+    from nicscope.interfaces.verbs.sockets import sockets_emulated
 
     random.seed(wanted.seed)
-    crew = Crew(programs, fabric, wanted.device)
+    crew = ProgramGroup(programs, fabric, wanted.device)
     kept = sys.argv, sys.path, sys.modules["__main__"], {*sys.modules}
     try:
         with (
             importable_as(BINDINGS),
-            system_answered(),
-            sockets_joined(),
+            system_emulated(),
+            sockets_emulated(),
             outcomes_noted() as tests,
         ):
             crew.run()
@@ -448,13 +454,13 @@ def _run_nodes(programs: Sequence[NodeProgram], fabric: Fabric, wanted: Wanted) 
     ]
 
 
-class Crew:
+class ProgramGroup:
     """The programs of a run, each with its own interpreter state while it is scheduled."""
 
     def __init__(
         self, programs: Sequence[NodeProgram], fabric: Fabric, name: str | None = None
     ) -> None:
-        from nicscope.drivers.simulate.thread_scheduler import Turn
+        from nicscope.drivers.simulate.thread_scheduler import ScheduledCaller
         from nicscope.interfaces.verbs.world import World
         from nicscope.interfaces.verbs_device.device import Device
 
@@ -465,14 +471,14 @@ class Crew:
         self.worlds = [World(device, node, name) for node, device in enumerate(devices)]
         for world in self.worlds:
             world.neighbours = self.worlds
-            world.turn = Turn(self.turns)
+            world.turn = ScheduledCaller(self.turns)
         self.statuses = [0] * len(programs)
         self.failures: dict[int, Exception] = {}
         self._mains = [types.ModuleType("__main__") for _ in programs]
         self._argvs = [[str(each.path), *each.arguments] for each in programs]
         folders = [folder_of(each.path) for each in programs]
         self._paths = [[folder, *sys.path] for folder in folders]
-        self._modules = OwnModules(folders)
+        self._modules = NodeModules(folders)
 
     def run(self) -> None:
         """Run all programs to their ends.  Errors: as of ``run_on_nodes``."""
@@ -507,23 +513,23 @@ class Crew:
         self._modules.leave(node)
 
     def _program(self, node: int) -> Any:
-        from nicscope.interfaces.verbs.base import close_left
-        from nicscope.interfaces.verbs.processes import join_children, left_with
+        from nicscope.interfaces.verbs.base import close_abandoned
+        from nicscope.interfaces.verbs.processes import exit_code_of, join_children
         from nicscope.interfaces.verbs.sockets import close_all
-        from nicscope.interfaces.verbs.world import run_here
+        from nicscope.interfaces.verbs.world import bind_world
 
         path, main = self.programs[node].path, self._mains[node]
 
         def run() -> None:
-            run_here(self.worlds[node])
+            bind_world(self.worlds[node])
             main.__dict__.update(__file__=str(path.absolute()), __builtins__=__builtins__)
             try:
-                with failures_told(path):
+                with failures_as_program_errors(path):
                     try:
                         code = compile(path.read_bytes(), os.fspath(path.absolute()), "exec")
                         exec(code, main.__dict__)
                     except SystemExit as leaving:
-                        self.statuses[node] = left_with(leaving.code)
+                        self.statuses[node] = exit_code_of(leaving.code)
                     join_children()
             except (ProgramError, NicscopeError) as failed:
                 self.failures[node] = failed
@@ -531,7 +537,7 @@ class Crew:
                 main.__dict__.clear()  # what it has opened is closed, as when a process ends
                 for context in [*self.worlds[node].opened]:  # which hangs in a circle
                     context.close()
-                close_left()
+                close_abandoned()
                 close_all()
 
         return run

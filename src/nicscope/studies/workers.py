@@ -68,7 +68,7 @@ class Done:
         self._done[place] = min(self._done[place] + rows, self._rows[place])
         self._tell()
 
-    def begin_again(self, place: int) -> None:
+    def reset_task(self, place: int) -> None:
         """Reset a task's progress."""
         self._done[place] = 0
 
@@ -223,7 +223,7 @@ class LocalWorkers:
                 except (EOFError, OSError, pickle.UnpicklingError):
                     self._replace(worker, deaths)
                     if worker.place is not None:
-                        done.begin_again(worker.place)
+                        done.reset_task(worker.place)
                         waiting.appendleft(worker.place)
                     continue
                 if what == "rows":

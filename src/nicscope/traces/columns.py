@@ -69,7 +69,7 @@ def slot_of(clocks, node):
 
 
 @kernel
-def fault_of(requests, row):
+def fault_of_request(requests, row):
     """Why one request is invalid, its time left aside."""
     if requests.node[row] < 0:
         return Fault.NEGATIVE_NODE
@@ -86,7 +86,7 @@ def fault_of(requests, row):
 def first_fault(requests, clocks, start):
     """The first invalid row from ``start`` on and why it is invalid; advances ``clocks``."""
     for row in range(start, requests.node.size):
-        fault = fault_of(requests, row)
+        fault = fault_of_request(requests, row)
         if fault != Fault.NONE:
             return row, fault
         slot = slot_of(clocks, np.int64(requests.node[row]))
@@ -213,11 +213,11 @@ def as_schema(batch: Any, names: Iterable[str], checker: Checker) -> Any:
             raise checker.error(row, f"{name} is null; only peer and buffer may be")
         kind = kind_of(name, column.type, batch.schema.names) if name != "op" else None
         if kind is not None and column.type != kind:
-            batch = batch.set_column(place, name, fitted(column, name, checker, kind))
+            batch = batch.set_column(place, name, cast_column(column, name, checker, kind))
     return batch
 
 
-def fitted(column: Any, name: str, checker: Checker, kind: Any = None) -> Any:
+def cast_column(column: Any, name: str, checker: Checker, kind: Any = None) -> Any:
     """``column`` cast to the type of the schema's column ``name``, or to ``kind``.
 
     Errors: ``TraceError`` through ``checker`` for the first value that does not fit it.
@@ -259,7 +259,7 @@ def array_of(column: Any, name: str, checker: Checker, names: Iterable[str] = ()
         return column.cast(TYPES[name])
     if not may_hold(column.type, name):
         raise checker.error(0, f"{name} is {column[0].as_py()!r}; must be a whole number")
-    return fitted(column, name, checker, kind_of(name, column.type, names))
+    return cast_column(column, name, checker, kind_of(name, column.type, names))
 
 
 def _array(column: Any, name: str, checker: Checker) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from nicscope.errors import TraceError, did_you_mean, printable
 from nicscope.outputs.file import format_to_write, named_format
+from nicscope.traces.atomic_writer import WRITTEN
 from nicscope.traces.columns import Checker
 from nicscope.traces.exporters.csv import CsvWriter
 from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
@@ -48,7 +49,6 @@ from nicscope.traces.schema import (
     TraceMetadata,
     check_page_size,
 )
-from nicscope.traces.whole import WRITTEN
 from nicscope.traces.writer import TraceWriter, batch_of
 
 if TYPE_CHECKING:

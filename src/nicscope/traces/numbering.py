@@ -12,7 +12,7 @@ import numpy as np
 from nicscope.hashing import place_of as hashed_place
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.records import as_records
-from nicscope.room import check_room
+from nicscope.memory_limit import check_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,7 @@ class Numbering:
         while capacity < 2 * (self.count + more):
             capacity *= 2
         if capacity > self._slots.size:
-            check_room(
+            check_memory(
                 capacity * SLOT.itemsize,
                 f"keeping more than {capacity // 4:,} pages or objects apart",
                 "take larger pages, or a trace that touches fewer",

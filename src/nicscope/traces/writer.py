@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from nicscope.traces.atomic_writer import AtomicWriter
 from nicscope.traces.columns import TYPES, Checker, array_of, as_schema, op_array, op_column
 from nicscope.traces.reader import ROW_GROUP_ROWS, SignedParquet, requests_of
 from nicscope.traces.schema import REQUIRED_COLUMNS, TraceMetadata
-from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:
     import contextlib
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nicscope.traces.schema import Requests
 
 
-class TraceWriter(WholeWriter):
+class TraceWriter(AtomicWriter):
     """Appends requests to a Parquet file; ``metadata`` may change until the end of the block."""
 
     def __init__(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.replay import replay
-from nicscope.drivers.replay.naming import LEAST_BITS, NO_GRAIN, grains_of
+from nicscope.drivers.replay.page_numbering import LEAST_BITS, NO_GRAIN, alignments_of
 from nicscope.drivers.translation import OFFSET_STEP
 from oracle import replay as oracle
 from oracle.runs import edges_of, traces_of_runs
@@ -41,9 +41,9 @@ def test_replaying_groups_counts_what_the_oracle_counts_page_by_page(rows, shape
     flat = {"scheme": "utlb", "entries": entries, "ways": ways, "index_offset": spread}
     expected = oracle.replay(rows, flat, offset)
     batches = halves(columns_of(rows))
-    grains = grains_of(batches, [PAGE])
+    alignments = alignments_of(batches, [PAGE])
 
-    [result] = replay(batches, [design_of(flat)], page_size=PAGE, grains=grains)
+    [result] = replay(batches, [design_of(flat)], page_size=PAGE, alignments=alignments)
     [plain] = replay(batches, [design_of(flat)], page_size=PAGE)
 
     for want, got in [
@@ -59,7 +59,7 @@ def test_the_grain_is_the_coarsest_to_which_all_runs_are_aligned(rows, by_proces
     edges = edges_of(rows, 1 << bits, by_process)
     bits_of = min((edge & -edge).bit_length() - 1 for edge in edges if edge)
 
-    found = grains_of(halves(columns_of(rows)), [1 << bits], by_process=by_process)[1 << bits]
+    found = alignments_of(halves(columns_of(rows)), [1 << bits], by_process=by_process)[1 << bits]
 
     assert found.plain == (bits_of if bits_of >= LEAST_BITS else 0)
     ordinals = (
@@ -78,7 +78,7 @@ def test_requests_without_runs_are_not_read_to_their_end():
         yield columns
         raise AssertionError("it was known that there is no grain")
 
-    assert grains_of(batches(), [PAGE]) == {PAGE: NO_GRAIN}
+    assert alignments_of(batches(), [PAGE]) == {PAGE: NO_GRAIN}
 
 
 def test_runs_that_do_not_keep_to_the_grain_are_refused():
@@ -87,7 +87,7 @@ def test_runs_that_do_not_keep_to_the_grain_are_refused():
     flat = {"scheme": "utlb", "entries": 64, "ways": 1}
 
     with pytest.raises(ValueError, match="not aligned"):
-        replay([aligned, other], [design_of(flat)], grains=grains_of([aligned], [PAGE]))
+        replay([aligned, other], [design_of(flat)], alignments=alignments_of([aligned], [PAGE]))
 
 
 def test_a_run_over_many_pieces_is_looked_up_group_by_group():
@@ -100,11 +100,11 @@ def test_a_run_over_many_pieces_is_looked_up_group_by_group():
         np.concatenate([address, address]),
         np.full(2 * many, each, np.uint32),
     )
-    grains = grains_of([columns], [PAGE])
+    alignments = alignments_of([columns], [PAGE])
     flat = {"scheme": "utlb", "entries": 1024, "ways": 1}
 
-    [result] = replay([columns], [design_of(flat)], grains=grains)
+    [result] = replay([columns], [design_of(flat)], alignments=alignments)
 
-    assert grains[PAGE].plain == 8
+    assert alignments[PAGE].plain == 8
     assert result.total["lookups"] == result.total["ni_misses"] == 2 * many * 4
     assert result.total["pin_calls"] == many

@@ -13,9 +13,9 @@ from test_against_oracle import columns_of, design_of, pieces
 
 from nicscope.config.design import Scheme
 from nicscope.drivers.replay import columns as partition
-from nicscope.drivers.replay import naming, replay
+from nicscope.drivers.replay import page_numbering, replay
 from nicscope.drivers.replay.columns import Stream
-from nicscope.drivers.replay.naming import Desk, Namer
+from nicscope.drivers.replay.page_numbering import LookupArrays, PageNumberer
 from nicscope.drivers.replay.schemes import passes_of
 from nicscope.memory.numbering import find, new_numbering
 from oracle.strategies import cases
@@ -55,7 +55,7 @@ def test_counts_depend_neither_on_the_length_of_a_pass_nor_on_when_arrays_grow(s
         patch.setattr(partition, "ROWS", data.draw(st.integers(1, 8)))
         patch.setattr(partition, "UNITS", data.draw(st.integers(8, 20)))
         # Numbers, and all that is kept by number, grow again and again.
-        patch.setattr(naming, "new_numbering", lambda: new_numbering(1))
+        patch.setattr(page_numbering, "new_numbering", lambda: new_numbering(1))
         assert replay(pieces(columns, cuts), [design]) == whole
 
 
@@ -95,19 +95,19 @@ def test_every_unit_of_a_request_has_the_number_under_which_it_is_found(requests
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(partition, "UNITS", 32)
-        desk, namer = Desk(stream), Namer(unit_bits, reach, step=7)
+        lookup_arrays, namer = LookupArrays(stream), PageNumberer(unit_bits, reach, step=7)
         patch.setattr(namer, "numbering", new_numbering(1))
         seen = 0
-        for named in namer.named(desk, 0, len(first)):
+        for named in namer.named(lookup_arrays, 0, len(first)):
             at = 0
             for row in range(named.begin, named.end):
                 last = int(first[row] + pages[row] - 1) >> unit_bits
                 for unit in range(int(first[row]) >> unit_bits, last + 1):
-                    number = int(desk.lookups.number[at])
+                    number = int(lookup_arrays.lookups.number[at])
                     assert number == find(namer.numbering, int(process[row]), unit)
-                    assert desk.lookups.set_index[at] == unit & 0xFFFFFFFF
+                    assert lookup_arrays.lookups.set_index[at] == unit & 0xFFFFFFFF
                     spread = (unit + 7 * int(process[row])) & 0xFFFFFFFF
-                    assert desk.lookups.spread_index[at] == spread
+                    assert lookup_arrays.lookups.spread_index[at] == spread
                     at += 1
                 for unit in range(last + 1, last + 1 + reach):
                     assert find(namer.numbering, int(process[row]), unit) >= 0
@@ -137,10 +137,16 @@ def test_joining_leaves_out_no_unit_but_those_that_were_looked_up_last(pieces):
         process.astype(np.int32), first, pages.astype(np.int32), zeros, zeros.astype(np.uint32)
     )
     every = [(p, u) for p, first, pages in requests for u in range(first, first + pages)]
-    desk, namer, laid, repeats, begin = Desk(stream), Namer(0, joins=True), [], 0, 0
+    lookup_arrays, namer, laid, repeats, begin = (
+        LookupArrays(stream),
+        PageNumberer(0, joins=True),
+        [],
+        0,
+        0,
+    )
     for piece in pieces:
-        for named in namer.named(desk, begin, begin + len(piece)):
-            laid += desk.lookups.number[: named.lookups].tolist()
+        for named in namer.named(lookup_arrays, begin, begin + len(piece)):
+            laid += lookup_arrays.lookups.number[: named.lookups].tolist()
             repeats += named.repeats
         begin += len(piece)
 

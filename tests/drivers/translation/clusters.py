@@ -6,22 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.replay.columns import Parter, new_stream
+from nicscope.drivers.replay.columns import TracePartitioner, new_stream
 from nicscope.drivers.replay.engine import line_bits_of
-from nicscope.drivers.replay.naming import numbering_of
+from nicscope.drivers.replay.page_numbering import numbering_of
 from nicscope.drivers.translation import new_translations
 from nicscope.kernel.decorators import kernel, routine
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import EMPTY, FRAME_BITS
-from nicscope.nic.translate.asking import (
-    admit_request,
-    ask,
-    could_admit,
-    key_of_page,
-    page_of_key,
-    serve,
-)
 from nicscope.nic.translate.book import (
     ADMITTED,
     DROP,
@@ -29,16 +21,24 @@ from nicscope.nic.translate.book import (
     MISS,
     PIN,
     UNPIN,
-    clear_deeds,
+    clear_pin_actions,
     note_request,
     write_frame,
+)
+from nicscope.nic.translate.requests import (
+    admit_request,
+    ask,
+    could_admit,
+    key_of_page,
+    page_of_key,
+    serve,
 )
 from nicscope.nic.translate.state import (
     Translations,
     hold_key,
     keep_page,
-    leave_page,
     release_key,
+    release_page,
     translation_of,
 )
 
@@ -57,7 +57,7 @@ def act(translations, n, what, process, first, pages, receive):
 def _act(translations, n, what, process, first, pages, receive):
     """One call of node ``n``'s translation, the pin actions applied on the NIC but not cleared."""
     nic, host, book = translation_of(translations, n)
-    clear_deeds(host)
+    clear_pin_actions(host)
     scheme = book.orders[0].scheme
     key = key_of_page(host, book, process, first)
     result = np.int64(0)
@@ -72,14 +72,14 @@ def _act(translations, n, what, process, first, pages, receive):
     elif what == KEEP:
         keep_page(host, book, key)
     elif what == LEAVE:
-        leave_page(nic, host, book, process, first, key)
+        release_page(nic, host, book, process, first, key)
     elif what == HOLD:
         hold_key(nic, host, book, process, first, key)
     else:
         release_key(nic, host, book, process, first, key)
-    for i in range(min(host.deed_count[0], host.deeds.size)):
-        if host.deeds[i].what == FILL:
-            write_frame(nic, host.deeds[i].place, FRAME_BASE + host.deeds[i].key)
+    for i in range(min(host.pin_action_count[0], host.pin_actions.size)):
+        if host.pin_actions[i].what == FILL:
+            write_frame(nic, host.pin_actions[i].place, FRAME_BASE + host.pin_actions[i].key)
     return result
 
 
@@ -141,21 +141,21 @@ def _drive(driven):
 
 @kernel
 def _move_deeds(host, n, log, logged, most):
-    count = host.deed_count[0]
+    count = host.pin_action_count[0]
     for i in range(count):
         log[logged, 0] = n
-        log[logged, 1] = host.deeds[i].what
-        log[logged, 2] = host.deeds[i].key
-        log[logged, 3] = host.deeds[i].place
+        log[logged, 1] = host.pin_actions[i].what
+        log[logged, 2] = host.pin_actions[i].key
+        log[logged, 3] = host.pin_actions[i].place
         logged += 1
-    clear_deeds(host)
+    clear_pin_actions(host)
     return logged, max(most, count)
 
 
 def of_trace(columns, design):
     """Translations that know a trace's pages, its requests by node, and the nodes' numbers."""
     page_bits = design.page_size.bit_length() - 1
-    parter = Parter()
+    parter = TracePartitioner()
     rows = len(parter.owners(columns, range(len(columns.node))))
     whole = new_stream(rows)
     requests, numberings, places = [], [], []

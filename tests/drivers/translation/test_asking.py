@@ -12,9 +12,9 @@ from nicscope.config.design import Design, Scheme, with_settings
 from nicscope.drivers.replay import replay
 from nicscope.drivers.translation import (
     counts_of,
-    deeds_needed,
     new_translations,
     nic_memory_bytes,
+    pin_actions_needed,
     space_numbering,
 )
 from nicscope.errors import DesignError
@@ -26,14 +26,14 @@ SCHEMES = [scheme.value for scheme in IN_TIME if scheme is not Scheme.PINNED]
 
 
 def room_for_log(rows, design):
-    return int(rows[:, 3].sum() + len(rows)) * 2 * deeds_needed(design, int(rows[:, 3].max()))
+    return int(rows[:, 3].sum() + len(rows)) * 2 * pin_actions_needed(design, int(rows[:, 3].max()))
 
 
 def driven(translations, rows, design):
     log = np.zeros((room_for_log(rows, design), 4), np.int64)
     logged, most, wrong = drive(translations, rows, log)
     assert wrong == 0
-    assert most <= deeds_needed(design, int(rows[:, 3].max()))
+    assert most <= pin_actions_needed(design, int(rows[:, 3].max()))
     return log[:logged].tolist()
 
 

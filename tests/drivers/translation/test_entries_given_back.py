@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.translation import new_translations, space_numbering
-from nicscope.nic.translate.asking import key_of_page
-from nicscope.nic.translate.book import FILL, REJECTED, clear_deeds, unpin_page, write_frame
+from nicscope.nic.translate.book import FILL, REJECTED, clear_pin_actions, unpin_page, write_frame
+from nicscope.nic.translate.requests import key_of_page
 from nicscope.nic.translate.state import translation_of
-from nicscope.nic.translate.static import give_entry_back, serve_again, serve_static
+from nicscope.nic.translate.static import free_entry, serve_freed_entry, serve_static
 from trace_columns import design_of
 
 PAGES, ENTRIES = 12, 4
@@ -32,19 +32,19 @@ class Table:
     def take(self, page):
         """The entry of ``page``: one given back, else the next; none if the table is full."""
         key = self.key(page)
-        clear_deeds(self.host)
-        again = serve_again(*self.node, 0, page, key)
+        clear_pin_actions(self.host)
+        again = serve_freed_entry(*self.node, 0, page, key)
         if not again and serve_static(*self.node, 0, page, key) == REJECTED:
             return None
-        for deed in self.host.deeds[: self.host.deed_count[0]]:
+        for deed in self.host.pin_actions[: self.host.pin_action_count[0]]:
             if deed["what"] == FILL:
                 write_frame(self.nic, deed["place"], FRAME_BASE + deed["key"])
         return int(self.host.table_entries[key])
 
     def give_back(self, page):
-        clear_deeds(self.host)
+        clear_pin_actions(self.host)
         unpin_page(self.host, self.book, 0, self.key(page))
-        give_entry_back(self.nic, self.host, self.key(page))
+        free_entry(self.nic, self.host, self.key(page))
 
 
 @given(st.lists(st.integers(0, PAGES - 1), max_size=40))

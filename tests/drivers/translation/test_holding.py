@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from nicscope.config.design import Scheme
 from nicscope.drivers.translation import counts_of, new_translations, space_numbering
 from nicscope.interfaces.ways import IN_TIME
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.memory.numbering import find
 from nicscope.nic.layout import IN_USE
 from nicscope.nic.translate.book import (
@@ -68,7 +68,7 @@ def state_of(part, name=""):
             for field in part._fields
             for key, value in state_of(getattr(part, field), f"{name}.{field}").items()
         }
-    if name.endswith((".numbers", ".deeds", ".deed_count", ".registers")):
+    if name.endswith((".numbers", ".pin_actions", ".pin_action_count", ".registers")):
         return {}
     return {name: np.asarray(part).tobytes()}
 
@@ -103,8 +103,8 @@ class Node:
     def call(self, what, process, first, pages=1):
         self.filled = set()
         result = int(bound(act, self.translations)(NODE, what, process, first, pages, 0))
-        count = int(self.translations.host.deed_count[NODE][0])
-        for deed in self.translations.host.deeds[NODE][:count]:
+        count = int(self.translations.host.pin_action_count[NODE][0])
+        for deed in self.translations.host.pin_actions[NODE][:count]:
             what, key = int(deed["what"]), int(deed["key"])
             if what == UNPIN:
                 assert key not in self.kept() | self.held()

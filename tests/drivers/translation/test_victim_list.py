@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.drivers.translation import new_translations, space_numbering
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.memory.numbering import capacity, find
 from nicscope.nic.layout import IN_USE
 from nicscope.nic.translate.book import MISS, REFUSED
@@ -80,9 +80,11 @@ class Kernel:
 
     def call(self, what, page):
         result = int(bound(act, self.translations)(0, what, 0, page, 1, 0))
-        deeds = self.translations.host.deeds[0][: int(self.translations.host.deed_count[0][0])]
-        assert what != ASK or len(deeds) == 0  # nobody follows deeds of a hit
-        for deed in deeds:
+        pin_actions = self.translations.host.pin_actions[0][
+            : int(self.translations.host.pin_action_count[0][0])
+        ]
+        assert what != ASK or len(pin_actions) == 0  # nobody follows deeds of a hit
+        for deed in pin_actions:
             self.memory.follow(int(deed["what"]), int(deed["key"]), int(deed["place"]))
         return result
 
@@ -156,6 +158,8 @@ def test_a_list_that_grows_has_room_for_every_page_and_for_all_of_them_to_leave_
 
     fixed = Kernel(nominal, victims_grow=False)
     for cluster in (kernel, fixed):
-        assert cluster.translations.host.deeds.shape[0] == 1
-    more = len(kernel.translations.host.deeds[0]) - len(fixed.translations.host.deeds[0])
+        assert cluster.translations.host.pin_actions.shape[0] == 1
+    more = len(kernel.translations.host.pin_actions[0]) - len(
+        fixed.translations.host.pin_actions[0]
+    )
     assert more == 2 * (room - nominal)  # an unpin and its page, for each above the nominal

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.ports.build import HANDLE_WAYS, PortSize
 from nicscope.interfaces.mini import Cluster
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
-from nicscope.nic.ports.handle_cache import fill_handle, forget_handle, has_handle
+from nicscope.nic.ports.handle_cache import fill_handle, has_handle, invalidate_handle
 from oracle.handle_cache import HandleCache
 from program_results import results_of
 
@@ -30,7 +30,7 @@ def world():
     cluster._ports = 24  # more processes than programs
     results_of(cluster, nothing)
     machine = cluster.simulation.machine
-    return machine, [bound(each, machine) for each in (has_handle, fill_handle, forget_handle)]
+    return machine, [bound(each, machine) for each in (has_handle, fill_handle, invalidate_handle)]
 
 
 HANDLES = st.sampled_from(  # of two sets, so that there is not room for all

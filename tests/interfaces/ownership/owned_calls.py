@@ -18,7 +18,7 @@ import nicscope.interfaces
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.mini.cluster import Directory
 from nicscope.interfaces.mini.endpoint import Region as MiniRegion
-from nicscope.interfaces.ports.cluster import PortBook, PortCluster, PortsRun
+from nicscope.interfaces.ports.cluster import PortCluster, PortOwners, PortsRun
 from nicscope.interfaces.ports.memory import Buffer
 from nicscope.interfaces.ports.process import Arrival, Asked, Done, PortCalls, Process
 from nicscope.interfaces.tasks import Gate
@@ -27,7 +27,7 @@ from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.via.cluster import Settings
 from nicscope.interfaces.via.completions import ErrorDescriptor
-from nicscope.interfaces.via.connections import Asking, Connections, Request
+from nicscope.interfaces.via.connections import ConnectionRequest, Connections, Request
 from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor, Words
 from nicscope.interfaces.via.descriptor import Region as ViaRegion
 from nicscope.interfaces.via.library import Discovered, MemAttributes, NicAttributes, ViFound
@@ -88,7 +88,17 @@ NOT_HELD = {
     *(AddressSegment, NicAttributes, Attributes, via.VipError, VipTimeoutError),
     *(ViFound, MemAttributes, Discovered, ErrorDescriptor),
     *(unet.Cluster, vmmc.Cluster, mini.Cluster, trapeze.Cluster, via.Cluster, PortCluster, Counted),
-    *(Payloads, Sent, Connections, Asking, Directory, PortBook, PortsRun, Asked, PortCalls),
+    *(
+        Payloads,
+        Sent,
+        Connections,
+        ConnectionRequest,
+        Directory,
+        PortOwners,
+        PortsRun,
+        Asked,
+        PortCalls,
+    ),
     *(trapeze.TrapezeRun, Settings, Words, Work, ViEndpoint, Ring),
 }
 # Some are parts of what programs hold (``ports.memory``, ``vmmc.library``), others act by its calls
@@ -100,7 +110,7 @@ NOT_HELD_PARTS = """
     via.agent via.completions via.connections via.library via.program
 """
 NOT_HELD_MODULES = {f"nicscope.interfaces.{name}" for name in NOT_HELD_PARTS.split()}
-NOT_HELD_MODULES |= {"nicscope.telling"}
+NOT_HELD_MODULES |= {"nicscope.tracebacks"}
 # Verbs have one program a node, in memory of its own.  What it names that is not its domain's, or
 # nobody's, is tried in ``tests/interfaces/verbs``, as keys and numbers of any value.
 NOT_HELD_ROOMS = ("nicscope.interfaces.verbs.", "nicscope.interfaces.verbs_device.")
@@ -108,7 +118,7 @@ NOT_HELD_ROOMS = ("nicscope.interfaces.verbs.", "nicscope.interfaces.verbs_devic
 # What a parameter takes that is somebody's, by its annotation.
 KINDS = {
     "Buffer": "buffer",
-    "Stretch": "buffer",
+    "MemoryRange": "buffer",
     "Buffer | bytes": "buffer",
     "Buffer | None": "buffer",
     "HostBuffer": "buffer",

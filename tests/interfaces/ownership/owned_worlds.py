@@ -19,7 +19,7 @@ from nicscope.config.design import POLICIES
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
-from nicscope.interfaces.buffers import Room, Stretch
+from nicscope.interfaces.buffers import Allocation, MemoryRange
 from nicscope.interfaces.mini.endpoint import BufferHandle
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.via.descriptor import Descriptor
@@ -109,9 +109,9 @@ def imitations(kind: str, thing: Any) -> list[Any]:
     """Objects made of what ``thing`` says of itself."""
     if kind == "process":
         return []
-    if isinstance(thing, Stretch):
+    if isinstance(thing, MemoryRange):
         return [
-            type(thing)(Room(), thing.address, thing.length),
+            type(thing)(Allocation(), thing.address, thing.length),
             SimpleNamespace(room=thing.room, address=thing.address, length=thing.length),
         ]
     if isinstance(thing, BufferHandle):

@@ -8,7 +8,7 @@ from nicscope.config.design import load_design
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.host.pages import translated_frame
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.memory.paging.layout import READ
 
 HIT, HANDSHAKE, INTERRUPT, PIN, UNPIN = 1, 24, 10, 11, 4  # us, Table 1, send

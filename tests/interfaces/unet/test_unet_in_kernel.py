@@ -197,7 +197,7 @@ def test_remote_memory_is_refused_and_messages_go_on(operation, transport):
         imported = process._ports.shared.imports[0, 0]  # as if it had been granted
         imported["port"], imported["node"], imported["length"] = endpoint.port, 1, 4096
         imported["rights"] = 3
-        await process._driven.ask(
+        await process._sim_process.ask(
             POST, peer=endpoint.port, packet=7, payload=100, address=room.address, own=operation
         )
         statuses = [(await endpoint.sent()).status]

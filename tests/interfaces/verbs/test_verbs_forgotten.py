@@ -17,7 +17,7 @@ from nicscope.interfaces.verbs.mr import DMMR, MR, MW
 from nicscope.interfaces.verbs.pd import PD
 from nicscope.interfaces.verbs.qp import QP, QPInitAttr
 from nicscope.interfaces.verbs.srq import SRQ, SrqAttr, SrqInitAttr
-from nicscope.interfaces.verbs.world import World, run_here
+from nicscope.interfaces.verbs.world import World, bind_world
 from nicscope.interfaces.verbs_device import calls
 from nicscope.interfaces.verbs_device.device import Device
 from oracle.verbs_device import TwinDevice
@@ -71,7 +71,7 @@ def in_thread_of(world, job):
     found = []
 
     def run():
-        run_here(world)
+        bind_world(world)
         found.append(job())
 
     thread = threading.Thread(target=run)

@@ -12,7 +12,7 @@ import pytest
 import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.errors import NicscopeError
-from nicscope.interfaces.verbs.processes import HUGE_PAGES, system_answered
+from nicscope.interfaces.verbs.processes import HUGE_PAGES, system_emulated
 from nicscope.studies.programs import ProgramError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "verbs_pingpong.py"
@@ -135,7 +135,7 @@ def test_a_design_that_cannot_be_is_refused_before_the_program_runs(how, words, 
 @pytest.mark.usefixtures("device_world")
 def test_questions_about_the_device_are_answered_and_others_asked():
     asked = subprocess.check_output
-    with system_answered():
+    with system_emulated():
         [link] = json.loads(subprocess.check_output(["rdma", "link", "show", "-j"]))
         assert (link["ifname"], link["port"]) == ("nicscope0", 1)
         asked_of = ["ip", "-j", "addr", "show", link["netdev"]]

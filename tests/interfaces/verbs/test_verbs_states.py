@@ -7,7 +7,7 @@ from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.cq import CQ
 from nicscope.interfaces.verbs.pd import PD
 from nicscope.interfaces.verbs.qp import QP, QPAttr, QPInitAttr
-from nicscope.interfaces.verbs.qp_attr import EVERY, table, wrong_step
+from nicscope.interfaces.verbs.qp_attr import EVERY, table, transition_errno
 
 STATE = int(e.IBV_QP_STATE)
 RESET, INIT, RTR, RTS, SQD, SQE, ERR = range(7)
@@ -37,8 +37,8 @@ def bits(names):
 def test_each_step_takes_exactly_what_is_listed(kind):
     for (now, then), names in zip(STEPS, SAID[kind], strict=True):
         wanted = bits(names)
-        assert wrong_step(kind, now, then, sum(wanted)) == 0
-        assert all(wrong_step(kind, now, then, sum(wanted) - bit) for bit in wanted)
+        assert transition_errno(kind, now, then, sum(wanted)) == 0
+        assert all(transition_errno(kind, now, then, sum(wanted) - bit) for bit in wanted)
 
 
 @pytest.mark.parametrize("kind", EVERY)
@@ -49,7 +49,7 @@ def test_no_step_but_those_of_the_table(kind):
             known = then in (RESET, ERR) or (now, then) in ahead
             assert ((now, then) in table()) == known
             if not known:
-                assert wrong_step(kind, now, then, 0)
+                assert transition_errno(kind, now, then, 0)
 
 
 def test_a_bit_too_many_changes_nothing(device_world):

@@ -42,8 +42,8 @@ def test_posts_behind_each_other_keep_their_own_pieces_and_words(mechanism, leng
         for number in range(len(lengths)):
             done = await end.nic.recv_wait(end.vi)
             came = await end.nic.read(end.into.address + SIZE * number, done.length)
-            has_word = bool(done.status & 0x80000)
-            found.append((came, done.immediate if has_word else None))
+            has_awaited_report = bool(done.status & 0x80000)
+            found.append((came, done.immediate if has_awaited_report else None))
         return found
 
     done, found = run_pair(first, second, mechanism, posted=0, prepared=spread)

@@ -5,7 +5,7 @@ import pytest
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.interfaces.vmmc import Cluster
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.memory.paging.frames import unpin_frame
 from program_results import results_of
 

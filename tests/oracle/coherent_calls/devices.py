@@ -9,9 +9,9 @@ from nicscope.memory.coherence.bus import (
     READS_AT_ONCE,
     RETRIED,
     UNSNOOPED,
-    ask_for,
     is_dirty,
     ordered_at,
+    request_read,
 )
 from nicscope.memory.coherence.layout import (
     CPU,
@@ -140,7 +140,7 @@ def await_copies(node, first, last, now):
     """When the agent's blocks ``first`` up to ``last`` have their bytes."""
     for place in range(first, last):
         if node.agent.copies[place].state == INVALID:
-            ask_for(node.agent, place, now)
+            request_read(node.agent, place, now)
     for place in range(first, last):
         while node.agent.copies[place].due != AT_NO_TIME:
             _do_first(node)
@@ -216,7 +216,7 @@ def transfer(node, kind, answer, address, count, place, now):
             if home != EMPTY:
                 node.agent.copies[home].state = INVALID
                 if node.agent.copies[home].reaction != NEVER:
-                    ask_for(node.agent, home, end)
+                    request_read(node.agent, home, end)
         window.note(end)
         done += size
     return end + int(config.dma_interrupt)

@@ -33,12 +33,12 @@ class Credits:
         self._next = 0
 
     @property
-    def may_send(self) -> bool:
+    def has_free_slot(self) -> bool:
         """Whether the peer has a free slot for a note."""
         return self._sent - self._heard < SLOTS
 
     @property
-    def must_tell(self) -> bool:
+    def must_return_credits(self) -> bool:
         """Whether a note of its own has to return credits to the peer."""
         return self._emptied - self._told >= SLOTS // 2
 
@@ -138,7 +138,7 @@ class Wire(Protocol):
         """Fill ``buffer`` from ``offset`` of what ``rank`` offered; if ``is_one_sided``."""
 
 
-def not_through(here: int, there: int, status: str) -> SimulationError:
+def unreachable_error(here: int, there: int, status: str) -> SimulationError:
     """The error for data that did not get from one rank to another."""
     return SimulationError(f"rank {here} does not get through to rank {there}: {status}")
 
@@ -247,7 +247,7 @@ class MailboxWire(ABC):
 
     async def note(self, rank: int, content: bytes) -> None:
         """Write a note to the peer's next slot, once that is empty."""
-        while not self._credits[rank].may_send:
+        while not self._credits[rank].has_free_slot:
             await self._take()
         await self._say(rank, content, PLAIN)
 
@@ -274,7 +274,7 @@ class MailboxWire(ABC):
         credit.take(raw[0], only_credit=raw[1] == ONLY_CREDIT)
         if raw[1] != ONLY_CREDIT:
             self._events.append(Note(node, raw[HEAD:]))
-        if credit.must_tell:
+        if credit.must_return_credits:
             await self._say(node, b"", ONLY_CREDIT)
 
     async def offer(self, buffer: Any) -> Key:
@@ -359,7 +359,7 @@ class VmmcWire(MailboxWire):
     async def _end(self, rank: int, transfer: Transfer) -> None:
         ended = await self.endpoint.wait(transfer)
         if not ended.ok:
-            raise not_through(self.rank, rank, ended.status)
+            raise unreachable_error(self.rank, rank, ended.status)
 
 
 MINI_OUTSTANDING = 32  # descriptors; a queue has 64 places
@@ -418,7 +418,7 @@ class MiniWire(MailboxWire):
         ended = await self.endpoint.done()
         rank, _ = self._posted.pop(ended.request)
         if not ended.ok:
-            raise not_through(self.rank, rank, ended.status)
+            raise unreachable_error(self.rank, rank, ended.status)
 
 
 def _name(rank: int, key: Key) -> str:

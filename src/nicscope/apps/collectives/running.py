@@ -109,7 +109,7 @@ class Party(NamedTuple):
         return self.wire.ranks
 
 
-def run_parties(
+def run_ranks(
     machine: Machine,
     ranks: int,
     memory_bytes: int,
@@ -139,10 +139,10 @@ def run_parties(
     try:
         return list(cluster.run()), cluster
     except StandingError as error:
-        raise _stands_still(machine, cluster, error) from None
+        raise _deadlock_text(machine, cluster, error) from None
 
 
-def _stands_still(machine: Machine, cluster: Any, error: StandingError) -> SimulationError:
+def _deadlock_text(machine: Machine, cluster: Any, error: StandingError) -> SimulationError:
     """One line for a deadlocked run, naming the dead nodes."""
     now = cluster.simulation.now
     faults = machine.faults or Faults()

@@ -109,14 +109,14 @@ class TrapezeWire:
                 await self._take()
             number = stream.number()
         head = HEADER.pack(kind, number, 0, len(words)) + words
-        request = await self._hand(rank, head, payload)
+        request = await self._post_message(rank, head, payload)
         used = None if room is None else (self._rooms, room)
         if self._is_lossy:
             stream.keep(Kept(request, (head, payload), used, False), self.now_us)
         elif room is not None:  # a write to it waits until the NIC has read it
             self._rooms.append(room)
 
-    async def _hand(self, rank: int, head: bytes, payload: Any) -> int:
+    async def _post_message(self, rank: int, head: bytes, payload: Any) -> int:
         """Post a message with the current acknowledgement number for ``rank``."""
         expected = bytes((self._streams[rank].acknowledging(),))
         control = head[:2] + expected + head[3:]
@@ -136,14 +136,14 @@ class TrapezeWire:
             wait = None if due == NEVER_US else max(LEAST_US, due - self.now_us)
             message = await self._endpoint.receive(timeout_us=wait)
         except WaitTimeoutError:
-            await self._mind()
+            await self._send_due()
             return
         kind, number, expected, length = HEADER.unpack(message.scan(HEADER.size))
         words = message.scan(length)
         content = message.payload.tobytes()
         self._endpoint.release(message)
         rank = message.sender
-        if self._is_lossy and not await self._is_next(rank, kind, number, expected):
+        if self._is_lossy and not await self._process_acknowledgement(rank, kind, number, expected):
             return
         if kind == NOTE:
             self._events.append(Note(rank, words))
@@ -156,10 +156,12 @@ class TrapezeWire:
         await self._offered[key].part(at, len(content)).write(content)
         if at + len(content) == end:
             if self._is_lossy:  # its sender waits to hear of that
-                await self._hand(rank, HEADER.pack(ACK, 0, 0, 0), None)
+                await self._post_message(rank, HEADER.pack(ACK, 0, 0, 0), None)
             self._events.append(Placed(rank))
 
-    async def _is_next(self, rank: int, kind: int, number: int, expected: int) -> bool:
+    async def _process_acknowledgement(
+        self, rank: int, kind: int, number: int, expected: int
+    ) -> bool:
         """Process an acknowledgement; whether the message is the next in sequence."""
         stream = self._streams[rank]
         for kept in stream.acknowledged(expected, self.now_us):
@@ -168,16 +170,16 @@ class TrapezeWire:
         if kind == ACK:
             return False
         is_next = stream.takes(number, True, self.now_us)
-        if not is_next or stream.must_acknowledge(self.now_us):
-            await self._hand(rank, HEADER.pack(ACK, 0, 0, 0), None)
+        if not is_next or stream.is_acknowledgement_due(self.now_us):
+            await self._post_message(rank, HEADER.pack(ACK, 0, 0, 0), None)
         return is_next
 
-    async def _mind(self) -> None:
+    async def _send_due(self) -> None:
         """Send acknowledgements and retransmissions that are due."""
         for rank, stream in self._streams.items():
-            if stream.must_acknowledge(self.now_us):
-                await self._hand(rank, HEADER.pack(ACK, 0, 0, 0), None)
-            if not stream.must_repeat(self.now_us):
+            if stream.is_acknowledgement_due(self.now_us):
+                await self._post_message(rank, HEADER.pack(ACK, 0, 0, 0), None)
+            if not stream.is_retransmit_due(self.now_us):
                 continue
             if stream.tries > MOST_TRIES:
                 raise SimulationError(
@@ -187,7 +189,7 @@ class TrapezeWire:
             for kept in [*stream.kept]:
                 head, payload = kept.pieces
                 assert isinstance(head, bytes)
-                kept.request = await self._hand(rank, head, payload)
+                kept.request = await self._post_message(rank, head, payload)
                 stream.repeated += 1
 
     async def offer(self, buffer: Any) -> Key:

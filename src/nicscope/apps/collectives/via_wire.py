@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.collectives.mailbox import PLACES, Credits, Key, Note, Placed, not_through
+from nicscope.apps.collectives.mailbox import PLACES, Credits, Key, Note, Placed, unreachable_error
 from nicscope.interfaces.via import Reliability, Status, VipError
 from nicscope.interfaces.via.descriptor import AddressSegment
 
@@ -127,7 +127,7 @@ class ViaWire:
         await self._say(rank, content, PLAIN)
 
     async def _slot(self, rank: int) -> None:
-        while not self._peers[rank].credits.may_send:
+        while not self._peers[rank].credits.has_free_slot:
             await self._take()
 
     async def _say(self, rank: int, content: bytes, kind: int) -> None:
@@ -153,7 +153,7 @@ class ViaWire:
         try:
             done = await self._nic.recv_done(vi)
         except VipError as error:
-            raise not_through(self.rank, rank, str(error)) from None
+            raise unreachable_error(self.rank, rank, str(error)) from None
         assert done is not None
         place, peer.next = peer.next, (peer.next + 1) % PLACES
         kind = PLAIN
@@ -168,7 +168,7 @@ class ViaWire:
                 self._events.append(Note(rank, raw[HEAD:]))
         await self._expect(rank, place)
         peer.credits.take(told, only_credit=kind == ONLY_CREDIT)
-        if peer.credits.must_tell:
+        if peer.credits.must_return_credits:
             await self._say(rank, b"", ONLY_CREDIT)
 
     async def offer(self, buffer: Any) -> Key:
@@ -249,4 +249,4 @@ class ViaWire:
             await self._nic.send_wait(peer.vi)
         except VipError as error:
             rank = self._ranks[peer.vi.number]
-            raise not_through(self.rank, rank, str(error)) from None
+            raise unreachable_error(self.rank, rank, str(error)) from None

@@ -12,7 +12,7 @@ from collections import defaultdict
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.interactive.habits import name_of, words, written
+from nicscope.apps.interactive.user_behaviour import name_of, words, written
 
 if TYPE_CHECKING:
     import socket
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nicscope.apps.interactive.posted_pages import PostedPages, PostedSocket
 
 
-class Boxes:
+class Mailboxes:
     """Mailboxes: every user's letters that are not fetched yet."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
     def __init__(
-        self, listener: socket.socket, pages: PostedPages, boxes: Boxes, handler: type[_Handler]
+        self, listener: socket.socket, pages: PostedPages, boxes: Mailboxes, handler: type[_Handler]
     ) -> None:
         super().__init__(listener.getsockname(), handler, bind_and_activate=False)
         self.socket.close()
@@ -133,7 +133,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 def serve(
-    incoming: socket.socket, fetching: socket.socket, pages: PostedPages, boxes: Boxes
+    incoming: socket.socket, fetching: socket.socket, pages: PostedPages, boxes: Mailboxes
 ) -> None:
     """Serve SMTP at one port and POP3 at another, for ever."""
     taking = _Server(incoming, pages, boxes, _Incoming)

@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nicscope.apps.interactive import habits
+from nicscope.apps.interactive import user_behaviour
 
 PLAN, PARTS = "plan.json", "parts"
 HOMES, SITE = "homes", "site"
@@ -50,12 +50,12 @@ def set_out(folder: Path, plan: Plan) -> None:
     (folder / PLAN).write_text(json.dumps(plan._asdict()))
     for name in (PARTS, SITE, HOMES):
         (folder / name).mkdir()
-    for name, content in habits.site(plan.seed).items():
+    for name, content in user_behaviour.site(plan.seed).items():
         (folder / SITE / name).write_bytes(content)
     for user in range(plan.users):
-        home = folder / HOMES / habits.name_of(user)
+        home = folder / HOMES / user_behaviour.name_of(user)
         home.mkdir()
-        for name, text in habits.home(plan.seed, user).items():
+        for name, text in user_behaviour.home(plan.seed, user).items():
             (home / name).write_text(text)
 
 
@@ -93,19 +93,19 @@ def run(folder: Path) -> int:
     began: list[subprocess.Popen[str]] = []
 
     def part(*arguments: str, **more: Any) -> subprocess.Popen[str]:
-        module = "nicscope.apps.interactive.taking_part"
+        module = "nicscope.apps.interactive.participant"
         command = [sys.executable, "-m", module, str(folder), *arguments]
         made = subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL, **more)
         began.append(made)
         return made
 
     try:
-        needed = habits.KINDS[: plan.users]
+        needed = user_behaviour.KINDS[: plan.users]
         servers = [part("serve", kind, stdout=subprocess.PIPE) for kind in needed]
         ports = [_first_line(server) for server in servers]
         (folder / NETWORK).write_text(json.dumps(is_alone))
         users = [part("use", str(user), *ports) for user in range(plan.users)]
-        return _see_out(users, time.monotonic() + plan.patience)
+        return _wait_for_users(users, time.monotonic() + plan.patience)
     finally:
         for each in began:
             if each.poll() is None:
@@ -127,7 +127,7 @@ def _first_line(server: subprocess.Popen[str]) -> str:
     return said
 
 
-def _see_out(users: list[subprocess.Popen[str]], until: float) -> int:
+def _wait_for_users(users: list[subprocess.Popen[str]], until: float) -> int:
     """Wait for every user; how many have finished."""
     left = 0
     failed = threading.Event()

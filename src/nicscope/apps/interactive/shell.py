@@ -15,7 +15,7 @@ import termios
 import time
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.interactive.habits import keys, name_of
+from nicscope.apps.interactive.user_behaviour import keys, name_of
 
 if TYPE_CHECKING:
     import socket

@@ -10,7 +10,7 @@ from functools import partial
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.interactive.habits import looked_at
+from nicscope.apps.interactive.user_behaviour import looked_at
 
 if TYPE_CHECKING:
     import socket

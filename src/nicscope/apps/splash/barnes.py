@@ -10,13 +10,13 @@ from nicscope.apps.splash.octree import (
     ROOT,
     Builder,
     Octree,
+    direct_accelerations,
     eighths,
+    find_accelerations,
     find_mass_centres,
-    find_pull,
-    find_zone,
+    find_own_bodies,
     lay_out,
     plummer,
-    pull_of_all,
 )
 from nicscope.apps.splash.program import SharedProgram, check_result
 from nicscope.apps.svm.domain import Layout
@@ -82,7 +82,7 @@ def barnes(bodies: int, processes: int, seed: int = 0, steps: int = 1) -> Shared
             bound = (await me.read(bounds))[0]
             deepest, side = int(bound["deepest"]), float(bound["side"])
             await find_mass_centres(me, tree, builder, deepest)
-            mine = np.array(await find_zone(me, tree), np.int64)
+            mine = np.array(await find_own_bodies(me, tree), np.int64)
             await me.barrier()  # zones are cut by the costs that forces replace
             for batch in range(0, len(mine), BATCH):
                 await _attract(me, tree, mine[batch : batch + BATCH], side, is_first=step == 1)
@@ -131,7 +131,7 @@ async def _attract(
     me: Process, tree: Octree, batch: NDArray[np.int64], side: float, *, is_first: bool
 ) -> None:
     """Compute the accelerations of a batch of bodies."""
-    pull = await find_pull(me, tree, batch, side)
+    pull = await find_accelerations(me, tree, batch, side)
     whole = await me.write_elements(tree.bodies, batch)
     if not is_first:  # their velocities were advanced with the acceleration of the step before
         whole["vel"][batch] += (pull.acc - whole["acc"][batch]) * (STEP / 2)
@@ -179,7 +179,7 @@ def _check_tree(run: Run, tree: Octree, positions: NDArray[np.float64]) -> None:
 def _check_motion(end: NDArray[Any], before: NDArray[np.float64], seed: int) -> None:
     """Check accelerations against direct summation, and that total momentum is conserved."""
     sample = np.random.default_rng(seed).permutation(len(end))[:SAMPLE]
-    wanted = pull_of_all(before, end["mass"], sample)
+    wanted = direct_accelerations(before, end["mass"], sample)
     sizes = np.linalg.norm(wanted, axis=1)
     error = np.linalg.norm(end["acc"][sample] - wanted, axis=1).sum() / sizes.sum()
     check_result(

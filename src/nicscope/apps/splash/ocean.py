@@ -113,7 +113,7 @@ class Partition:
         return owner, within[0] * widths[owner] + within[1]
 
 
-class PartedGrid:
+class PartitionedGrid:
     """A partitioned grid in shared memory; each part is contiguous, from its ``first`` on."""
 
     def __init__(self, array: SharedArray, firsts: Sequence[int], partition: Partition) -> None:
@@ -229,8 +229,8 @@ def partitions(side: int, processes: int) -> list[Partition]:
 class Level(NamedTuple):
     """One multigrid level: the unknown and the right-hand side."""
 
-    sought: PartedGrid
-    rhs: PartedGrid
+    sought: PartitionedGrid
+    rhs: PartitionedGrid
     factor: float
 
 
@@ -248,8 +248,8 @@ class Multigrid:
         finest = len(by_level) - 1
         self._levels = [
             Level(
-                PartedGrid(arrays[0], begins, partition),
-                PartedGrid(arrays[1], begins, partition),
+                PartitionedGrid(arrays[0], begins, partition),
+                PartitionedGrid(arrays[1], begins, partition),
                 4 + shift * 4 ** (finest - level),  # a step is twice as long
             )
             for level, (begins, partition) in enumerate(zip(firsts, by_level, strict=True))
@@ -261,7 +261,7 @@ class Multigrid:
         """The finest level, where the equation is posed."""
         return self._levels[-1]
 
-    async def have_homes(self, me: Process) -> None:
+    async def claim_homes(self, me: Process) -> None:
         """Make the process the home of its parts' pages."""
         for level in self._levels:
             for grid in (level.sought, level.rhs):
@@ -444,7 +444,7 @@ EDDIES = 4  # waves across the basin at most
 EDDY_FLOW = 1000.0  # m^2/s: largest amplitude of one
 
 
-def given_eddies(side: int, seed: int) -> NDArray[np.float64]:
+def initial_eddies(side: int, seed: int) -> NDArray[np.float64]:
     """Initial stream functions of two layers: a few random waves, zero on the edge."""
     amplitudes = np.random.default_rng(seed).uniform(-EDDY_FLOW, EDDY_FLOW, (2, EDDIES, EDDIES))
     waves = np.sin(np.pi * np.outer(np.arange(1, EDDIES + 1), np.arange(side)) / (side - 1))
@@ -461,7 +461,7 @@ def wind(columns: NDArray[np.int64], side: int) -> NDArray[np.float64]:
     return -WIND * np.pi / half * curl
 
 
-def solution_alone(
+def reference_solution(
     side: int, given: NDArray[np.float64], steps: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Both layers' stream functions after some steps, solved by sine transforms: the reference."""
@@ -578,7 +578,7 @@ def ocean(
     coriolis = layout.array("coriolis", side)
     sums = layout.array("sums", 2)  # of what is to be taken away from the first equation's solution
     multigrid = Multigrid(layout, by_level, SHIFT, tolerance)
-    given = given_eddies(side, seed)
+    given = initial_eddies(side, seed)
 
     def set_up(array_of: Callable[[SharedArray], NDArray[Any]]) -> None:
         elements = array_of(field["psi0"].array)
@@ -640,7 +640,7 @@ def ocean(
         part = by_level[-1].parts[me.number]
         for name in FIELDS:
             await field[name].part(me)
-        await multigrid.have_homes(me)
+        await multigrid.claim_homes(me)
         if me.number == 0:
             (await me.write(coriolis))[:] = CORIOLIS + BETA * RESOLUTION * (
                 np.arange(side) - (side - 1) / 2
@@ -731,7 +731,7 @@ def ocean(
 
     def check(run: Run) -> None:
         elements = run.array(field["psi0"].array)
-        for layer, wanted in enumerate(solution_alone(side, given, steps)):
+        for layer, wanted in enumerate(reference_solution(side, given, steps)):
             error = np.abs(field[f"psi{layer}"].whole(elements) - wanted).max()
             change = np.abs(wanted - given[layer]).max()
             allowed = ERRORS_OF_SWEEP * tolerance * 2 * STEP * steps + 1e-9 * change
@@ -744,14 +744,14 @@ def ocean(
     return SharedProgram("ocean", f"{side:,} x {side:,}", layout, set_up, body, check)
 
 
-def _fields(layout: Layout, partition: Partition) -> dict[str, PartedGrid]:
+def _fields(layout: Layout, partition: Partition) -> dict[str, PartitionedGrid]:
     """All fields in one array: a process's parts one behind the other."""
     parts = partition.parts
     sizes = [part.elements for part in parts]
     array = layout.array("fields", sum(sizes) * len(FIELDS))
     before = [len(FIELDS) * sum(sizes[:process]) for process in range(len(parts))]
     return {
-        name: PartedGrid(
+        name: PartitionedGrid(
             array, [first + at * size for first, size in zip(before, sizes, strict=True)], partition
         )
         for at, name in enumerate(FIELDS)

@@ -209,7 +209,7 @@ class Builder:
 AXES = 3
 
 
-async def find_zone(me: Process, tree: Octree) -> list[int]:
+async def find_own_bodies(me: Process, tree: Octree) -> list[int]:
     """The process's share of bodies along the Hilbert curve, balanced by the last step's costs."""
     total = int((await me.read(tree.cells, ROOT, ROOT + 1))[0]["cost"])
     first, last = (total * each // me.processes for each in (me.number, me.number + 1))
@@ -278,7 +278,7 @@ OPENING = 1.0  # a cell acts as one body from so many times its side on
 SOFTENING_SQUARED = 0.05**2
 
 
-class Pull:
+class AccelerationSums:
     """Accumulated accelerations of some bodies."""
 
     def __init__(self, positions: NDArray[np.float64]) -> None:
@@ -313,9 +313,11 @@ class Pull:
             self.acc[:, axis] += np.bincount(which, pulls[:, axis], many)
 
 
-async def find_pull(me: Process, tree: Octree, bodies: NDArray[np.int64], side: float) -> Pull:
+async def find_accelerations(
+    me: Process, tree: Octree, bodies: NDArray[np.int64], side: float
+) -> AccelerationSums:
     """The accelerations of ``bodies`` by the whole tree; ``side``: the root's."""
-    pull = Pull((await me.read_elements(tree.bodies, bodies))["pos"][bodies])
+    pull = AccelerationSums((await me.read_elements(tree.bodies, bodies))["pos"][bodies])
     which = np.arange(len(bodies))
     cells, leaves = np.full(len(bodies), ROOT), np.empty(0, np.int64)
     of_leaves = leaves
@@ -342,7 +344,7 @@ async def _act(
     array: SharedArray,
     nodes: NDArray[np.int64],
     which: NDArray[np.int64],
-    pull: Pull,
+    pull: AccelerationSums,
     squared: float,
 ) -> NDArray[np.bool_]:
     """Apply distant nodes as one body each; the nodes that are too close for that.
@@ -366,7 +368,7 @@ async def _act_singly(
     leaves: NDArray[np.int64],
     which: NDArray[np.int64],
     bodies: NDArray[np.int64],
-    pull: Pull,
+    pull: AccelerationSums,
 ) -> None:
     """Apply the bodies of leaves one by one, except to themselves."""
     whole = await me.read_elements(tree.leaves, leaves)
@@ -380,7 +382,7 @@ async def _act_singly(
     pull.add(on, whole["mass"][others], whole["pos"][others] - pull.positions[on])
 
 
-def pull_of_all(
+def direct_accelerations(
     positions: NDArray[np.float64], masses: NDArray[np.float64], sample: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Accelerations of some bodies by direct summation."""

@@ -274,7 +274,7 @@ def _to_spheres(
     return np.where((within >= 0) & (far > NEAREST), far, np.inf)
 
 
-def hits_by_trying_all(primitives: NDArray[Any], rays: Rays) -> Hits:
+def hits_by_brute_force(primitives: NDArray[Any], rays: Rays) -> Hits:
     """Test every ray against every primitive."""
     which, best = np.full(len(rays.origins), NOTHING), rays.reach.copy()
     for ray in range(len(which)):
@@ -487,7 +487,7 @@ class PlainWorld:
     async def hits(self, rays: Rays, *, any_will_do: bool) -> Hits:
         """The first hits of the rays, by testing all primitives."""
         del any_will_do
-        return hits_by_trying_all(self._primitives, rays)
+        return hits_by_brute_force(self._primitives, rays)
 
     async def primitives(self, which: NDArray[np.int64]) -> Any:
         """Copies of some primitives."""

@@ -287,28 +287,28 @@ def kinetic_energy(terms: NDArray[np.float64]) -> float:
     return float((MASSES * (terms[:, VELOCITY] / STEP) ** 2).sum() / 2)
 
 
-def motion_alone(
+def reference_motion(
     molecules: NDArray[np.void], box: Box, steps: int
 ) -> tuple[NDArray[np.void], list[float]]:
     """The reference: the same molecules after some steps in one process, and ``SUMS``."""
     moving = molecules.copy()
     terms = moving["terms"]
     cells = box.cell_of(terms[:, PLACE])
-    terms[:, ACCELERATION] = scaled(forces_alone(terms[:, PLACE], box, cells)[0])
+    terms[:, ACCELERATION] = scaled(reference_forces(terms[:, PLACE], box, cells)[0])
     of_forces = 0.0
     for _ in range(steps):
         predict(terms)
-        terms[:, FORCES] = forces_alone(terms[:, PLACE], box, cells)[0]
+        terms[:, FORCES] = reference_forces(terms[:, PLACE], box, cells)[0]
         of_forces = virial(terms[:, FORCES], terms[:, PLACE])
         correct(terms)
         wrap(terms, box.side)
         cells = box.cell_of(terms[:, PLACE])
     moving["charge"] = negative_charges(terms[:, PLACE])
-    potential = forces_alone(terms[:, PLACE], box, cells, is_energy=True)[1]
+    potential = reference_forces(terms[:, PLACE], box, cells, is_energy=True)[1]
     return moving, [kinetic_energy(terms), potential, of_forces]
 
 
-def forces_alone(
+def reference_forces(
     places: NDArray[np.float64], box: Box, cells: NDArray[np.int64], *, is_energy: bool = False
 ) -> tuple[NDArray[np.float64], float]:
     """The reference forces on all atoms, or the potential energy."""

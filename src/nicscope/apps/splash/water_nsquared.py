@@ -25,12 +25,12 @@ from nicscope.apps.splash.water_forces import (
     inner_forces,
     kinetic_energy,
     lattice,
-    motion_alone,
     near,
     negative_charges,
     pair_energy,
     pair_forces,
     predict,
+    reference_motion,
     role,
     scaled,
     sites,
@@ -170,7 +170,7 @@ def water_nsquared(
 
     def check(run: Run) -> None:
         check_motion(
-            "water-nsquared", run.array(held), run.array(sums), motion_alone(given, box, steps)
+            "water-nsquared", run.array(held), run.array(sums), reference_motion(given, box, steps)
         )
 
     return SharedProgram("water-nsquared", f"{molecules:,} molecules", layout, set_up, body, check)

@@ -26,12 +26,12 @@ from nicscope.apps.splash.water_forces import (
     inner_forces,
     kinetic_energy,
     lattice,
-    motion_alone,
     near,
     negative_charges,
     pair_energy,
     pair_forces,
     predict,
+    reference_motion,
     role,
     scaled,
     sites,
@@ -233,7 +233,7 @@ def water_spatial(
 
     def check(run: Run) -> None:
         held = run.array(links)
-        check_motion(name, held, run.array(sums), motion_alone(given, box, steps))
+        check_motion(name, held, run.array(sums), reference_motion(given, box, steps))
         listed = _listed(run.array(cells)["list"], held["next"])
         check_result(
             np.array_equal(listed, numbers(held["terms"])),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.domain import Diff, Elsewhere
+    from nicscope.apps.svm.domain import Diff, RemoteDomain
     from nicscope.apps.svm.process import Lock
     from nicscope.apps.svm.records import ProgramRecord, Records
     from nicscope.interfaces.tasks import Gate
@@ -89,14 +89,14 @@ class Wire(Protocol):
         """Allow others to fetch ``page``, now that the caller's domain, its home, has it."""
 
     async def fetch(
-        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool = False
+        self, caller: Caller, page: int, home: Domain | RemoteDomain, *, is_initial: bool = False
     ) -> None:
         """Fetch ``page`` from its home into the caller's domain.
 
         ``is_initial``: as its creator has it, to whoever is its home from now on.
         """
 
-    async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+    async def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Apply ``diff`` at its page's home."""
 
     def publish(self, caller: Caller, page: int) -> None:
@@ -127,7 +127,7 @@ class LogicalWire:
         """Others see that a page is on its way."""
 
     async def fetch(
-        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool = False
+        self, caller: Caller, page: int, home: Domain | RemoteDomain, *, is_initial: bool = False
     ) -> None:
         """Copy the page from its home when the cost of that has passed."""
         self._records.fetch(caller, page, home, is_initial=is_initial)
@@ -135,7 +135,7 @@ class LogicalWire:
         await caller.endpoint.sleep(self._costs.fetch)
         caller.domain.memory[page] = home.memory[page]
 
-    async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+    async def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Write the diff's words at the home when the cost of that has passed."""
         self._records.deposit(caller, diff, home)
         assert isinstance(home, Domain)
@@ -161,7 +161,7 @@ class Coherence:
 
     def __init__(
         self,
-        domains: Sequence[Domain | Elsewhere],
+        domains: Sequence[Domain | RemoteDomain],
         notices: Notices,
         wire: Wire,
         costs: Costs,
@@ -212,7 +212,7 @@ class Coherence:
                 await self._serve(caller, self._costs.write_fault)
                 if domain.is_valid[page] and mapped[page] == READABLE:
                     at_home = bool(self.homes[page] == domain.number)
-                    domain.let_write(process, page, at_home=at_home)
+                    domain.make_writable(process, page, at_home=at_home)
 
     async def _wait(self, caller: Caller, gate: Gate) -> None:
         """Wait for a page or diff that another process is transferring."""
@@ -224,7 +224,9 @@ class Coherence:
         self._record.compute(caller, microseconds)
         await self._wire.spend(caller, microseconds)
 
-    async def have_at_home(self, caller: Caller, process: int, pages: NDArray[np.int64]) -> None:
+    async def ensure_home_writable(
+        self, caller: Caller, process: int, pages: NDArray[np.int64]
+    ) -> None:
         """Make those of ``pages`` writable that the domain is the home of and the process reads.
 
         Faults that wait for nobody, all at once.
@@ -256,7 +258,7 @@ class Coherence:
             self._wire.settle(caller, page)
             domain.is_valid[page] = True
 
-    async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
+    async def _fetch(self, caller: Caller, page: int, home: Domain | RemoteDomain) -> None:
         """Fetch a page from its home, waiting for it if it is in flight there itself."""
         domain = caller.domain
         if page in home.coming:
@@ -280,10 +282,10 @@ class Coherence:
         at_home = self.homes[written] == domain.number
         for page in written[at_home].tolist():
             self._wire.publish(caller, page)
-        domain.close_at_home(written[at_home], rows)
+        domain.write_protect_home(written[at_home], rows)
         for page in written[~at_home].tolist():
             for process in of:
-                diff = domain.close_page(page, process)
+                diff = domain.write_protect(page, process)
                 if diff is not None:
                     domain.leave(page)
                     await self._send_home(caller, diff)
@@ -300,7 +302,7 @@ class Coherence:
             self._record.opens(caller, caller.domain.leaving[diff.page])
             caller.domain.arrive(diff.page)
 
-    def _outdate(self, domain: Domain, clock: NDArray[np.int64]) -> list[Diff]:
+    def _apply_notices(self, domain: Domain, clock: NDArray[np.int64]) -> list[Diff]:
         """Advance ``domain``'s knowledge to ``clock`` and invalidate its older copies.
 
         What it has itself written in such pages is leaving from now on.
@@ -308,15 +310,15 @@ class Coherence:
         unsent = []
         pages = self._notices.learn(domain.number, clock)
         at_home = self.homes[pages] == domain.number
-        domain.come_home.update(pages[at_home].tolist())
+        domain.updated_at_home.update(pages[at_home].tolist())
         for page in domain.used(pages[~at_home]).tolist():
             for process in domain.processes:
-                diff = domain.close_page(page, process)
+                diff = domain.write_protect(page, process)
                 if diff is not None:
                     domain.leave(page)
                     unsent.append(diff)
             if domain.is_valid[page] or page in domain.coming:
-                domain.outdate(page)
+                domain.invalidate_copy(page)
         return unsent
 
     async def acquire(self, caller: Caller, lock: Lock) -> None:
@@ -329,16 +331,16 @@ class Coherence:
             if lock.clock is None:  # its last domain has kept to itself what it wrote
                 behind = self.here[lock.domain]
                 there = Caller(caller.endpoint, behind, behind.protocol_pid)
-                self._record.begin_for(there, caller)
+                self._record.begin_on_behalf(there, caller)
                 await self.flush(there)
-                self._record.end_for(there, caller)
+                self._record.end_on_behalf(there, caller)
                 lock.clock = self._notices.clocks[lock.domain].copy()
             await self.learn(caller, lock.clock)
         lock.domain = domain.number
 
     async def learn(self, caller: Caller, clock: NDArray[np.int64]) -> None:
         """Acquire semantics: apply the write notices up to ``clock``."""
-        for diff in self._outdate(caller.domain, clock):
+        for diff in self._apply_notices(caller.domain, clock):
             await self._send_home(caller, diff)
         self.accept(caller)
 
@@ -348,15 +350,15 @@ class Coherence:
         Else that waits until one does: an interval ends when a lock moves, not when it is let go.
         """
         lock.clock = None
-        if lock.goes_elsewhere or self._is_eager:
+        if lock.leaves_domain or self._is_eager:
             await self.flush(caller)
             lock.clock = self._notices.clocks[caller.domain.number].copy()
 
     def accept(self, caller: Caller) -> None:
         """Make diffs that arrived at the caller's homes and are known by notices visible."""
-        for page in sorted(caller.domain.come_home):
+        for page in sorted(caller.domain.updated_at_home):
             self._wire.accept(caller, page)
-        caller.domain.come_home.clear()
+        caller.domain.updated_at_home.clear()
 
     def meet(self, everything: NDArray[np.int64] | None = None) -> None:
         """Barrier semantics: all domains here learn ``everything``, by default all that any knows.
@@ -366,6 +368,6 @@ class Coherence:
         if everything is None:
             everything = self._notices.clocks.max(axis=0)
         for domain in self.here:
-            unsent = self._outdate(domain, everything)
+            unsent = self._apply_notices(domain, everything)
             assert not unsent, "a process has passed a barrier with writes of its own"
         self._notices.forget()

@@ -233,7 +233,7 @@ UNMAPPED, READABLE, WRITABLE = 0, 1, 2  # how a process has a page
 POISON = 0xA5  # what lies in copies that are out of date
 
 
-class Elsewhere(NamedTuple):
+class RemoteDomain(NamedTuple):
     """A remote domain, of which only the location is known here."""
 
     number: int
@@ -275,7 +275,9 @@ class Domain:
         self.coming: dict[int, Gate] = {}  # pages on their way here; open when they are here
         self.leaving: dict[int, Gate] = {}  # pages whose diffs are on their way home
         self._diffs: Counter[int] = Counter()  # on their way, by page
-        self.come_home: set[int] = set()  # pages of its own in which it knows of others' words
+        self.updated_at_home: set[int] = (
+            set()
+        )  # pages of its own in which it knows of others' words
         self.unannounced: set[int] = set()  # written, at home by now, and not in a notice yet
 
     def array(self, array: SharedArray) -> NDArray[Any]:
@@ -285,7 +287,7 @@ class Domain:
             found = self._arrays[array] = array.in_bytes(self.memory)
         return found
 
-    def let_write(self, process: int, page: int, *, at_home: bool) -> None:
+    def make_writable(self, process: int, page: int, *, at_home: bool) -> None:
         """Make a page writable for a process; keep a twin of it, except at its home."""
         place = self.local[process]
         self.mapped[place, page] = WRITABLE
@@ -294,7 +296,7 @@ class Domain:
             if page not in self.twins:
                 self.twins[page] = self.memory[page].copy()
 
-    def close_page(self, page: int, process: int) -> Diff | None:
+    def write_protect(self, page: int, process: int) -> Diff | None:
         """Write-protect a page for a process; the diff since its twin.
 
         Whoever else writes it goes on, against a twin that has these words.
@@ -323,7 +325,7 @@ class Domain:
             del self.coming[page]
             gate.open()
 
-    def close_at_home(self, pages: NDArray[np.int64], rows: Sequence[int]) -> None:
+    def write_protect_home(self, pages: NDArray[np.int64], rows: Sequence[int]) -> None:
         """Write-protect ``pages`` of this home for the processes of ``rows``."""
         for row in rows:
             mine = pages[self.mapped[row, pages] == WRITABLE]
@@ -359,7 +361,7 @@ class Domain:
         """The global numbers of its processes."""
         return list(self.local)
 
-    def outdate(self, page: int) -> None:
+    def invalidate_copy(self, page: int) -> None:
         """Invalidate the domain's copy of the page."""
         assert page not in self.twins, "what was written in it would be lost"
         self.outdated[page] += 1

@@ -182,7 +182,7 @@ class Process:
                 return
             await self.compute()
             if least == WRITABLE:
-                await self._coherence.have_at_home(self._caller, self.number, missing)
+                await self._coherence.ensure_home_writable(self._caller, self.number, missing)
                 missing = missing[self._mapped[missing] < least]
             for page in dict.fromkeys(missing.tolist()):
                 await self._coherence.have(self._caller, self.number, page, least)
@@ -221,11 +221,11 @@ class Lock:
         self.waiting: list[Waiter] = []
 
     @property
-    def goes_elsewhere(self) -> bool:
+    def leaves_domain(self) -> bool:
         """Whether the next holder is known and of another domain than the current holder."""
         return bool(self.waiting) and self.waiting[0].domain != self.domain
 
-    def hand_on(self) -> None:
+    def grant_next(self) -> None:
         """Grant the lock to the first waiter, or free it."""
         self.holder = None
         if self.waiting:
@@ -282,7 +282,7 @@ class LogicalSynchronization:
         """Wait for the lock, granted in order, and apply its last holder's notices."""
         lock = self._locks[name]
         if lock.holder == process:
-            raise held_already(process, name)
+            raise already_held_error(process, name)
         self._record.ask(caller, name)
         if lock.holder is None:
             lock.holder = process
@@ -296,10 +296,10 @@ class LogicalSynchronization:
         """Grant the lock to the first waiter."""
         lock = self._locks[name]
         if lock.holder != process:
-            raise not_held(process, name)
+            raise not_held_error(process, name)
         await self._coherence.release(caller, lock)
         self._record.let_go(caller, name)
-        lock.hand_on()
+        lock.grant_next()
 
     async def meet(self, caller: Caller, process: int) -> None:  # noqa: ARG002 - they are counted
         """Wait for all; the last arrival gives every domain all notices."""
@@ -314,12 +314,12 @@ class LogicalSynchronization:
         await caller.endpoint.sleep(self._costs.barrier)
 
 
-def held_already(process: int, name: object) -> SimulationError:
+def already_held_error(process: int, name: object) -> SimulationError:
     """The error of acquiring a lock that the process holds."""
     return SimulationError(f"process {process} acquires lock {name!r}, which it holds")
 
 
-def not_held(process: int, name: object) -> SimulationError:
+def not_held_error(process: int, name: object) -> SimulationError:
     """The error of releasing a lock that the process does not hold."""
     return SimulationError(f"process {process} releases lock {name!r}, not its own")
 

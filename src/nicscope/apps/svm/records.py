@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.coherence import Caller
-    from nicscope.apps.svm.domain import Diff, Domain, Elsewhere
+    from nicscope.apps.svm.domain import Diff, Domain, RemoteDomain
     from nicscope.interfaces.tasks import Gate
 
 
@@ -47,7 +47,7 @@ class Records:
         self.diff_bytes = 0
 
     def fetch(
-        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool
+        self, caller: Caller, page: int, home: Domain | RemoteDomain, *, is_initial: bool
     ) -> None:
         """Record a fetch: a request sent from the control page, and a read into the page."""
         self.initial_copies += is_initial
@@ -57,7 +57,7 @@ class Records:
         self._add(caller, READ, self._address(page), self._page_bytes, *to)
         self.program.fetch(caller, page, home, is_initial=is_initial)
 
-    def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+    def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Record a diff's write to its page's home, from where its first word lies.
 
         Its row ends with the page at the latest: heads of runs are no memory of the page's.
@@ -117,7 +117,7 @@ class ProgramRow(NamedTuple):
 
 
 @dataclass
-class _Strand:
+class _RowSequence:
     """Successive rows of a process."""
 
     process: int
@@ -136,7 +136,7 @@ class ProgramRecord:
         self._page_bytes = page_bytes
         self.with_initial = with_initial
         self._rows: dict[int, list[ProgramRow]] = {}
-        self._strands: dict[Caller, _Strand] = {}
+        self._strands: dict[Caller, _RowSequence] = {}
         self._carriers: dict[Gate, list[Place]] = {}  # rows after which a gate opens
         self._locks: dict[object, int] = {}  # numbers of their names
         self._asked: dict[int, Place] = {}  # who asked last, by lock
@@ -157,7 +157,7 @@ class ProgramRecord:
             self._add(strand, ProgramRow("compute", duration_ns=duration))
 
     def fetch(
-        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool
+        self, caller: Caller, page: int, home: Domain | RemoteDomain, *, is_initial: bool
     ) -> None:
         """Record that the caller fetches a page from its home."""
         if self.with_initial or not is_initial:
@@ -165,7 +165,7 @@ class ProgramRecord:
             row = ProgramRow("fetch", peer=home.node, address=at, length=self._page_bytes)
             self._add(self._strand(caller), row)
 
-    def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+    def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Record that the caller writes a diff to its page's home, as in a request trace."""
         address = diff.page * self._page_bytes + diff.first_byte
         length = min(diff.message_bytes, self._page_bytes - diff.first_byte)
@@ -201,28 +201,28 @@ class ProgramRecord:
         strand = self._strand(caller)
         strand.waits += self._carriers.get(gate, [])
 
-    def begin_for(self, caller: Caller, asking: Caller) -> None:
+    def begin_on_behalf(self, caller: Caller, asking: Caller) -> None:
         """Attribute the caller's rows from now on to ``asking``, which waits for them."""
         of = self._strand(asking)
         number = caller.domain.processes[0]
         waits = [] if of.last is None else [self._newest(of)]
-        self._strands[caller] = _Strand(number, None, waits)
+        self._strands[caller] = _RowSequence(number, None, waits)
 
-    def end_for(self, caller: Caller, asking: Caller) -> None:
+    def end_on_behalf(self, caller: Caller, asking: Caller) -> None:
         """Record that ``asking`` has waited for what ``caller`` did for it."""
         strand = self._strands.pop(caller)
         if strand.last is not None:
             self._strand(asking).waits.append(self._newest(strand))
 
-    def _strand(self, caller: Caller) -> _Strand:
+    def _strand(self, caller: Caller) -> _RowSequence:
         number = caller.domain.node * self._each + caller.pid
-        return self._strands.setdefault(caller, _Strand(number))
+        return self._strands.setdefault(caller, _RowSequence(number))
 
-    def _newest(self, strand: _Strand) -> Place:
+    def _newest(self, strand: _RowSequence) -> Place:
         assert strand.last is not None
         return strand.process, strand.last
 
-    def _add(self, strand: _Strand, row: ProgramRow) -> None:
+    def _add(self, strand: _RowSequence, row: ProgramRow) -> None:
         rows = self._rows.setdefault(strand.process, [])
         own = {place for process, place in strand.waits if process == strand.process}
         own |= set() if strand.last is None else {strand.last}

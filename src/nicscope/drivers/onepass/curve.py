@@ -8,7 +8,7 @@ import numpy as np
 
 from nicscope.drivers.onepass.distance import NEVER, StackDistances
 from nicscope.kernel.decorators import kernel
-from nicscope.room import outgrown
+from nicscope.memory_limit import outgrown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nicscope.kernel.decorators import kernel
-from nicscope.room import outgrown
+from nicscope.memory_limit import outgrown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

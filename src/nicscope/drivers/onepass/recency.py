@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.kernel.decorators import coded
-from nicscope.room import zeros
+from nicscope.memory_limit import zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

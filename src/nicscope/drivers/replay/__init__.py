@@ -1,6 +1,6 @@
 """Running the firmware over a recorded trace: counts, no time."""
 
-from nicscope.drivers.replay.engine import Replayer, ReplayResult, grains_for, replay
+from nicscope.drivers.replay.engine import Replayer, ReplayResult, alignments_for, replay
 from nicscope.drivers.replay.rnic import follows_registrations, lowest_addresses, registers_ahead
 from nicscope.nic.translate.book import COUNT_NAMES, KIND_NAMES
 
@@ -9,8 +9,8 @@ __all__ = [
     "KIND_NAMES",
     "ReplayResult",
     "Replayer",
+    "alignments_for",
     "follows_registrations",
-    "grains_for",
     "lowest_addresses",
     "registers_ahead",
     "replay",

@@ -8,7 +8,7 @@ import numpy as np
 
 from nicscope.hashing import place_of
 from nicscope.kernel.decorators import kernel, step
-from nicscope.kernel.entering import Pace, bound
+from nicscope.kernel.entry import Pace, bound
 from nicscope.kernel.records import records
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def enter_processes(intake, begin, done, count):
 
 
 @kernel
-def part_rows(intake, begin, count, page_bits, by_process):
+def partition_rows(intake, begin, count, page_bits, by_process):
     """Fill the stream with the piece, node by node or, if ``by_process`` is 1, process by process.
 
     In order within each, of which ``ends`` gets the end.  Returns how many there are.
@@ -311,7 +311,7 @@ class Share(NamedTuple):
     end: int
 
 
-class Parter:
+class TracePartitioner:
     """Partitions a trace piece by piece into the rows of each node."""
 
     def __init__(self, by_process: bool = False) -> None:
@@ -346,7 +346,7 @@ class Parter:
         assert self._batch is not None
         if id(stream) not in self._parting:
             ends = np.zeros(len(self.directory.nodes), np.int64)
-            part = bound(part_rows, self._intake(ends, stream))
+            part = bound(partition_rows, self._intake(ends, stream))
             self._parting[id(stream)] = part, ends, stream
         part, ends, _ = self._parting[id(stream)]
         begin, count = self._piece.start, len(self._piece)

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.design import Scheme
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import Parter, new_stream, requests_among
-from nicscope.drivers.replay.naming import NO_GRAIN, Desk, Namer, grains_of
+from nicscope.drivers.replay.columns import TracePartitioner, new_stream, requests_among
 from nicscope.drivers.replay.node import Node, Notes, group_bits, joins
+from nicscope.drivers.replay.page_numbering import (
+    NO_GRAIN,
+    LookupArrays,
+    PageNumberer,
+    alignments_of,
+)
 from nicscope.drivers.replay.rnic import RegionView, lowest_addresses, registers_ahead
 from nicscope.drivers.translation import OFFSET_STEP, line_bits_of
 
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay.columns import Directory, RequestColumns, Share
-    from nicscope.drivers.replay.naming import Grain
+    from nicscope.drivers.replay.page_numbering import Alignment
     from nicscope.drivers.replay.rnic import Lowest, RnicNode
 
 Counts = dict[str, int | None]
@@ -50,7 +55,7 @@ def replay(
     designs: Sequence[Design],
     kinds: bool = True,
     page_size: int = DEFAULT_PAGE_SIZE,
-    grains: Mapping[int, Grain] | None = None,
+    alignments: Mapping[int, Alignment] | None = None,
     lowest: Lowest | None = None,
     by_region: bool = False,
 ) -> list[ReplayResult]:
@@ -58,7 +63,7 @@ def replay(
 
     ``batches`` hold checked columns in the order of issue.  ``page_size`` is the trace's, used by
     designs that state none.  Without ``kinds`` the split of non-compulsory misses stays None,
-    which is faster; so are known ``grains`` of the requests by page size (``grains_of``).
+    which is faster; so are known ``alignments`` of the requests by page size (``alignments_of``).
     ``lowest`` is what ``lowest_addresses`` found; without it, and if some design registers ahead,
     all batches are held at once.  ``by_region``: RDMA NICs follow what batches of ``Rows`` say is
     registered.  Source: docs/counts.md says what every count means.
@@ -66,15 +71,15 @@ def replay(
     if lowest is None and registers_ahead(designs):
         batches = list(batches)
         lowest = lowest_addresses(batches)
-    replayer = Replayer(designs, kinds, page_size, grains, lowest, by_region)
+    replayer = Replayer(designs, kinds, page_size, alignments, lowest, by_region)
     for batch in batches:
         replayer.feed(batch)
     return replayer.results()
 
 
-def grains_for(
+def alignments_for(
     batches: Iterable[RequestColumns], designs: Sequence[Design], page_size: int
-) -> dict[int, Grain]:
+) -> dict[int, Alignment]:
     """The grains of ``batches`` for a replay of ``designs``; reads nothing if there is no use.
 
     ``page_size`` is the trace's.
@@ -84,7 +89,7 @@ def grains_for(
         return {}
     spread = all(design.index_offset for design in joining)
     sizes = {1 << _page_bits(design) for design in joining}
-    return grains_of(batches, sorted(sizes), spread=spread)
+    return alignments_of(batches, sorted(sizes), spread=spread)
 
 
 class Replayer:
@@ -95,12 +100,12 @@ class Replayer:
         designs: Sequence[Design],
         kinds: bool,
         page_size: int,
-        grains: Mapping[int, Grain] | None = None,
+        alignments: Mapping[int, Alignment] | None = None,
         lowest: Lowest | None = None,
         by_region: bool = False,
     ) -> None:
         self._designs = [design.at_page_size(page_size) for design in designs]
-        self._parter = Parter()
+        self._parter = TracePartitioner()
         self._views = []
         self._followers: list[RegionView] = []
         ahead = list(self._designs)
@@ -109,9 +114,9 @@ class Replayer:
             nics = [design for design in self._designs if design.scheme is Scheme.RNIC]
             self._followers = [RegionView(design, kinds) for design in nics]
         for page_bits in sorted({_page_bits(design) for design in ahead}):
-            grain = (grains or {}).get(1 << page_bits, NO_GRAIN)
+            alignment = (alignments or {}).get(1 << page_bits, NO_GRAIN)
             those = [design for design in ahead if _page_bits(design) == page_bits]
-            self._views.append(_View(page_bits, those, kinds, grain, lowest))
+            self._views.append(_View(page_bits, those, kinds, alignment, lowest))
 
     def feed(self, batch: RequestColumns) -> None:
         """Replay one batch of any length; by region, of rows that say what is registered."""
@@ -124,7 +129,7 @@ class Replayer:
         for piece in columns.pieces(len(batch.node)):
             self._parter.owners(batch, piece)
             for view in self._views:
-                shares = self._parter.shares(view.page_bits, view.desk.stream)
+                shares = self._parter.shares(view.page_bits, view.lookup_arrays.stream)
                 view.feed(self._parter.directory, shares)
 
     def results(self) -> list[ReplayResult]:
@@ -151,18 +156,18 @@ class _View:
         page_bits: int,
         designs: list[Design],
         kinds: bool,
-        grain: Grain,
+        alignment: Alignment,
         lowest: Lowest | None,
     ) -> None:
         self.page_bits = page_bits
         told = any(design.scheme in (Scheme.PINNED, Scheme.RNIC) for design in designs)
-        self.desk = Desk(new_stream(columns.ROWS, lengths=told))
+        self.lookup_arrays = LookupArrays(new_stream(columns.ROWS, lengths=told))
         self._notes = Notes(columns.UNITS)
         self._kinds = kinds
         self._lowest = lowest
         by_units: dict[tuple[int, int, bool], list[Design]] = {}
         for design in designs:
-            units = (line_bits_of(design), group_bits(design, grain), joins(design))
+            units = (line_bits_of(design), group_bits(design, alignment), joins(design))
             by_units.setdefault(units, []).append(design)
         self._groups = [_Group(*units, by_units[units]) for units in sorted(by_units)]
 
@@ -175,15 +180,15 @@ class _View:
                 self._feed_node(group.per_node[share.place], share, processes)
 
     def _feed_node(self, node: _NumberedNode, share: Share, processes: int) -> None:
-        for named in node.namer.named(self.desk, share.begin, share.end):
+        for named in node.namer.named(self.lookup_arrays, share.begin, share.end):
             if named.lookups > len(self._notes.key):
                 self._notes = Notes(named.lookups)
             for each in node.designs:
-                each.replay(node.namer.numbering, self.desk, self._notes, named, processes)
+                each.replay(node.namer.numbering, self.lookup_arrays, self._notes, named, processes)
 
     def _add_node(self, group: _Group, number: int) -> None:
         nodes = [self._new_node(design, number, group) for design in group.designs]
-        namer = Namer(
+        namer = PageNumberer(
             group.unit_bits, group.reach, OFFSET_STEP, group.grain_bits, joins=group.joins
         )
         group.per_node.append(_NumberedNode(nodes, namer))
@@ -223,7 +228,7 @@ class _NumberedNode(NamedTuple):
     """One node's numbering and its NIC under every design of a group."""
 
     designs: list[Node | RnicNode]
-    namer: Namer
+    namer: PageNumberer
 
 
 def _page_bits(design: Design) -> int:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import Parter, new_stream
-from nicscope.drivers.replay.naming import Desk, Namer
+from nicscope.drivers.replay.columns import TracePartitioner, new_stream
+from nicscope.drivers.replay.page_numbering import LookupArrays, PageNumberer
 from nicscope.drivers.translation import OFFSET_STEP
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import RequestColumns, Share
-    from nicscope.drivers.replay.naming import Grain
+    from nicscope.drivers.replay.page_numbering import Alignment
 
 
 class Nic(NamedTuple):
@@ -51,30 +51,30 @@ class LookupStreams:
         *,
         by_process: bool,
         offset: bool,
-        grain: Grain | None = None,
+        alignment: Alignment | None = None,
     ) -> None:
         """See pages of ``page_size`` bytes in lines of each of ``lines`` pages (powers of two).
 
         ``by_process`` gives each process a NIC of its own.  With ``offset`` the processes of a
-        node begin at different sets.  With ``grain`` runs are joined, and what is looked up are
+        node begin at different sets.  With ``alignment`` runs are joined, and what is looked up are
         groups of as many lines as it allows.
         """
-        self._joins = grain is not None
+        self._joins = alignment is not None
         is_spread = offset and not by_process
-        self._grain_bits = 0 if grain is None else grain.of(is_spread)
+        self._grain_bits = 0 if alignment is None else alignment.of(is_spread)
         self._page_bits = page_size.bit_length() - 1
         self._lines = [line.bit_length() - 1 for line in lines]
         self._by_process = by_process
         self._step = OFFSET_STEP if offset and not by_process else 0
-        self._parter = Parter(by_process)
-        self._desk = Desk(new_stream(columns.ROWS, lengths=False))
-        self._namers: dict[tuple[int, int], tuple[Nic, Namer]] = {}
+        self._parter = TracePartitioner(by_process)
+        self._lookup_arrays = LookupArrays(new_stream(columns.ROWS, lengths=False))
+        self._namers: dict[tuple[int, int], tuple[Nic, PageNumberer]] = {}
 
     def feed(self, batch: RequestColumns) -> Iterator[Lookups]:
         """Yield the lookups of one batch of any length, NIC by NIC."""
         for piece in columns.pieces(len(batch.node)):
             self._parter.owners(batch, piece)
-            for share in self._parter.shares(self._page_bits, self._desk.stream):
+            for share in self._parter.shares(self._page_bits, self._lookup_arrays.stream):
                 for line_bits in self._lines:
                     yield from self._named(share, line_bits)
 
@@ -83,10 +83,13 @@ class LookupStreams:
         if key not in self._namers:
             nic = Nic(*self._owner_of(share.place), 1 << line_bits)
             bits = self.group_bits(nic.line)
-            self._namers[key] = nic, Namer(line_bits, 0, self._step, bits, joins=self._joins)
+            self._namers[key] = nic, PageNumberer(line_bits, 0, self._step, bits, joins=self._joins)
         nic, namer = self._namers[key]
-        for named in namer.named(self._desk, share.begin, share.end):
-            numbers, index = self._desk.lookups.number, self._desk.lookups.spread_index
+        for named in namer.named(self._lookup_arrays, share.begin, share.end):
+            numbers, index = (
+                self._lookup_arrays.lookups.number,
+                self._lookup_arrays.lookups.spread_index,
+            )
             found = numbers[: named.lookups], index[: named.lookups]
             yield Lookups(nic, named.pages, named.repeats, *found)
 

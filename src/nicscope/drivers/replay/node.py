@@ -11,7 +11,7 @@ from nicscope.config.design import Scheme
 from nicscope.drivers.replay.schemes import entries_held, passes_of
 from nicscope.drivers.replay.state import Case, whole
 from nicscope.drivers.translation import counts_of_book, grown_parts, memory_of, new_parts
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.memory.numbering import capacity
 from nicscope.nic.layout import EMPTY, SEARCHED_WAYS, new_cache
 from nicscope.nic.recency import grown_recency, new_recency
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.design import Design
-    from nicscope.drivers.replay.naming import Desk, Grain, Named
+    from nicscope.drivers.replay.page_numbering import Alignment, LookupArrays, NumberedRequests
     from nicscope.drivers.translation import Parts
     from nicscope.memory.numbering import Numbering
     from nicscope.nic.layout import Nic
@@ -65,8 +65,8 @@ def joins(design: Design) -> bool:
     )
 
 
-def group_bits(design: Design, grain: Grain) -> int:
-    """log2 of the pages that ``design`` may look up as one in runs of that ``grain``.
+def group_bits(design: Design, alignment: Alignment) -> int:
+    """log2 of the pages that ``design`` may look up as one in runs of that ``alignment``.
 
     A group is in as many sets as it has pages; or it fills the sets, and takes several ways, if it
     makes no difference where in a set pages are found.
@@ -76,7 +76,7 @@ def group_bits(design: Design, grain: Grain) -> int:
     ways = design.ways or 1
     sets = (design.entries or 1) // ways
     most = sets * ways if ways > SEARCHED_WAYS else sets
-    return min(grain.of(bool(design.index_offset)), most.bit_length() - 1)
+    return min(alignment.of(bool(design.index_offset)), most.bit_length() - 1)
 
 
 def _of_groups(design: Design, bits: int) -> Design:
@@ -103,7 +103,7 @@ class Node:
         self._fresh = np.zeros(1, np.int64)
         self._requests = self._lookups = self._received = 0
         self._numbering: Numbering | None = None
-        tells = kinds and not _is_its_own_shadow(design)
+        tells = kinds and not _is_fully_associative_lru(design)
         self._parts = new_parts(design, page_bits, tells, number)
         self._parts.book.orders[0]["kinds_known"] = kinds
         held = entries_held(design)
@@ -111,7 +111,12 @@ class Node:
         self._bound: dict[int, _Bound] = {}
 
     def replay(
-        self, numbering: Numbering, desk: Desk, notes: Notes, named: Named, processes: int
+        self,
+        numbering: Numbering,
+        lookup_arrays: LookupArrays,
+        notes: Notes,
+        named: NumberedRequests,
+        processes: int,
     ) -> None:
         """Replays requests of this node, whose numbered lookups are in the arrays."""
         if numbering is not self._numbering or processes > len(self._parts.host.pinning.processes):
@@ -121,10 +126,10 @@ class Node:
                 self._held = grown_recency(self._held, capacity(numbering))
             self._bound.clear()
         self._parts.book.orders[0]["processes"] = processes
-        known = self._bound.get(id(desk))
-        if known is None or not known.is_of(desk, notes):
-            known = self._bound[id(desk)] = _Bound(
-                self._design, self._parts, desk, notes, self._fresh, self._held
+        known = self._bound.get(id(lookup_arrays))
+        if known is None or not known.is_of(lookup_arrays, notes):
+            known = self._bound[id(lookup_arrays)] = _Bound(
+                self._design, self._parts, lookup_arrays, notes, self._fresh, self._held
             )
         self._requests += named.end - named.begin
         self._lookups += named.pages
@@ -162,23 +167,27 @@ class _Bound:
         self,
         design: Design,
         parts: Parts,
-        desk: Desk,
+        lookup_arrays: LookupArrays,
         notes: Notes,
         fresh: NDArray[np.int64],
         held: Recency | None,
     ) -> None:
-        self._lookups, self._desk, self._notes = desk.lookups, desk, notes
+        self._lookups, self._lookup_arrays, self._notes = (
+            lookup_arrays.lookups,
+            lookup_arrays,
+            notes,
+        )
         nic, host, book = parts
-        lookups = desk.lookups
+        lookups = lookup_arrays.lookups
         by_index = design.scheme is Scheme.UTLB_SHARED
         index = lookups.spread_index if design.index_offset else lookups.set_index
         case = Case(
             nic=_indexed(nic, capacity(host.numbering)),
             host=whole(host, host.pinning),
             book=book,
-            stream=desk.stream,
-            laid=desk.laid,
-            opened=desk.opened,
+            stream=lookup_arrays.stream,
+            laid=lookup_arrays.laid,
+            opened=lookup_arrays.opened,
             fresh=fresh,
             number=lookups.number,
             key=notes.key if by_index else lookups.number,
@@ -192,8 +201,12 @@ class _Bound:
         )
         self.passes = [bound(each, case) for each in passes_of(design)]
 
-    def is_of(self, desk: Desk, notes: Notes) -> bool:
-        return desk is self._desk and desk.lookups is self._lookups and notes is self._notes
+    def is_of(self, lookup_arrays: LookupArrays, notes: Notes) -> bool:
+        return (
+            lookup_arrays is self._lookup_arrays
+            and lookup_arrays.lookups is self._lookups
+            and notes is self._notes
+        )
 
 
 def _indexed(nic: Nic, keys: int) -> Nic:
@@ -212,7 +225,7 @@ def _indexed(nic: Nic, keys: int) -> Nic:
     return nic._replace(chains=chains)
 
 
-def _is_its_own_shadow(design: Design) -> bool:
+def _is_fully_associative_lru(design: Design) -> bool:
     """Whether the cache itself is the fully associative one that defines conflict misses."""
     lines = (design.entries or 0) // (design.line or 1)
     return (

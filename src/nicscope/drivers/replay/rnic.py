@@ -8,10 +8,10 @@ import numpy as np
 
 from nicscope.config.design import Scheme
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import Parter, RegionRows, new_stream
-from nicscope.drivers.replay.naming import Desk, Namer
+from nicscope.drivers.replay.columns import RegionRows, TracePartitioner, new_stream
 from nicscope.drivers.replay.node import Notes
-from nicscope.drivers.replay.schemes.renewing import note_lookups
+from nicscope.drivers.replay.page_numbering import LookupArrays, PageNumberer
+from nicscope.drivers.replay.schemes.cache_pass import note_lookups
 from nicscope.drivers.replay.schemes.rnic import (
     DEREGISTER,
     GIVEN_BACK,
@@ -22,8 +22,8 @@ from nicscope.drivers.replay.schemes.rnic import (
     HostRows,
     RegionCase,
     forget,
-    go_through,
     replay_rnic,
+    replay_rows,
 )
 from nicscope.drivers.translation import (
     CODES,
@@ -33,7 +33,7 @@ from nicscope.drivers.translation import (
     rnic_caches,
 )
 from nicscope.errors import DesignError, MistakenRowError
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.kernel.records import longer, records
 from nicscope.memory.numbering import capacity
 from nicscope.memory.regions import new_regions, with_room
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.drivers.replay.columns import RegionColumns, RequestColumns
-    from nicscope.drivers.replay.naming import Lookups, Named
+    from nicscope.drivers.replay.page_numbering import Lookups, NumberedRequests
     from nicscope.memory.numbering import Numbering
 
 
@@ -75,8 +75,8 @@ class RnicNode:
             self._pool_pages,
             self.by_region,
         )
-        self._parts = Namer(self._part_bits) if design.indirect is not None else None
-        self._part_desk: Desk | None = None
+        self._parts = PageNumberer(self._part_bits) if design.indirect is not None else None
+        self._part_desk: LookupArrays | None = None
         shadow = ((design.entries or 0) + (design.l1_entries or 0)) // self._line
         self._book = new_book(kinds, shadow)
         self._book.orders[0]["kinds_known"] = kinds
@@ -86,7 +86,12 @@ class RnicNode:
         self._bound: _Bound | None = None
 
     def replay(
-        self, numbering: Numbering, desk: Desk, notes: Notes, named: Named, processes: int
+        self,
+        numbering: Numbering,
+        lookup_arrays: LookupArrays,
+        notes: Notes,
+        named: NumberedRequests,
+        processes: int,
     ) -> None:
         """Replays requests of this node, whose numbered lookups are in the arrays."""
         self._processes = processes
@@ -97,24 +102,24 @@ class RnicNode:
         if capacity(numbering) > len(self._book.past):
             self._book = grown_book(self._book, capacity(numbering))
             self._bound = None
-        parts = self._name_parts(desk, named)
-        if self._bound is None or not self._bound.is_of(desk, parts, notes):
-            self._bound = self._on(desk, parts, notes)
+        parts = self._name_parts(lookup_arrays, named)
+        if self._bound is None or not self._bound.is_of(lookup_arrays, parts, notes):
+            self._bound = self._on(lookup_arrays, parts, notes)
         self._requests += named.end - named.begin
         self._lookups += named.pages
         self._received += named.received
         for do in self._bound.passes:
             do(named.begin, named.end, named.lookups)
 
-    def _name_parts(self, desk: Desk, named: Named) -> Lookups:
+    def _name_parts(self, lookup_arrays: LookupArrays, named: NumberedRequests) -> Lookups:
         """Numbers the parts of indirect regions that the piece's requests touch."""
         if self._parts is None:
-            return desk.lookups
-        if self._part_desk is None or self._part_desk.stream is not desk.stream:
-            self._part_desk = Desk(desk.stream)
+            return lookup_arrays.lookups
+        if self._part_desk is None or self._part_desk.stream is not lookup_arrays.stream:
+            self._part_desk = LookupArrays(lookup_arrays.stream)
         own = self._part_desk
-        if len(own.lookups.number) < len(desk.lookups.number):
-            own.make_room(len(desk.lookups.number))
+        if len(own.lookups.number) < len(lookup_arrays.lookups.number):
+            own.make_room(len(lookup_arrays.lookups.number))
         # No more than lines: one piece has them all.
         [found] = self._parts.named(own, named.begin, named.end)
         room = capacity(self._parts.numbering)
@@ -125,14 +130,14 @@ class RnicNode:
         self._touched_parts[own.lookups.number[: found.lookups]] = True
         return own.lookups
 
-    def _on(self, desk: Desk, parts: Lookups, notes: Notes) -> _Bound:
-        lookups = desk.lookups
+    def _on(self, lookup_arrays: LookupArrays, parts: Lookups, notes: Notes) -> _Bound:
+        lookups = lookup_arrays.lookups
         case = Case(
             rnic=self._rnic,
             book=self._book,
             rules=self._rules,
             pools=self._pools,
-            stream=desk.stream,
+            stream=lookup_arrays.stream,
             key=lookups.number,
             set_index=lookups.set_index,
             receive=lookups.receive,
@@ -141,7 +146,7 @@ class RnicNode:
             part_index=parts.set_index,
             part_bits=np.array([self._part_bits], np.int64),
         )
-        return _Bound(case, desk, parts, notes)
+        return _Bound(case, lookup_arrays, parts, notes)
 
     def counts(self) -> dict[str, int | None]:
         """Every count so far; the kinds are None where they were not told apart."""
@@ -189,12 +194,19 @@ class RnicNode:
 class _Bound:
     """The kernels of a design, bound to one node and one set of lookup arrays."""
 
-    def __init__(self, case: Case, desk: Desk, parts: Lookups, notes: Notes) -> None:
-        self._desk, self._lookups, self._parts, self._notes = desk, desk.lookups, parts, notes
+    def __init__(
+        self, case: Case, lookup_arrays: LookupArrays, parts: Lookups, notes: Notes
+    ) -> None:
+        self._lookup_arrays, self._lookups, self._parts, self._notes = (
+            lookup_arrays,
+            lookup_arrays.lookups,
+            parts,
+            notes,
+        )
         self.passes = [bound(each, case) for each in (replay_rnic, note_lookups)]
 
-    def is_of(self, desk: Desk, parts: Lookups, notes: Notes) -> bool:
-        same_desk = desk is self._desk and desk.lookups is self._lookups
+    def is_of(self, lookup_arrays: LookupArrays, parts: Lookups, notes: Notes) -> bool:
+        same_desk = lookup_arrays is self._lookup_arrays and lookup_arrays.lookups is self._lookups
         return same_desk and parts is self._parts and notes is self._notes
 
 
@@ -222,7 +234,7 @@ class RegionView:
     def __init__(self, design: Design, kinds: bool) -> None:
         self.design = design
         self._kinds = kinds
-        self._desk = Desk()
+        self._lookup_arrays = LookupArrays()
         self._nodes: dict[int, _Host] = {}
 
     def feed(self, batch: RegionColumns) -> None:
@@ -230,7 +242,7 @@ class RegionView:
         every = [getattr(batch, name) for name in RegionRows._fields]
         for node in np.unique(batch.node).tolist():
             if node not in self._nodes:
-                self._nodes[node] = _Host(self.design, self._kinds, node, self._desk)
+                self._nodes[node] = _Host(self.design, self._kinds, node, self._lookup_arrays)
             chosen = np.flatnonzero(batch.node == node)
             own = [column[chosen] for column in every]
             for piece in columns.pieces(len(chosen)):
@@ -252,7 +264,7 @@ class RegionNode(RnicNode):
         self._note_requests()
         return counts_of_book(self._book)
 
-    def caches(self, namer: Namer) -> Caches:
+    def caches(self, namer: PageNumberer) -> Caches:
         """What regions leave that are given back."""
         return Caches(self._rnic, self._book, namer.numbering)
 
@@ -274,14 +286,16 @@ class _Given(NamedTuple):
 class _Host:
     """One node: what is registered on it, and its NIC."""
 
-    def __init__(self, design: Design, kinds: bool, number: int, desk: Desk) -> None:
+    def __init__(
+        self, design: Design, kinds: bool, number: int, lookup_arrays: LookupArrays
+    ) -> None:
         assert design.page_size is not None
         page_bits = design.page_size.bit_length() - 1
         self.nic = RegionNode(design, page_bits, kinds, number, ())
         self._number = number
         self._rows = 0  # that were carried out
-        self._desk = desk
-        self._namer = Namer(line_bits_of(design))
+        self._lookup_arrays = lookup_arrays
+        self._namer = PageNumberer(line_bits_of(design))
         self._notes = Notes(columns.UNITS)
         self._host = records(1, HOST)
         self._host[0]["page_bits"] = page_bits
@@ -295,7 +309,7 @@ class _Host:
     def feed(self, rows: RegionRows) -> None:
         """Replays one piece of this node's rows.  Errors: ``MistakenRowError``."""
         case = self._case(rows)
-        end = go_through(case, 0, len(rows.pid))
+        end = replay_rows(case, 0, len(rows.pid))
         if end < len(rows.pid):
             nth = self._rows + int(end)
             raise MistakenRowError(_not_registered(rows, int(end)), self._number, nth)
@@ -303,11 +317,11 @@ class _Host:
         begin = 0
         for given in self._given():
             self._look_up(begin, given.after)
-            self._forgetting()(given.number, given.line, given.lines)
+            self._drop_kernel()(given.number, given.line, given.lines)
             begin = given.after
         self._look_up(begin, int(self._found[0]))
 
-    def _forgetting(self) -> Callable[..., None]:
+    def _drop_kernel(self) -> Callable[..., None]:
         """The kernel that drops deregistered regions from the caches, for the node as it is."""
         caches = self.nic.caches(self._namer)
         known = self._caches
@@ -329,7 +343,7 @@ class _Host:
             gone=self._gone,
             book=self.nic.book,
             rows=_host_rows(rows, kinds),
-            stream=self._desk.stream,
+            stream=self._lookup_arrays.stream,
             given_back=self._given_back,
             found=self._found,
         )
@@ -341,10 +355,10 @@ class _Host:
     def _look_up(self, begin: int, end: int) -> None:
         """Have the NIC look up what requests ``begin..end`` of the stream touch."""
         owners = int(self._host[0]["regions"]) + 1
-        for named in self._namer.named(self._desk, begin, end):
+        for named in self._namer.named(self._lookup_arrays, begin, end):
             if named.lookups > len(self._notes.key):
                 self._notes = Notes(named.lookups)
-            self.nic.replay(self._namer.numbering, self._desk, self._notes, named, owners)
+            self.nic.replay(self._namer.numbering, self._lookup_arrays, self._notes, named, owners)
 
 
 def _host_rows(rows: RegionRows, kinds: NDArray[np.uint8]) -> HostRows:
@@ -384,7 +398,7 @@ def registers_ahead(designs: Iterable[Design]) -> bool:
 
 def lowest_addresses(batches: Iterable[RequestColumns]) -> Lowest:
     """The lowest address of each process, rounded down to the smallest page."""
-    parter, stream = Parter(), new_stream(columns.ROWS)
+    parter, stream = TracePartitioner(), new_stream(columns.ROWS)
     found: list[np.ndarray] = []
     for batch in batches:
         for piece in columns.pieces(len(batch.node)):

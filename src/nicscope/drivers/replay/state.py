@@ -54,12 +54,12 @@ def whole(host: Host, pinning: Pinning) -> Any:
     """``host`` with an array for everything, as it is to be handed over."""
     none: Any = np.zeros(0, np.int64)
     return host._replace(
-        pinning=pinning._replace(held=none), deed_count=none, deeds=none, in_use=none
+        pinning=pinning._replace(held=none), pin_action_count=none, pin_actions=none, in_use=none
     )
 
 
 @step
-def _pinning_alone(pinning):
+def _pinning_only(pinning):
     return Pinning(
         pinning.rules,
         pinning.state,
@@ -95,7 +95,7 @@ def timeless(case):
         ),
         Host(
             host.numbering,
-            _pinning_alone(pinning),
+            _pinning_only(pinning),
             host.indices,
             host.lines,
             host.table_entries,

@@ -6,23 +6,23 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import earliest, put
-from nicscope.drivers.simulate.bus.state import fire_bus, go_on_moving, has_bus, is_moving
+from nicscope.drivers.simulate.bus.state import fire_bus, has_bus, is_moving, resume_move
 from nicscope.drivers.simulate.firmware import look, rest, take_effect, wait_for_bytes_to_drain
 from nicscope.drivers.simulate.flow import change_rate
 from nicscope.drivers.simulate.host import (
     contends,
     end_host_work,
     end_timer,
-    look_for_host_work,
     schedule_copy,
+    schedule_host_work,
 )
 from nicscope.drivers.simulate.link import (
     abort,
     end_flow,
-    flow_if_awaited,
-    go_on,
+    end_link_stage,
     retime_link,
     sending,
+    start_if_receive_posted,
 )
 from nicscope.drivers.simulate.machine import (
     BUS,
@@ -44,7 +44,7 @@ from nicscope.drivers.simulate.machine import (
     TIMER,
     WATCHDOG,
 )
-from nicscope.drivers.simulate.observe import part_time
+from nicscope.drivers.simulate.observe import account_time
 from nicscope.drivers.simulate.operations import take_operations
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.fabric.paths import NOBODY
@@ -84,7 +84,7 @@ def advance(machine, begun, most):
     # One call of ``_fire``, not three: all that it does is inlined wherever it is called.
     while looked < looks or (fired < most and tally.wants == 0):
         if looked < looks:
-            n, kind, now = _first_look(machine, begun, looked), LOOK, tally.now
+            n, kind, now = _first_poll(machine, begun, looked), LOOK, tally.now
             looked += 1
         else:
             n, kind, now = _first_event(machine)
@@ -94,7 +94,7 @@ def advance(machine, begun, most):
             if now > tally.until or (tally.ended > 0 and now > tally.now):
                 break
             if machine.account.size > 0:
-                part_time(machine, tally.now, now)
+                account_time(machine, tally.now, now)
             tally.now = now
             fired += 1
         _fire(machine, n, kind, now)
@@ -103,7 +103,7 @@ def advance(machine, begun, most):
 
 
 @step
-def _first_look(machine, begun, place):
+def _first_poll(machine, begun, place):
     """The node whose firmware is polled at place ``place``, before any event is fired."""
     if begun < 0:
         return np.int64(place)
@@ -141,7 +141,7 @@ def _fire(machine, n, kind, now):
         end_host_work(machine, n, now)
     elif kind == PCI:
         if is_moving(machine, n, ENGINE_OUT):
-            go_on_moving(machine, n, ENGINE_OUT, now)
+            resume_move(machine, n, ENGINE_OUT, now)
             ended = _reads(node) and not is_moving(machine, n, ENGINE_OUT)
         else:
             ended = True
@@ -156,15 +156,15 @@ def _fire(machine, n, kind, now):
         fire_bus(machine, n, now)
         return  # whoever goes on does so by a slot of its own
     elif kind != LOOK:
-        go_on_moving(machine, n, ENGINE_IN if kind == OF_BUS + ENGINE else REPORT, now)
+        resume_move(machine, n, ENGINE_IN if kind == OF_BUS + ENGINE else REPORT, now)
         ended = node.pci == PCI_WRITES and not is_moving(machine, n, ENGINE_IN)
     if ended:
         end_pci(machine, n, now)
-    look_for_host_work(machine, n, now)
+    schedule_host_work(machine, n, now)
     # A copy may end and the next one begin at once, which has no rate yet.
     if node.pci != pci or contends(node) != contended or node.cpu == COPYING:
         changed |= RATES
-    _go_on(machine, n, peer, now, changed)
+    _resume_node(machine, n, peer, now, changed)
 
 
 @step
@@ -182,20 +182,20 @@ def _fire_link(machine, n, kind, now):
     if machine.nodes[n].link == FLOWING:
         end_flow(machine, n, now)
         return HERE | THERE | RATES
-    go_on(machine, n, now)
+    end_link_stage(machine, n, now)
     return NOTHING
 
 
 @step
-def _go_on(machine, n, peer, now, changed):
+def _resume_node(machine, n, peer, now, changed):
     """Starts flows that can start, updates transfer rates, and polls the firmware of both nodes.
 
     Of the peer's node only the network side can have changed.
     """
-    if flow_if_awaited(machine, n, now):
+    if start_if_receive_posted(machine, n, now):
         changed |= RATES
     source = machine.nodes[n].source
-    if source != NOBODY and flow_if_awaited(machine, source, now):
+    if source != NOBODY and start_if_receive_posted(machine, source, now):
         peer = source
         changed |= RATES
     if changed & RATES:

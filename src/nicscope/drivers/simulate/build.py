@@ -31,9 +31,9 @@ from nicscope.drivers.simulate.traced.state import no_traced
 from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.kernel.distant import new_calls
 from nicscope.kernel.records import records
+from nicscope.memory_limit import bytes_of
 from nicscope.nic.delivery import CONTROL_BYTES, ENDPOINT, NO_TASK, PACKET
 from nicscope.nic.ways.state import EDT
-from nicscope.room import bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import Agenda, earliest, new_agenda, put
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.records import records
-from nicscope.nic.residents import Residents, bring, is_resident, leave, new_residents
+from nicscope.nic.context_cache import Residents, bring, is_resident, leave, new_residents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -237,7 +237,7 @@ def _move_thread(traffic, thread, now):
         traffic.at_lock[traffic.lock[pair]] -= 1
         _ring_doorbell(traffic, thread, pair, now)
     elif stage == _RUNG:
-        _hand_over(traffic, thread, now)
+        _issue(traffic, thread, now)
     else:
         traffic.posted[thread] = 0
         traffic.done[thread] = 0
@@ -252,7 +252,7 @@ def _ring_doorbell(traffic, thread, pair, now):
 
 
 @step
-def _hand_over(traffic, thread, now):
+def _issue(traffic, thread, now):
     """Issues an operation whose doorbell has been rung to the NIC; posts the next, or waits."""
     operation = _operation_of(traffic, thread)
     pair = np.int64(traffic.queue_pair[operation])

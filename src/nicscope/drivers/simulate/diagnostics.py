@@ -89,19 +89,19 @@ def who(process: Process) -> str:
     return f"{process.name}, {process.program}"
 
 
-def foreign(process: Process, coroutine: object, kind: str) -> str:
+def foreign_await(process: Process, coroutine: object, kind: str) -> str:
     """One line: where a program awaits something of ``kind`` that is not the simulation's."""
     own, call = None, None
     for link in awaited(coroutine):
         if is_own(link.frame.f_code.co_filename):
             own, call = link.frame, None
         elif call is None and not is_ours(link.frame.f_code.co_filename):
-            call = public_name(link.awaitable, link.frame)
+            call = call_as_written(link.awaitable, link.frame)
     where = "" if own is None else f", {place(own.f_code.co_filename, own.f_lineno)}"
     return f"{who(process)}, awaits {call or f'a {kind}'}{where}, at {us(process.now)}: {FOREIGN}"
 
 
-def stand_of(
+def describe_wait(
     process: Process, coroutine: object, since: int | None, doing: str, task: str | None = None
 ) -> str:
     """One line: where the program of ``process``, or one of its tasks, waits.
@@ -112,9 +112,9 @@ def stand_of(
     for link in awaited(coroutine):
         if is_own(link.frame.f_code.co_filename):
             own, call = link.frame, None
-            forgotten = "".join(f"; {each}" for each in never_awaited(link.frame)) or forgotten
+            forgotten = "".join(f"; {each}" for each in find_unawaited(link.frame)) or forgotten
         elif call is None:
-            call = public_name(link.awaitable, link.frame)
+            call = call_as_written(link.awaitable, link.frame)
     where = "" if own is None else f", {place(own.f_code.co_filename, own.f_lineno)}"
     what = f"waits in {call}" if call and own is not None else f"waits to {doing}"
     when = "" if since is None else f", since {us(since)}"
@@ -123,7 +123,7 @@ def stand_of(
     return f"{of}: {what}{where}{when}{f': {known}' if known else ''}{forgotten}"
 
 
-def public_name(awaitable: Any, frame: FrameType) -> str:
+def call_as_written(awaitable: Any, frame: FrameType) -> str:
     """A call of ours as a program calls it: ``endpoint.receive()``."""
     name = awaitable.__qualname__.rpartition(".")[2]
     of = frame.f_locals.get("self")
@@ -134,16 +134,16 @@ def public_name(awaitable: Any, frame: FrameType) -> str:
     return f"{type(of).__name__.lower()}.{name}()"
 
 
-def never_awaited(frame: FrameType) -> Iterator[str]:
+def find_unawaited(frame: FrameType) -> Iterator[str]:
     """Calls that the program of ``frame`` made without ``await`` and still holds, in words."""
     for name, value in list(frame.f_locals.items()):
         if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == "CORO_CREATED":
             assert value.cr_frame is not None
-            called = public_name(value, value.cr_frame)
+            called = call_as_written(value, value.cr_frame)
             yield f"{name} holds {called}, which was called without 'await'"
 
 
-def note_of(process: Process, error: BaseException) -> str:
+def error_context(process: Process, error: BaseException) -> str:
     """Which program raised ``error``, where in its own file, and when."""
     entry = own_entry(error)
     if entry is None:
@@ -152,17 +152,17 @@ def note_of(process: Process, error: BaseException) -> str:
     return f"in {who(process)}, {where}, at {us(process.now)}"
 
 
-def has_ended(process: Process) -> str | None:
+def describe_ended(process: Process) -> str | None:
     """One line about an ended program that leaves unfinished work; None if there is none."""
     left = [*process.lost(), *process.unread()]
     return f"{who(process)}: has ended; {'; '.join(left)}" if left else None
 
 
-def put_note(error: BaseException, process: Process) -> None:
+def add_error_context(error: BaseException, process: Process) -> None:
     """Adds to ``error``, once, which program raised it and any missing ``await`` behind it."""
     if getattr(error, "raised_in", None) is not None:
         return
-    for note in (note_of(process, error), *_hints(error)):
+    for note in (error_context(process, error), *_hints(error)):
         error.add_note(one_line(note))
     with contextlib.suppress(AttributeError):  # of one that has slots
         error.raised_in = f"{who(process)}, at {us(process.now)}"  # type: ignore[attr-defined]
@@ -179,12 +179,12 @@ def _hints(error: BaseException) -> Iterator[str]:
             yield hint
     if entry is None or not isinstance(error, (AttributeError, TypeError)):
         return
-    if isinstance(error, AttributeError) and is_one_of_ours(error.obj):
-        yield f"{_called(error.obj)} has {', '.join(public_of(error.obj))}"
+    if isinstance(error, AttributeError) and is_interface_object(error.obj):
+        yield f"{_called(error.obj)} has {', '.join(public_names(error.obj))}"
     if "in 'await' expression" in said:
         yield "this call does not wait: leave 'await' away"
     elif "'coroutine' object" in said or "not 'coroutine'" in said:
-        held = [f"{each}: write 'await' before it" for each in never_awaited(entry.tb_frame)]
+        held = [f"{each}: write 'await' before it" for each in find_unawaited(entry.tb_frame)]
         yield from held or ["a call that waits has to be awaited: write 'await' before it"]
         _close_unbegun(error)
     elif "got coroutine" in said:
@@ -200,7 +200,7 @@ def _close_unbegun(error: BaseException) -> None:
                 value.close()
 
 
-def is_one_of_ours(thing: object) -> bool:
+def is_interface_object(thing: object) -> bool:
     """Whether ``thing`` is an object that programs are given to call."""
     return type(thing).__module__.startswith("nicscope.interfaces.")
 
@@ -210,12 +210,12 @@ def _called(thing: object) -> str:
     return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"
 
 
-def public_of(thing: object) -> list[str]:
+def public_names(thing: object) -> list[str]:
     """Names of what a program may call or read of ``thing``."""
     return [name for name in dir(type(thing)) if not name.startswith("_")]
 
 
-class Standings:
+class ProcessStates:
     """State of the programs of one run, in words."""
 
     machine: Machine
@@ -235,9 +235,9 @@ class Standings:
             doing = DOING.get(int(operation["operation"]), "go on")
             task = self.tasks.by_row.get(number)
             name = None if task is None else task.name
-            lines.append(stand_of(self._actors[number], program, since, doing, name))
+            lines.append(describe_wait(self._actors[number], program, since, doing, name))
         ended = [each for each in self.processes if each.number not in self._running]
-        return [*lines, *filter(None, map(has_ended, ended)), *self.unclaimed()]
+        return [*lines, *filter(None, map(describe_ended, ended)), *self.unclaimed()]
 
     def remarks(self) -> list[str]:
         """What programs may have missed: where they wait, or which sends failed."""
@@ -246,26 +246,26 @@ class Standings:
         lost = [f"{who(each)}: {said}" for each in self.processes for said in each.lost()]
         return [*lost, *self.unclaimed()]
 
-    def others_stand(self, process: Process) -> list[str]:
+    def describe_others(self, process: Process) -> list[str]:
         """Where all programs but those of ``process`` wait."""
         own = f"{who(process)}"
         return [line for line in self.stands() if not line.startswith(own)]
 
-    def silence_of(self, node: int) -> str:
+    def why_silent(self, node: int) -> str:
         """Why ``node`` can never answer, as the end of a message; empty if it can."""
-        if self.goes_on_at(node):
+        if self.has_running_program(node):
             return ""
         record = self.machine.nodes[node]
         has_any = int(record["last_process"]) > int(record["first_process"])
         return f"; {'its program has ended' if has_any else 'no program runs there'}"
 
-    def goes_on_at(self, node: int) -> bool:
+    def has_running_program(self, node: int) -> bool:
         """Whether a program of ``node`` still runs."""
         return any(self._actors[number].node == node for number in self._running)
 
     def _note(self, error: BaseException, process: Process) -> None:
         """Adds to an error that leaves a program whose it is, and to a timeout where all wait."""
-        put_note(error, process)
+        add_error_context(error, process)
         if isinstance(error, WaitTimeoutError) and not error.stands:
             error.stands = self.stands()
 
@@ -274,7 +274,7 @@ _FORGOTTEN = re.compile(r"coroutine '(?:.*\.)?(\w+)' was never awaited")
 
 
 @contextlib.contextmanager
-def awaits_minded(running: Callable[[], Process | None]) -> Iterator[list[str]]:
+def collect_unawaited(running: Callable[[], Process | None]) -> Iterator[list[str]]:
     """Collects, within the block, one line for each call made without ``await``.
 
     ``running``: who goes on, whose variables may have held what it called.
@@ -294,7 +294,7 @@ def awaits_minded(running: Callable[[], Process | None]) -> Iterator[list[str]]:
             line = max((each for _, _, each in code.co_lines() if each is not None), default=0)
         if is_own(file):
             by = "" if process is None else f" ({who(process)}, at {us(process.now)})"
-            found.append(_said(forgotten[1], file, line) + by)
+            found.append(_unawaited_message(forgotten[1], file, line) + by)
 
     with warnings.catch_warnings():
         warnings.filterwarnings("always", _FORGOTTEN.pattern, RuntimeWarning)
@@ -302,7 +302,7 @@ def awaits_minded(running: Callable[[], Process | None]) -> Iterator[list[str]]:
         yield found
 
 
-def _said(name: str, file: str, line: int) -> str:
+def _unawaited_message(name: str, file: str, line: int) -> str:
     called, at = _call(name, file, line)
     return (
         f"{place(file, at)}: {called}() without 'await' does nothing; write 'await {called}(...)'"

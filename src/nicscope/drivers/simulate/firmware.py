@@ -6,14 +6,14 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.state import crosses_bus, fetched_at, tell_of_engine
+from nicscope.drivers.simulate.bus.state import crosses_bus, fetched_at, on_engine_free
 from nicscope.drivers.simulate.flow import time_of
 from nicscope.drivers.simulate.link import (
     accepted_bytes,
     accepted_last,
     begin_link,
     carry_bytes,
-    count_broken,
+    count_corrupted,
     sending,
 )
 from nicscope.drivers.simulate.machine import (
@@ -32,13 +32,13 @@ from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_act
 from nicscope.drivers.simulate.ports.calls import (
     begin_handler,
     end_miss,
-    follow_outcome,
-    leave_packet,
+    end_packet_send,
+    serve_miss,
 )
 from nicscope.drivers.simulate.ports.costs import completion_time, placing_time, service_time
 from nicscope.drivers.simulate.ports.network import choose_work
 from nicscope.drivers.simulate.ports.state import has_ports
-from nicscope.drivers.simulate.ports.thread import keep_time, see_to_scan
+from nicscope.drivers.simulate.ports.thread import schedule_scan, schedule_timer
 from nicscope.drivers.simulate.store import copy_control, fetch, give_back, has_bytes, take_attached
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import step
@@ -61,16 +61,16 @@ from nicscope.nic.delivery import (
     place_in,
     settle,
 )
-from nicscope.nic.ports.arrivals import confirms_on_nic
+from nicscope.nic.ports.arrivals import acknowledges_on_nic
 from nicscope.nic.ports.calls import (
-    aim_at_run,
+    acknowledge_on_nic,
     complete_arrival,
-    hold_messages,
-    note_on_nic,
     place_arrival,
+    select_segment,
     serve,
+    update_store_and_forward,
 )
-from nicscope.nic.ports.descriptor import put_result
+from nicscope.nic.ports.descriptor import put_atomic_result
 from nicscope.nic.ports.layout import NOTHING_LEFT
 from nicscope.nic.transfers import (
     complete_packet,
@@ -107,7 +107,7 @@ def look(machine, n, now):
     if has_ports(machine.ports):
         choose_work(machine, n, now)
         if endpoint.by_message == 1:
-            hold_messages(machine, n, node.fetching)
+            update_store_and_forward(machine, n, node.fetching)
     engines = engines_of(machine, n, now)
     task = next_task(endpoint, machine.sends[n], machine.arrivals[n], engines)
     if task == NO_TASK:
@@ -225,7 +225,7 @@ def take_effect(machine, n, now):
     if task == SERVE:
         log_action(machine, n, task, -1, -1, node.task_since, now)
         serve(machine, n)
-        _follow(machine, n, now)
+        _serve_outcome(machine, n, now)
     elif task == MISSING:
         log_action(machine, n, task, -1, -1, node.task_since, now)
         machine.ports.nodes[n].missing = 0
@@ -243,18 +243,18 @@ def take_effect(machine, n, now):
         log_action(machine, n, task, n, packet.number, node.task_since, now)
         _send_task(machine, n, now, task)
     if task in (HOST_TX, HOST_RCV) and crosses_bus(machine, n):
-        tell_of_engine(machine, n, now)  # it need not have begun anything
+        on_engine_free(machine, n, now)  # it need not have begun anything
     if has_ports(machine.ports):
-        keep_time(machine, n)
+        schedule_timer(machine, n)
         if machine.ports.rules[0].handles == 1:
-            see_to_scan(machine, n, now)
+            schedule_scan(machine, n, now)
 
 
 @step
-def _follow(machine, n, now):
+def _serve_outcome(machine, n, now):
     """Serves what the firmware's action has left to its driver, if anything."""
     if machine.ports.nodes[n].outcome != NOTHING_LEFT:
-        follow_outcome(machine, n, now)
+        serve_miss(machine, n, now)
 
 
 @step
@@ -263,10 +263,10 @@ def _receive_task(machine, n, now, task):
     endpoint = machine.endpoints[n]
     if task == POST_PAYLOAD:
         if endpoint.awaited == 1:
-            _find_room(machine, n, accepted_last(machine, n))
+            _find_buffer(machine, n, accepted_last(machine, n))
             if has_ports(machine.ports):
                 waits = place_arrival(machine, n)
-                _follow(machine, n, now)
+                _serve_outcome(machine, n, now)
                 if waits:
                     return
             endpoint.awaited = 0
@@ -279,7 +279,7 @@ def _receive_task(machine, n, now, task):
 
 
 @step
-def _find_room(machine, n, packet):
+def _find_buffer(machine, n, packet):
     """Allocates a NIC buffer for the payload and determines its place in host memory."""
     endpoint = machine.endpoints[n]
     take_receive_buffer(endpoint, packet)
@@ -304,10 +304,10 @@ def _drain(machine, n, now):
         carry_bytes(machine, n, deposited)
     if has_ports(machine.ports):
         slot = place_in(endpoint.drained, endpoint.receive_ring)
-        if deposited == packet.payload and confirms_on_nic(machine, n, slot):
-            note_on_nic(machine, n, slot, now)
+        if deposited == packet.payload and acknowledges_on_nic(machine, n, slot):
+            acknowledge_on_nic(machine, n, slot, now)
         if machine.ports.arrival_heads[n, slot].runs > 0:
-            deposited = aim_at_run(machine, n, deposited)
+            deposited = select_segment(machine, n, deposited)
     begin_pci(machine, n, now, PCI_WRITES, drain_bytes(endpoint, deposited))
 
 
@@ -319,10 +319,10 @@ def _complete(machine, n, now):
         if machine.ports.rules[0].serves == 1:
             endpoint.dropped += 1  # its place in the ring is free: reports go elsewhere
             complete_arrival(machine, n, place_in(endpoint.completed, endpoint.receive_ring), now)
-            _follow(machine, n, now)
+            _serve_outcome(machine, n, now)
     elif packet.broken == 1:
         endpoint.dropped += 1
-        count_broken(machine.nodes[n], packet)
+        count_corrupted(machine.nodes[n], packet)
         if packet.own == 1:
             give_back(machine.store, n, packet.address)
             endpoint.attached += 1
@@ -348,7 +348,7 @@ def _send_task(machine, n, now, task):
             _send(machine, n, now)
     elif task == FINISH:
         if has_ports(machine.ports):
-            leave_packet(machine, n, place_in(endpoint.finished, endpoint.send_ring), now)
+            end_packet_send(machine, n, place_in(endpoint.finished, endpoint.send_ring), now)
         finish_message(endpoint, machine.sends[n])
     else:
         number = np.int64(endpoint.taken)
@@ -374,5 +374,5 @@ def _send(machine, n, now):
     if has_bytes(machine.store) and fetching and not crosses_bus(machine, n):
         fetch(machine.store, n, packet, endpoint.sunk)
         if has_ports(machine.ports):
-            put_result(machine, n, place_in(endpoint.sent, endpoint.send_ring))
+            put_atomic_result(machine, n, place_in(endpoint.sent, endpoint.send_ring))
     begin_link(machine, n, now, 0, count)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.state import begin_errand, crosses_bus, go_on_accessing
+from nicscope.drivers.simulate.bus.state import (
+    begin_bus_transaction,
+    crosses_bus,
+    resume_bus_access,
+)
 from nicscope.drivers.simulate.flow import end_of
 from nicscope.drivers.simulate.machine import (
     ACCESSING,
@@ -42,22 +46,22 @@ from nicscope.drivers.simulate.ports.calls import (
     end_at_port,
     end_handler,
     end_miss_in_trap,
-    go_on_with_thread,
+    run_kernel_thread,
     serve_in_trap,
 )
-from nicscope.drivers.simulate.ports.spinning import signal_program
+from nicscope.drivers.simulate.ports.polling import signal_program
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.processor import (
     across_bus,
     end_operation,
-    has_idle_other,
-    have_first_at_hand,
+    is_second_idle,
     occupy_cpu,
-    turn_to_other,
+    select_first_to_end,
+    swap_processors,
 )
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in
-from nicscope.nic.ports.calls import mind_deadlines
+from nicscope.nic.ports.calls import fire_timers
 
 BY_MESSAGE = (IDLE, CALLING, WRITING, READING)  # logged as what they carry, or nothing
 
@@ -69,18 +73,18 @@ def contends(node):
 
 
 @step
-def look_for_host_work(machine, n, now):
+def schedule_host_work(machine, n, now):
     """Begins what the idle CPUs of ``n`` may do, of two one after the other."""
     node = machine.nodes[n]
     for _ in range(node.processors):
-        _look_at_hand(machine, n, now)
-        if has_idle_other(node) and node.cpu != IDLE:
-            turn_to_other(machine, n)
-    have_first_at_hand(machine, n)
+        _schedule_processor(machine, n, now)
+        if is_second_idle(node) and node.cpu != IDLE:
+            swap_processors(machine, n)
+    select_first_to_end(machine, n)
 
 
 @step
-def _look_at_hand(machine, n, now):
+def _schedule_processor(machine, n, now):
     """Begins what an idle CPU may do: read first, then send (docs/virtual-time.md, Hosts)."""
     node = machine.nodes[n]
     endpoint = machine.endpoints[n]
@@ -134,10 +138,10 @@ def end_host_work(machine, n, now):
     node = machine.nodes[n]
     put(machine.agenda, n * KINDS + CPU, NEVER)
     if has_ports(machine.ports) and machine.ports.nodes[n].stolen > 0:
-        _take_stolen(machine, n, now)
+        _resume_after_interrupts(machine, n, now)
         return
     if node.cpu == ACCESSING:
-        go_on_accessing(machine, n, now)
+        resume_bus_access(machine, n, now)
         return
     _log_work(machine, n, now)
     node.interrupted = 0
@@ -159,7 +163,7 @@ def end_host_work(machine, n, now):
     elif node.cpu == COPYING:
         node.cpu_busy += now - node.cpu_since
     elif node.cpu in (POSTING, POLLING):
-        if crosses_bus(machine, n) and begin_errand(machine, n, node.cpu_process, now):
+        if crosses_bus(machine, n) and begin_bus_transaction(machine, n, node.cpu_process, now):
             return
         end_at_port(machine, n, node.cpu_process, now)
     if (node.cpu == COPYING or node.cpu == COMPUTING) and node.cpu_process >= 0:
@@ -168,7 +172,7 @@ def end_host_work(machine, n, now):
 
 
 @step
-def _take_stolen(machine, n, now):
+def _resume_after_interrupts(machine, n, now):
     """Extends the CPU's operation by the time that interrupts have taken from it."""
     node = machine.nodes[n]
     stolen = machine.ports.nodes[n].stolen
@@ -229,8 +233,8 @@ def end_timer(machine, n, now):
         if process.operation == SLEEP and process.time + process.duration == now:
             end_operation(machine, p, now)
     if has_ports(machine.ports):
-        go_on_with_thread(machine, n, now)
-        mind_deadlines(machine, n, now)
+        run_kernel_thread(machine, n, now)
+        fire_timers(machine, n, now)
         end_handler(machine, n, now)
     set_timer(machine, n)
 

@@ -27,7 +27,7 @@ from nicscope.drivers.simulate.observe import (
     keep_message,
     log_transfer,
 )
-from nicscope.drivers.simulate.ports.calls import meet_packet
+from nicscope.drivers.simulate.ports.calls import receive_header
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.store import carry, copy_control, has_bytes
 from nicscope.fabric.faults import CORRUPTED, LOST, fate, is_dead
@@ -36,14 +36,14 @@ from nicscope.fabric.paths import (
     acquire,
     leave_queue,
     link_of,
+    needs_path,
     path_length,
     path_to,
     release,
-    want_path,
 )
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL, NOTHING, PAYLOAD, place_in
-from nicscope.nic.transfers import accept_header, leave_link
+from nicscope.nic.transfers import accept_header, end_transmission
 
 CUT_OFF = 16  # beside what ``fabric.faults`` names
 
@@ -63,7 +63,7 @@ def is_cut_off(machine, s, d, now):
 
 
 @step
-def judge_header(machine, packet, arrival, now):
+def classify_packet(machine, packet, arrival, now):
     """Decides, once its header is in, the fate of a packet that no port checks."""
     if is_cut_off(machine, packet.sender, packet.destination, now):
         arrival.fate = CUT_OFF
@@ -76,7 +76,7 @@ def judge_header(machine, packet, arrival, now):
 
 
 @step
-def count_broken(node, packet):
+def count_corrupted(node, packet):
     """Counts for the observer a packet that the firmware drops as the network corrupted it."""
     node.lost += packet.fate == LOST
     node.corrupted += packet.fate == CORRUPTED
@@ -115,7 +115,7 @@ def begin_link(machine, s, now, control, byte_count):
     What begins with it is a packet's way, whose path must have been made when that ends.
     """
     node = machine.nodes[s]
-    if control == 1 and want_path(machine.paths, s, sending(machine, s).destination):
+    if control == 1 and needs_path(machine.paths, s, sending(machine, s).destination):
         machine.tally[0].wants |= PATHS
     node.link = STARTING
     node.link_control = control
@@ -125,7 +125,7 @@ def begin_link(machine, s, now, control, byte_count):
 
 
 @step
-def go_on(machine, s, now):
+def end_link_stage(machine, s, now):
     """Ends a netTx transfer's start-up, or the way of its head."""
     node = machine.nodes[s]
     put(machine.agenda, s * KINDS + LINK, NEVER)
@@ -162,7 +162,7 @@ def watch_path(machine, s, now):
 
 
 @step
-def flow_if_awaited(machine, s, now):
+def start_if_receive_posted(machine, s, now):
     """Starts a stalled transfer if its receiver has posted a receive; whether it has."""
     node = machine.nodes[s]
     if node.link != STALLED:
@@ -204,14 +204,14 @@ def end_flow(machine, s, now):
     if endpoint.sunk == packet.payload:
         receiver.open = 0
         if accepted_last(machine, d).fate != 0:  # the CRC behind its last byte says so
-            _break(machine, packet)
-        _leave(machine, s, now)
+            _corrupt(machine, packet)
+        _release_path(machine, s, now)
     elif control == 1 and accepted_last(machine, d).fate & ~CORRUPTED != 0:
-        take_off(machine, s, now)
+        remove_packet(machine, s, now)
 
 
 @step
-def _break(machine, packet):
+def _corrupt(machine, packet):
     """Marks ``packet`` corrupted: its receiver will drop it."""
     accepted_last(machine, packet.destination).broken = 1
     packet.broken = 1
@@ -241,19 +241,19 @@ def _accept(machine, d, packet, now):
             receiver.mapped = 1 if address >= 0 else 0
         store.marks[d, 1] = 0
     if has_ports(machine.ports):
-        meet_packet(machine, d, packet.sender, place, now)
+        receive_header(machine, d, packet.sender, place, now)
     elif machine.ports.rules[0].faults == 1:
-        judge_header(machine, packet, machine.arrivals[d, slot], now)
+        classify_packet(machine, packet, machine.arrivals[d, slot], now)
 
 
 @step
-def _leave(machine, s, now):
+def _release_path(machine, s, now):
     """Releases the path of the packet of ``s``, which has left the network, to waiting senders."""
     endpoint = machine.endpoints[s]
     receiver = machine.nodes[sending(machine, s).destination]
     if receiver.source == s:
         receiver.source = NOBODY
-    leave_link(endpoint)
+    end_transmission(endpoint)
     put(machine.agenda, s * KINDS + WATCHDOG, NEVER)
     while machine.paths.held[s] > 0:
         heir = release(machine.paths, s)
@@ -267,11 +267,11 @@ def abort(machine, s, now):
     machine.nodes[s].aborted += 1
     if machine.endpoints[s].control_sent == 1:
         accepted_last(machine, sending(machine, s).destination).fate = 0  # it was not that
-    take_off(machine, s, now)
+    remove_packet(machine, s, now)
 
 
 @step
-def take_off(machine, s, now):
+def remove_packet(machine, s, now):
     """Removes the packet of ``s`` from the network; its receiver drops what has arrived."""
     node = machine.nodes[s]
     endpoint = machine.endpoints[s]
@@ -297,13 +297,13 @@ def take_off(machine, s, now):
             receiver.posted = NOTHING
         receiver.awaited = 0
         receiver.open = 0
-        _break(machine, packet)
+        _corrupt(machine, packet)
     else:
         packet.broken = 1
         keep_message(machine, packet, -1)
     node.link = LINK_IDLE
     put(machine.agenda, s * KINDS + LINK, NEVER)
-    _leave(machine, s, now)
+    _release_path(machine, s, now)
 
 
 @step

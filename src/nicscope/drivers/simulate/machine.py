@@ -8,7 +8,7 @@ import numpy as np
 
 from nicscope.config.design import DELIVERY_COSTS
 from nicscope.fabric.faults import is_dead
-from nicscope.fabric.paths import add_path, links_of, make_wanted, path_to
+from nicscope.fabric.paths import add_path, links_of, make_wanted_paths, path_to
 from nicscope.fabric.topology import Fabric, Search
 from nicscope.nic.ports.streams import ROOM, grow, node_of
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nicscope.fabric.topology import Topology
 
 
-def search_wanted(machine: Machine, topology: Topology) -> None:
+def time_route_searches(machine: Machine, topology: Topology) -> None:
     """Determines what the probes of each new route search come to.
 
     One search is for the way there and one for the way back, which the peer makes; what still
@@ -318,7 +318,9 @@ class Machine(NamedTuple):
     calls: NDArray[np.int64]  # addresses of what serves ports and buses (``ports.calls``)
 
 
-def go_on(entry: Callable[[int, int], int], machine: Machine, topology: Topology, most: int) -> int:
+def continue_run(
+    entry: Callable[[int, int], int], machine: Machine, topology: Topology, most: int
+) -> int:
     """Serves what ``advance`` stopped for and fires ``most`` more events.
 
     How many it has fired; fewer than ``most`` only as ``advance`` itself.
@@ -327,8 +329,8 @@ def go_on(entry: Callable[[int, int], int], machine: Machine, topology: Topology
     wants = machine.tally["wants"]
     while wants[0]:
         if wants[0] & PATHS:
-            make_wanted(machine.paths, topology)
-            search_wanted(machine, topology)
+            make_wanted_paths(machine.paths, topology)
+            time_route_searches(machine, topology)
         if wants[0] & ROOM:
             grow(machine.ports.pools, machine.ports.pool)
         fired += entry(0, most - fired)

@@ -90,12 +90,12 @@ REPORT = int(Engine.REPORT)
 def log_transfer(machine, engine, node, sender, packet, control, start, end, byte_count):
     """Keep one record of a transfer or a host operation."""
     if machine.tally[0].log < machine.log.size:
-        _write_down(machine, engine, node, sender, packet, control, start, end, byte_count)
+        _append_record(machine, engine, node, sender, packet, control, start, end, byte_count)
     machine.tally[0].log += 1
 
 
 @routine
-def _write_down(machine, engine, node, sender, packet, control, start, end, byte_count):
+def _append_record(machine, engine, node, sender, packet, control, start, end, byte_count):
     record = machine.log[machine.tally[0].log]
     record.packet = packet
     record.sender = sender
@@ -169,7 +169,7 @@ ACCOUNT_NAMES = ("library", "lookup", "miss", "queues", "dma", "network", "peer"
 
 
 @routine
-def part_time(machine, since, now):
+def account_time(machine, since, now):
     """Adds the time from ``since`` to ``now``, in which no event fired, to its account."""
     spent = now - since
     if spent == 0:
@@ -192,7 +192,7 @@ def part_time(machine, since, now):
     elif node.pci != PCI_IDLE:
         machine.account[DMA] += spent
     else:
-        machine.account[_elsewhere(machine)] += spent
+        machine.account[_activity_elsewhere(machine)] += spent
 
 
 @step
@@ -201,7 +201,7 @@ def _works(doing):
 
 
 @step
-def _elsewhere(machine):
+def _activity_elsewhere(machine):
     busy = WAITING
     for n in range(machine.nodes.size):
         node = machine.nodes[n]

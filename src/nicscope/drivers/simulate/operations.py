@@ -10,7 +10,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.state import begin_at_bus
+from nicscope.drivers.simulate.bus.state import begin_bus_access
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import (
     ACCESS,
@@ -29,15 +29,15 @@ from nicscope.drivers.simulate.machine import (
     SLEEP,
     TIMER,
 )
-from nicscope.drivers.simulate.ports.calls import begin_at_port, can_go_on_at_port
-from nicscope.drivers.simulate.ports.reporting import (
+from nicscope.drivers.simulate.ports.calls import begin_at_port, can_begin_at_port
+from nicscope.drivers.simulate.ports.polling import keeps_polling, select_process, signal_program
+from nicscope.drivers.simulate.ports.reports import (
     LATE,
-    has_word,
-    hears,
-    is_in_vain,
-    is_overdue,
+    awaits_report,
+    has_awaited_report,
+    has_wait_expired,
+    will_get_no_report,
 )
-from nicscope.drivers.simulate.ports.spinning import keeps_polling, signal_program, whose_turn
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.processor import (
     TWO,
@@ -46,7 +46,7 @@ from nicscope.drivers.simulate.processor import (
     keep_chain,
     next_of_chain,
     occupy_cpu,
-    process_of_other,
+    process_of_second,
 )
 from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in
@@ -95,8 +95,8 @@ def take_operation(machine, request):
     process.own = request.own
     if request.operation == SLEEP:
         set_timer(machine, process.node)
-    elif hears(request.operation):
-        process.duration = 1 if has_word(machine, process.node, request.process) else 0
+    elif awaits_report(request.operation):
+        process.duration = 1 if has_awaited_report(machine, process.node, request.process) else 0
         if process.address > process.time:
             set_timer(machine, process.node)
     elif _latest(process) > process.time:
@@ -107,7 +107,7 @@ def take_operation(machine, request):
 def _latest(process):
     """When a process's wait expires (ps), or 0: never."""
     operation = process.operation
-    if hears(operation) or operation in (RECEIVE, AWAIT_SEND):
+    if awaits_report(operation) or operation in (RECEIVE, AWAIT_SEND):
         return np.int64(process.address)
     return np.int64(process.duration) if operation == SEND else np.int64(0)
 
@@ -141,20 +141,20 @@ def look_for_operation(machine, n, now):
     """Begins the next operation that can begin on an idle CPU."""
     node = machine.nodes[n]
     chosen = NO_PROCESS
-    at_other = process_of_other(node)
+    at_other = process_of_second(node)
     for p in range(node.first_process, node.last_process):
-        if p == at_other or not _can_go_on(machine, n, p):
+        if p == at_other or not _can_begin(machine, n, p):
             continue
         if chosen == NO_PROCESS or _is_before(machine, p, chosen):
             chosen = p
     if keeps_polling(machine) and node.processors != TWO:
-        chosen = whose_turn(machine, n, chosen, now)
+        chosen = select_process(machine, n, chosen, now)
     if chosen == NO_PROCESS:
         return
     node.cpu_process = chosen
     node.cpu_since = now
     process = machine.processes[chosen]
-    if process.operation in RINGS and not _has_turn(machine, n, chosen):
+    if process.operation in RINGS and not _is_ring_ready(machine, n, chosen):
         process.own = LATE
         occupy_cpu(machine, n, now, COMPUTING, 0)
     elif process.operation == RECEIVE:
@@ -164,7 +164,7 @@ def look_for_operation(machine, n, now):
     elif process.operation == AWAIT_SEND:
         occupy_cpu(machine, n, now, COMPUTING, 0)
     elif process.operation == ACCESS:
-        begin_at_bus(machine, n, chosen, now)
+        begin_bus_access(machine, n, chosen, now)
     elif process.operation >= POST:
         begin_at_port(machine, n, chosen, now)
     elif process.operation == COMPUTE:
@@ -177,19 +177,23 @@ def look_for_operation(machine, n, now):
 
 
 @step
-def _can_go_on(machine, n, p):
+def _can_begin(machine, n, p):
     operation = machine.processes[p].operation
     if operation in RINGS:
-        return _has_turn(machine, n, p) or _is_late(machine, p)
-    if hears(operation):
-        return has_word(machine, n, p) or is_in_vain(machine, n, p) or is_overdue(machine, n, p)
+        return _is_ring_ready(machine, n, p) or _is_late(machine, p)
+    if awaits_report(operation):
+        return (
+            has_awaited_report(machine, n, p)
+            or will_get_no_report(machine, n, p)
+            or has_wait_expired(machine, n, p)
+        )
     if operation >= POST and operation != ACCESS:
-        return can_go_on_at_port(machine, n, p)
+        return can_begin_at_port(machine, n, p)
     return operation in (COMPUTE, COPY, ACCESS)
 
 
 @step
-def _has_turn(machine, n, p):
+def _is_ring_ready(machine, n, p):
     """Whether the ring on which a process waits has an entry for it."""
     operation = machine.processes[p].operation
     endpoint = machine.endpoints[n]

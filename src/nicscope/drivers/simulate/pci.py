@@ -13,9 +13,9 @@ from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.state import (
     begin_payload,
     crosses_bus,
+    end_descriptor_fetch,
     fetched_over_bus,
-    take_descriptor,
-    tell_of_engine,
+    on_engine_free,
 )
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by, time_of
 from nicscope.drivers.simulate.host import contends
@@ -35,7 +35,7 @@ from nicscope.drivers.simulate.processor import bus_time, when_bus_time
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import place_in, settle
-from nicscope.nic.ports.descriptor import put_result
+from nicscope.nic.ports.descriptor import put_atomic_result
 
 
 @step
@@ -85,13 +85,13 @@ def end_pci(machine, n, now):
         node.pci = PCI_IDLE
         log_transfer(machine, TABLE, n, -1, -1, 0, flow.begun, now, 0)
         if crosses_bus(machine, n):
-            tell_of_engine(machine, n, now)
+            on_engine_free(machine, n, now)
         return
     if node.pci == PCI_DESCRIPTOR:
         node.pci = PCI_IDLE
         log_transfer(machine, DESCRIPTOR, n, -1, -1, 0, flow.begun, now, flow.total)
-        take_descriptor(machine, n)
-        _leave_engine(machine, n, now)
+        end_descriptor_fetch(machine, n)
+        _release_engine(machine, n, now)
         return
     if has_ports(machine.ports):
         check_transfer(machine, n)
@@ -109,7 +109,7 @@ def end_pci(machine, n, now):
             deliver(machine.store, n, packet, upto - flow.total, upto)
         settle(endpoint, machine.arrivals[n], False)
     node.pci = PCI_IDLE
-    _leave_engine(machine, n, now)
+    _release_engine(machine, n, now)
 
 
 @step
@@ -121,18 +121,18 @@ def _end_fetch(machine, n, count):
     if has_bytes(machine.store) and not crosses_bus(machine, n):
         fetch(machine.store, n, packet, count)
         if has_ports(machine.ports):
-            put_result(machine, n, place)
+            put_atomic_result(machine, n, place)
     node.fetching = -1
     return packet.number
 
 
 @step
-def _leave_engine(machine, n, now):
+def _release_engine(machine, n, now):
     """Passes the engine to whoever waits for it, unless it is taken again."""
     if _waits_for_table(machine, n):
         begin_fetch(machine, n, now)
     if crosses_bus(machine, n):
-        tell_of_engine(machine, n, now)
+        on_engine_free(machine, n, now)
 
 
 @step

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.simulate.diagnostics import Standings
+    from nicscope.drivers.simulate.diagnostics import ProcessStates
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.programs import Simulation
 else:
@@ -181,12 +181,12 @@ class Process:
         task = self._simulation.tasks.now
         return self.number if task is None else task.row
 
-    def catch_up(self) -> None:
+    def update_clock(self) -> None:
         """Sets the clock to the simulation's, as not the driver has resumed this process."""
         self.now = self._simulation.now
 
     @property
-    def standings(self) -> Standings:
+    def standings(self) -> ProcessStates:
         """Where all programs of the run wait."""
         return self._simulation
 
@@ -271,7 +271,7 @@ class Task:
         finally:
             self._of.now = None
         if self.is_unwanted and type(request) is bytes and request is not PARKED:
-            self._of.wake_waiting(self)  # it may be dropped now
+            self._of.wake_joiners(self)  # it may be dropped now
         return request
 
 
@@ -354,12 +354,12 @@ class Tasks:
         """Ends a task: wakes whoever joins it, and frees its row."""
         task.is_done = True
         self._forget(task.row)
-        self.wake_waiting(task)
+        self.wake_joiners(task)
         del self.by_row[task.row]
         if not self.is_served(task.row):
             self._rooms[task.process.number].append(task.row)
 
-    def wake_waiting(self, task: Task) -> None:
+    def wake_joiners(self, task: Task) -> None:
         """Wakes whoever waits for ``task``."""
         for row in task.waiting:
             self.wake(row)

@@ -20,7 +20,7 @@ from nicscope.drivers.simulate.machine import (
     POST,
     PROVIDE,
 )
-from nicscope.drivers.simulate.ports.calls import go_on_with_script
+from nicscope.drivers.simulate.ports.calls import run_script_process
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import is_dead
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @step
-def goes_on(machine, p, now):
+def continues_chain(machine, p, now):
     """Whether process ``p``, whose operation ends now, has a next operation in its chain.
 
     Not if it was refused, nor on a node that has died: of that the program hears.
@@ -64,12 +64,12 @@ def next_of_chain(machine, p):
     if request.operation == POST:
         copy_bytes(machine.store.control[p], 0, machine.inlined[p, place], 0, CONTROL_BYTES)
     if request.operation in (POST, PROVIDE) and machine.ports.gathered.size > 0:
-        _take_pieces(machine, p, place)
+        _load_segments(machine, p, place)
     return request
 
 
 @step
-def _take_pieces(machine, p, place):
+def _load_segments(machine, p, place):
     """Copies the segments of the chain's next operation to where the first one's were."""
     gathers, gathered = machine.ports.gathers, machine.ports.gathered
     for i in range(gathers.shape[1]):
@@ -100,10 +100,10 @@ def end_operation(machine, p, now):
     """Ends the operation of process ``p`` now; its chain, script or program continues."""
     process = machine.processes[p]
     if machine.scripted[p].depth > 0:
-        go_on_with_script(machine, p, now)
+        run_script_process(machine, p, now)
         return
     process.operation = NO_OPERATION
-    if goes_on(machine, p, now):
+    if continues_chain(machine, p, now):
         return
     process.time = now
     machine.inbox[machine.tally[0].ended] = process
@@ -115,7 +115,7 @@ TWO = 2
 
 
 @step
-def turn_to_other(machine, n):
+def swap_processors(machine, n):
     """Swaps the processors of ``n``: saves the active one and makes the other active."""
     node, slot = machine.nodes[n], n * KINDS + CPU
     serving = machine.ports.nodes[n]
@@ -129,26 +129,26 @@ def turn_to_other(machine, n):
 
 
 @step
-def has_idle_other(node):
+def is_second_idle(node):
     """Whether there is a second processor and it is idle."""
     return node.processors == TWO and node.other == IDLE
 
 
 @step
-def have_first_at_hand(machine, n):
+def select_first_to_end(machine, n):
     """Makes the processor active whose work ends first."""
     if machine.nodes[n].other_until < machine.agenda.times[n * KINDS + CPU]:
-        turn_to_other(machine, n)
+        swap_processors(machine, n)
 
 
 @step
-def process_of_other(node):
+def process_of_second(node):
     """The process that the second processor works for, or ``NO_PROCESS``."""
     return node.other_process if node.other != IDLE else NO_PROCESS
 
 
 @step
-def interrupt_other(node, duration, now):
+def interrupt_second(node, duration, now):
     """Has the second processor, which is idle, serve an interrupt."""
     node.other = INTERRUPTED
     node.other_since = now

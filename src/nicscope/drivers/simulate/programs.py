@@ -13,12 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.drivers.running import RUNNING
+from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.bus.build import buffers_of
-from nicscope.drivers.simulate.diagnostics import Standings, awaits_minded, foreign, us
-from nicscope.drivers.simulate.machine import go_on
+from nicscope.drivers.simulate.diagnostics import (
+    ProcessStates,
+    collect_unawaited,
+    foreign_await,
+    us,
+)
+from nicscope.drivers.simulate.machine import continue_run
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.process import (
     HEAD,
@@ -39,7 +44,7 @@ from nicscope.errors import (
     shortened,
 )
 from nicscope.kernel.distant import link
-from nicscope.kernel.entering import Switching, bound, portion
+from nicscope.kernel.entry import Switching, bound, portion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
@@ -60,7 +65,7 @@ _unpack_from, _iter_unpack = OPERATION_STRUCT.unpack_from, OPERATION_STRUCT.iter
 _SIZE = OPERATION_STRUCT.size
 
 
-class Simulation(Standings):
+class Simulation(ProcessStates):
     """Programs on the nodes of one cluster."""
 
     def __init__(
@@ -123,9 +128,9 @@ class Simulation(Standings):
         self.machine.endpoints["attached"] = 0 if ports is None else 1
         if ports is not None or bus is not None:
             link(self.machine, FUNCTIONS)
-        self._go_on = bound(advance, self.machine)
+        self._run_events = bound(advance, self.machine)
         # The same each time where compiled code is bound for good.
-        self._most = 0 if isinstance(self._go_on, Switching) else _EVENTS_AT_ONCE
+        self._most = 0 if isinstance(self._run_events, Switching) else _EVENTS_AT_ONCE
         self._outbox = self.machine.outbox.view(np.uint8).data
         self._inbox = self.machine.inbox.view(np.uint8).data
         self._ended = self.machine.tally["ended"].data
@@ -139,7 +144,7 @@ class Simulation(Standings):
             self._actors[process.number] = process
         self._places = {p: place for place, p in enumerate(own)}
         self._heads = [HEAD.pack(row) for row in range(len(rows))]  # of requests, by row
-        self.tasks = Tasks(self.machine, rooms, self._forget)
+        self.tasks = Tasks(self.machine, rooms, self._free_row)
         self._ready = self.tasks.ready
         self._running: dict[int, Coroutine[Any, Any, object]] = {}
         # What has each go on: its own ``send``, without anything in between, or its task's; in
@@ -180,12 +185,12 @@ class Simulation(Standings):
         Errors: ``StuckError`` if all that are left wait for what cannot come.
         """
         self.begin(programs)
-        self.go_on()
+        self.continue_run()
 
     def begin(
         self, programs: Sequence[Coroutine[Any, Any, object]], daemons: Collection[int] = ()
     ) -> None:
-        """Adds one program per process, run by ``go_on``; ``daemons`` are not waited for."""
+        """Adds one program per process, run by ``continue_run``; ``daemons`` are not waited for."""
         self._daemons = {self.processes[place].number for place in daemons}
         for process, program in zip(self.processes, programs, strict=True):
             self._running[process.number] = program
@@ -193,7 +198,7 @@ class Simulation(Standings):
             process.program = f"{getattr(program, '__name__', 'its program')}()"
             process.code = process.code or getattr(program, "cr_code", None)
 
-    def go_on(self, until: int | None = None) -> bool:
+    def continue_run(self, until: int | None = None) -> bool:
         """Run the programs to their ends, or until a time (ps); whether they have ended.
 
         Errors: as of ``run``; and whatever a program raises, with a note whose that is.
@@ -202,9 +207,9 @@ class Simulation(Standings):
         self.machine.tally["until"] = LAST if until is None else until
         is_over = True
         try:
-            with awaits_minded(lambda: RUNNING.program) as self._forgotten:
+            with collect_unawaited(lambda: RUNNING.program) as self._forgotten:
                 try:
-                    is_over = self._play()
+                    is_over = self._run_loop()
                 except KeyboardInterrupt as interrupt:
                     for line in shortened(self.stands()):
                         interrupt.add_note(line)
@@ -217,12 +222,12 @@ class Simulation(Standings):
             RUNNING.program = before
         return is_over
 
-    def _play(self) -> bool:
+    def _run_loop(self) -> bool:
         if not self._has_begun:
             self._has_begun = True
             for number in [*self._running]:
                 self._resume(number, None, self._begun)
-            self._go_on_with_tasks(self._begun)
+            self._resume_tasks(self._begun)
         while not self._daemons.issuperset(self._running):
             self._has_ended = False
             if not self._advance():
@@ -246,7 +251,7 @@ class Simulation(Standings):
         time: a program that has ended may have left something behind, and its node is not asked
         for anything.
         """
-        enter, outbox, inbox = self._go_on, self._outbox, self._inbox
+        enter, outbox, inbox = self._run_events, self._outbox, self._inbox
         ended_now, wants, resume = self._ended, self._wants, self._resume
         bounded, is_mortal = self._most, self._is_mortal
         ready, forgotten = self._ready, self._forgotten
@@ -257,12 +262,12 @@ class Simulation(Standings):
             if self._at_rest or self.all_look:
                 self.all_look = False
                 enter(_ALL_LOOK, 0)
-                go_on(enter, self.machine, self.topology, 0)
+                continue_run(enter, self.machine, self.topology, 0)
             most = bounded or portion(enter, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
             fired = enter(len(begun), most)
             self._begun = begun = []
             if wants[0]:
-                fired += go_on(enter, self.machine, self.topology, most - fired)
+                fired += continue_run(enter, self.machine, self.topology, most - fired)
             ended = ended_now[0]
             if ended == 1:
                 if is_mortal:
@@ -272,7 +277,7 @@ class Simulation(Standings):
                 self._at_rest = not begun
             else:
                 if ended == 0 and fired < most:
-                    return self._rest()
+                    return self._idle()
                 if is_mortal:
                     self._drop(self.now)
                 for record in sorted(_iter_unpack(inbox[: ended * _SIZE])):
@@ -280,10 +285,10 @@ class Simulation(Standings):
                 self._at_rest = len(begun) < ended
             if ready or forgotten:
                 self._check_awaits()
-                self._go_on_with_tasks(begun)
+                self._resume_tasks(begun)
         return True
 
-    def _rest(self) -> bool:
+    def _idle(self) -> bool:
         """Nothing happens now: False if it is only too early.  Errors: if nothing ever will."""
         until = int(self.machine.tally[0]["until"])
         self._drop(until)
@@ -317,7 +322,7 @@ class Simulation(Standings):
     def _end(self, number: int, error: BaseException) -> None:
         """A program has returned, or a task or it has raised ``error``.  Errors: that."""
         process = self._actors[number]
-        self._forget(number)
+        self._free_row(number)
         if not isinstance(error, StopIteration):
             self._note(error, process)
             raise error
@@ -326,7 +331,7 @@ class Simulation(Standings):
             if not task.is_done:  # as another's wait, which has been dropped
                 self.drop(task)
 
-    def _forget(self, number: int) -> None:
+    def _free_row(self, number: int) -> None:
         """Frees a row whose program or task is gone."""
         self._running.pop(number, None)
         self._sends.pop(number, None)
@@ -342,7 +347,7 @@ class Simulation(Standings):
         self._daemons.add(task.row)
         return task
 
-    def _go_on_with_tasks(self, begun: list[bytes]) -> None:
+    def _resume_tasks(self, begun: list[bytes]) -> None:
         """Resumes begun or woken tasks until all of them wait."""
         ready = self._ready
         if not ready:
@@ -368,8 +373,8 @@ class Simulation(Standings):
     def _refuse_foreign(self, number: int, request: object) -> None:
         """Say where a program awaits what is not the simulation's.  Errors: that."""
         process, program = self._actors[number], self._running[number]
-        self._forget(number)
-        said = foreign(process, program, type(request).__name__)
+        self._free_row(number)
+        said = foreign_await(process, program, type(request).__name__)
         with contextlib.suppress(Exception):
             program.close()
         raise ProgramMistakeError(said)
@@ -387,6 +392,6 @@ class Simulation(Standings):
             program = self._running.get(number)  # none of a task that another has just dropped
             if program is not None and self._deaths[self._actors[number].node] <= now:
                 RUNNING.program = self._actors[number]
-                self._forget(number)
+                self._free_row(number)
                 with contextlib.suppress(Exception):  # nobody hears of it
                     program.close()

@@ -11,14 +11,14 @@ from nicscope.config.design import DELIVERY_COSTS
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import give_script, machine_bytes, new_machine
 from nicscope.drivers.simulate.bus.build import buffers_of
-from nicscope.drivers.simulate.machine import COPYING, OPERATION, REPORT, ROW, SLEEP, go_on
+from nicscope.drivers.simulate.machine import COPYING, OPERATION, REPORT, ROW, SLEEP, continue_run
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.processor import place_masters
 from nicscope.drivers.simulate.store import new_store, no_store
 from nicscope.errors import SimulationError
 from nicscope.kernel.distant import link
-from nicscope.kernel.entering import bound, portion
-from nicscope.room import check_room
+from nicscope.kernel.entry import bound, portion
+from nicscope.memory_limit import check_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -90,7 +90,7 @@ def simulate_script(
     kept = min(keep_messages, total)
     nodes = topology.nodes
     need = machine_bytes(delivery, nodes, 0, keep_log=keep_log, keep_messages=kept)
-    check_room(need, f"a script on {nodes:,} nodes", "keep fewer records or messages")
+    check_memory(need, f"a script on {nodes:,} nodes", "keep fewer records or messages")
     machine = new_machine(
         costs,
         delivery,
@@ -109,7 +109,7 @@ def simulate_script(
     while True:
         most = portion(entry, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
         fired = entry(begun, most)
-        fired += go_on(entry, machine, topology, most - fired)
+        fired += continue_run(entry, machine, topology, most - fired)
         if fired != most:
             break
         begun = 0
@@ -236,7 +236,7 @@ class Scripted:
         )
         self.machine.ports.table["open"][:, 0] = 1
         link(self.machine, FUNCTIONS)
-        self._go_on = bound(advance, self.machine)
+        self._run_events = bound(advance, self.machine)
         self._topology = topology
         self._hosts = hosts
         self._room = rows_at_once
@@ -267,12 +267,12 @@ class Scripted:
         while running:
             self._give(ready, scripts, taken)
             if at_rest:
-                self._go_on(_ALL_LOOK, 0)
-                go_on(self._go_on, self.machine, self._topology, 0)
+                self._run_events(_ALL_LOOK, 0)
+                continue_run(self._run_events, self.machine, self._topology, 0)
                 at_rest = False
-            most = portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
-            fired = self._go_on(len(ready), most)
-            fired += go_on(self._go_on, self.machine, self._topology, most - fired)
+            most = portion(self._run_events, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
+            fired = self._run_events(len(ready), most)
+            fired += continue_run(self._run_events, self.machine, self._topology, most - fired)
             ended = int(self.machine.tally[0]["ended"])
             if ended == 0 and fired < most:
                 raise SimulationError(self._stuck(scripts))

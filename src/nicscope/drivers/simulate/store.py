@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, step
+from nicscope.memory_limit import zeroed
 from nicscope.nic.delivery import CONTROL_BYTES
-from nicscope.room import zeroed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.room import Shapes
+    from nicscope.memory_limit import Shapes
 
 UNMAPPED = -1
 BYTE, PLACE = np.dtype(np.uint8), np.dtype(np.int64)

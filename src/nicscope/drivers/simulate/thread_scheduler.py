@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import CHAIN, go_on
+from nicscope.drivers.simulate.machine import CHAIN, continue_run
 from nicscope.drivers.simulate.process import OPERATION_STRUCT, put_length
 from nicscope.drivers.simulate.programs import LAST
 
@@ -37,13 +37,13 @@ class Caller(Protocol):
         """Lets other programs of the process run; False at once if none can."""
 
 
-class Entrance:
+class DriverEntry:
     """The way in which plain Python code, not a coroutine, advances a simulation."""
 
     def __init__(self, simulation: Simulation) -> None:
         machine = simulation.machine
         self._machine, self._topology = machine, simulation.topology
-        self._enter = simulation._go_on
+        self._enter = simulation._run_events
         self._outbox = machine.outbox.view(np.uint8).data
         self._inbox = machine.inbox.view(np.uint8).data
         self._ended = machine.tally["ended"].data
@@ -51,7 +51,7 @@ class Entrance:
         machine.tally["until"] = LAST
         self.look()
 
-    def _go_on(self, begun: int) -> bool:
+    def _run_events(self, begun: int) -> bool:
         """Begins ``begun`` operations of the outbox and fires events until one ends.
 
         False if none can ever end.
@@ -60,7 +60,7 @@ class Entrance:
         fired = enter(begun, _AT_ONCE)
         while wants[0] or not ended[0]:
             if wants[0]:
-                fired += go_on(enter, self._machine, self._topology, _AT_ONCE - fired)
+                fired += continue_run(enter, self._machine, self._topology, _AT_ONCE - fired)
             elif fired < _AT_ONCE:
                 return False
             else:
@@ -70,10 +70,10 @@ class Entrance:
     def look(self) -> None:
         """Have the NICs see what was changed beside operations."""
         self._enter(_ALL_LOOK, 0)
-        go_on(self._enter, self._machine, self._topology, 0)
+        continue_run(self._enter, self._machine, self._topology, 0)
 
 
-class Calling(Entrance):
+class SingleCaller(DriverEntry):
     """The only process of a simulation, called by plain Python code."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -88,7 +88,7 @@ class Calling(Entrance):
         """
         if count > 1:
             put_length(self.asked, count)
-        if not self._go_on(1):
+        if not self._run_events(1):
             return None
         record = OPERATION_STRUCT.unpack_from(self._inbox)
         self.process.now = record[_TIME]
@@ -121,7 +121,7 @@ class Parked(NamedTuple):
     until: int | None  # None: for ever; NEVER: until nobody can go on
 
 
-class Turns(Entrance):
+class ThreadScheduler(DriverEntry):
     """Schedules the programs of a simulation, one or more to each process, in turns."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -136,7 +136,7 @@ class Turns(Entrance):
         self._parked: dict[int, Parked] = {}
         self._resting: dict[int, int] = {}  # and what there was when each began to rest
         self._living: set[int] = set()
-        self._doomed: set[int] = set()
+        self._cancelled: set[int] = set()
         self._threads: list[threading.Thread] = []
         self._skipped = 0  # ps of waiting in which nothing could happen
         self.is_stopped = False
@@ -170,7 +170,7 @@ class Turns(Entrance):
         for thread in self._threads:
             thread.join(_PATIENCE)  # but for one that never asks for anything
 
-    def go_alone(self) -> None:
+    def adopt_calling_thread(self) -> None:
         """Makes the calling thread program 0, the only one so far."""
         self._living = {0}
 
@@ -188,10 +188,10 @@ class Turns(Entrance):
         """The process to which a program belongs."""
         return self._of[number]
 
-    def doom(self, number: int) -> None:
+    def cancel(self, number: int) -> None:
         """Stops a program at its next turn."""
         if number in self._living:
-            self._doomed.add(number)
+            self._cancelled.add(number)
 
     def _live(self, number: int, program: Callable[[], None]) -> None:
         try:
@@ -203,7 +203,7 @@ class Turns(Entrance):
             if not self.is_stopped:
                 self.left(number)
                 self._living.discard(number)
-                self._hand_on(None)
+                self._pass_turn(None)
 
     def _stop(self) -> None:
         """Stops every program that waits."""
@@ -216,7 +216,7 @@ class Turns(Entrance):
         """Carries out an operation of a program's process while others run; how it ended."""
         self._check(number)
         self._asked[number] = request
-        self._hand_on(number)
+        self._pass_turn(number)
         return self._records.pop(number)
 
     def wait(
@@ -240,7 +240,7 @@ class Turns(Entrance):
         if patience_ps is not None:
             until = self._clock() + patience_ps
         self._parked[number] = Parked(what, has_come, until)
-        self._hand_on(number)
+        self._pass_turn(number)
         self._simulation.processes[self._of[number]].now = self._simulation.now
         return has_come()
 
@@ -249,22 +249,22 @@ class Turns(Entrance):
 
         ``mark``: how much has happened to their process so far.
         """
-        others = [each for each in self._living if each != number and self._is_sibling(each)]
+        others = [each for each in self._living if each != number and self._shares_process(each)]
         if not others:
             return False
         self._check(number)
-        if not any(self._can_go_on(each, mark) for each in others):
+        if not any(self._can_run(each, mark) for each in others):
             return False
         self._resting[number] = mark
-        self._hand_on(number)
+        self._pass_turn(number)
         return True
 
-    def _is_sibling(self, number: int) -> bool:
+    def _shares_process(self, number: int) -> bool:
         return self._of[number] == self._of[self.holder]
 
-    def _can_go_on(self, number: int, mark: int) -> bool:
+    def _can_run(self, number: int, mark: int) -> bool:
         if number in self._parked:
-            return self._is_over(self._parked[number]) or number in self._doomed
+            return self._is_over(self._parked[number]) or number in self._cancelled
         return self._resting.get(number) != mark
 
     def _is_over(self, parked: Parked) -> bool:
@@ -276,8 +276,8 @@ class Turns(Entrance):
     def _check(self, number: int) -> None:
         if self.is_stopped:
             raise StoppedError
-        if number in self._doomed:
-            self._doomed.discard(number)  # once: what it has opened is closed behind it
+        if number in self._cancelled:
+            self._cancelled.discard(number)  # once: what it has opened is closed behind it
             raise StoppedError
 
     def _await_turn(self, number: int) -> None:
@@ -285,7 +285,7 @@ class Turns(Entrance):
         self._check(number)
         self.taken(number)
 
-    def _hand_on(self, number: int | None) -> None:
+    def _pass_turn(self, number: int | None) -> None:
         """Resumes the next program and, if ``number`` is one, waits for its next turn."""
         following = self._next()
         if following is None:
@@ -307,25 +307,25 @@ class Turns(Entrance):
         while True:
             busy = {self._of[number] for number in self._asked} | self._begun.keys()
             for number in [*self._ready, *self._parked, *self._resting]:
-                if self._of[number] not in busy and self._may_go_on(number):
+                if self._of[number] not in busy and self._is_runnable(number):
                     return number
             if not self._asked and not self._begun:
-                return self._failing()
+                return self._next_timeout()
             self._advance()
 
-    def _may_go_on(self, number: int) -> bool:
+    def _is_runnable(self, number: int) -> bool:
         """Whether a program has stopped waiting; it is then removed from those that wait."""
         if number in self._ready:
             self._ready.remove(number)
         elif number in self._resting:
             del self._resting[number]
-        elif number in self._doomed or self._is_over(self._parked[number]):
+        elif number in self._cancelled or self._is_over(self._parked[number]):
             del self._parked[number]
         else:
             return False
         return True
 
-    def _failing(self) -> int | None:
+    def _next_timeout(self) -> int | None:
         """The program whose wait fails or times out next."""
         limits = {each: parked.until for each, parked in self._parked.items() if parked.until}
         if not limits:
@@ -344,21 +344,21 @@ class Turns(Entrance):
         joined = b"".join(asked)
         self._outbox[: len(joined)] = joined
         self.look()
-        if self._go_on(len(asked)):
-            self._note()
+        if self._run_events(len(asked)):
+            self._record_ended()
         else:
             self._give_up()
 
-    def _note(self) -> None:
+    def _record_ended(self) -> None:
         size = OPERATION_STRUCT.size * int(self._ended[0])
         for record in sorted(OPERATION_STRUCT.iter_unpack(self._inbox[:size])):
             process = record[_PROCESS]
             number = self._begun.pop(process, None)
             if number is not None:  # else it is one that was given up
                 self._simulation.processes[process].now = record[_TIME]
-                self._hand_over(number, record)
+                self._deliver_record(number, record)
 
-    def _hand_over(self, number: int, record: Record | None) -> None:
+    def _deliver_record(self, number: int, record: Record | None) -> None:
         """Delivers an ended operation's record to its program; its siblings check their waits."""
         self._records[number] = record
         self._ready.append(number)
@@ -370,19 +370,19 @@ class Turns(Entrance):
     def _give_up(self) -> None:
         """Ends the wait of every program for its operation, as no event is left."""
         for number in sorted(self._begun.values()):
-            self._hand_over(number, None)
+            self._deliver_record(number, None)
         self._begun.clear()
 
     def look(self) -> None:
         """Have the NICs see what was changed beside operations."""
         super().look()
-        self._note()
+        self._record_ended()
 
 
-class Turn:
+class ScheduledCaller:
     """One process's interface to the scheduler, used by whichever of its programs has the turn."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: ThreadScheduler) -> None:
         self.turns = turns
         self.asked = memoryview(bytearray(CHAIN * OPERATION_STRUCT.size))
 

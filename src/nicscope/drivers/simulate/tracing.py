@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from nicscope.config.design import POLICIES, Transport
-from nicscope.drivers.replay.columns import Parter, Stream, pieces
-from nicscope.drivers.replay.naming import numbering_of
+from nicscope.drivers.replay.columns import Stream, TracePartitioner, pieces
+from nicscope.drivers.replay.page_numbering import numbering_of
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_frames, bus_of_ports
 from nicscope.drivers.simulate.machine import POST
@@ -27,8 +27,8 @@ from nicscope.drivers.translation import counts_of, line_bits_of, nic_memory_byt
 from nicscope.fabric.topology import pair
 from nicscope.memory.numbering import capacity
 from nicscope.memory.paging.layout import make_resident
+from nicscope.memory_limit import check_memory
 from nicscope.nic.ports.layout import FETCH, MAY_FETCH, MAY_WRITE, NOBODY, WRITE
-from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -88,12 +88,12 @@ class NodeOutcome(NamedTuple):
     nic_memory_bytes: dict[str, int]
 
 
-def part_trace(batches: Iterable[RequestColumns], timed: bool = False) -> list[NodeRequests]:
+def partition_trace(batches: Iterable[RequestColumns], timed: bool = False) -> list[NodeRequests]:
     """The requests of each node, in the order of the nodes' numbers.
 
     With ``timed`` the batches have ``time_ns`` too, and it is kept.
     """
-    parter = Parter()
+    parter = TracePartitioner()
     kept: list[list[NDArray[np.int64]]] = []
     beginning: int | None = None
     for batch in batches:
@@ -227,7 +227,7 @@ def _ports_for(
     rings = (many + 1, RING)
     if at_bus is not None:
         frames += bus_frames(at_bus.parameters, at_bus.mechanism, rings, 1 << page_bits)
-    check_room(
+    check_memory(
         HOSTS * frames * (1 << page_bits),
         f"simulating {frames:,} pages of {1 << page_bits} bytes, with every byte, on {HOSTS} hosts",
         "take fewer requests with --requests, or replay the trace, which moves no bytes",
@@ -251,7 +251,7 @@ def _ports_for(
         kinds=kinds,
     )
     need = ports_bytes(setup, delivery) + machine_bytes(delivery, 2, 1, script=ROWS_AT_ONCE)
-    check_room(need, f"design {design.name!r} over this trace", "give it fewer entries or pages")
+    check_memory(need, f"design {design.name!r} over this trace", "give it fewer entries or pages")
     ports, bus = new_ports(setup, delivery), None
     if at_bus is not None:
         interrupt = service.steps["interrupt"]

@@ -18,14 +18,14 @@ from nicscope.interfaces.mini.endpoint import (
     Remote,
 )
 from nicscope.interfaces.mini.memory import check_fits, nic_memory
-from nicscope.interfaces.options import SharedOptions, spelt_out
+from nicscope.interfaces.options import SharedOptions, with_named_options
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ports.shared_memory import Names, SharedMemory
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE
-from nicscope.nic.ports.handle_cache import forget_handle
+from nicscope.nic.ports.handle_cache import invalidate_handle
 from nicscope.nic.ports.layout import NOBODY
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ class Directory:
         self._row_of: list[dict[int, int]] = [{} for _ in range(nodes)]  # by buffer's number
         self._number_in: list[dict[int, int]] = [{} for _ in range(nodes)]  # by row
         self._given = [0] * nodes  # numbers ever
-        self._forget = bound(forget_handle, machine) if self._is_dynamic else None
+        self._forget = bound(invalidate_handle, machine) if self._is_dynamic else None
 
     @property
     def _is_dynamic(self) -> bool:
@@ -135,7 +135,7 @@ class Directory:
     def open(self, guest: Endpoint, handle: object) -> tuple[Remote, int]:
         """Enter a buffer anywhere in the table of the node that will name it; and its row there."""
         named, owner, row = self.look_up(guest, handle)
-        number = self._memory.bring_in(guest, owner.node, row)
+        number = self._memory.add_import(guest, owner.node, row)
         self._change(guest.node, IMPORT_HANDLE, number)
         length = int(self._ports.shared.exports[owner.node, row]["length"])
         return Remote(named, owner.node, length, number), number
@@ -216,7 +216,7 @@ class Cluster(PortCluster[Endpoint]):
     process_type = Endpoint
     transport = Transport(time_out_ps=TIME_OUT_PS, remaps=False)  # the paper has one path
 
-    @spelt_out(SharedOptions)
+    @with_named_options(SharedOptions)
     def __init__(
         self,
         design: str | Path | Design = "mini",
@@ -254,7 +254,7 @@ class Cluster(PortCluster[Endpoint]):
         assert self._directory is not None
         return self._directory
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def nic_memory(self, node: int) -> dict[str, int]:
         """Bytes of each structure on the NIC of ``node``, as it has run."""
         return nic_memory(self._ran().machine, self._node(node))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import a_name, in_ps, shown, whole
-from nicscope.interfaces.buffers import not_within, stretch_of
+from nicscope.interfaces.buffers import checked_range, out_of_range_error
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.ports.process import Process
-from nicscope.interfaces.tasks import latest, unanswered
+from nicscope.interfaces.tasks import latest, no_answer_error
 from nicscope.nic.ports.layout import DONE, FETCH, MAY_FETCH, MAY_WRITE, STATUS_NAMES, WRITE
 
 if TYPE_CHECKING:
-    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.interfaces.mini.cluster import Cluster
     from nicscope.interfaces.ports.memory import Buffer
 
@@ -116,8 +116,8 @@ class Endpoint(Process):
 
     cluster: Cluster
 
-    def __init__(self, cluster: Cluster, driven: Driven, number: int) -> None:
-        super().__init__(cluster, driven, number)
+    def __init__(self, cluster: Cluster, sim_process: SimProcess, number: int) -> None:
+        super().__init__(cluster, sim_process, number)
         self._process_handle = cluster.directory.add(self)
         self._regions: dict[int, Region] = {}  # by row
         self._handles: dict[int, BufferHandle] = {}  # likewise, those of long ago too
@@ -144,7 +144,7 @@ class Endpoint(Process):
         """
         self._owner.check_caller()
         self._check_open()
-        place = stretch_of(self._owner, self, buffer)
+        place = checked_range(self._owner, self, buffer)
         if not isinstance(rights, str) or rights not in RIGHTS:
             raise SimulationError(f"no rights {shown(rights)}; there are {', '.join(RIGHTS)}")
         directory = self.cluster.directory
@@ -184,15 +184,15 @@ class Endpoint(Process):
         Errors: ``WaitTimeoutError`` if none has for ``timeout_us``, by default a second.
         """
         longest = FIND_US if timeout_us is None else timeout_us
-        until = latest(self._driven, longest)
+        until = latest(self._sim_process, longest)
         self._owner.check_caller()
         a_name(name)
-        in_ps(every_us, self._driven.now)
+        in_ps(every_us, self._sim_process.now)
         while (handle := self.cluster.directory.published(name)) is None:
-            if self._driven.now >= until:
+            if self._sim_process.now >= until:
                 named = ", ".join(map(repr, self.cluster.directory.names))
-                raise unanswered(
-                    self._driven,
+                raise no_answer_error(
+                    self._sim_process,
                     f"nobody has published {name!r} within {float(longest):,.0f} us; check the "
                     f"name, or wait longer with timeout_us= (published: {named or 'nothing'})",
                 )
@@ -270,9 +270,9 @@ class Endpoint(Process):
         """What a descriptor names: an opened buffer, and memory of this process."""
         self._owner.check_caller()
         number, _ = self._owner.record_of(remote, Remote)
-        place = stretch_of(self._owner, self, buffer, at, length)
+        place = checked_range(self._owner, self, buffer, at, length)
         if place[1] < 1:
-            raise not_within(at, place[1], buffer.length)
+            raise out_of_range_error(at, place[1], buffer.length)
         return number, place
 
     def _held(self) -> list[tuple[int, int, str]]:
@@ -291,7 +291,9 @@ class Endpoint(Process):
             await self._call()
             return
         address, length = place
-        ended = await self._driven.ask(REGISTER, peer=self.port, address=address, payload=length)
+        ended = await self._sim_process.ask(
+            REGISTER, peer=self.port, address=address, payload=length
+        )
         if ended.address != DONE:
             raise SimulationError(
                 f"cannot register {length} bytes on node {self.node}: {STATUS_NAMES[ended.address]}"
@@ -300,10 +302,10 @@ class Endpoint(Process):
     async def _give_up(self, place: tuple[int, int]) -> None:
         if not self.cluster.is_dynamic:
             address, length = place
-            await self._driven.ask(GIVE_UP, peer=self.port, address=address, payload=length)
+            await self._sim_process.ask(GIVE_UP, peer=self.port, address=address, payload=length)
 
     async def _call(self) -> None:
         """Spend a system call: the driver changes a table in the host's memory."""
         cost = int(self._ports.costs[self.node]["system_call"])
         if cost:
-            await self._driven.ask(COMPUTE, duration=cost)
+            await self._sim_process.ask(COMPUTE, duration=cost)

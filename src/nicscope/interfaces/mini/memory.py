@@ -32,15 +32,24 @@ if TYPE_CHECKING:
 
 WORD = 4
 # Fields of records that no firmware would have: the observer's, and what the network does.
-OBSERVERS = ("why", "ran_out_at", "fate", "copied")
+OBSERVERS = ("why", "timed_out_at", "fate", "copied")
 # Likewise: of a host whose kernel serves ports, or whose processes keep the CPU while they poll.
-OF_HOSTS = ("held", "in_trap", "undemanded", "traps", "demands", "spinner", "spun_since", "spun")
+OF_HOSTS = (
+    "held",
+    "in_trap",
+    "unpolled",
+    "traps",
+    "demands",
+    "polling_process",
+    "polled_since",
+    "spun",
+)
 # Fields that firmware of ports with work queues has and miNI's has not, by the array's name: keys
 # of registered memory, the word that goes with a message, receives, what a connection promises and
 # how it ended; and what VMMC's looks for routes with.
 _IN_HEADS = (
     "verdict", "immediate", "remote", "remote_key", "receive", "runs", "run", "said", "back",
-    "atomic", "swap", "datagram", "unready", "region", "source",
+    "atomic", "swap", "datagram", "rnr_delay", "region", "source",
 )  # fmt: skip
 OF_WORK_QUEUES = {
     "requests": ("immediate", "swap", "atomic"),
@@ -48,8 +57,8 @@ OF_WORK_QUEUES = {
     "table": (
         "takes", "state", "level", "domain", "rights", "longest", "channel", "send_queue",
         "receive_queue", "receives_posted", "receives_taken", "immediate", "reading",
-        "troubles", "notices", "overrun", "swap", "atomic", "shared", "shares", "group",
-        "limit", "datagrams", "qkey", "stopped", "by_verbs", "unready",
+        "async_errors", "notices", "overrun", "swap", "atomic", "shared", "shares", "group",
+        "limit", "datagrams", "qkey", "stopped", "by_verbs", "rnr_delay",
     ),
     "channels": ("stream", "receive", "said"),
     "send_heads": _IN_HEADS,
@@ -57,8 +66,8 @@ OF_WORK_QUEUES = {
     "pools.heads": _IN_HEADS,
     "pools.streams": (
         "laid", "level", "port", "verdict", "heard", "back", "channel", "begun", "amid",
-        "time_out", "tries", "unready", "resting", "rests", "first", "begins",
-        "most_rests", "answers", "sentence", "charge",
+        "time_out", "tries", "rnr_delay", "rnr_waiting", "rests", "first", "begins",
+        "max_rnr_retries", "answers", "pending_verdict", "pending_error",
     ),
     "nodes": (
         "searching", "search_until", "search_asked", "search_there", "search_back", "region_reads",
@@ -96,7 +105,7 @@ PLACES = {
     "plans": OWN,
     "stream_of": TRANSPORT,
     "timed": TRANSPORT,
-    "wishing": TRANSPORT,
+    "due_marks": TRANSPORT,
     "pools": TRANSPORT,
     "send_heads": PACKETS,
     "arrival_heads": PACKETS,

@@ -41,7 +41,7 @@ from nicscope.drivers.translation import counts_of
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.arguments import (
-    a_share,
+    a_fraction,
     check_deaths,
     checked_faults,
     checked_host,
@@ -51,14 +51,14 @@ from nicscope.interfaces.arguments import (
     one_of,
     whole,
 )
-from nicscope.interfaces.options import DesignSettings, spelt_out
+from nicscope.interfaces.options import DesignSettings, with_named_options
 from nicscope.interfaces.ports.memory import Memory
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.programs import Programs
 from nicscope.interfaces.run_report import (
     PS_PER_US,
     Account,
-    Looked,
+    LookupCounts,
     Names,
     NodeReport,
     Received,
@@ -69,15 +69,15 @@ from nicscope.interfaces.run_report import (
 )
 from nicscope.interfaces.run_timeline import MachineRun
 from nicscope.interfaces.ways import PORTS, Combination, check_runs
+from nicscope.memory_limit import check_memory
 from nicscope.nic.coherent import NAMES as MECHANISMS
 from nicscope.nic.ports import layout as carried
-from nicscope.nic.ports.layout import ONE, OWN_PORT, STATUS_NAMES
+from nicscope.nic.ports.layout import OWN_PORT, STATUS_NAMES, WORK_QUEUE
 from nicscope.nic.ports.streams import BLANK
 from nicscope.nic.ports.traffic import ACCOUNT_NAMES, ENDED_NAMES, FIRST_DROPPED, MADE_NAMES
 from nicscope.nic.translate.book import UTLB
 from nicscope.nic.transport import LAST
-from nicscope.room import check_room
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -101,7 +101,7 @@ class _Held(NamedTuple):
     before: NDArray[np.int64]
 
 
-class PortBook:
+class PortOwners:
     """Who has had which port of a run.  A port counts for whoever had it last, late packets too."""
 
     def __init__(self, ports: Ports) -> None:
@@ -166,8 +166,8 @@ def _account(held: _Held, counted: list[int], statuses: Sequence[str], handles: 
         sent=Sent(total=sum(made), **dict(zip(MADE_NAMES, made, strict=True))),
         outcome=fates(sent, sum(made) - sum(sent)),
         received=fates(came, 0),
-        lookups=_looked(named, "lookups", handles),
-        misses=_looked(named, "misses", handles),
+        lookups=_lookup_counts(named, "lookups", handles),
+        misses=_lookup_counts(named, "misses", handles),
     )
 
 
@@ -185,9 +185,9 @@ def fates(ended: list[int], unfinished: int) -> Received:
     )
 
 
-def _looked(named: dict[str, int], what: str, handles: bool) -> Looked:
+def _lookup_counts(named: dict[str, int], what: str, handles: bool) -> LookupCounts:
     send, receive, of_handles = (named[f"{what}_{path}"] for path in ("send", "receive", "handles"))
-    return Looked(
+    return LookupCounts(
         total=send + receive + of_handles,
         send=send,
         receive=receive,
@@ -213,7 +213,7 @@ class PortsRun(MachineRun):
         machine: Machine,
         counts: list[dict[str, int | None]],
         names: Names,
-        book: PortBook,
+        book: PortOwners,
         statuses: Sequence[str] = STATUS_NAMES,
     ) -> None:
         """``counts`` are of translation, by node; ``statuses``: what ends are called."""
@@ -257,8 +257,8 @@ class PortsRun(MachineRun):
             open_requests=self._open_requests(n),
             sent=self._sent(n),
             received=self._received(n),
-            lookups=self._looked(n, counts, "lookups"),
-            misses=self._looked(n, counts, "misses"),
+            lookups=self._lookup_counts(n, counts, "lookups"),
+            misses=self._lookup_counts(n, counts, "misses"),
             checks=checks,
             check_misses=missed,
             pins=counts["pins"] or 0,
@@ -277,7 +277,7 @@ class PortsRun(MachineRun):
         """Descriptors of all queues that had not ended."""
         ports = self._machine.ports
         table = ports.table[n, OWN_PORT + 1 :]
-        receives = (table["receives_posted"] - table["received"])[table["takes"] == ONE]
+        receives = (table["receives_posted"] - table["received"])[table["takes"] == WORK_QUEUE]
         return int(ports.pending[n, OWN_PORT + 1 :]["busy"].sum() + receives.sum())
 
     def _sent(self, n: int) -> Sent:
@@ -302,7 +302,7 @@ class PortsRun(MachineRun):
         came = int(self._machine.endpoints[n]["accepted"])
         return fates(ended, came - sum(ended))
 
-    def _looked(self, n: int, counts: dict[str, int | None], what: str) -> Looked:
+    def _lookup_counts(self, n: int, counts: dict[str, int | None], what: str) -> LookupCounts:
         serving = self._machine.ports.nodes[n]
         name = "ni_misses" if what == "misses" else what
         send, receive = (counts[f"{name}_{path}"] or 0 for path in ("send", "receive"))
@@ -310,7 +310,7 @@ class PortsRun(MachineRun):
         if self._machine.ports.rules[0]["handles"]:
             handles = int(serving[f"buffer_{what}"]) + int(serving[f"process_{what}"])
         total = send + receive + (handles or 0)
-        return Looked(total=total, send=send, receive=receive, handles=handles)
+        return LookupCounts(total=total, send=send, receive=receive, handles=handles)
 
 
 E = TypeVar("E", bound=Process)
@@ -331,7 +331,7 @@ class PortCluster(Programs[E]):
     statuses: Sequence[str] = STATUS_NAMES  # what the ends of descriptors are called
     buffer_bytes: int = 1  # of a receive buffer: it must lie in one page
 
-    @spelt_out(DesignSettings)
+    @with_named_options(DesignSettings)
     def __init__(
         self,
         design: str | Path | Design,
@@ -388,7 +388,7 @@ class PortCluster(Programs[E]):
         self._keep_log = records_to_keep(keep_log)
         self._ports = None if ports is None else whole(ports, "a number of ports", 1, MOST_PORTS)
         self._transfers = transfer_costs(self.platform)
-        a_share(place, "place")
+        a_fraction(place, "place")
         costs = program_costs(
             self.platform, self.design.scheme, place=place, served_by=self.served_by
         )
@@ -400,7 +400,7 @@ class PortCluster(Programs[E]):
         self.topology = checked_topology(topology)
         check_deaths(self.faults, self.topology.nodes)
         self.memory: Memory | None = None
-        self.book: PortBook | None = None
+        self.book: PortOwners | None = None
 
     def _transport(self, given: str | Transport | None) -> Transport:
         """The transport that was ``given``, or else the design's, or the interface's own."""
@@ -474,7 +474,7 @@ class PortCluster(Programs[E]):
         self._check(need + machine_bytes(delivery, nodes, programs, keep_log=self._keep_log), nodes)
 
     def _check(self, need: int, nodes: int) -> None:
-        check_room(
+        check_memory(
             need,
             f"a cluster of {nodes:,} nodes",
             "ask for fewer nodes, ports, frames, blocks of swap or records of the log",
@@ -555,7 +555,7 @@ class PortCluster(Programs[E]):
         simulation.machine.nodes["processors"] = self.processors
         self.simulation = simulation
         self.memory = Memory(simulation.machine.ports.memory)
-        self.book = PortBook(simulation.machine.ports)
+        self.book = PortOwners(simulation.machine.ports)
         self._open_own_ports()
         return simulation
 
@@ -578,7 +578,7 @@ class PortCluster(Programs[E]):
         """Whether the NIC serves ports itself; else a fast trap and a handler of the kernel do."""
         return self.served_by == ServedBy.NIC
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def counts(self, node: int) -> dict[str, int | None]:
         """What translation has counted on ``node``, by the names of a replay."""
         return counts_of(self._ran().machine.ports.translations, self._node(node))

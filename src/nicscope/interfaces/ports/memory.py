@@ -9,10 +9,17 @@ import numpy as np
 from nicscope.drivers.simulate.machine import ACCESS, COMPUTE, UNPIN
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import raw_bytes, whole
-from nicscope.interfaces.buffers import Room, Stretch, View, owner_of, stretch_of, whole_room
+from nicscope.interfaces.buffers import (
+    Allocation,
+    MemoryRange,
+    View,
+    checked_range,
+    owner_of,
+    whole_allocation,
+)
 from nicscope.interfaces.trapeze_endpoint import settle_memory
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.memory.coherence.processor import LOAD, STORE
 from nicscope.memory.paging.frames import keep_free, pin_page, reclaim
 from nicscope.memory.paging.layout import (
@@ -48,11 +55,11 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.interfaces.ownership import Owner
 
 
-class Buffer(Stretch):
+class Buffer(MemoryRange):
     """A range of a process's memory, or of an endpoint's pinned area."""
 
     __slots__ = ()
@@ -64,13 +71,13 @@ class Buffer(Stretch):
         """
         raw = raw_bytes(content)
         owner, memory = owner_of(self)
-        address, _ = stretch_of(owner, memory, self, offset, len(raw))
+        address, _ = checked_range(owner, memory, self, offset, len(raw))
         await memory._store_at(address, raw)
 
     async def read(self, count: int | None = None, offset: int = 0) -> bytes:
         """Load ``count`` bytes, by default all, from ``offset`` on; page faults take their time."""
         owner, memory = owner_of(self)
-        address, size = stretch_of(owner, memory, self, offset, count)
+        address, size = checked_range(owner, memory, self, offset, count)
         content: bytes = await memory._load_at(address, size)
         return content
 
@@ -80,8 +87,8 @@ class Buffer(Stretch):
         What is stored through it is there at once; neither takes time (``interfaces.buffers``).
         """
         owner, memory = owner_of(self)
-        address, size = stretch_of(owner, memory, self)
-        return View(size, dtype, *memory._seen(self.room, address))
+        address, size = checked_range(owner, memory, self)
+        return View(size, dtype, *memory._view_accessors(self.room, address))
 
     async def free(self) -> None:
         """Give the memory back, all that was allocated at once: nothing may name it any more.
@@ -89,7 +96,7 @@ class Buffer(Stretch):
         Errors: ``SimulationError`` while a descriptor, or somebody else, still does.
         """
         owner, memory = owner_of(self)
-        await memory._free(whole_room(owner, self))
+        await memory._free(whole_allocation(owner, self))
 
 
 class OwnMemory:
@@ -97,7 +104,7 @@ class OwnMemory:
 
     _owner: Owner
     _memory: Memory
-    _driven: Driven
+    _sim_process: SimProcess
     _machine: Machine
     _ports: Ports
     _node: int
@@ -120,7 +127,7 @@ class OwnMemory:
             return
         before = self._memory.faults(self._node, self._number)
         self._memory.write(self._node, self._number, address, content)
-        await self._spend_faults(before)
+        await self._charge_faults(before)
 
     async def _load_at(self, address: int, count: int) -> bytes:
         """``load``, likewise."""
@@ -129,7 +136,7 @@ class OwnMemory:
             return await self._access(address, count)
         before = self._memory.faults(self._node, self._number)
         content = self._memory.read(self._node, self._number, address, count)
-        await self._spend_faults(before)
+        await self._charge_faults(before)
         return content
 
     async def _access(
@@ -144,47 +151,47 @@ class OwnMemory:
         write = content is not None
         self._memory.check(node, space, address, count, write=write)
         assert self._windows is not None
-        window, loaded = self._windows[self._driven.number], bytearray()
+        window, loaded = self._windows[self._sim_process.number], bytearray()
         done = 0
         while done < count:
             at = address + done
             piece = min(count - done, size - at % size)
             before = self._memory.faults(node, space)
             self._memory.bring(node, space, at, write=write)
-            await self._spend_faults(before)
+            await self._charge_faults(before)
             if content is not None:
                 window[:piece] = np.frombuffer(content[done : done + piece], np.uint8)
             kind = STORE if write else LOAD
-            ended = await self._driven.ask(ACCESS, 0, piece, kind, at, own=space + 1)
+            ended = await self._sim_process.ask(ACCESS, 0, piece, kind, at, own=space + 1)
             if ended.own < 0:
                 continue  # the page had to go while others had the CPU
             loaded += b"" if write else window[:piece].tobytes()
             done += piece
         return bytes(loaded)
 
-    def _seen(
-        self, room: Room, address: int, space: int | None = None
+    def _view_accessors(
+        self, room: Allocation, address: int, space: int | None = None
     ) -> tuple[Callable[[int, int], bytes], Callable[[int, bytes], None]]:
         """The load and store functions of an array view of ``room``, which take no time."""
         number = self._number if space is None else space
 
-        self._check_seen(room)
+        self._check_view(room)
 
         def load(at: int, count: int) -> bytes:
-            self._check_seen(room)
+            self._check_view(room)
             self._settle(number, address + at, count)
             return self._memory.read(self._node, number, address + at, count)
 
         def store(at: int, content: bytes) -> None:
-            self._check_seen(room)
+            self._check_view(room)
             self._settle(number, address + at, len(content), write=True)
             self._memory.write(self._node, number, address + at, content)
 
         return load, store
 
-    def _check_seen(self, room: Room) -> None:
+    def _check_view(self, room: Allocation) -> None:
         self._owner.check_caller()
-        self._owner.record_of(room, Room)
+        self._owner.record_of(room, Allocation)
 
     def _settle(self, space: int, address: int, count: int, *, write: bool = False) -> None:
         """Writes back what the host's caches have modified there; ``write``: drops it as well."""
@@ -196,7 +203,7 @@ class OwnMemory:
             frame = int(self._memory.state.entries[self._node, space, page]["frame"])
             settle_memory(self._machine, self._node, frame * size, size, forget=write)
 
-    async def _spend_faults(self, before: tuple[int, int, int]) -> None:
+    async def _charge_faults(self, before: tuple[int, int, int]) -> None:
         after = self._memory.faults(self._node, self._number)
         if after == before:
             return
@@ -206,18 +213,18 @@ class OwnMemory:
             (now - then) * cost for now, then, cost in zip(after, before, each, strict=True)
         )
         if spent:
-            await self._driven.ask(COMPUTE, duration=spent)
+            await self._sim_process.ask(COMPUTE, duration=spent)
 
 
 FREED = "freed"
 
 
-class Freeing:
+class MemoryRelease:
     """Release of a process's memory."""
 
     _owner: Owner
     _memory: Memory
-    _driven: Driven
+    _sim_process: SimProcess
     _ports: Ports
     _node: int
     _number: int
@@ -241,12 +248,12 @@ class Freeing:
                 self._memory.write(self._node, self._number, page * size, bytes(size))
         return first
 
-    async def _free(self, room: Room) -> None:
+    async def _free(self, room: Allocation) -> None:
         """Give all of ``room`` back: one system call."""
         self._owner.check_caller()
-        _, begin, end = self._owner.record_of(room, Room)
+        _, begin, end = self._owner.record_of(room, Allocation)
         self._check_unused(begin, end)
-        await self._driven.ask(UNPIN, peer=self._port, address=begin, payload=end - begin)
+        await self._sim_process.ask(UNPIN, peer=self._port, address=begin, payload=end - begin)
         self._check_unused(begin, end)
         self._owner.take_back(room, FREED)
         size = self._memory.page_size

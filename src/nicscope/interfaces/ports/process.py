@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.config.design import Scheme, Way
-from nicscope.drivers.running import RUNNING
+from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.machine import CHAIN, COMPUTE, POST, PROVIDE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
@@ -17,18 +17,18 @@ from nicscope.drivers.simulate.ports.posting import (
     POLL,
     SIGNAL,
 )
-from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS, LATE
+from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS, LATE
 from nicscope.drivers.simulate.process import ADDRESS, OWN, PACKET, PEER, TIME, coroutine
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.host.calls import close_port
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, shown, whole
 from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ownership import Owner
-from nicscope.interfaces.ports.knowing import known_of, lost_of, unread_of
-from nicscope.interfaces.ports.memory import Buffer, Freeing, OwnMemory
-from nicscope.interfaces.tasks import Tasking, latest, timed_out
+from nicscope.interfaces.ports.diagnostics import describe_state, failed_sends, unread_arrivals
+from nicscope.interfaces.ports.memory import Buffer, MemoryRelease, OwnMemory
+from nicscope.interfaces.tasks import ProcessTasks, latest, timeout_error
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import (
     BUFFERS,
     INLINE,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.drivers.simulate.process import Record
     from nicscope.interfaces.ports.cluster import PortCluster
     from nicscope.interfaces.ports.memory import Memory
@@ -103,7 +103,7 @@ class PortCalls(ABC):
 
     cluster: PortCluster[Any]
     _owner: Owner
-    _driven: Driven
+    _sim_process: SimProcess
     _ports: Ports
     _memory: Memory
     _node: int
@@ -117,7 +117,7 @@ class PortCalls(ABC):
         """The request for the next report of the ring ``which``."""
 
     @abstractmethod
-    def _gone(self, port: int | None) -> SimulationError:
+    def _closed_port_error(self, port: int | None) -> SimulationError:
         """The error for what a port that has closed does not do any more."""
 
     def posting(
@@ -165,7 +165,7 @@ class PortCalls(ABC):
             length, several = len(segments), _whole_segments(segments)
         else:
             several = []
-        what = self._driven.request(POST, which, length, name, address, offset, request, own)
+        what = self._sim_process.request(POST, which, length, name, address, offset, request, own)
         self._next_request += 1
         return Asked(request, what, b"", several)
 
@@ -197,8 +197,8 @@ class PortCalls(ABC):
         flags: int = 0,
     ) -> Asked:
         """A post that holds its data, and behind which ``follow`` others are put."""
-        driven = self._driven
-        if RUNNING.program is not driven:
+        sim_process = self._sim_process
+        if RUNNING.program is not sim_process:
             self._owner.check_caller()
         raw = content if type(content) is bytes else raw_bytes(content)
         size = len(raw)
@@ -213,7 +213,7 @@ class PortCalls(ABC):
         which = self._port if port is None else self._own(port)
         own = self._mapped[which] | operation | (INLINE << KIND_BITS) | flags
         request = self._next_request
-        what = driven.request(POST, which, size, name, 0, 0, request, own, follow)
+        what = sim_process.request(POST, which, size, name, 0, 0, request, own, follow)
         self._next_request = request + 1
         asked: Asked = _tuple(Asked, (request, what, raw, ()))
         return asked
@@ -227,7 +227,7 @@ class PortCalls(ABC):
         at = whole(address, "an address", LEAST)
         which = self._own(port)
         own = self._mapped[which] | (MORE if more else 0)
-        return Asked(-1, self._driven.request(PROVIDE, which, address=at, own=own))
+        return Asked(-1, self._sim_process.request(PROVIDE, which, address=at, own=own))
 
     def _own(self, port: int | None) -> int:
         """The port meant, which is mapped into this process's address space and no other's."""
@@ -243,20 +243,20 @@ class PortCalls(ABC):
 
     def _place(self, asked: Asked) -> None:
         """Writes out the data that ``asked`` has beside its request, as it begins at once."""
-        driven = self._driven
+        sim_process = self._sim_process
         inline = asked[2]
-        driven.control_bytes[: len(inline)] = inline
+        sim_process.control_bytes[: len(inline)] = inline
         if asked.segments:
-            self._ports.gathers[driven.number, : len(asked.segments)] = asked.segments
+            self._ports.gathers[sim_process.number, : len(asked.segments)] = asked.segments
 
-    def _behind(self, before: Asked | Sequence[Asked], last: bytes) -> bytes:
+    def _chain_requests(self, before: Asked | Sequence[Asked], last: bytes) -> bytes:
         """The chained request: all of ``before`` in sequence, and then ``last``."""
-        driven = self._driven
+        sim_process = self._sim_process
         if type(before) is Asked:
             _, what, inline, segments = before
-            if inline and not segments and what.startswith(driven.head):
+            if inline and not segments and what.startswith(sim_process.head):
                 # It says itself that one follows.
-                driven.control_bytes[: len(inline)] = inline
+                sim_process.control_bytes[: len(inline)] = inline
                 return what + last
             before = [before]
         if not isinstance(before, (list, tuple)):
@@ -271,30 +271,30 @@ class PortCalls(ABC):
                 self._place(asked)
                 continue
             if asked.segments:
-                self._place_behind(asked, place - 1)
+                self._write_chained_segments(asked, place - 1)
             content = np.frombuffer(asked.inline, np.uint8)
-            driven.inlined[place - 1, : len(content)] = content
-        return driven.chain([*(asked.what for asked in before), last])
+            sim_process.inlined[place - 1, : len(content)] = content
+        return sim_process.chain([*(asked.what for asked in before), last])
 
     def _check_own(self, several: Sequence[Asked]) -> None:
         """Return if these are calls that this process has made."""
         for asked in several:
             if type(asked) is not Asked:
                 raise _no_call(asked)
-            if not asked.what.startswith(self._driven.head):
+            if not asked.what.startswith(self._sim_process.head):
                 raise SimulationError(
                     f"{self._owner.name} was given what another process asked for; a process puts "
                     "its own calls before its own"
                 )
 
-    def _place_behind(self, asked: Asked, place: int) -> None:
+    def _write_chained_segments(self, asked: Asked, place: int) -> None:
         """Writes out the memory segments of a call that is not the first of a chain."""
         gathered = self._ports.gathered
         if not gathered.size:
             raise SimulationError(
                 "of calls that are put before one, only the first can post several pieces of memory"
             )
-        gathered[self._driven.number, place, : len(asked.segments)] = asked.segments
+        gathered[self._sim_process.number, place, : len(asked.segments)] = asked.segments
 
 
 def _no_call(given: object) -> SimulationError:
@@ -321,15 +321,15 @@ def _close(machine: Any, n: int, p: int) -> Any:
     return close_port(machine, n, p)
 
 
-class Process(PortCalls, OwnMemory, Freeing, Tasking):
+class Process(PortCalls, OwnMemory, MemoryRelease, ProcessTasks):
     """One process: an address space, one port, and a clock."""
 
-    def __init__(self, cluster: PortCluster[Any], driven: Driven, number: int) -> None:
+    def __init__(self, cluster: PortCluster[Any], sim_process: SimProcess, number: int) -> None:
         self.cluster = cluster
-        self._node = driven.node
+        self._node = sim_process.node
         self._number = number
         self._port = number + 1
-        self._driven = driven
+        self._sim_process = sim_process
         assert cluster.simulation is not None
         assert cluster.memory is not None
         self._machine = cluster.simulation.machine
@@ -337,10 +337,12 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         self._ports = self._machine.ports
         # What it holds in registers, where its stores and loads go through caches.
         self._windows = None if cluster.way == Way.PCI else self._machine.bus.windows
-        self._owner = Owner(f"process {number} of node {self._node}", cluster.simulation, driven)
-        driven.knows = lambda: known_of(self)
-        driven.lost = lambda: lost_of(self)
-        driven.unread = lambda: unread_of(self)
+        self._owner = Owner(
+            f"process {number} of node {self._node}", cluster.simulation, sim_process
+        )
+        sim_process.knows = lambda: describe_state(self)
+        sim_process.lost = lambda: failed_sends(self)
+        sim_process.unread = lambda: unread_arrivals(self)
         self._next_page = 0
         self._freed = {}
         self._next_request = 0
@@ -394,7 +396,7 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         assert self.cluster.book is not None
         self.cluster.book.note(self._node, port, self._number, name)
 
-    def _lose_port(self, port: int) -> None:
+    def _on_port_reassigned(self, port: int) -> None:
         """Handles the close of ``port``, which another process has now."""
         del self._mapped[port]
         self._questions.clear()
@@ -423,7 +425,7 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
             await self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_US)
 
-    def _gone(self, port: int | None) -> SimulationError:
+    def _closed_port_error(self, port: int | None) -> SimulationError:
         """The error for what a port that has closed does not do any more."""
         which = self._port if port is None else port
         return SimulationError(
@@ -441,7 +443,7 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
     @property
     def now_us(self) -> float:
         """The process's clock, in us."""
-        return self._driven.now / PS_PER_US
+        return self._sim_process.now / PS_PER_US
 
     def allocate(self, byte_count: int) -> Buffer:
         """Fresh memory that begins at a page: zeros, without a frame until it is touched."""
@@ -456,7 +458,7 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
     async def compute(self, microseconds: float) -> None:
         """Keeps the CPU busy for that time."""
         self._owner.check_caller()
-        await self._driven.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
+        await self._sim_process.ask(COMPUTE, duration=in_ps(microseconds, self._sim_process.now))
 
     async def compute_until_signal(self, microseconds: float, port: int | None = None) -> float:
         """Keep the CPU busy until a signal says that something has arrived; us that are left.
@@ -465,11 +467,11 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         """
         self._owner.check_caller()
         which = self._own(port)
-        ended = await self._driven.ask(
+        ended = await self._sim_process.ask(
             COMPUTE,
             peer=which,
             payload=1,
-            duration=in_ps(microseconds, self._driven.now),
+            duration=in_ps(microseconds, self._sim_process.now),
             own=self._mapped[which] | RECEIVED,
         )
         return ended.address / PS_PER_US
@@ -477,7 +479,7 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
     async def sleep(self, microseconds: float) -> None:
         """Releases the CPU to others for that time."""
         self._owner.check_caller()
-        await self._driven.ask(SLEEP, duration=in_ps(microseconds, self._driven.now))
+        await self._sim_process.ask(SLEEP, duration=in_ps(microseconds, self._sim_process.now))
 
     # What programs do most often are generators that yield what they ask of the driver: a coroutine
     # in between would take a tenth of a message's time.
@@ -500,9 +502,9 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         asked = self.posting(operation, name, segments, offset=offset, notify=notify, port=port)
         self._place(asked)
         ended = yield asked.what
-        self._driven.now = ended[TIME]
+        self._sim_process.now = ended[TIME]
         if ended[OWN] < 0:
-            raise self._gone(port)
+            raise self._closed_port_error(port)
         return asked.request
 
     @coroutine
@@ -510,13 +512,13 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         self, operation: int, name: int, content: bytes, port: int | None = None
     ) -> Generator[bytes, Record, int]:
         """Post a descriptor that holds its data; its number."""
-        driven = self._driven
+        sim_process = self._sim_process
         request, what, raw, _ = self._inlined(operation, name, content, port, 0)
-        driven.control_bytes[: len(raw)] = raw
+        sim_process.control_bytes[: len(raw)] = raw
         ended = yield what
-        driven.now = ended[TIME]
+        sim_process.now = ended[TIME]
         if ended[OWN] < 0:
-            raise self._gone(port)
+            raise self._closed_port_error(port)
         return request
 
     @coroutine
@@ -533,15 +535,17 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         for asked in several:
             self._place(asked)
             ended = yield asked.what
-            self._driven.now = ended[TIME]
+            self._sim_process.now = ended[TIME]
             if ended[OWN] < 0:
-                raise self._gone(port)
+                raise self._closed_port_error(port)
         return [asked.request for asked in several]
 
     async def system_call(self) -> None:
         """Spend the time of a call of the operating system."""
         self._owner.check_caller()
-        await self._driven.ask(COMPUTE, duration=int(self._ports.costs[self._node]["system_call"]))
+        await self._sim_process.ask(
+            COMPUTE, duration=int(self._ports.costs[self._node]["system_call"])
+        )
 
     @coroutine
     def provide(self, *addresses: int, port: int | None = None) -> Generator[bytes, Record, None]:
@@ -553,10 +557,10 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         ]
         for first in range(0, len(asked), CHAIN):
             *before, last = asked[first : first + CHAIN]
-            ended = yield self._behind(before, last.what)
-            self._driven.now = ended[TIME]
+            ended = yield self._chain_requests(before, last.what)
+            self._sim_process.now = ended[TIME]
             if ended[OWN] < 0:
-                raise self._gone(port)
+                raise self._closed_port_error(port)
 
     @coroutine
     def done(
@@ -575,10 +579,10 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         question = self._question(SENT, mode, port)
         if timeout_us is not None:
             question = self._timed(SENT, mode, port, timeout_us)
-        ended = yield question if after is None else self._behind(after, question)
-        self._driven.now = ended[TIME]
+        ended = yield question if after is None else self._chain_requests(after, question)
+        self._sim_process.now = ended[TIME]
         if ended[OWN] < 0:
-            raise self._unheard(ended)
+            raise self._wait_error(ended)
         return self._end_of_sent(ended)
 
     @coroutine
@@ -594,10 +598,10 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         question = self._question(RECEIVED, mode, port)
         if timeout_us is not None:
             question = self._timed(RECEIVED, mode, port, timeout_us)
-        ended = yield question if after is None else self._behind(after, question)
-        self._driven.now = ended[TIME]
+        ended = yield question if after is None else self._chain_requests(after, question)
+        self._sim_process.now = ended[TIME]
         if ended[OWN] < 0:
-            raise self._unheard(ended)
+            raise self._wait_error(ended)
         return self._received(ended)
 
     @coroutine
@@ -609,24 +613,28 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         place = self._own(port)
         own = self._mapped[place] | RECEIVED
         when = max(1, in_ps(when_us, 0))
-        ended = yield self._driven.request(REPORT, peer=place, own=own, address=when)
-        self._driven.now = ended[TIME]
+        ended = yield self._sim_process.request(REPORT, peer=place, own=own, address=when)
+        self._sim_process.now = ended[TIME]
         if ended[OWN] == LATE:
             return None
         if ended[OWN] < 0:
-            raise self._gone(ended[PEER])
+            raise self._closed_port_error(ended[PEER])
         return self._received(ended)
 
     def _timed(self, which: int, mode: str, port: int | None, timeout_us: Any) -> bytes:
         """The request for the next report of the ring ``which``, for so long."""
         place = self._own(port)
         own = self._mapped[place] | which | MODES[mode] << 1
-        until = latest(self._driven, timeout_us)
-        return self._driven.request(REPORT, peer=place, own=own, address=until)
+        until = latest(self._sim_process, timeout_us)
+        return self._sim_process.request(REPORT, peer=place, own=own, address=until)
 
-    def _unheard(self, ended: Record) -> SimulationError:
+    def _wait_error(self, ended: Record) -> SimulationError:
         """The error of a wait for a report that ended without one."""
-        return timed_out(self._driven) if ended[OWN] == LATE else self._gone(ended[PEER])
+        return (
+            timeout_error(self._sim_process)
+            if ended[OWN] == LATE
+            else self._closed_port_error(ended[PEER])
+        )
 
     def _end_of_sent(self, record: Record) -> Done:
         """The status that a report of the ring ``SENT`` carries."""
@@ -640,18 +648,18 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
         content, buffers = None, ()
         operation = own & ((1 << KIND_BITS) - 1)
         if many:
-            row = self._ports.filled[self._driven.number]
+            row = self._ports.filled[self._sim_process.number]
             buffers = tuple(row[: min(many, BUFFERS)].tolist())
         elif operation == SEND:
             size = length if length < INLINE_BYTES else INLINE_BYTES
-            content = bytes(self._driven.control_bytes[:size])
+            content = bytes(self._sim_process.control_bytes[:size])
         said = operation, name, node, length, content, buffers, offset, STATUS_NAMES[status]
         report: Arrival = _tuple(Arrival, said)
         return report
 
     def _question(self, which: int, mode: str, port: int | None) -> bytes:
         """The request for the next report of the ring ``which``."""
-        if RUNNING.program is not self._driven:
+        if RUNNING.program is not self._sim_process:
             self._owner.check_caller()
         if type(mode) is not str or (port is not None and type(port) is not int):
             mode, port = shown(mode) if type(mode) is not str else mode, self._own(port)
@@ -661,6 +669,6 @@ class Process(PortCalls, OwnMemory, Freeing, Tasking):
                 raise SimulationError(f"no way to wait {mode!r}{did_you_mean(mode, MODES)}")
             place = self._own(port)
             own = self._mapped[place] | which | MODES[mode] << 1
-            question = self._driven.request(REPORT, peer=place, own=own)
+            question = self._sim_process.request(REPORT, peer=place, own=own)
             self._questions[which, mode, port] = question
         return question

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.ports.connections import Streams
 from nicscope.errors import SimulationError
-from nicscope.host.release import is_export_at_rest, is_import_at_rest
+from nicscope.host.release import is_export_idle, is_import_idle
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import NOBODY, double_rows
 
 if TYPE_CHECKING:
@@ -82,12 +82,12 @@ class Rows:
 
 @kernel
 def _is_export_at_rest(machine: Any, n: int, p: int, number: int) -> Any:
-    return is_export_at_rest(machine, n, p, number)
+    return is_export_idle(machine, n, p, number)
 
 
 @kernel
 def _is_import_at_rest(machine: Any, n: int, p: int, number: int) -> Any:
-    return is_import_at_rest(machine, n, p, number)
+    return is_import_idle(machine, n, p, number)
 
 
 class Names(NamedTuple):
@@ -151,7 +151,7 @@ class SharedMemory:
             (node, row), once=lambda: bool(self._is_export_at_rest(node, port, row))
         )
 
-    def bring_in(self, guest: Process, node: int, row: int) -> int:
+    def add_import(self, guest: Process, node: int, row: int) -> int:
         """Enters an import by ``guest`` of what ``node`` exports in ``row``; returns its row.
 
         Errors: ``SimulationError`` if all rows of the guest's node are in use.

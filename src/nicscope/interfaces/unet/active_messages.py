@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import raw_bytes, whole
-from nicscope.interfaces.buffers import memory_of, stretch_of
+from nicscope.interfaces.buffers import checked_range, memory_of
 from nicscope.interfaces.ports.memory import Buffer
 from nicscope.interfaces.unet.endpoint import SMALL
 from nicscope.interfaces.unet.links import LONGEST_TIME_OUT_US, NEVER_US, Links
@@ -124,7 +124,7 @@ class ActiveMessages:
         """Let others ``get`` from ``memory``, which they call ``name``."""
         self._owner.check_caller()
         called = whole(name, "a memory's name", 0, (1 << 16) - 1)
-        address, length = stretch_of(self._owner, memory_of(self._owner, memory), memory)
+        address, length = checked_range(self._owner, memory_of(self._owner, memory), memory)
         self._readable[called] = Buffer(memory.room, address, length)
 
     async def request(
@@ -140,7 +140,7 @@ class ActiveMessages:
         if length > SLOT:
             raise SimulationError(f"a small message has {SLOT} bytes, {length} were given")
         if not self._is_inside(length):
-            await self._take_turn(node)
+            await self._wait_for_buffer(node)
         await self._send_small(node, number, first, second, content)
 
     async def store(
@@ -155,13 +155,13 @@ class ActiveMessages:
         number = whole(number, "a handler", 0, LAST_FREE)
         first = whole(first, "a place", 0, (1 << 32) - 1)
         second = whole(second, "a second argument", 0, (1 << 64) - 1)
-        stretch_of(self._owner, self.endpoint.memory, data)
+        checked_range(self._owner, self.endpoint.memory, data)
         for at in range(0, len(data), PIECE):
             piece = data.part(at, min(PIECE, len(data) - at))
             if HEADER.size + len(piece) <= SLOT:
                 await self.request(node, number, first + at, second, await piece.read())
                 continue
-            await self._take_turn(node)
+            await self._wait_for_buffer(node)
             slot = await self._free(self._slots)
             await self._await_window(node)
             await slot.write(self._head(node, number, first + at, second))
@@ -176,7 +176,7 @@ class ActiveMessages:
         self._owner.check_caller()
         name = whole(name, "a memory's name", 0, (1 << 16) - 1)
         offset = whole(offset, "an offset", 0, (1 << 48) - 1)
-        stretch_of(self._owner, memory_of(self._owner, into), into)
+        checked_range(self._owner, memory_of(self._owner, into), into)
         if node == self.node:
             if name not in self._readable:
                 raise SimulationError(f"node {node} shows no memory {name}; show() does")
@@ -217,14 +217,14 @@ class ActiveMessages:
         while not is_so():
             await self._take()
 
-    async def take_until(self, bell: Gate) -> None:
-        """Take messages until another task of the process opens ``bell``.
+    async def take_until(self, wakeup: Gate) -> None:
+        """Take messages until another task of the process opens ``wakeup``.
 
         All calls of the layer are one task's: others hand it what it is to send, and ring.
         """
         self._owner.check_caller()
-        while not bell.is_open:
-            await self._take(bell=bell)
+        while not wakeup.is_open:
+            await self._take(wakeup=wakeup)
 
     async def flush(self) -> None:
         """Wait until everything that was sent has arrived, and take messages meanwhile."""
@@ -314,27 +314,27 @@ class ActiveMessages:
             await self._take()
         return free.popleft()
 
-    async def _take_turn(self, node: int) -> None:
+    async def _wait_for_buffer(self, node: int) -> None:
         """Wait until ``node`` has an empty buffer of those that it has for this process."""
         while self._links.streams[node].filled >= self._share:
             await self._take()
 
-    async def _take(self, until: float = NEVER_US, bell: Gate | None = None) -> None:
+    async def _take(self, until: float = NEVER_US, wakeup: Gate | None = None) -> None:
         """Take the next message, if it comes before something else is due or it is ``until``.
 
-        Or before ``bell`` is opened.
+        Or before ``wakeup`` is opened.
         """
         due = min(until, self._links.due)
         coming = self.endpoint.receive() if due == NEVER_US else self.endpoint.receive_until(due)
-        if bell is None:
+        if wakeup is None:
             message = await coming
         else:
-            ended = dict(await self.process.wait_any(coming, bell.wait(self.process)))
+            ended = dict(await self.process.wait_any(coming, wakeup.wait(self.process)))
             if 0 not in ended:
                 return
             message = ended[0]
         if message is None:
-            await self._links.mind()
+            await self._links.run_timers()
             return
         if not message.filled:
             # A transfer needed its entry while it waited: it is translated once more.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from nicscope.errors import SimulationError
 from nicscope.host.calls import deregister_frame, register_frame
 from nicscope.interfaces.arguments import whole
-from nicscope.interfaces.buffers import Room, allocated
+from nicscope.interfaces.buffers import Allocation, allocated
 from nicscope.interfaces.ports.memory import FREED, Buffer, refusal
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.memory.paging.frames import pin_page, unpin_frame
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.ports.lookup import key_of
@@ -68,7 +68,7 @@ class Area:
         self.pages = pages
         self._next = 0
         self._freed: dict[int, list[int]] = {}  # offsets of what was, by its pages
-        self._rooms: list[Room] = []
+        self._rooms: list[Allocation] = []
         self._is_closed = False
         memory.map(node, space, 0, pages)
         found = bound(_pin_area, machine)(node, space, pages)
@@ -118,17 +118,17 @@ class Area:
             return await self._process._access(address, count, space=self._space)
         return self._memory.read(self._node, self._space, address, count)
 
-    def _seen(
-        self, room: Room, address: int
+    def _view_accessors(
+        self, room: Allocation, address: int
     ) -> tuple[Callable[[int, int], bytes], Callable[[int, bytes], None]]:
         """How a view of ``room`` loads and stores bytes from an offset on, taking no time."""
         self._check()
-        return self._process._seen(room, address, self._space)
+        return self._process._view_accessors(room, address, self._space)
 
-    async def _free(self, room: Room) -> None:
+    async def _free(self, room: Allocation) -> None:
         """Have that part of the area be nobody's; its pages stay pinned with all others."""
         self._check()
-        _, begin, end = self._owner.record_of(room, Room)
+        _, begin, end = self._owner.record_of(room, Allocation)
         self._process._check_unused(begin, end)
         self._owner.take_back(room, FREED)
         self._rooms.remove(room)

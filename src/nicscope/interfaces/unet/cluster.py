@@ -8,15 +8,15 @@ from nicscope.config.design import Scheme, Transport, chosen_design
 from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.errors import PlatformError, SimulationError
 from nicscope.interfaces.arguments import a_name, whole
-from nicscope.interfaces.buffers import memory_of, stretch_of
-from nicscope.interfaces.options import SharedOptions, spelt_out
+from nicscope.interfaces.buffers import checked_range, memory_of
+from nicscope.interfaces.options import SharedOptions, with_named_options
 from nicscope.interfaces.ports import process as ports
 from nicscope.interfaces.ports.cluster import MOST_PORTS, PAGE_SIZE, PortCluster
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.endpoint import Endpoint, Placed, check_fits, place_structures
 from nicscope.interfaces.unet.links import AtmCircuits, Registry
 from nicscope.nic.ports.layout import BUFFERS
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
-    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.unet.links import TagForm
@@ -38,8 +38,8 @@ class Process(ports.Process):
 
     cluster: Cluster
 
-    def __init__(self, cluster: Cluster, driven: Driven, number: int) -> None:
-        super().__init__(cluster, driven, number)
+    def __init__(self, cluster: Cluster, sim_process: SimProcess, number: int) -> None:
+        super().__init__(cluster, sim_process, number)
         self._ports.table[self.node, self.port]["open"] = 0  # until the program opens it
         self.copied_bytes = 0
 
@@ -86,11 +86,11 @@ class Process(ports.Process):
         """Copy ``source`` to the begin of ``target`` with the CPU."""
         self._owner.check_caller()
         for each in (source, target):
-            stretch_of(self._owner, memory_of(self._owner, each), each)
+            checked_range(self._owner, memory_of(self._owner, each), each)
         costs = self._ports.costs[self.node]
         duration = costs["copy_start"] + costs["copy_per_byte"] * source.length
         await target.write(await source.read())
-        await self._driven.ask(COMPUTE, duration=int(duration))
+        await self._sim_process.ask(COMPUTE, duration=int(duration))
         self.copied_bytes += source.length
 
     def _held(self) -> list[tuple[int, int, str]]:
@@ -120,7 +120,7 @@ class Cluster(PortCluster[Process]):
     transport = Transport(reliable=False)
     polling_keeps = True
 
-    @spelt_out(SharedOptions)
+    @with_named_options(SharedOptions)
     def __init__(
         self,
         design: str | Path | Design = "unet-mm-pca200",
@@ -195,7 +195,7 @@ class Cluster(PortCluster[Process]):
         space = self.space_of_area(port)
         return Area(process, self.simulation.machine, self.memory, node, space, pages)
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def structures(self, node: int) -> Placed:
         """Bytes of each structure on the NIC of ``node``, and in its host; after a run."""
         return place_structures(self._ran().machine, self._node(node))

@@ -16,10 +16,10 @@ from nicscope.interfaces.arguments import (
     shown,
     whole,
 )
-from nicscope.interfaces.buffers import Stretch, stretch_of
+from nicscope.interfaces.buffers import MemoryRange, checked_range
 from nicscope.interfaces.mini.memory import nic_structures
 from nicscope.interfaces.ports.memory import Buffer
-from nicscope.interfaces.tasks import unanswered
+from nicscope.interfaces.tasks import no_answer_error
 from nicscope.interfaces.unet.links import NO_CHANNEL
 from nicscope.kernel.decorators import row_of
 from nicscope.nic.layout import region_bytes
@@ -171,7 +171,7 @@ class Endpoint:
     def _lose(self) -> None:
         """The port is another endpoint's now: what was left to be read of this one is gone."""
         self._lost = True
-        self.process._lose_port(self._port)
+        self.process._on_port_reassigned(self._port)
 
     def allocate(self, byte_count: int) -> Buffer:
         """Memory for messages: anywhere in the process; of the pinned area under U-Net."""
@@ -195,8 +195,8 @@ class Endpoint:
         while (port := registry.find(there, name)) is None:
             if process.now_us > patience:
                 named = ", ".join(map(repr, registry.names_of(there)))
-                raise unanswered(
-                    process._driven,
+                raise no_answer_error(
+                    process._sim_process,
                     f"node {there} has opened no endpoint {name!r} in {float(timeout_us):,.0f} us "
                     f"(timeout_us=), {f'but {named}' if named else 'nor any other with a name'}",
                     there,
@@ -237,7 +237,7 @@ class Endpoint:
     async def _asked(self, tag: Hashable, pieces: Sequence[Buffer | bytes], more: bool) -> Asked:
         """The descriptor of a message, to be posted."""
         process = self.process
-        if tag is None or isinstance(tag, str | bytes | bytearray | Stretch):
+        if tag is None or isinstance(tag, str | bytes | bytearray | MemoryRange):
             raise SimulationError(
                 "a message begins with its tag, which connect() or a message that has come gives: "
                 f"send(tag, ...); got {shown(tag)}"
@@ -249,8 +249,8 @@ class Endpoint:
         given: list[bytes | tuple[int, int]] = []
         total = 0
         for piece in pieces:
-            if isinstance(piece, Stretch) or not has_bytes(piece):
-                stretch = stretch_of(process._owner, self._memory, piece)
+            if isinstance(piece, MemoryRange) or not has_bytes(piece):
+                stretch = checked_range(process._owner, self._memory, piece)
                 segments.append(stretch)
                 given.append(stretch)
                 total += stretch[1]
@@ -296,7 +296,7 @@ class Endpoint:
         """Note that ``buffer`` will be in the free queue; its address."""
         self._check_open()
         least = self.process.cluster.buffer_bytes
-        address, length = stretch_of(self.process._owner, self._memory, buffer)
+        address, length = checked_range(self.process._owner, self._memory, buffer)
         whole_of = self._given_back.pop(address, None)
         if length < least and whole_of is not None and whole_of.room is buffer.room:
             buffer, length = whole_of, whole_of.length

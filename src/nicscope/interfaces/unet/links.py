@@ -10,10 +10,10 @@ import msgspec
 
 from nicscope.drivers.simulate.ports.connections import connect
 from nicscope.errors import SimulationError
-from nicscope.host.release import is_tag_at_rest, let_tag_go
+from nicscope.host.release import is_tag_idle, release_tag
 from nicscope.interfaces.ports.shared_memory import Rows
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
@@ -47,9 +47,9 @@ class Kept(msgspec.Struct):
 class Stream:
     """What one process and one peer have sent each other and not acknowledged."""
 
-    def __init__(self, told_after: int) -> None:
-        """``told_after``: the peer hears of so many buffers that are empty again at once."""
-        self._told_after = told_after
+    def __init__(self, acknowledge_every: int) -> None:
+        """``acknowledge_every``: the peer hears of so many buffers that are empty again at once."""
+        self._told_after = acknowledge_every
         self.kept: deque[Kept] = deque()
         self.repeated = 0  # messages sent again
         self.duplicates = 0  # messages that came again, or before one that is missing
@@ -119,12 +119,12 @@ class Stream:
         self._emptied += filled
         return True
 
-    def must_acknowledge(self, now: float) -> bool:
+    def is_acknowledgement_due(self, now: float) -> bool:
         """Whether an acknowledgement is to go by itself now."""
         is_much = self.owed >= WINDOW // 2 or self._emptied >= self._told_after
         return is_much or self._ack_due <= now
 
-    def must_repeat(self, now: float) -> bool:
+    def is_retransmit_due(self, now: float) -> bool:
         """Whether everything that is kept goes again now; then the next time is noted."""
         if self._again_due > now:
             return False
@@ -203,9 +203,9 @@ class Links:
         stream = self.streams[node]
         if not stream.owed:
             return
-        await self._say(node, stream)
+        await self._acknowledge_with(node, stream)
 
-    async def _say(self, node: int, stream: Stream) -> None:
+    async def _acknowledge_with(self, node: int, stream: Stream) -> None:
         head = self._acknowledgement(stream.acknowledging())
         if self.slot is None:
             await self._send(node, (head,))
@@ -215,15 +215,15 @@ class Links:
         while request in self._using:  # until then its page is the NIC's
             await self._reap()
 
-    async def mind(self) -> None:
+    async def run_timers(self) -> None:
         """Sends acknowledgements and retransmissions that are due.
 
         Errors: ``SimulationError`` if a peer has shown no sign of life for too long.
         """
         for node, stream in self.streams.items():
-            if stream.must_acknowledge(self._now):
-                await self._say(node, stream)
-            if not stream.must_repeat(self._now):
+            if stream.is_acknowledgement_due(self._now):
+                await self._acknowledge_with(node, stream)
+            if not stream.is_retransmit_due(self._now):
                 continue
             if stream.tries > MOST_TRIES:
                 raise SimulationError(
@@ -231,10 +231,10 @@ class Links:
                     f"{stream.tries} times"
                 )
             for kept in list(stream.kept):
-                await self._repeat(node, stream, kept)
+                await self._retransmit(node, stream, kept)
 
-    async def _repeat(self, node: int, stream: Stream, kept: Kept) -> None:
-        await self._have_left(kept)
+    async def _retransmit(self, node: int, stream: Stream, kept: Kept) -> None:
+        await self._wait_until_sent(kept)
         expected = bytes([stream.acknowledging()])
         first = kept.pieces[0]
         if isinstance(first, bytes):
@@ -252,14 +252,14 @@ class Links:
         """
         stream = self.streams[node]
         for kept in stream.acknowledged(expected, self._now):
-            await self._have_left(kept)
+            await self._wait_until_sent(kept)
             if kept.used is not None:
                 kept.used[0].append(kept.used[1])
         if sequence is None:
             return False
         is_next = stream.takes(sequence, filled, self._now)
-        if not is_next or stream.must_acknowledge(self._now):
-            await self._say(node, stream)
+        if not is_next or stream.is_acknowledgement_due(self._now):
+            await self._acknowledge_with(node, stream)
         return is_next
 
     async def done(self) -> None:
@@ -269,7 +269,7 @@ class Links:
         while self._using:
             await self._reap()
 
-    async def _have_left(self, kept: Kept) -> None:
+    async def _wait_until_sent(self, kept: Kept) -> None:
         while kept.request in self._using:
             await self._reap()
 
@@ -341,12 +341,12 @@ def _station(node: int) -> str:
 
 @kernel
 def _is_at_rest(machine: Any, n: int, p: int, tag: int) -> Any:
-    return is_tag_at_rest(machine, n, p, tag)
+    return is_tag_idle(machine, n, p, tag)
 
 
 @kernel
 def _let_go(machine: Any, n: int, tag: int) -> Any:
-    let_tag_go(machine, n, tag)
+    release_tag(machine, n, tag)
 
 
 Place = tuple[int, int]  # of an endpoint: its node and its port

@@ -193,7 +193,7 @@ class AHAttr(Fields, PyverbsObject):
         return rows
 
 
-def wrong_route(context: Any, attr: AHAttr) -> int:
+def route_errno(context: Any, attr: AHAttr) -> int:
     """The errno for an invalid address, or 0: on Ethernet every address has a GRH."""
     if attr.port_num != PORT or not attr.is_global:
         return errno.EINVAL
@@ -217,12 +217,12 @@ class AH(PyverbsCM):
             if wc is None or grh is None:
                 raise PyverbsUserError("AH needs either an AHAttr, or a WC with its GRH")
             attr = _answer_to(pd, int(grh), int(port_num))
-        if wrong := wrong_route(pd.ctx, attr):
+        if wrong := route_errno(pd.ctx, attr):
             raise error("Failed to create AH", wrong)
         self.pd = pd
         self.dgid, self.sgid_index = attr.gr.dgid.raw, attr.gr.sgid_index
         self._opened()
-        pd._adopt(self, "ahs")
+        pd._add_dependent(self, "ahs")
 
 
 def _answer_to(pd: PD, address: int, port: int) -> AHAttr:

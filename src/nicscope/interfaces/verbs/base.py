@@ -10,7 +10,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
-from nicscope.interfaces.verbs.world import note_opened, whose
+from nicscope.interfaces.verbs.world import add_opened, whose
 from nicscope.interfaces.verbs_device.calls import Refused
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _last = [0]  # the number of the last error, as a C library's errno
 _left: list[PyverbsCM] = []
 
 
-def close_left() -> None:
+def close_abandoned() -> None:
     """Close the objects that this thread's program has dropped and nothing uses any more."""
     if not _left:
         return
@@ -114,13 +114,13 @@ class PyverbsCM(PyverbsObject):
 
     def _opened(self) -> None:
         """Mark the object as open and add it to those that its thread's program has opened."""
-        close_left()
+        close_abandoned()
         self._closed = False
         self._owner = whose()
-        note_opened(self)
+        add_opened(self)
         self._born: dict[str, weakref.WeakSet[PyverbsCM]] = {}
 
-    def _adopt(self, child: PyverbsCM, kind: str) -> None:
+    def _add_dependent(self, child: PyverbsCM, kind: str) -> None:
         """Register ``child`` as dependent: it is closed before this object."""
         born = self._born.get(kind)
         if born is None:
@@ -160,7 +160,7 @@ class PyverbsCM(PyverbsObject):
         if self._owner is not None and self._owner.is_over:
             return
         _left.append(self)
-        close_left()
+        close_abandoned()
 
 
 WIDTH = 22  # of a name in a print

@@ -158,7 +158,7 @@ class CMEvent(PyverbsCM):
         self.event_type, self.id, self.listen_id, self._param, self.status = (
             channel.waiting.popleft()
         )
-        self.id.heed(self.event_type)
+        self.id.on_event(self.event_type)
         self._opened()
 
     @property
@@ -185,7 +185,7 @@ class CMEvent(PyverbsCM):
 WAITS = 10_000  # empty polls, of a millisecond at most each, before a completion cannot come
 
 
-class Messages(PyverbsCM):
+class MessageCalls(PyverbsCM):
     """The messaging half of a CM identifier: registering, posting, completions."""
 
     qp: QP | None = None
@@ -272,7 +272,7 @@ STATE = int(e.IBV_QP_STATE)
 KINDS = {int(cm.RDMA_PS_TCP): e.IBV_QPT_RC, int(cm.RDMA_PS_UDP): e.IBV_QPT_UD}
 
 
-class Joining(Messages, ABC):
+class ConnectionCalls(MessageCalls, ABC):
     """The connecting half of a CM identifier: connect, accept, reject, disconnect."""
 
     world: World
@@ -316,7 +316,7 @@ class Joining(Messages, ABC):
             self.world.wait(f"an answer of {name}, service {port}", lambda: self._is_answered)
             if self.peer is None:
                 raise error("Failed to connect", errno.ECONNREFUSED)
-            self._come_up()
+            self._on_established()
 
     def _listener(self, name: str, port: int) -> CMID | None:
         """The listener at a name and port, one on this node before those on other nodes."""
@@ -327,22 +327,22 @@ class Joining(Messages, ABC):
                         return end
         return None
 
-    def heed(self, kind: int) -> None:
+    def on_event(self, kind: int) -> None:
         """Apply an event to this identifier when its program takes it from the channel."""
         if kind == cm.RDMA_CM_EVENT_DISCONNECTED:
-            self._go_down()
+            self._on_disconnected()
         elif kind == cm.RDMA_CM_EVENT_ESTABLISHED and self.peer is not None and not self._is_up:
-            self._come_up()
+            self._on_established()
 
-    def _come_up(self) -> None:
+    def _on_established(self) -> None:
         """Connect the own queue pair and report ESTABLISHED to the peer that accepted."""
         self._connect_pair()
-        peer = self._who_asked("connect")
+        peer = self._required_peer("connect")
         self._is_up = peer._is_up = True
         if not self.is_datagrams:
             peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
 
-    def _go_down(self) -> None:
+    def _on_disconnected(self) -> None:
         if self.qp is not None and not self.qp._closed:
             self.qp.modify(QPAttr(e.IBV_QPS_ERR), STATE)
 
@@ -354,7 +354,7 @@ class Joining(Messages, ABC):
 
     def accept(self, param: ConnParam | None = None) -> None:
         """Accept the connection request."""
-        peer = self._who_asked("accept")
+        peer = self._required_peer("accept")
         answer = self._with_number(param)
         own: Any = self
         peer.peer, peer._asked = own, answer
@@ -365,11 +365,11 @@ class Joining(Messages, ABC):
         else:
             peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED, answer)
             if self.world.turn is None:  # the same program has both ends
-                peer._come_up()
+                peer._on_established()
         if self.channel is None and not self.is_datagrams:
             self.world.wait("the end that it accepted to be ready", lambda: self._is_up)
 
-    def _who_asked(self, what: str) -> CMID:
+    def _required_peer(self, what: str) -> CMID:
         if self.peer is None:
             raise error(f"Failed to {what}", errno.EINVAL)
         return self.peer
@@ -385,7 +385,7 @@ class Joining(Messages, ABC):
 
     def establish(self) -> None:
         """Report that the program's own queue pair is connected."""
-        peer = self._who_asked("establish")
+        peer = self._required_peer("establish")
         self._is_up = peer._is_up = True
         peer._tell(cm.RDMA_CM_EVENT_ESTABLISHED)
 
@@ -394,7 +394,7 @@ class Joining(Messages, ABC):
         answer = ConnParam()
         if private_data is not None:
             answer.set_private_data(private_data)
-        peer = self._who_asked("reject")
+        peer = self._required_peer("reject")
         peer._is_answered = True
         peer._tell(cm.RDMA_CM_EVENT_REJECTED, answer, errno.ECONNREFUSED)
         self.peer = None
@@ -403,13 +403,13 @@ class Joining(Messages, ABC):
         """Disconnect: both queue pairs go to ERR."""
         if self._is_left:  # the other end has done so already
             self._is_left = False
-            self._go_down()
+            self._on_disconnected()
             return
-        peer = self._who_asked("disconnect")
+        peer = self._required_peer("disconnect")
         peer._is_left = True
         for end in (self, peer):
             if end is self or self.world.turn is None:  # else it does so when it learns of it
-                end._go_down()
+                end._on_disconnected()
             end.peer = None
             end._tell(cm.RDMA_CM_EVENT_DISCONNECTED)
 
@@ -431,7 +431,7 @@ LONGEST_TIMEOUT = 31  # the field has five bits
 ROCE_V2_BY_IP = 1  # where the address of the port's IPv4 stands
 
 
-class CMID(Joining):
+class CMID(ConnectionCalls):
     """A CM identifier: one end of a connection, or a listener."""
 
     ORDER = ("qps", "mrs", "pds")
@@ -538,7 +538,7 @@ class CMID(Joining):
             made = QP(self.pd, qp_init)
             made.modify(*self._step(e.IBV_QPS_RESET, e.IBV_QPS_INIT, QPAttr()))
         self.qp = made
-        self._adopt(made, "qps")
+        self._add_dependent(made, "qps")
 
     def _step(self, now: int, then: int, attr: QPAttr) -> tuple[QPAttr, int]:
         attr.qp_state = then
@@ -561,7 +561,7 @@ class CMID(Joining):
 
     def _fill(self, attr: QPAttr) -> None:
         param = self._asked
-        peer = self._who_asked("get QP attributes")
+        peer = self._required_peer("get QP attributes")
         attr.ah_attr = peer.address
         attr.dest_qp_num = param.qp_num
         attr.rq_psn, attr.sq_psn = peer._psn, self._psn

@@ -110,8 +110,8 @@ class CQEX(PyverbsCM):
         self.unacknowledged = 0
         self._at: Completion | None = None
         self._opened()
-        (context if wanted.channel is None else wanted.channel)._adopt(self, "cqs")
-        context._adopt(self, "cqs")
+        (context if wanted.channel is None else wanted.channel)._add_dependent(self, "cqs")
+        context._add_dependent(self, "cqs")
 
     def __str__(self) -> str:
         return "Extended CQ\n" + printed({"handle": self.handle, "cqe": self.cqe})
@@ -228,7 +228,7 @@ class CQEX(PyverbsCM):
         with refusal("Request notify CQ returned"):
             self.context.world.device.arm(self.handle, bool(solicited_only))
 
-    def count_event(self) -> None:
+    def count_taken_event(self) -> None:
         """An event of it has been taken."""
         self.unacknowledged += 1
 
@@ -274,7 +274,7 @@ class CompChannel(PyverbsCM):
         self.context = context
         self._file = -1
         self._opened()
-        context._adopt(self, "ccs")
+        context._add_dependent(self, "ccs")
 
     @property
     def fd(self) -> int:
@@ -292,7 +292,7 @@ class CompChannel(PyverbsCM):
         found = self.context.world.device.next_cq_event(set(queues))
         if found is None:
             raise error("Failed to get CQ event: none can come", errno.EAGAIN)
-        queues[found].count_event()
+        queues[found].count_taken_event()
         if queues[found] is not expected_cq:
             raise error("Received event on an unexpected CQ", errno.EINVAL)
 
@@ -341,8 +341,8 @@ class CQ(PyverbsCM):
             self.handle, self._cqe = world.device.make_cq(wanted, WC)
         self.unacknowledged = 0
         self._opened()
-        (context if channel is None else channel)._adopt(self, "cqs")
-        context._adopt(self, "cqs")
+        (context if channel is None else channel)._add_dependent(self, "cqs")
+        context._add_dependent(self, "cqs")
 
     def __str__(self) -> str:
         return "CQ\n" + printed({"handle": self.handle, "cqe": self.cqe})
@@ -365,7 +365,7 @@ class CQ(PyverbsCM):
         with refusal("Request notify CQ returned"):
             self.context.world.device.arm(self.handle, bool(solicited_only))
 
-    def count_event(self) -> None:
+    def count_taken_event(self) -> None:
         """An event of it has been taken."""
         self.unacknowledged += 1
 

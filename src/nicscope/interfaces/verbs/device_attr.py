@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import GID, gid_of
 from nicscope.interfaces.verbs.base import Fields, PyverbsObject
-from nicscope.interfaces.verbs.texts import be64toh, of_enum, swapped64
+from nicscope.interfaces.verbs.texts import be64toh, byte_swapped64, of_enum
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.world import World
@@ -244,7 +244,7 @@ def atomics(world: World) -> bool:
 def device_attr(world: World) -> DeviceAttr:
     """The limits of a world's device."""
     facts = world.facts
-    guid = swapped64(world.guid)
+    guid = byte_swapped64(world.guid)
     return DeviceAttr(
         fw_version=VERSION,
         node_guid=guid,

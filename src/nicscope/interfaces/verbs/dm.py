@@ -44,7 +44,7 @@ class DM(PyverbsCM):
             wanted = dm_attr if dm_attr is not None else AllocDmAttr(0)
             self._allocate(wanted)
         self._opened()
-        context._adopt(self, "dms")
+        context._add_dependent(self, "dms")
 
     def _allocate(self, wanted: AllocDmAttr) -> None:
         most = self.context.world.facts.dm_bytes

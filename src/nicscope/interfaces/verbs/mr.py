@@ -65,7 +65,7 @@ class MW(PyverbsCM):
         with refusal("Failed to create MW"):
             self.handle, self.rkey = world.device.alloc_mw(self.pd.handle, self.type)
         self._opened()
-        pd._adopt(self, "mws")
+        pd._add_dependent(self, "mws")
 
     def _release(self) -> None:
         self.pd.ctx.world.device.free_mw(self.handle)
@@ -182,7 +182,7 @@ class MR(PyverbsCM):
         self.access = access
         self.pd.ctx.things[("mr", self.handle)] = (found, length)
         self._opened()
-        self.pd._adopt(self, "mrs")
+        self.pd._add_dependent(self, "mrs")
 
     def _import(self, handle: int) -> None:
         found = self.pd.ctx.things.get(("mr", handle))
@@ -191,7 +191,7 @@ class MR(PyverbsCM):
         (self.handle, self.lkey, self.rkey), self._length = found
         self._imported = True
         self._opened()
-        self.pd._adopt(self, "mrs")
+        self.pd._add_dependent(self, "mrs")
 
     def __str__(self) -> str:
         shown = {"lkey": self.lkey, "rkey": self.rkey, "length": self.length, "buf": self.buf}
@@ -272,7 +272,7 @@ class MR(PyverbsCM):
         if domain is not None:
             self.pd._born["mrs"].discard(self)
             self.pd = domain
-            domain._adopt(self, "mrs")
+            domain._add_dependent(self, "mrs")
 
 
 class MREx(MR):
@@ -322,7 +322,7 @@ class Buf(PyverbsCM):
         with refusal(failed):
             self.addr = int(pd.ctx.world.device.map(self._room))
         self._opened()
-        pd._adopt(self, "bufs")
+        pd._add_dependent(self, "bufs")
 
     def _release(self) -> None:
         self.pd.ctx.world.device.unmap(self.addr, self._room)
@@ -355,7 +355,7 @@ class DMMR(MR):
         if beyond or self._length < 0 or not minded & e.IBV_ACCESS_ZERO_BASED:
             raise error(failed, errno.EINVAL)
         self._register(minded, failed, address=self._offset, iova=0, dm=dm.handle)
-        dm._adopt(self, "dm_mrs")
+        dm._add_dependent(self, "dm_mrs")
 
     def write(self, data: Any, length: int, offset: int = 0) -> None:
         """Store words from the CPU into device memory."""

@@ -52,7 +52,7 @@ class PD(PyverbsCM):
                 self.handle = int(ctx.world.device.open_pd())
             ctx.things[("pd", self.handle)] = self.handle
         self._opened()
-        ctx._adopt(self, "pds")
+        ctx._add_dependent(self, "pds")
 
     @property
     def pd(self) -> PD:
@@ -118,7 +118,7 @@ class ParentDomain(PD):
         self.protection_domain = attr.pd
         self.allocator = attr.pd_context
         self._opened()
-        attr.pd._adopt(self, "parents")
+        attr.pd._add_dependent(self, "parents")
 
     @property
     def pd(self) -> PD:

@@ -28,7 +28,7 @@ from nicscope.drivers.simulate.thread_scheduler import StoppedError
 from nicscope.errors import SimulationError
 from nicscope.interfaces.verbs.base import close_all
 from nicscope.interfaces.verbs.device import PKEY
-from nicscope.interfaces.verbs.world import here, note_what_is_opened, run_here, whose
+from nicscope.interfaces.verbs.world import bind_world, here, track_opened, whose
 from nicscope.interfaces.verbs_device.device import COUNTERS
 
 if TYPE_CHECKING:
@@ -347,7 +347,7 @@ NO_POOLS = (
 _own = threading.local()
 
 
-class Forked:
+class ChildProcess:
     """A child process, as ``multiprocessing`` handles it."""
 
     method = "fork"
@@ -364,15 +364,15 @@ class Forked:
         self.pid = FIRST_PID + self._number
 
     def _live(self, process: Any) -> None:
-        run_here(self._world)
-        opened = note_what_is_opened()
+        bind_world(self._world)
+        opened = track_opened()
         _own.process = process
         code = 1
         try:
             process.run()
             code = 0
         except SystemExit as leaving:
-            code = left_with(leaving.code)
+            code = exit_code_of(leaving.code)
         except StoppedError:
             code = -self._signal
             raise
@@ -396,7 +396,7 @@ class Forked:
     def _stop(self, by: int) -> None:
         if self.returncode is None:
             self._signal = by
-            self._turns.doom(self._number)
+            self._turns.cancel(self._number)
 
     def terminate(self) -> None:
         """End the process."""
@@ -410,7 +410,7 @@ class Forked:
         """Does nothing."""
 
 
-def left_with(code: Any) -> int:
+def exit_code_of(code: Any) -> int:
     """The exit code of ``SystemExit``'s argument; text is printed, as Python does."""
     if code is None or isinstance(code, int):
         return code or 0
@@ -424,20 +424,20 @@ class Process(multiprocessing.process.BaseProcess):
     _start_method = "fork"
 
     @staticmethod
-    def _Popen(process_obj: Process) -> Forked:  # noqa: N802 - its name is given
+    def _Popen(process_obj: Process) -> ChildProcess:  # noqa: N802 - its name is given
         target = getattr(getattr(process_obj, "_target", None), "__module__", None) or ""
         if target.startswith(("concurrent.", "multiprocessing.")):
             raise SimulationError(NO_POOLS)
-        return Forked(process_obj)
+        return ChildProcess(process_obj)
 
 
-class Together(multiprocessing.context.BaseContext):
+class RunContext(multiprocessing.context.BaseContext):
     """The ``multiprocessing`` context within a run, whatever start method is asked for."""
 
     Process = Process
 
     def get_context(self, method: str | None = None) -> Any:
-        """This context, the only one."""
+        """The one context that there is."""
         multiprocessing.context.BaseContext.get_context(self, method)  # errors: no such method
         return self
 
@@ -460,7 +460,7 @@ class Together(multiprocessing.context.BaseContext):
         return getattr(_own, "process", None) or multiprocessing.process._current_process  # type: ignore[attr-defined]
 
 
-_TOGETHER: Any = Together()
+_TOGETHER: Any = RunContext()
 _NAMES = {name: getattr(_TOGETHER, name) for name in ("get_context", "get_start_method")}
 _NAMES |= {name: getattr(_TOGETHER, name) for name in ("set_start_method", "current_process")}
 _NAMES["Process"] = Process
@@ -473,7 +473,7 @@ _MADE: dict[str, Any] = {
 }
 _MADE["Pipe"] = pipe
 for _name, _made in _MADE.items():
-    setattr(Together, _name, staticmethod(_made))
+    setattr(RunContext, _name, staticmethod(_made))
 for _name in ("Value", "Array", "Pool", "Manager"):
     _MADE[_name] = getattr(_TOGETHER, _name)
 
@@ -491,7 +491,7 @@ _SLEEP = time.sleep
 
 
 @contextlib.contextmanager
-def processes_joined() -> Iterator[None]:
+def processes_emulated() -> Iterator[None]:
     """Within the block, ``multiprocessing`` creates processes on the program's node."""
     patched: Any = multiprocessing
     kept = {name: getattr(patched, name) for name in (*_NAMES, *_MADE)}
@@ -513,7 +513,7 @@ def join_children() -> None:
     world, children = here(), multiprocessing.process._children  # type: ignore[attr-defined]
     for each in sorted(children, key=lambda one: str(one.name)):
         forked = getattr(each, "_popen", None)
-        if isinstance(forked, Forked) and forked._world is world:
+        if isinstance(forked, ChildProcess) and forked._world is world:
             if each.daemon:
                 each.terminate()
             each.join()
@@ -526,7 +526,7 @@ _COUNTER = re.compile(r"/sys/class/infiniband/([^/]+)/ports/1/((?:hw_)?counters)
 _PKEY = re.compile(r"/sys/class/infiniband/([^/]+)/ports/1/pkeys/(\d+)")
 
 
-def answer_to(command: Any) -> str | None:
+def command_output(command: Any) -> str | None:
     """The output of a command that queries the simulated device; None for any other command."""
     if isinstance(command, str) or not isinstance(command, (list, tuple)):
         return None
@@ -537,7 +537,7 @@ def answer_to(command: Any) -> str | None:
         return json.dumps([_interface(here())]) + "\n"
     if words[:1] != ["cat"] or len(words) != 2:
         return None
-    counted, found = text_of(words[1]), _PKEY.fullmatch(words[1])
+    counted, found = system_file_text(words[1]), _PKEY.fullmatch(words[1])
     if counted is not None:
         return counted
     if found is not None and found[1] == here().name and int(found[2]) == 0:
@@ -566,7 +566,7 @@ def _interface(world: World) -> dict[str, Any]:
     return {**told, "flags": flags, "operstate": "UP", "addr_info": addresses}
 
 
-def text_of(file: Any) -> str | None:
+def system_file_text(file: Any) -> str | None:
     """The content of a system file about the simulated node; None for any other file."""
     if not isinstance(file, (str, os.PathLike)):
         return None
@@ -583,9 +583,9 @@ def text_of(file: Any) -> str | None:
 
 
 @contextlib.contextmanager
-def system_answered() -> Iterator[None]:
+def system_emulated() -> Iterator[None]:
     """Within the block, files and commands about the simulated node are answered from it."""
-    with _commands_answered(), _files_answered(), processes_joined():
+    with _commands_answered(), _files_answered(), processes_emulated():
         yield
 
 
@@ -594,14 +594,14 @@ def _files_answered() -> Iterator[None]:
     opened, is_file = builtins.open, os.path.isfile
 
     def open_(file: Any, *args: Any, **named: Any) -> Any:
-        text = text_of(file)
+        text = system_file_text(file)
         if text is None:
             return opened(file, *args, **named)
         mode = str(args[0] if args else named.get("mode", "r"))
         return io.BytesIO(text.encode()) if "b" in mode else io.StringIO(text)
 
     builtins.open = io.open = open_  # pathlib's is the latter
-    os.path.isfile = lambda path: text_of(path) is not None or is_file(path)
+    os.path.isfile = lambda path: system_file_text(path) is not None or is_file(path)
     try:
         yield
     finally:
@@ -614,7 +614,7 @@ def _commands_answered() -> Iterator[None]:
     asked = subprocess.check_output
 
     def check_output(*args: Any, **named: Any) -> Any:
-        told = answer_to(args[0] if args else named.get("args"))
+        told = command_output(args[0] if args else named.get("args"))
         if told is None:
             return asked(*args, **named)
         texts = ("text", "universal_newlines", "encoding", "errors")

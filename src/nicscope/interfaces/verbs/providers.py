@@ -18,7 +18,7 @@ __path__: list[str] = []  # it has modules, which ``module_of`` makes
 _REMARK = "it is of another maker's devices"
 
 
-class Foreign(type):
+class VendorName(type):
     """Metaclass of vendor names: a class, a function, an enumeration or a number."""
 
     def __call__(cls, *_: Any, **__: Any) -> Any:
@@ -33,31 +33,31 @@ class Foreign(type):
     def __repr__(cls) -> str:
         return f"<{cls.__name__}, which no device here has>"
 
-    def _cannot_be_told(cls, *_: Any) -> Any:
+    def _unknown_value(cls, *_: Any) -> Any:
         """Errors: EOPNOTSUPP: the value of a vendor's constant is not known."""
         raise error(f"Failed to read {cls.__name__}: {_REMARK}", errno.EOPNOTSUPP)
 
-    __index__ = __int__ = __float__ = __iter__ = __len__ = _cannot_be_told
-    __getitem__ = __contains__ = __lt__ = __le__ = __gt__ = __ge__ = _cannot_be_told
+    __index__ = __int__ = __float__ = __iter__ = __len__ = _unknown_value
+    __getitem__ = __contains__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown_value
 
 
-class Reckoned(Foreign):
+class VendorNumber(VendorName):
     """The result of arithmetic on vendor constants, which has no truth value."""
 
-    __bool__ = Foreign._cannot_be_told
+    __bool__ = VendorName._unknown_value
 
 
 def _reckoned(*parts: Any) -> Any:
-    return Reckoned(" ".join(map(_told, parts)), (), {})
+    return VendorNumber(" ".join(map(_told, parts)), (), {})
 
 
 def _told(part: Any) -> str:
-    return str(part.__name__) if isinstance(part, Foreign) else str(part)
+    return str(part.__name__) if isinstance(part, VendorName) else str(part)
 
 
 def _count(name: str, sign: str) -> None:
-    setattr(Foreign, f"__{name}__", lambda one, two: _reckoned(one, sign, two))
-    setattr(Foreign, f"__r{name}__", lambda two, one: _reckoned(one, sign, two))
+    setattr(VendorName, f"__{name}__", lambda one, two: _reckoned(one, sign, two))
+    setattr(VendorName, f"__r{name}__", lambda two, one: _reckoned(one, sign, two))
 
 
 for _name, _sign in {
@@ -74,16 +74,16 @@ for _name, _sign in {
 }.items():
     _count(_name, _sign)
 for _name, _sign in {"invert": "~", "neg": "-"}.items():
-    setattr(Foreign, f"__{_name}__", lambda one, sign=_sign: _reckoned(sign, one))
+    setattr(VendorName, f"__{_name}__", lambda one, sign=_sign: _reckoned(sign, one))
 
 
 @cache
 def named(place: str, name: str) -> Any:
     """The placeholder for a vendor name, the same object for the same name of the same module."""
-    return Foreign(f"{place}.{name}", (), {})
+    return VendorName(f"{place}.{name}", (), {})
 
 
-class MakersModule(ModuleType):
+class VendorModule(ModuleType):
     """A vendor module, which has every name."""
 
     __path__: list[str] = []  # noqa: RUF012 - as modules have it
@@ -97,7 +97,7 @@ class MakersModule(ModuleType):
 @cache
 def module_of(place: str) -> ModuleType:
     """The module of that name, below this one."""
-    made = MakersModule(place, "A maker's module, of whose devices there are none.")
+    made = VendorModule(place, "A maker's module, of whose devices there are none.")
     made.__spec__ = ModuleSpec(place, None)
     return made
 

@@ -29,11 +29,11 @@ from nicscope.interfaces.verbs.qp_attr import (
     QPInitAttr,
     QPInitAttrEx,
     QPRateLimitAttr,
+    attributes_errno,
     merged,
     required_masks,
     state_of,
-    wrong_step,
-    wrong_values,
+    transition_errno,
 )
 from nicscope.interfaces.verbs.texts import qp_state_to_str, qp_type_to_str
 from nicscope.interfaces.verbs.wr import INLINE, LONG, WORD, bind_of, post_chain, remote
@@ -199,19 +199,19 @@ INLINED = frozenset(
 BY_STEPS_ONLY = (e.IBV_WR_FLUSH, e.IBV_WR_ATOMIC_WRITE)
 
 
-def wrong_send(qp: Any, wr: SendWR) -> int:
+def send_errno(qp: Any, wr: SendWR) -> int:
     """The errno for an invalid work request, or 0."""
     if not qp._sends or len(wr.pieces) > qp._caps.send_sge:
         return errno.EINVAL
     opcode, flags = wr.opcode, wr.send_flags
     if opcode not in qp._offered or flags & REST:
-        return _wrong_kind(qp, opcode, flags)
+        return _kind_errno(qp, opcode, flags)
     if flags & INLINE:
         length = sum(piece.length for piece in wr.pieces)
         if opcode not in INLINED or length > qp._caps.inline:
             return errno.EINVAL
     is_lost = qp._type == UD and "ud" not in wr.further
-    if is_lost or (opcode == BIND and wrong_window(qp, wr.window)):
+    if is_lost or (opcode == BIND and is_unbindable(qp, wr.window)):
         return errno.EINVAL
     return 0
 
@@ -222,13 +222,13 @@ def offered(qp: Any) -> frozenset[int]:
     return found.difference(BY_STEPS_ONLY)
 
 
-def _wrong_kind(qp: Any, opcode: int, flags: int) -> int:
+def _kind_errno(qp: Any, opcode: int, flags: int) -> int:
     """The errno for an invalid or unsupported opcode or flag, or 0."""
     known = opcode in TRANSPORT[qp._type] and opcode not in BY_STEPS_ONLY and not flags & ~FLAGS
     return errno.EOPNOTSUPP if known else errno.EINVAL
 
 
-def wrong_window(qp: Any, window: Any) -> bool:
+def is_unbindable(qp: Any, window: Any) -> bool:
     """Whether a bind request names a window that a queue pair cannot bind by ``post_send``."""
     return window is None or window[0].type != e.IBV_MW_TYPE_2 or qp.pd is None
 
@@ -275,7 +275,7 @@ class QP(PyverbsCM):
         self._offered = offered(self)
         self._opened()
         for holder in plan.holders:
-            holder._adopt(self, "qps")
+            holder._add_dependent(self, "qps")
 
     def _cap(self) -> QPCap:
         return QPCap(*self._caps)
@@ -310,7 +310,9 @@ class QP(PyverbsCM):
         if wanted & e.IBV_QP_CUR_STATE and qp_attr.cur_qp_state != now:
             raise error(f"{failed} state", errno.EINVAL)
         said = wanted & ~int(e.IBV_QP_STATE)
-        wrong = wrong_step(self._type, now, then, said) or wrong_values(self.ctx, qp_attr, wanted)
+        wrong = transition_errno(self._type, now, then, said) or attributes_errno(
+            self.ctx, qp_attr, wanted
+        )
         if wrong:
             raise error(f"{failed} state", wrong)
         held = (
@@ -366,7 +368,7 @@ class QP(PyverbsCM):
         post_chain(wr, bad_wr, self._post, "Failed to post send")
 
     def _post(self, wr: SendWR) -> None:
-        wrong = wrong_send(self, wr)
+        wrong = send_errno(self, wr)
         if wrong:
             raise Refused(wrong)
         self._device.post_send(self._number, wr.request())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.interfaces.verbs import libibverbs_enums as e
-from nicscope.interfaces.verbs.addr import PORT, AHAttr, wrong_route
+from nicscope.interfaces.verbs.addr import PORT, AHAttr, route_errno
 from nicscope.interfaces.verbs.base import Fields, Number, PyverbsObject
 from nicscope.interfaces.verbs.device_attr import KEYS, MTU_CODES
 from nicscope.interfaces.verbs.texts import (
@@ -305,7 +305,7 @@ def table() -> dict[tuple[int, int], Masks]:
     return steps
 
 
-def wrong_step(kind: int, now: int, then: int, mask: int) -> int:
+def transition_errno(kind: int, now: int, then: int, mask: int) -> int:
     """The errno for an invalid state transition, or 0.
 
     ``mask``: what is said beside the new state.
@@ -350,7 +350,7 @@ FIELDS: dict[int, tuple[str, ...]] = {  # by the bit that says that they are set
 }
 
 
-def wrong_values(context: Any, attr: QPAttr, mask: int) -> int:
+def attributes_errno(context: Any, attr: QPAttr, mask: int) -> int:
     """The errno of the first attribute value that the device does not support, or 0."""
     facts = context.world.facts
     if mask & NOT_BUILT:
@@ -371,7 +371,7 @@ def wrong_values(context: Any, attr: QPAttr, mask: int) -> int:
             return errno.EINVAL
     checks: dict[int, Callable[[], int]] = {
         e.IBV_QP_PORT: lambda: errno.EINVAL if attr.port_num != PORT else 0,
-        e.IBV_QP_AV: lambda: wrong_route(context, attr.ah_attr),
+        e.IBV_QP_AV: lambda: route_errno(context, attr.ah_attr),
         e.IBV_QP_QKEY: lambda: errno.EPERM if attr.qkey & PRIVILEGED and not may_use_raw() else 0,
     }
     found = (check() for bit, check in checks.items() if mask & bit)

@@ -228,7 +228,7 @@ def close_all() -> None:
 
 
 @contextlib.contextmanager
-def sockets_joined() -> Iterator[None]:
+def sockets_emulated() -> Iterator[None]:
     """Within the block, sockets that programs create are of their simulated nodes."""
     socket.socket = NodeSocket  # type: ignore[misc]
     try:

@@ -98,10 +98,10 @@ class SRQ(PyverbsCM):
                 0 if self.cq is None else self.cq.handle,
             )
         self._opened()
-        (self.ctx if extended else domain)._adopt(self, "srqs")
+        (self.ctx if extended else domain)._add_dependent(self, "srqs")
         for holder in (domain, self.xrcd, self.cq):
             if holder is not None:
-                holder._adopt(self, "srqs")
+                holder._add_dependent(self, "srqs")
 
     def _check(self, attr: SrqInitAttrEx, failed: str) -> None:
         if attr.comp_mask & ~int(KNOWN):

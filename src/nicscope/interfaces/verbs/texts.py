@@ -63,14 +63,14 @@ def rereg_error_to_str(status: int) -> str:
     return of_enum(e.ibv_rereg_mr_err_code, status, "", "Unknown error")
 
 
-def swapped64(value: int) -> int:
+def byte_swapped64(value: int) -> int:
     """A 64-bit word with its bytes swapped."""
     return int(struct.unpack("<Q", struct.pack(">Q", int(value) & (1 << 64) - 1))[0])
 
 
 def be64toh(value: int) -> int:
     """A 64-bit word converted from network to host order."""
-    return swapped64(value) if socket.htons(1) != 1 else int(value)
+    return byte_swapped64(value) if socket.htons(1) != 1 else int(value)
 
 
 def gid_str(prefix: int, interface_id: int) -> str:

@@ -12,7 +12,7 @@ from nicscope.interfaces.verbs_device.fabric import addresses, guid
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nicscope.drivers.simulate.thread_scheduler import Turn
+    from nicscope.drivers.simulate.thread_scheduler import ScheduledCaller
     from nicscope.interfaces.verbs.cmid import CMID
     from nicscope.interfaces.verbs.device import Context
     from nicscope.interfaces.verbs_device.calls import Facts
@@ -88,7 +88,7 @@ class World:
         self.ends = 0  # of connections, so far
         self.domains: dict[tuple[int, int], tuple[int, int]] = {}  # of a file: handle and holders
         self.neighbours: list[World] = [self]  # all that one network joins, by their numbers
-        self.turn: Turn | None = None  # of the program, where others run on other nodes
+        self.turn: ScheduledCaller | None = None  # of the program, where others run on other nodes
         self.offered: dict[str, list[Any]] = {}  # to the others, by name and in order
         self.taken: dict[str, int] = {}  # how many of each the program has had
         self.called: dict[int, str] = {}  # of the processes that its program began
@@ -104,13 +104,13 @@ class World:
         """Whether its program ran beside others and all of them have ended."""
         return self.turn is not None and self.turn.turns.over.is_set()
 
-    def take_turns(self) -> Turn:
+    def take_turns(self) -> ScheduledCaller:
         """Register the node's program with the scheduler of several programs, once."""
-        from nicscope.drivers.simulate.thread_scheduler import Turn
+        from nicscope.drivers.simulate.thread_scheduler import ScheduledCaller
 
         if self.turn is None:
-            self.turn = Turn(self.device.fabric.take_turns())
-            run_here(self)
+            self.turn = ScheduledCaller(self.device.fabric.take_turns())
+            bind_world(self)
         return self.turn
 
     def wait(self, what: str, has_come: Callable[[], bool], may_fail: bool = False) -> bool:
@@ -130,7 +130,7 @@ class World:
         """Stop the threads and child processes that still run beside its program."""
         if self.turn is not None:
             self.turn.turns.end()
-            run_here(None)
+            bind_world(None)
 
     def gids(self) -> Iterator[Gid]:
         """The port's GIDs: the link-local one, and the one of its IPv4 address."""
@@ -145,7 +145,7 @@ _current: list[World] = []
 _own = threading.local()  # of a program in a thread of its own
 
 
-def run_here(world: World | None) -> None:
+def bind_world(world: World | None) -> None:
     """Bind this thread's program to ``world``; None: to the current default."""
     _own.world = world
 
@@ -155,14 +155,14 @@ def whose() -> World | None:
     return getattr(_own, "world", None)
 
 
-def note_what_is_opened() -> weakref.WeakValueDictionary[int, Any]:
+def track_opened() -> weakref.WeakValueDictionary[int, Any]:
     """Begin to track the objects that this thread's program opens, in order."""
     _own.opened, _own.numbers = weakref.WeakValueDictionary(), itertools.count()
     found: weakref.WeakValueDictionary[int, Any] = _own.opened
     return found
 
 
-def note_opened(thing: Any) -> None:
+def add_opened(thing: Any) -> None:
     """Add an object to those that this thread's program has opened."""
     opened = getattr(_own, "opened", None)
     if opened is not None:

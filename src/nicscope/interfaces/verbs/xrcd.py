@@ -50,7 +50,7 @@ class XRCD(PyverbsCM):
         if self._file is not None:
             world.domains[self._file] = (self.handle, held[1] + 1)
         self._opened()
-        context._adopt(self, "xrcds")
+        context._add_dependent(self, "xrcds")
 
     def _place(self, fd: int, failed: str) -> tuple[int, int] | None:
         """The device and inode of the file; None: a domain without a file."""

@@ -9,24 +9,24 @@ from gc import disable, enable, isenabled
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE, CHAIN, COMPUTE
-from nicscope.drivers.simulate.ports.reporting import LATE
+from nicscope.drivers.simulate.ports.reports import LATE
 from nicscope.errors import SimulationError
 from nicscope.host.calls import drop_page
 from nicscope.interfaces.verbs_device.calls import Refused
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.memory.paging.layout import UNMAPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.drivers.simulate.process import Record
     from nicscope.drivers.simulate.thread_scheduler import Caller
     from nicscope.interfaces.ports.memory import Memory
     from nicscope.interfaces.verbs_device.calls import Piece
-    from nicscope.interfaces.verbs_device.connecting import Pair
+    from nicscope.interfaces.verbs_device.connections import Pair
     from nicscope.interfaces.verbs_device.fabric import Fabric
 
 
@@ -68,7 +68,7 @@ class Base(ABC):
     _fabric: Fabric
     _memory: Memory
     _machine: Machine
-    _driven: Driven
+    _sim_process: SimProcess
     _ports: Any
     _calling: Caller
     _node = 0  # of the fabric
@@ -80,7 +80,7 @@ class Base(ABC):
         self._machine = simulation.machine
         self._ports = simulation.machine.ports
         self._have_caller()
-        self._driven = simulation.processes[self._node]
+        self._sim_process = simulation.processes[self._node]
         costs = self._ports.costs[self._node]
         self._call_ps, self._poll_ps = int(costs["system_call"]), int(costs["poll"])
         record = self._ports.table[self._node, OWN_PORT]
@@ -92,7 +92,7 @@ class Base(ABC):
         own = queues[self._node]
         self._shown, self._read_to = own["shown"].data, own["read"].data
         self._written = own["written"].data
-        self._troubles = self._ports.nodes["troubles"].data
+        self._troubles = self._ports.nodes["async_errors"].data
         entries = self._ports.work.entries[self._node, ANY_QUEUE]
         self._sides, self._owners = entries["side"].data, entries["port"].data
         assert self._fabric.book is not None
@@ -101,8 +101,8 @@ class Base(ABC):
     @property
     def now_ns(self) -> int:
         """Virtual time."""
-        self._settle()
-        return self._driven.now // PS_PER_NS
+        self._flush_posted()
+        return self._sim_process.now // PS_PER_NS
 
     def _have_caller(self) -> None:
         self._calling = self._fabric.caller()
@@ -112,7 +112,7 @@ class Base(ABC):
     @uninterrupted
     def _ask(self, operation: int, *numbers: int, **named: int) -> Record | None:
         """Perform an operation of the process, after the work that was posted before."""
-        self._driven.put_down(self._asked, self._before, operation, *numbers, **named)
+        self._sim_process.put_down(self._asked, self._before, operation, *numbers, **named)
         return self._carry_out(1)
 
     def _carry_out(self, more: int) -> Record | None:
@@ -135,7 +135,7 @@ class Base(ABC):
         The call that posts is uninterrupted, from when the post's pieces are put down.
         """
         place = self._before
-        self._driven.put_down(
+        self._sim_process.put_down(
             self._asked, place, operation, peer, payload, tag, 0, duration, packet, own
         )
         self._before = place + 1
@@ -143,7 +143,7 @@ class Base(ABC):
             self._carry_out(0)
 
     @uninterrupted
-    def _settle(self) -> None:
+    def _flush_posted(self) -> None:
         """Hand all queued operations over to the NIC."""
         if self._before:
             self._carry_out(0)
@@ -156,12 +156,12 @@ class Base(ABC):
         """Advance virtual time by the cost of a system call."""
         self._spend(self._call_ps)
 
-    def be_called_in_turns(self) -> None:
+    def use_scheduler(self) -> None:
         """Switch to the thread scheduler: calling programs take turns from now on."""
-        self._settle()
+        self._flush_posted()
         self._have_caller()
 
-    def _rests(self) -> bool:
+    def _yield_to_others(self) -> bool:
         """Yield to other programs of the process; True if completions may have arrived."""
         return self._calling.rest(self._written[ANY_QUEUE])
 
@@ -172,15 +172,15 @@ class Base(ABC):
 
     def _go_on(self, ps: int) -> bool:
         self._read_to[ANY_QUEUE] = self._written[ANY_QUEUE]
-        driven = self._driven
-        latest = driven.now + ps
-        driven.put_down(self._asked, self._before, AWAIT_QUEUE, ANY_QUEUE, 0, 0, latest)
+        sim_process = self._sim_process
+        latest = sim_process.now + ps
+        sim_process.put_down(self._asked, self._before, AWAIT_QUEUE, ANY_QUEUE, 0, 0, latest)
         ended = self._carry_out(1)
-        self._hear()
+        self._collect_errors()
         return ended is not None and ended[OWN] != LATE
 
     @abstractmethod
-    def _hear(self) -> None:
+    def _collect_errors(self) -> None:
         """Collect asynchronous errors of ports."""
 
     @abstractmethod
@@ -196,7 +196,7 @@ class Base(ABC):
         """What the program calls a receive of a shared queue, and where it is."""
 
     @abstractmethod
-    def _feed(self, pair: Pair) -> None:
+    def _post_waiting(self, pair: Pair) -> None:
         """Post queued work requests of a pair as far as the NIC's queues have free entries."""
 
 
@@ -282,7 +282,7 @@ class AddressSpace(Base):
 
         Addresses are given out again when no NIC knows them any more.
         """
-        self._settle()
+        self._flush_posted()
         first, pages = self._stretch(address, length)
         kept = {page for page in range(first, first + pages) if self._is_registered(page)}
         self._ghosts |= kept
@@ -295,26 +295,26 @@ class AddressSpace(Base):
                 self._free.setdefault(pages, []).append(first)
                 return
             for page, is_gone in zip(range(first, first + pages), gone, strict=True):
-                self._give_back(page, is_gone)
+                self._free_page(page, is_gone)
             return
         for page in range(first, first + pages):
             if page not in kept:
-                self._let_go(page)
+                self._unmap_page(page)
 
-    def _let_go(self, page: int) -> None:
+    def _unmap_page(self, page: int) -> None:
         """Unmap a page that neither the program nor a region uses any more."""
         self._ghosts.discard(page)
         self._memory.unmap(self._node, SPACE, page, 1)
-        self._give_back(page, self._drop_page(self._node, SPACE, page))
+        self._free_page(page, self._drop_page(self._node, SPACE, page))
 
-    def _give_back(self, page: int, is_gone: bool) -> None:
+    def _free_page(self, page: int, is_gone: bool) -> None:
         """Free a page for reuse, or after a transfer is done if a NIC still uses it."""
         if is_gone:
             self._free.setdefault(1, []).append(page)
         else:
             self._in_use.add(page)
 
-    def _check_seen(self, address: int, length: int) -> None:
+    def _check_view(self, address: int, length: int) -> None:
         """Errors: EFAULT for memory that the program has unmapped."""
         if self._ghosts and length > 0:
             last = (address + length - 1) // self._page
@@ -347,7 +347,7 @@ class AddressSpace(Base):
 
     def read(self, address: int, length: int) -> bytes:
         """Bytes of memory.  Errors: EFAULT where nothing is mapped."""
-        self._check_seen(address, length)
+        self._check_view(address, length)
         try:
             return self._memory.read(self._node, SPACE, address, length)
         except SimulationError as error:
@@ -355,7 +355,7 @@ class AddressSpace(Base):
 
     def write(self, address: int, data: bytes) -> None:
         """Store bytes.  Errors: EFAULT where nothing is mapped."""
-        self._check_seen(address, len(data))
+        self._check_view(address, len(data))
         try:
             self._memory.write(self._node, SPACE, address, bytes(data))
         except SimulationError as error:

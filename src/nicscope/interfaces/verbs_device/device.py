@@ -9,7 +9,7 @@ from nicscope.config.design import Scheme
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.calls import Bill, Facts
-from nicscope.interfaces.verbs_device.connecting import MTU, Connecting
+from nicscope.interfaces.verbs_device.connections import MTU, QueuePairs
 from nicscope.interfaces.verbs_device.fabric import DESIGN, Fabric
 from nicscope.interfaces.verbs_device.posting import MOST_INLINE
 from nicscope.interfaces.verbs_device.regions import DM_BYTES
@@ -162,7 +162,7 @@ DEPTH = 1 << 14  # of a queue; what the NIC has no place for waits in the host's
 READS = 16
 
 
-class Device(Connecting):
+class Device(QueuePairs):
     """One NIC in one node, as one process uses it."""
 
     def __init__(
@@ -217,8 +217,8 @@ class Device(Connecting):
     @property
     def now_ps(self) -> int:
         """Virtual time in picoseconds."""
-        self._settle()
-        return self._driven.now
+        self._flush_posted()
+        return self._sim_process.now
 
     def records(self) -> NDArray[Any]:
         """Log records of every engine, as far as they were kept (``keep_log``), by ``end``."""
@@ -259,7 +259,7 @@ class Device(Connecting):
         """The counters so far, by Linux's names; zeros if the device was never used."""
         if not self._is_made:
             return dict(NOTHING)
-        self._settle()
+        self._flush_posted()
         return counters_of(self._machine, self._node)
 
     def bill(self) -> Bill:

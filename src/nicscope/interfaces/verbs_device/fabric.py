@@ -11,9 +11,13 @@ from nicscope.config.design import Transport
 from nicscope.drivers.simulate.machine import COMPUTING, POSTING
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
-from nicscope.drivers.simulate.ports.connections import Retired, Ways
-from nicscope.drivers.simulate.thread_scheduler import Calling, Turn, Turns
-from nicscope.interfaces.options import DesignSettings, spelt_out
+from nicscope.drivers.simulate.ports.connections import DatagramStreams, Retired
+from nicscope.drivers.simulate.thread_scheduler import (
+    ScheduledCaller,
+    SingleCaller,
+    ThreadScheduler,
+)
+from nicscope.interfaces.options import DesignSettings, with_named_options
 from nicscope.interfaces.ports.cluster import KINDS, OWN_PORTS, PortCluster, PortsRun
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.run_timeline import ACTIONS
@@ -156,7 +160,7 @@ class Fabric(PortCluster[Process]):
     run_type = VerbsRun
     transport = TRANSPORT
 
-    @spelt_out(DesignSettings)
+    @with_named_options(DesignSettings)
     def __init__(
         self,
         design: str | Path | Design = DESIGN,
@@ -204,15 +208,15 @@ class Fabric(PortCluster[Process]):
             self._begun = self._simulation(hosts, [1] * len(hosts))
             ports = self._begun.machine.ports
             ports.rules["key_bits"] = KEY_BITS
-            self.ways = Ways(ports)
+            self.ways = DatagramStreams(ports)
             self.retired = Retired(ports)
             if len(hosts) > 1:
-                self.turns = Turns(self._begun)
+                self.turns = ThreadScheduler(self._begun)
         return self._begun
 
     _begun: Simulation | None = None
     retired: Retired  # streams of pairs that have left
-    turns: Turns | None = None  # of the programs, where there are several
+    turns: ThreadScheduler | None = None  # of the programs, where there are several
 
     def source(self) -> VerbsRun:
         """The source of the run's reports and timelines."""
@@ -228,16 +232,16 @@ class Fabric(PortCluster[Process]):
     def caller(self) -> Caller:
         """The object through which a node's program performs operations."""
         begun = self.begun()
-        return Calling(begun) if self.turns is None else Turn(self.turns)
+        return SingleCaller(begun) if self.turns is None else ScheduledCaller(self.turns)
 
-    def take_turns(self) -> Turns:
+    def take_turns(self) -> ThreadScheduler:
         """Register the calling program with the thread scheduler."""
         begun = self.begun()
         if self.turns is None:
-            self.turns = Turns(begun)
-            self.turns.go_alone()
+            self.turns = ThreadScheduler(begun)
+            self.turns.adopt_calling_thread()
             for device in self.devices:
-                device.be_called_in_turns()
+                device.use_scheduler()
         return self.turns
 
     def node_at(self, address: bytes, asked: int) -> int | None:

@@ -13,11 +13,11 @@ import numpy as np
 
 from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER
-from nicscope.drivers.simulate.ports.reporting import GIVEN_BITS, KIND_BITS
+from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import ANY_QUEUE, OWN_PORT, SPACE, uninterrupted
 from nicscope.interfaces.verbs_device.calls import Event, Piece, Posted, Refused, Srq
-from nicscope.interfaces.verbs_device.queues import FIRST_COOKIE, Completing
+from nicscope.interfaces.verbs_device.queues import FIRST_COOKIE, CompletionQueues
 from nicscope.nic.ports.layout import (
     BIND,
     BROKEN,
@@ -30,18 +30,18 @@ from nicscope.nic.ports.layout import (
     INVALIDATES,
     MAY_FLUSH,
     MAY_PERSIST,
-    ONE,
     SEND,
     SOLICITED,
     UNBIND,
     UNSIGNALLED,
+    WORK_QUEUE,
     WRITE,
 )
 from nicscope.nic.ports.regions import LENGTH_BITS, WHOLE
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs_device.calls import Flush, Receive, Send, UdTarget
-    from nicscope.interfaces.verbs_device.connecting import Pair
+    from nicscope.interfaces.verbs_device.connections import Pair
 
 
 PRIVILEGED = 1 << 31  # of a key: the pair's own is meant
@@ -66,19 +66,22 @@ OPERATIONS = {
 }
 
 
-class Posting(Completing):
+class Posting(CompletionQueues):
     """Calls that post work to the NIC."""
 
     operations = OPERATIONS
 
     def _begin_posting(self) -> None:
-        number = self._driven.number
+        number = self._sim_process.number
         # Where the pieces of what is posted, and its words, are put down: of the first operation of
         # a chain, of the second, ...
         pieces = self._ports.gathers[number], *self._ports.gathered[number]
         self._gathers = [memoryview(each.view(np.uint8)) for each in pieces[:CHAIN]]
-        driven = self._driven
-        self._words = [driven.control_bytes, *(memoryview(each) for each in driven.inlined)]
+        sim_process = self._sim_process
+        self._words = [
+            sim_process.control_bytes,
+            *(memoryview(each) for each in sim_process.inlined),
+        ]
         self._given = self._ports.table["given"][self._node].data
         self._ring = int(self._ports.rules[0]["ring"])
         self._cookies = 0  # numbers of what was posted, which nothing on this device shares
@@ -135,15 +138,15 @@ class Posting(Completing):
             name, word = bind.new_rkey, codes.rights_of(bind.access)
             region = self._region(bind.mr)
             key = region.key if bind.length else 0
-            count = self._put_down((Piece(bind.address, bind.length, key),), shifted=False)
+            count = self._write_segments((Piece(bind.address, bind.length, key),), shifted=False)
         elif send.flush is not None:
             count, word = 0, _flush_word(send.flush)
         elif operation == UNBIND:
             name, count = send.imm, 0
         elif send.inline is not None:
-            count = self._put_down((self._kept(pair, send.inline),), shifted=False)
+            count = self._write_segments((self._store_inline(pair, send.inline),), shifted=False)
         else:
-            count = self._put_down(pieces, shifted=True)
+            count = self._write_segments(pieces, shifted=True)
         if operation in (COMPARE_SWAP, FETCH_ADD):
             word = send.compare_add
         elif operation == FETCH and send.flush is None:
@@ -168,7 +171,7 @@ class Posting(Completing):
         way = self._fabric.ways.between(self._node, self._node if node is None else node)
         return port, way, qkey
 
-    def _kept(self, pair: Pair, inline: bytes) -> Piece:
+    def _store_inline(self, pair: Pair, inline: bytes) -> Piece:
         """Copy inline data into registered memory, where it stays until its request has ended."""
         room = max(pair.caps.inline, 8)
         if not pair.inline_at:
@@ -181,7 +184,7 @@ class Posting(Completing):
         self.write(at, inline)
         return Piece(at, len(inline), pair.inline_key)
 
-    def _put_down(self, pieces: tuple[Piece, ...], shifted: bool) -> int:
+    def _write_segments(self, pieces: tuple[Piece, ...], shifted: bool) -> int:
         """Write a scatter/gather list where the driver reads it; its number of elements."""
         at, gathers = 0, self._gathers[self._before]
         for piece in pieces:
@@ -216,7 +219,7 @@ class Posting(Completing):
         return bool(taken + self._before < self._receive_ring)
 
     def _provide(self, port: int, cookie: int, receive: Receive) -> None:
-        count = self._put_down(receive.pieces, shifted=True)
+        count = self._write_segments(receive.pieces, shifted=True)
         self._put(PROVIDE, port, count, 0, 0, cookie, self._given[port] << GIVEN_BITS)
 
     def _is_held(self, pair: Pair) -> bool:
@@ -226,7 +229,7 @@ class Posting(Completing):
         return int(self._ports.table[self._node, pair.port]["state"]) != BROKEN
 
     @uninterrupted
-    def _feed(self, pair: Pair) -> None:
+    def _post_waiting(self, pair: Pair) -> None:
         while pair.waiting_sends and not self._is_held(pair) and self._has_place(pair):
             self._hand_over(pair, *pair.waiting_sends.popleft())
         while pair.waiting_receives and self._has_receive_place(pair.port):
@@ -260,7 +263,7 @@ class SharedQueue(msgspec.Struct):
     waiting: deque[tuple[int, Receive]]
 
 
-class Sharing(Posting):
+class SharedReceiveQueues(Posting):
     """Shared receive queues and XRC domains."""
 
     def _begin_sharing(self) -> None:
@@ -279,11 +282,11 @@ class Sharing(Posting):
         self._system_call()
         port = self._take_port()
         record = self._ports.table[self._node, port]
-        record["given"] += record["takes"] == ONE
+        record["given"] += record["takes"] == WORK_QUEUE
         for name, value in (
             ("open", 1),
             ("space", SPACE),
-            ("takes", ONE),
+            ("takes", WORK_QUEUE),
             ("state", IDLE),
             ("channel", -1),
             ("send_queue", -1),
@@ -317,10 +320,10 @@ class Sharing(Posting):
         queue.posted.add(cookie)
         self._drawn[cookie] = queue, receive.wr_id, receive.pieces
         queue.waiting.append((cookie, receive))
-        self._feed_shared(queue)
+        self._post_waiting_shared(queue)
 
     @uninterrupted
-    def _feed_shared(self, queue: SharedQueue) -> None:
+    def _post_waiting_shared(self, queue: SharedQueue) -> None:
         while queue.waiting and self._has_receive_place(queue.port):
             cookie, receive = queue.waiting.popleft()
             self._provide(queue.port, cookie, receive)
@@ -328,7 +331,7 @@ class Sharing(Posting):
     def _take_shared(self, cookie: int) -> tuple[int, tuple[Piece, ...]]:
         queue, wr_id, pieces = self._drawn.pop(cookie)
         queue.posted.discard(cookie)
-        self._feed_shared(queue)
+        self._post_waiting_shared(queue)
         return wr_id, pieces
 
     def srq_limit(self, handle: int, limit: int) -> None:

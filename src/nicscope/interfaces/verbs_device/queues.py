@@ -12,20 +12,20 @@ import numpy as np
 
 from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.drivers.simulate.ports.connections import leave_connection
-from nicscope.drivers.simulate.ports.reporting import AT_ONCE, COLUMNS, Collecting, collect
+from nicscope.drivers.simulate.ports.reports import AT_ONCE, COLUMNS, Collecting, collect
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import ANY_QUEUE, PS_PER_NS, SPACE, uninterrupted
 from nicscope.interfaces.verbs_device.calls import Completion, Cq, Event, Refused
 from nicscope.interfaces.verbs_device.fabric import HEADER, address_like, header
 from nicscope.interfaces.verbs_device.regions import Protection
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import DONE, SENT
 from nicscope.nic.ports.work_queues import (
+    ASYNC_ERROR,
+    ASYNC_ERRORS,
     FETCH_REFUSED,
     QUEUE_FULL,
     REQUEST_INVALID,
-    TROUBLE,
-    TROUBLES,
     WRITE_REFUSED,
 )
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.interfaces.verbs_device.calls import Piece
-    from nicscope.interfaces.verbs_device.connecting import Pair
+    from nicscope.interfaces.verbs_device.connections import Pair
 
 NEVER_ARMED, FOR_ANY, FOR_URGENT = range(3)
 EMPTY_POLL_PS = 1_000_000_000  # the longest that one empty poll moves virtual time
@@ -57,7 +57,7 @@ class Queue(msgspec.Struct):
     held: deque[Completion] = msgspec.field(default_factory=deque)  # off the NIC, and not polled
 
 
-class Completing(Protection):
+class CompletionQueues(Protection):
     """Completion queues, completions and asynchronous events."""
 
     def _begin_queues(self) -> None:
@@ -96,7 +96,7 @@ class Completing(Protection):
             raise Refused(errno.EINVAL)
         self._system_call()
         for _ in range(8):
-            if not self._has_outstanding(handle) or not self._wait_for(EMPTY_POLL_PS):
+            if not self._has_work_in_flight(handle) or not self._wait_for(EMPTY_POLL_PS):
                 break
         record = self._queue_record(handle)
         if int(record["written"]) - int(record["read"]) + len(queue.held) > entries:
@@ -123,10 +123,10 @@ class Completing(Protection):
         if held or shown[cq] != read_to[cq]:
             # The processor is busy that long before what comes next.
             self._put(COMPUTE, 0, 0, 0, self._poll_ps, 0, 0)
-        elif not self._rests():
+        elif not self._yield_to_others():
             self._go_on(EMPTY_POLL_PS)
         if self._backlog:
-            self._relieve()
+            self._drain_to_host()
         found = [held.popleft() for _ in range(min(most, len(held)))] if held else []
         if shown[cq] != read_to[cq]:
             self._take(queue, most, found)
@@ -142,7 +142,7 @@ class Completing(Protection):
             if many < AT_ONCE:
                 break
 
-    def _relieve(self) -> None:
+    def _drain_to_host(self) -> None:
         """Move completions off the NIC's queues while work requests wait for a free entry."""
         for pair in sorted(self._backlog, key=lambda each: each.number):
             for cq in sorted(pair.queues):
@@ -168,16 +168,16 @@ class Completing(Protection):
         node: int,
     ) -> Completion:
         """What a row of ``collect`` tells; what was posted makes room for more."""
-        pair, now = self._by_port[port], self._driven.now // PS_PER_NS
+        pair, now = self._by_port[port], self._sim_process.now // PS_PER_NS
         word, flags, source, own = 0, 0, 0, cookie < FIRST_COOKIE
         if side == SENT:
-            wr_id, opcode = pair.take_send(cookie)
+            wr_id, opcode = pair.remove_send(cookie)
         elif own:
-            wr_id, pieces = pair.take_receive(cookie)
+            wr_id, pieces = pair.remove_receive(cookie)
         else:
             wr_id, pieces = self._take_shared(cookie)
         if own and (pair.waiting_sends or pair.waiting_receives):
-            self._feed(pair)
+            self._post_waiting(pair)
         if side != SENT:
             opcode = codes.WC_RECV_IMM if operation == codes.PORT_WRITE else codes.WC_RECV
             source = pair.peer or 0
@@ -186,11 +186,11 @@ class Completing(Protection):
                 word = named if flags else 0
             if pair.kind == codes.UD and status == DONE:
                 flags |= codes.WITH_GRH
-                source = self._note_source(node, offset, length, pieces)
+                source = self._write_grh(node, offset, length, pieces)
         said, number = codes.STATUSES.get(status, codes.GENERAL_ERR), pair.number
         return made(wr_id, said, opcode, 0, length, number, source, word, flags, 0, 0, 0, 0, now)
 
-    def _note_source(self, node: int, port: int, length: int, pieces: tuple[Piece, ...]) -> int:
+    def _write_grh(self, node: int, port: int, length: int, pieces: tuple[Piece, ...]) -> int:
         """Write the GRH before a received datagram; the sending queue pair's number."""
         sender = self._fabric.devices[node].pair_at(port)
         if sender is None:
@@ -215,12 +215,12 @@ class Completing(Protection):
         """Arm a queue: its next completion, or next solicited one, raises an event."""
         queue = self._queue(cq)
         queue.armed = FOR_URGENT if solicited_only else FOR_ANY
-        self._settle()
+        self._flush_posted()
         queue.since = int(self._queue_record(cq)["written"])
 
     def next_cq_event(self, cqs: Collection[int]) -> int | None:
         """Wait for the next completion event: its queue, or None if there never is one."""
-        latest = self._driven.now + LONGEST_BLOCK_PS
+        latest = self._sim_process.now + LONGEST_BLOCK_PS
         while True:
             for cq in sorted(cqs):
                 if self._has_event(self._queue(cq)):
@@ -228,7 +228,7 @@ class Completing(Protection):
                     return cq
             if all(self._queues[cq].armed == NEVER_ARMED for cq in cqs):
                 return None
-            if not self._rests() and not self._wait_for(latest - self._driven.now):
+            if not self._yield_to_others() and not self._wait_for(latest - self._sim_process.now):
                 return None
 
     def _has_event(self, queue: Queue) -> bool:
@@ -245,22 +245,22 @@ class Completing(Protection):
         self, qps: Collection[int], cqs: Collection[int], srqs: Collection[int]
     ) -> Event | None:
         """Wait for the next asynchronous event of these objects; None if there never is one."""
-        latest = self._driven.now + LONGEST_BLOCK_PS
-        self._settle()
+        latest = self._sim_process.now + LONGEST_BLOCK_PS
+        self._flush_posted()
         while True:
-            self._hear()
+            self._collect_errors()
             for event in self._events:
                 of = _CONCERNS.get(event.type, 0)
                 if event.element in (qps, cqs, srqs)[of]:
                     self._events.remove(event)
                     return event
-            if not self._rests() and not self._wait_for(latest - self._driven.now):
+            if not self._yield_to_others() and not self._wait_for(latest - self._sim_process.now):
                 return None
 
-    def _hear(self) -> None:
+    def _collect_errors(self) -> None:
         """Convert errors of ports and finished drains into asynchronous events."""
         for number, draining in [*self._draining.items()] if self._draining else ():
-            if not draining.has_unended(self._ports, self._node):
+            if not draining.has_outstanding(self._ports, self._node):
                 del self._draining[number]
                 if self.qp_state(number) == codes.SQD:
                     self._events.append(Event(codes.EVENT_SQ_DRAINED, number))
@@ -270,22 +270,22 @@ class Completing(Protection):
             return
         sides, owners, written = self._sides, self._owners, self._heard
         for number in range(max(heard, written - len(sides)), written):
-            if sides[number % len(sides)] == TROUBLE:
+            if sides[number % len(sides)] == ASYNC_ERROR:
                 port = owners[number % len(sides)]
                 pair = self._by_port.get(port)
                 if pair is not None:
-                    self._hear_of(pair)
+                    self._collect_errors_of(pair)
                 elif int(self._ports.table[self._node, port]["shared"]):
                     self._events.append(Event(codes.EVENT_SRQ_LIMIT, port))
 
     _heard = _told = 0  # entries that have been seen, and troubles among them
 
-    def _hear_of(self, pair: Pair) -> None:
+    def _collect_errors_of(self, pair: Pair) -> None:
         record = self._ports.table[self._node, pair.port]
-        troubles = self._ports.work.troubles[self._node, pair.port]
-        told = int(record["troubles"])
-        for number in range(max(pair.heard, told - TROUBLES), told):
-            code = int(troubles[number % TROUBLES])
+        async_errors = self._ports.work.async_errors[self._node, pair.port]
+        told = int(record["async_errors"])
+        for number in range(max(pair.heard, told - ASYNC_ERRORS), told):
+            code = int(async_errors[number % ASYNC_ERRORS])
             if code in (WRITE_REFUSED, FETCH_REFUSED):
                 self._events.append(Event(codes.EVENT_QP_ACCESS_ERR, pair.number))
             elif code == REQUEST_INVALID:
@@ -301,11 +301,11 @@ class Completing(Protection):
             queue.is_dead = True
             self._events.append(Event(codes.EVENT_CQ_ERR, handle))
 
-    def _has_outstanding(self, cq: int) -> bool:
+    def _has_work_in_flight(self, cq: int) -> bool:
         return any(
             pair.state == codes.RTS
             and pair.send_cq == cq
-            and pair.has_unended(self._ports, self._node)
+            and pair.has_outstanding(self._ports, self._node)
             for pair in self._pairs.values()
         )
 

@@ -15,9 +15,9 @@ from nicscope.interfaces.verbs_device.base import OWN_PORT, PATIENCE_PS, SPACE, 
 from nicscope.interfaces.verbs_device.calls import Refused, Region, Window
 from nicscope.interfaces.verbs_device.fabric import KEY_BITS
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import DONE, REMOTE_ONLY
-from nicscope.nic.ports.regions import forget_row
+from nicscope.nic.ports.regions import invalidate_region_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,7 +50,7 @@ def _deregister(machine: Any, n: int, p: int, address: int, length: int) -> None
 
 @kernel
 def _forget_region(machine: Any, n: int, row: int) -> None:
-    forget_row(machine, n, row)
+    invalidate_region_entry(machine, n, row)
 
 
 class Protection(AddressSpace):
@@ -128,7 +128,7 @@ class Protection(AddressSpace):
             self._unused_rows.append(row)
             raise
         self._regions[row] = made
-        self._enter(made)
+        self._write_region(made)
         return Region(row, made.key, made.key)
 
     def _pin(self, made: Registered) -> None:
@@ -154,7 +154,7 @@ class Protection(AddressSpace):
         self._deregister(self._node, OWN_PORT, made.address, made.length)
         for page in gone:
             if page in self._ghosts:
-                self._let_go(page)
+                self._unmap_page(page)
 
     def _await_transfers(self, made: Registered) -> None:
         """Wait until transfers in flight under a region's former rights have ended.
@@ -164,9 +164,9 @@ class Protection(AddressSpace):
         if not made.length or not is_busy(self._machine, self._node):
             return
         first, last = (at // self._page for at in (made.address, made.address + made.length - 1))
-        latest = self._driven.now + LONGEST_TRANSFERS_PS
+        latest = self._sim_process.now + LONGEST_TRANSFERS_PS
         where = self._machine, self._memory.state, self._node, SPACE, first, last
-        while is_moving(*where) and self._driven.now < latest:
+        while is_moving(*where) and self._sim_process.now < latest:
             self._wait_for(PATIENCE_PS)
 
     def _note_pins(self, made: Registered, change: int) -> list[int]:
@@ -185,7 +185,7 @@ class Protection(AddressSpace):
     def _is_registered(self, page: int) -> bool:
         return page in self._pinned
 
-    def _enter(self, made: Registered) -> None:
+    def _write_region(self, made: Registered) -> None:
         """Write a region's current attributes into the NIC's region table."""
         record = self._rows[made.row]
         for name, value in (
@@ -226,9 +226,9 @@ class Protection(AddressSpace):
             new.address = new.base = address
             new.length = length
         self._pin(new)
-        self._settle()
+        self._flush_posted()
         self._regions[handle] = new
-        self._enter(new)
+        self._write_region(new)
         self._await_transfers(old)
         self._forget_region(self._node, handle)
         if old.is_pinned:
@@ -237,7 +237,7 @@ class Protection(AddressSpace):
     def deregister(self, handle: int) -> None:
         """Deregister a region.  Errors: EINVAL."""
         region = self._region(handle)
-        self._settle()
+        self._flush_posted()
         self._rows[handle]["key"] = 0
         self._await_transfers(region)
         self._forget_region(self._node, handle)

@@ -10,29 +10,29 @@ from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER, REPORT
 from nicscope.drivers.simulate.ports.posting import POLL
 from nicscope.errors import SimulationError
 from nicscope.host.calls import deregister_pages
-from nicscope.interfaces.buffers import allocated, stretch_of
+from nicscope.interfaces.buffers import allocated, checked_range
 from nicscope.interfaces.ports.memory import Buffer
-from nicscope.interfaces.via.connections import Asked, Bell, Connections, Peerings
-from nicscope.interfaces.via.descriptor import Region, Words, whole
+from nicscope.interfaces.via.connections import Asked, Connections, PeerRequests, WakeupList
+from nicscope.interfaces.via.descriptor import PendingDescriptors, Region, whole
 from nicscope.interfaces.via.names import Return, State, VipError
 from nicscope.interfaces.via.vi import RECEIVE_QUEUE, SEND_QUEUE, Endpoint, Ring
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import (
     DONE,
     IDLE,
     MAY_FETCH,
     MAY_WRITE,
     NOBODY,
-    ONE,
     STATUS_NAMES,
+    WORK_QUEUE,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.interfaces.buffers import Stretch
+    from nicscope.interfaces.buffers import MemoryRange
     from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.via.program import Process
     from nicscope.interfaces.via.vi import Attributes
@@ -100,7 +100,7 @@ class Space:
                 raise VipError(Return.VIP_ERROR_RESOURCE, str(error)) from None
         return allocated(Buffer, owner, self._process, address, count)
 
-    def give_back(self, owner: Owner, buffer: Buffer) -> None:
+    def free_buffer(self, owner: Owner, buffer: Buffer) -> None:
         """Free a buffer that nothing uses any more."""
         owner.take_back(buffer.room, "given back")
         pages = max(-(-buffer.length // self._page), 1)
@@ -150,7 +150,7 @@ class Agent(Connections):
     def __init__(self, process: Process) -> None:
         super().__init__(process)
         self.space = Space(process)
-        self.words = Words()
+        self.words = PendingDescriptors()
         self.opened = 0  # NICs that the process has open
         self.kernel = self.cluster.kernels[self.node]
         assert self.cluster.simulation is not None
@@ -194,27 +194,27 @@ class Agent(Connections):
             vi.attributes.tag == tag for vi in self.vis
         )
 
-    def known_tag(self, owner: Owner, tag: object, code: Return) -> int:
+    def checked_tag(self, owner: Owner, tag: object, code: Return) -> int:
         """Return the tag if it is the process's; else raise ``code``."""
         return self.kernel.tags.known(owner, tag, code)
 
     async def register(
-        self, owner: Owner, buffer: Stretch, tag: object, *, rdma_write: bool, rdma_read: bool
+        self, owner: Owner, buffer: MemoryRange, tag: object, *, rdma_write: bool, rdma_read: bool
     ) -> Region:
         """Pin a buffer and let the tag's VIs access it."""
-        known = self.known_tag(owner, tag, Return.VIP_INVALID_PTAG)
-        address, length = stretch_of(owner, self.process, buffer)
+        known = self.checked_tag(owner, tag, Return.VIP_INVALID_PTAG)
+        address, length = checked_range(owner, self.process, buffer)
         if length < 1:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER, "0 bytes are not registered; give it a buffer of 1"
             )
         await self._await_room(address, length)
-        key = self.kernel.take_key()
+        key = self.kernel.allocate_key()
         ended = await self.process.ask(
             REGISTER, peer=self.process.port, address=address, payload=length
         )
         if ended.address != DONE:
-            self.kernel.give_key(key)
+            self.kernel.free_key(key)
             raise VipError(
                 Return.VIP_ERROR_RESOURCE,
                 f"{length} bytes cannot be pinned: {STATUS_NAMES[ended.address]}",
@@ -228,7 +228,7 @@ class Agent(Connections):
     async def deregister(self, handle: int) -> None:
         """Deregister memory.  Errors: ``VIP_INVALID_PARAMETER``."""
         await self.process.settle()
-        region = self.kernel.withdraw(handle)
+        region = self.kernel.remove_region(handle)
         if region is None:
             raise VipError(Return.VIP_INVALID_PARAMETER, f"no registered memory {handle}")
         address, length = region.address, region.length
@@ -265,8 +265,8 @@ class Agent(Connections):
         receive_queue: Ring | None,
     ) -> Endpoint:
         """Create an idle VI with such attributes, which are checked."""
-        self.known_tag(owner, attributes.tag, Return.VIP_INVALID_PTAG)
-        port = self.kernel.take_port()
+        self.checked_tag(owner, attributes.tag, Return.VIP_INVALID_PTAG)
+        port = self.kernel.allocate_port()
         where = self.node, self.kernel.number(), port
         vi = Endpoint(owner, where, attributes, (send_queue, receive_queue), self._ports)
         self._open(port, attributes, (send_queue, receive_queue))
@@ -281,25 +281,25 @@ class Agent(Connections):
 
     def _question(self, port: int, queue: int) -> bytes:
         own = self.process._mapped[port] | queue | POLL << 1
-        return self._driven.request(REPORT, port, own=own)
+        return self._sim_process.request(REPORT, port, own=own)
 
     def _open(
         self, port: int, attributes: Attributes, queues: tuple[Ring | None, Ring | None]
     ) -> None:
         """Bind ``port`` of the NIC to a VI of this process."""
         record = self._ports.table[self.node, port]
-        record["given"] += record["takes"] == ONE  # else it is new
+        record["given"] += record["takes"] == WORK_QUEUE  # else it is new
         record["reaped"] = record["reported"]
         record["read"] = record["reserved"] = record["received"]
         self.process._map_port(port)
         send, receive = (NOBODY if queue is None else queue.place for queue in queues)
         for name, value in (
-            ("takes", ONE),
+            ("takes", WORK_QUEUE),
             ("state", IDLE),
             ("channel", NOBODY),
             ("send_queue", send),
             ("receive_queue", receive),
-            ("troubles", 0),
+            ("async_errors", 0),
             ("notices", 0),
         ):
             record[name] = value
@@ -319,7 +319,7 @@ class Agent(Connections):
 
     def change_vi(self, vi: Endpoint, attributes: Attributes) -> None:
         """Change the attributes, which are checked, of an idle VI."""
-        self._must_be(vi, State.VIP_STATE_IDLE)
+        self._check_state(vi, State.VIP_STATE_IDLE)
         vi.attributes = attributes
         self._tell_attributes(vi.place, attributes)
 
@@ -341,13 +341,13 @@ class Agent(Connections):
                 queue.users -= 1
         vi.close()
         self._ports.table[self.node, port]["open"] = 0
-        self.process._lose_port(port)
-        self.kernel.give_port(port)
+        self.process._on_port_reassigned(port)
+        self.kernel.free_port(port)
 
     def create_completion_queue(self, memory: Buffer, handle: int, entries: int) -> Ring:
         """Create a completion queue in registered memory."""
         self.check_entries(entries)
-        place, number = self.kernel.take_queue(), self.kernel.number()
+        place, number = self.kernel.allocate_queue(), self.kernel.number()
         record: Any = self._ports.work.queues[self.node, place]
         record["open"], record["entries"] = 1, entries
         record["written"] = record["shown"] = record["read"] = record["notices"] = 0
@@ -376,10 +376,10 @@ class Agent(Connections):
     def destroy_completion_queue(self, queue: Ring) -> None:
         """Destroy a completion queue, which nobody waits for any more."""
         self._ports.work.queues[self.node, queue.place]["open"] = 0
-        self.kernel.give_queue(queue.place)
+        self.kernel.free_queue(queue.place)
 
 
-class NicRoom:
+class RegistrationLimit:
     """The registration limit of one node's NIC, in pages."""
 
     def __init__(self, machine: Machine, node: int, page: int) -> None:
@@ -425,10 +425,10 @@ class Kernel:
         # Of notices what counts is that there are some: they never fill their queue.
         ports.work.queues["entries"][node, processes:own] = NEVER_FULL
         self._notices = range(processes, own)  # by process
-        self.peers = Peerings()
+        self.peers = PeerRequests()
         page = int(machine.ports.memory.config[0]["page_size"])
-        self.room = NicRoom(machine, node, page) if postpones else None
-        self.given_back = Bell()  # some memory is not registered any more
+        self.room = RegistrationLimit(machine, node, page) if postpones else None
+        self.given_back = WakeupList()  # some memory is not registered any more
         self._ports = deque(range(processes + 1, ports.table.shape[1]))
         self._queues = deque(range(own, ports.work.queues.shape[1]))
         rows = len(self._regions)
@@ -439,27 +439,27 @@ class Kernel:
         self._made += 1
         return self._made
 
-    def take_port(self) -> int:
+    def allocate_port(self) -> int:
         """Allocate a port for a VI.  Errors: ``VIP_ERROR_RESOURCE``."""
         return self._taken(self._ports, "VIs", "vis")
 
-    def give_port(self, port: int) -> None:
+    def free_port(self, port: int) -> None:
         """Free a port, which is reused as late as possible."""
         self._ports.append(port)
 
-    def take_queue(self) -> int:
+    def allocate_queue(self) -> int:
         """Allocate a completion queue of the NIC.  Errors: ``VIP_ERROR_RESOURCE``."""
         return self._taken(self._queues, "completion queues", "queues")
 
-    def give_queue(self, queue: int) -> None:
+    def free_queue(self, queue: int) -> None:
         """Free a completion queue of the NIC."""
         self._queues.append(queue)
 
-    def notices_of(self, process: int) -> int:
+    def completion_queue_of(self, process: int) -> int:
         """The NIC's completion queue that wakes a process for its handlers."""
         return self._notices[process]
 
-    def take_key(self) -> int:
+    def allocate_key(self) -> int:
         """Allocate the key of a new region.  Errors: ``VIP_ERROR_RESOURCE``."""
         return self._taken(self._rows, "regions", "regions")
 
@@ -477,15 +477,15 @@ class Kernel:
             record[name] = value
         self.regions[region.handle] = region
 
-    def withdraw(self, key: int) -> Region | None:
+    def remove_region(self, key: int) -> Region | None:
         """Remove the region of that key from the NIC's table."""
         region = self.regions.pop(key, None)
         if region is not None:
             self._regions[key % len(self._regions)]["key"] = 0
-            self.give_key(key)
+            self.free_key(key)
         return region
 
-    def give_key(self, key: int) -> None:
+    def free_key(self, key: int) -> None:
         """Free a key's row for another region, of another key."""
         self._rows.append(key + len(self._regions))
 

@@ -21,8 +21,8 @@ from nicscope.config.platform import MIDDLE, load_platform
 from nicscope.drivers.simulate.bus.state import ON_NIC, machine_parameters, word_of
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.interfaces.arguments import a_share, node_count, whole
-from nicscope.interfaces.options import UnseededSettings, spelt_out
+from nicscope.interfaces.arguments import a_fraction, node_count, whole
+from nicscope.interfaces.options import UnseededSettings, with_named_options
 from nicscope.interfaces.ports.cluster import PAGE_SIZE, PortCluster
 from nicscope.interfaces.programs import called
 from nicscope.interfaces.via.agent import QUEUES_OF_PROCESS, Agent, Kernel, names_of
@@ -34,7 +34,7 @@ from nicscope.memory.coherence.layout import host_settings
 from nicscope.nic.coherent import FALL_BACK, NAMES, Mechanism, nic_settings
 from nicscope.nic.ports.layout import REPORT
 from nicscope.nic.transport import MOST_WINDOW
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -114,7 +114,7 @@ def is_postponed(settings: Settings, design: Design) -> bool:
     return True
 
 
-def falling_back(settings: Settings) -> Platform:
+def with_fallback(settings: Settings) -> Platform:
     """The platform with ``when_full`` set to fall back: transfers bypass a full NIC memory."""
     return _changed(settings.platform, "when_full", FALL_BACK)
 
@@ -193,7 +193,7 @@ class Cluster(PortCluster[Process]):
     given = "host"
     process_type = Process
 
-    @spelt_out(UnseededSettings)
+    @with_named_options(UnseededSettings)
     def __init__(
         self,
         platform: str | Path | Platform = "sonic-via-utlb",
@@ -232,7 +232,7 @@ class Cluster(PortCluster[Process]):
         node_count(nodes)
         if isinstance(delivery, str) and delivery not in DELIVERIES:
             raise SimulationError(f"no delivery {delivery!r}{did_you_mean(delivery, DELIVERIES)}")
-        if a_share(loss, "loss") == 1:
+        if a_fraction(loss, "loss") == 1:
             raise SimulationError("loss must be less than 1: nothing would ever arrive")
         for name in NEEDED if isinstance(size, PortSize) else ():
             if getattr(size, name) < 1:
@@ -254,7 +254,7 @@ class Cluster(PortCluster[Process]):
         frames = self.settings.host["memory_bytes"] // PAGE_SIZE
         super().__init__(
             way,
-            falling_back(self.settings) if self.postpones else self.settings.platform,
+            with_fallback(self.settings) if self.postpones else self.settings.platform,
             nodes=nodes,
             policy=_delivered(delivery, self.settings),
             topology=topology,
@@ -287,11 +287,11 @@ class Cluster(PortCluster[Process]):
         made = called(program, Host(given))
         play: Any = _play(made, given)
         own: Any = made
-        play.__name__, given._driven.code = own.__name__, own.cr_code
+        play.__name__, given._sim_process.code = own.__name__, own.cr_code
         coroutine: Coroutine[Any, Any, object] = play
         return coroutine
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def start(  # type: ignore[override]
         self,
         node: int,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.drivers.running import RUNNING
+from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE, COMPUTE, REPORT
 from nicscope.drivers.simulate.ports.posting import POLL, SIGNAL
-from nicscope.drivers.simulate.ports.reporting import KIND_BITS, LATE
+from nicscope.drivers.simulate.ports.reports import KIND_BITS, LATE
 from nicscope.drivers.simulate.process import ADDRESS, OWN, PACKET, TIME, Ended, coroutine
 from nicscope.interfaces.via.names import (
     STATUS_ERROR_MASK,
@@ -33,7 +33,7 @@ from nicscope.interfaces.via.vi import (
     Ring,
     Vi,
     Work,
-    why_of,
+    error_reason,
 )
 from nicscope.nic.ports import layout as ended_as
 from nicscope.nic.ports.layout import FETCH, NOBODY, SEND, WRITE
@@ -75,7 +75,7 @@ IN_REPORT = ("operation", "name", "buffers")
 OF_SENDS = {WRITE: Status.VIP_STATUS_OP_RDMA_WRITE, FETCH: Status.VIP_STATUS_OP_RDMA_READ}
 
 
-def posted_as(vi: Endpoint, queue: int, cookie: int) -> Work:
+def posted_with_cookie(vi: Endpoint, queue: int, cookie: int) -> Work:
     """The posted descriptor with that number."""
     return next(work for work in vi.posted[queue] if work.cookie == cookie)
 
@@ -137,7 +137,7 @@ class Completions(Program):
         await self._process.settle()
         ring.hear()
         ring.say()
-        if ring.is_shown():
+        if ring.is_visible():
             return await self._entry(ring, None)
         await self._process.ask(COMPUTE, duration=self._poll_cost)
         return None
@@ -170,7 +170,7 @@ class Completions(Program):
     def _waited(
         self, handle: Vi, queue: int, timeout_us: float | None
     ) -> Generator[bytes, Record, Descriptor]:
-        if RUNNING.program is not self._driven:
+        if RUNNING.program is not self._sim_process:
             self._enter()
         found = self._owner.records.get(id(handle))
         if found is None or type(handle) is not Vi:
@@ -208,25 +208,25 @@ class Completions(Program):
             return None
         return self._taken(vi, queue)
 
-    def _have_words(self) -> None:
+    def _store_descriptors(self) -> None:
         """Store the status of completed descriptors into memory before the program loads them."""
         for vi in self._agent.vis:
             if vi.owner is self._owner:
                 for queue in (SEND_QUEUE, RECEIVE_QUEUE):
-                    self._look_ahead(vi, queue)
-        super()._have_words()
+                    self._note_reported(vi, queue)
+        super()._store_descriptors()
 
-    def _look_ahead(self, vi: Endpoint, queue: int) -> None:
+    def _note_reported(self, vi: Endpoint, queue: int) -> None:
         """Note how descriptors ended from reports that are not consumed."""
         record: Any = self._ports.table[self.node, vi.place]
         first = int(record["reaped" if queue == SEND_QUEUE else "read"])
         ring = self._ports.reports[self.node, vi.place, queue]
         for number in range(first, first + self._process.reports(vi.place, queue)):
             report = ring[number % len(ring)]
-            work = posted_as(vi, queue, int(report["cookie"]))
-            kind, word, has_word = (int(report[name]) for name in IN_REPORT)
-            said = status_of(queue, kind, int(report["status"]), has_word == 1)
-            work.ended = said, int(report["length"]), word if has_word else work.said[3]
+            work = posted_with_cookie(vi, queue, int(report["cookie"]))
+            kind, word, has_awaited_report = (int(report[name]) for name in IN_REPORT)
+            said = status_of(queue, kind, int(report["status"]), has_awaited_report == 1)
+            work.ended = said, int(report["length"]), word if has_awaited_report else work.said[3]
 
     @coroutine
     def _reported(
@@ -237,28 +237,28 @@ class Completions(Program):
             question = vi.questions[queue]
         else:
             own = self._process._mapped[vi.place] | queue | POLL << 1
-            question = self._driven.request(REPORT, vi.place, address=latest, own=own)
+            question = self._sim_process.request(REPORT, vi.place, address=latest, own=own)
         ended = yield self._process.behind(question)
         if ended[OWN] == LATE:
-            self._driven.now = ended[TIME]
+            self._sim_process.now = ended[TIME]
             return False
         self._note(vi, queue, ended)
         return True
 
     def _note(self, vi: Endpoint, queue: int, ended: Record) -> None:
         """Record the end of a descriptor that a port's report states."""
-        self._driven.now = ended[TIME]
+        self._sim_process.now = ended[TIME]
         cookie, status = ended[PACKET], ended[ADDRESS]
         work = vi.posted[queue][0]
         if work.cookie != cookie:
-            work = posted_as(vi, queue, cookie)
-        operation, immediate, has_word = ended[TAG], work.said[3], False
+            work = posted_with_cookie(vi, queue, cookie)
+        operation, immediate, has_awaited_report = ended[TAG], work.said[3], False
         if queue == RECEIVE_QUEUE:
             own = ended[OWN]
             operation = own & ((1 << KIND_BITS) - 1)
             if own >> KIND_BITS:
-                immediate, has_word = ended[TAG], True
-        said = status_of(queue, operation, status, has_word)
+                immediate, has_awaited_report = ended[TAG], True
+        said = status_of(queue, operation, status, has_awaited_report)
         work.ended = said, 0 if status else ended[PAYLOAD], immediate
         work.told, work.failed = True, status != ended_as.DONE
 
@@ -278,7 +278,7 @@ class Completions(Program):
             wrong = outcome[0] & STATUS_ERROR_MASK
             asked = descriptor.operation if queue == SEND_QUEUE else 0
             operation = OPERATIONS.get(asked, SEND)
-            why = why_of(work, vi, wrong, operation, self._agent.cluster.kernels)
+            why = error_reason(work, vi, wrong, operation, self._agent.cluster.kernels)
             raise VipError(
                 Return.VIP_DESCRIPTOR_ERROR,
                 f"a {NAMES[queue]} of VI {vi.number} ended with {wrong.name}{why}",
@@ -316,7 +316,7 @@ class Notifications(Completions):
 
     def __init__(self, agent: Agent) -> None:
         super().__init__(agent)
-        self._wakes = agent.kernel.notices_of(self._process.number)
+        self._wakes = agent.kernel.completion_queue_of(self._process.number)
         self._of_work: dict[tuple[int, int], tuple[Endpoint, deque[Notice]]] = {}
         self._of_rings: dict[int, tuple[Ring, deque[Notice]]] = {}
         self._of_errors: Notice | None = None
@@ -344,7 +344,7 @@ class Notifications(Completions):
         notice = _checked(handler, context)
         await self._agent.call()
         self._of_rings.setdefault(ring.place, (ring, deque()))[1].append(notice)
-        ring.wake_by(self._wakes)
+        ring.notify_by(self._wakes)
 
     async def error_callback(self, handler: Handler | None, context: object = None) -> None:
         """Call ``handler(context, nic, error)`` for each asynchronous error.
@@ -370,11 +370,11 @@ class Notifications(Completions):
         await self._process.settle()
         while True:
             self._watch_errors()
-            called = await self._call_due()
+            called = await self._call_due_handlers()
             if called:
                 return called
             own = SIGNAL << 1
-            ended = await self._process._driven.ask(
+            ended = await self._process._sim_process.ask(
                 AWAIT_QUEUE, peer=self._wakes, own=own, address=latest or 0
             )
             if ended.own == LATE:
@@ -397,30 +397,30 @@ class Notifications(Completions):
             )
         await self._agent.call()
         self._of_work.setdefault((vi.place, queue), (vi, deque()))[1].append(notice)
-        vi.wake_by(queue, self._wakes)
+        vi.notify_by(queue, self._wakes)
 
-    async def _call_due(self) -> int:
+    async def _call_due_handlers(self) -> int:
         """Call each due handler once; how many were called."""
         called = 0
         for place, (ring, notices) in list(self._of_rings.items()):
             ring.hear()
             ring.say()
-            while notices and ring.is_shown():
+            while notices and ring.is_visible():
                 found = await self._entry(ring, None)
                 assert found is not None
                 await self._call(notices.popleft(), *found)
                 called += 1
             if not notices:
                 del self._of_rings[place]
-                ring.wake_by(NOBODY)
+                ring.notify_by(NOBODY)
         for (place, queue), (vi, notices) in list(self._of_work.items()):
             while notices and vi.posted[queue] and self._has_ended(vi, queue):
                 await self._call(notices.popleft(), vi.handle, await self._ended(vi, queue))
                 called += 1
             if not notices and self._of_work.get((place, queue), (None,))[0] is vi:
                 del self._of_work[place, queue]
-                vi.wake_by(queue, NOBODY)
-        return called + await self._tell_errors()
+                vi.notify_by(queue, NOBODY)
+        return called + await self._call_error_handlers()
 
     def _has_ended(self, vi: Endpoint, queue: int) -> bool:
         """Whether the oldest descriptor has ended; a report crossing a bus will arrive for sure."""
@@ -435,7 +435,7 @@ class Notifications(Completions):
         except VipError as error:
             return error.descriptor
 
-    async def _tell_errors(self) -> int:
+    async def _call_error_handlers(self) -> int:
         notice = self._of_errors
         called = 0
         for vi in [vi for vi in self._agent.vis if vi.owner is self._owner]:

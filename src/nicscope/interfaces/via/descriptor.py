@@ -11,7 +11,7 @@ import msgspec
 from nicscope.errors import SimulationError
 from nicscope.interfaces import arguments
 from nicscope.interfaces.arguments import LEAST
-from nicscope.interfaces.buffers import Stretch
+from nicscope.interfaces.buffers import MemoryRange
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.names import (
     CONTROL_OP_MASK,
@@ -114,7 +114,7 @@ class Descriptor(msgspec.Struct, eq=False):
         return raw
 
 
-class Words:
+class PendingDescriptors:
     """Posted descriptors of one process whose bytes are not yet stored in its memory."""
 
     def __init__(self) -> None:
@@ -287,7 +287,7 @@ def _refuse_memory(one: object) -> None:
             Return.VIP_INVALID_PARAMETER,
             "a descriptor is of segments, not regions: give region.segment(offset, length)",
         )
-    if isinstance(one, Stretch):
+    if isinstance(one, MemoryRange):
         raise VipError(
             Return.VIP_INVALID_PARAMETER,
             "a descriptor is of segments of registered memory, not buffers: give what "
@@ -295,7 +295,7 @@ def _refuse_memory(one: object) -> None:
         )
 
 
-def is_sure(descriptor: Descriptor, records: Mapping[int, object]) -> bool:
+def is_unmodified(descriptor: Descriptor, records: Mapping[int, object]) -> bool:
     """A fast check that a descriptor is unmodified since ``request`` and its region made it.
 
     ``records``: what the process has been given.  It may be False for what is right all the same.

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from nicscope.drivers.running import RUNNING
+from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER
-from nicscope.drivers.simulate.ports.reporting import KIND_BITS
+from nicscope.drivers.simulate.ports.reports import KIND_BITS
 from nicscope.drivers.simulate.process import coroutine
 from nicscope.interfaces.arguments import LEAST
 from nicscope.interfaces.via.completions import Notifications
-from nicscope.interfaces.via.connections import Peering, Request, too_late
+from nicscope.interfaces.via.connections import PeerRequest, Request, peer_timeout
 from nicscope.interfaces.via.descriptor import (
     ALIGNMENT,
     AddressSegment,
@@ -25,7 +25,7 @@ from nicscope.interfaces.via.descriptor import (
     Region,
     a_name,
     checked,
-    is_sure,
+    is_unmodified,
     place_bytes,
     whole,
 )
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from nicscope.drivers.simulate.process import Record
-    from nicscope.interfaces.buffers import Stretch
+    from nicscope.interfaces.buffers import MemoryRange
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.via.agent import Agent
     from nicscope.interfaces.via.vi import Endpoint, Ring
@@ -109,13 +109,13 @@ class Library(Program):
     async def destroy_ptag(self, tag: int) -> None:
         """Errors: ``VIP_INVALID_PARAMETER``; ``VIP_ERROR_RESOURCE`` while in use."""
         self._enter()
-        self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PARAMETER)
+        self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PARAMETER)
         await self._agent.call()
         self._agent.destroy_tag(self._owner, tag)
 
     async def register_mem(
         self,
-        buffer: Stretch,
+        buffer: MemoryRange,
         tag: int,
         *,
         enable_rdma_write: bool = False,
@@ -165,11 +165,11 @@ class Library(Program):
                 )
         self._owner.take_back(places, "destroyed")
         await self._agent.deregister(handle)
-        self._space.give_back(self._owner, memory)
+        self._space.free_buffer(self._owner, memory)
 
     async def _registered(self, byte_count: int, tag: int) -> tuple[Buffer, Region]:
         """Memory of the library's own, and its registration."""
-        self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+        self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
         memory = self._space.allocate(self._owner, byte_count)
         region = await self._agent.register(
             self._owner, memory, tag, rdma_write=False, rdma_read=False
@@ -192,7 +192,7 @@ class Library(Program):
     ) -> Vi:
         """Create an idle VI.  Errors: the ``VIP_INVALID_...`` of what is wrong."""
         self._enter()
-        known = self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+        known = self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
         send, receive = (
             None if queue is None else self._owner.record_of(queue, CompletionQueue)
             for queue in (send_cq, recv_cq)
@@ -232,7 +232,7 @@ class Library(Program):
         self._owner.take_back(queue, "destroyed")
         self._agent.destroy_completion_queue(ring)
         await self._agent.deregister(ring.region)
-        self._space.give_back(self._owner, ring.memory)
+        self._space.free_buffer(self._owner, ring.memory)
 
     def errors(self, vi: Vi) -> list[Error]:
         """The asynchronous errors of the VI, in order."""
@@ -351,7 +351,7 @@ class Management(Program):
         self._enter()
         known: Endpoint = self._owner.record_of(vi, Vi)
         if tag is not None:
-            tag = self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+            tag = self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
         asked = {
             "tag": tag,
             "reliability": reliability,
@@ -389,7 +389,7 @@ class Management(Program):
         self._owner.record_of(region, Region)
         known = region.tag
         if tag is not None:
-            known = self._agent.known_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
+            known = self._agent.checked_tag(self._owner, tag, Return.VIP_INVALID_PTAG)
         write = region.rdma_write if enable_rdma_write is None else bool(enable_rdma_write)
         read = region.rdma_read if enable_rdma_read is None else bool(enable_rdma_read)
         await self._agent.call()
@@ -414,10 +414,10 @@ class Management(Program):
         if self._agent.resize_completion_queue(ring, many):
             ring.region, ring.memory = region.handle, memory
             await self._agent.deregister(old)
-            self._space.give_back(self._owner, before)
+            self._space.free_buffer(self._owner, before)
             return
         await self._agent.deregister(region.handle)
-        self._space.give_back(self._owner, memory)
+        self._space.free_buffer(self._owner, memory)
         raise VipError(
             Return.VIP_ERROR_RESOURCE, f"the queue holds more than {many} completions; take some"
         )
@@ -500,7 +500,7 @@ class Peers(Program):
         known: Endpoint = self._owner.record_of(vi, Vi)
         there = whole(node, "a node", LEAST)
         wanted = a_name(discriminator), there, a_name(remote_discriminator)
-        await self._agent.peer_request(Peering(known, wanted, self._latest(timeout_us)))
+        await self._agent.peer_request(PeerRequest(known, wanted, self._latest(timeout_us)))
 
     async def connect_peer_done(self, vi: Vi) -> Attributes | None:
         """What the other end has, once there is one; None as long as it has not asked.
@@ -523,17 +523,17 @@ class Peers(Program):
             await peering.answered.hear(self._process, peering.latest)
         return outcome
 
-    def _asked_by(self, vi: Endpoint) -> Peering:
+    def _asked_by(self, vi: Endpoint) -> PeerRequest:
         if vi.peering is None:
             raise VipError(
                 Return.VIP_INVALID_STATE, f"VI {vi.number} has not asked (connect_peer_request)"
             )
         return vi.peering
 
-    def _outcome(self, vi: Endpoint, peering: Peering) -> Attributes | None:
-        if peering.is_late(self._driven.now):
-            self._agent.forget_peering(vi)
-            raise too_late(peering)
+    def _outcome(self, vi: Endpoint, peering: PeerRequest) -> Attributes | None:
+        if peering.is_late(self._sim_process.now):
+            self._agent.cancel_peer_request(vi)
+            raise peer_timeout(peering)
         if peering.failure is None and vi.state is State.VIP_STATE_CONNECT_PENDING:
             return None
         vi.peering = None
@@ -562,12 +562,15 @@ class Posting(Program):
 
     def __init__(self, agent: Agent) -> None:
         super().__init__(agent)
-        driven = self._driven
+        sim_process = self._sim_process
         # Where the pieces of what is posted, and its immediate word, are put down: of the first
         # operation of a chain, of the second, ...
-        pieces = self._ports.gathers[driven.number], *self._ports.gathered[driven.number]
+        pieces = self._ports.gathers[sim_process.number], *self._ports.gathered[sim_process.number]
         self._pieces = [memoryview(one.view(np.uint8)) for one in pieces[:CHAIN]]
-        self._words_with = [driven.control_bytes, *(memoryview(one) for one in driven.inlined)]
+        self._words_with = [
+            sim_process.control_bytes,
+            *(memoryview(one) for one in sim_process.inlined),
+        ]
         self._depths = int(self._ports.rules[0]["ring"]), self._ports.work.receives.shape[2]
 
     @coroutine
@@ -620,13 +623,13 @@ class Posting(Program):
         descriptor that is not in its place, or still posted; ``VIP_ERROR_RESOURCE`` if the queue is
         full.  Whether the VI may have descriptors in that memory the NIC says.
         """
-        if RUNNING.program is not self._driven:
+        if RUNNING.program is not self._sim_process:
             self._enter()
         found = self._owner.records.get(id(handle))
         if found is None or type(handle) is not Vi:
             self._owner.refuse(handle, Vi)
         vi: Endpoint = found[1]
-        if type(descriptor) is Descriptor and is_sure(descriptor, self._owner.records):
+        if type(descriptor) is Descriptor and is_unmodified(descriptor, self._owner.records):
             address, among = descriptor.address, descriptor.places
             assert among is not None
         else:
@@ -653,7 +656,7 @@ class Posting(Program):
         vi.addresses.add(address)
         return vi, work
 
-    def _put_down(self, data: Sequence[DataSegment], place: int) -> None:
+    def _write_segments(self, data: Sequence[DataSegment], place: int) -> None:
         """Write a descriptor's segment list where the driver reads it."""
         at, pieces = 0, self._pieces[place]
         for one in data:
@@ -679,11 +682,11 @@ class Posting(Program):
                 at -= (at >> 63) << 64  # as the driver has it: signed
             if how & CONTROL_RESERVED or (remote is None) != (operation == SEND):
                 operation = NO_OPERATION
-        self._put_down(data, place)
+        self._write_segments(data, place)
         own = process._mapped[vi.place] | operation | flags << KIND_BITS | GATHER
         token = work.address + 2 + len(data) + (remote is not None)
         process._before.append(
-            self._driven.request(POST, vi.place, len(data), key, token, at, work.cookie, own)
+            self._sim_process.request(POST, vi.place, len(data), key, token, at, work.cookie, own)
         )
 
     def _receiving(self, vi: Endpoint, work: Work) -> None:
@@ -693,11 +696,11 @@ class Posting(Program):
         found = DONE
         if remote is not None or (control is not PLAIN and int(control) & ~HAS_IMMEDIATE):
             found = BAD_DESCRIPTOR
-        self._put_down(data, len(process._before))
+        self._write_segments(data, len(process._before))
         own = process._mapped[vi.place] | found
         token = work.address + 2 + len(data) + (remote is not None)
         process._before.append(
-            self._driven.request(
+            self._sim_process.request(
                 PROVIDE, vi.place, len(data), work.handle, token, 0, work.cookie, own
             )
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.running import RUNNING
+from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.machine import ACCESS, CHAIN, COMPUTE
 from nicscope.drivers.simulate.process import TIME, Ended, coroutine
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.ports import process as ports
-from nicscope.interfaces.tasks import Tasking
+from nicscope.interfaces.tasks import ProcessTasks
 from nicscope.interfaces.via.descriptor import in_ps, raw_bytes, whole
 from nicscope.interfaces.via.names import Return, VipError
 from nicscope.memory.coherence.processor import LOAD, STORE
@@ -21,9 +21,9 @@ from nicscope.nic.ports.layout import SENT
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
 
-    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.drivers.simulate.process import Record
-    from nicscope.interfaces.buffers import Room
+    from nicscope.interfaces.buffers import Allocation
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.via.agent import Agent
     from nicscope.interfaces.via.cluster import Cluster
@@ -37,12 +37,12 @@ class Process(ports.Process):
 
     cluster: Cluster
 
-    def __init__(self, cluster: Cluster, driven: Driven, number: int) -> None:
-        super().__init__(cluster, driven, number)
+    def __init__(self, cluster: Cluster, sim_process: SimProcess, number: int) -> None:
+        super().__init__(cluster, sim_process, number)
         refused = partial(VipError, Return.VIP_INVALID_PARAMETER)
         self._before: list[bytes] = []
         self._has_store = False  # among them
-        self._owner = Owner(self._owner.name, cluster.simulation, driven, refused)
+        self._owner = Owner(self._owner.name, cluster.simulation, sim_process, refused)
 
     def _held(self) -> list[tuple[int, int, str]]:
         regions = self.cluster.kernels[self.node].regions.values()
@@ -52,7 +52,7 @@ class Process(ports.Process):
             if each._owner is self._owner
         ]
 
-    async def _free(self, room: Room) -> None:
+    async def _free(self, room: Allocation) -> None:
         await self.settle()
         await super()._free(room)
 
@@ -65,7 +65,7 @@ class Process(ports.Process):
         if not before:
             return what
         before.append(what)
-        chain = self._driven.chain(before)
+        chain = self._sim_process.chain(before)
         before.clear()
         self._has_store = False
         return chain
@@ -74,13 +74,13 @@ class Process(ports.Process):
         self, operation: int, peer: int = 0, payload: int = 0, address: int = 0, duration: int = 0
     ) -> Ended:
         """Perform an operation after the queued ones, and wait for its end."""
-        what = self._driven.request(operation, peer, payload, 0, address, duration)
+        what = self._sim_process.request(operation, peer, payload, 0, address, duration)
         return await self._end_of(self.behind(what))
 
     @coroutine
     def _end_of(self, what: bytes) -> Generator[bytes, Record, Ended]:
         ended = Ended._make((yield what))
-        self._driven.now = ended.time
+        self._sim_process.now = ended.time
         return ended
 
     @coroutine
@@ -89,7 +89,7 @@ class Process(ports.Process):
         if self._before:
             last = self._before.pop()
             ended = yield self.behind(last)
-            self._driven.now = ended[TIME]
+            self._sim_process.now = ended[TIME]
 
     def reports(self, port: int, ring: int) -> int:
         """How many unread reports of a port are visible to the process."""
@@ -100,7 +100,7 @@ class Process(ports.Process):
         return int(record["reported" if ring == SENT else "received"]) - taken
 
 
-class Program(Tasking):
+class Program(ProcessTasks):
     """A program's own calls: memory access, computing, time."""
 
     def __init__(self, agent: Agent) -> None:
@@ -109,11 +109,11 @@ class Program(Tasking):
         self._space = agent.space
         self._words = agent.words
         self._owner = process._owner
-        self._driven = process._driven
+        self._sim_process = process._sim_process
         self._ports = process._ports
         self._poll_cost = int(process._ports.costs[process.node]["poll"])
         windows = process._windows
-        self._window = None if windows is None else windows[self._driven.number].data
+        self._window = None if windows is None else windows[self._sim_process.number].data
         self._memory = process._memory
         self._is_closed = False
         self._has_names = False  # it uses the name service
@@ -148,12 +148,12 @@ class Program(Tasking):
 
         Stores and posts behind that begin with what is asked next.
         """
-        return self._driven.now / PS_PER_US
+        return self._sim_process.now / PS_PER_US
 
     @property
     def now_ps(self) -> int:
         """The same in whole picoseconds."""
-        return self._driven.now
+        return self._sim_process.now
 
     def allocate(self, byte_count: int) -> Buffer:
         """Allocate whole pages."""
@@ -165,7 +165,7 @@ class Program(Tasking):
         """Store ``raw`` word by word, through the caches if there are some."""
         raw = raw if type(raw) is bytes else raw_bytes(raw)
         count, process = len(raw), self._process
-        if RUNNING.program is not self._driven or not self._space.is_pinned(address, count):
+        if RUNNING.program is not self._sim_process or not self._space.is_pinned(address, count):
             address, _ = self._own(address, count)
             if count and not self._space.is_pinned(address, count):
                 yield from process.settle()
@@ -186,14 +186,14 @@ class Program(Tasking):
     def read(self, address: int, byte_count: int) -> Generator[Any, Any, bytes]:
         """Load that many bytes, through the caches if there are some."""
         process, is_pinned = self._process, self._space.is_pinned(address, byte_count)
-        if RUNNING.program is not self._driven or not is_pinned:
+        if RUNNING.program is not self._sim_process or not is_pinned:
             address, byte_count = self._own(address, byte_count)
             is_pinned = self._space.is_pinned(address, byte_count)
         if not byte_count:
             return b""
         if self._words.are_in(address, byte_count, self._memory.page_size):
             yield from process.settle()
-            self._have_words()
+            self._store_descriptors()
             is_pinned = self._space.is_pinned(address, byte_count)
         if not is_pinned:
             yield from process.settle()
@@ -202,10 +202,10 @@ class Program(Tasking):
         if self._window is None:
             return self._memory.read(process._node, process._number, address, byte_count)
         ended = yield process.behind(self._access(LOAD, address, byte_count))
-        self._driven.now = ended[TIME]
+        self._sim_process.now = ended[TIME]
         return bytes(self._window[:byte_count])
 
-    def _have_words(self) -> None:
+    def _store_descriptors(self) -> None:
         """Store pending descriptors' bytes into memory."""
         node, number = self._process.node, self._process.number
         self._words.put(lambda at, raw: self._memory.write(node, number, at, raw))
@@ -215,14 +215,14 @@ class Program(Tasking):
         what = self._accesses.get((kind, address, count))
         if what is None:
             own = self._process.number + 1
-            what = self._driven.request(ACCESS, 0, count, kind, address, own=own)
+            what = self._sim_process.request(ACCESS, 0, count, kind, address, own=own)
             self._accesses[kind, address, count] = what
         return what
 
     async def compute(self, microseconds: float) -> None:
         """Keep the processor busy for a while."""
         self._enter()
-        await self._process.ask(COMPUTE, duration=in_ps(microseconds, self._driven.now))
+        await self._process.ask(COMPUTE, duration=in_ps(microseconds, self._sim_process.now))
 
     def _enter(self) -> None:
         """Begin a call; errors: if another process makes it."""
@@ -233,12 +233,12 @@ class Program(Tasking):
     def _latest(self, timeout_us: float | None) -> int | None:
         if timeout_us is None:
             return None
-        now = self._driven.now
+        now = self._sim_process.now
         return now + in_ps(timeout_us, now, "a timeout")
 
     def _own(self, address: int, byte_count: int) -> tuple[int, int]:
         """The two as whole numbers.  Errors: if they name no memory of this process."""
-        if RUNNING.program is not self._driven:
+        if RUNNING.program is not self._sim_process:
             self._enter()
         if type(address) is not int or type(byte_count) is not int or byte_count < 0:
             address = whole(address, "an address", LEAST)

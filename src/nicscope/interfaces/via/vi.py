@@ -13,13 +13,13 @@ from nicscope.interfaces.via.descriptor import Descriptor
 from nicscope.interfaces.via.names import Error, Reliability, Return, State, Status, VipError
 from nicscope.nic.ports.layout import BROKEN, CONNECTED, FETCH, IDLE, PENDING_CONNECTION, WRITE
 from nicscope.nic.ports.work_queues import (
+    ASYNC_ERRORS,
     CONNECTION_LOST,
     FETCH_REFUSED,
     POSTED_BADLY,
     QUEUE_FULL,
     RECEIVE_FAILED,
     RECEIVES_EMPTY,
-    TROUBLES,
     WRITE_REFUSED,
 )
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.via.agent import Kernel
-    from nicscope.interfaces.via.connections import Peering
+    from nicscope.interfaces.via.connections import PeerRequest
     from nicscope.interfaces.via.descriptor import (
         AddressSegment,
         DataSegment,
@@ -73,7 +73,7 @@ def check_attributes(attributes: Attributes, most: int) -> None:
         raise VipError(Return.VIP_INVALID_RDMAREAD, "an unreliable VI has no RDMA read")
 
 
-def check_suit(one: Attributes, other: Attributes) -> None:
+def check_match(one: Attributes, other: Attributes) -> None:
     """Errors: the ``VIP_INVALID_...`` of the first attribute in which two VIs do not match."""
     if one.reliability != other.reliability:
         raise VipError(
@@ -227,10 +227,10 @@ class Endpoint:
         self.announced = [0, 0]  # entries taken before their descriptors, by work queue
         # What the driver is asked for the next report of each, to wait for ever.
         self.questions: tuple[bytes, bytes] = b"", b""
-        self.peering: Peering | None = None  # what it has asked for as an equal
+        self.peering: PeerRequest | None = None  # what it has asked for as an equal
         self.joined: Endpoint | None = None  # the other end, of this connection or the last
         self._record: Any = ports.table[self.node, self.place]
-        self._troubles: NDArray[Any] = ports.work.troubles[self.node, self.place]
+        self._troubles: NDArray[Any] = ports.work.async_errors[self.node, self.place]
         self._errors: list[Error] = []
         self._heard = 0  # of the port's troubles
 
@@ -260,9 +260,9 @@ class Endpoint:
     def _hear(self) -> None:
         if self.place == NOWHERE:
             return
-        told = int(self._record["troubles"])
-        for number in range(max(self._heard, told - TROUBLES), told):
-            self._errors.append(ERRORS[int(self._troubles[number % TROUBLES])])
+        told = int(self._record["async_errors"])
+        for number in range(max(self._heard, told - ASYNC_ERRORS), told):
+            self._errors.append(ERRORS[int(self._troubles[number % ASYNC_ERRORS])])
         self._heard = told
 
     def enter(self, state: State) -> None:
@@ -274,7 +274,7 @@ class Endpoint:
         made, taken = IN_RECORD[queue]
         return int(self._record[made]) - int(self._record[taken])
 
-    def wake_by(self, queue: int, notices: int) -> None:
+    def notify_by(self, queue: int, notices: int) -> None:
         """Have the NIC announce completions of a work queue in completion queue ``notices``."""
         if self.place != NOWHERE:
             self._record[("send_queue", "receive_queue")[queue]] = notices
@@ -325,11 +325,11 @@ class Ring:
         """Tell the NIC how many entries are consumed."""
         self._record["read"] = self.read
 
-    def wake_by(self, notices: int) -> None:
+    def notify_by(self, notices: int) -> None:
         """Have the NIC announce entries in queue ``notices`` too; ``NOBODY``: nowhere."""
         self._record["notices"] = notices + 1
 
-    def is_shown(self) -> bool:
+    def is_visible(self) -> bool:
         """Whether an unread entry is visible in the host's memory."""
         return bool(self._record["shown"] > self._record["read"])
 
@@ -338,7 +338,7 @@ class Ring:
         entry = self._noted.popleft()
         self.read += 1
         entry.vi.announced[entry.queue] += 1
-        self._pass_spent()
+        self._skip_spent()
         return entry.vi, entry.queue
 
     def spend(self, vi: Endpoint, queue: int) -> None:
@@ -350,9 +350,9 @@ class Ring:
             if entry.vi is vi and entry.queue == queue and not entry.spent:
                 entry.spent = True
                 break
-        self._pass_spent()
+        self._skip_spent()
 
-    def _pass_spent(self) -> None:
+    def _skip_spent(self) -> None:
         while self._noted and self._noted[0].spent:
             self._noted.popleft()
             self.read += 1
@@ -371,7 +371,9 @@ REMOTE_WRONG = Status.VIP_STATUS_RDMA_PROT_ERROR
 TOO_LONG = Status.VIP_STATUS_LENGTH_ERROR
 
 
-def why_of(work: Work, vi: Endpoint, wrong: Status, operation: int, kernels: list[Kernel]) -> str:
+def error_reason(
+    work: Work, vi: Endpoint, wrong: Status, operation: int, kernels: list[Kernel]
+) -> str:
     """The reason for an error status, as text after its name; empty if the tables show none."""
     found: list[str] = []
     if wrong & OWN_WRONG:

@@ -9,11 +9,11 @@ from nicscope.config.platform import program_costs
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.interfaces.arguments import checked_host
 from nicscope.interfaces.mini.memory import check_fits
-from nicscope.interfaces.options import SharedOptions, spelt_out
+from nicscope.interfaces.options import SharedOptions, with_named_options
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.vmmc.directory import Directory
 from nicscope.interfaces.vmmc.endpoint import Endpoint
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Cluster(PortCluster[Endpoint]):
     transport = Transport(most_retries=40)
     garbage = True
 
-    @spelt_out(SharedOptions)
+    @with_named_options(SharedOptions)
     def __init__(
         self,
         design: str | Path | Design = "utlb",
@@ -72,7 +72,7 @@ class Cluster(PortCluster[Endpoint]):
         assert self._directory is not None
         return self._directory
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def served(self, node: int) -> dict[str, int]:
         """What the firmware and the kernel of ``node`` have counted, translation aside."""
         record: Any = self._ran().machine.ports.nodes[self._node(node)]

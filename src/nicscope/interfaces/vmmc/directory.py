@@ -74,9 +74,9 @@ class Directory:
         del self._names[offer.node, name]
         self._memory.withdraw(offer.node, offer.number, offer.port)
 
-    def bring_in(self, guest: Process, offer: Offer) -> int:
+    def add_import(self, guest: Process, offer: Offer) -> int:
         """Enters an import in the NIC's table of ``guest``'s node; returns its row."""
-        return self._memory.bring_in(guest, offer.node, offer.number)
+        return self._memory.add_import(guest, offer.node, offer.number)
 
     def release(self, guest: Process, number: int) -> None:
         """Removes an import."""

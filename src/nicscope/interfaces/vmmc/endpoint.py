@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from nicscope.drivers.simulate.machine import COMPUTE, UNPIN
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, a_name, in_ps, whole
-from nicscope.interfaces.buffers import not_within, stretch_of
-from nicscope.interfaces.tasks import latest, unanswered
+from nicscope.interfaces.buffers import checked_range, out_of_range_error
+from nicscope.interfaces.tasks import latest, no_answer_error
 from nicscope.interfaces.vmmc.directory import (
     Allowed,
     Exported,
@@ -23,7 +23,7 @@ from nicscope.interfaces.vmmc.library import Place, UserLibrary
 from nicscope.nic.ports.layout import FETCH, WRITE
 
 if TYPE_CHECKING:
-    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.vmmc.cluster import Cluster
 
@@ -57,8 +57,8 @@ class Endpoint(UserLibrary):
 
     cluster: Cluster
 
-    def __init__(self, cluster: Cluster, driven: Driven, number: int) -> None:
-        super().__init__(cluster, driven, number)
+    def __init__(self, cluster: Cluster, sim_process: SimProcess, number: int) -> None:
+        super().__init__(cluster, sim_process, number)
         self._posted: dict[int, Transfer] = {}
         self._exported: dict[int, Exported] = {}
         self._imported: dict[int, Imported] = {}
@@ -83,7 +83,7 @@ class Endpoint(UserLibrary):
         """
         self._owner.check_caller()
         a_name(name)
-        place = stretch_of(self._owner, self, buffer)
+        place = checked_range(self._owner, self, buffer)
         allowed = checked(allow, self.cluster.topology.nodes)
         self._check_open()
         directory, node = self.cluster.directory, self.node
@@ -123,14 +123,14 @@ class Endpoint(UserLibrary):
         where = whole(node, "a node", 0, self.cluster.topology.nodes - 1)
         self.cluster.check_path(self.node, where)
         a_name(name)
-        patience = in_ps(patience_us, self._driven.now)
-        await self._driven.ask(COMPUTE, duration=self._cost("system_call"))
-        until = self._driven.now + patience
+        patience = in_ps(patience_us, self._sim_process.now)
+        await self._sim_process.ask(COMPUTE, duration=self._cost("system_call"))
+        until = self._sim_process.now + patience
         while (offer := self.cluster.directory.find(where, name)) is None:
-            if self._driven.now >= until:
+            if self._sim_process.now >= until:
                 named = ", ".join(map(repr, self.cluster.directory.names_of(where)))
-                raise unanswered(
-                    self._driven,
+                raise no_answer_error(
+                    self._sim_process,
                     f"node {where} has not exported {name!r} in {patience_us:g} us "
                     f"(patience_us=), {f'but {named}' if named else 'nor anything else'}",
                     where,
@@ -142,7 +142,7 @@ class Endpoint(UserLibrary):
                 f"{where}; it is exported to {offer.allow}"
             )
         self._check_open()
-        number = self.cluster.directory.bring_in(self, offer)
+        number = self.cluster.directory.add_import(self, offer)
         imported = self._imported[number] = Imported(number, where, name, offer.length)
         return self._owner.give(imported, (number, offer.length))
 
@@ -161,7 +161,7 @@ class Endpoint(UserLibrary):
         """
         self._owner.check_caller()
         name, offer = self._owner.record_of(exported, Exported)
-        place = None if buffer is None else stretch_of(self._owner, self, buffer)
+        place = None if buffer is None else checked_range(self._owner, self, buffer)
         if place is not None:
             if place[1] < offer.length:
                 raise SimulationError(
@@ -194,7 +194,7 @@ class Endpoint(UserLibrary):
             await self._give_up(place)
         if self._next_page:  # what the library had pinned and kept
             everything = self._next_page * self._memory.page_size
-            await self._driven.ask(UNPIN, peer=self.port, address=0, payload=everything)
+            await self._sim_process.ask(UNPIN, peer=self.port, address=0, payload=everything)
 
     def _held(self) -> list[tuple[int, int, str]]:
         exported = [
@@ -254,11 +254,11 @@ class Endpoint(UserLibrary):
         number, there = self._owner.record_of(imported, Imported)
         if type(offset) is not int:
             offset = whole(offset, "an offset", LEAST)
-        address, size = stretch_of(self._owner, self, buffer, at, length)
+        address, size = checked_range(self._owner, self, buffer, at, length)
         if operation == FETCH and length is None:
             size = min(size, max(1, there - offset))
         if size < 1:
-            raise not_within(at, size, buffer.length)
+            raise out_of_range_error(at, size, buffer.length)
         pages = self._pages(address, size)
         await self._make_room(pages)
         self._book.note_use(pages, self.now_us)
@@ -282,7 +282,7 @@ class Endpoint(UserLibrary):
         ``timeout_us``; it can be waited for again.
         """
         self._owner.check_caller()
-        until = latest(self._driven, timeout_us)
+        until = latest(self._sim_process, timeout_us)
         if transfer is None:
             if not self._posted:
                 raise SimulationError("there is no transfer to wait for; post one first")

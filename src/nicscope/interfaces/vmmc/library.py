@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, UNPIN
 from nicscope.errors import SimulationError
-from nicscope.host.pages import TABLE_PAGES, is_away, swap_table
+from nicscope.host.pages import TABLE_PAGES, is_table_swapped_out, swap_table
 from nicscope.interfaces.arguments import LEAST, whole
-from nicscope.interfaces.buffers import stretch_of
+from nicscope.interfaces.buffers import checked_range
 from nicscope.interfaces.ports.process import Process
 from nicscope.interfaces.tasks import NO_END, left
 from nicscope.kernel.decorators import kernel
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports.layout import DONE, STATUS_NAMES
 from nicscope.nic.ports.lookup import key_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.drivers.simulate.process import Process as Driven
+    from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.vmmc.cluster import Cluster
 
@@ -43,7 +43,7 @@ def _pin_state(machine: Any, n: int, space: int, page: int) -> Any:
 
 @kernel
 def _is_table_away(machine: Any, n: int, space: int, number: int) -> Any:
-    return is_away(machine, n, space, number * 1024)
+    return is_table_swapped_out(machine, n, space, number * 1024)
 
 
 class PinnedPage(NamedTuple):
@@ -86,7 +86,7 @@ class PinBook:
         """Have the host write a second-level table to the disk; whether it did."""
         return bool(self._swap(self._node, self._space, number))
 
-    def is_away(self, number: int) -> bool:
+    def is_table_swapped_out(self, number: int) -> bool:
         """Whether that table is on the disk."""
         return bool(self._away(self._node, self._space, number))
 
@@ -100,8 +100,8 @@ class UserLibrary(Process):
 
     cluster: Cluster
 
-    def __init__(self, cluster: Cluster, driven: Driven, number: int) -> None:
-        super().__init__(cluster, driven, number)
+    def __init__(self, cluster: Cluster, sim_process: SimProcess, number: int) -> None:
+        super().__init__(cluster, sim_process, number)
         assert cluster.simulation is not None
         self.policy: Callable[[Sequence[PinnedPage]], int] | None = None
         """The application's own replacement policy: the page to unpin, of those it is handed."""
@@ -110,7 +110,7 @@ class UserLibrary(Process):
         self._reaped = 0
 
     async def _reap(self, mode: str = "poll", until: int = NO_END) -> None:
-        done = await self.done(mode, timeout_us=left(self._driven, until))
+        done = await self.done(mode, timeout_us=left(self._sim_process, until))
         self._reaped += 1
         self._ended[done.request] = done.status
 
@@ -121,18 +121,18 @@ class UserLibrary(Process):
         time between the two ends is a straight line (assumed).
         """
         self._owner.check_caller()
-        pages = self._pages(*stretch_of(self._owner, self, buffer))
+        pages = self._pages(*checked_range(self._owner, self, buffer))
         least, most = (table[min(len(pages), len(table) - 1)] for table in self.cluster.check_ps)
         bit = pages.start % WORD_BITS
         spent = int(least) + (int(most) - int(least)) * bit // (WORD_BITS - 1)
-        await self._driven.ask(COMPUTE, duration=spent)
+        await self._sim_process.ask(COMPUTE, duration=spent)
         return all(self._book.state(page) != FREE for page in pages)
 
     async def unpin(self, buffer: Buffer) -> int:
         """Unpin what is pinned of ``buffer`` and no transfer needs, by one call; how many pages."""
         self._owner.check_caller()
-        address, length = stretch_of(self._owner, self, buffer)
-        ended = await self._driven.ask(UNPIN, peer=self.port, address=address, payload=length)
+        address, length = checked_range(self._owner, self, buffer)
+        ended = await self._sim_process.ask(UNPIN, peer=self.port, address=address, payload=length)
         for page in self._pages(address, length):
             if self._book.state(page) == FREE:
                 self._book.forget(page)
@@ -151,13 +151,13 @@ class UserLibrary(Process):
         """
         self._owner.check_caller()
         there = self._has_table(number)
-        await self._driven.ask(COMPUTE, duration=self._cost("system_call"))
+        await self._sim_process.ask(COMPUTE, duration=self._cost("system_call"))
         return there and self._book.swap(number)
 
     def is_table_away(self, number: int = 0) -> bool:
         """Whether that table is on the disk."""
         self._owner.check_caller()
-        return self._has_table(number) and self._book.is_away(number)
+        return self._has_table(number) and self._book.is_table_swapped_out(number)
 
     def _has_table(self, number: int) -> bool:
         pages = int(self._memory.state.entries.shape[2])
@@ -192,12 +192,16 @@ class UserLibrary(Process):
             )
         self._book.forget(victim)
         page_size = self._memory.page_size
-        await self._driven.ask(UNPIN, peer=self.port, address=victim * page_size, payload=page_size)
+        await self._sim_process.ask(
+            UNPIN, peer=self.port, address=victim * page_size, payload=page_size
+        )
 
     async def _pin_for_good(self, place: Place, what: str) -> None:
         address, length = place
         await self._make_room(self._pages(address, length))
-        ended = await self._driven.ask(REGISTER, peer=self.port, address=address, payload=length)
+        ended = await self._sim_process.ask(
+            REGISTER, peer=self.port, address=address, payload=length
+        )
         if ended.address != DONE:
             raise SimulationError(
                 f"cannot {what}: {STATUS_NAMES[ended.address]} to pin {length} bytes"
@@ -206,7 +210,7 @@ class UserLibrary(Process):
     async def _give_up(self, place: Place | None) -> None:
         if place is not None:
             address, length = place
-            await self._driven.ask(GIVE_UP, peer=self.port, address=address, payload=length)
+            await self._sim_process.ask(GIVE_UP, peer=self.port, address=address, payload=length)
 
     def _pages(self, address: int, length: int) -> range:
         page_size = self._memory.page_size

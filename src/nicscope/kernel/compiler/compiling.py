@@ -23,7 +23,7 @@ from numba.extending import typeof_impl
 from nicscope.kernel.compiler.passes import KernelCompiler
 from nicscope.kernel.compiler.states import HandedType
 from nicscope.kernel.decorators import STEPS
-from nicscope.kernel.entering import Entry
+from nicscope.kernel.entry import Entry
 from nicscope.kernel.layout import StateKind, names_of
 from nicscope.kernel.loading import FAILURE, WRONG_COUNT
 from nicscope.kernel.store import Made
@@ -159,12 +159,12 @@ class _Writer:
         tell = self._declared(FAILURE, ir.VoidType(), STATUS, OBJECT, OBJECT.as_pointer())
         slot = builder.alloca(OBJECT)
         builder.store(OBJECT(None), slot)
-        self._return_if_rung(builder)  # by a signal that came meanwhile: it would keep tell from it
+        self._check_signals(builder)  # by a signal that came meanwhile: it would keep tell from it
         builder.call(tell, [code, excinfo, slot])
         with self._if_empty(builder, slot):
             # What the handler of a signal raised as it was told is lost: an interrupt, as a rule.
             builder.call(self._declared("PyErr_SetInterrupt", ir.VoidType()), [])
-            self._return_if_rung(builder)
+            self._check_signals(builder)
             builder.call(tell, [code, excinfo, slot])  # whoever is not to be interrupted is told
             with self._if_empty(builder, slot):
                 builder.call(self._declared("PyErr_BadInternalCall", ir.VoidType()), [])
@@ -172,7 +172,7 @@ class _Writer:
         self._set(builder, builder.load(slot))
         builder.ret(OBJECT(None))
 
-    def _return_if_rung(self, builder: Any) -> None:
+    def _check_signals(self, builder: Any) -> None:
         """Have signals handled, and end with what a handler raises."""
         found = builder.call(self._declared("PyErr_CheckSignals", STATUS), [])
         with builder.if_then(builder.icmp_signed("!=", found, STATUS(0)), likely=False):
@@ -392,7 +392,7 @@ def _typeof_entry(entry: Entry, _context: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _uncollected() -> Iterator[None]:
+def _garbage_collection_off() -> Iterator[None]:
     """Disables garbage collection within the block, which took a tenth of compile time."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -408,7 +408,7 @@ def compiled(function: Any, kind: StateKind, key: str) -> Made:
 
     Errors: those of Numba for what it cannot compile.
     """
-    with _lock, _uncollected():
+    with _lock, _garbage_collection_off():
         numbers = 0
         if kind.name == "arguments":
             whole = _of_arguments(function, len(kind.fields))

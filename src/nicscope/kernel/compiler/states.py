@@ -15,7 +15,7 @@ from numba.extending import intrinsic, lower_getattr_generic, models, register_m
 from numba.np import arrayobj
 from numba.np.numpy_support import from_dtype
 
-from nicscope.kernel.entering import CHECKED
+from nicscope.kernel.entry import CHECKED
 from nicscope.kernel.layout import (
     NOTHING,
     ArrayKind,

@@ -59,7 +59,7 @@ ASK = np.dtype(
 )
 
 
-def new_asks(nodes: int) -> NDArray[Any]:
+def new_bus_requests(nodes: int) -> NDArray[Any]:
     """ASK of every master of ``nodes`` buses, none of which requests."""
     asks = records((nodes, MASTERS), ASK)
     asks["at"] = FAR
@@ -67,7 +67,7 @@ def new_asks(nodes: int) -> NDArray[Any]:
 
 
 @step
-def first_asker(asks):
+def first_requester(asks):
     """The master to be granted the bus next; its request is at ``FAR`` if there is none."""
     first = np.int64(0)
     for master in range(1, MASTERS):
@@ -158,7 +158,7 @@ def is_dirty(host, block):
 
 
 @step
-def supply(host, address, count, target, place, ordered, mbytes_s, answer):
+def read_for_device(host, address, count, target, place, ordered, mbytes_s, answer):
     """When the bytes of a device's read that is ordered at ``ordered`` have crossed (ps).
 
     States and bytes change now; of a block that was RETRIED, nothing is modified any more.
@@ -178,7 +178,7 @@ def supply(host, address, count, target, place, ordered, mbytes_s, answer):
 
 
 @step
-def absorb(host, address, count, source, place, ordered, mbytes_s, answer):
+def write_from_device(host, address, count, source, place, ordered, mbytes_s, answer):
     """When the bytes of a device's write that is ordered at ``ordered`` are in memory (ps)."""
     config = host.config[0]
     block = address >> config.l2_shift
@@ -264,7 +264,7 @@ def new_watchers(
 
 
 @step
-def ask_for(watcher, place, when):
+def request_read(watcher, place, when):
     """Queue a read of the agent's block ``place``, to request the bus at ``when``."""
     copy = watcher.copies[place]
     if copy.due != AT_NO_TIME:
@@ -280,7 +280,7 @@ def lose(watcher, place, when):
     """Invalidate the agent's copy at ``place``: the host takes the block, at ``when``."""
     watcher.copies[place].state = INVALID
     if watcher.copies[place].reaction != NEVER:
-        ask_for(watcher, place, when + watcher.copies[place].reaction)
+        request_read(watcher, place, when + watcher.copies[place].reaction)
 
 
 @step
@@ -320,7 +320,7 @@ def grant_agent(host, agent, now):
     order(host, DEVICE, READ, now)
     memory, start = agent.memory, copy.block * width
     rate = watch.mbytes_s
-    end = supply(host, start, width, memory, place * width, now, rate, INTERVENED)
+    end = read_for_device(host, start, width, memory, place * width, now, rate, INTERVENED)
     copy.state = SHARED
     copy.arrived = end
     agent.ends[watch.reads % READS_AT_ONCE] = end
@@ -329,7 +329,7 @@ def grant_agent(host, agent, now):
 
 
 @step
-def agent_asks_at(agent):
+def agent_requests_at(agent):
     """When the agent's oldest pending read was requested, or ``FAR``."""
     watch = agent.watch[0]
     if watch.head == watch.tail:
@@ -352,16 +352,16 @@ def grant_device(host, agent, memory, asks, master, now):
         # The interface's own copy reaches memory before a device uses the block.
         return AGAIN, _write_back_copy(host, agent, home, now)
     if ask.answer == RETRIED and _must_retry(host, asks, ask, block):
-        return AGAIN, _tell_to_retry(host, asks, block, now)
+        return AGAIN, _nack_for_retry(host, asks, block, now)
     order(host, DEVICE, ask.kind, now)
     address, count, place, rate = ask.address, ask.count, ask.place, ask.rate
     if ask.kind == READ:
-        return MADE, supply(host, address, count, memory, place, now, rate, ask.answer)
-    end = absorb(host, address, count, memory, place, now, rate, ask.answer)
+        return MADE, read_for_device(host, address, count, memory, place, now, rate, ask.answer)
+    end = write_from_device(host, address, count, memory, place, now, rate, ask.answer)
     if home != EMPTY:
         agent.copies[home].state = INVALID
         if agent.copies[home].reaction != NEVER:
-            ask_for(agent, home, end)
+            request_read(agent, home, end)
     return MADE, end
 
 
@@ -377,7 +377,7 @@ def _must_retry(host, asks, ask, block):
 
 
 @step
-def _tell_to_retry(host, asks, block, now):
+def _nack_for_retry(host, asks, block, now):
     """When the device asks again; meanwhile the cache writes the block back, if it is free to."""
     config = host.config[0]
     order(host, DEVICE, RETRY, now)
@@ -412,7 +412,7 @@ def _write_back_copy(host, agent, home, now):
     start = agent.copies[home].block * width
     rate = agent.watch[0].writing_mbytes_s
     order(host, DEVICE, WRITE_BACK, now)
-    end = absorb(host, start, width, agent.memory, home * width, now, rate, INTERVENED)
+    end = write_from_device(host, start, width, agent.memory, home * width, now, rate, INTERVENED)
     agent.copies[home].state = SHARED
     return end
 
@@ -484,18 +484,18 @@ def settle(hosts, h, start, count):
     The lines stay, SHARED.
     """
     if has_caches(hosts):
-        _go_over(hosts, h, start, count, np.int64(1))
+        _for_each_block(hosts, h, start, count, np.int64(1))
 
 
 @step
 def forget(hosts, h, start, count):
     """The range leaves the caches of host ``h``, before memory is overwritten."""
     if has_caches(hosts):
-        _go_over(hosts, h, start, count, np.int64(0))
+        _for_each_block(hosts, h, start, count, np.int64(0))
 
 
 @routine
-def _go_over(hosts, h, start, count, keep):
+def _for_each_block(hosts, h, start, count, keep):
     """All blocks of the range; one that reaches beyond it loses nothing there."""
     host = host_of(hosts, h)
     shift = host.config[0].l2_shift

@@ -8,12 +8,12 @@ import numpy as np
 
 from nicscope.kernel.records import as_records
 from nicscope.memory.coherence.layout import Host, no_hosts
-from nicscope.room import zeroed
+from nicscope.memory_limit import zeroed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.room import Shapes
+    from nicscope.memory_limit import Shapes
 
 
 # Where a page is.

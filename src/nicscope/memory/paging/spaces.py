@@ -199,7 +199,7 @@ def bring_page(memory, h, space, page, write):
 
 
 @step
-def begin_at(memory, h, space, address, write):
+def lock_address(memory, h, space, address, write):
     """Physical address, its frame kept until ``unlock_address``; -1 if the page is absent."""
     shift = memory.config[0].page_shift
     page = address >> shift
@@ -212,7 +212,7 @@ def begin_at(memory, h, space, address, write):
 
 
 @step
-def end_at(memory, h):
+def unlock_address(memory, h):
     """Release the frame that the CPU worked on."""
     memory.hosts[h].accessed = 0
 

@@ -6,29 +6,29 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import has_ring_entry, place_in
-from nicscope.nic.ports.calls import is_sound_on_nic, place_in_receive
+from nicscope.nic.ports.calls import has_valid_checksum_on_nic, place_in_receive
 from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
-    BARRED,
     CONNECTED,
     DELIVERY,
     DONE,
     IMMEDIATE,
     NOBODY,
-    ONE,
     REPLY,
     SEND,
+    VOIDED,
+    WORK_QUEUE,
     WRITE,
 )
-from nicscope.nic.ports.lookup import NO_KEY, keep_promise
+from nicscope.nic.ports.lookup import NO_KEY, complete_reservation
 from nicscope.nic.ports.streams import (
+    accepts_datagrams,
+    destination_port_of,
     is_of_work,
     is_reliable,
-    meet_datagram,
     open_stream,
+    resolve_datagram_port,
     stream_to,
-    taker_of,
-    takes_datagrams,
 )
 from nicscope.nic.ports.traffic import (
     DELIVERED,
@@ -36,28 +36,28 @@ from nicscope.nic.ports.traffic import (
     OUT_OF_TURN,
     VOID,
 )
-from nicscope.nic.ports.window import mind_acknowledgement
+from nicscope.nic.ports.window import schedule_acknowledgement
 from nicscope.nic.transport import DUPLICATE as HAD_BEFORE
 from nicscope.nic.transport import (
     GAP,
     WANTED,
+    check_sequence,
+    check_unreliable_sequence,
     confirm,
     distance,
-    judge,
-    judge_unreliable,
-    may_confirm,
+    may_acknowledge,
     refuse,
 )
 
 # What is known of an arriving packet (``head.status``).
-UNJUDGED = 0
+UNCLASSIFIED = 0
 TAKEN = 1  # in sequence, and not refused so far
 DROPPED = 2  # in sequence, but it cannot be taken now: it must be retransmitted
 REFUSED_FOR_GOOD = 3  # it is taken, and its sender learns that it was rejected
-PASSED_BY = 4  # a duplicate or out of sequence: nothing is done with it
+DISCARDED = 4  # a duplicate or out of sequence: nothing is done with it
 NO_PLACE = 5  # as REFUSED_FOR_GOOD, but for want of an entry or a frame
 # Of messages that take a receive.
-SWALLOWED = 6  # it is taken, though its message cannot be placed
+CONSUMED = 6  # it is taken, though its message cannot be placed
 ENDED = 7  # the connection is over with it
 
 
@@ -69,7 +69,7 @@ def last_arrival(nics, d):
 
 
 @step
-def note_header(nics, d, sender, place):
+def record_header(nics, d, sender, place):
     """Copy the header at ``place`` of the sender's ring for the packet that came last; its slot."""
     ports = nics.ports
     slot = last_arrival(nics, d)
@@ -81,36 +81,36 @@ def note_header(nics, d, sender, place):
     head.receive = -1
     head.said = DONE
     head.filled = -1
-    head.status = UNJUDGED
+    head.status = UNCLASSIFIED
     head.fate = 0
-    head.why = VOID if head.kind & BARRED else DELIVERED
+    head.why = VOID if head.kind & VOIDED else DELIVERED
     return slot
 
 
 @step
-def judge_header(nics, d, head):
+def classify_packet(nics, d, head):
     """Classify the packet of ``head`` that reached node ``d``: wanted, duplicate or gap."""
     stream = open_stream(nics, d, head.peer)
     if head.kind == ACKNOWLEDGEMENT:
         return
     head.status = TAKEN
     if head.datagram == 1:
-        meet_datagram(nics, d, head)
+        resolve_datagram_port(nics, d, head)
     if is_reliable(nics.ports, stream):
-        found = judge(stream, head.sequence) if stream.sentence == 0 else GAP
+        found = check_sequence(stream, head.sequence) if stream.pending_verdict == 0 else GAP
         if found != WANTED and stream.begins == 1 and distance(head.sequence, stream.first) < 0:
             stream.ack_due = 0  # no packet of this connection had that number
     else:
-        found = judge_unreliable(stream, head.sequence)
+        found = check_unreliable_sequence(stream, head.sequence)
     if found != WANTED:
-        head.status = PASSED_BY
+        head.status = DISCARDED
         head.why = DUPLICATE if found == HAD_BEFORE else OUT_OF_TURN
-    elif head.total == 0 and takes_receive(nics, d, head):
+    elif head.total == 0 and consumes_receive(nics, d, head):
         place_in_receive(nics, d)  # in its turn: without a payload nobody looks for its place
 
 
 @step
-def takes_receive(nics, d, head):
+def consumes_receive(nics, d, head):
     """Whether the message of ``head`` consumes a posted receive."""
     ports = nics.ports
     if ports.work.receives.shape[2] == 0:
@@ -119,8 +119,8 @@ def takes_receive(nics, d, head):
         return head.options & IMMEDIATE != 0 and is_of_work(nics, d, head)
     if head.kind != SEND or head.name < 0 or head.name >= ports.channels.shape[1]:
         return False
-    p = taker_of(ports, d, head)
-    return p != NOBODY and ports.table[d, p].takes == ONE
+    p = destination_port_of(ports, d, head)
+    return p != NOBODY and ports.table[d, p].takes == WORK_QUEUE
 
 
 @step
@@ -128,7 +128,7 @@ def is_connected(nics, d, packet, head):
     """Whether the packet belongs to the present connection of its port."""
     if not is_for_port(nics, d, packet, head):
         return False
-    return nics.ports.table[d, taker_of(nics.ports, d, head)].state == CONNECTED
+    return nics.ports.table[d, destination_port_of(nics.ports, d, head)].state == CONNECTED
 
 
 @step
@@ -142,21 +142,21 @@ def add_to_message(channel, packet, head):
 
 
 @step
-def pass_by(packet, head, status):
+def discard_payload(packet, head, status):
     """Discard the payload of a packet."""
     packet.broken = 1
     head.status = status
 
 
 @step
-def turn_away(nics, d, packet, head):
+def drop_for_retransmit(nics, d, packet, head):
     """Drop the packet: its sender must retransmit it and all that follow."""
-    pass_by(packet, head, DROPPED)
-    refuse_packet(nics, d, head)
+    discard_payload(packet, head, DROPPED)
+    revoke_acceptance(nics, d, head)
 
 
 @step
-def refuse_packet(nics, d, head):
+def revoke_acceptance(nics, d, head):
     """Revoke the acceptance of the packet; its sender still gets an acknowledgement."""
     stream = stream_to(nics.ports, d, head.peer)
     if is_reliable(nics.ports, stream):
@@ -165,21 +165,21 @@ def refuse_packet(nics, d, head):
 
 
 @step
-def without_room(nics, d, head):
+def status_without_buffer(nics, d, head):
     """Status of a packet whose port has no buffer, or no free report.
 
     It comes again, but not for ever: one port that takes nothing must not keep two nodes apart.
     """
     if not is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
         return np.int64(DROPPED)
-    if is_too_often_unwanted(nics, d, head.peer, head.sequence):
+    if exceeds_drop_limit(nics, d, head.peer, head.sequence):
         return np.int64(REFUSED_FOR_GOOD)
-    refuse_packet(nics, d, head)
+    revoke_acceptance(nics, d, head)
     return np.int64(DROPPED)
 
 
 @routine
-def is_too_often_unwanted(nics, d, peer, sequence):
+def exceeds_drop_limit(nics, d, peer, sequence):
     """Count a packet that was dropped; whether it has exceeded the number of retries."""
     stream = stream_to(nics.ports, d, peer)
     if stream.unwanted != sequence:
@@ -193,7 +193,7 @@ def is_too_often_unwanted(nics, d, peer, sequence):
 
 
 @routine
-def is_without_progress(nics, d, head):
+def makes_no_progress(nics, d, head):
     """Whether a dropped packet has exceeded its retries without finding another of its pages.
 
     While one is brought another may go: the host has to have frames for all of them at once.
@@ -204,7 +204,7 @@ def is_without_progress(nics, d, head):
     if head.runs > stream.laid:
         stream.laid = head.runs
         stream.unwanted = -1
-    return is_too_often_unwanted(nics, d, head.peer, head.sequence)
+    return exceeds_drop_limit(nics, d, head.peer, head.sequence)
 
 
 @routine
@@ -212,7 +212,7 @@ def is_for_port(nics, d, packet, head):
     """Whether the tag of the packet is registered here, for this sender and its tag."""
     ports = nics.ports
     if head.datagram == 1:
-        return takes_datagrams(nics, d, head.remote)
+        return accepts_datagrams(nics, d, head.remote)
     if head.name < 0 or head.name >= ports.channels.shape[1]:
         return False
     channel = ports.channels[d, head.name]
@@ -224,18 +224,18 @@ def is_for_port(nics, d, packet, head):
 
 
 @distant
-def hold_messages(nics, n, fetching):
+def update_store_and_forward(nics, n, fetching):
     """Update whether the oldest packets of ``n`` wait for the rest of their messages.
 
     ``fetching``: the packet that hostTx is moving, or -1.
     """
     endpoint = nics.endpoints[n]
-    endpoint.holds_sent = 1 if _gathers(nics, n, fetching) else 0
-    endpoint.holds_drained = 1 if _collects(nics, n) else 0
+    endpoint.holds_sent = 1 if _waits_to_send(nics, n, fetching) else 0
+    endpoint.holds_drained = 1 if _waits_to_drain(nics, n) else 0
 
 
 @step
-def _gathers(nics, n, fetching):
+def _waits_to_send(nics, n, fetching):
     """Whether the oldest unsent packet waits until its whole message is on the NIC."""
     endpoint = nics.endpoints[n]
     if endpoint.sent == endpoint.taken or endpoint.control_sent == 1:
@@ -250,13 +250,13 @@ def _gathers(nics, n, fetching):
         place = place_in(i, endpoint.send_ring)
         head = heads[n, place]
         goes_there = sends[n, place].destination == destination
-        if head.last == 1 and goes_there and _is_of_one(head, oldest):
+        if head.last == 1 and goes_there and _is_same_message(head, oldest):
             return i == fetching or (i >= endpoint.taken and not is_full)
     return endpoint.to_serve != 0 and not is_full
 
 
 @step
-def _collects(nics, n):
+def _waits_to_drain(nics, n):
     """Whether the oldest undrained packet waits until its whole message has arrived."""
     endpoint = nics.endpoints[n]
     if endpoint.drained == endpoint.accepted or endpoint.drain_sunk > 0:
@@ -268,7 +268,7 @@ def _collects(nics, n):
     for i in range(endpoint.drained, endpoint.accepted):
         slot = place_in(i, endpoint.receive_ring)
         head = nics.ports.arrival_heads[n, slot]
-        if nics.arrivals[n, slot].sender != sender or not _is_of_one(head, oldest):
+        if nics.arrivals[n, slot].sender != sender or not _is_same_message(head, oldest):
             return False
         if head.last == 1:
             return i == endpoint.accepted - 1 and endpoint.open == 1
@@ -278,13 +278,13 @@ def _collects(nics, n):
 
 
 @step
-def _is_of_one(head, other):
+def _is_same_message(head, other):
     """Whether a packet, lost or not, is of the same message as ``other``, which is not lost.
 
     Both go between the same two nodes.  An answer that is refused half-way ends with a descriptor
     of its own: it is known by what it answers.
     """
-    if head.from_port != other.from_port or head.kind & ~BARRED != other.kind:
+    if head.from_port != other.from_port or head.kind & ~VOIDED != other.kind:
         return False
     if other.kind == REPLY:
         return head.name == other.name and head.slot == other.slot
@@ -292,23 +292,23 @@ def _is_of_one(head, other):
 
 
 @step
-def confirm_packet(nics, d, head, reject):
+def acknowledge_packet(nics, d, head, reject):
     """Acknowledge the packet of ``head``; ``reject``: 1 if its sender learns of a rejection."""
     stream = stream_to(nics.ports, d, head.peer)
     confirm(stream, head.sequence)
-    keep_promise(nics, d, head.peer, head.sequence)
+    complete_reservation(nics, d, head.peer, head.sequence)
     stream.rejects = stream.rejects << np.uint64(1) | reject
 
 
 @step
-def confirms_on_nic(nics, d, slot):
+def acknowledges_on_nic(nics, d, slot):
     """Whether the connection of ``slot`` acknowledges packets once they are on the NIC."""
     ports = nics.ports
     return stream_to(ports, d, ports.arrival_heads[d, slot].peer).level == DELIVERY
 
 
 @distant
-def note_on_nic(nics, d, slot, now):
+def acknowledge_on_nic(nics, d, slot, now):
     """Acknowledge the packet in ``slot``, all on the NIC, if its checksum is right.
 
     One before it that has not been confirmed yet has it wait until it is completed, and so does a
@@ -318,8 +318,8 @@ def note_on_nic(nics, d, slot, now):
         return
     head = nics.ports.arrival_heads[d, slot]
     stream = stream_to(nics.ports, d, head.peer)
-    if head.status != TAKEN or not may_confirm(stream, head.sequence):
+    if head.status != TAKEN or not may_acknowledge(stream, head.sequence):
         return
-    if is_sound_on_nic(nics, d, slot):
-        confirm_packet(nics, d, head, np.uint64(0))
-        mind_acknowledgement(nics, d, head.peer, now)
+    if has_valid_checksum_on_nic(nics, d, slot):
+        acknowledge_packet(nics, d, head, np.uint64(0))
+        schedule_acknowledgement(nics, d, head.peer, now)

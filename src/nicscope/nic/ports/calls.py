@@ -16,17 +16,17 @@ FIRMWARE = Declarations()
 
 
 @FIRMWARE.function
-def take_buffer(nics, n, p):
+def translate_buffer(nics, n, p):
     """Translate the next buffer of the free queue of port ``p``."""
 
 
 @FIRMWARE.function
-def keep_buffer(nics, n, p, frame):
+def accept_buffer(nics, n, p, frame):
     """Take the translated buffer at the head of the free queue; messages may use it."""
 
 
 @FIRMWARE.function
-def put_ready(nics, n, p, address, frame, key):
+def add_ready_buffer(nics, n, p, address, frame, key):
     """Append a translated buffer to the ready buffers of port ``p``."""
 
 
@@ -36,12 +36,12 @@ def return_buffer(nics, n, p, status):
 
 
 @FIRMWARE.function
-def give_up_message(nics, n, tag):
+def abandon_message(nics, n, tag):
     """Abandon the message arriving by ``tag``: its buffers are ready for another."""
 
 
 @FIRMWARE.function
-def go_back(nics, n, slot):
+def undo_placement(nics, n, slot):
     """Undo the placement of the packet in ``slot``, which will be retransmitted."""
 
 
@@ -51,7 +51,7 @@ def choose_source(nics, n):
 
 
 @FIRMWARE.function
-def hold_messages(nics, n, fetching):
+def update_store_and_forward(nics, n, fetching):
     """Update whether the oldest packets of ``n`` wait for the rest of their messages."""
 
 
@@ -61,7 +61,7 @@ def serve(nics, n):
 
 
 @FIRMWARE.function
-def end_request(nics, n, p, status):
+def end_descriptor(nics, n, p, status):
     """End the current descriptor of port ``p``; after ``DONE`` its last packet completes it."""
 
 
@@ -71,7 +71,7 @@ def next_packet(nics, n, p):
 
 
 @FIRMWARE.function
-def enter_page(nics, n, p, page, frame):
+def set_send_page(nics, n, p, page, frame):
     """Hold the translated page that port ``p`` sends from until it moves to the next one."""
 
 
@@ -81,7 +81,7 @@ def complete_arrival(nics, d, slot, now):
 
 
 @FIRMWARE.function
-def note_on_nic(nics, d, slot, now):
+def acknowledge_on_nic(nics, d, slot, now):
     """Acknowledge the packet in ``slot``, all on the NIC, if its checksum is right."""
 
 
@@ -96,7 +96,7 @@ def place_in_receive(nics, d):
 
 
 @FIRMWARE.question
-def go_on_placing(nics, d, frame):
+def continue_placement(nics, d, frame):
     """Its page is in ``frame``: whether another one has to be waited for."""
 
 
@@ -126,12 +126,12 @@ def complete_remote_work(nics, d, slot):
 
 
 @FIRMWARE.function
-def begin_reading(nics, n, p):
+def start_remote_read(nics, n, p):
     """Start a remote read of port ``p``: its answer is scattered over its segments."""
 
 
 @FIRMWARE.function
-def end_reading(nics, n, p, slot, status):
+def finish_remote_read(nics, n, p, slot, status):
     """Complete a remote read or atomic of port ``p``; fenced requests behind it may start."""
 
 
@@ -141,17 +141,17 @@ def complete_receive(nics, d, slot):
 
 
 @FIRMWARE.function
-def give_up_receive(nics, n, tag):
+def abandon_receive(nics, n, tag):
     """Abandon the message arriving by ``tag``: its receive waits for another."""
 
 
 @FIRMWARE.function
-def go_back_in_receive(nics, d, slot):
+def undo_receive_placement(nics, d, slot):
     """The packet in ``slot``, of a message for a receive, will come again."""
 
 
 @FIRMWARE.function
-def hand_back_receive(nics, n, slot):
+def repost_receive(nics, n, slot):
     """The message whose last packet is in ``slot`` is not whole: its receive waits for another."""
 
 
@@ -161,17 +161,17 @@ def flush_receives(nics, n, p):
 
 
 @FIRMWARE.function
-def refuse_receive(nics, n, p, status, is_lost):
+def reject_receive(nics, n, p, status, is_lost):
     """Reject the newest receive of port ``p``: it completes at once, before all others."""
 
 
 @FIRMWARE.function
-def let_receives_go(nics, n, p):
+def discard_receives(nics, n, p):
     """Discard the posted receives of port ``p``, which closes, without reports."""
 
 
 @FIRMWARE.function
-def aim_at_run(nics, n, deposited):
+def select_segment(nics, n, deposited):
     """Point hostRcv's next transfer at its current segment; the payload bytes left of it."""
 
 
@@ -181,32 +181,32 @@ def break_connection(nics, n, p, state, told, verdict):
 
 
 @FIRMWARE.function
-def end_overrun(nics, n, p):
+def break_overrun_connection(nics, n, p):
     """Break the connection of port ``p``, whose completion queue was full."""
 
 
 @FIRMWARE.function
-def lose_peer(nics, n, d):
+def on_peer_dead(nics, n, d):
     """Break the connection to ``d``, which is dead: what was begun completes with an error."""
 
 
 @FIRMWARE.function
-def hear_of_end(nics, d, slot, now):
+def on_disconnect(nics, d, slot, now):
     """Handle a packet of a stream that has ended, here or at the peer; its outcome."""
 
 
 @FIRMWARE.function
-def check_work(nics, n, p):
+def check_work_request(nics, n, p):
     """Check the copied work request of a connected port: ``DONE``, or a status."""
 
 
 @FIRMWARE.function
-def end_work(nics, n, p, status):
+def end_work_request(nics, n, p, status):
     """End the current work request of a connected port with ``status``."""
 
 
 @FIRMWARE.function
-def settle_arrival(nics, d, frame):
+def accept_arrival(nics, d, frame):
     """Accept the payload of the last packet: its page is translated."""
 
 
@@ -226,7 +226,7 @@ def resume_failed(nics, n, status):
 
 
 @FIRMWARE.function
-def resume_without_room(nics, n, for_now, now):
+def resume_without_entry(nics, n, for_now, now):
     """Resume without an entry: none is free (``for_now``), or there never will be one."""
 
 
@@ -236,7 +236,7 @@ def reject_arrival(nics, d, how):
 
 
 @FIRMWARE.function
-def turn_away_arrival(nics, d):
+def drop_arrival_without_entry(nics, d):
     """Drop the last packet, for whose page no entry is free, until its retries are exceeded."""
 
 
@@ -256,7 +256,7 @@ def plan_completion(nics, n):
 
 
 @FIRMWARE.function
-def send_again(nics, n, d):
+def retransmit_next(nics, n, d):
     """Retransmit the next packet of the window to ``d``."""
 
 
@@ -266,7 +266,7 @@ def send_bare_acknowledgement(nics, n, d):
 
 
 @FIRMWARE.function
-def mind_deadlines(nics, n, now):
+def fire_timers(nics, n, now):
     """Fire the due timers of ``n``: acknowledge, retransmit, and give up dead peers."""
 
 
@@ -291,7 +291,7 @@ def fill_handle(nics, n, kind, number):
 
 
 @FIRMWARE.function
-def forget_handle(nics, n, kind, number):
+def invalidate_handle(nics, n, kind, number):
     """Invalidate the NIC's copy of a handle whose record on the host changes."""
 
 
@@ -301,17 +301,17 @@ def defer_buffer(nics, n, p):
 
 
 @FIRMWARE.function
-def settle_buffer(nics, n, p, page, frame):
+def resolve_deferred_buffer(nics, n, p, page, frame):
     """Resolve a deferred buffer: its page has been brought in, or cannot be."""
 
 
 @FIRMWARE.function
-def skip_unready(nics, n, p):
+def return_unready_buffers(nics, n, p):
     """Return unfilled the buffers at the head whose pages are not in memory."""
 
 
 @FIRMWARE.question
-def give_way(nics, n, space, page):
+def evict_waiting_buffers(nics, n, space, page):
     """Evict ready buffers whose entries block ``page``, which a transfer needs; if any did."""
 
 
@@ -334,17 +334,17 @@ def keep_pages(nics, n, space, first, pages, keep):
 
 
 @FIRMWARE.function
-def leave_request(nics, n, p, slot):
+def release_request_pages(nics, n, p, slot):
     """Release the pages of a request that has ended: they may be unpinned."""
 
 
 @FIRMWARE.question
-def is_sound(nics, d, slot):
+def has_valid_checksum(nics, d, slot):
     """Whether the payload of the packet in ``slot`` has the checksum that it was sent with."""
 
 
 @FIRMWARE.question
-def is_sound_on_nic(nics, d, slot):
+def has_valid_checksum_on_nic(nics, d, slot):
     """Whether the payload in ``slot``, still in NIC memory, has the checksum it was sent with."""
 
 
@@ -364,22 +364,22 @@ def needed_for(nics, n, space, page, receive):
 
 
 @FIRMWARE.function
-def take_from_kernel(nics, d, slot):
+def copy_from_kernel(nics, d, slot):
     """Copy the packet in ``slot`` from the kernel's buffer to where its message goes."""
 
 
 @FIRMWARE.function
-def keep_frame(nics, n, frame):
+def add_frame_pin(nics, n, frame):
     """One more pin of its own on a frame whose page has left the NIC."""
 
 
 @FIRMWARE.function
-def leave_frame(nics, n, space, frame):
+def drop_frame_pin(nics, n, space, frame):
     """Drop such a pin: after the last one the frame may move."""
 
 
 @FIRMWARE.function
-def take_route(nics, n, d, path):
+def set_route(nics, n, d, path):
     """Set the path of what node ``n`` sends to ``d``."""
 
 
@@ -389,10 +389,10 @@ def search_route(nics, n, now):
 
 
 @FIRMWARE.function
-def break_off(nics, n, d):
+def abort_transmission(nics, n, d):
     """Abort the packet that node ``n`` is transmitting to ``d``."""
 
 
 @FIRMWARE.function
-def tell(nics, n, p, ring):
+def post_report(nics, n, p, ring):
     """Post a report of port ``p``, which its process sees when it has crossed to the host."""

@@ -7,33 +7,32 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import copy_bytes, distant, step
 from nicscope.nic.ports.arrivals import (
+    CONSUMED,
+    DISCARDED,
     DROPPED,
     ENDED,
     NO_PLACE,
-    PASSED_BY,
     REFUSED_FOR_GOOD,
-    SWALLOWED,
     TAKEN,
+    acknowledge_packet,
     add_to_message,
-    confirm_packet,
     is_for_port,
-    refuse_packet,
-    without_room,
+    revoke_acceptance,
+    status_without_buffer,
 )
 from nicscope.nic.ports.calls import (
+    abandon_message,
     complete_receive,
     complete_remote_work,
-    end_reading,
-    give_up_message,
-    hear_of_end,
-    is_sound,
+    copy_from_kernel,
+    finish_remote_read,
+    has_valid_checksum,
+    on_disconnect,
     report_received,
     report_sent,
-    take_from_kernel,
 )
-from nicscope.nic.ports.free_queue import give_up_placed, let_buffers_go
+from nicscope.nic.ports.free_queue import recycle_buffers, release_buffers
 from nicscope.nic.ports.layout import (
-    BARRED,
     CUT,
     DELIVERY,
     DONE,
@@ -43,16 +42,17 @@ from nicscope.nic.ports.layout import (
     NO_ROOM,
     NOBODY,
     NOTIFY,
-    ONE,
     OWN_PORT,
     PROBE,
     REPLY,
     SEND,
+    VOIDED,
+    WORK_QUEUE,
     WRITE,
 )
-from nicscope.nic.ports.lookup import export_for, let_go, patience
-from nicscope.nic.ports.receive import let_runs_go, take_back
-from nicscope.nic.ports.remote_memory import check_export, is_awaited, post_answer
+from nicscope.nic.ports.lookup import has_export_handle, peer_timeout, release_packet_page
+from nicscope.nic.ports.receive import release_segments, undo_placements_from
+from nicscope.nic.ports.remote_memory import check_export, is_expected_answer, post_answer
 from nicscope.nic.ports.streams import is_of_work, is_reliable, store_from, stream_to
 from nicscope.nic.ports.traffic import (
     ACKNOWLEDGED,
@@ -70,12 +70,12 @@ from nicscope.nic.ports.traffic import (
 )
 from nicscope.nic.ports.window import (
     acknowledge,
-    follow_way,
-    mind_acknowledgement,
-    rest,
+    adopt_peer_route,
+    on_rnr_nak,
+    schedule_acknowledgement,
     set_stream_deadline,
 )
-from nicscope.nic.transport import is_confirmed, may_confirm
+from nicscope.nic.transport import is_acknowledged, may_acknowledge
 
 
 @distant
@@ -84,37 +84,37 @@ def complete_arrival(nics, d, slot, now):
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if head.kind & BARRED:
+    if head.kind & VOIDED:
         count_ended(nics, d, packet, head, head.why)
         return
     stream = stream_to(ports, d, head.peer)
     stream.heard_at = now
     if stream.port != OWN_PORT and (stream.verdict != 0 or head.verdict != 0):
-        count_ended(nics, d, packet, head, hear_of_end(nics, d, slot, now))
+        count_ended(nics, d, packet, head, on_disconnect(nics, d, slot, now))
         return
     if head.kind == SEND and head.last == 0:
-        _mind_rest(nics, d, head.peer, now)
+        _start_message_timer(nics, d, head.peer, now)
     if not is_reliable(ports, stream):
         count_ended(nics, d, packet, head, _complete_unreliable(nics, d, slot, packet, head))
         return
-    follow_way(nics, d, head.peer, head)
+    adopt_peer_route(nics, d, head.peer, head)
     acknowledge(nics, d, head.peer, head, now)
-    if head.unready > 0:
-        rest(nics, d, head.peer, head, now)
+    if head.rnr_delay > 0:
+        on_rnr_nak(nics, d, head.peer, head, now)
     if head.sequence < 0:
         count_ended(nics, d, packet, head, ACKNOWLEDGED)
         return
     count_ended(nics, d, packet, head, _complete_reliable(nics, d, slot, packet, head))
-    mind_acknowledgement(nics, d, head.peer, now)
+    schedule_acknowledgement(nics, d, head.peer, now)
 
 
 @step
-def _mind_rest(nics, d, s, now):
+def _start_message_timer(nics, d, s, now):
     """Start the timer of a message of ``s``: its buffers must return if that node dies."""
     stream = stream_to(nics.ports, d, s)
-    if stream.rest_at == NEVER:
-        stream.rest_at = now + patience(nics)
-        set_stream_deadline(nics, d, s, stream.rest_at)
+    if stream.message_due_at == NEVER:
+        stream.message_due_at = now + peer_timeout(nics)
+        set_stream_deadline(nics, d, s, stream.message_due_at)
 
 
 @step
@@ -122,40 +122,40 @@ def _complete_reliable(nics, d, slot, packet, head):
     """Acknowledge or refuse the packet; its outcome."""
     ports = nics.ports
     stream = stream_to(ports, d, head.peer)
-    let_go(nics, d, head)
+    release_packet_page(nics, d, head)
     if head.runs > 0:
-        let_runs_go(nics, d, slot)
+        release_segments(nics, d, slot)
     status = head.status
-    if status in (PASSED_BY, DROPPED):
+    if status in (DISCARDED, DROPPED):
         return head.why
-    early = stream.level == DELIVERY and is_confirmed(stream, head.sequence)
-    if not early and not may_confirm(stream, head.sequence):
+    early = stream.level == DELIVERY and is_acknowledged(stream, head.sequence)
+    if not early and not may_acknowledge(stream, head.sequence):
         return TAKEN_BACK
-    _take_in(nics, d, slot, packet, head)
+    _place_by_kernel(nics, d, slot, packet, head)
     status = head.status
     if status == DROPPED:
         return head.why  # and what follows it is refused already
     if status == TAKEN and not _is_whole(nics, d, slot, packet, head):
         status = DROPPED
-    if status in (TAKEN, SWALLOWED):
+    if status in (TAKEN, CONSUMED):
         status = _deliver(nics, d, slot, packet, head)
         _count(nics, d, packet, head, status)
     if status == ENDED:
         return REFUSED
     if status == DROPPED:
-        refuse_packet(nics, d, head)
+        revoke_acceptance(nics, d, head)
         why = head.why
-        take_back(nics, d, head.peer)
+        undo_placements_from(nics, d, head.peer)
         return why
     is_refused = status in (REFUSED_FOR_GOOD, NO_PLACE)
     if not early:
-        confirm_packet(nics, d, head, np.uint64(1) if is_refused else np.uint64(0))
+        acknowledge_packet(nics, d, head, np.uint64(1) if is_refused else np.uint64(0))
     if is_refused:
         ports.nodes[d].rejected += 1
         if head.kind == REPLY:
             told = NO_ROOM if status == NO_PLACE else NO_RIGHTS
             _end_fetch(nics, d, packet, head, told)
-    return _ending(head, status)
+    return _outcome_of(head, status)
 
 
 @step
@@ -164,18 +164,18 @@ def _is_whole(nics, d, slot, packet, head):
     if packet.broken == 1:
         head.why = BROKEN_OFF
         return False
-    if not is_sound(nics, d, slot):
+    if not has_valid_checksum(nics, d, slot):
         head.why = CORRUPTED
         return False
     return True
 
 
 @step
-def _ending(head, status):
+def _outcome_of(head, status):
     """Outcome of a packet of that status, for the observer."""
     if status == TAKEN:
         return DELIVERED
-    if status in (REFUSED_FOR_GOOD, NO_PLACE, SWALLOWED) and head.why != INCOMPLETE:
+    if status in (REFUSED_FOR_GOOD, NO_PLACE, CONSUMED) and head.why != INCOMPLETE:
         return REFUSED
     return head.why
 
@@ -196,13 +196,13 @@ def _count(nics, d, packet, head, status):
 
 
 @step
-def _take_in(nics, d, slot, packet, head):
+def _place_by_kernel(nics, d, slot, packet, head):
     """Place the packet where the kernel serves ports; elsewhere the NIC has placed it."""
     if nics.ports.rules[0].serves == 1 or head.status != TAKEN or packet.broken == 1:
         return
     if head.kind == SEND and packet.payload > 0:
-        if is_sound(nics, d, slot):
-            take_from_kernel(nics, d, slot)
+        if has_valid_checksum(nics, d, slot):
+            copy_from_kernel(nics, d, slot)
         else:
             packet.broken = 1
 
@@ -210,21 +210,21 @@ def _take_in(nics, d, slot, packet, head):
 @step
 def _complete_unreliable(nics, d, slot, packet, head):
     """Deliver or drop the packet of an unreliable transport; its outcome."""
-    _take_in(nics, d, slot, packet, head)
+    _place_by_kernel(nics, d, slot, packet, head)
     status = head.status
-    if status == SWALLOWED or (status == TAKEN and _is_whole(nics, d, slot, packet, head)):
+    if status == CONSUMED or (status == TAKEN and _is_whole(nics, d, slot, packet, head)):
         status = _deliver(nics, d, slot, packet, head)
         _count(nics, d, packet, head, status)
     elif head.filled > 0:
-        give_up_placed(nics, d, slot)
+        recycle_buffers(nics, d, slot)
     elif head.filled == 0 and nics.ports.channels[d, head.name].message == head.message:
-        give_up_message(nics, d, head.name)
+        abandon_message(nics, d, head.name)
     if status == TAKEN and head.why != DELIVERED:
         status = DROPPED
-    let_go(nics, d, head)
+    release_packet_page(nics, d, head)
     if head.runs > 0:
-        let_runs_go(nics, d, slot)
-    return _ending(head, status)
+        release_segments(nics, d, slot)
+    return _outcome_of(head, status)
 
 
 @step
@@ -242,23 +242,23 @@ def _deliver(nics, d, slot, packet, head):
         _end_store(nics, d, packet, head)
         return TAKEN
     if head.kind == FETCH and nics.ports.rules[0].serves == 1:
-        return _answer(nics, d, packet, head)
+        return _answer_fetch(nics, d, packet, head)
     if head.kind == REPLY:
         return _end_fetch(nics, d, packet, head, DONE)
     if head.kind == CUT:
-        _give_up_rest(nics, d, packet, head)
+        _abort_message(nics, d, packet, head)
         return TAKEN
     return TAKEN if head.kind == PROBE else REFUSED_FOR_GOOD
 
 
 @step
-def _give_up_rest(nics, d, packet, head):
+def _abort_message(nics, d, packet, head):
     """Abort the message of ``head``: its buffers are ready for another."""
     if not is_for_port(nics, d, packet, head):
         return
     channel = nics.ports.channels[d, head.name]
     if channel.placed >= 0 and channel.message == head.message:
-        give_up_message(nics, d, head.name)
+        abandon_message(nics, d, head.name)
 
 
 @step
@@ -271,7 +271,7 @@ def _deliver_inline(nics, d, slot, packet, head):
     if port.reserved - port.read == ports.rules[0].ring:
         port.dropped += 1
         head.why = NO_REPORT
-        return without_room(nics, d, head)
+        return status_without_buffer(nics, d, head)
     port.reserved += 1
     place = report_received(nics, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0)
     inline = ports.report_bytes[d, channel.port, place]
@@ -287,7 +287,7 @@ def _deliver_piece(nics, d, slot, packet, head):
     if head.last == 0:
         return TAKEN
     if not is_whole:
-        give_up_placed(nics, d, slot)
+        recycle_buffers(nics, d, slot)
         return TAKEN
     place = report_received(
         nics,
@@ -303,7 +303,7 @@ def _deliver_piece(nics, d, slot, packet, head):
     for i in range(head.filled):
         address = ports.arrival_buffers[d, slot, i].address
         ports.report_buffers[d, channel.port, place, i] = address
-    let_buffers_go(nics, d, slot)
+    release_buffers(nics, d, slot)
     return TAKEN
 
 
@@ -338,12 +338,12 @@ def _end_store(nics, d, packet, head):
 
 
 @step
-def _answer(nics, d, packet, head):
+def _answer_fetch(nics, d, packet, head):
     """Post the answer to a remote fetch at the firmware's own port."""
     ports = nics.ports
     if head.name < 0 or head.name >= ports.shared.exports.shape[1]:
         return REFUSED_FOR_GOOD
-    if not export_for(nics, d, head):
+    if not has_export_handle(nics, d, head):
         return DROPPED
     export = ports.shown[d]
     if check_export(export, head, packet.sender) != DONE:
@@ -360,7 +360,7 @@ def _end_fetch(nics, d, packet, head, status):
     is the asking process's own concern.
     """
     ports = nics.ports
-    if not is_awaited(nics, d, packet, head):
+    if not is_expected_answer(nics, d, packet, head):
         return REFUSED_FOR_GOOD
     fetch = ports.fetches[d, head.name, head.slot]
     fetch.arrived += packet.payload
@@ -370,8 +370,8 @@ def _end_fetch(nics, d, packet, head, status):
         stream_to(ports, d, head.peer).fetching -= 1
         fetch.peer = NOBODY
         told = head.options if fetch.failure == DONE else fetch.failure
-        if ports.table[d, head.name].takes == ONE:
-            end_reading(nics, d, head.name, head.slot, told)
+        if ports.table[d, head.name].takes == WORK_QUEUE:
+            finish_remote_read(nics, d, head.name, head.slot, told)
         else:
             report_sent(nics, d, head.name, head.slot, told)
     return TAKEN

@@ -14,47 +14,47 @@ from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import (
-    break_off,
+    abandon_message,
+    abort_transmission,
     flush_receives,
-    give_up_message,
     report_sent,
 )
 from nicscope.nic.ports.layout import (
-    BARRED,
     BROKEN,
     DONE,
     FLUSHED,
     NOBODY,
-    ONE,
     PEER_DEAD,
+    VOIDED,
+    WORK_QUEUE,
 )
-from nicscope.nic.ports.lookup import let_go, withdraw
-from nicscope.nic.ports.receive import let_runs_go, take_back
+from nicscope.nic.ports.lookup import cancel_reservation, release_packet_page
+from nicscope.nic.ports.receive import release_segments, undo_placements_from
 from nicscope.nic.ports.streams import (
     NO_ENTRY,
-    give_entry_back,
+    end_datagram,
+    free_entry,
     is_own_peer,
     is_reliable,
-    leave_way,
     node_of,
     peer_of,
     stream_to,
     take_oldest,
 )
 from nicscope.nic.ports.traffic import ACKNOWLEDGED, VOID
-from nicscope.nic.ports.transmit import leave_page
+from nicscope.nic.ports.transmit import release_send_page
 from nicscope.nic.ports.window import (
     acknowledge,
-    follow_way,
+    adopt_peer_route,
+    request_acknowledgement,
     set_stream_deadline,
-    stop_resending,
+    stop_retransmitting,
     time_out_of,
-    wish_acknowledgement,
 )
-from nicscope.nic.ports.work_queues import CONNECTION_LOST, note_trouble, own_verdict
+from nicscope.nic.ports.work_queues import CONNECTION_LOST, local_error_verdict, post_async_error
 from nicscope.nic.transport import end_link
 
-NO_TROUBLE = -1  # in place of an error: the process asked for it
+NO_ASYNC_ERROR = -1  # in place of an error: the process asked for it
 
 
 @distant
@@ -70,10 +70,10 @@ def break_connection(nics, n, p, state, told, verdict):
     port.state = state
     ports.nodes[n].cuts -= port.overrun
     port.overrun = 0
-    if told != NO_TROUBLE:
-        note_trouble(nics, n, p, told)
+    if told != NO_ASYNC_ERROR:
+        post_async_error(nics, n, p, told)
     if port.channel == NOBODY:
-        if port.takes == ONE:
+        if port.takes == WORK_QUEUE:
             flush_receives(nics, n, p)
         return
     channel = ports.channels[n, port.channel]
@@ -82,11 +82,11 @@ def break_connection(nics, n, p, state, told, verdict):
         return
     d = peer_of(channel)
     if verdict != DONE and port.by_verbs == 1 and is_own_peer(ports, n, d):
-        _judge_oneself(nics, n, p, d, verdict)
+        _fail_loopback(nics, n, p, d, verdict)
     _end_stream(nics, n, d, verdict)
-    _give_up_arrivals(nics, n, p, d)
+    _abandon_arrivals(nics, n, p, d)
     _flush_sends(nics, n, p)
-    if port.takes == ONE:
+    if port.takes == WORK_QUEUE:
         flush_receives(nics, n, p)
     ports.nodes[n].cuts -= channel.cut != 0
     channel.cut = 0
@@ -94,11 +94,11 @@ def break_connection(nics, n, p, state, told, verdict):
     port.channel = NOBODY
     ports.nodes[n].attention = 1
     if verdict != DONE:
-        wish_acknowledgement(nics, n, d)
+        request_acknowledgement(nics, n, d)
 
 
 @step
-def _judge_oneself(nics, n, p, d, verdict):
+def _fail_loopback(nics, n, p, d, verdict):
     """Fail a loopback send of port ``p``, after acknowledging what came before it.
 
     Nobody is there to hear the verdict later.
@@ -109,30 +109,30 @@ def _judge_oneself(nics, n, p, d, verdict):
     head.acknowledged = stream.confirmed
     head.rejects = stream.rejects
     acknowledge(nics, n, d, head, nics.tally[0].now)
-    _say_of_oldest(ports, n, p, stream, verdict)
+    _set_oldest_status(ports, n, p, stream, verdict)
 
 
 @step
-def _say_of_oldest(ports, n, p, stream, status):
+def _set_oldest_status(ports, n, p, stream, status):
     """Set the status of the descriptor with the oldest unacknowledged packet of port ``p``.
 
     If all has arrived it is the oldest that waits for an answer.
     """
     if stream.oldest_kept == NO_ENTRY and ports.table[n, p].reading > 0:
-        _say_of_reading(ports, n, p, status)
+        _set_oldest_fetch_status(ports, n, p, status)
     elif stream.oldest_kept != NO_ENTRY:
         oldest = ports.pools.heads[stream.oldest_kept]
         if oldest.from_port == p:
-            _say(ports.pending[n, p, oldest.slot], oldest.cookie, status)
+            _set_status(ports.pending[n, p, oldest.slot], oldest.cookie, status)
 
 
 @step
-def _say_of_reading(ports, n, p, status):
+def _set_oldest_fetch_status(ports, n, p, status):
     ring = ports.rules[0].ring
     for number in range(max(np.int64(0), ports.table[n, p].taken - ring), ports.table[n, p].taken):
         pending = ports.pending[n, p, place_in(number, ring)]
         if pending.busy == 1 and pending.number == number:
-            _say(pending, number, status)
+            _set_status(pending, number, status)
             return
 
 
@@ -144,9 +144,9 @@ def _end_datagrams(nics, n, p):
     for i in range(endpoint.finished, endpoint.written):
         head = ports.send_heads[n, place_in(i, endpoint.send_ring)]
         if head.datagram == 1 and head.from_port == p:
-            head.kind |= BARRED
+            head.kind |= VOIDED
             if i == endpoint.sent:
-                break_off(nics, n, node_of(ports, n, np.int64(head.own)))
+                abort_transmission(nics, n, node_of(ports, n, np.int64(head.own)))
     for i in range(endpoint.completed, endpoint.accepted):
         slot = place_in(i, endpoint.receive_ring)
         head = ports.arrival_heads[n, slot]
@@ -165,23 +165,23 @@ def _end_stream(nics, n, d, verdict):
     """End the stream to ``d``: only the verdict is sent, until ``d`` is known to have it."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
-    stop_resending(nics, n, d)
+    stop_retransmitting(nics, n, d)
     void_packets(nics, n, d, nics.endpoints[n].finished)
     while stream.oldest_kept != NO_ENTRY:
         entry = take_oldest(ports, stream)
-        let_go(nics, n, ports.pools.heads[entry])
-        give_entry_back(ports, entry)
-    if ports.nodes[n].promised_to == d:
-        withdraw(nics, n)
+        release_packet_page(nics, n, ports.pools.heads[entry])
+        free_entry(ports, entry)
+    if ports.nodes[n].reserved_for == d:
+        cancel_reservation(nics, n)
     end_link(stream)
     stream.fetching = 0
     stream.verdict = verdict
     stream.ack_at = NEVER
-    stream.rest_at = NEVER
-    stream.resend_at = NEVER
+    stream.message_due_at = NEVER
+    stream.retransmit_at = NEVER
     if stream.heard == 0 and verdict != DONE:
-        stream.resend_at = nics.tally[0].now + time_out_of(ports, stream)
-        set_stream_deadline(nics, n, d, stream.resend_at)
+        stream.retransmit_at = nics.tally[0].now + time_out_of(ports, stream)
+        set_stream_deadline(nics, n, d, stream.retransmit_at)
 
 
 @step
@@ -195,23 +195,23 @@ def void_packets(nics, n, d, first):
     for i in range(first, endpoint.written):
         head = nics.ports.send_heads[n, place_in(i, endpoint.send_ring)]
         if head.own == d:
-            head.kind |= BARRED
+            head.kind |= VOIDED
             if i == endpoint.sent:
-                break_off(nics, n, node_of(nics.ports, n, d))
+                abort_transmission(nics, n, node_of(nics.ports, n, d))
 
 
 @step
-def _give_up_arrivals(nics, n, p, d):
+def _abandon_arrivals(nics, n, p, d):
     """Abandon what arrives from ``d``: no more is placed, and a partial message is dropped."""
-    take_back(nics, n, d)
+    undo_placements_from(nics, n, d)
     endpoint = nics.endpoints[n]
     for i in range(endpoint.completed, endpoint.accepted):
         slot = place_in(i, endpoint.receive_ring)
         head = nics.ports.arrival_heads[n, slot]
-        if head.peer == d and not head.kind & BARRED:
+        if head.peer == d and not head.kind & VOIDED:
             nics.arrivals[n, slot].broken = 1
     port = nics.ports.table[n, p]
-    give_up_message(nics, n, port.channel)
+    abandon_message(nics, n, port.channel)
 
 
 @step
@@ -220,8 +220,8 @@ def _flush_sends(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     ring = ports.rules[0].ring
-    leave_page(nics, n, p)
-    leave_way(nics, n, p)
+    release_send_page(nics, n, p)
+    end_datagram(nics, n, p)
     port.busy = 0
     port.reading = 0
     port.taken = port.posted
@@ -233,17 +233,19 @@ def _flush_sends(nics, n, p):
 
 
 @distant
-def end_overrun(nics, n, p):
+def break_overrun_connection(nics, n, p):
     """Break the connection of port ``p``, whose completion queue was full, unless it has ended.
 
     Its process has been told when that was.
     """
     if nics.ports.table[n, p].overrun == 1:
-        break_connection(nics, n, p, BROKEN, NO_TROUBLE, own_verdict(nics.ports.table[n, p]))
+        break_connection(
+            nics, n, p, BROKEN, NO_ASYNC_ERROR, local_error_verdict(nics.ports.table[n, p])
+        )
 
 
 @distant
-def lose_peer(nics, n, d):
+def on_peer_dead(nics, n, d):
     """Break the connection to ``d``, which is dead: what was begun completes with an error.
 
     If it lives, it hears of the verdict when something of it comes.
@@ -253,20 +255,20 @@ def lose_peer(nics, n, d):
     p = np.int64(stream.port)
     ring = ports.rules[0].ring
     for number in range(max(np.int64(0), ports.table[n, p].taken - ring), ports.table[n, p].taken):
-        _say(ports.pending[n, p, place_in(number, ring)], number, PEER_DEAD)
-    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, own_verdict(ports.table[n, p]))
-    stream.resend_at = NEVER
+        _set_status(ports.pending[n, p, place_in(number, ring)], number, PEER_DEAD)
+    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, local_error_verdict(ports.table[n, p]))
+    stream.retransmit_at = NEVER
 
 
 @step
-def _say(pending, number, status):
+def _set_status(pending, number, status):
     """Set the status of descriptor ``number``, unless it has completed."""
     if pending.busy == 1 and pending.number == number:
         pending.status = status
 
 
 @distant
-def hear_of_end(nics, d, slot, now):
+def on_disconnect(nics, d, slot, now):
     """Handle a packet of a stream that has ended, here or at the peer; its outcome.
 
     Who has not heard of it is told, and again if the answer is lost.
@@ -275,22 +277,22 @@ def hear_of_end(nics, d, slot, now):
     head = ports.arrival_heads[d, slot]
     s = np.int64(head.peer)
     stream = stream_to(ports, d, s)
-    let_go(nics, d, head)
+    release_packet_page(nics, d, head)
     if head.runs > 0:
-        let_runs_go(nics, d, slot)
+        release_segments(nics, d, slot)
     if head.verdict != 0:
         stream.heard = 1
     if stream.verdict == 0:
-        _take_verdict(nics, d, s, head, now)
+        _on_verdict(nics, d, s, head, now)
     elif stream.heard == 1:
-        stream.resend_at = NEVER
+        stream.retransmit_at = NEVER
     if head.verdict == 0 or head.last == 0:
-        wish_acknowledgement(nics, d, s)
+        request_acknowledgement(nics, d, s)
     return np.int64(ACKNOWLEDGED) if head.sequence < 0 else np.int64(VOID)
 
 
 @step
-def _take_verdict(nics, d, s, head, now):
+def _on_verdict(nics, d, s, head, now):
     """Break the connection that peer ``s`` has ended, after taking its last acknowledgement."""
     ports = nics.ports
     stream = stream_to(ports, d, s)
@@ -299,21 +301,21 @@ def _take_verdict(nics, d, s, head, now):
         stream.verdict = FLUSHED  # its port has left this connection before, without a word
         return
     if is_reliable(ports, stream):
-        follow_way(nics, d, s, head)
+        adopt_peer_route(nics, d, s, head)
         acknowledge(nics, d, s, head, now)
     p = np.int64(stream.port)
-    _say_of_oldest(ports, d, p, stream, head.verdict)
+    _set_oldest_status(ports, d, p, stream, head.verdict)
     break_connection(nics, d, p, BROKEN, CONNECTION_LOST, FLUSHED)
 
 
 @step
-def repeat_verdict(nics, n, d, now):
+def resend_verdict(nics, n, d, now):
     """Send the verdict to ``d`` again, unless the retries are exceeded."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
-    stream.resend_at = NEVER
+    stream.retransmit_at = NEVER
     if stream.heard == 1 or stream.retries == ports.rules[0].most_retries:
         return
     stream.retries += 1
-    stream.resend_at = now + time_out_of(ports, stream)
-    wish_acknowledgement(nics, n, d)
+    stream.retransmit_at = now + time_out_of(ports, stream)
+    request_acknowledgement(nics, n, d)

@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import check_work
+from nicscope.nic.ports.calls import check_work_request
 from nicscope.nic.ports.layout import (
     BAD_DESCRIPTOR,
     BAD_HANDLE,
@@ -21,11 +21,11 @@ from nicscope.nic.ports.layout import (
     MAY_WRITE,
     NO_RIGHTS,
     NOBODY,
-    ONE,
     OUT_OF_BOUNDS,
     OWN_PORT,
     PEER_DEAD,
     SEND,
+    WORK_QUEUE,
 )
 from nicscope.nic.ports.lookup import NO_KEY
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
@@ -59,7 +59,7 @@ def is_atomic(operation):
 
 
 @step
-def changes_memory(port, p):
+def is_atomic_answer(port, p):
     """Whether the current descriptor of port ``p`` answers an atomic operation."""
     return p == OWN_PORT and port.atomic != 0
 
@@ -71,10 +71,10 @@ def is_aligned(address):
 
 
 @routine
-def exchange(nics, n, p, packet, head):
+def perform_atomic(nics, n, p, packet, head):
     """Perform the atomic operation, if any, on the word that the packet of ``head`` returns."""
     port = nics.ports.table[n, p]
-    if not changes_memory(port, p) or packet.payload != WORD_BYTES:
+    if not is_atomic_answer(port, p) or packet.payload != WORD_BYTES:
         return
     head.atomic = port.atomic
     memory = nics.store.host[n]
@@ -87,7 +87,7 @@ def exchange(nics, n, p, packet, head):
 
 
 @routine
-def put_result(nics, n, place):
+def put_atomic_result(nics, n, place):
     """Set the payload of an atomic's answer, at ``place`` of the send ring, to the old word.
 
     Nothing else changes, and nothing of other packets: the engine has read the word as it is now.
@@ -124,7 +124,7 @@ NO_PAGE = -1
 
 
 @step
-def take_request(nics, n, p):
+def copy_descriptor(nics, n, p):
     """Copy the next descriptor of port ``p``, so that its process cannot change it any more."""
     ports = nics.ports
     port = ports.table[n, p]
@@ -143,7 +143,7 @@ def take_request(nics, n, p):
     port.immediate = request.immediate
     port.swap = request.swap
     port.atomic = 0
-    if port.takes == ONE and is_atomic(request.operation):
+    if port.takes == WORK_QUEUE and is_atomic(request.operation):
         port.atomic = request.operation
         port.operation = FETCH
     port.reply_port = NOBODY
@@ -166,15 +166,15 @@ def take_request(nics, n, p):
 
 
 @step
-def check_taken(nics, n, p):
+def check_descriptor(nics, n, p):
     """Check the copied descriptor of port ``p``: ``DONE``, or the status of its failure."""
     ports = nics.ports
     port = ports.table[n, p]
     if p == OWN_PORT:
         port.total = ports.current[n, p, 0].length if port.segments > 0 else 0
         return DONE
-    if port.takes == ONE:
-        return check_work(nics, n, p)
+    if port.takes == WORK_QUEUE:
+        return check_work_request(nics, n, p)
     if ports.rules[0].sparse == 0:  # a trace was checked when it was read
         status = check_request(port, ports.current[n, p], ports.rules[0].space_bytes)
         if status != DONE:

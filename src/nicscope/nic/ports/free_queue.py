@@ -7,14 +7,14 @@ import numpy as np
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import (
+    abandon_receive,
     ask_page,
-    give_up_receive,
-    go_back_in_receive,
-    hand_back_receive,
     hold,
     keep_pages,
     release,
     report_received,
+    repost_receive,
+    undo_receive_placement,
 )
 from nicscope.nic.ports.layout import (
     AWAITED,
@@ -25,19 +25,19 @@ from nicscope.nic.ports.layout import (
     NO_ROOM,
     NOBODY,
     NOT_THERE,
-    ONE,
     PAGE_OUT,
     RECEIVED,
     RETURNED,
     UNUSABLE,
+    WORK_QUEUE,
 )
-from nicscope.nic.ports.lookup import ask_for_page, holds_entries, key_of, share_set
-from nicscope.nic.translate.asking import page_of_key
+from nicscope.nic.ports.lookup import holds_entries, key_of, request_page, share_set
+from nicscope.nic.translate.requests import page_of_key
 from nicscope.nic.translate.state import translation_of
 
 
 @distant
-def take_buffer(nics, n, p):
+def translate_buffer(nics, n, p):
     """Translate the next buffer of the free queue of port ``p``."""
     ports = nics.ports
     port = ports.table[n, p]
@@ -56,15 +56,15 @@ def take_buffer(nics, n, p):
         return
     frame = ask_page(nics, n, p, port.space, page, 1)
     if frame == MISSED:
-        ask_for_page(nics, n, p, port.space, page, 1, 1)
+        request_page(nics, n, p, port.space, page, 1, 1)
     elif frame == NOT_THERE:
         return_buffer(nics, n, p, NO_RIGHTS)
     else:
-        keep_buffer(nics, n, p, frame)
+        accept_buffer(nics, n, p, frame)
 
 
 @distant
-def keep_buffer(nics, n, p, frame):
+def accept_buffer(nics, n, p, frame):
     """Take the translated buffer at the head of the free queue; messages may use it."""
     ports = nics.ports
     port = ports.table[n, p]
@@ -73,7 +73,7 @@ def keep_buffer(nics, n, p, frame):
     key = key_of(nics, n, port.space, address >> ports.rules[0].page_bits)
     _hold_buffer(nics, n, key)
     ports.owners[n, key] = p
-    put_ready(nics, n, p, address, frame, key)
+    add_ready_buffer(nics, n, p, address, frame, key)
 
 
 @step
@@ -88,7 +88,7 @@ def _hold_buffer(nics, n, key):
 
 
 @distant
-def put_ready(nics, n, p, address, frame, key):
+def add_ready_buffer(nics, n, p, address, frame, key):
     """Append a translated buffer to the ready buffers of port ``p``."""
     ports = nics.ports
     port = ports.table[n, p]
@@ -108,11 +108,11 @@ def defer_buffer(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     port.free_taken += 1
-    put_ready(nics, n, p, port.provided, AWAITED, NOBODY)
+    add_ready_buffer(nics, n, p, port.provided, AWAITED, NOBODY)
 
 
 @distant
-def settle_buffer(nics, n, p, page, frame):
+def resolve_deferred_buffer(nics, n, p, page, frame):
     """Resolve a deferred buffer: its page has been brought in, or cannot be."""
     ports = nics.ports
     port = ports.table[n, p]
@@ -128,11 +128,11 @@ def settle_buffer(nics, n, p, page, frame):
 
 
 @distant
-def skip_unready(nics, n, p):
+def return_unready_buffers(nics, n, p):
     """Return unfilled the buffers at the head whose pages are not in memory."""
     ports = nics.ports
     port = ports.table[n, p]
-    while port.ready_in > port.ready_out and has_report(nics, n, p):
+    while port.ready_in > port.ready_out and has_report_slot(nics, n, p):
         buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
         if buffer.frame >= 0:
             return
@@ -142,11 +142,11 @@ def skip_unready(nics, n, p):
         status = np.int64(PAGE_OUT)
         if buffer.frame != AWAITED:
             status = np.int64(NO_RIGHTS if buffer.frame == UNUSABLE else NO_ROOM)
-        _report_returned(nics, n, p, buffer.address, status)
+        _report_returned_buffer(nics, n, p, buffer.address, status)
 
 
 @distant
-def give_way(nics, n, space, page):
+def evict_waiting_buffers(nics, n, space, page):
     """Evict ready buffers whose entries block ``page``, which a transfer needs; if any did.
 
     Its translation may go: it would stay as long as no message comes.  Its turn passes, unless
@@ -164,7 +164,7 @@ def give_way(nics, n, space, page):
             if buffer.frame < 0:
                 continue
             owner, other = page_of_key(host, book, buffer.key)
-            if _stands_in_way(nics, n, owner, other, space, page):
+            if _blocks_entry_of(nics, n, owner, other, space, page):
                 release(nics, n, buffer.key)
                 buffer.frame = AWAITED
                 buffer.key = NOBODY
@@ -173,7 +173,7 @@ def give_way(nics, n, space, page):
 
 
 @step
-def _stands_in_way(nics, n, owner, other, space, page):
+def _blocks_entry_of(nics, n, owner, other, space, page):
     """Whether evicting page ``other`` of space ``owner`` would make room for ``page``."""
     _, host, _ = translation_of(nics.ports.translations, n)
     if share_set(nics, n, owner, other, space, page):
@@ -189,24 +189,24 @@ def return_buffer(nics, n, p, status):
     """
     ports = nics.ports
     port = ports.table[n, p]
-    if not has_report(nics, n, p):
+    if not has_report_slot(nics, n, p):
         port.ahead_waits = AWAITS_READER
         return
     port.free_taken += 1
     if port.provided >= 0 and port.provided < ports.rules[0].space_bytes:
         keep_pages(nics, n, port.space, port.provided >> ports.rules[0].page_bits, 1, 0)
-    _report_returned(nics, n, p, port.provided, status)
+    _report_returned_buffer(nics, n, p, port.provided, status)
 
 
 @step
-def has_report(nics, n, p):
+def has_report_slot(nics, n, p):
     """Whether port ``p`` has a free report for an arrival."""
     port = nics.ports.table[n, p]
     return port.reserved - port.read < nics.ports.rules[0].ring
 
 
 @step
-def _report_returned(nics, n, p, address, status):
+def _report_returned_buffer(nics, n, p, address, status):
     """Report a returned buffer to its process, for which a report is free."""
     ports = nics.ports
     port = ports.table[n, p]
@@ -217,14 +217,14 @@ def _report_returned(nics, n, p, address, status):
 
 
 @step
-def has_ready(nics, n, p):
+def has_ready_buffer(nics, n, p):
     """Whether port ``p`` has a buffer in its ready queue."""
     port = nics.ports.table[n, p]
     return port.ready_in > port.ready_out
 
 
 @step
-def has_fitting(nics, n, p, unit):
+def has_fitting_buffer(nics, n, p, unit):
     """Whether port ``p`` has a translated buffer of ``unit`` bytes within its page.
 
     Those before it that are none go back to their process, once a report of them has its place: a
@@ -233,23 +233,23 @@ def has_fitting(nics, n, p, unit):
     ports = nics.ports
     port = ports.table[n, p]
     page = np.int64(1) << ports.rules[0].page_bits
-    while has_ready(nics, n, p):
+    while has_ready_buffer(nics, n, p):
         buffer = ports.ready[n, p, port.ready_out % ports.ready.shape[2]]
         if buffer.frame >= 0 and (buffer.address & (page - 1)) + unit <= page:
             return True
-        if buffer.frame < 0 or not has_report(nics, n, p):
+        if buffer.frame < 0 or not has_report_slot(nics, n, p):
             return False
         port.ready_out += 1
         release(nics, n, buffer.key)
-        _report_returned(nics, n, p, buffer.address, BAD_DESCRIPTOR)
+        _report_returned_buffer(nics, n, p, buffer.address, BAD_DESCRIPTOR)
         ports.nodes[n].rejected += 1
         ports.nodes[n].attention = 1
-        skip_unready(nics, n, p)
+        return_unready_buffers(nics, n, p)
     return False
 
 
 @step
-def take_ready(nics, n, p, into):
+def take_ready_buffer(nics, n, p, into):
     """Copy the next translated buffer of port ``p`` to ``into`` and remove it."""
     ports = nics.ports
     port = ports.table[n, p]
@@ -263,15 +263,15 @@ def take_ready(nics, n, p, into):
 
 
 @distant
-def give_up_message(nics, n, tag):
+def abandon_message(nics, n, tag):
     """Abandon the message arriving by ``tag``: its buffers are ready for another."""
     ports = nics.ports
     channel = ports.channels[n, tag]
-    if ports.table[n, channel.port].takes == ONE:
-        give_up_receive(nics, n, tag)
+    if ports.table[n, channel.port].takes == WORK_QUEUE:
+        abandon_receive(nics, n, tag)
         return
     for i in range(channel.buffers):
-        put_back(nics, n, channel.port, ports.filling[n, tag, i])
+        return_to_ready(nics, n, channel.port, ports.filling[n, tag, i])
     if channel.placed >= 0:
         ports.table[n, channel.port].reserved -= 1
     channel.buffers = 0
@@ -279,14 +279,14 @@ def give_up_message(nics, n, tag):
 
 
 @step
-def put_back(nics, n, p, buffer):
+def return_to_ready(nics, n, p, buffer):
     """Return a buffer that was being filled to the ready buffers."""
     nics.ports.table[n, p].filling -= 1
-    put_ready(nics, n, p, buffer.address, buffer.frame, buffer.key)
+    add_ready_buffer(nics, n, p, buffer.address, buffer.frame, buffer.key)
 
 
 @step
-def keep_with_packet(nics, n, slot):
+def attach_buffers(nics, n, slot):
     """Attach the buffers of a placed message to its last packet; its tag is free."""
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
@@ -299,7 +299,7 @@ def keep_with_packet(nics, n, slot):
 
 
 @step
-def let_buffers_go(nics, n, slot):
+def release_buffers(nics, n, slot):
     """Release the buffers of the delivered message whose last packet is in ``slot``."""
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
@@ -311,21 +311,21 @@ def let_buffers_go(nics, n, slot):
 
 
 @step
-def give_up_placed(nics, n, slot):
+def recycle_buffers(nics, n, slot):
     """The message whose last packet is in ``slot`` is not whole: its buffers wait for another."""
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
     p = ports.channels[n, head.name].port
     if head.receive >= 0:
-        hand_back_receive(nics, n, slot)
+        repost_receive(nics, n, slot)
         return
     for i in range(head.filled):
-        put_back(nics, n, p, ports.arrival_buffers[n, slot, i])
+        return_to_ready(nics, n, p, ports.arrival_buffers[n, slot, i])
     ports.table[n, p].reserved -= 1
 
 
 @distant
-def go_back(nics, n, slot):
+def undo_placement(nics, n, slot):
     """Undo the placement of the packet in ``slot``, which will be retransmitted.
 
     The pieces of its tag that were placed later have gone back before.
@@ -336,10 +336,10 @@ def go_back(nics, n, slot):
     if head.filled < 0:
         return
     if head.receive >= 0:
-        go_back_in_receive(nics, n, slot)
+        undo_receive_placement(nics, n, slot)
         return
     if head.last == 1:
-        give_up_message(nics, n, head.name)
+        abandon_message(nics, n, head.name)
         for i in range(head.filled):
             ports.filling[n, head.name, i] = ports.arrival_buffers[n, slot, i]
         channel.buffers = head.filled
@@ -349,7 +349,7 @@ def go_back(nics, n, slot):
     channel.placed = head.offset
     kept = (head.offset + channel.unit - 1) // channel.unit
     for i in range(kept, channel.buffers):
-        put_back(nics, n, channel.port, ports.filling[n, head.name, i])
+        return_to_ready(nics, n, channel.port, ports.filling[n, head.name, i])
     channel.buffers = min(channel.buffers, kept)
     if head.offset == 0:
-        give_up_message(nics, n, head.name)
+        abandon_message(nics, n, head.name)

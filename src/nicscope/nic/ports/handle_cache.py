@@ -80,7 +80,7 @@ def _entry_of(cache, kind, number):
 
 
 @routine
-def keep_handle(nics, n, kind, number):
+def hold_handle(nics, n, kind, number):
     """Hold handle ``number`` on the NIC, if it is there, until ``release_handle``."""
     cache = _cache_of(nics, n, kind)
     entry = _entry_of(cache, kind, number)
@@ -89,7 +89,7 @@ def keep_handle(nics, n, kind, number):
 
 
 @routine
-def let_handle_go(nics, n, kind, number):
+def release_handle(nics, n, kind, number):
     """Release handle ``number``: it may be evicted."""
     cache = _cache_of(nics, n, kind)
     entry = _entry_of(cache, kind, number)
@@ -98,8 +98,8 @@ def let_handle_go(nics, n, kind, number):
 
 
 @distant
-def forget_handle(nics, n, kind, number):
+def invalidate_handle(nics, n, kind, number):
     """Invalidate the NIC's copy of a handle whose record on the host changes."""
     cache = _cache_of(nics, n, kind)
-    let_handle_go(nics, n, kind, number)  # or its place would stay in use
+    release_handle(nics, n, kind, number)  # or its place would stay in use
     drop(cache, number & (cache.config[0].sets - 1), np.int64(tag_of(kind, number)))

@@ -8,12 +8,12 @@ import numpy as np
 
 from nicscope.kernel.layout import Growing, renew
 from nicscope.kernel.records import records
-from nicscope.room import check_room, zeroed
+from nicscope.memory_limit import check_memory, zeroed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.room import Shapes
+    from nicscope.memory_limit import Shapes
 
 
 SEGMENTS = 4  # of one descriptor: gather
@@ -30,7 +30,7 @@ REPLY = 4  # the answer to a fetch, posted by the firmware of the other side
 ACKNOWLEDGEMENT = 5  # of the transport alone
 PROBE = 6  # asks for a sign of life
 RETURNED = 7  # no packet: a buffer comes back unfilled
-BARRED = 16  # a bit beside the kind: the packet is void and is not processed
+VOIDED = 16  # a bit beside the kind: the packet is void and is not processed
 CUT = 9  # aborts a message: its remaining packets will not come
 # Of a descriptor alone: an atomic operation on a word of the peer's memory.  On the wire it is a
 # FETCH.
@@ -131,7 +131,7 @@ THREAD = 3  # the NIC interrupts and goes on; a kernel thread serves the miss
 NOTHING_LEFT = 0
 PAGE_MISS = 1  # a translation is to be brought; the processor waits, or a port
 HANDLE_MISS = 2  # a buffer's or process's record is: nothing here waits for it but a port
-DESCRIPTOR_AWAY = 3  # a descriptor is to be fetched from the host's memory (``SERVING.bringing``)
+DESCRIPTOR_MISS = 3  # a descriptor is to be fetched from the host's memory (``SERVING.bringing``)
 REGION_MISS = 4  # entries of regions are to be read (``SERVING.region_reads``); nothing waits
 ARRIVAL = -2  # in place of a port: the packet whose place is looked for
 ABANDONED = -3  # likewise: a port that has closed meanwhile
@@ -141,9 +141,9 @@ MISSED = -1
 NOT_THERE = -2  # the process has no such address, or has not had it pinned
 
 # Where the messages of a port are received (``PORT.takes``).
-MANY = 0  # in buffers of a free queue, as many as a message needs
-ONE = 1  # in receives of a work queue: each is for one message, scattered over its segments
-NAMED = -1  # in place of a shared receive queue: the one that the message names
+BUFFER_POOL = 0  # in buffers of a free queue, as many as a message needs
+WORK_QUEUE = 1  # in receives of a work queue: each is for one message, scattered over its segments
+NAMED_QUEUE = -1  # in place of a shared receive queue: the one that the message names
 
 # What a connection promises (``PORT.level``, ``STREAM.level``).
 AS_ALL = 0  # what the cluster's transport does
@@ -247,7 +247,7 @@ PORT = np.dtype(
         ("receives_posted", "i8"),
         ("receives_taken", "i8"),
         ("shared", "i8"),  # 1: a shared receive queue: other ports take its receives
-        ("shares", "i8"),  # the shared receive queue that it takes from, or 0, or NAMED
+        ("shares", "i8"),  # the shared receive queue that it takes from, or 0, or NAMED_QUEUE
         ("group", "i8"),  # of ports whose messages may name each other's receive queues
         ("datagrams", "i8"),  # 1: it has no peer: it sends datagrams, which name a port
         ("qkey", "i8"),  # the Q_Key that datagrams for it must carry
@@ -256,12 +256,12 @@ PORT = np.dtype(
         ("swap", "i8"),
         ("atomic", "i8"),  # COMPARE_SWAP or FETCH_ADD, or 0
         ("reading", "i8"),  # fetches of its that wait for their answers
-        ("troubles", "i8"),  # asynchronous errors so far
+        ("async_errors", "i8"),  # asynchronous errors so far
         ("notices", "i8"),  # 1 more than the queue where those are announced, or 0
         ("overrun", "i8"),  # 1: a completion queue was full: its connection is to be broken
         ("stopped", "i8"),  # not 0: what is posted to be sent ends as flushed, after an error
         ("by_verbs", "i8"),  # 1: where the rules of queue pairs and of VIs differ, the former hold
-        ("unready", "i8"),  # RNR timer (ps) of a peer that finds no receive; 0: it fails
+        ("rnr_delay", "i8"),  # RNR timer (ps) of a peer that finds no receive; 0: it fails
     ],
     align=True,
 )
@@ -365,7 +365,7 @@ HEAD = np.dtype(
         # Address of what it names at its receiver, by key; of a datagram, there, whose port it is.
         ("remote", "i8"),
         ("remote_key", "i8"),
-        ("unready", "i8"),  # RNR timer (ps): when to retry what found no receive, or 0
+        ("rnr_delay", "i8"),  # RNR timer (ps): when to retry what found no receive, or 0
         # never on the wire: what this end keeps with the packet
         ("own", "i8"),  # the number that its sender has for that stream
         ("region", "i8"),  # of a queue pair: the key of the memory that it comes from, or 0
@@ -417,7 +417,7 @@ def double_rows(tables: SharedTables, name: str) -> int:
     before = getattr(tables, name)
     nodes, rows = before.shape
     wanted: int = max(1, 2 * rows)
-    check_room(
+    check_memory(
         nodes * wanted * before.dtype.itemsize,
         f"the hosts' tables of {wanted:,} {name} a node",
         "register fewer buffers, or give some back",

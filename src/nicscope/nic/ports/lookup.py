@@ -9,29 +9,29 @@ from nicscope.nic.delivery import place_in
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE, is_handle
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.calls import has_handle
-from nicscope.nic.ports.handle_cache import keep_handle, let_handle_go
+from nicscope.nic.ports.handle_cache import hold_handle, release_handle
 from nicscope.nic.ports.layout import (
     AWAITS_USE,
-    DESCRIPTOR_AWAY,
+    DESCRIPTOR_MISS,
     FETCH,
     FREE_TO_GO,
     HANDLE_MISS,
     NOBODY,
-    ONE,
     PAGE_MISS,
     THREAD,
+    WORK_QUEUE,
     WRITE,
 )
-from nicscope.nic.ports.regions import may_be_read
+from nicscope.nic.ports.regions import is_descriptor_readable
 from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.ports.traffic import NO_HANDLE, count_handle, port_of_arrival
-from nicscope.nic.translate.asking import key_of_page, page_of_key, ways_to_check
 from nicscope.nic.translate.book import INTERRUPT, PINNED_AREA, UNET_MM
+from nicscope.nic.translate.requests import key_of_page, page_of_key, ways_to_check
 from nicscope.nic.translate.state import (
     hold_key,
     keep_page,
-    leave_page,
     release_key,
+    release_page,
     set_of,
     translation_of,
 )
@@ -46,7 +46,7 @@ def page_at(nics, address):
 
 
 @step
-def until_page_ends(nics, address, count):
+def bytes_in_page(nics, address, count):
     """How many of the ``count`` bytes at ``address`` lie in its page."""
     page = np.int64(1) << nics.ports.rules[0].page_bits
     return min(count, page - (address & (page - 1)))
@@ -121,13 +121,13 @@ def release(nics, n, key):
     if holds_entries(nics):
         release_key(nic, host, book, space, page, key)
     else:
-        leave_page(nic, host, book, space, page, key)
+        release_page(nic, host, book, space, page, key)
     if nics.ports.nodes[n].use_blocked > 0:
-        unblock(nics, n)
+        wake_blocked_ports(nics, n)
 
 
 @step
-def unblock(nics, n):
+def wake_blocked_ports(nics, n):
     """Wake the ports that wait for a transfer to release an entry."""
     ports = nics.ports
     for p in range(ports.table.shape[1]):
@@ -140,26 +140,26 @@ def unblock(nics, n):
 
 
 @step
-def hold_for(nics, n, head):
+def hold_packet_page(nics, n, head):
     """Hold the page of ``head`` for one more packet."""
     if head.lone == 1:
-        calls.keep_frame(nics, n, head.frame)
+        calls.add_frame_pin(nics, n, head.frame)
     else:
         calls.hold(nics, n, head.key)
 
 
 @step
-def let_go(nics, n, head):
+def release_packet_page(nics, n, head):
     """Release the page of the packet of ``head``."""
     if head.lone == 1:
-        calls.leave_frame(nics, n, np.int64(head.space), np.int64(head.frame))
+        calls.drop_frame_pin(nics, n, np.int64(head.space), np.int64(head.frame))
         head.lone = 0
     calls.release(nics, n, head.key)
     head.key = NO_KEY
 
 
 @step
-def note_dropped(nics, d, sender, sequence):
+def note_drop_time(nics, d, sender, sequence):
     """Note when the packet of ``sender`` was first dropped for what it misses."""
     stream = stream_to(nics.ports, d, sender)
     if stream.waits != sequence:
@@ -168,20 +168,20 @@ def note_dropped(nics, d, sender, sequence):
 
 
 @step
-def is_promised(nics, n):
+def is_entry_reserved(nics, n):
     """Whether an entry is reserved for a dropped packet."""
-    return nics.ports.nodes[n].promised_to != NOBODY
+    return nics.ports.nodes[n].reserved_for != NOBODY
 
 
 @step
-def patience(nics):
+def peer_timeout(nics):
     """Time (ps) until a peer counts as dead, and until a reservation ends."""
     rules = nics.ports.rules[0]
     return (rules.most_retries + 1) * rules.time_out
 
 
 @routine
-def promise(nics, n, sender, space, page, now):
+def reserve_entry(nics, n, sender, space, page, now):
     """Reserve the entry of ``page``, or of a handle, for the packet of ``sender``; if it could.
 
     It fails if another packet holds the reservation.
@@ -192,75 +192,75 @@ def promise(nics, n, sender, space, page, now):
         return False
     if not is_reliable(ports, stream_to(ports, n, sender)):
         return False
-    if is_promised(nics, n) and serving.promised_to != sender:
+    if is_entry_reserved(nics, n) and serving.reserved_for != sender:
         return False
-    serving.promised_to = sender
-    serving.promised_until = now + patience(nics)
+    serving.reserved_for = sender
+    serving.reserved_until = now + peer_timeout(nics)
     if space == PROCESS_HANDLE:
-        serving.promised_process = page
-        keep_handle(nics, n, space, page)
+        serving.reserved_process = page
+        hold_handle(nics, n, space, page)
     elif is_handle(space):
-        serving.promised_export = page
-        keep_handle(nics, n, space, page)
+        serving.reserved_export = page
+        hold_handle(nics, n, space, page)
     else:
-        _let_page_go(nics, n)
-        serving.promised_space = space
-        serving.promised_page = page
+        _release_reserved_page(nics, n)
+        serving.reserved_space = space
+        serving.reserved_page = page
         nic, host, book = translation_of(ports.translations, n)
         hold_key(nic, host, book, space, page, key_of(nics, n, space, page))
     return True
 
 
 @routine
-def make_turn(nics, n, sender):
+def yield_reservation(nics, n, sender):
     """Cancel the reservation if the packet of ``sender`` was dropped before its holder."""
     ports = nics.ports
-    holder = ports.nodes[n].promised_to
+    holder = ports.nodes[n].reserved_for
     if holder == NOBODY:
         return
     if stream_to(ports, n, sender).since < stream_to(ports, n, holder).since:
-        withdraw(nics, n)
+        cancel_reservation(nics, n)
 
 
 @step
-def keep_promise(nics, n, sender, sequence):
+def complete_reservation(nics, n, sender, sequence):
     """Complete the reservation if the packet of ``sender`` that is complete holds it."""
     ports = nics.ports
-    if ports.nodes[n].promised_to == sender and stream_to(ports, n, sender).waits == sequence:
-        withdraw(nics, n)
+    if ports.nodes[n].reserved_for == sender and stream_to(ports, n, sender).waits == sequence:
+        cancel_reservation(nics, n)
 
 
 @routine
-def withdraw(nics, n):
+def cancel_reservation(nics, n):
     """Cancel the reservation and wake who waits for its entries; whether there was one."""
     serving = nics.ports.nodes[n]
-    if serving.promised_to == NOBODY:
+    if serving.reserved_for == NOBODY:
         return False
-    serving.promised_to = NOBODY
-    _let_page_go(nics, n)
-    if serving.promised_process != NOBODY:
-        let_handle_go(nics, n, PROCESS_HANDLE, serving.promised_process)
-        serving.promised_process = NOBODY
-    if serving.promised_export != NOBODY:
-        let_handle_go(nics, n, EXPORT_HANDLE, serving.promised_export)
-        serving.promised_export = NOBODY
+    serving.reserved_for = NOBODY
+    _release_reserved_page(nics, n)
+    if serving.reserved_process != NOBODY:
+        release_handle(nics, n, PROCESS_HANDLE, serving.reserved_process)
+        serving.reserved_process = NOBODY
+    if serving.reserved_export != NOBODY:
+        release_handle(nics, n, EXPORT_HANDLE, serving.reserved_export)
+        serving.reserved_export = NOBODY
     if serving.use_blocked > 0:
-        unblock(nics, n)
+        wake_blocked_ports(nics, n)
     return True
 
 
 @step
-def _let_page_go(nics, n):
+def _release_reserved_page(nics, n):
     serving = nics.ports.nodes[n]
-    space, page = serving.promised_space, serving.promised_page
+    space, page = serving.reserved_space, serving.reserved_page
     if page != NOBODY:
         nic, host, book = translation_of(nics.ports.translations, n)
         release_key(nic, host, book, space, page, key_of(nics, n, space, page))
-        serving.promised_page = NOBODY
+        serving.reserved_page = NOBODY
 
 
 @step
-def ask_for_page(nics, n, who, space, page, receive, ahead):
+def request_page(nics, n, who, space, page, receive, ahead):
     """Request ``page`` on behalf of ``who``: the task ends with a miss."""
     serving = nics.ports.nodes[n]
     serving.outcome = PAGE_MISS
@@ -272,7 +272,7 @@ def ask_for_page(nics, n, who, space, page, receive, ahead):
 
 
 @step
-def ask_for_descriptor(nics, n, p):
+def request_descriptor(nics, n, p):
     """Request the DMA fetch of the next descriptor of port ``p``; the firmware goes on.
 
     Unless what was posted has ended since this task began.  One that is not in registered memory is
@@ -283,8 +283,8 @@ def ask_for_descriptor(nics, n, p):
     slot = place_in(port.taken, ports.rules[0].ring)
     if port.open == 0 or port.busy == 1 or port.taken == port.posted:
         return
-    if may_be_read(nics, n, p, slot):
-        nics.ports.nodes[n].outcome = DESCRIPTOR_AWAY
+    if is_descriptor_readable(nics, n, p, slot):
+        nics.ports.nodes[n].outcome = DESCRIPTOR_MISS
         nics.ports.nodes[n].bringing = p
         nics.ports.nodes[n].wanted = port.taken
     else:
@@ -292,9 +292,9 @@ def ask_for_descriptor(nics, n, p):
 
 
 @step
-def ask_for_handle(nics, n, who, kind, number):
+def request_handle(nics, n, who, kind, number):
     """Request a handle from the host; nothing on the NIC waits for it."""
-    ask_for_page(nics, n, who, kind, number, 0, 0)
+    request_page(nics, n, who, kind, number, 0, 0)
     nics.ports.nodes[n].outcome = HANDLE_MISS
 
 
@@ -305,13 +305,13 @@ OWN = -1  # in place of a port: a packet misses, and nobody here waits
 
 
 @step
-def looks_up_handles(nics):
+def caches_handles(nics):
     """Whether the NIC caches the handles of buffers and processes."""
     return nics.ports.rules[0].handles == 1
 
 
 @routine
-def knows_request(nics, n, p):
+def has_request_handles(nics, n, p):
     """Whether the NIC has the handles that the next request of port ``p`` needs.
 
     If not, a miss is on its way to the kernel and the port waits.
@@ -324,7 +324,7 @@ def knows_request(nics, n, p):
         return False
     request = ports.requests[n, p, place_in(port.taken, ports.rules[0].ring)]
     is_remote = request.operation == WRITE or request.operation == FETCH
-    if is_remote and port.takes != ONE:
+    if is_remote and port.takes != WORK_QUEUE:
         number = request.name
         is_one = number >= 0 and number < ports.shared.imports.shape[1]
         if is_one and not _has(nics, n, p, IMPORT_HANDLE, number, again >= SECOND, p):
@@ -341,16 +341,16 @@ def _has(nics, n, who, kind, number, again, p):
         count_handle(nics, n, p, np.int64(0 if found else 1))
     if found:
         return True
-    ask_for_handle(nics, n, who, kind, number)
+    request_handle(nics, n, who, kind, number)
     return False
 
 
 @routine
-def export_for(nics, d, head):
+def has_export_handle(nics, d, head):
     """Whether the NIC has the handle of the export of ``head``, copied to ``Ports.shown``."""
     ports = nics.ports
     number = head.name
-    if not looks_up_handles(nics):
+    if not caches_handles(nics):
         ports.shown[d] = ports.shared.exports[d, number]
         return True
     again = _missed_at(nics, d, head) >= FIRST
@@ -360,13 +360,13 @@ def export_for(nics, d, head):
     owner = ports.shown[d].port
     if ports.shown[d].valid == 0 or owner == NOBODY:
         return True
-    return process_for(nics, d, head, owner)
+    return has_process_handle(nics, d, head, owner)
 
 
 @routine
-def process_for(nics, d, head, p):
+def has_process_handle(nics, d, head, p):
     """Whether the NIC has the handle of the process that ``head`` is for."""
-    if not looks_up_handles(nics):
+    if not caches_handles(nics):
         return True
     again = _missed_at(nics, d, head) >= SECOND
     if _has(nics, d, OWN, PROCESS_HANDLE, p, again, p):
@@ -393,4 +393,4 @@ def _note_miss(nics, d, head, which):
     stream.missed_handle = head.sequence
     stream.missed_at = max(before, which)
     head.why = NO_HANDLE
-    note_dropped(nics, d, head.peer, head.sequence)
+    note_drop_time(nics, d, head.peer, head.sequence)

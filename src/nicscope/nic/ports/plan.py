@@ -11,34 +11,34 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.arrivals import TAKEN, last_arrival, takes_receive
+from nicscope.nic.ports.arrivals import TAKEN, consumes_receive, last_arrival
 from nicscope.nic.ports.descriptor import is_atomic
 from nicscope.nic.ports.layout import (
     DONE,
     FETCH,
     INLINE,
     NOBODY,
-    ONE,
     OWN_PORT,
     REPLY,
     SEND,
+    WORK_QUEUE,
     WRITE,
 )
-from nicscope.nic.ports.lookup import further_ways, page_at, until_page_ends
-from nicscope.nic.ports.receive import piece_at
-from nicscope.nic.ports.receive_queue import queue_for
-from nicscope.nic.ports.remote_memory import is_awaited
-from nicscope.nic.ports.streams import is_of_work, room_of, stream_to, taker_of
+from nicscope.nic.ports.lookup import bytes_in_page, further_ways, page_at
+from nicscope.nic.ports.receive import segment_at
+from nicscope.nic.ports.receive_queue import receive_queue_of
+from nicscope.nic.ports.remote_memory import is_expected_answer
+from nicscope.nic.ports.streams import destination_port_of, grh_bytes_of, is_of_work, stream_to
 from nicscope.nic.ports.transmit import (
     ACK,
     AHEAD,
-    CUT_SHORT,
     DESCRIPTOR,
+    MESSAGE_ABORT,
     OVERRUN,
-    RESEND,
-    enters_page,
+    RETRANSMIT,
     index_of,
     kind_of,
+    needs_next_page,
 )
 
 STEPS = (
@@ -79,7 +79,7 @@ def plan_service(nics, n, source):
         address = ports.provided[n, p, place_in(port.free_taken, ports.rules[0].ring)]
         plan.lookup_free = 1
         _count_ways(nics, n, port.space, address >> ports.rules[0].page_bits)
-    elif kind not in (ACK, RESEND, CUT_SHORT, DESCRIPTOR, OVERRUN):
+    elif kind not in (ACK, RETRANSMIT, MESSAGE_ABORT, DESCRIPTOR, OVERRUN):
         _plan_request(nics, n, p)
 
 
@@ -89,7 +89,7 @@ def _plan_request(nics, n, p):
     port = ports.table[n, p]
     if port.busy == 1:
         space = np.int64(port.reply_space if p == OWN_PORT else port.space)
-        if space != NOBODY and enters_page(nics, n, p):
+        if space != NOBODY and needs_next_page(nics, n, p):
             address = ports.current[n, p, port.segment].address + port.segment_done
             _plan_lookup(nics, n, space, address)
         return
@@ -99,7 +99,7 @@ def _plan_request(nics, n, p):
     plan.serve_request = 1
     if ports.rules[0].handles == 1 and p != OWN_PORT:
         # The process; and the buffer that a remote operation names.
-        plan.lookup_handle = 1 if request.operation == SEND or port.takes == ONE else 2
+        plan.lookup_handle = 1 if request.operation == SEND or port.takes == WORK_QUEUE else 2
     asks = request.operation == FETCH or is_atomic(request.operation)
     if request.options & INLINE or asks or request.segments == 0:
         return
@@ -131,7 +131,7 @@ def plan_placing(nics, n):
     head = ports.arrival_heads[n, slot]
     if head.status != TAKEN:
         return
-    if head.kind == SEND and takes_receive(nics, n, head):
+    if head.kind == SEND and consumes_receive(nics, n, head):
         _plan_scatter(nics, n, slot)
     elif head.kind == SEND:
         plan.lookup_buffer = 1
@@ -142,7 +142,7 @@ def plan_placing(nics, n):
     elif head.kind == REPLY:
         plan.lookup_receive = 1
         plan.lookup_handle = ports.rules[0].handles
-        if is_awaited(nics, n, nics.arrivals[n, slot], head):
+        if is_expected_answer(nics, n, nics.arrivals[n, slot], head):
             fetch = ports.fetches[n, head.name, head.slot]
             page = page_at(nics, fetch.address + head.offset)
             _count_ways(nics, n, ports.table[n, head.name].space, page)
@@ -154,11 +154,11 @@ def _plan_scatter(nics, n, slot):
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
     channel = ports.channels[n, head.name]
-    p = np.int64(taker_of(ports, n, head))
+    p = np.int64(destination_port_of(ports, n, head))
     number = np.int64(channel.receive)
     q = p
     if head.offset == 0 and channel.placed < 0:
-        q = queue_for(nics, n, p, head)
+        q = receive_queue_of(nics, n, p, head)
         number = np.int64(ports.table[n, q].receives_taken)
     if number == ports.table[n, q].receives_posted:
         return
@@ -167,7 +167,7 @@ def _plan_scatter(nics, n, slot):
     if receive.status != DONE:
         return
     pieces = ports.work.pieces[n, q, place]
-    begin = room_of(head) + head.offset
+    begin = grh_bytes_of(head) + head.offset
     payload = min(nics.arrivals[n, slot].payload, receive.length - begin)
     _plan_pieces(nics, n, p, pieces, receive.segments, begin, payload)
 
@@ -177,9 +177,9 @@ def _plan_pieces(nics, n, p, pieces, many, begin, payload):
     """Plan the lookup of each page of ``payload`` bytes from byte ``begin`` of ``pieces``."""
     done = np.int64(0)
     while done < payload:
-        i, within = piece_at(pieces, many, begin + done)
+        i, within = segment_at(pieces, many, begin + done)
         address = pieces[i].address + within
-        done += until_page_ends(nics, address, min(pieces[i].length - within, payload - done))
+        done += bytes_in_page(nics, address, min(pieces[i].length - within, payload - done))
         nics.ports.plans[n].lookup_receive += 1
         _count_ways(nics, n, nics.ports.table[n, p].space, page_at(nics, address))
 
@@ -194,7 +194,7 @@ def _plan_remote_work(nics, n, slot):
         ports.plans[n].lookup_receive = 1
         p = stream_to(ports, n, head.peer).port
         _count_ways(nics, n, ports.table[n, p].space, page_at(nics, head.remote))
-    elif head.kind == REPLY and is_awaited(nics, n, packet, head):
+    elif head.kind == REPLY and is_expected_answer(nics, n, packet, head):
         pieces = ports.work.fetched[n, head.name, head.slot]
         _plan_pieces(nics, n, head.name, pieces, pieces.shape[0], head.offset, packet.payload)
 
@@ -218,7 +218,7 @@ def _plan_store(nics, n, slot):
         address = start + head.offset
         _count_ways(nics, n, export.space, page_at(nics, address))
         payload = nics.arrivals[n, slot].payload
-        first = until_page_ends(nics, address, payload)
+        first = bytes_in_page(nics, address, payload)
         if export.redirect >= 0 and first < payload:
             plan.lookup_receive = 2
             _count_ways(nics, n, export.space, page_at(nics, address + first))

@@ -9,35 +9,35 @@ from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.arrivals import (
+    CONSUMED,
+    DISCARDED,
     NO_PLACE,
-    PASSED_BY,
     REFUSED_FOR_GOOD,
-    SWALLOWED,
     TAKEN,
-    UNJUDGED,
+    UNCLASSIFIED,
+    consumes_receive,
+    discard_payload,
     is_for_port,
     last_arrival,
-    pass_by,
-    takes_receive,
-    without_room,
+    status_without_buffer,
 )
 from nicscope.nic.ports.calls import (
+    abandon_message,
     ask_page,
     fail_receive,
-    give_up_message,
-    go_back,
     place_by_key,
     place_in_receive,
     place_scattered_answer,
     release,
-    skip_unready,
+    return_unready_buffers,
     translated_frame,
+    undo_placement,
 )
 from nicscope.nic.ports.free_queue import (
-    has_fitting,
-    has_report,
-    keep_with_packet,
-    take_ready,
+    attach_buffers,
+    has_fitting_buffer,
+    has_report_slot,
+    take_ready_buffer,
 )
 from nicscope.nic.ports.layout import (
     ARRIVAL,
@@ -45,24 +45,24 @@ from nicscope.nic.ports.layout import (
     MISSED,
     NO_ROOM,
     NOT_THERE,
-    ONE,
     PROTECTION,
     SEND,
+    WORK_QUEUE,
     WRITE,
 )
 from nicscope.nic.ports.lookup import (
     NO_KEY,
-    ask_for_page,
+    bytes_in_page,
     generation_of,
-    hold_for,
+    hold_packet_page,
     holds_entries,
     key_of,
     page_at,
-    until_page_ends,
+    request_page,
 )
-from nicscope.nic.ports.regions import OWN_STORE, look_region_up, packets_in, permits
-from nicscope.nic.ports.remote_memory import is_barred, place_answer, place_store
-from nicscope.nic.ports.streams import is_of_work, is_reliable, room_of, stream_to
+from nicscope.nic.ports.regions import OWN_STORE, lookup_region, packets_in, permits
+from nicscope.nic.ports.remote_memory import is_access_denied, place_answer, place_store
+from nicscope.nic.ports.streams import grh_bytes_of, is_of_work, is_reliable, stream_to
 from nicscope.nic.ports.traffic import (
     INCOMPLETE,
     NO_BUFFER,
@@ -84,7 +84,7 @@ def place_arrival(nics, d):
     if ports.rules[0].serves == 0:
         _place_in_kernel(nics, d, slot)
         return False
-    if takes_receive(nics, d, head):
+    if consumes_receive(nics, d, head):
         return place_in_receive(nics, d)
     if head.kind == SEND:
         place_message(nics, d, packet, head, slot)
@@ -103,7 +103,7 @@ def _place_in_kernel(nics, d, slot):
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
     if head.kind != SEND:
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return
     head.frame = ports.kernel_frames[d, slot]
     head.generation = generation_of(nics, d, head.frame)
@@ -115,12 +115,12 @@ def place_message(nics, d, packet, head, slot):
     """Place a packet in the current buffer of its message, or in the next one."""
     ports = nics.ports
     if not is_for_port(nics, d, packet, head):
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return
     channel = ports.channels[d, head.name]
     if head.offset == 0 and not begin_message(nics, d, head):
         head.why = NO_REPORT
-        pass_by(packet, head, without_room(nics, d, head))
+        discard_payload(packet, head, status_without_buffer(nics, d, head))
         return
     unit = channel.unit
     place = head.offset // unit
@@ -128,11 +128,11 @@ def place_message(nics, d, packet, head, slot):
     if channel.placed != head.offset or channel.message != head.message:
         # Reliable packets come in order and all: an earlier one of this message was refused.
         head.why = INCOMPLETE
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return
     if place >= BUFFERS or within + packet.payload > unit:
-        give_up_message(nics, d, head.name)
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        abandon_message(nics, d, head.name)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return
     if within == 0 and not _has_next_buffer(nics, d, packet, head, place):
         return
@@ -144,7 +144,7 @@ def place_message(nics, d, packet, head, slot):
     channel.placed += packet.payload
     head.filled = 0
     if head.last == 1:
-        keep_with_packet(nics, d, slot)
+        attach_buffers(nics, d, slot)
 
 
 @step
@@ -152,17 +152,17 @@ def _has_next_buffer(nics, d, packet, head, place):
     """Whether the message of ``head`` gets its buffer ``place``; else its packet is passed by."""
     ports = nics.ports
     channel = ports.channels[d, head.name]
-    skip_unready(nics, d, channel.port)
-    if has_fitting(nics, d, channel.port, channel.unit):
-        take_ready(nics, d, channel.port, ports.filling[d, head.name, place])
+    return_unready_buffers(nics, d, channel.port)
+    if has_fitting_buffer(nics, d, channel.port, channel.unit):
+        take_ready_buffer(nics, d, channel.port, ports.filling[d, head.name, place])
         channel.buffers += 1
         return True
     head.why = NO_BUFFER
     ports.table[d, channel.port].dropped += 1
-    pass_by(packet, head, without_room(nics, d, head))
+    discard_payload(packet, head, status_without_buffer(nics, d, head))
     is_lost = not is_reliable(ports, stream_to(ports, d, head.peer))
     if is_lost or head.status == REFUSED_FOR_GOOD:
-        give_up_message(nics, d, head.name)
+        abandon_message(nics, d, head.name)
     return False
 
 
@@ -173,11 +173,11 @@ def begin_message(nics, d, head):
     channel = ports.channels[d, head.name]
     port = ports.table[d, channel.port]
     if channel.placed >= 0:
-        give_up_message(nics, d, head.name)
+        abandon_message(nics, d, head.name)
     # Buffers that come back have the places of their reports before the message has its own.
-    skip_unready(nics, d, channel.port)
-    has_fitting(nics, d, channel.port, channel.unit)
-    if not has_report(nics, d, channel.port):
+    return_unready_buffers(nics, d, channel.port)
+    has_fitting_buffer(nics, d, channel.port, channel.unit)
+    if not has_report_slot(nics, d, channel.port):
         port.dropped += 1
         return False
     port.reserved += 1
@@ -188,20 +188,20 @@ def begin_message(nics, d, head):
 
 
 @step
-def take_back(nics, d, peer):
+def undo_placements_from(nics, d, peer):
     """Undo the placement of ``peer``'s incomplete packets, which it will retransmit."""
     endpoint = nics.endpoints[d]
     for place in range(endpoint.accepted - 1, endpoint.completed - 1, -1):
         slot = place_in(place, endpoint.receive_ring)
         head = nics.ports.arrival_heads[d, slot]
-        if head.peer == peer and head.status != UNJUDGED:
+        if head.peer == peer and head.status != UNCLASSIFIED:
             takes = head.kind == SEND or head.receive >= 0
-            if takes and head.status in (TAKEN, SWALLOWED):
+            if takes and head.status in (TAKEN, CONSUMED):
                 _stop(nics, d, place, slot)
-                go_back(nics, d, slot)
-            if head.status in (TAKEN, REFUSED_FOR_GOOD, NO_PLACE, SWALLOWED):
+                undo_placement(nics, d, slot)
+            if head.status in (TAKEN, REFUSED_FOR_GOOD, NO_PLACE, CONSUMED):
                 head.why = TAKEN_BACK
-            head.status = PASSED_BY
+            head.status = DISCARDED
 
 
 @step
@@ -218,7 +218,7 @@ def _stop(nics, d, place, slot):
         return
     if moving and nics.ports.rules[0].serves == 1 and head.frame > GARBAGE_FRAME:
         head.lone = 1
-        hold_for(nics, d, head)
+        hold_packet_page(nics, d, head)
 
 
 # Result of placing a payload.
@@ -228,7 +228,7 @@ WAITS = -1  # a translation is on its way
 
 
 @step
-def piece_at(pieces, many, at):
+def segment_at(pieces, many, at):
     """The segment that byte ``at`` of a message falls in, and its offset there.
 
     ``pieces``: SEGMENT, of which the first ``many`` count and together have more bytes.
@@ -241,7 +241,7 @@ def piece_at(pieces, many, at):
 
 
 @step
-def laid_bytes(nics, d, slot):
+def placed_bytes(nics, d, slot):
     """Bytes of the payload in ``slot`` that have been placed."""
     ports = nics.ports
     laid = np.int64(0)
@@ -251,14 +251,14 @@ def laid_bytes(nics, d, slot):
 
 
 @routine
-def place_over_pieces(nics, d, slot, p, pieces, many):
+def scatter_payload(nics, d, slot, p, pieces, many):
     """Scatter the payload in ``slot`` over ``pieces``; whether it waits for a translation.
 
     They are memory of port ``p``, registered if it has work queues, and hold its message.  After
     the fill call ``record_segment`` and then this again; a payload that cannot be placed has
     failed then.
     """
-    found = _lay(nics, d, slot, p, pieces, many)
+    found = _place_payload(nics, d, slot, p, pieces, many)
     if found == WAITS:
         return True
     if found != LAID:
@@ -267,22 +267,22 @@ def place_over_pieces(nics, d, slot, p, pieces, many):
 
 
 @step
-def _lay(nics, d, slot, p, pieces, many):
+def _place_payload(nics, d, slot, p, pieces, many):
     """Place a payload: ``LAID``, ``WAITS``, or the status of a failure."""
     head = nics.ports.arrival_heads[d, slot]
     payload = nics.arrivals[d, slot].payload
     head.runs = max(head.runs, 0)
     head.space = nics.ports.table[d, p].space
-    by_key = nics.ports.table[d, p].takes == ONE
-    laid = laid_bytes(nics, d, slot)
+    by_key = nics.ports.table[d, p].takes == WORK_QUEUE
+    laid = placed_bytes(nics, d, slot)
     while laid < payload:
-        begin = room_of(head) + head.offset + laid
-        i, within = piece_at(pieces, many, begin)
+        begin = grh_bytes_of(head) + head.offset + laid
+        i, within = segment_at(pieces, many, begin)
         piece = pieces[i]
         if by_key and not permits(nics, d, p, piece.key, piece.address, piece.length, OWN_STORE):
             return np.int64(PROTECTION)
         at = piece.address + within
-        count = until_page_ends(nics, at, min(piece.length - within, payload - laid))
+        count = bytes_in_page(nics, at, min(piece.length - within, payload - laid))
         run = nics.ports.work.runs[d, slot, head.runs]
         run.address = at
         run.count = count
@@ -290,12 +290,12 @@ def _lay(nics, d, slot, p, pieces, many):
         run.after = piece.length - within - count
         if by_key:
             packets = packets_in(nics, begin, count, within == 0)
-            look_region_up(nics, d, piece.key, packets)
+            lookup_region(nics, d, piece.key, packets)
         head.page = page_at(nics, at)
         frame = _look_up(nics, d, p, head)
         if frame < 0:
             return frame if frame == WAITS else -frame
-        keep_run(nics, d, slot, p, frame)
+        record_segment(nics, d, slot, p, frame)
         laid += count
     stream_to(nics.ports, d, head.peer).missed = -1
     return np.int64(LAID)
@@ -312,12 +312,12 @@ def _look_up(nics, d, p, head):
         if frame == MISSED and stream.hopeless == head.sequence:
             stream.hopeless = -1
             return np.int64(-NO_ROOM)
-        if frame == MISSED and is_barred(nics, d, space, page):
+        if frame == MISSED and is_access_denied(nics, d, space, page):
             return np.int64(-PROTECTION)
     else:
         frame = ask_page(nics, d, p, space, page, 1)
     if frame == MISSED:
-        ask_for_page(nics, d, ARRIVAL, space, page, 1, 0)
+        request_page(nics, d, ARRIVAL, space, page, 1, 0)
         return np.int64(WAITS)
     if frame == NOT_THERE:
         return np.int64(-PROTECTION)
@@ -325,7 +325,7 @@ def _look_up(nics, d, p, head):
 
 
 @routine
-def keep_run(nics, d, slot, p, frame):
+def record_segment(nics, d, slot, p, frame):
     """Record the next physical segment of the packet in ``slot``, whose page is in ``frame``."""
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
@@ -339,7 +339,7 @@ def keep_run(nics, d, slot, p, frame):
     ports.owners[d, key] = p
     if holds_entries(nics):
         # Two pages of one payload may want the same entry: the frame is kept, and no entry.
-        calls.keep_frame(nics, d, frame)
+        calls.add_frame_pin(nics, d, frame)
     else:
         run.key = key
         calls.hold(nics, d, key)
@@ -347,7 +347,7 @@ def keep_run(nics, d, slot, p, frame):
 
 
 @routine
-def let_runs_go(nics, d, slot):
+def release_segments(nics, d, slot):
     """Release the pages of the segments of the packet in ``slot``."""
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
@@ -356,13 +356,13 @@ def let_runs_go(nics, d, slot):
         if run.key != NO_KEY:
             release(nics, d, run.key)
         elif run.frame != GARBAGE_FRAME:
-            calls.leave_frame(nics, d, np.int64(head.space), np.int64(run.frame))
+            calls.drop_frame_pin(nics, d, np.int64(head.space), np.int64(run.frame))
         run.key = NO_KEY
         run.frame = GARBAGE_FRAME
 
 
 @distant
-def aim_at_run(nics, n, deposited):
+def select_segment(nics, n, deposited):
     """Point hostRcv's next transfer of ``n`` at its current segment; the bytes left of it.
 
     Of ``deposited`` bytes of the payload no more can go with it.
@@ -392,4 +392,4 @@ def place_redirected(nics, d):
     """
     slot = last_arrival(nics, d)
     owner = np.int64(nics.ports.shared.exports[d, nics.ports.arrival_heads[d, slot].name].port)
-    return place_over_pieces(nics, d, slot, owner, nics.ports.work.redirected[d, slot], 1)
+    return scatter_payload(nics, d, slot, owner, nics.ports.work.redirected[d, slot], 1)

@@ -7,17 +7,17 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.arrivals import (
+    CONSUMED,
     DROPPED,
     ENDED,
     NO_PLACE,
     REFUSED_FOR_GOOD,
-    SWALLOWED,
     TAKEN,
+    acknowledge_packet,
     add_to_message,
-    confirm_packet,
+    discard_payload,
     is_connected,
     last_arrival,
-    pass_by,
 )
 from nicscope.nic.ports.calls import (
     break_connection,
@@ -36,11 +36,10 @@ from nicscope.nic.ports.layout import (
     FLUSHED,
     IMMEDIATE,
     INVALIDATES,
-    NAMED,
+    NAMED_QUEUE,
     NO_RECEIVE,
     NO_ROOM,
     NOBODY,
-    ONE,
     OWN_PORT,
     RECEIVED,
     REMOTE_FAILED,
@@ -50,35 +49,36 @@ from nicscope.nic.ports.layout import (
     SEND,
     SOLICITED,
     TOO_LONG,
+    WORK_QUEUE,
     WRITE,
 )
-from nicscope.nic.ports.receive import keep_run, place_over_pieces
+from nicscope.nic.ports.receive import record_segment, scatter_payload
 from nicscope.nic.ports.regions import unbind
 from nicscope.nic.ports.streams import (
+    destination_port_of,
+    grh_bytes_of,
     is_of_work,
     is_reliable,
     peer_of,
-    room_of,
-    say_whence,
     stream_to,
-    taker_of,
+    write_grh,
 )
-from nicscope.nic.ports.traffic import INCOMPLETE, NO_BUFFER, REFUSED, tally_told
-from nicscope.nic.ports.window import wish_acknowledgement
+from nicscope.nic.ports.traffic import INCOMPLETE, NO_BUFFER, REFUSED, tally_completion
+from nicscope.nic.ports.window import request_acknowledgement
 from nicscope.nic.ports.work_queues import (
     POSTED_BADLY,
     RECEIVE_FAILED,
     RECEIVES_EMPTY,
     RECEIVES_LOW,
-    announce,
-    note_trouble,
-    urge,
+    mark_solicited,
+    post_async_error,
+    post_completion,
 )
-from nicscope.nic.transport import may_confirm
+from nicscope.nic.transport import may_acknowledge
 
 
 @step
-def queue_for(nics, n, p, head):
+def receive_queue_of(nics, n, p, head):
     """The port whose oldest receive the message of ``head`` for port ``p`` consumes.
 
     That is ``p`` unless only its shared queue has any, and ``p`` room for one more.
@@ -89,19 +89,24 @@ def queue_for(nics, n, p, head):
         return np.int64(p)
     if port.receives_posted - port.read == min(ports.work.receives.shape[2], ports.rules[0].ring):
         return np.int64(p)
-    q = np.int64(head.swap if port.shares == NAMED else port.shares)
+    q = np.int64(head.swap if port.shares == NAMED_QUEUE else port.shares)
     if q <= OWN_PORT or q >= ports.table.shape[1]:
         return np.int64(p)
     queue = ports.table[n, q]
-    if queue.shared == 0 or queue.open == 0 or queue.takes != ONE or queue.space != port.space:
+    if (
+        queue.shared == 0
+        or queue.open == 0
+        or queue.takes != WORK_QUEUE
+        or queue.space != port.space
+    ):
         return np.int64(p)
-    if port.shares == NAMED and queue.group != port.group:
+    if port.shares == NAMED_QUEUE and queue.group != port.group:
         return np.int64(p)
     return q if queue.receives_taken != queue.receives_posted else np.int64(p)
 
 
 @routine
-def draw_receive(nics, n, p, q):
+def take_shared_receive(nics, n, p, q):
     """Move the oldest receive of shared queue ``q`` to the end of port ``p``'s own.
 
     The process of the queue learns once if few are left.
@@ -117,9 +122,9 @@ def draw_receive(nics, n, p, q):
     for i in range(drawn.segments):
         ports.work.pieces[n, p, there, i] = ports.work.pieces[n, q, place, i]
     drawn.serial = port.receives_posted
-    if port.shares == NAMED:
+    if port.shares == NAMED_QUEUE:
         port.domain = queue.domain  # the memory is that of the queue
-    named = port.shares == NAMED and queue.receive_queue != NOBODY
+    named = port.shares == NAMED_QUEUE and queue.receive_queue != NOBODY
     drawn.queue = queue.receive_queue + 1 if named else 0
     port.receives_posted += 1
     port.reserved += 1
@@ -129,7 +134,7 @@ def draw_receive(nics, n, p, q):
     queue.read += 1
     if queue.receives_posted - queue.receives_taken < queue.limit:
         queue.limit = 0
-        note_trouble(nics, n, q, RECEIVES_LOW)
+        post_async_error(nics, n, q, RECEIVES_LOW)
 
 
 NO_NUMBER = -1
@@ -146,32 +151,32 @@ def receive_place(nics, number):
 
 
 @step
-def report_receive(nics, n, p, number, operation, status, length, word, has_word):
+def report_receive(nics, n, p, number, operation, status, length, word, has_awaited_report):
     """Complete receive ``number``, the oldest of port ``p`` not completed.
 
-    ``word``: the immediate data that came with the message, if ``has_word``.
+    ``word``: the immediate data that came with the message, if ``has_awaited_report``.
     """
     ports = nics.ports
     receive = ports.work.receives[n, p, receive_place(nics, number)]
-    leave_receive(nics, n, p, number)
+    unpin_receive(nics, n, p, number)
     channel = ports.table[n, p].channel
     peer = np.int64(ports.channels[n, channel].node if channel >= 0 else n)
-    place = report_received(nics, n, p, operation, word, peer, length, has_word, 0)
+    place = report_received(nics, n, p, operation, word, peer, length, has_awaited_report, 0)
     report = ports.reports[n, p, RECEIVED, place]
     report.cookie = receive.cookie
     report.status = status
     ports.told[n, status] += 1
     ports.port_told[n, p, status] += 1
-    tally_told(nics, n, p, RECEIVED, status)
+    tally_completion(nics, n, p, RECEIVED, status)
     if receive.queue != 0:
-        announce(nics, n, p, RECEIVED, receive.queue - 1)
-    if status != DONE or has_word & IS_SOLICITED:
+        post_completion(nics, n, p, RECEIVED, receive.queue - 1)
+    if status != DONE or has_awaited_report & IS_SOLICITED:
         q = receive.queue - 1 if receive.queue != 0 else ports.table[n, p].receive_queue
-        urge(nics, n, np.int64(q))
+        mark_solicited(nics, n, np.int64(q))
 
 
 @routine
-def leave_receive(nics, n, p, number):
+def unpin_receive(nics, n, p, number):
     """Unpin the pages that were kept for receive ``number``."""
     work = nics.ports.work
     place = receive_place(nics, number)
@@ -190,7 +195,7 @@ def leave_receive(nics, n, p, number):
 
 
 @distant
-def hand_back_receive(nics, n, slot):
+def repost_receive(nics, n, slot):
     """The message whose last packet is in ``slot`` is not whole: its receive waits for another.
 
     Messages that came later may have taken receives.  It goes behind theirs, so that receives are
@@ -198,29 +203,29 @@ def hand_back_receive(nics, n, slot):
     """
     ports = nics.ports
     gone = ports.arrival_heads[n, slot]
-    p = np.int64(taker_of(ports, n, gone))
+    p = np.int64(destination_port_of(ports, n, gone))
     port = ports.table[n, p]
     if gone.receive < port.received:
         return  # it has ended without a message
-    move_receive(nics, n, p, np.int64(gone.receive), port.receives_taken - 1)
+    renumber_receive(nics, n, p, np.int64(gone.receive), port.receives_taken - 1)
     port.receives_taken -= 1
     gone.receive = NO_NUMBER
 
 
 @distant
-def refuse_receive(nics, n, p, status, is_lost):
+def reject_receive(nics, n, p, status, is_lost):
     """Reject the newest receive of port ``p``: it completes at once, before all others.
 
     ``is_lost``: its descriptor could not even be read, which ends any connection.
     """
     port = nics.ports.table[n, p]
     first = np.int64(port.received)
-    move_receive(nics, n, p, port.receives_posted - 1, first)
+    renumber_receive(nics, n, p, port.receives_posted - 1, first)
     port.receives_taken += 1
     report_receive(nics, n, p, first, SEND, status, np.int64(0), np.int64(0), np.int64(0))
     if port.state != CONNECTED or port.datagrams == 1:
         if is_lost:
-            note_trouble(nics, n, p, POSTED_BADLY)
+            post_async_error(nics, n, p, POSTED_BADLY)
         return
     stream = stream_to(nics.ports, n, peer_of(nics.ports.channels[n, port.channel]))
     if is_lost or is_reliable(nics.ports, stream):
@@ -228,7 +233,7 @@ def refuse_receive(nics, n, p, status, is_lost):
 
 
 @routine
-def move_receive(nics, n, p, begin, end):
+def renumber_receive(nics, n, p, begin, end):
     """Renumber the receive ``begin`` of port ``p`` as ``end``.
 
     Those between have the numbers beside theirs then, and so do the messages that fill them.
@@ -244,7 +249,7 @@ def move_receive(nics, n, p, begin, end):
     endpoint = nics.endpoints[n]
     for i in range(endpoint.completed, endpoint.accepted):
         head = ports.arrival_heads[n, place_in(i, endpoint.receive_ring)]
-        if head.receive >= 0 and taker_of(ports, n, head) == p:
+        if head.receive >= 0 and destination_port_of(ports, n, head) == p:
             head.receive = _number_after(head.receive, begin, end)
 
 
@@ -286,22 +291,22 @@ def flush_receives(nics, n, p):
     for number in range(port.received, port.receives_posted):
         report_receive(nics, n, p, number, SEND, FLUSHED, np.int64(0), np.int64(0), np.int64(0))
     port.receives_taken = port.receives_posted
-    _forget_message(nics, n, p)
+    _abandon_partial_message(nics, n, p)
 
 
 @distant
-def let_receives_go(nics, n, p):
+def discard_receives(nics, n, p):
     """Discard the posted receives of port ``p``, which closes, without reports."""
     port = nics.ports.table[n, p]
     for number in range(port.received, port.receives_posted):
-        leave_receive(nics, n, p, number)
+        unpin_receive(nics, n, p, number)
     port.receives_posted = port.receives_taken = port.received
     port.reserved = port.received
-    _forget_message(nics, n, p)
+    _abandon_partial_message(nics, n, p)
 
 
 @step
-def _forget_message(nics, n, p):
+def _abandon_partial_message(nics, n, p):
     """Forget the partial message of port ``p``."""
     for tag in range(nics.ports.channels.shape[1]):
         if nics.ports.channels[n, tag].port == p:
@@ -318,31 +323,31 @@ def place_in_receive(nics, d):
     head = nics.ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
     if not is_connected(nics, d, packet, head):
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
     channel = nics.ports.channels[d, head.name]
     if head.offset == 0:
         _begin_message(nics, d, head)
     elif channel.placed != head.offset or channel.message != head.message:
         head.why = INCOMPLETE
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
     head.receive = channel.receive
     head.said = channel.said
     if head.said == NO_RECEIVE:
         channel.placed = -1
         head.why = NO_BUFFER
-        pass_by(packet, head, SWALLOWED)
+        discard_payload(packet, head, CONSUMED)
         return False
     head.filled = head.last
     channel.placed = channel.placed + packet.payload if head.last == 0 else np.int64(-1)
     if head.said != DONE:
-        pass_by(packet, head, SWALLOWED)
+        discard_payload(packet, head, CONSUMED)
         return False
     if head.kind == WRITE:
         return place_by_key(nics, d)
     head.runs = 0
-    return _lay(nics, d, slot)
+    return _place_payload(nics, d, slot)
 
 
 @step
@@ -350,55 +355,55 @@ def _begin_message(nics, d, head):
     """Begin a message: it consumes the oldest receive of its port."""
     ports = nics.ports
     channel = ports.channels[d, head.name]
-    p = np.int64(taker_of(ports, d, head))
+    p = np.int64(destination_port_of(ports, d, head))
     port = ports.table[d, p]
     if channel.placed >= 0:
-        give_up_receive(nics, d, head.name)
+        abandon_receive(nics, d, head.name)
     channel.port = p
     channel.message = head.message
     channel.placed = 0
     channel.receive = port.receives_taken
-    q = queue_for(nics, d, p, head)
+    q = receive_queue_of(nics, d, p, head)
     if q != p:
-        draw_receive(nics, d, p, q)
+        take_shared_receive(nics, d, p, q)
     if port.receives_taken == port.receives_posted:
         channel.said = NO_RECEIVE
         port.dropped += 1
         return
     receive = ports.work.receives[d, p, receive_place(nics, port.receives_taken)]
     channel.said = receive.status
-    length = head.total + room_of(head)
+    length = head.total + grh_bytes_of(head)
     if receive.status == DONE and head.kind == SEND and length > receive.length:
         channel.said = TOO_LONG
     port.receives_taken += 1
 
 
 @routine
-def _lay(nics, d, slot):
+def _place_payload(nics, d, slot):
     """Place the payload in ``slot`` in its receive; whether it waits for a translation."""
     head = nics.ports.arrival_heads[d, slot]
-    p = np.int64(taker_of(nics.ports, d, head))
+    p = np.int64(destination_port_of(nics.ports, d, head))
     place = receive_place(nics, head.receive)
     pieces = nics.ports.work.pieces[d, p, place]
     many = nics.ports.work.receives[d, p, place].segments
-    return place_over_pieces(nics, d, slot, p, pieces, many)
+    return scatter_payload(nics, d, slot, p, pieces, many)
 
 
 @distant
-def go_on_placing(nics, d, frame):
+def continue_placement(nics, d, frame):
     """Continue placing the last packet, whose page is in ``frame``; whether it waits again."""
     slot = last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
     if head.status != TAKEN:
         return False  # given up meanwhile
     if head.kind == REPLY:
-        keep_run(nics, d, slot, np.int64(head.name), frame)
+        record_segment(nics, d, slot, np.int64(head.name), frame)
         return place_scattered_answer(nics, d)
     if head.kind == WRITE:  # what is addressed by key has one place
-        keep_run(nics, d, slot, np.int64(nics.ports.shared.exports[d, head.name].port), frame)
+        record_segment(nics, d, slot, np.int64(nics.ports.shared.exports[d, head.name].port), frame)
         return place_redirected(nics, d)
-    keep_run(nics, d, slot, np.int64(taker_of(nics.ports, d, head)), frame)
-    return _lay(nics, d, slot)
+    record_segment(nics, d, slot, np.int64(destination_port_of(nics.ports, d, head)), frame)
+    return _place_payload(nics, d, slot)
 
 
 @distant
@@ -413,28 +418,28 @@ def fail_receive(nics, d, slot, status):
     if head.status != TAKEN:
         return
     if head.kind == REPLY or not is_of_work(nics, d, head):
-        pass_by(packet, head, NO_PLACE if status == NO_ROOM else REFUSED_FOR_GOOD)
+        discard_payload(packet, head, NO_PLACE if status == NO_ROOM else REFUSED_FOR_GOOD)
         return
     head.said = status if head.kind == SEND else np.int64(REMOTE_PROTECTION)
     if head.receive >= 0:
         nics.ports.channels[d, head.name].said = head.said
-    pass_by(packet, head, SWALLOWED)
+    discard_payload(packet, head, CONSUMED)
 
 
 @distant
-def give_up_receive(nics, n, tag):
+def abandon_receive(nics, n, tag):
     """Abandon the message arriving by ``tag``: its receive waits for another."""
     channel = nics.ports.channels[n, tag]
     if channel.placed >= 0:
         port = nics.ports.table[n, channel.port]
         # Of datagrams others may have taken receives since.
-        move_receive(nics, n, np.int64(channel.port), channel.receive, port.receives_taken - 1)
+        renumber_receive(nics, n, np.int64(channel.port), channel.receive, port.receives_taken - 1)
         port.receives_taken -= 1
     channel.placed = -1
 
 
 @distant
-def go_back_in_receive(nics, d, slot):
+def undo_receive_placement(nics, d, slot):
     """Undo the placement of the packet in ``slot``, which will be retransmitted."""
     head = nics.ports.arrival_heads[d, slot]
     channel = nics.ports.channels[d, head.name]
@@ -451,7 +456,7 @@ def go_back_in_receive(nics, d, slot):
     channel.receive = head.receive
     channel.said = DONE if head.offset == 0 else channel.said
     if head.offset == 0:
-        give_up_receive(nics, d, head.name)
+        abandon_receive(nics, d, head.name)
 
 
 @distant
@@ -463,7 +468,7 @@ def complete_receive(nics, d, slot):
     if not is_connected(nics, d, packet, head):
         return np.int64(REFUSED_FOR_GOOD)
     if head.said == NO_RECEIVE:
-        return _find_none(nics, d, head)
+        return _on_no_receive(nics, d, head)
     if head.said == REMOTE_PROTECTION:
         return complete_remote_work(nics, d, slot)
     channel = ports.channels[d, head.name]
@@ -471,48 +476,48 @@ def complete_receive(nics, d, slot):
     if head.last == 0:
         return np.int64(head.status)
     if not is_whole:
-        hand_back_receive(nics, d, slot)
+        repost_receive(nics, d, slot)
     elif head.said == DONE:
-        _report(nics, d, np.int64(taker_of(ports, d, head)), head.receive, DONE, head)
+        _report(nics, d, np.int64(destination_port_of(ports, d, head)), head.receive, DONE, head)
     else:
-        return _end_badly(nics, d, head)
+        return _fail_message(nics, d, head)
     return np.int64(head.status)
 
 
 @step
-def _find_none(nics, d, head):
+def _on_no_receive(nics, d, head):
     """Refuse a message for which no receive is posted: drop it, RNR NAK, or disconnect."""
-    p = np.int64(taker_of(nics.ports, d, head))
+    p = np.int64(destination_port_of(nics.ports, d, head))
     if not is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
-        note_trouble(nics, d, p, RECEIVES_EMPTY)
+        post_async_error(nics, d, p, RECEIVES_EMPTY)
         return np.int64(DROPPED)
-    if nics.ports.table[d, p].unready > 0:
-        stream_to(nics.ports, d, head.peer).unready = nics.ports.table[d, p].unready
+    if nics.ports.table[d, p].rnr_delay > 0:
+        stream_to(nics.ports, d, head.peer).rnr_delay = nics.ports.table[d, p].rnr_delay
         head.why = NO_BUFFER
-        wish_acknowledgement(nics, d, head.peer)
+        request_acknowledgement(nics, d, head.peer)
         return np.int64(DROPPED)
     break_connection(nics, d, p, BROKEN, RECEIVES_EMPTY, NO_RECEIVE)
     return np.int64(ENDED)
 
 
 @step
-def _end_badly(nics, d, head):
+def _fail_message(nics, d, head):
     """Complete with an error the receive of a message that could not be placed.
 
     Whose sends are done when they have been delivered learns no more than that the connection is
     over.
     """
-    p = np.int64(taker_of(nics.ports, d, head))
+    p = np.int64(destination_port_of(nics.ports, d, head))
     stream = stream_to(nics.ports, d, head.peer)
     _report(nics, d, p, head.receive, head.said, head)
     if not is_reliable(nics.ports, stream):
-        return np.int64(SWALLOWED)
+        return np.int64(CONSUMED)
     is_longer = head.said == TOO_LONG and nics.ports.table[d, p].by_verbs == 1
     verdict = REMOTE_INVALID if is_longer else REMOTE_FAILED
     if stream.level == DELIVERY:
         verdict = FLUSHED
-        if may_confirm(stream, head.sequence):
-            confirm_packet(nics, d, head, np.uint64(0))
+        if may_acknowledge(stream, head.sequence):
+            acknowledge_packet(nics, d, head, np.uint64(0))
     head.why = REFUSED
     break_connection(nics, d, p, BROKEN, RECEIVE_FAILED, verdict)
     return np.int64(ENDED)
@@ -523,18 +528,18 @@ def _report(nics, d, p, number, status, head):
     """Complete receive ``number`` of port ``p`` with the message of ``head``."""
     first = np.int64(nics.ports.table[d, p].received)
     if head.datagram == 1:  # others, of other ways, may have begun before, and go on
-        move_receive(nics, d, p, number, first)
+        renumber_receive(nics, d, p, number, first)
         number = first
-    length, word, has_word = np.int64(0), np.int64(0), np.int64(0)
+    length, word, has_awaited_report = np.int64(0), np.int64(0), np.int64(0)
     if status == DONE:
-        length = head.total + room_of(head)
+        length = head.total + grh_bytes_of(head)
         if head.options & IMMEDIATE:
-            word, has_word = head.immediate, np.int64(HAS_WORD)
+            word, has_awaited_report = head.immediate, np.int64(HAS_WORD)
         if head.options & INVALIDATES:
             unbind(nics, d, p, head.immediate)
-            word, has_word = head.immediate, np.int64(HAS_KEY)
+            word, has_awaited_report = head.immediate, np.int64(HAS_KEY)
         if head.options & SOLICITED:
-            has_word |= IS_SOLICITED
-    report_receive(nics, d, p, number, head.kind, status, length, word, has_word)
+            has_awaited_report |= IS_SOLICITED
+    report_receive(nics, d, p, number, head.kind, status, length, word, has_awaited_report)
     if head.datagram == 1:
-        say_whence(nics, d, p, number, head)
+        write_grh(nics, d, p, number, head)

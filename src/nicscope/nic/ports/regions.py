@@ -20,7 +20,7 @@ from nicscope.nic.ports.layout import (
     REMOTE_ONLY,
 )
 from nicscope.nic.translate.book import RNIC
-from nicscope.nic.translate.rnic import ask_regions, forget_region
+from nicscope.nic.translate.rnic import ask_regions, invalidate_region
 from nicscope.nic.translate.state import levels_of, translation_of
 
 OWN = 0  # in place of a right: the port's process sends from its own memory
@@ -62,7 +62,7 @@ def permits(nics, n, p, key, address, length, right):
 
 
 @step
-def is_there(nics, n, key, address, length):
+def is_registered_range(nics, n, key, address, length):
     """Whether a range of a process's memory is registered as ``key``, whatever its rights."""
     regions = nics.ports.work.regions
     region = regions[n, row_of(nics, key)]
@@ -75,7 +75,7 @@ def is_there(nics, n, key, address, length):
 
 
 @step
-def may_be_read(nics, n, p, slot):
+def is_descriptor_readable(nics, n, p, slot):
     """Whether the NIC may read the descriptor of connected port ``p`` in ``slot``."""
     place = nics.ports.work.descriptors[n, p, slot]
     return place.length == 0 or permits(nics, n, p, place.key, place.address, place.length, OWN)
@@ -130,7 +130,7 @@ def packets_in(nics, begin, count, is_first):
 
 
 @routine
-def look_region_up(nics, n, key, packets):
+def lookup_region(nics, n, key, packets):
     """Look up the region of ``key``, which is valid, for each of so many packets."""
     ports = nics.ports
     if ports.rules[0].scheme != RNIC or packets == 0:
@@ -148,12 +148,12 @@ def look_region_up(nics, n, key, packets):
 
 
 @routine
-def forget_row(nics, n, row):
+def invalidate_region_entry(nics, n, row):
     """Invalidate the cached entry of a region that the host changes."""
     ports = nics.ports
     if ports.rules[0].scheme == RNIC:
         _, _, book = translation_of(ports.translations, n)
-        forget_region(levels_of(ports.translations, n), book, row)
+        invalidate_region(levels_of(ports.translations, n), book, row)
 
 
 OF_PORT = 2  # ``REGION.kind`` of a window that the port which bound it alone has used

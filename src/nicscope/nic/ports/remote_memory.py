@@ -12,21 +12,21 @@ from nicscope.nic.ports.arrivals import (
     NO_PLACE,
     REFUSED_FOR_GOOD,
     TAKEN,
-    is_without_progress,
+    discard_payload,
+    drop_for_retransmit,
     last_arrival,
-    pass_by,
-    turn_away,
-    without_room,
+    makes_no_progress,
+    status_without_buffer,
 )
 from nicscope.nic.ports.calls import (
     ask_page,
+    continue_placement,
     fail_receive,
-    go_back,
-    go_on_placing,
     hold,
     needed_for,
     place_redirected,
     translated_frame,
+    undo_placement,
 )
 from nicscope.nic.ports.layout import (
     ARRIVAL,
@@ -45,14 +45,14 @@ from nicscope.nic.ports.layout import (
     WRITE,
 )
 from nicscope.nic.ports.lookup import (
-    ask_for_page,
-    export_for,
+    bytes_in_page,
     generation_of,
+    has_export_handle,
+    has_process_handle,
     key_of,
-    note_dropped,
+    note_drop_time,
     page_at,
-    process_for,
-    until_page_ends,
+    request_page,
 )
 from nicscope.nic.ports.streams import is_of_work, stream_to
 from nicscope.nic.ports.traffic import (
@@ -68,23 +68,23 @@ def place_store(nics, d, packet, head):
     """Place the payload of a remote store; whether it waits for a translation."""
     ports = nics.ports
     if head.name < 0 or head.name >= ports.shared.exports.shape[1]:
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
-    if not export_for(nics, d, head):
-        turn_away(nics, d, packet, head)
+    if not has_export_handle(nics, d, head):
+        drop_for_retransmit(nics, d, packet, head)
         return False
     export = ports.shown[d]
     # The header's length is the message's; of this packet, what it carries.
     head.length = packet.payload
     if check_export(export, head, packet.sender) != DONE:
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
     start = export.start if export.redirect < 0 else export.redirect
     if export.space == NOBODY:
-        _sink(nics, packet, head, start + head.offset)
+        _place_in_nic_memory(nics, packet, head, start + head.offset)
         return False
     address = start + head.offset
-    if export.redirect >= 0 and until_page_ends(nics, address, packet.payload) < packet.payload:
+    if export.redirect >= 0 and bytes_in_page(nics, address, packet.payload) < packet.payload:
         piece = ports.work.redirected[d, last_arrival(nics, d), 0]
         piece.address = start
         piece.length = export.length
@@ -93,7 +93,7 @@ def place_store(nics, d, packet, head):
 
 
 @step
-def _sink(nics, packet, head, address):
+def _place_in_nic_memory(nics, packet, head, address):
     """Place the payload in NIC memory, for which the garbage page stands."""
     page = np.int64(1) << nics.ports.rules[0].page_bits
     packet.address = GARBAGE_FRAME * page + (address & (page - 1))
@@ -105,11 +105,11 @@ def _sink(nics, packet, head, address):
 def place_answer(nics, d, packet, head):
     """Place the payload of a fetch's answer; whether it waits for a translation."""
     ports = nics.ports
-    if head.kind != REPLY or not is_awaited(nics, d, packet, head):
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+    if head.kind != REPLY or not is_expected_answer(nics, d, packet, head):
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
-    if not process_for(nics, d, head, head.name):
-        turn_away(nics, d, packet, head)
+    if not has_process_handle(nics, d, head, head.name):
+        drop_for_retransmit(nics, d, packet, head)
         return False
     fetch = ports.fetches[d, head.name, head.slot]
     space = ports.table[d, head.name].space
@@ -117,7 +117,7 @@ def place_answer(nics, d, packet, head):
 
 
 @routine
-def is_awaited(nics, d, packet, head):
+def is_expected_answer(nics, d, packet, head):
     """Whether the answer belongs to an outstanding fetch of this node from its sender."""
     ports = nics.ports
     if head.name <= OWN_PORT or head.name >= ports.table.shape[1]:
@@ -138,7 +138,7 @@ def translate_arrival(nics, d, packet, head, space, address):
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
     if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
         # It was cut for another place in a page than it goes to.
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
     head.space = space
     head.page = page
@@ -147,12 +147,12 @@ def translate_arrival(nics, d, packet, head, space, address):
         return _look_up_again(nics, d, packet, head, stream)
     frame = ask_page(nics, d, port_of_arrival(nics, d, head), space, page, 1)
     if frame == MISSED:
-        ask_for_page(nics, d, ARRIVAL, space, page, 1, 0)
+        request_page(nics, d, ARRIVAL, space, page, 1, 0)
         return True
     if frame == NOT_THERE:
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
-    _settle(nics, d, frame)
+    _set_address(nics, d, frame)
     return False
 
 
@@ -164,27 +164,27 @@ def _look_up_again(nics, d, packet, head, stream):
     frame = translated_frame(nics, d, head.space, head.page, 1)
     if frame != MISSED:
         stream.hopeless = -1
-        _settle(nics, d, frame)
+        _set_address(nics, d, frame)
         return False
     if stream.hopeless == head.sequence:
         stream.hopeless = -1
-        pass_by(packet, head, NO_PLACE)
+        discard_payload(packet, head, NO_PLACE)
         return False
-    if is_barred(nics, d, head.space, head.page):
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+    if is_access_denied(nics, d, head.space, head.page):
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
-    ask_for_page(nics, d, ARRIVAL, head.space, head.page, 1, 0)
+    request_page(nics, d, ARRIVAL, head.space, head.page, 1, 0)
     return True
 
 
 @step
-def is_barred(nics, d, space, page):
+def is_access_denied(nics, d, space, page):
     """Whether the process has no such page that may be written, as the kernel thread found."""
     return nics.ports.rules[0].service == THREAD and needed_for(nics, d, space, page, 1) < 0
 
 
 @step
-def _settle(nics, d, frame):
+def _set_address(nics, d, frame):
     ports = nics.ports
     slot = last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
@@ -198,7 +198,7 @@ def _settle(nics, d, frame):
 
 
 @step
-def _post(nics, d):
+def _post_payload(nics, d):
     """Post netRcv for the payload, unless the network has given the packet up."""
     endpoint = nics.endpoints[d]
     if endpoint.awaited == 1:
@@ -207,13 +207,13 @@ def _post(nics, d):
 
 
 @distant
-def settle_arrival(nics, d, frame):
+def accept_arrival(nics, d, frame):
     """Accept the payload of the last packet: its page is translated."""
     if nics.ports.arrival_heads[d, last_arrival(nics, d)].runs < 0:
-        _settle(nics, d, frame)
-    elif go_on_placing(nics, d, frame):
+        _set_address(nics, d, frame)
+    elif continue_placement(nics, d, frame):
         return
-    _post(nics, d)
+    _post_payload(nics, d)
 
 
 @distant
@@ -224,20 +224,20 @@ def drop_arrival(nics, d):
     head = ports.arrival_heads[d, slot]
     stream_to(ports, d, head.peer).missed = head.sequence
     head.why = NO_TRANSLATION
-    note_dropped(nics, d, head.peer, head.sequence)
+    note_drop_time(nics, d, head.peer, head.sequence)
     if head.runs >= 0 and head.status == TAKEN:
-        if is_without_progress(nics, d, head):
+        if makes_no_progress(nics, d, head):
             fail_receive(nics, d, slot, NO_ROOM)
-            _post(nics, d)
+            _post_payload(nics, d)
             return
         if head.receive >= 0:
-            go_back(nics, d, slot)
-    turn_away(nics, d, nics.arrivals[d, slot], head)
-    _post(nics, d)
+            undo_placement(nics, d, slot)
+    drop_for_retransmit(nics, d, nics.arrivals[d, slot], head)
+    _post_payload(nics, d)
 
 
 @distant
-def turn_away_arrival(nics, d):
+def drop_arrival_without_entry(nics, d):
     """Drop the last packet, for whose page no entry is free, until its retries are exceeded.
 
     What it waits for may itself wait for this node, whose packets the other side turns away.
@@ -246,12 +246,12 @@ def turn_away_arrival(nics, d):
     slot = last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if without_room(nics, d, head) == REFUSED_FOR_GOOD:
+    if status_without_buffer(nics, d, head) == REFUSED_FOR_GOOD:
         if head.receive >= 0 or is_of_work(nics, d, head):
             fail_receive(nics, d, slot, NO_ROOM)
         else:
-            pass_by(packet, head, NO_PLACE)
-        _post(nics, d)
+            discard_payload(packet, head, NO_PLACE)
+        _post_payload(nics, d)
     else:
         drop_arrival(nics, d)
         head.why = NO_ENTRY
@@ -265,8 +265,8 @@ def reject_arrival(nics, d, how):
     if head.receive >= 0 or is_of_work(nics, d, head):
         fail_receive(nics, d, slot, PROTECTION if how == REFUSED_FOR_GOOD else NO_ROOM)
     else:
-        pass_by(nics.arrivals[d, slot], head, how)
-    _post(nics, d)
+        discard_payload(nics.arrivals[d, slot], head, how)
+    _post_payload(nics, d)
 
 
 @step

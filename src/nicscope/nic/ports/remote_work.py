@@ -10,21 +10,21 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.ports.arrivals import (
+    CONSUMED,
     DROPPED,
     ENDED,
     REFUSED_FOR_GOOD,
-    SWALLOWED,
     TAKEN,
+    discard_payload,
     is_connected,
     last_arrival,
-    pass_by,
 )
 from nicscope.nic.ports.calls import (
     break_connection,
     fail_receive,
-    go_back,
-    hand_back_receive,
     report_sent,
+    repost_receive,
+    undo_placement,
 )
 from nicscope.nic.ports.descriptor import is_aligned
 from nicscope.nic.ports.layout import (
@@ -41,16 +41,16 @@ from nicscope.nic.ports.layout import (
     REMOTE_PROTECTION,
     WRITE,
 )
-from nicscope.nic.ports.receive import place_over_pieces
+from nicscope.nic.ports.receive import scatter_payload
 from nicscope.nic.ports.regions import (
     is_flush,
-    look_region_up,
+    lookup_region,
     may_flush,
     packets_in,
     permits,
     shift_of,
 )
-from nicscope.nic.ports.remote_memory import is_awaited, post_answer, translate_arrival
+from nicscope.nic.ports.remote_memory import is_expected_answer, post_answer, translate_arrival
 from nicscope.nic.ports.streams import is_reliable, open_stream, peer_of, stream_to
 from nicscope.nic.ports.traffic import ACCESS_REFUSED, REFUSED
 from nicscope.nic.ports.work_queues import (
@@ -58,15 +58,15 @@ from nicscope.nic.ports.work_queues import (
     POSTED_BADLY,
     REQUEST_INVALID,
     WRITE_REFUSED,
-    note_trouble,
-    own_verdict,
+    local_error_verdict,
+    post_async_error,
 )
 
 # At the end that asks.
 
 
 @distant
-def begin_reading(nics, n, p):
+def start_remote_read(nics, n, p):
     """Start a remote read of port ``p``: its answer is scattered over its segments.
 
     Of what it posts behind that, what is FENCED waits until it has ended.
@@ -92,16 +92,16 @@ def place_scattered_answer(nics, d):
     slot = last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if not is_awaited(nics, d, packet, head):
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+    if not is_expected_answer(nics, d, packet, head):
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
     p = np.int64(head.name)
     pieces = ports.work.fetched[d, p, head.slot]
-    return place_over_pieces(nics, d, slot, p, pieces, pieces.shape[0])
+    return scatter_payload(nics, d, slot, p, pieces, pieces.shape[0])
 
 
 @distant
-def end_reading(nics, n, p, slot, status):
+def finish_remote_read(nics, n, p, slot, status):
     """Complete a remote read or atomic of port ``p``; fenced requests behind it may start.
 
     That its own memory is not there any more is an error of the request.
@@ -113,14 +113,14 @@ def end_reading(nics, n, p, slot, status):
         report_sent(nics, n, p, slot, status)
         return
     ports.pending[n, p, slot].status = status if status != NO_RIGHTS else np.int64(PROTECTION)
-    break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(ports.table[n, p]))
+    break_connection(nics, n, p, BROKEN, POSTED_BADLY, local_error_verdict(ports.table[n, p]))
 
 
 # At the other end.
 
 
 @step
-def right_for(head):
+def right_needed_by(head):
     """The access right that the peer's message needs."""
     if head.kind == WRITE:
         return MAY_WRITE
@@ -130,7 +130,7 @@ def right_for(head):
 
 
 @step
-def _may_reach(nics, d, p, head, right, payload):
+def _may_access(nics, d, p, head, right, payload):
     """Whether the peer of port ``p`` has ``right`` to all that the message of ``head`` names.
 
     Its region is looked up for a packet with so much ``payload``, or for all of an answer.
@@ -141,7 +141,7 @@ def _may_reach(nics, d, p, head, right, payload):
     if not permits(nics, d, p, head.remote_key, begin, head.total, right):
         return False
     packets = packets_in(nics, head.offset, payload, head.offset == 0)
-    look_region_up(nics, d, head.remote_key, packets)
+    lookup_region(nics, d, head.remote_key, packets)
     return True
 
 
@@ -152,10 +152,10 @@ def place_by_key(nics, d):
     head = nics.ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
     if not is_connected(nics, d, packet, head):
-        pass_by(packet, head, REFUSED_FOR_GOOD)
+        discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
     p = np.int64(nics.ports.channels[d, head.name].port)
-    if not _may_reach(nics, d, p, head, MAY_WRITE, packet.payload):
+    if not _may_access(nics, d, p, head, MAY_WRITE, packet.payload):
         fail_receive(nics, d, slot, np.int64(REMOTE_PROTECTION))
         return False
     if packet.payload == 0:
@@ -179,14 +179,14 @@ def complete_remote_work(nics, d, slot):
         return np.int64(REFUSED_FOR_GOOD)
     p = np.int64(ports.channels[d, head.name].port)
     if head.atomic != 0 and not is_aligned(head.remote):
-        return _condemn(nics, d, slot, p, REQUEST_INVALID, REMOTE_INVALID)
-    right = right_for(head)
+        return _break_after_answers(nics, d, slot, p, REQUEST_INVALID, REMOTE_INVALID)
+    right = right_needed_by(head)
     if is_flush(head) and not may_flush(nics, d, p, head):
-        return refuse_remote_work(nics, d, slot)
+        return deny_remote_access(nics, d, slot)
     if head.said != DONE:
-        return refuse_remote_work(nics, d, slot)
-    if packet.payload == 0 and not _may_reach(nics, d, p, head, right, head.total):
-        return refuse_remote_work(nics, d, slot)
+        return deny_remote_access(nics, d, slot)
+    if packet.payload == 0 and not _may_access(nics, d, p, head, right, head.total):
+        return deny_remote_access(nics, d, slot)
     if head.kind == WRITE:
         return np.int64(TAKEN)
     space = np.int64(ports.table[d, p].space)
@@ -195,7 +195,7 @@ def complete_remote_work(nics, d, slot):
 
 
 @step
-def _condemn(nics, d, slot, p, told, verdict):
+def _break_after_answers(nics, d, slot, p, told, verdict):
     """Break the connection of port ``p`` for the request in ``slot``; its status.
 
     A queue pair answers first what it was asked before.  Until that has arrived it takes no more.
@@ -205,16 +205,16 @@ def _condemn(nics, d, slot, p, told, verdict):
     if stream.answers == 0:
         break_connection(nics, d, p, BROKEN, told, verdict)
         return np.int64(ENDED)
-    stream.sentence = verdict
-    stream.charge = told
+    stream.pending_verdict = verdict
+    stream.pending_error = told
     if head.receive >= 0:
-        go_back(nics, d, slot)
+        undo_placement(nics, d, slot)
     head.why = REFUSED
     return np.int64(DROPPED)
 
 
 @routine
-def refuse_remote_work(nics, d, slot):
+def deny_remote_access(nics, d, slot):
     """Refuse the remote access of the packet in ``slot``: the peer has no right to it."""
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
@@ -223,15 +223,18 @@ def refuse_remote_work(nics, d, slot):
     code = WRITE_REFUSED if head.kind == WRITE else FETCH_REFUSED
     if is_reliable(ports, stream_to(ports, d, head.peer)):
         verdict = REMOTE_PROTECTION
-        if ports.table[d, p].by_verbs == 1 and ports.table[d, p].rights & right_for(head) == 0:
+        if (
+            ports.table[d, p].by_verbs == 1
+            and ports.table[d, p].rights & right_needed_by(head) == 0
+        ):
             code, verdict = REQUEST_INVALID, REMOTE_INVALID  # whatever the memory is
         else:
             ports.tallies[d, ACCESS_REFUSED] += 1
-        return _condemn(nics, d, slot, p, code, verdict)
+        return _break_after_answers(nics, d, slot, p, code, verdict)
     if channel.finishing != head.message:  # once for each message
         channel.finishing = head.message
         ports.tallies[d, ACCESS_REFUSED] += 1
-        note_trouble(nics, d, p, code)
+        post_async_error(nics, d, p, code)
     if head.filled == 1:  # it had all of its receive; else the next message has that
-        hand_back_receive(nics, d, slot)
-    return np.int64(SWALLOWED)
+        repost_receive(nics, d, slot)
+    return np.int64(CONSUMED)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.ports.arrivals import NO_PLACE, REFUSED_FOR_GOOD
 from nicscope.nic.ports.calls import (
-    end_request,
-    enter_page,
-    give_way,
-    keep_buffer,
+    accept_arrival,
+    accept_buffer,
+    drop_arrival_without_entry,
+    end_descriptor,
+    evict_waiting_buffers,
     next_packet,
     reject_arrival,
     return_buffer,
-    settle_arrival,
-    turn_away_arrival,
+    set_send_page,
 )
 from nicscope.nic.ports.layout import ARRIVAL, AWAITS_USE, NO_ROOM, PEER_DEAD
-from nicscope.nic.ports.lookup import withdraw
+from nicscope.nic.ports.lookup import cancel_reservation
 from nicscope.nic.ports.streams import stream_to
-from nicscope.nic.ports.transmit import destination_of, may_go
+from nicscope.nic.ports.transmit import destination_of, may_send_packet
 from nicscope.nic.ports.window import set_deadline
 
 
@@ -28,15 +28,15 @@ def resume_filled(nics, n, frame):
     serving = nics.ports.nodes[n]
     who = serving.miss_for
     if who == ARRIVAL:
-        settle_arrival(nics, n, frame)
+        accept_arrival(nics, n, frame)
     elif serving.miss_ahead == 1:
-        keep_buffer(nics, n, who, frame)
+        accept_buffer(nics, n, who, frame)
     elif nics.ports.table[n, who].busy == 1:
-        enter_page(nics, n, who, serving.miss_page, frame)
+        set_send_page(nics, n, who, serving.miss_page, frame)
         d = destination_of(nics, n, who)
         if stream_to(nics.ports, n, d).dead == 1:
-            end_request(nics, n, who, PEER_DEAD)  # it died over the miss
-        elif may_go(nics, n, who):
+            end_descriptor(nics, n, who, PEER_DEAD)  # it died over the miss
+        elif may_send_packet(nics, n, who):
             next_packet(nics, n, who)
 
 
@@ -50,43 +50,43 @@ def resume_failed(nics, n, status):
     elif serving.miss_ahead == 1:
         return_buffer(nics, n, who, status)
     else:
-        end_request(nics, n, who, status)
+        end_descriptor(nics, n, who, status)
 
 
 @distant
-def resume_without_room(nics, n, for_now, now):
+def resume_without_entry(nics, n, for_now, now):
     """Resume without an entry: none is free (``for_now``), or there never will be one."""
     ports = nics.ports
     serving = ports.nodes[n]
     who = serving.miss_for
     if who == ARRIVAL:
-        give_way(nics, n, serving.miss_space, serving.miss_page)
-        turn_away_arrival(nics, n)
+        evict_waiting_buffers(nics, n, serving.miss_space, serving.miss_page)
+        drop_arrival_without_entry(nics, n)
     elif for_now:
-        put_off(nics, n, who, serving.miss_space, serving.miss_page, serving.miss_ahead, now)
+        wait_for_entry(nics, n, who, serving.miss_space, serving.miss_page, serving.miss_ahead, now)
     elif serving.miss_ahead == 1:
         return_buffer(nics, n, who, NO_ROOM)
     else:
-        end_request(nics, n, who, NO_ROOM)
+        end_descriptor(nics, n, who, NO_ROOM)
 
 
 @routine
-def put_off(nics, n, p, space, page, ahead, now):
+def wait_for_entry(nics, n, p, space, page, ahead, now):
     """Have port ``p``, or its next buffer, wait until a transfer releases an entry."""
     serving = nics.ports.nodes[n]
-    if ahead == 1 and not withdraw(nics, n):
+    if ahead == 1 and not cancel_reservation(nics, n):
         serving.use_blocked += 1
         nics.ports.table[n, p].ahead_waits = AWAITS_USE
-    elif ahead == 0 and not give_way(nics, n, space, page):
+    elif ahead == 0 and not evict_waiting_buffers(nics, n, space, page):
         # What is promised to a packet is in the way once: then it is this port's turn.
         waited = nics.ports.table[n, p].until != 0
-        if not (waited and withdraw(nics, n)):
-            _await_use(nics, n, p, now)
+        if not (waited and cancel_reservation(nics, n)):
+            _block_on_entry(nics, n, p, now)
     serving.attention = 1
 
 
 @step
-def _await_use(nics, n, p, now):
+def _block_on_entry(nics, n, p, now):
     """Block port ``p`` until a transfer ends, at most as long as for a dead peer.
 
     A message that arrives may hold what it waits for, and come from a node that waits likewise.
@@ -96,7 +96,7 @@ def _await_use(nics, n, p, now):
     if port.until == 0:
         port.until = now + (ports.rules[0].most_retries + 1) * ports.rules[0].time_out
     if port.until <= now:
-        end_request(nics, n, p, NO_ROOM)
+        end_descriptor(nics, n, p, NO_ROOM)
         return
     set_deadline(nics, n, port.until)
     ports.nodes[n].use_blocked += 1

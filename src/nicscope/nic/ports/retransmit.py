@@ -7,13 +7,13 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports.calls import (
-    end_request,
-    give_up_message,
-    lose_peer,
+    abandon_message,
+    end_descriptor,
+    on_peer_dead,
     report_sent,
     search_route,
 )
-from nicscope.nic.ports.connection import repeat_verdict, void_packets
+from nicscope.nic.ports.connection import resend_verdict, void_packets
 from nicscope.nic.ports.layout import (
     AWAITS_USE,
     FETCH,
@@ -25,11 +25,11 @@ from nicscope.nic.ports.layout import (
     PROBE,
     REPLY,
 )
-from nicscope.nic.ports.lookup import let_go, patience, withdraw
-from nicscope.nic.ports.receive import take_back
+from nicscope.nic.ports.lookup import cancel_reservation, peer_timeout, release_packet_page
+from nicscope.nic.ports.receive import undo_placements_from
 from nicscope.nic.ports.streams import (
     NO_ENTRY,
-    give_entry_back,
+    free_entry,
     is_reliable,
     mark,
     next_marked,
@@ -42,13 +42,13 @@ from nicscope.nic.ports.streams import (
 from nicscope.nic.ports.traffic import TIME_OUTS
 from nicscope.nic.ports.transmit import NO_SOURCE
 from nicscope.nic.ports.window import (
-    change_way,
+    change_route,
     clear,
+    request_acknowledgement,
     send_numbered,
     set_stream_deadline,
-    stop_resending,
+    stop_retransmitting,
     time_out_of,
-    wish_acknowledgement,
 )
 from nicscope.nic.transport import (
     DEAD,
@@ -59,7 +59,7 @@ from nicscope.nic.transport import (
 
 
 @distant
-def mind_deadlines(nics, n, now):
+def fire_timers(nics, n, now):
     """Fire the due timers of ``n``: acknowledge, retransmit, and give up dead peers."""
     ports = nics.ports
     serving = ports.nodes[n]
@@ -69,60 +69,60 @@ def mind_deadlines(nics, n, now):
     end = serving.last_marked + 1
     d = next_marked(ports.timed, n, 0, end)
     while d < end:
-        first = _mind_stream(nics, n, d, now)
+        first = _fire_stream_timers(nics, n, d, now)
         serving.deadline = min(serving.deadline, first)
         if first == NEVER:
             unmark(ports.timed, n, d)
         d = next_marked(ports.timed, n, d + 1, end)
     serving.deadline = min(serving.deadline, serving.scan_at)
-    if serving.promised_to != NOBODY:
-        if serving.promised_until <= now:
-            withdraw(nics, n)
+    if serving.reserved_for != NOBODY:
+        if serving.reserved_until <= now:
+            cancel_reservation(nics, n)
         else:
-            serving.deadline = min(serving.deadline, serving.promised_until)
+            serving.deadline = min(serving.deadline, serving.reserved_until)
     if serving.searching != NOBODY:
-        _mind_search(nics, n, now)
+        _check_route_search(nics, n, now)
     if serving.use_blocked > 0:
-        _mind_patience(nics, n, now)
+        _expire_entry_waits(nics, n, now)
 
 
 @step
-def _mind_stream(nics, n, d, now):
+def _fire_stream_timers(nics, n, d, now):
     """Fire the due timers of the stream to ``d``; when the next one is due, or NEVER."""
     stream = stream_to(nics.ports, n, d)
     if stream.ack_at <= now:
         stream.ack_at = NEVER
-        wish_acknowledgement(nics, n, d)
-    if stream.resend_at <= now:
-        _run_out(nics, n, d, now)
-    if stream.rest_at <= now:
-        _mind_silence(nics, n, d, now)
-    return min(stream.ack_at, min(stream.resend_at, stream.rest_at))
+        request_acknowledgement(nics, n, d)
+    if stream.retransmit_at <= now:
+        _on_retransmit_timeout(nics, n, d, now)
+    if stream.message_due_at <= now:
+        _on_message_timeout(nics, n, d, now)
+    return min(stream.ack_at, min(stream.retransmit_at, stream.message_due_at))
 
 
 @step
-def _mind_silence(nics, n, d, now):
+def _on_message_timeout(nics, n, d, now):
     """Probe ``d`` if a message of it is overdue and nothing has been heard of it.
 
     Over an unreliable transport nobody would answer, and the message is given up.
     """
     ports = nics.ports
     stream = stream_to(ports, n, d)
-    stream.rest_at = NEVER
-    if stream.dead == 1 or not _has_part(nics, n, d):
+    stream.message_due_at = NEVER
+    if stream.dead == 1 or not _has_partial_message(nics, n, d):
         return
-    if stream.heard_at + patience(nics) > now:
-        stream.rest_at = stream.heard_at + patience(nics)
+    if stream.heard_at + peer_timeout(nics) > now:
+        stream.message_due_at = stream.heard_at + peer_timeout(nics)
     elif not is_reliable(ports, stream):
-        _give_up_messages(nics, n, d)
+        _abandon_messages(nics, n, d)
     else:
-        stream.rest_at = now + patience(nics)
+        stream.message_due_at = now + peer_timeout(nics)
         if not is_outstanding(stream):
             _probe(nics, n, d, now)
 
 
 @step
-def _has_part(nics, n, d):
+def _has_partial_message(nics, n, d):
     """Whether a message from node ``d`` has arrived in part."""
     for tag in range(nics.ports.channels.shape[1]):
         channel = nics.ports.channels[n, tag]
@@ -132,12 +132,12 @@ def _has_part(nics, n, d):
 
 
 @step
-def _give_up_messages(nics, n, d):
+def _abandon_messages(nics, n, d):
     """Abandon every message that is arriving from node ``d``."""
     for tag in range(nics.ports.channels.shape[1]):
         channel = nics.ports.channels[n, tag]
         if channel.port != NOBODY and peer_of(channel) == d:
-            give_up_message(nics, n, tag)
+            abandon_message(nics, n, tag)
 
 
 @step
@@ -151,16 +151,16 @@ def _begin_search(nics, n, d, now):
     revive(stream)
     if ports.nodes[n].searching != NOBODY:
         stream.retries = ports.rules[0].most_retries
-        stream.resend_at = now + ports.rules[0].time_out
+        stream.retransmit_at = now + ports.rules[0].time_out
         return
-    stop_resending(nics, n, d)
+    stop_retransmitting(nics, n, d)
     stream.tried = 1
     ports.nodes[n].searching = d
     search_route(nics, n, now)
 
 
 @step
-def _mind_search(nics, n, now):
+def _check_route_search(nics, n, now):
     """Take the new route when the search has ended; without one the peer is dead."""
     serving = nics.ports.nodes[n]
     if serving.search_until > now:
@@ -174,20 +174,20 @@ def _mind_search(nics, n, now):
         return  # ended meanwhile
     if serving.search_there != 0:
         there, back = np.int64(serving.search_there), np.int64(serving.search_back)
-        change_way(nics, n, d, stream.route + 1, there, back)
+        change_route(nics, n, d, stream.route + 1, there, back)
     elif stream.tried == 1:
         stream.dead = 1
-        _bury(nics, n, d)
+        _declare_peer_dead(nics, n, d)
         return
     if is_outstanding(stream):
-        _send_all_again(nics, n, d, now)
+        _retransmit_window(nics, n, d, now)
     elif stream.fetching > 0:
-        stream.resend_at = now + nics.ports.rules[0].time_out
-    set_stream_deadline(nics, n, d, stream.resend_at)
+        stream.retransmit_at = now + nics.ports.rules[0].time_out
+    set_stream_deadline(nics, n, d, stream.retransmit_at)
 
 
 @step
-def _mind_patience(nics, n, now):
+def _expire_entry_waits(nics, n, now):
     """Fail requests whose wait for an entry has timed out."""
     ports = nics.ports
     for p in range(ports.table.shape[1]):
@@ -196,20 +196,20 @@ def _mind_patience(nics, n, now):
             continue
         if port.until <= now:
             port.blocked = FREE_TO_GO
-            end_request(nics, n, p, NO_ROOM)
+            end_descriptor(nics, n, p, NO_ROOM)
             ports.nodes[n].attention = 1
         else:
             ports.nodes[n].deadline = min(ports.nodes[n].deadline, port.until)
 
 
 @step
-def _run_out(nics, n, d, now):
+def _on_retransmit_timeout(nics, n, d, now):
     ports = nics.ports
     stream = stream_to(ports, n, d)
     if stream.verdict != 0:
-        repeat_verdict(nics, n, d, now)
+        resend_verdict(nics, n, d, now)
         return
-    stream.resend_at = NEVER
+    stream.retransmit_at = NEVER
     if not is_outstanding(stream):
         if stream.fetching > 0:
             ports.tallies[n, TIME_OUTS] += 1
@@ -217,32 +217,32 @@ def _run_out(nics, n, d, now):
         return
     if ports.nodes[n].searching == d:
         return  # all of it goes again when a route has been found
-    rested = stream.resting
+    rested = stream.rnr_waiting
     if rested == 1:  # as the peer has asked for: that is no retry
-        stream.resting = 0
+        stream.rnr_waiting = 0
         stream.retries -= 1
     most = stream.tries - 1 if stream.tries > 0 else ports.rules[0].most_retries
     if time_out(stream, most) == DEAD:
         if ports.rules[0].maps == 1 and node_of(ports, n, d) != n:
             _begin_search(nics, n, d, now)
         else:
-            _bury(nics, n, d)
+            _declare_peer_dead(nics, n, d)
         return
     ports.tallies[n, TIME_OUTS] += 1 - rested
-    _send_all_again(nics, n, d, now)
+    _retransmit_window(nics, n, d, now)
 
 
 @step
-def _send_all_again(nics, n, d, now):
+def _retransmit_window(nics, n, d, now):
     """Retransmit the window to ``d``, from the oldest packet on."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
-    stream.ran_out_at = now
-    if stream.resending == 0:
-        stream.resending = 1
-        ports.nodes[n].resends += 1
-        mark(ports, ports.wishing, n, d)
-    stream.resend_at = now + time_out_of(ports, stream)
+    stream.timed_out_at = now
+    if stream.retransmitting == 0:
+        stream.retransmitting = 1
+        ports.nodes[n].retransmits += 1
+        mark(ports, ports.due_marks, n, d)
+    stream.retransmit_at = now + time_out_of(ports, stream)
 
 
 @step
@@ -251,7 +251,7 @@ def _probe(nics, n, d, now):
     endpoint = nics.endpoints[n]
     ports = nics.ports
     stream = stream_to(ports, n, d)
-    stream.resend_at = now + time_out_of(ports, stream)
+    stream.retransmit_at = now + time_out_of(ports, stream)
     places = endpoint.send_ring - (endpoint.written - endpoint.finished)
     if places == 0 or (places == 1 and (endpoint.send_ring > 1 or _may_send(nics, n))):
         return
@@ -271,26 +271,26 @@ def _may_send(nics, n):
 
 
 @step
-def _bury(nics, n, d):
+def _declare_peer_dead(nics, n, d):
     """Mark peer ``d`` dead and complete its descriptors with an error."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
     if stream.port != OWN_PORT:
-        lose_peer(nics, n, d)
+        on_peer_dead(nics, n, d)
         return
-    stop_resending(nics, n, d)
+    stop_retransmitting(nics, n, d)
     void_packets(nics, n, d, nics.endpoints[n].sent)
-    take_back(nics, n, d)
-    if ports.nodes[n].promised_to == d:
-        withdraw(nics, n)
-    _give_up_messages(nics, n, d)
+    undo_placements_from(nics, n, d)
+    if ports.nodes[n].reserved_for == d:
+        cancel_reservation(nics, n)
+    _abandon_messages(nics, n, d)
     while stream.oldest_kept != NO_ENTRY:
         entry = take_oldest(ports, stream)
         head = ports.pools.heads[entry]
-        let_go(nics, n, head)
+        release_packet_page(nics, n, head)
         if head.last == 1 and head.kind != REPLY and head.kind != FETCH:
             report_sent(nics, n, head.from_port, head.slot, PEER_DEAD)
-        give_entry_back(ports, entry)
+        free_entry(ports, entry)
     stream.fetching = 0
     for p in range(ports.table.shape[1]):
         for slot in range(ports.rules[0].ring):

@@ -10,6 +10,7 @@ from nicscope.clock import NEVER
 from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.kernel.layout import Growing, renew
 from nicscope.kernel.records import longer
+from nicscope.memory_limit import check_memory, zeroed
 from nicscope.nic.delivery import PACKET, place_in
 from nicscope.nic.ports.layout import (
     AS_ALL,
@@ -17,19 +18,18 @@ from nicscope.nic.ports.layout import (
     HEAD,
     INLINE_BYTES,
     NOBODY,
-    ONE,
     OWN_PORT,
     RECEIVED,
     SEND,
     UNRELIABLE,
+    WORK_QUEUE,
 )
 from nicscope.nic.transport import TRANSPORT, distance
-from nicscope.room import check_room, zeroed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.room import Shapes
+    from nicscope.memory_limit import Shapes
 
 
 # State that a node keeps for a peer: the transport's own record, and more.
@@ -38,10 +38,10 @@ STREAM = np.dtype(
         ("node", "i8"),  # the peer's, of a connection's own stream
         ("there", "i8"),  # the number that the peer has for it
         ("urgent", "i8"),  # 1: an acknowledgement is to go now
-        ("resending", "i8"),  # 1: packets are to be retransmitted
+        ("retransmitting", "i8"),  # 1: packets are to be retransmitted
         ("heard_at", "i8"),  # ps: when a packet of the peer was last in
-        ("rest_at", "i8"),  # ps, or NEVER: when a begun message is overdue
-        ("ran_out_at", "i8"),  # for the observer: when the retransmission timer last expired
+        ("message_due_at", "i8"),  # ps, or NEVER: when a begun message is overdue
+        ("timed_out_at", "i8"),  # for the observer: when the retransmission timer last expired
         ("fetching", "i8"),  # fetches that wait for their answers
         ("missed", "i8"),  # the packet that was dropped for want of its translation, or -1
         ("route", "i8"),  # how often the way there has been changed, by either end
@@ -63,17 +63,17 @@ STREAM = np.dtype(
         ("port", "i8"),  # whose connection it is, of one with a stream of its own
         ("verdict", "i8"),  # how this end has ended the connection, or 0
         ("answers", "i8"),  # that a queue pair owes, or that are not acknowledged
-        ("sentence", "i8"),  # the verdict to send when no answer is owed any more, or 0
-        ("charge", "i8"),  # and the asynchronous error of its process then
+        ("pending_verdict", "i8"),  # the verdict to send when no answer is owed any more, or 0
+        ("pending_error", "i8"),  # and the asynchronous error of its process then
         ("heard", "i8"),  # 1: the other end is known to have ended it too
         ("time_out", "i8"),  # ps, of its own; 0: as the cluster's transport
         ("tries", "i8"),  # 1 more than its own retries; 0: likewise
-        ("unready", "i8"),  # RNR timer (ps) that the peer is to be sent, or 0
-        ("resting", "i8"),  # 1: waiting after an RNR NAK of the peer
+        ("rnr_delay", "i8"),  # RNR timer (ps) that the peer is to be sent, or 0
+        ("rnr_waiting", "i8"),  # 1: waiting after an RNR NAK of the peer
         ("rests", "i8"),  # RNR NAKs since the last progress
         ("first", "i8"),  # the number before which the peer cannot have sent, if ``begins`` is 1
         ("begins", "i8"),
-        ("most_rests", "i8"),  # RNR retries; negative: any number
+        ("max_rnr_retries", "i8"),  # RNR retries; negative: any number
         # Of a way of datagrams:
         ("channel", "i8"),  # where its messages arrive, or 0
         ("begun", "i8"),  # messages
@@ -136,7 +136,7 @@ def new_pools(ports: int, send_ring: int, pool: NDArray[Any]) -> Pools:
     """The pools, of which ``pool`` (POOLS, shape (1,)) now says that nothing is used."""
     pools = Pools(zeroed(pool_shapes(ports, send_ring)))
     blank = pools.streams[BLANK]
-    for name in ("resend_at", "ack_at", "rest_at"):
+    for name in ("retransmit_at", "ack_at", "message_due_at"):
         blank[name] = NEVER
     for name in ("missed", "unwanted", "missed_handle", "hopeless", "waits"):
         blank[name] = -1
@@ -171,7 +171,7 @@ def grow(pools: Pools, pool: NDArray[Any]) -> None:
 
 def _double(pools: Pools, *names: str) -> None:
     arrays = {name: getattr(pools, name) for name in names}
-    check_room(
+    check_memory(
         2 * sum(array.nbytes for array in arrays.values()),
         "what the nodes of this cluster keep for each other",
         "ask for fewer nodes, or have fewer of them talk",
@@ -214,11 +214,11 @@ def is_of_work(nics, d, head):
     if head.datagram == 1:
         return True
     p = stream_to(ports, d, head.peer).port
-    return p != OWN_PORT and ports.table[d, p].takes == ONE
+    return p != OWN_PORT and ports.table[d, p].takes == WORK_QUEUE
 
 
 @step
-def taker_of(ports, d, head):
+def destination_port_of(ports, d, head):
     """Destination port of a packet: its tag's, or the one that a datagram names."""
     return head.remote if head.datagram == 1 else ports.channels[d, head.name].port
 
@@ -230,7 +230,7 @@ def node_of(ports, n, d):
 
 
 @step
-def known_there_as(ports, n, d):
+def remote_stream_of(ports, n, d):
     """Number that peer ``d`` of node ``n`` has for their stream."""
     return n if d < ports.stream_of.shape[0] else stream_to(ports, n, d).there
 
@@ -238,7 +238,7 @@ def known_there_as(ports, n, d):
 @step
 def is_own_peer(ports, n, d):
     """Whether the stream of ``n`` to ``d`` is a loopback."""
-    return node_of(ports, n, d) == n and known_there_as(ports, n, d) == d
+    return node_of(ports, n, d) == n and remote_stream_of(ports, n, d) == d
 
 
 @step
@@ -283,7 +283,7 @@ def store_from(nics, n, d, p):
 
 
 @step
-def keep_packet(nics, stream, packet, head, inline):
+def keep_unacknowledged(nics, stream, packet, head, inline):
     """Keep a packet, with the bytes of its descriptor, as the newest of ``stream``."""
     ports = nics.ports
     pool = ports.pool[0]
@@ -322,7 +322,7 @@ def take_oldest(ports, stream):
 
 
 @step
-def give_entry_back(ports, entry):
+def free_entry(ports, entry):
     """Free the ``entry`` of a packet."""
     pool = ports.pool[0]
     ports.pools.behind[entry] = pool.unused
@@ -357,20 +357,20 @@ def next_marked(marks, n, d, end):
     return end
 
 
-HEADER_ROOM = 40  # bytes: a global routing header (IBA, 11.4.1.2)
+GRH_BYTES = 40  # bytes: a global routing header (IBA, 11.4.1.2)
 
 
 @step
-def room_of(head):
+def grh_bytes_of(head):
     """Bytes left for a global routing header before the message of ``head`` in its receive."""
-    return HEADER_ROOM * head.datagram
+    return GRH_BYTES * head.datagram
 
 
 # At the end that sends.
 
 
 @step
-def names_way(nics, n, port):
+def has_datagram_stream(nics, n, port):
     """Whether the descriptor of ``port``, a datagram, names an open stream of datagrams."""
     of = nics.ports.stream_of
     if port.operation != SEND or port.offset < of.shape[0] or port.offset >= of.shape[1]:
@@ -389,7 +389,7 @@ def number_datagram(nics, n, port):
 
 
 @step
-def is_held_up(nics, n, p):
+def is_datagram_blocked(nics, n, p):
     """Whether port ``p`` must wait: another port is amid a datagram on the same stream."""
     port = nics.ports.table[n, p]
     if port.datagrams == 0:
@@ -408,10 +408,10 @@ def address_datagram(nics, n, p, head):
 
 
 @step
-def leave_way(nics, n, p):
+def end_datagram(nics, n, p):
     """End the current datagram of port ``p``: its stream is free for other ports."""
     port = nics.ports.table[n, p]
-    if port.datagrams == 1 and port.busy == 1 and names_way(nics, n, port):
+    if port.datagrams == 1 and port.busy == 1 and has_datagram_stream(nics, n, port):
         stream = open_stream(nics, n, port.offset)
         if stream.amid == p:
             stream.amid = OWN_PORT
@@ -422,29 +422,34 @@ def leave_way(nics, n, p):
 
 
 @step
-def meet_datagram(nics, d, head):
+def resolve_datagram_port(nics, d, head):
     """Find the port of the datagram of ``head``; none unless its Q_Key matches."""
     table = nics.ports.table
     p = head.name
     head.name = stream_to(nics.ports, d, head.peer).channel
     head.remote = NOBODY
-    if p >= table.shape[1] or head.name == 0 or not takes_datagrams(nics, d, p):
+    if p >= table.shape[1] or head.name == 0 or not accepts_datagrams(nics, d, p):
         return
     if table[d, p].qkey == head.swap:
         head.remote = p
 
 
 @step
-def takes_datagrams(nics, d, p):
+def accepts_datagrams(nics, d, p):
     """Whether datagrams may come for port ``p``."""
     if p <= OWN_PORT:
         return False
     port = nics.ports.table[d, p]
-    return port.open == 1 and port.takes == ONE and port.datagrams == 1 and port.state == CONNECTED
+    return (
+        port.open == 1
+        and port.takes == WORK_QUEUE
+        and port.datagrams == 1
+        and port.state == CONNECTED
+    )
 
 
 @step
-def say_whence(nics, d, p, number, head):
+def write_grh(nics, d, p, number, head):
     """Write the source node and port of a datagram into the report of receive ``number``."""
     place = place_in(number, nics.ports.rules[0].ring)
     report = nics.ports.reports[d, p, RECEIVED, place]

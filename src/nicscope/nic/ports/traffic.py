@@ -17,7 +17,7 @@ from nicscope.nic.ports.layout import (
     WRITE,
 )
 from nicscope.nic.ports.regions import is_flush
-from nicscope.nic.ports.streams import is_of_work, is_reliable, stream_to, taker_of
+from nicscope.nic.ports.streams import destination_port_of, is_of_work, is_reliable, stream_to
 
 ACCOUNT_NAMES = (
     "messages_out",
@@ -47,7 +47,7 @@ def port_of_arrival(nics, d, head):
     if kind == REPLY:
         p = name
     elif kind == SEND and name >= 0 and name < ports.channels.shape[1]:
-        p = taker_of(ports, d, head)
+        p = destination_port_of(ports, d, head)
     elif kind in (WRITE, FETCH):
         if is_of_work(nics, d, head):
             p = stream_to(ports, d, head.peer).port
@@ -101,7 +101,7 @@ TALLY_NAMES = (
 
 
 @step
-def tally_left(nics, n, packet, head):
+def tally_packet_out(nics, n, packet, head):
     """Count a packet that has left node ``n``, unless the network copied it."""
     if head.copied == 1:
         return
@@ -111,7 +111,7 @@ def tally_left(nics, n, packet, head):
 
 
 @step
-def tally_came(nics, d, packet):
+def tally_packet_in(nics, d, packet):
     """Count a packet that has arrived at node ``d``, whatever its outcome."""
     tallies = nics.ports.tallies
     tallies[d, PACKETS_IN] += 1
@@ -134,7 +134,7 @@ def tally_request(nics, d, head):
 
 
 @step
-def tally_again(nics, d, head):
+def tally_duplicate(nics, d, head):
     """Count a duplicate request at node ``d``."""
     is_request = head.kind in (SEND, WRITE, FETCH)
     if is_request and is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
@@ -142,7 +142,7 @@ def tally_again(nics, d, head):
 
 
 @step
-def tally_told(nics, n, p, side, status):
+def tally_completion(nics, n, p, side, status):
     """Count a completion at port ``p``, unless its queue pair has been reset."""
     port = nics.ports.table[n, p]
     if port.by_verbs == 0 or port.state != IDLE:
@@ -201,7 +201,7 @@ ENDED_NAMES = (
 FIRST_DROPPED = NO_TRANSLATION
 
 # A packet that was made at ``node``, or has come there: ``what`` became of it.
-HAPPENING = np.dtype(
+PACKET_EVENT = np.dtype(
     [
         ("time", "i8"),  # ps
         ("node", "i8"),
@@ -245,11 +245,11 @@ def count_ended(nics, d, packet, head, what):
 def _tally(nics, d, packet, head, what):
     if what in (LOST, CUT_OFF, OVERTAKEN):
         return  # it has not come
-    tally_came(nics, d, packet)
+    tally_packet_in(nics, d, packet)
     if what == DELIVERED:
         tally_request(nics, d, head)
     elif what == DUPLICATE:
-        tally_again(nics, d, head)
+        tally_duplicate(nics, d, head)
 
 
 @step
@@ -257,12 +257,12 @@ def _log(nics, node, came, what, packet, head):
     """Keep one record for the observer, if there is room."""
     ports = nics.ports
     if ports.happened[0] < ports.happenings.size:
-        _write_down(nics, node, came, what, packet, head)
+        _write_record(nics, node, came, what, packet, head)
     ports.happened[0] += 1
 
 
 @routine
-def _write_down(nics, node, came, what, packet, head):
+def _write_record(nics, node, came, what, packet, head):
     record = nics.ports.happenings[nics.ports.happened[0]]
     record.time = nics.tally[0].now
     record.node = node

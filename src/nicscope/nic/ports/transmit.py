@@ -10,23 +10,23 @@ from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import calls
 from nicscope.nic.ports.calls import (
     ask_page,
-    begin_reading,
-    end_overrun,
-    end_work,
+    break_overrun_connection,
+    end_work_request,
     hold,
     release,
     report_sent,
-    send_again,
+    retransmit_next,
     send_bare_acknowledgement,
-    take_buffer,
+    start_remote_read,
+    translate_buffer,
     translated_frame,
 )
 from nicscope.nic.ports.descriptor import (
     NO_PAGE,
-    changes_memory,
-    check_taken,
-    exchange,
-    take_request,
+    check_descriptor,
+    copy_descriptor,
+    is_atomic_answer,
+    perform_atomic,
 )
 from nicscope.nic.ports.layout import (
     DONE,
@@ -38,35 +38,35 @@ from nicscope.nic.ports.layout import (
     NO_RIGHTS,
     NOBODY,
     NOT_THERE,
-    ONE,
     OWN_PORT,
     PEER_DEAD,
     PROTECTION,
     REPLY,
     SEND,
+    WORK_QUEUE,
     WRITE,
 )
 from nicscope.nic.ports.lookup import (
     NO_KEY,
-    ask_for_descriptor,
-    ask_for_page,
+    caches_handles,
     generation_of,
-    hold_for,
+    has_request_handles,
+    hold_packet_page,
     holds_entries,
     key_of,
-    knows_request,
-    let_go,
-    looks_up_handles,
     page_at,
+    release_packet_page,
+    request_descriptor,
+    request_page,
     share_set,
 )
 from nicscope.nic.ports.remote_memory import answer_without_data
 from nicscope.nic.ports.streams import (
     NO_ENTRY,
     address_datagram,
-    is_held_up,
+    end_datagram,
+    is_datagram_blocked,
     is_reliable,
-    leave_way,
     next_marked,
     open_stream,
     peer_of,
@@ -75,26 +75,26 @@ from nicscope.nic.ports.streams import (
 )
 from nicscope.nic.ports.traffic import BYTES_OUT, MESSAGES_OUT
 from nicscope.nic.ports.window import (
+    abort_message,
     clear,
-    cut_short,
-    end_without_source,
-    is_gone,
+    fail_without_source,
+    is_source_deregistered,
     may_send_to,
-    note_left,
     note_source,
+    send_message_abort,
     send_numbered,
     send_once,
-    tell_of_cut,
+    start_retransmit_timer,
 )
-from nicscope.nic.translate.asking import page_of_key
+from nicscope.nic.translate.requests import page_of_key
 from nicscope.nic.translate.state import translation_of
 
 # A source is a kind and an index; 0 is none.
 PORT = 1  # a port's descriptor
 AHEAD = 2  # a buffer of its free queue, to be translated ahead
-RESEND = 3  # to a peer
+RETRANSMIT = 3  # to a peer
 ACK = 4
-CUT_SHORT = 5  # a tag, whose message is to be aborted
+MESSAGE_ABORT = 5  # a tag, whose message is to be aborted
 DESCRIPTOR = 6  # a port's, to be fetched from the memory of the host
 OVERRUN = 7  # a port, whose completion queue was full
 INDEX_BITS = 20
@@ -124,7 +124,7 @@ def choose_source(nics, n):
     """The source that SERVE at ``n`` would serve next, or ``NO_SOURCE``."""
     ports = nics.ports
     serving = ports.nodes[n]
-    if serving.acks > 0 or serving.resends > 0 or serving.cuts > 0:
+    if serving.acks > 0 or serving.retransmits > 0 or serving.cuts > 0:
         source = _choose_peer(nics, n)
         if source != NO_SOURCE:
             return source
@@ -144,15 +144,15 @@ def choose_source(nics, n):
 def _choose_peer(nics, n):
     ports = nics.ports
     end = ports.nodes[n].last_marked + 1
-    d = next_marked(ports.wishing, n, 0, end)
+    d = next_marked(ports.due_marks, n, 0, end)
     while d < end:
         stream = stream_to(ports, n, d)
         if stream.urgent == 1:
             return source_of(ACK, d)
-        if stream.resending == 1:
-            return source_of(RESEND, d)
-        unmark(ports.wishing, n, d)
-        d = next_marked(ports.wishing, n, d + 1, end)
+        if stream.retransmitting == 1:
+            return source_of(RETRANSMIT, d)
+        unmark(ports.due_marks, n, d)
+        d = next_marked(ports.due_marks, n, d + 1, end)
     if ports.nodes[n].cuts > 0:
         for p in range(ports.table.shape[1]):
             if ports.table[n, p].overrun == 1:
@@ -160,7 +160,7 @@ def _choose_peer(nics, n):
         for tag in range(ports.channels.shape[1]):
             channel = ports.channels[n, tag]
             if channel.cut != 0 and may_send_to(nics, n, peer_of(channel)):
-                return source_of(CUT_SHORT, tag)
+                return source_of(MESSAGE_ABORT, tag)
     return np.int64(NO_SOURCE)
 
 
@@ -174,20 +174,20 @@ def ready_at_port(nics, n, p):
     if (
         port.free_taken < port.free_posted
         and port.ahead_waits == FREE_TO_GO
-        and _wants_ready(nics, n, p)
+        and _wants_ready_buffer(nics, n, p)
     ):
         return source_of(AHEAD, p)
     if port.busy == 0:
         if port.taken == port.posted:
             return np.int64(NO_SOURCE)
-        return _next_work(ports, n, p) if port.takes == ONE else source_of(PORT, p)
-    return source_of(PORT, p) if may_go(nics, n, p) else np.int64(NO_SOURCE)
+        return _next_work(ports, n, p) if port.takes == WORK_QUEUE else source_of(PORT, p)
+    return source_of(PORT, p) if may_send_packet(nics, n, p) else np.int64(NO_SOURCE)
 
 
 @step
-def may_go(nics, n, p):
+def may_send_packet(nics, n, p):
     """Whether port ``p`` may make the next packet of its current descriptor now."""
-    return may_send_to(nics, n, destination_of(nics, n, p)) and not is_held_up(nics, n, p)
+    return may_send_to(nics, n, destination_of(nics, n, p)) and not is_datagram_blocked(nics, n, p)
 
 
 @step
@@ -213,7 +213,7 @@ def next_token(ports, n, p):
 
 
 @step
-def _wants_ready(nics, n, p):
+def _wants_ready_buffer(nics, n, p):
     """Whether port ``p`` may have one more translated buffer, counting those being filled."""
     ports = nics.ports
     port = ports.table[n, p]
@@ -226,7 +226,7 @@ def destination_of(nics, n, p):
     """The peer to which the descriptor under way at port ``p`` goes."""
     ports = nics.ports
     port = ports.table[n, p]
-    if port.takes == ONE:
+    if port.takes == WORK_QUEUE:
         return port.offset if port.datagrams == 1 else peer_of(ports.channels[n, port.channel])
     if port.operation == SEND:
         return peer_of(ports.channels[n, port.name])
@@ -236,15 +236,15 @@ def destination_of(nics, n, p):
 
 
 @step
-def whose_work(nics, n, p):
+def owning_port(nics, n, p):
     """The connected port that port ``p`` sends or answers for; ``OWN_PORT`` if there is none."""
     ports = nics.ports
     whose = stream_to(ports, n, ports.table[n, p].name).port if p == OWN_PORT else np.int64(p)
-    return whose if ports.table[n, whose].takes == ONE else np.int64(OWN_PORT)
+    return whose if ports.table[n, whose].takes == WORK_QUEUE else np.int64(OWN_PORT)
 
 
 @step
-def enters_page(nics, n, p):
+def needs_next_page(nics, n, p):
     """Whether the next packet of port ``p`` comes from a page not yet translated."""
     port = nics.ports.table[n, p]
     if port.options & INLINE or port.operation == FETCH or port.segment >= port.segments:
@@ -263,18 +263,18 @@ def serve(nics, n):
     if kind == ACK:
         if stream_to(nics.ports, n, index).urgent == 1:
             send_bare_acknowledgement(nics, n, index)
-    elif kind == RESEND:
-        send_again(nics, n, index)
-    elif kind == CUT_SHORT:
-        tell_of_cut(nics, n, index)
+    elif kind == RETRANSMIT:
+        retransmit_next(nics, n, index)
+    elif kind == MESSAGE_ABORT:
+        send_message_abort(nics, n, index)
     elif kind == AHEAD:
         serving.turn = index
-        take_buffer(nics, n, index)
+        translate_buffer(nics, n, index)
     elif kind == DESCRIPTOR:
         serving.turn = index
-        ask_for_descriptor(nics, n, index)
+        request_descriptor(nics, n, index)
     elif kind == OVERRUN:
-        end_overrun(nics, n, index)
+        break_overrun_connection(nics, n, index)
     else:
         serving.turn = index
         serve_port(nics, n, index)
@@ -287,38 +287,38 @@ def serve_port(nics, n, p):
     if port.open == 0 or (port.busy == 0 and port.taken == port.posted):
         return
     if port.busy == 0:
-        if port.takes == ONE and next_token(nics.ports, n, p) != 0:
+        if port.takes == WORK_QUEUE and next_token(nics.ports, n, p) != 0:
             return  # another is posted by now than this task began for, which is not here yet
-        handles_known = not looks_up_handles(nics) or p == OWN_PORT
-        if not handles_known and not knows_request(nics, n, p):
+        handles_known = not caches_handles(nics) or p == OWN_PORT
+        if not handles_known and not has_request_handles(nics, n, p):
             return
-        take_request(nics, n, p)
-        status = check_taken(nics, n, p)
+        copy_descriptor(nics, n, p)
+        status = check_descriptor(nics, n, p)
         if status != DONE:
-            calls.end_request(nics, n, p, status)
+            calls.end_descriptor(nics, n, p, status)
             return
         if port.busy == 0:
             return  # it needed no packet
     d = destination_of(nics, n, p)
     if stream_to(nics.ports, n, d).dead == 1:
-        calls.end_request(nics, n, p, PEER_DEAD)
+        calls.end_descriptor(nics, n, p, PEER_DEAD)
         return
-    if not may_go(nics, n, p):
+    if not may_send_packet(nics, n, p):
         return
-    if enters_page(nics, n, p):
-        leave_page(nics, n, p)  # or it might occupy the only way of the next one's set
+    if needs_next_page(nics, n, p):
+        release_send_page(nics, n, p)  # or it might occupy the only way of the next one's set
         address = nics.ports.current[n, p, port.segment].address + port.segment_done
         page = page_at(nics, address)
         space = space_of(nics, n, p)
         frame = _look_up(nics, n, p, space, page)
         if frame == MISSED:
             port.missed = page
-            ask_for_page(nics, n, p, space, page, np.int64(changes_memory(port, p)), 0)
+            request_page(nics, n, p, space, page, np.int64(is_atomic_answer(port, p)), 0)
             return
         if frame == NOT_THERE:
-            calls.end_request(nics, n, p, NO_RIGHTS)
+            calls.end_descriptor(nics, n, p, NO_RIGHTS)
             return
-        calls.enter_page(nics, n, p, page, frame)
+        calls.set_send_page(nics, n, p, page, frame)
     calls.next_packet(nics, n, p)
 
 
@@ -328,7 +328,7 @@ def _look_up(nics, n, p, space, page):
     if space == NOBODY:
         return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
     port = nics.ports.table[n, p]
-    receive = np.int64(changes_memory(port, p))
+    receive = np.int64(is_atomic_answer(port, p))
     if port.missed != page:
         return ask_page(nics, n, p, space, page, receive)
     nics.ports.nodes[n].repeated += 1
@@ -343,12 +343,12 @@ def space_of(nics, n, p):
 
 
 @distant
-def enter_page(nics, n, p, page, frame):
+def set_send_page(nics, n, p, page, frame):
     """Hold the translated page that port ``p`` sends from until it moves to the next one."""
     port = nics.ports.table[n, p]
     if port.busy == 0:
         return  # its connection has ended meanwhile, and the descriptor with it
-    leave_page(nics, n, p)
+    release_send_page(nics, n, p)
     port.page = page
     port.frame = frame
     port.missed = NO_PAGE
@@ -361,7 +361,7 @@ def enter_page(nics, n, p, page, frame):
 
 
 @step
-def leave_page(nics, n, p):
+def release_send_page(nics, n, p):
     """Release the page that port ``p`` sends from."""
     port = nics.ports.table[n, p]
     release(nics, n, port.key)
@@ -370,21 +370,21 @@ def leave_page(nics, n, p):
 
 
 @distant
-def end_request(nics, n, p, status):
+def end_descriptor(nics, n, p, status):
     """End the current descriptor of port ``p``; after ``DONE`` its last packet completes it."""
     port = nics.ports.table[n, p]
     if port.busy == 0:
         return  # it has ended meanwhile
-    leave_page(nics, n, p)
-    leave_way(nics, n, p)
+    release_send_page(nics, n, p)
+    end_datagram(nics, n, p)
     port.busy = 0
     if status == DONE:
         return
-    if port.takes == ONE:
-        end_work(nics, n, p, status)
+    if port.takes == WORK_QUEUE:
+        end_work_request(nics, n, p, status)
         return
     if port.operation == SEND and port.done > 0 and status != PEER_DEAD:
-        cut_short(nics, n, np.int64(port.name), port.message)
+        abort_message(nics, n, np.int64(port.name), port.message)
     if p == OWN_PORT:
         if status != PEER_DEAD:
             answer_without_data(nics, n, status)
@@ -403,8 +403,8 @@ def next_packet(nics, n, p):
     d = destination_of(nics, n, p)
     length = np.int64(0)
     if port.options & INLINE == 0 and port.operation != FETCH and port.total > 0:
-        length = _piece(nics, n, p)
-        if _lacks_source(nics, n, p, head, length):
+        length = _next_payload_bytes(nics, n, p)
+        if _is_source_gone(nics, n, p, head, length):
             return
         offset = (ports.current[n, p, port.segment].address + port.segment_done) & (
             (1 << ports.rules[0].page_bits) - 1
@@ -419,7 +419,7 @@ def next_packet(nics, n, p):
             port.segment += 1
             port.segment_done = 0
     packet.payload = length
-    exchange(nics, n, p, packet, head)
+    perform_atomic(nics, n, p, packet, head)
     head.offset += port.done
     port.done += length
     moves_all = length == 0 or port.done == port.total
@@ -430,19 +430,19 @@ def next_packet(nics, n, p):
     else:
         send_once(nics, n, d, packet, head, ports.carried[n, p])
     if moves_all:
-        calls.end_request(nics, n, p, DONE)
+        calls.end_descriptor(nics, n, p, DONE)
 
 
 @step
-def _lacks_source(nics, n, p, head, length):
+def _is_source_gone(nics, n, p, head, length):
     """Whether the source of the next packet has been deregistered; its work fails then."""
-    whose = whose_work(nics, n, p) if p == OWN_PORT else np.int64(p)
+    whose = owning_port(nics, n, p) if p == OWN_PORT else np.int64(p)
     note_source(nics, n, p, whose, head)
-    if not is_gone(nics, n, head, length):
+    if not is_source_deregistered(nics, n, head, length):
         return False
     if p == OWN_PORT:
-        end_without_source(nics, n, whose, head)
-    calls.end_request(nics, n, p, PEER_DEAD if p == OWN_PORT else PROTECTION)
+        fail_without_source(nics, n, whose, head)
+    calls.end_descriptor(nics, n, p, PEER_DEAD if p == OWN_PORT else PROTECTION)
     return True
 
 
@@ -477,7 +477,7 @@ def _address(nics, n, p, packet, head):
     head.total = port.total
     head.length = port.total
     head.offset = port.offset
-    if port.takes == ONE:
+    if port.takes == WORK_QUEUE:
         _address_to_peer(nics, n, p, head)
     elif port.operation == SEND:
         channel = ports.channels[n, port.name]
@@ -496,7 +496,7 @@ def _address(nics, n, p, packet, head):
         head.epoch = imported.epoch
         head.message = port.taken
         if port.operation == FETCH:
-            _await_answer(nics, n, p, head)
+            _expect_answer(nics, n, p, head)
 
 
 @step
@@ -515,11 +515,11 @@ def _address_to_peer(nics, n, p, head):
     if port.datagrams == 1:
         address_datagram(nics, n, p, head)
     elif port.operation == FETCH:
-        begin_reading(nics, n, p)
+        start_remote_read(nics, n, p)
 
 
 @step
-def _await_answer(nics, n, p, head):
+def _expect_answer(nics, n, p, head):
     ports = nics.ports
     port = ports.table[n, p]
     fetch = ports.fetches[n, p, port.slot]
@@ -534,7 +534,7 @@ def _await_answer(nics, n, p, head):
 
 
 @step
-def _piece(nics, n, p):
+def _next_payload_bytes(nics, n, p):
     """Payload bytes of the next packet, which crosses no page boundary on either side."""
     ports = nics.ports
     port = ports.table[n, p]
@@ -543,7 +543,7 @@ def _piece(nics, n, p):
     address = segment.address + port.segment_done
     length = min(segment.length - port.segment_done, page - (address & (page - 1)))
     there = port.offset + port.done
-    whose = whose_work(nics, n, p)
+    whose = owning_port(nics, n, p)
     if port.operation == SEND or whose != OWN_PORT:
         name = ports.table[n, whose].channel if whose != OWN_PORT else port.name
         unit = ports.channels[n, name].unit
@@ -555,21 +555,21 @@ def _piece(nics, n, p):
 
 
 @step
-def packet_left(nics, n, place, tells, now):
+def on_packet_sent(nics, n, place, tells, now):
     """Release a packet of ``n`` at ``place`` of its send ring: its last byte has left.
 
     ``tells``: over an unreliable transport its request has left with it, and ends.
     """
     head = nics.ports.send_heads[n, place]
-    let_go(nics, n, head)
+    release_packet_page(nics, n, head)
     if is_reliable(nics.ports, stream_to(nics.ports, n, head.own)):
-        note_left(nics, n, head, head.own, now)
+        start_retransmit_timer(nics, n, head, head.own, now)
     elif tells and head.kind in (SEND, WRITE):
         report_sent(nics, n, head.from_port, head.slot, DONE)
 
 
 @routine
-def yield_entries(nics, n, space, page):
+def release_idle_entries(nics, n, space, page):
     """Release entries in the set of ``page`` that waiting packets and ports hold; if any did.
 
     A packet that goes again finds its page where it was: its frame has a pin for that packet.  A
@@ -584,18 +584,18 @@ def yield_entries(nics, n, space, page):
         while entry != NO_ENTRY:
             head = ports.pools.heads[entry]
             entry = ports.pools.behind[entry]
-            if _is_in_way(nics, n, head.key, space, page):
+            if _shares_set_with(nics, n, head.key, space, page):
                 key = head.key
                 head.space, _ = _page_of(nics, n, key)
                 head.key = NO_KEY
                 head.lone = 1
-                hold_for(nics, n, head)
+                hold_packet_page(nics, n, head)
                 release(nics, n, key)
                 given = True
     for p in range(ports.table.shape[1]):
         key = ports.table[n, p].key
-        if _is_in_way(nics, n, key, space, page) and _waits_for_peer(nics, n, p):
-            leave_page(nics, n, p)
+        if _shares_set_with(nics, n, key, space, page) and _waits_for_peer(nics, n, p):
+            release_send_page(nics, n, p)
             given = True
     return given
 
@@ -614,7 +614,7 @@ def _page_of(nics, n, key):
 
 
 @step
-def _is_in_way(nics, n, key, space, page):
+def _shares_set_with(nics, n, key, space, page):
     if key < 0:
         return False
     owner, other = _page_of(nics, n, key)

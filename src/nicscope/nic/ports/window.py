@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import copy_bytes, distant, routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import break_connection, hold, report_sent, take_route
+from nicscope.nic.ports.calls import break_connection, hold, report_sent, set_route
 from nicscope.nic.ports.layout import (
     ACKNOWLEDGEMENT,
     BROKEN,
@@ -22,24 +22,29 @@ from nicscope.nic.ports.layout import (
     REMOTE_PROTECTION,
     REPLY,
 )
-from nicscope.nic.ports.lookup import hold_for, let_go
-from nicscope.nic.ports.regions import is_there
+from nicscope.nic.ports.lookup import hold_packet_page, release_packet_page
+from nicscope.nic.ports.regions import is_registered_range
 from nicscope.nic.ports.streams import (
     NO_ENTRY,
     entry_of,
-    give_entry_back,
+    free_entry,
     is_reliable,
-    keep_packet,
-    known_there_as,
+    keep_unacknowledged,
     mark,
     node_of,
     open_stream,
     peer_of,
+    remote_stream_of,
     stream_to,
     take_oldest,
 )
 from nicscope.nic.ports.traffic import AGAIN, BARE, FIRST, RESTS, count_made
-from nicscope.nic.ports.work_queues import CONNECTION_LOST, FETCH_REFUSED, POSTED_BADLY, own_verdict
+from nicscope.nic.ports.work_queues import (
+    CONNECTION_LOST,
+    FETCH_REFUSED,
+    POSTED_BADLY,
+    local_error_verdict,
+)
 from nicscope.nic.transport import (
     NONE,
     ack_is_due,
@@ -55,24 +60,24 @@ from nicscope.nic.transport import (
 
 
 @step
-def hold_back(nics, n):
+def defer_poll_demand(nics, n):
     """Note a new frame on the ring; a trap polls the controller after its last one, others now."""
     endpoint, serving = nics.endpoints[n], nics.ports.nodes[n]
-    serving.undemanded += 1
+    serving.unpolled += 1
     before = endpoint.written - 1
     if endpoint.held > 0 or endpoint.finished == before:
         endpoint.held += 1
     is_full = endpoint.written - endpoint.finished == endpoint.send_ring
     if serving.in_trap == 0 or is_full:
-        demand(nics, n)
+        poll_demand(nics, n)
 
 
 @routine
-def demand(nics, n):
+def poll_demand(nics, n):
     """Have the controller of ``n`` poll its send ring, if frames were added since."""
     serving = nics.ports.nodes[n]
-    if serving.undemanded > 0:
-        serving.undemanded = 0
+    if serving.unpolled > 0:
+        serving.unpolled = 0
         serving.demands += 1
         nics.endpoints[n].held = 0
 
@@ -88,18 +93,18 @@ def note_source(nics, n, p, whose, head):
 
 
 @step
-def is_gone(nics, n, head, payload):
+def is_source_deregistered(nics, n, head, payload):
     """Whether the source of the packet of ``head`` has been deregistered since.
 
     What an atomic operation has found goes with its answer, wherever that was.
     """
     if head.region <= 0 or payload == 0 or head.atomic != 0:
         return False
-    return not is_there(nics, n, head.region, head.source, payload)
+    return not is_registered_range(nics, n, head.region, head.source, payload)
 
 
 @step
-def end_without_source(nics, n, p, head):
+def fail_without_source(nics, n, p, head):
     """Break the connection of port ``p``: its packet of ``head`` has lost its source.
 
     That is an error of who asked for the memory: here, or at the other end.
@@ -111,7 +116,7 @@ def end_without_source(nics, n, p, head):
     pending = ports.pending[n, p, head.slot]
     if pending.busy == 1 and pending.number == head.cookie:
         pending.status = PROTECTION
-    break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(ports.table[n, p]))
+    break_connection(nics, n, p, BROKEN, POSTED_BADLY, local_error_verdict(ports.table[n, p]))
 
 
 @step
@@ -125,7 +130,7 @@ def may_send_to(nics, n, d):
         return True  # to fail at once
     if ports.nodes[n].searching == d:
         return False  # no packet would reach it
-    if stream.resending == 1 or stream.resting == 1:
+    if stream.retransmitting == 1 or stream.rnr_waiting == 1:
         return False
     return window_open(stream, ports.rules[0].window)
 
@@ -179,7 +184,7 @@ def clear(packet, head):
     head.space = NOBODY
     head.lone = 0
     head.verdict = 0
-    head.unready = 0
+    head.rnr_delay = 0
     head.atomic = 0
     head.datagram = 0
     head.region = 0
@@ -194,7 +199,7 @@ def push(nics, n, packet, head, inline, why):
     Its page is held until it has left: by then the packet may have been acknowledged, if it goes
     a second time.
     """
-    hold_for(nics, n, head)
+    hold_packet_page(nics, n, head)
     endpoint = nics.endpoints[n]
     ports = nics.ports
     place = place_in(endpoint.written, endpoint.send_ring)
@@ -210,26 +215,26 @@ def push(nics, n, packet, head, inline, why):
     copy_bytes(nics.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
     endpoint.written += 1
     if ports.rules[0].serves == 0:
-        hold_back(nics, n)
+        defer_poll_demand(nics, n)
     if is_reliable(ports, stream_to(ports, n, head.own)):
-        _put_acknowledgement(nics, n, head.own, ports.send_heads[n, place])
+        _piggyback_acknowledgement(nics, n, head.own, ports.send_heads[n, place])
 
 
 @step
-def _put_acknowledgement(nics, n, d, head):
+def _piggyback_acknowledgement(nics, n, d, head):
     stream = stream_to(nics.ports, n, d)
     head.acknowledged = take_ack(stream)
     head.rejects = stream.rejects
     head.route = stream.route
     head.back = stream.back
-    head.unready = stream.unready
-    stream.unready = 0
+    head.rnr_delay = stream.rnr_delay
+    stream.rnr_delay = 0
     stream.ack_at = NEVER
-    _be_content(nics, n, stream)
+    _clear_ack_request(nics, n, stream)
 
 
 @step
-def _be_content(nics, n, stream):
+def _clear_ack_request(nics, n, stream):
     """Clear the request for an immediate acknowledgement: one has been sent."""
     if stream.urgent == 1:
         stream.urgent = 0
@@ -237,14 +242,14 @@ def _be_content(nics, n, stream):
 
 
 @step
-def mind_acknowledgement(nics, d, s, now):
+def schedule_acknowledgement(nics, d, s, now):
     """Schedule a due acknowledgement to ``s``: now, or after the delay of acknowledgements."""
     ports = nics.ports
     stream = stream_to(ports, d, s)
     if not ack_is_due(stream) or stream.urgent == 1:
         return
     if ports.rules[0].ack_delay == 0:
-        wish_acknowledgement(nics, d, s)
+        request_acknowledgement(nics, d, s)
         return
     when = now + ports.rules[0].ack_delay
     if when < stream.ack_at:
@@ -253,13 +258,13 @@ def mind_acknowledgement(nics, d, s, now):
 
 
 @step
-def wish_acknowledgement(nics, n, d):
+def request_acknowledgement(nics, n, d):
     """Request an immediate acknowledgement to ``d``, unless one is pending."""
     stream = stream_to(nics.ports, n, d)
     if stream.urgent == 0:
         stream.urgent = 1
         nics.ports.nodes[n].acks += 1
-        mark(nics.ports, nics.ports.wishing, n, d)
+        mark(nics.ports, nics.ports.due_marks, n, d)
 
 
 @routine
@@ -268,7 +273,7 @@ def send_numbered(nics, n, d, packet, head, inline):
     stream = open_stream(nics, n, d)
     _address(nics, n, d, packet, head)
     head.sequence = number_next(stream)
-    keep_packet(nics, stream, packet, head, inline)
+    keep_unacknowledged(nics, stream, packet, head, inline)
     hold(nics, n, head.key)
     note_sent(stream, head.sequence)
     push(nics, n, packet, head, inline, FIRST)
@@ -287,46 +292,46 @@ def _address(nics, n, d, packet, head):
     """Address the packet to peer ``d`` by their stream."""
     packet.destination = node_of(nics.ports, n, d)
     head.own = d
-    head.peer = known_there_as(nics.ports, n, d)
+    head.peer = remote_stream_of(nics.ports, n, d)
 
 
 @step
-def note_left(nics, n, head, d, now):
+def start_retransmit_timer(nics, n, head, d, now):
     """Start the retransmission timer: the last byte of a numbered packet has left."""
     ports = nics.ports
     if head.sequence < 0:
         return
     stream = stream_to(ports, n, d)
     if is_outstanding(stream):
-        stream.resend_at = now + time_out_of(ports, stream)
-        set_stream_deadline(nics, n, d, stream.resend_at)
+        stream.retransmit_at = now + time_out_of(ports, stream)
+        set_stream_deadline(nics, n, d, stream.retransmit_at)
 
 
 @distant
-def send_again(nics, n, d):
+def retransmit_next(nics, n, d):
     """Retransmit the next packet of the window to ``d``."""
     pools = nics.ports.pools
     stream = stream_to(nics.ports, n, d)
     sequence = next_to_send(stream)
     if sequence != NONE:
         entry = entry_of(nics.ports, stream, sequence)
-        if is_gone(nics, n, pools.heads[entry], pools.packets[entry].payload):
-            end_without_source(nics, n, np.int64(stream.port), pools.heads[entry])
+        if is_source_deregistered(nics, n, pools.heads[entry], pools.packets[entry].payload):
+            fail_without_source(nics, n, np.int64(stream.port), pools.heads[entry])
             return
         push(nics, n, pools.packets[entry], pools.heads[entry], pools.inline[entry], AGAIN)
         note_sent(stream, sequence)
         sequence = next_to_send(stream)
     if sequence == NONE:
-        stop_resending(nics, n, d)
+        stop_retransmitting(nics, n, d)
 
 
 @step
-def stop_resending(nics, n, d):
+def stop_retransmitting(nics, n, d):
     """End the retransmission to ``d``: every outstanding packet has been sent again."""
     stream = stream_to(nics.ports, n, d)
-    if stream.resending == 1:
-        stream.resending = 0
-        nics.ports.nodes[n].resends -= 1
+    if stream.retransmitting == 1:
+        stream.retransmitting = 0
+        nics.ports.nodes[n].retransmits -= 1
     nics.ports.nodes[n].attention = 1
 
 
@@ -343,7 +348,7 @@ def send_bare_acknowledgement(nics, n, d):
     head.verdict = stream.verdict
     head.last = stream.heard
     push(nics, n, packet, head, ports.blank_bytes, BARE)
-    _be_content(nics, n, stream)
+    _clear_ack_request(nics, n, stream)
 
 
 @routine
@@ -359,28 +364,30 @@ def acknowledge(nics, n, d, head, now):
     for back in range(newly - 1, -1, -1):
         bit = (head.rejects >> np.uint64(back)) & np.uint64(1)
         entry = take_oldest(ports, stream)
-        _arrived(nics, n, stream, ports.pools.heads[entry], bit)
-        give_entry_back(ports, entry)
+        _on_acknowledged(nics, n, stream, ports.pools.heads[entry], bit)
+        free_entry(ports, entry)
     stream.tried = 0
     stream.rests = 0
-    stream.resting = 0
-    stream.resend_at = NEVER
+    stream.rnr_waiting = 0
+    stream.retransmit_at = NEVER
     if is_outstanding(stream) or stream.fetching > 0:
-        stream.resend_at = now + time_out_of(ports, stream)
-        set_stream_deadline(nics, n, d, stream.resend_at)
-    if stream.resending == 1 and next_to_send(stream) == NONE:
-        stop_resending(nics, n, d)
+        stream.retransmit_at = now + time_out_of(ports, stream)
+        set_stream_deadline(nics, n, d, stream.retransmit_at)
+    if stream.retransmitting == 1 and next_to_send(stream) == NONE:
+        stop_retransmitting(nics, n, d)
     ports.nodes[n].attention = 1
-    if stream.sentence != 0 and stream.answers == 0:
-        sentence = stream.sentence
-        stream.sentence = 0
-        break_connection(nics, n, np.int64(stream.port), BROKEN, stream.charge, sentence)
+    if stream.pending_verdict != 0 and stream.answers == 0:
+        pending_verdict = stream.pending_verdict
+        stream.pending_verdict = 0
+        break_connection(
+            nics, n, np.int64(stream.port), BROKEN, stream.pending_error, pending_verdict
+        )
 
 
 @step
-def _arrived(nics, n, stream, head, is_rejected):
+def _on_acknowledged(nics, n, stream, head, is_rejected):
     """Release an acknowledged packet of ``n``; the last one completes its descriptor."""
-    let_go(nics, n, head)
+    release_packet_page(nics, n, head)
     if head.kind in (REPLY, PROBE, CUT):
         stream.answers -= head.kind == REPLY and head.last == 1 and stream.answers > 0
         return
@@ -400,7 +407,7 @@ def _arrived(nics, n, stream, head, is_rejected):
 
 
 @step
-def change_way(nics, n, d, route, there, back):
+def change_route(nics, n, d, route, there, back):
     """Change the route to ``there``, and that of the answers to ``back`` (UTLB 4.1).
 
     ``route``: how often the way has been changed then, by either end.
@@ -408,22 +415,22 @@ def change_way(nics, n, d, route, there, back):
     stream = stream_to(nics.ports, n, d)
     stream.route = route
     stream.back = back
-    take_route(nics, n, node_of(nics.ports, n, d), there)
+    set_route(nics, n, node_of(nics.ports, n, d), there)
     nics.ports.nodes[n].remaps += 1
 
 
 @routine
-def follow_way(nics, n, d, head):
+def adopt_peer_route(nics, n, d, head):
     """Adopt the route in a packet from ``d`` if it is newer than ours."""
     stream = stream_to(nics.ports, n, d)
     if head.route > stream.route:
-        change_way(nics, n, d, head.route, head.back, np.int64(0))
+        change_route(nics, n, d, head.route, head.back, np.int64(0))
         stream.tried = 0
         stream.retries = 0
 
 
 @step
-def cut_short(nics, n, tag, message):
+def abort_message(nics, n, tag, message):
     """Abort a message of which a part was sent by ``tag``; its receiver is to be told.
 
     Otherwise its buffers would stay taken until another message comes by the tag.
@@ -434,7 +441,7 @@ def cut_short(nics, n, tag, message):
 
 
 @step
-def tell_of_cut(nics, n, tag):
+def send_message_abort(nics, n, tag):
     """Send the peer of ``tag`` an abort for its unfinished message."""
     ports = nics.ports
     channel = ports.channels[n, tag]
@@ -459,7 +466,7 @@ def tell_of_cut(nics, n, tag):
 
 
 @step
-def rest(nics, n, d, head, now):
+def on_rnr_nak(nics, n, d, head, now):
     """Handle an RNR NAK of peer ``d``: wait as it says, or give up after too many."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
@@ -467,18 +474,18 @@ def rest(nics, n, d, head, now):
         return
     stream.retries = 0
     stream.rests += 1
-    if 0 <= stream.most_rests < stream.rests:
-        _give_up(nics, n, stream)
+    if 0 <= stream.max_rnr_retries < stream.rests:
+        _fail_rnr_exceeded(nics, n, stream)
         return
     ports.tallies[n, RESTS] += 1
-    stop_resending(nics, n, d)
-    stream.resting = 1
-    stream.resend_at = now + head.unready
-    set_stream_deadline(nics, n, d, stream.resend_at)
+    stop_retransmitting(nics, n, d)
+    stream.rnr_waiting = 1
+    stream.retransmit_at = now + head.rnr_delay
+    set_stream_deadline(nics, n, d, stream.retransmit_at)
 
 
 @step
-def _give_up(nics, n, stream):
+def _fail_rnr_exceeded(nics, n, stream):
     """Fail the oldest unacknowledged descriptor: its RNR retries are exceeded."""
     ports = nics.ports
     p = stream.port
@@ -487,4 +494,4 @@ def _give_up(nics, n, stream):
         pending = ports.pending[n, oldest.from_port, oldest.slot]
         if oldest.from_port == p and pending.busy == 1 and pending.number == oldest.cookie:
             pending.status = NO_RECEIVE
-    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, own_verdict(ports.table[n, p]))
+    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, local_error_verdict(ports.table[n, p]))

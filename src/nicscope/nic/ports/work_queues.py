@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
+from nicscope.memory_limit import zeroed
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import break_connection, leave_request, tell
+from nicscope.nic.ports.calls import break_connection, post_report, release_request_pages
 from nicscope.nic.ports.layout import (
     BROKEN,
     CONNECTED,
     DONE,
     FLUSHED,
     NOBODY,
-    ONE,
     RECEIVED,
     SEGMENT,
     SENT,
     UNSIGNALLED,
+    WORK_QUEUE,
 )
-from nicscope.nic.ports.traffic import tally_told
-from nicscope.room import zeroed
+from nicscope.nic.ports.traffic import tally_completion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.room import Shapes
+    from nicscope.memory_limit import Shapes
 
 
-TROUBLES = 16  # of a port that are kept, the newest
+ASYNC_ERRORS = 16  # of a port that are kept, the newest
 
-# Asynchronous errors: no descriptor completes with them (``WorkQueues.troubles``).
+# Asynchronous errors: no descriptor completes with them (``WorkQueues.async_errors``).
 POSTED_BADLY = 0  # a work request was rejected
 CONNECTION_LOST = 1
 RECEIVES_EMPTY = 2  # a message found no receive
@@ -122,7 +122,7 @@ class WorkQueues(NamedTuple):
     # SEGMENT, of the same shape: where in registered memory a descriptor is, of no length if on the
     # NIC from the first.
     descriptors: NDArray[Any]
-    troubles: NDArray[np.int64]  # shape (nodes, ports, TROUBLES)
+    async_errors: NDArray[np.int64]  # shape (nodes, ports, ASYNC_ERRORS)
 
 
 def work_shapes(extent: Any) -> Shapes:
@@ -143,7 +143,7 @@ def work_shapes(extent: Any) -> Shapes:
         "fetched": ((n, p, has * extent.ring, segments), SEGMENT),
         "tokens": ((n, p, has * extent.ring), np.dtype(np.int64)),
         "descriptors": ((n, p, has * extent.ring), SEGMENT),
-        "troubles": ((n, p, TROUBLES if has or extent.queues else 0), np.dtype(np.int64)),
+        "async_errors": ((n, p, ASYNC_ERRORS if has or extent.queues else 0), np.dtype(np.int64)),
     }
 
 
@@ -152,11 +152,11 @@ def new_work_queues(extent: Any) -> WorkQueues:
     return WorkQueues(**zeroed(work_shapes(extent)))
 
 
-TROUBLE = 2  # in place of a side: an asynchronous error
+ASYNC_ERROR = 2  # in place of a side: an asynchronous error
 
 
 @step
-def enter(nics, n, p, side, q):
+def enqueue_entry(nics, n, p, side, q):
     """Append an entry for ``side`` of port ``p`` to completion queue ``q``; false if it is full."""
     ports = nics.ports
     queue = ports.work.queues[n, q]
@@ -169,7 +169,7 @@ def enter(nics, n, p, side, q):
     entry.urgent = 0
     queue.written += 1
     if ports.rules[0].tells == 1:
-        tell(nics, n, ports.table.shape[1] + q, 0)
+        post_report(nics, n, ports.table.shape[1] + q, 0)
     else:
         queue.shown += 1
     return True
@@ -179,11 +179,11 @@ def enter(nics, n, p, side, q):
 def notify(nics, n, p, side, notices):
     """Append an entry for port ``p`` to queue ``notices - 1``, unless ``notices`` is 0."""
     if notices > 0:
-        enter(nics, n, p, side, notices - 1)
+        enqueue_entry(nics, n, p, side, notices - 1)
 
 
 @step
-def urge(nics, n, q):
+def mark_solicited(nics, n, q):
     """Mark the newest entry of queue ``q`` as solicited: a waiter for solicited events wakes."""
     if q >= 0:
         work = nics.ports.work
@@ -191,23 +191,23 @@ def urge(nics, n, q):
 
 
 @step
-def own_verdict(port):
+def local_error_verdict(port):
     """Verdict for a local error: a VI tells its peer that it is over, a queue pair nothing."""
     return np.int64(FLUSHED if port.by_verbs == 0 else DONE)
 
 
 @step
-def note_trouble(nics, n, p, code):
+def post_async_error(nics, n, p, code):
     """Report an asynchronous error to the process of port ``p``; the newest are kept."""
     port = nics.ports.table[n, p]
-    if nics.ports.work.troubles.shape[2] > 0:
-        nics.ports.work.troubles[n, p, port.troubles % TROUBLES] = code
-    port.troubles += 1
-    nics.ports.nodes[n].troubles += 1
-    notify(nics, n, p, TROUBLE, port.notices)
+    if nics.ports.work.async_errors.shape[2] > 0:
+        nics.ports.work.async_errors[n, p, port.async_errors % ASYNC_ERRORS] = code
+    port.async_errors += 1
+    nics.ports.nodes[n].async_errors += 1
+    notify(nics, n, p, ASYNC_ERROR, port.notices)
 
 
-CONDEMNED = 2  # of a port that is ``stopped``: its connection ends, too
+FAILING = 2  # of a port that is ``stopped``: its connection ends, too
 
 
 @distant
@@ -218,56 +218,56 @@ def report_sent(nics, n, p, slot, status):
     makes of it.
     """
     ports = nics.ports
-    if ports.table[n, p].takes != ONE:
-        _tell_sent(nics, n, p, slot, status)
+    if ports.table[n, p].takes != WORK_QUEUE:
+        _report_send(nics, n, p, slot, status)
         return
     pending = ports.pending[n, p, slot]
     pending.over = 1
     pending.status = status
     number = pending.number
-    if _is_open(ports, n, p, number - 1):
+    if _is_unreported(ports, n, p, number - 1):
         return
     fails = False
-    while _is_open(ports, n, p, number) and ports.pending[n, p, slot].over == 1:
+    while _is_unreported(ports, n, p, number) and ports.pending[n, p, slot].over == 1:
         told = np.int64(ports.pending[n, p, slot].status)
         fails = fails or told != DONE
-        _tell_sent(nics, n, p, slot, told)
+        _report_send(nics, n, p, slot, told)
         number += 1
         slot = place_in(number, ports.rules[0].ring)
-    if fails and is_condemned(ports, n, p):
+    if fails and is_failing(ports, n, p):
         ports.table[n, p].stopped = 1
-        break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(ports.table[n, p]))
+        break_connection(nics, n, p, BROKEN, POSTED_BADLY, local_error_verdict(ports.table[n, p]))
 
 
 @step
-def is_condemned(ports, n, p):
+def is_failing(ports, n, p):
     """Whether port ``p`` breaks its connection when its failed descriptor is reported."""
     port = ports.table[n, p]
-    return port.stopped == CONDEMNED and port.state == CONNECTED
+    return port.stopped == FAILING and port.state == CONNECTED
 
 
 @step
-def condemn(nics, n, p, slot, status):
+def fail_after_predecessors(nics, n, p, slot, status):
     """Fail the descriptor in ``slot`` once its predecessors have completed as they would."""
-    nics.ports.table[n, p].stopped = CONDEMNED
+    nics.ports.table[n, p].stopped = FAILING
     report_sent(nics, n, p, slot, status)
 
 
 @step
-def comes_behind(ports, n, p, slot):
+def has_open_predecessor(ports, n, p, slot):
     """Whether a descriptor before that in ``slot`` has not been completed yet."""
-    return _is_open(ports, n, p, ports.pending[n, p, slot].number - 1)
+    return _is_unreported(ports, n, p, ports.pending[n, p, slot].number - 1)
 
 
 @step
-def _is_open(ports, n, p, number):
+def _is_unreported(ports, n, p, number):
     """Whether descriptor ``number`` of port ``p`` has not been completed yet."""
     pending = ports.pending[n, p, place_in(number, ports.rules[0].ring)]
     return pending.busy == 1 and pending.number == number
 
 
 @routine
-def _tell_sent(nics, n, p, slot, status):
+def _report_send(nics, n, p, slot, status):
     ports = nics.ports
     port = ports.table[n, p]
     report = ports.reports[n, p, SENT, place_in(port.reported, ports.rules[0].ring)]
@@ -277,23 +277,23 @@ def _tell_sent(nics, n, p, slot, status):
     report.operation = pending.operation
     report.length = 0
     pending.over = 0
-    if port.takes == ONE and status == DONE:
+    if port.takes == WORK_QUEUE and status == DONE:
         report.length = pending.length
-    leave_request(nics, n, p, slot)
+    release_request_pages(nics, n, p, slot)
     port.reported += 1
     ports.told[n, status] += 1
-    tally_told(nics, n, p, SENT, status)
+    tally_completion(nics, n, p, SENT, status)
     ports.port_told[n, p, status] += 1
     if status != DONE:
         ports.nodes[n].rejected += 1
     if ports.rules[0].tells == 1:
-        tell(nics, n, p, SENT)
-    is_quiet = port.takes == ONE and status == DONE and pending.options & UNSIGNALLED != 0
+        post_report(nics, n, p, SENT)
+    is_quiet = port.takes == WORK_QUEUE and status == DONE and pending.options & UNSIGNALLED != 0
     report.buffers = 1 if is_quiet else 0
     if port.send_queue != NOBODY and not is_quiet:
-        announce(nics, n, p, SENT, port.send_queue)
+        post_completion(nics, n, p, SENT, port.send_queue)
         if status != DONE:
-            urge(nics, n, np.int64(port.send_queue))
+            mark_solicited(nics, n, np.int64(port.send_queue))
 
 
 @distant
@@ -312,19 +312,19 @@ def report_received(nics, n, p, operation, name, node, length, buffers, offset):
     report.offset = offset
     port.received += 1
     if ports.rules[0].tells == 1:
-        tell(nics, n, p, RECEIVED)
+        post_report(nics, n, p, RECEIVED)
     if port.receive_queue != NOBODY:
-        announce(nics, n, p, RECEIVED, port.receive_queue)
+        post_completion(nics, n, p, RECEIVED, port.receive_queue)
     return place
 
 
 @distant
-def announce(nics, n, p, side, q):
+def post_completion(nics, n, p, side, q):
     """Post a completion of port ``p`` to completion queue ``q``; a full queue drops it.
 
     The report has been told before, so whoever finds the entry finds it too.
     """
-    if enter(nics, n, p, side, q):
+    if enqueue_entry(nics, n, p, side, q):
         notify(nics, n, p, side, nics.ports.work.queues[n, q].notices)
     else:
         _overrun(nics, n, p)
@@ -340,7 +340,7 @@ def _overrun(nics, n, p):
     port = nics.ports.table[n, p]
     if port.overrun == 1 or port.state == BROKEN:
         return
-    note_trouble(nics, n, p, QUEUE_FULL)
+    post_async_error(nics, n, p, QUEUE_FULL)
     if port.state == CONNECTED:
         port.overrun = 1
         nics.ports.nodes[n].cuts += 1

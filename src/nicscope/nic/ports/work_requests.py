@@ -30,39 +30,50 @@ from nicscope.nic.ports.layout import (
 from nicscope.nic.ports.regions import (
     OWN,
     bind,
-    look_region_up,
-    may_be_read,
+    is_descriptor_readable,
+    lookup_region,
     packets_in,
     permits,
     unbind,
 )
-from nicscope.nic.ports.streams import is_reliable, names_way, number_datagram, peer_of, stream_to
-from nicscope.nic.ports.window import cut_short
-from nicscope.nic.ports.work_queues import POSTED_BADLY, comes_behind, condemn, own_verdict
+from nicscope.nic.ports.streams import (
+    has_datagram_stream,
+    is_reliable,
+    number_datagram,
+    peer_of,
+    stream_to,
+)
+from nicscope.nic.ports.window import abort_message
+from nicscope.nic.ports.work_queues import (
+    POSTED_BADLY,
+    fail_after_predecessors,
+    has_open_predecessor,
+    local_error_verdict,
+)
 
 LAST_ADDRESS = 2**63 - 1
 
 
 @distant
-def check_work(nics, n, p):
+def check_work_request(nics, n, p):
     """Check the copied work request of connected port ``p``: ``DONE``, or a status."""
     ports = nics.ports
     port = ports.table[n, p]
     port.total = 0
     if port.state != CONNECTED or port.stopped != 0:
         return np.int64(FLUSHED)
-    if not may_be_read(nics, n, p, port.slot):
+    if not is_descriptor_readable(nics, n, p, port.slot):
         # At any level: what is posted cannot be known any more.
         ports.pending[n, p, port.slot].status = PROTECTION
         break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
         return np.int64(PROTECTION)
     if port.operation in (BIND, UNBIND):
-        return _do_here(nics, n, p)
-    if port.datagrams == 1 and not names_way(nics, n, port):
+        return _execute_locally(nics, n, p)
+    if port.datagrams == 1 and not has_datagram_stream(nics, n, port):
         return np.int64(BAD_DESCRIPTOR)
     segments = ports.current[n, p]
     stream = _stream_of(nics, n, port)
-    if not _is_sensible(port, segments) or not _is_for_level(ports, port, stream):
+    if not _is_valid(port, segments) or not _is_for_level(ports, port, stream):
         return np.int64(BAD_DESCRIPTOR)
     for i in range(port.segments):
         segment = segments[i]
@@ -90,7 +101,7 @@ def _look_up_own(nics, n, port, segment):
     """Look up the region that ``port`` sends from; a fetch looks its own up on arrival."""
     if port.operation != FETCH:
         packets = packets_in(nics, port.total, segment.length, True)
-        look_region_up(nics, n, segment.key, packets)
+        lookup_region(nics, n, segment.key, packets)
 
 
 @step
@@ -110,7 +121,7 @@ def _is_denied(port):
 
 
 @step
-def _do_here(nics, n, p):
+def _execute_locally(nics, n, p):
     """Execute the copied bind request of connected port ``p``, which needs no packet."""
     port = nics.ports.table[n, p]
     found = bind(nics, n, p) if port.operation == BIND else unbind(nics, n, p, port.name)
@@ -122,7 +133,7 @@ def _do_here(nics, n, p):
 
 
 @step
-def _is_sensible(port, segments):
+def _is_valid(port, segments):
     """Whether operation and lengths of a copied descriptor are valid."""
     if port.operation < SEND or port.operation > FETCH or port.options & INLINE:
         return False
@@ -135,7 +146,7 @@ def _is_sensible(port, segments):
 
 
 @distant
-def end_work(nics, n, p, status):
+def end_work_request(nics, n, p, status):
     """End the current work request of connected port ``p`` with ``status``.
 
     A refusal ends a reliable connection: what was posted behind it must not arrive without it.
@@ -154,14 +165,14 @@ def end_work(nics, n, p, status):
     if is_refused and is_reliable(ports, _stream_of(nics, n, port)):
         pending = ports.pending[n, p, slot]
         pending.status = status
-        if port.by_verbs == 1 and comes_behind(ports, n, p, slot):
-            condemn(nics, n, p, slot, status)
+        if port.by_verbs == 1 and has_open_predecessor(ports, n, p, slot):
+            fail_after_predecessors(nics, n, p, slot, status)
             return
-        break_connection(nics, n, p, BROKEN, POSTED_BADLY, own_verdict(port))
+        break_connection(nics, n, p, BROKEN, POSTED_BADLY, local_error_verdict(port))
         if pending.busy == 0:
             return  # it has been reported, in its turn
     elif port.operation in (SEND, WRITE) and port.done > 0 and status != PEER_DEAD:
-        cut_short(nics, n, np.int64(port.channel), port.message)
+        abort_message(nics, n, np.int64(port.channel), port.message)
     report_sent(nics, n, p, slot, status)
 
 

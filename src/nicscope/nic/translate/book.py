@@ -9,6 +9,7 @@ import numpy as np
 from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
 from nicscope.memory.pinning import pin, unpin
+from nicscope.memory_limit import outgrown
 from nicscope.nic.cache import MISS, hold
 from nicscope.nic.layout import IN_USE
 from nicscope.nic.recency import (
@@ -19,7 +20,6 @@ from nicscope.nic.recency import (
     renew_held,
     uses_of,
 )
-from nicscope.room import outgrown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -288,15 +288,15 @@ DROP = 4  # an entry left the NIC; of a line, ``key`` is the first page
 
 
 @step
-def note_deed(host, what, key, place):
+def record_pin_action(host, what, key, place):
     """Record one pin action, if they are recorded at all."""
-    _write_down(host.deeds, host.deed_count, what, key, place)
+    _write_record(host.pin_actions, host.pin_action_count, what, key, place)
 
 
 @step
-def _write_down(deeds, count, what, key, place):
-    if deeds is not None and deeds.size != 0:
-        deed = deeds[count[0]]
+def _write_record(pin_actions, count, what, key, place):
+    if pin_actions is not None and pin_actions.size != 0:
+        deed = pin_actions[count[0]]
         deed.what = what
         deed.key = key
         deed.place = place
@@ -304,17 +304,17 @@ def _write_down(deeds, count, what, key, place):
 
 
 @step
-def clear_deeds(host):
+def clear_pin_actions(host):
     """Clear the recorded pin actions: all have been carried out."""
-    host.deed_count[0] = 0
+    host.pin_action_count[0] = 0
 
 
 @step
-def has_room_for_deed(deeds, count):
+def has_room_for_pin_action(pin_actions, count):
     """Whether one more pin action can be recorded, or none need be."""
-    if deeds is None:
+    if pin_actions is None:
         return True
-    return deeds.size == 0 or count[0] < deeds.size
+    return pin_actions.size == 0 or count[0] < pin_actions.size
 
 
 @step
@@ -322,7 +322,7 @@ def pin_page(host, book, process, page, uses):
     """Pin and count one page, used ``uses`` times so far."""
     pin(host.pinning, process, page, uses)
     note_pins(book, 1)
-    note_deed(host, PIN, page, -1)
+    record_pin_action(host, PIN, page, -1)
 
 
 @step
@@ -330,14 +330,14 @@ def unpin_page(host, book, process, page):
     """Unpin and count one page."""
     unpin(host.pinning, process, page)
     note_unpin(book)
-    note_deed(host, UNPIN, page, -1)
+    record_pin_action(host, UNPIN, page, -1)
 
 
 @step
 def fill_frame(nic, host, place, page):
     """Put ``page`` at ``place`` as a stand-in for its frame, until ``write_frame`` replaces it."""
     _write_page(nic.frames, place, page)
-    note_deed(host, FILL, page, place)
+    record_pin_action(host, FILL, page, place)
 
 
 @step

@@ -20,12 +20,12 @@ from nicscope.nic.translate.book import (
     MISS,
     REFUSED,
     fill_frame,
-    has_room_for_deed,
-    note_deed,
+    has_room_for_pin_action,
     note_hit,
     note_miss,
     pin_page,
     protect_if_used,
+    record_pin_action,
     unpin_page,
 )
 
@@ -68,7 +68,7 @@ def bring_line(host, book, process, key, evicted):
     counts.interrupts += 1
     counts.dropped += 1
     if evicted != EMPTY:
-        note_deed(host, DROP, (evicted - 1) << book.orders[0].line_bits, -1)
+        record_pin_action(host, DROP, (evicted - 1) << book.orders[0].line_bits, -1)
     pin_line(host, book, process, key)
     if book.orders[0].high_water >= 0:
         fill_line(host.lines, key)
@@ -103,7 +103,7 @@ def unpin_surplus(host, book):
         for page in range(first, first + (1 << book.orders[0].line_bits)):
             if book.counts[0].pinned_pages == book.orders[0].high_water:
                 return
-            if not has_room_for_deed(host.deeds, host.deed_count):
+            if not has_room_for_pin_action(host.pin_actions, host.pin_action_count):
                 return
             if host.pinning.state[page] & PINNED and not is_held(host.pinning.held, page):
                 unpin_page(host, book, process_of(host.numbering, line), page)

@@ -14,7 +14,6 @@ from nicscope.nic.translate.book import (
     MISS,
     REFUSED,
     fill_frame,
-    note_deed,
     note_fill,
     note_hit,
     note_interrupts,
@@ -22,6 +21,7 @@ from nicscope.nic.translate.book import (
     note_miss,
     pin_page,
     protect_if_used,
+    record_pin_action,
     unpin_page,
 )
 from nicscope.nic.translate.state import has_room, set_of
@@ -54,12 +54,12 @@ def serve_interrupt(nic, host, book, process, page, key):
             victim = victim_of(host.pinning, host.numbering, process, NO_UNIT, NO_UNIT)
             drop(nic, set_of(nic, book, process, unit_of(host.numbering, victim)), victim + 1)
             note_invalidation(book, victim)
-            note_deed(host, DROP, victim, -1)
+            record_pin_action(host, DROP, victim, -1)
             unpin_page(host, book, process, victim)
     entry = fill(nic, row, key + 1)
     if nic.registers[0].evicted != EMPTY:
         victim = nic.registers[0].evicted - 1
-        note_deed(host, DROP, victim, -1)
+        record_pin_action(host, DROP, victim, -1)
         unpin_page(host, book, process_of(host.numbering, victim), victim)
     pin_page(host, book, process, key, 1)
     note_fill(book, key)
@@ -83,9 +83,9 @@ def may_install(in_use, nic, host, process, row):
 
 
 @step
-def forget_interrupt(nic, host, book, process, page, key):
+def evict_interrupt(nic, host, book, process, page, key):
     """Evict and unpin a page of a port that closes."""
     if drop(nic, set_of(nic, book, process, page), key + 1):
         note_invalidation(book, key)
-        note_deed(host, DROP, key, -1)
+        record_pin_action(host, DROP, key, -1)
         unpin_page(host, book, process, key)

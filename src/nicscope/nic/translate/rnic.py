@@ -18,13 +18,13 @@ from nicscope.nic.translate.book import (
     REFUSED,
     REJECTED,
     fill_frame,
-    note_deed,
     note_fill,
     note_hit,
     note_invalidation,
     note_miss,
     pin_page,
     protect_if_used,
+    record_pin_action,
     unpin_page,
 )
 from nicscope.nic.translate.state import set_of
@@ -96,11 +96,11 @@ def look_up(cache, further, number, tag, tag_1):
     depth, _ = renew(cache, number & (cache.config[0].sets - 1), tag, ways)
     if depth < ways:
         return np.int64(LEVEL_0)
-    return look_further(further, number, tag_1)
+    return look_up_second_level(further, number, tag_1)
 
 
 @step
-def look_further(further, number, tag_1):
+def look_up_second_level(further, number, tag_1):
     """Look ``tag_1`` up in a second level, if there is one, and fill what does not have it."""
     if further.config[0].entries == 0:
         return np.int64(FETCHED)
@@ -116,11 +116,11 @@ def ask_line(rnic, book, key, number):
     found = look_up(rnic.pages, rnic.pages_1, number, key + 1, (key + 1) << 1)
     if found == LEVEL_0:
         return np.int64(0)
-    return count_beyond(rnic, counts, found)
+    return count_second_level(rnic, counts, found)
 
 
 @step
-def count_beyond(rnic, counts, found):
+def count_second_level(rnic, counts, found):
     """Count a line that level 0 did not have and that was ``found``; whether in the host."""
     counts.mtt_l0_misses += 1
     if rnic.pages_1.config[0].entries > 0:
@@ -160,22 +160,22 @@ def _ask_entry(rnic, book, number, tag):
 
 
 @step
-def forget_line(rnic, book, key, number):
+def invalidate_line(rnic, book, key, number):
     """Drop the line ``number`` that ``key`` names from the caches: its region is deregistered."""
-    forget_in(rnic.pages, book, number, key + 1)
-    forget_in(rnic.pages_1, book, number, (key + 1) << 1)
+    invalidate_tag(rnic.pages, book, number, key + 1)
+    invalidate_tag(rnic.pages_1, book, number, (key + 1) << 1)
 
 
 @step
-def forget_region(rnic, book, process):
+def invalidate_region(rnic, book, process):
     """Drop the entry of the region of ``process``, which is deregistered, from the caches."""
     tag = (process + 1) << 1
-    forget_in(rnic.regions, book, process, tag)
-    forget_in(rnic.regions_1, book, process, tag << 1 | 1)
+    invalidate_tag(rnic.regions, book, process, tag)
+    invalidate_tag(rnic.regions_1, book, process, tag << 1 | 1)
 
 
 @step
-def forget_in(cache, book, number, tag):
+def invalidate_tag(cache, book, number, tag):
     """Drop ``tag`` from a cache, if there is one; 1 if it was there, and counted then."""
     was_there = np.int64(0)
     if cache.config[0].entries > 0:
@@ -240,8 +240,8 @@ def ask_level_1(levels, book, page, key, receive):
     """
     bits = book.orders[0].line_bits
     unit = key >> bits
-    found = look_further(levels.pages_1, page >> bits, (unit + 1) << 1)
-    if count_beyond(levels, book.counts[0], found):
+    found = look_up_second_level(levels.pages_1, page >> bits, (unit + 1) << 1)
+    if count_second_level(levels, book.counts[0], found):
         note_miss(book, unit, receive)
         return False
     note_hit(book, unit)
@@ -266,7 +266,7 @@ def put_line(nic, host, book, process, page, key):
     if entry == NO_WAY_FREE:
         return np.int64(REFUSED)
     if nic.registers[0].evicted != EMPTY:
-        note_deed(host, DROP, (np.int64(nic.registers[0].evicted) - 1) << bits, -1)
+        record_pin_action(host, DROP, (np.int64(nic.registers[0].evicted) - 1) << bits, -1)
     note_fill(book, unit)
     for place in range(1 << bits):
         fill_frame(nic, host, (entry << bits) + place, (unit << bits) + place)
@@ -293,9 +293,9 @@ def deregister_rnic(nic, levels, host, book, process, page, key):
     bits = book.orders[0].line_bits
     unit = key >> bits
     row = set_of(nic, book, process, page >> bits)
-    dropped = forget_in(nic, book, row, unit + 1)
-    dropped += forget_in(levels.pages_1, book, page >> bits, (unit + 1) << 1)
+    dropped = invalidate_tag(nic, book, row, unit + 1)
+    dropped += invalidate_tag(levels.pages_1, book, page >> bits, (unit + 1) << 1)
     if dropped > 0:
         note_invalidation(book, unit)
-        note_deed(host, DROP, unit << bits, -1)
+        record_pin_action(host, DROP, unit << bits, -1)
     unpin_page(host, book, process, key)

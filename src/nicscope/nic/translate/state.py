@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nicscope.nic.translate.rnic import Rnic
 
 
-DEED = np.dtype([("what", "i8"), ("key", "i8"), ("place", "i8")], align=True)
+PIN_ACTION = np.dtype([("what", "i8"), ("key", "i8"), ("place", "i8")], align=True)
 
 
 class Host(NamedTuple):
@@ -49,8 +49,8 @@ class Host(NamedTuple):
     table_entries: NDArray[np.int32]
     run_ends: NDArray[np.int64]
     numbers: NDArray[np.uint32]  # shape (longest request,): of the request at hand
-    deed_count: NDArray[np.int64] | None  # shape (1,)
-    deeds: NDArray[Any] | None  # DEED; see ``deeds``
+    pin_action_count: NDArray[np.int64] | None  # shape (1,)
+    pin_actions: NDArray[Any] | None  # PIN_ACTION; see ``pin_actions``
     in_use: NDArray[np.int32] | None  # shape (units,): transfers that use the page, or the line
 
 
@@ -124,13 +124,13 @@ def tag_of(nic, host, book, process, page, key):
     The set is ``MISS`` if the page has none: nobody has pinned it.
     """
     unit = page >> book.orders[0].line_bits
-    known_as = key >> book.orders[0].line_bits
+    stream_number = key >> book.orders[0].line_bits
     if host.indices.tables.size > 0:
         if host.pinning.state[key] & PINNED == 0:
             return np.int64(MISS), np.int64(EMPTY)
-        known_as = np.int64(host.indices.key_of[key])
-        unit = unit_of(host.indices.keys, known_as)
-    return set_of(nic, book, process, unit), known_as + 1
+        stream_number = np.int64(host.indices.key_of[key])
+        unit = unit_of(host.indices.keys, stream_number)
+    return set_of(nic, book, process, unit), stream_number + 1
 
 
 @step
@@ -150,7 +150,7 @@ def keep_page(host, book, key):
 
 
 @routine
-def leave_page(nic, host, book, process, page, key):
+def release_page(nic, host, book, process, page, key):
     """Release ``page``, which a request kept pinned."""
     if _requests_keep(book):
         _let_go(nic, host, book, process, page, key)

@@ -72,7 +72,7 @@ def _take_entry(nic, host, book, process, page, key, entry):
 
 
 @step
-def serve_again(nic, host, book, process, page, key):
+def serve_freed_entry(nic, host, book, process, page, key):
     """Pin ``page`` and give it the entry freed last; false if there is none."""
     registers = nic.registers[0]
     entry = registers.evicted - 1
@@ -84,7 +84,7 @@ def serve_again(nic, host, book, process, page, key):
 
 
 @step
-def give_entry_back(nic, host, key):
+def free_entry(nic, host, key):
     """Free the entry of a page that has been deregistered."""
     entry = np.int64(host.table_entries[key])
     nic.frames[entry] = nic.registers[0].evicted

@@ -13,7 +13,6 @@ from nicscope.nic.translate.book import (
     MISS,
     REFUSED,
     fill_frame,
-    note_deed,
     note_fill,
     note_hit,
     note_interrupts,
@@ -21,6 +20,7 @@ from nicscope.nic.translate.book import (
     note_miss,
     pin_page,
     protect_if_used,
+    record_pin_action,
     unpin_page,
 )
 from nicscope.nic.victim import (
@@ -41,11 +41,11 @@ def ask_unet_mm(nic, book, page, key, receive):
     if lookup(nic, slot, key + 1, book.counts) != MISS:
         note_hit(book, key)
         return np.int64(nic.frames[slot] & FRAME_BITS)
-    return ask_beyond(nic, book, slot, key, receive)
+    return ask_victim_cache(nic, book, slot, key, receive)
 
 
 @step
-def ask_beyond(nic, book, slot, key, receive):
+def ask_victim_cache(nic, book, slot, key, receive):
     """Look a primary miss up in the victim cache, which returns it to the primary."""
     place = find_victim(nic, key + 1)
     if place == ABSENT:
@@ -67,7 +67,7 @@ def serve_unet_mm(nic, host, book, process, page, key):
     slot = page & (nic.config[0].sets - 1)
     if nic.frames[slot] & IN_USE and not _has_room_for_used(nic):
         return np.int64(REFUSED)
-    if not keep_under_cap(nic, host, book, slot):
+    if not evict_above_cap(nic, host, book, slot):
         return np.int64(REFUSED)
     note_interrupts(book, 1)
     displace(nic, host, book, slot, key)
@@ -100,15 +100,15 @@ def displace(nic, host, book, slot, key):
         return
     if host.in_use is not None:
         append_victim(nic, displaced, displaced_frame)
-        _clean_up(nic, host, book)
+        _evict_surplus_victims(nic, host, book)
         return
     leaving = add_victim(nic, displaced, displaced_frame)
     if leaving != EMPTY:
-        give_back(host, book, leaving - 1)
+        unpin_evicted(host, book, leaving - 1)
 
 
 @step
-def keep_under_cap(nic, host, book, slot):
+def evict_above_cap(nic, host, book, slot):
     """Evict an entry if the kernel's cap on valid ones is reached (4.2); False if none can go.
 
     The first victim leaves, or where there is none the next entry of the table behind ``slot``, but
@@ -126,7 +126,7 @@ def keep_under_cap(nic, host, book, slot):
         tag = np.int64(nic.tags[place])
         drop(nic, place, tag)
     note_invalidation(book, tag - 1)
-    give_back(host, book, tag - 1)
+    unpin_evicted(host, book, tag - 1)
     return True
 
 
@@ -156,14 +156,14 @@ def _is_used(frames, place):
 
 
 @step
-def give_back(host, book, page):
+def unpin_evicted(host, book, page):
     """Unpin a page that was evicted from the NIC."""
-    note_deed(host, DROP, page, -1)
+    record_pin_action(host, DROP, page, -1)
     unpin_page(host, book, process_of(host.numbering, page), page)
 
 
 @step
-def _clean_up(nic, host, book):
+def _evict_surplus_victims(nic, host, book):
     """Evict victims, oldest first, but none that a transfer uses, down to their number.
 
     A list that could grow meanwhile gives back several at once (5.2.1).
@@ -172,7 +172,7 @@ def _clean_up(nic, host, book):
         place = first_unused(nic)
         if place == ABSENT:
             return
-        give_back(host, book, remove_victim(nic, place) - 1)
+        unpin_evicted(host, book, remove_victim(nic, place) - 1)
 
 
 @step
@@ -184,7 +184,7 @@ def _has_room_for_used(nic):
 
 
 @step
-def forget_unet_mm(nic, host, book, process, page, key):
+def evict_unet_mm(nic, host, book, process, page, key):
     """Evict and unpin a page of an endpoint that closes (4.2)."""
     found = drop(nic, page & (nic.config[0].sets - 1), key + 1)
     if not found:
@@ -194,5 +194,5 @@ def forget_unet_mm(nic, host, book, process, page, key):
             found = True
     if found:
         note_invalidation(book, key)
-        note_deed(host, DROP, key, -1)
+        record_pin_action(host, DROP, key, -1)
         unpin_page(host, book, process, key)

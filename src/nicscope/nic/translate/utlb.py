@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import step
-from nicscope.memory.indices import give_back_index, take_index
+from nicscope.memory.indices import free_index, take_index
 from nicscope.memory.numbering import NONE, find, unit_of
 from nicscope.memory.pinning import PINNED, can_give_up, use, victim_of
 from nicscope.nic.cache import REFUSED as NO_WAY_FREE
@@ -17,13 +17,13 @@ from nicscope.nic.translate.book import (
     MISS,
     REFUSED,
     fill_frame,
-    note_deed,
     note_fill,
     note_hit,
     note_invalidation,
     note_miss,
     pin_page,
     protect_if_used,
+    record_pin_action,
     unpin_page,
 )
 from nicscope.nic.translate.state import set_of
@@ -68,11 +68,11 @@ def prefetch_pages(nic, host, book, process, page):
     for unit in range(page + 1, last + 1):
         key = find(host.numbering, process, unit)
         if key != NONE and host.pinning.state[key] & PINNED:
-            bring_in(nic, host, book, set_of(nic, book, process, unit), key, key)
+            fill_unless_present(nic, host, book, set_of(nic, book, process, unit), key, key)
 
 
 @step
-def bring_in(nic, host, book, row, key, page):
+def fill_unless_present(nic, host, book, row, key, page):
     """Insert the entry of ``key`` in set ``row`` unless it is there or none may leave."""
     if find_entry(nic, row, key + 1) == MISS:
         install(nic, host, book, row, key, page)
@@ -86,7 +86,7 @@ def install(nic, host, book, row, key, page):
         return entry
     if nic.registers[0].evicted != EMPTY:
         evicted = nic.registers[0].evicted - 1
-        note_deed(host, DROP, page_under(host, evicted), -1)
+        record_pin_action(host, DROP, page_under(host, evicted), -1)
     note_fill(book, key)
     fill_frame(nic, host, entry, page)
     protect_if_used(nic, host.in_use, entry, page)
@@ -137,7 +137,7 @@ def prefetch_indices(nic, host, book, process, index):
         key = find(host.indices.keys, process, unit)
         if key != NONE and host.indices.page_of[key] != 0:
             page = host.indices.page_of[key] - 1
-            bring_in(nic, host, book, set_of(nic, book, process, unit), key, page)
+            fill_unless_present(nic, host, book, set_of(nic, book, process, unit), key, page)
 
 
 @step
@@ -218,17 +218,17 @@ def forget(nic, host, book, process, page):
     key = leave_table(host, process, page)
     entry_number = number_under(host, key)
     if not book.orders[0].cached:
-        note_deed(host, DROP, page, -1)
+        record_pin_action(host, DROP, page, -1)
     elif drop(nic, set_of(nic, book, process, entry_number), key + 1):
         note_invalidation(book, key)
-        note_deed(host, DROP, page, -1)
+        record_pin_action(host, DROP, page, -1)
 
 
 @step
 def leave_table(host, process, page):
     """The translation of ``page`` leaves the process's table; returns what the NIC knows it by."""
     if host.indices.tables.size > 0:
-        return give_back_index(host.indices, process, page)
+        return free_index(host.indices, process, page)
     return np.int64(page)
 
 
@@ -265,7 +265,7 @@ def reach_of_calls(host, book, numbers, request, fresh):
             reach = unit - 1
             break
     reach = max(reach, last)
-    while reach > last and not _can_give_up(host, request, reach, fresh):
+    while reach > last and not _can_unpin(host, request, reach, fresh):
         reach -= 1
     return reach
 
@@ -306,7 +306,7 @@ def make_room_ahead(nic, host, book, request, last, reach, fresh):
     for unit in range(request.first + request.pages, last + 1):
         page = find(host.numbering, request.process, unit)
         ahead += host.pinning.state[page] & PINNED == 0
-    while ahead > 0 and not _can_give_up(host, request, reach, fresh + ahead):
+    while ahead > 0 and not _can_unpin(host, request, reach, fresh + ahead):
         page = find(host.numbering, request.process, last)
         ahead -= host.pinning.state[page] & PINNED == 0
         last -= 1
@@ -315,7 +315,7 @@ def make_room_ahead(nic, host, book, request, last, reach, fresh):
 
 
 @step
-def _can_give_up(host, request, last, fresh):
+def _can_unpin(host, request, last, fresh):
     """Whether ``fresh`` pages may be pinned: pages held by transfers cannot be unpinned."""
     if host.pinning.held is None:
         return True

@@ -68,7 +68,7 @@ def publish(ways, n, m):
         queue.credit = credit_of(nic, SEND)
         m.stage = _CHECK
         if queue.credit == 0:
-            return _tell_of_part(ways, n, m, nic)
+            return _publish_partial_tail(ways, n, m, nic)
     if m.stage == _TAIL:
         m.stage = _CHECK
         return REFUSED
@@ -94,7 +94,7 @@ def publish(ways, n, m):
 
 
 @step
-def _tell_of_part(ways, n, m, nic):
+def _publish_partial_tail(ways, n, m, nic):
     """Publish the tail of a full queue to a NIC that polls the tail."""
     tail = nic.queues[SEND].tail
     if nic.config[0].valid_bits != 0 or m.told == tail:
@@ -284,7 +284,7 @@ def deliver(ways, n, m):
             if queue.credit == 0:
                 m.stage = _TELLING
         if m.stage == _TELLING:
-            needed = _tell_tail(ways, n, m, nic)
+            needed = _publish_tail(ways, n, m, nic)
             if needed == FINISHED:
                 m.stage = _LOOKING
                 return REFUSED
@@ -294,11 +294,11 @@ def deliver(ways, n, m):
         needed = _fill_entry(ways, n, m, nic)
         if needed != FINISHED:
             return needed
-    return _tell_tail(ways, n, m, nic)
+    return _publish_tail(ways, n, m, nic)
 
 
 @step
-def _tell_tail(ways, n, m, nic):
+def _publish_tail(ways, n, m, nic):
     """What is needed before the CPU sees the tail, if it polls the tail."""
     tail = nic.queues[RECEIVE].tail
     if nic.config[0].valid_bits != 0 or m.told == tail:

@@ -14,8 +14,8 @@ from nicscope.nic.ways.state import (
     PAUSE,
     RETRYING,
     SET_UP,
-    ask_for_bus,
     block_part,
+    request_bus,
 )
 
 # Stages of a transfer.
@@ -60,7 +60,7 @@ def report(ways, n, m, master):
     if m.stage != 0:
         return FINISHED
     m.stage = 1
-    return ask_for_bus(ways, n, master, WRITE, m.address, m.count, m.place, INTERVENED)
+    return request_bus(ways, n, master, WRITE, m.address, m.count, m.place, INTERVENED)
 
 
 @step
@@ -76,7 +76,7 @@ def _transfer(ways, n, m, master, kind):
         address = m.address + m.done
         m.length = block_part(ways, n, address, m.count - m.done)
         place = m.place + m.done
-        return ask_for_bus(ways, n, master, kind, address, m.length, place, answer_of(m.way))
+        return request_bus(ways, n, master, kind, address, m.length, place, answer_of(m.way))
     if m.stage == _MOVING:
         m.stage = _MOVED
         m.pause = INTERRUPT

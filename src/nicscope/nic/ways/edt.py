@@ -12,10 +12,10 @@ from nicscope.nic.ways import dma
 from nicscope.nic.ways.state import (
     FINISHED,
     INTERVENING,
-    ask_for_bus,
     await_blocks,
     await_rest,
     block_part,
+    request_bus,
 )
 
 
@@ -32,7 +32,7 @@ def own_block(ways, n, m, master, place, count):
         if needed != FINISHED:
             return needed
     zero = np.int64(0)
-    return ask_for_bus(ways, n, master, UPGRADE, copy.block * block, count, zero, INTERVENED)
+    return request_bus(ways, n, master, UPGRADE, copy.block * block, count, zero, INTERVENED)
 
 
 # Stages of a delivery.
@@ -147,6 +147,6 @@ def _write_back_buffer(ways, n, m):
     if ways.agents.copies[n, home // block].state != VALID:
         m.stage = _MERGING
         place = m.place + m.done
-        return ask_for_bus(ways, n, ENGINE_IN, WRITE, address, m.length, place, INTERVENED)
+        return request_bus(ways, n, ENGINE_IN, WRITE, address, m.length, place, INTERVENED)
     start = address // block * block
-    return ask_for_bus(ways, n, ENGINE_IN, WRITE_BACK, start, block, zero, INTERVENED)
+    return request_bus(ways, n, ENGINE_IN, WRITE_BACK, start, block, zero, INTERVENED)

@@ -12,7 +12,7 @@ from nicscope.memory.coherence.bus import (
     MASTERS,
     NEVER,
     Watcher,
-    new_asks,
+    new_bus_requests,
     new_watchers,
     watch_block,
 )
@@ -102,7 +102,9 @@ class Ways(NamedTuple):
 def new_ways(nics: Interface, agents: Watcher) -> Ways:
     """Nothing moves."""
     nodes = nics.config.shape[0]
-    return Ways(nics, agents, new_asks(nodes), new_accesses(nodes), records((nodes, MASTERS), MOVE))
+    return Ways(
+        nics, agents, new_bus_requests(nodes), new_accesses(nodes), records((nodes, MASTERS), MOVE)
+    )
 
 
 def watch_queues(agent: Watcher, nic: Interface) -> None:
@@ -177,7 +179,7 @@ def block_part(ways, n, address, left):
 
 
 @step
-def ask_for_bus(ways, n, master, kind, address, count, place, answer):
+def request_bus(ways, n, master, kind, address, count, place, answer):
     """Request this bus transaction; the answer that says so."""
     ask = ways.asks[n, master]
     ask.kind = kind

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.ticker import PercentFormatter
 
-from nicscope.reports.figures.shares import TICKS, doubling, draw_lines, dressed, titled
+from nicscope.reports.figures.ranges import TICKS, doubling, draw_lines, dressed, titled
 from nicscope.reports.figures.style import (
     FAINT,
     INK,

@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFor
 
 from nicscope.config.rdma_costs import BYTES
 from nicscope.reports.connections import AXES
-from nicscope.reports.figures.shares import (
+from nicscope.reports.figures.ranges import (
     BEHIND,
     NAME_SIZE,
     doubling,

@@ -24,7 +24,7 @@ from nicscope.apps.collectives.operations import (
     tree_all_reduce,
     tree_broadcast,
 )
-from nicscope.apps.collectives.running import run_parties
+from nicscope.apps.collectives.running import run_ranks
 from nicscope.errors import StudyError
 from nicscope.interfaces.run_report import on_run
 
@@ -261,7 +261,7 @@ def time_collective(
                 watch()
 
     memory = ARRAYS * (inputs.count * inputs.dtype.itemsize + PAST)
-    _, cluster = quietly(lambda: run_parties(machine, ranks, memory, body))
+    _, cluster = without_progress(lambda: run_ranks(machine, ranks, memory, body))
     return clock.timed(calls, cluster)
 
 
@@ -282,7 +282,7 @@ def time_barrier(
             if not party.rank:
                 watch()
 
-    _, cluster = quietly(lambda: run_parties(machine, ranks, 0, body))
+    _, cluster = without_progress(lambda: run_ranks(machine, ranks, 0, body))
     later = clock.timed(calls, cluster)
     return msgspec.structs.replace(
         later,
@@ -292,7 +292,7 @@ def time_barrier(
     )
 
 
-def quietly(run: Callable[[], Any]) -> Any:
+def without_progress(run: Callable[[], Any]) -> Any:
     """Run ``run`` without progress: ``watch`` counts calls, not virtual time."""
     with on_run(lambda _: None):
         return run()
@@ -359,7 +359,7 @@ def time_lock(
             await lock.release()
         clock.end(party, 0)
 
-    _, cluster = quietly(lambda: run_parties(machine, ranks, 1 << 14, body))
+    _, cluster = without_progress(lambda: run_ranks(machine, ranks, 1 << 14, body))
     if guarded.turns != ranks * TURNS:
         raise StudyError(
             f"the lock ({algorithm}) was held by two processes at a time: of {ranks * TURNS} turns "
@@ -434,7 +434,7 @@ def alpha_beta(machine: Machine) -> AlphaBeta:
                     found[size] = min(took, found.get(size, took))
             await messages.settle()
 
-    quietly(lambda: run_parties(machine._replace(faults=None), 2, 2 * SIZES[-1], body))
+    without_progress(lambda: run_ranks(machine._replace(faults=None), 2, 2 * SIZES[-1], body))
     low, high = SIZES
     return AlphaBeta(min(notes), (found[high] - found[low]) / (high - low), short[0])
 

@@ -75,7 +75,7 @@ _PART_OF_TASK = {
 _NONE = -1
 
 
-class _Spans(NamedTuple):
+class _TimeSpans(NamedTuple):
     """Time spans (ps) of a message's activities; they may overlap."""
 
     message: NDArray[np.int64]  # its row
@@ -93,7 +93,7 @@ def latency_parts(log: NDArray[Any], messages: NDArray[Any]) -> NDArray[np.int64
     table = np.zeros((len(messages), len(Part)), np.int64)
     acts = _activities(log, messages)
     waits = _waits(log, messages)
-    spans = _Spans(*(np.concatenate(pair) for pair in zip(acts, waits, strict=True)))
+    spans = _TimeSpans(*(np.concatenate(pair) for pair in zip(acts, waits, strict=True)))
     if not len(spans.message):
         return table
     message = np.concatenate([spans.message, spans.message])
@@ -140,7 +140,7 @@ def rows_of(records: NDArray[Any], messages: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(found, row, _NONE)
 
 
-def _activities(log: NDArray[Any], messages: NDArray[Any]) -> _Spans:
+def _activities(log: NDArray[Any], messages: NDArray[Any]) -> _TimeSpans:
     """The activities of each message that was read, clipped to its lifetime."""
     part_of_engine = _lookup(_PART_OF_ENGINE, len(Engine))
     part_of_task = _lookup(_PART_OF_TASK, len(Task))
@@ -153,7 +153,7 @@ def _activities(log: NDArray[Any], messages: NDArray[Any]) -> _Spans:
     start = np.maximum(log["start"], posted)
     end = np.minimum(log["end"], read)
     lasting = start < end
-    return _Spans(row[lasting], part[lasting], start[lasting], end[lasting])
+    return _TimeSpans(row[lasting], part[lasting], start[lasting], end[lasting])
 
 
 def _lookup(parts: dict[Any, Part], size: int) -> NDArray[np.int64]:
@@ -164,7 +164,7 @@ def _lookup(parts: dict[Any, Part], size: int) -> NDArray[np.int64]:
     return table
 
 
-def _waits(log: NDArray[Any], messages: NDArray[Any]) -> _Spans:
+def _waits(log: NDArray[Any], messages: NDArray[Any]) -> _TimeSpans:
     """The four waiting stages of each message that was read; they partition its lifetime."""
     row = rows_of(log, messages)
     firmware = log["engine"] == Engine.FIRMWARE
@@ -181,7 +181,7 @@ def _waits(log: NDArray[Any], messages: NDArray[Any]) -> _Spans:
     part = np.repeat(np.array(WAITS, np.int64), count)
     start, end = marks[:-1].ravel(), marks[1:].ravel()
     lasting = start < end
-    return _Spans(message[lasting], part[lasting], start[lasting], end[lasting])
+    return _TimeSpans(message[lasting], part[lasting], start[lasting], end[lasting])
 
 
 def _latest(

@@ -119,7 +119,7 @@ def parts_of(log: NDArray[Any], sent: Sent, prices: Prices) -> list[int]:
     """Ps by ``Part`` of a message; ``log`` is by ``end`` and has no other message meanwhile."""
     first, last = np.searchsorted(log["end"], [sent.begun, sent.read], side="right")
     records = [_Record(*row) for row in log[list(_Record._fields)][first:last].tolist()]
-    return parted(spans_of(records, sent, prices), sent.begun, sent.read)
+    return parted(message_spans(records, sent, prices), sent.begun, sent.read)
 
 
 def parted(spans: Iterable[Span], begun: int, seen: int) -> list[int]:
@@ -153,10 +153,10 @@ class _Record(NamedTuple):
     lookup: int
 
 
-def spans_of(records: Sequence[_Record], sent: Sent, prices: Prices) -> Iterator[Span]:
+def message_spans(records: Sequence[_Record], sent: Sent, prices: Prices) -> Iterator[Span]:
     """The activities for that message, by its three stages."""
-    rung, told = _rung(records, sent), _told(records, sent)
-    yield from _before_the_doorbell(records, sent, prices, rung)
+    rung, told = _doorbell_end(records, sent), _notified_at(records, sent)
+    yield from _sender_spans(records, sent, prices, rung)
     left = max((one.end for one in _of(records, sent.sender, Engine.NET_TX)), default=rung)
     come = min((one.end for one in _of(records, sent.sender, Engine.NET_TX)), default=told)
     for one in records:
@@ -175,7 +175,7 @@ def _of(records: Sequence[_Record], node: int, engine: Engine) -> Iterator[_Reco
     return (one for one in records if one.node == node and one.engine == engine)
 
 
-def _rung(records: Sequence[_Record], sent: Sent) -> int:
+def _doorbell_end(records: Sequence[_Record], sent: Sent) -> int:
     """When the sender's CPU has finished the post and rung the doorbell."""
     rung = sent.begun
     posted = False
@@ -190,7 +190,7 @@ def _rung(records: Sequence[_Record], sent: Sent) -> int:
     return rung
 
 
-def _told(records: Sequence[_Record], sent: Sent) -> int:
+def _notified_at(records: Sequence[_Record], sent: Sent) -> int:
     """When the receiver's NIC notified the host: the last report that its poll could see."""
     polled = [
         one.start
@@ -209,7 +209,7 @@ def _told(records: Sequence[_Record], sent: Sent) -> int:
     return latest
 
 
-def _before_the_doorbell(
+def _sender_spans(
     records: Sequence[_Record], sent: Sent, prices: Prices, rung: int
 ) -> Iterator[Span]:
     """Spans of the first stage: message store, descriptor store, post."""

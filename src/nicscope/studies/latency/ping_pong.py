@@ -111,7 +111,7 @@ def ping_pong(setting: Setting, byte_count: int, measured: int | None = None) ->
     """
     warm_up, usual = rounds_of(setting, byte_count)
     rounds = warm_up, usual if measured is None else measured
-    game, cluster, log = _played(setting, byte_count, rounds)
+    game, cluster, log = _finished_game(setting, byte_count, rounds)
     costs = {name: cost.high_ps for name, cost in cluster.platform.costs.items()}
     own_table = cluster.design.name == DESIGN
     prices = prices_of(Way(setting.way), costs, cluster.settings.nic, own_table=own_table)
@@ -127,7 +127,7 @@ def ping_pong(setting: Setting, byte_count: int, measured: int | None = None) ->
     )
 
 
-def _played(
+def _finished_game(
     setting: Setting, byte_count: int, rounds: tuple[int, int]
 ) -> tuple[_Game, Cluster, NDArray[Any]]:
     """The finished game and its log, complete at the second try if need be."""
@@ -290,6 +290,6 @@ def translated(question: Question) -> tuple[Design, Translating | None]:
     return design, Translating(design.name, scheme, design.platform, design.entries, question.pages)
 
 
-def needed_by(design: Design) -> Sequence[str]:
+def costs_needed_by(design: Design) -> Sequence[str]:
     """The translation costs that ``design`` needs."""
     return *OF_SCHEME[design.scheme], *OF_DESIGN

@@ -13,12 +13,12 @@ from nicscope.config.platform import completed, load_platform, read_cost
 from nicscope.config.quantities import read_bytes
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.interfaces.via.cluster import DELIVERIES, settings_of
-from nicscope.interfaces.ways import Combination, check_runs, why_no_way
+from nicscope.interfaces.ways import Combination, check_runs, why_way_refused
 from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.studies.latency.ping_pong import (
     Setting,
     Translating,
-    needed_by,
+    costs_needed_by,
     ping_pong,
     rounds_of,
     translated,
@@ -132,7 +132,9 @@ def _names(mechanisms: str | None, delivery: str) -> tuple[str, ...]:
         if name not in WAYS:
             raise StudyError(f"no mechanism {name!r}{did_you_mean(name.lower(), WAYS)}")
     cuts_through = POLICIES[delivery].policy == Policy.CUT_THROUGH
-    makes_no_sense = {name: why_no_way("VIA", name, cuts_through=cuts_through) for name in names}
+    makes_no_sense = {
+        name: why_way_refused("VIA", name, cuts_through=cuts_through) for name in names
+    }
     if mechanisms is None:
         return tuple(name for name in names if makes_no_sense[name] is None)
     for why in makes_no_sense.values():
@@ -266,7 +268,7 @@ def measure(
     platform = load_platform(question.platform)
     design, translating = translated(question)
     if translating is not None:
-        platform = completed(platform, load_platform(translating.platform), needed_by(design))
+        platform = completed(platform, load_platform(translating.platform), costs_needed_by(design))
     for name in question.mechanisms:
         check_runs(Combination("VIA", platform, name, with_settings(design, [f"way={name}"])))
     settings = settings_of(platform, changes)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope import __version__
-from nicscope.config.shelf import CATALOG
+from nicscope.config.toml_files import CATALOG
 from nicscope.errors import OutputError
 from nicscope.outputs.log import open_log
 

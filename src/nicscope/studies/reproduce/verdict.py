@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.shelf import open_shelf, shelf_names
+from nicscope.config.toml_files import open_shelf, shelf_names
 from nicscope.errors import StudyError
 
 if TYPE_CHECKING:

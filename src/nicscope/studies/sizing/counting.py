@@ -62,7 +62,7 @@ class Passes:
         """Replace the forecast of designs still to be counted on ``trace``."""
         self._forecast = trace.rows * designs
 
-    def forecast_later(self, rows: int) -> None:
+    def forecast_remaining_rows(self, rows: int) -> None:
         """Set the rows expected to remain when this trace is done."""
         self._later = rows
 
@@ -233,14 +233,14 @@ class Counter:
         if not sampled:
             batches = self._passes.over(self._trace, len(designs))
         page_size = self._trace.metadata.page_size
-        results = replay(_until(stopped, batches), designs, kinds=False, page_size=page_size)
+        results = replay(_chunks_until(stopped, batches), designs, kinds=False, page_size=page_size)
         return [
             with_price(result, family.subject.platform)
             for (family, _), result in zip(share, results, strict=True)
         ]
 
 
-def _until(stopped: Callable[[], bool], batches: Iterable[Requests]) -> Iterator[Requests]:
+def _chunks_until(stopped: Callable[[], bool], batches: Iterable[Requests]) -> Iterator[Requests]:
     """``batches`` in chunks for replay; ``Stopped`` soon after ``stopped()``."""
     for batch in batches:
         for begin in range(0, len(batch.length), ROWS):
@@ -300,7 +300,7 @@ class Grid(NamedTuple):
         level = self._level(entries, ways)
         return None if level is None else int(self.misses[level, ways - 1])
 
-    def further_of(self, entries: int, ways: int) -> int | None:
+    def extra_probes_of(self, entries: int, ways: int) -> int | None:
         """Ways that lookups search after the first; None as in ``misses_of``.
 
         A lookup checks a k-th further way if it would miss with k ways to as many sets.
@@ -308,7 +308,7 @@ class Grid(NamedTuple):
         level = self._level(entries, ways)
         return None if level is None else int(self.misses[level, : ways - 1].sum())
 
-    def held_of(self, entries: int, ways: int) -> dict[int, int] | None:
+    def valid_lines_of(self, entries: int, ways: int) -> dict[int, int] | None:
         """Valid lines in each node's cache at the end, the maximum; None as in ``misses_of``."""
         level = self._level(entries, ways)
         if level is None:
@@ -384,7 +384,7 @@ def _summed(meters: dict[Nic, SetAssociativeGrid]) -> Iterator[Grid]:
         yield Grid(line, int(counts[0].set_bits[0]), misses, held)
 
 
-class Surveyed(NamedTuple):
+class ShapeGrids(NamedTuple):
     """What a pass finds of caches, and the sample that it took, if any."""
 
     grids: Grids
@@ -413,13 +413,13 @@ class Whole:
         most_entries: int,
         weight: int,
         touched: Extent | None = None,
-    ) -> Surveyed:
+    ) -> ShapeGrids:
         """What every cache misses; of a long trace with a sample, if ``touched`` is given."""
         watch = self._passes.watching(self.trace, weight)
         found = self._nodes.each(watch, survey_of_share, page_size, lines, most_entries, touched)
         parts = [part for part in found if part is not None]
         sample = [batch for part in parts for batch in part.sample or ()]
-        return Surveyed(_sum_of([part.grids for part in parts]), sample or None)
+        return ShapeGrids(_sum_of([part.grids for part in parts]), sample or None)
 
     def replayed(self, parts: Sequence[Sequence[Design]]) -> list[list[ReplayResult]]:
         """What the designs of each of ``parts`` make of it, each part in a pass of its own.
@@ -448,7 +448,7 @@ def survey_of_share(
     most_entries: int,
     touched: Extent | None,
     done: Callable[[int], None],
-) -> Surveyed | None:
+) -> ShapeGrids | None:
     """As ``Whole.surveyed`` of the nodes of ``share``; None if it has no row."""
     batches = ShareDone(share, done).through()
     first = next(batches, None)
@@ -460,10 +460,10 @@ def survey_of_share(
         yield from batches
 
     if touched is None:
-        return Surveyed(grids(every(), page_size, lines, most_entries), None)
+        return ShapeGrids(grids(every(), page_size, lines, most_entries), None)
     windows = Windows(touched)
     found = grids(windows.of(every()), page_size, lines, most_entries)
-    return Surveyed(found, windows.result())
+    return ShapeGrids(found, windows.result())
 
 
 def _all_of(parts: Sequence[Extent]) -> Extent:

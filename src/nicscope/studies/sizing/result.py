@@ -85,7 +85,7 @@ class Point(NamedTuple):
         return us[1] if self.by_cost and us is not None else self.misses_per_lookup
 
     @property
-    def burden(self) -> tuple[int, ...]:
+    def objectives(self) -> tuple[int, ...]:
         """The objectives to minimize, most important first; memory excluded."""
         cost = self.priced.cost
         calls = sum(self.priced.total(name) or 0 for name in _HOST_WORK)
@@ -96,7 +96,7 @@ class Point(NamedTuple):
     @property
     def rank(self) -> tuple[tuple[int, ...], int, int, tuple[tuple[str, str], ...]]:
         """The sort key from best to worst, deterministic."""
-        return self.burden, self.nic_bytes, self.pinned_bytes, self.settings
+        return self.objectives, self.nic_bytes, self.pinned_bytes, self.settings
 
 
 def best_within(points: Iterable[Point], nic_bytes: int) -> Point | None:
@@ -104,16 +104,16 @@ def best_within(points: Iterable[Point], nic_bytes: int) -> Point | None:
     return min((p for p in points if p.nic_bytes <= nic_bytes), key=lambda p: p.rank, default=None)
 
 
-def staircase(points: Iterable[Point]) -> list[Point]:
+def pareto_front(points: Iterable[Point]) -> list[Point]:
     """The Pareto front: points better than all smaller ones, by ascending memory."""
     steps: list[Point] = []
     for point in sorted(points, key=lambda p: (p.nic_bytes, p.rank)):
-        if not steps or point.burden < steps[-1].burden:
+        if not steps or point.objectives < steps[-1].objectives:
             steps.append(point)
     return steps
 
 
-def knee_of(steps: Sequence[Point]) -> Point | None:
+def knee_step(steps: Sequence[Point]) -> Point | None:
     """The step beyond which a doubling of NIC memory buys less; None: hardly bends.
 
     Among the steps that carry out as much as the last one does.
@@ -141,7 +141,7 @@ _UNKNOWN = (
 )
 
 
-class Surveyed(Protocol):
+class ShapeGrids(Protocol):
     """A source of one pass's results for every cache."""
 
     @property
@@ -160,7 +160,7 @@ def follows(design: Design) -> bool:
     return bool(design.index_offset)
 
 
-def grid_of(design: Design, room: Surveyed) -> Grid | None:
+def grid_of(design: Design, room: ShapeGrids) -> Grid | None:
     """The grid that holds the misses of all shapes of ``design``; None if there is none."""
     if not follows(design):
         return None
@@ -177,13 +177,13 @@ def at_shape(
     Counts that only a replay tells are None.  None if ``grid`` does not reach that far.
     """
     entries, ways, line = design.entries or 1, design.ways or 1, design.line or 1
-    misses, held = grid.misses_of(entries, ways), grid.held_of(entries, ways)
+    misses, held = grid.misses_of(entries, ways), grid.valid_lines_of(entries, ways)
     if misses is None or held is None:
         return None
     before = replayed.result
     total = {**before.total, **dict.fromkeys(_UNKNOWN)}
     total |= dict.fromkeys(_PER_MISS[design.scheme], misses)
-    total["further_ways"] = grid.further_of(entries, ways)
+    total["further_ways"] = grid.extra_probes_of(entries, ways)
     nodes: list[dict[str, int | None]] = [
         {name: node[name] for name in ("node", "peak_pinned_pages")} for node in before.nodes
     ]
@@ -211,7 +211,7 @@ class Target(NamedTuple):
     floor: Point | None  # the cheapest there is
 
 
-class Picked(NamedTuple):
+class ReportedDesigns(NamedTuple):
     """The designs reported of a family, from its best for each size of NIC memory."""
 
     best: Point | None  # within the budgets; None: nothing fits
@@ -231,7 +231,7 @@ class Picked(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One family, sized; see ``Picked``."""
+    """One family, sized; see ``ReportedDesigns``."""
 
     scheme: Scheme
     by_cost: bool  # whether its designs were ranked by what they cost; else by misses
@@ -249,16 +249,16 @@ class Answer(NamedTuple):
     command: list[str]  # repeats the best by ``nicscope replay``
 
 
-def pick(steps: Sequence[Point], question: Question) -> Picked:
+def pick(steps: Sequence[Point], question: Question) -> ReportedDesigns:
     """Choose what to report of a family with Pareto front ``steps``, by ascending memory."""
     budget = question.nic_bytes
     best = best_within(steps, budget)
-    return Picked(
+    return ReportedDesigns(
         best=best,
         half=best_within(steps, budget // 2),
         double=best_within(steps, 2 * budget),
         larger=_larger(steps, best, budget),
-        knee=knee_of(steps) if steps else None,
+        knee=knee_step(steps) if steps else None,
         smallest=steps[0] if steps else None,
         target=None if question.target_us is None else _target(steps, question.target_us),
     )
@@ -269,7 +269,7 @@ def answer(trace: str, base: Any, points: Sequence[Point], question: Question) -
 
     They pin no more than they may.
     """
-    steps = staircase(points)
+    steps = pareto_front(points)
     picked = pick(steps, question)
     fitting = [p for p in points if p.nic_bytes <= question.nic_bytes and not p.rejected]
     return Answer(
@@ -287,7 +287,7 @@ def answer(trace: str, base: Any, points: Sequence[Point], question: Question) -
 
 
 def _larger(steps: Sequence[Point], best: Point | None, budget: int) -> Point | None:
-    better = (step for step in steps if best is None or step.burden < best.burden)
+    better = (step for step in steps if best is None or step.objectives < best.objectives)
     return next((step for step in better if step.nic_bytes > budget), None)
 
 
@@ -321,19 +321,19 @@ def _command(trace: str, design: str, point: Point, question: Question) -> list[
     return command
 
 
-class Shaky(NamedTuple):
+class UncertainCost(NamedTuple):
     """The share of a cost that rests on assumed or fitted prices."""
 
     parts: list[Component]
     share: float  # of the upper end of the cost
 
 
-def shaky(point: Point) -> Shaky:
+def uncertain_components(point: Point) -> UncertainCost:
     """The components of ``point`` that rest on assumed or fitted prices."""
     cost = point.priced.cost
     parts = [part for part in cost.components if part.count and part.evidence in SHAKY]
     whole = cost.high_ps
-    return Shaky(parts, sum(part.high_ps for part in parts) / whole if whole else 0.0)
+    return UncertainCost(parts, sum(part.high_ps for part in parts) / whole if whole else 0.0)
 
 
 class Sizing(msgspec.Struct, frozen=True, kw_only=True):
@@ -484,7 +484,7 @@ def _point(point: Point | None, parts: bool = False) -> dict[str, Any] | None:
     }
     if parts:
         weakest = point.priced.weakest_evidence
-        rests = shaky(point)
+        rests = uncertain_components(point)
         found |= {
             "design": point.priced.result.design.to_json(),
             "nic_memory_bytes_by_structure": point.priced.result.nic_memory_bytes,

@@ -15,9 +15,9 @@ from nicscope.studies.sizing.result import (
     at_shape,
     best_within,
     grid_of,
+    pareto_front,
     pick,
     replay_command,
-    staircase,
 )
 
 if TYPE_CHECKING:
@@ -152,8 +152,8 @@ def shapes(scheme: Scheme, room: Room) -> list[Setting]:
 
 
 def policies(scheme: Scheme, room: Room) -> list[Setting]:
-    """Policies to try on the best shapes; the first ones, ``first_policies``, on all."""
-    first = first_policies(scheme, room)
+    """Policies to try on the best shapes; the first ones, ``initial_policies``, on all."""
+    first = initial_policies(scheme, room)
     found = list(first)
     if scheme in (Scheme.UTLB, Scheme.UTLB_SHARED):
         found += [
@@ -167,10 +167,10 @@ def policies(scheme: Scheme, room: Room) -> list[Setting]:
     return found
 
 
-def known_policies(scheme: Scheme, room: Room) -> list[Setting]:
+def derivable_policies(scheme: Scheme, room: Room) -> list[Setting]:
     """Policies whose other shapes may be derived from one (``known``) if nothing is limited."""
     if scheme is not Scheme.UTLB or room.limit is not None:
-        return first_policies(scheme, room)
+        return initial_policies(scheme, room)
     return [_text(prefetch=1, prepin=pinned) for pinned in AHEAD]
 
 
@@ -182,7 +182,7 @@ def replacements(scheme: Scheme, room: Room) -> list[Setting]:
     return []
 
 
-def first_policies(scheme: Scheme, room: Room) -> list[Setting]:
+def initial_policies(scheme: Scheme, room: Room) -> list[Setting]:
     """How the pinning budget is divided between processes, where that matters."""
     if room.limit is None:
         return [()]
@@ -483,30 +483,32 @@ class Family:
     @property
     def steps(self) -> list[Point]:
         """The Pareto front by ascending NIC memory."""
-        return staircase(self.fitting)
+        return pareto_front(self.fitting)
 
     def rounds(self) -> Search:
         """Yield what to count next, alternately on the sample and in full."""
         scheme, room = self.subject.design.scheme, self._room
-        every = _crossed(shapes(scheme, room), first_policies(scheme, room))
-        known = self._known(_crossed(shapes(scheme, room), known_policies(scheme, room)))
+        every = _cross_product(shapes(scheme, room), initial_policies(scheme, room))
+        known = self._known(_cross_product(shapes(scheme, room), derivable_policies(scheme, room)))
         derived = {one for _, others in known for one in others}
-        others = [one for one in map(self._plainly, every) if one not in derived]
+        others = [one for one in map(self._without_defaults, every) if one not in derived]
         bases = [base for base, _ in known]
-        yield from self._narrowed(others, _DECIDED, 1, also=bases)
+        yield from self._ask_best_of_sample(others, _DECIDED, 1, also=bases)
         self._derive(known)
-        anchored = _crossed(self._anchors(), policies(scheme, room))
-        yield from self._narrowed(anchored, ("prefetch", "prepin"), POLICIES_KEPT)
+        anchored = _cross_product(self._anchors(), policies(scheme, room))
+        yield from self._ask_best_of_sample(anchored, ("prefetch", "prepin"), POLICIES_KEPT)
         choices = replacements(scheme, room)
-        unpinning = [_merged(dict(a.settings), one) for a in self._winners() for one in choices]
-        yield from self._narrowed(unpinning, ("replacement",), POLICIES_KEPT)
+        unpinning = [
+            _merged(dict(a.settings), one) for a in self._best_candidates() for one in choices
+        ]
+        yield from self._ask_best_of_sample(unpinning, ("replacement",), POLICIES_KEPT)
         promising = _unique([_only_shape(step.settings) for step in self.steps])
-        won = _unique([_only_policy(point.settings) for point in self._winners()])
-        yield from self._narrowed(_crossed(promising, won), _POLICY, 1)
+        won = _unique([_only_policy(point.settings) for point in self._best_candidates()])
+        yield from self._ask_best_of_sample(_cross_product(promising, won), _POLICY, 1)
         told = [point.settings for point in pick(self.steps, self._question).points()]
-        yield from self._narrowed([], (), 1, also=told)
+        yield from self._ask_best_of_sample([], (), 1, also=told)
 
-    def _narrowed(
+    def _ask_best_of_sample(
         self,
         settings: Iterable[Setting],
         free: Sequence[str],
@@ -518,7 +520,9 @@ class Family:
         These are the ``keep`` best of those that differ in nothing but the settings ``free``.
         ``also`` is asked for unless it was replayed.
         """
-        left = [one for one in _unique(map(self._plainly, settings)) if one not in self.counted]
+        left = [
+            one for one in _unique(map(self._without_defaults, settings)) if one not in self.counted
+        ]
         groups: dict[Setting, list[Setting]] = {}
         for one in left:
             groups.setdefault(tuple(p for p in one if p[0] not in free), []).append(one)
@@ -539,7 +543,7 @@ class Family:
         It is the one that misses least within the budget, for that is likely to be told.
         """
         groups: dict[Setting, list[Setting]] = {}
-        for one in _unique(map(self._plainly, settings)):
+        for one in _unique(map(self._without_defaults, settings)):
             groups.setdefault(tuple(p for p in one if p[0] not in _CACHE), []).append(one)
         found = []
         for group in groups.values():
@@ -567,7 +571,7 @@ class Family:
                 if found is not None and one not in self.replayed:
                     self.counted[one] = found
 
-    def _plainly(self, settings: Setting) -> Setting:
+    def _without_defaults(self, settings: Setting) -> Setting:
         """``settings`` without those of the base design, in canonical order."""
         given = dict(settings)
         before = self.subject.design.to_json()
@@ -577,7 +581,7 @@ class Family:
             if key in given and given[key] != str(before[key])
         )
 
-    def _winners(self) -> list[Point]:
+    def _best_candidates(self) -> list[Point]:
         """The best of each budget, and the cheapest of all; with a target, its neighbours too."""
         fitting = self.fitting
         if not fitting:
@@ -590,7 +594,7 @@ class Family:
         return list({point.settings: point for point in found if point is not None}.values())
 
     def _anchors(self) -> list[Setting]:
-        return _unique([_only_shape(point.settings) for point in self._winners()])
+        return _unique([_only_shape(point.settings) for point in self._best_candidates()])
 
 
 def _around(steps: Sequence[Point], target: float) -> list[Point]:
@@ -611,7 +615,7 @@ def _merged(settings: dict[str, str], more: Setting) -> Setting:
     return tuple((settings | dict(more)).items())
 
 
-def _crossed(some: Iterable[Setting], others: Iterable[Setting]) -> list[Setting]:
+def _cross_product(some: Iterable[Setting], others: Iterable[Setting]) -> list[Setting]:
     others = list(others)
     return [_merged(dict(one), other) for one in some for other in others]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.replay.lookups import Nic
-    from nicscope.drivers.replay.naming import Grain
+    from nicscope.drivers.replay.page_numbering import Alignment
     from nicscope.studies.workers import Workers
     from nicscope.traces.folders.reading import Share
     from nicscope.traces.reader import Trace
@@ -261,14 +261,14 @@ def targets(
 def _targets_of(
     name: str, nodes: Nodes, rows: int, question: TargetQuestion, progress: RowsDone
 ) -> list[Target]:
-    from nicscope.drivers.replay.naming import common
+    from nicscope.drivers.replay.page_numbering import common_alignment
 
     sizes = question.page_sizes
     with progress.round(rows, again=False) as watch:
         parts = nodes.each(watch, grains_of_share, question)
-    grains = {size: common([part[size] for part in parts]) for size in sizes}
+    alignments = {size: common_alignment([part[size] for part in parts]) for size in sizes}
     with progress.round(rows, again=True) as watch:
-        found = nodes.each(watch, measure_share, question, grains)
+        found = nodes.each(watch, measure_share, question, alignments)
     return [
         _target(name, size, [one for part in found for one in part.pop(size)], question.share)
         for size in sizes
@@ -276,12 +276,12 @@ def _targets_of(
 
 
 def _measured(
-    batches: Iterable[RequestColumns], question: TargetQuestion, grains: Mapping[int, Grain]
+    batches: Iterable[RequestColumns], question: TargetQuestion, alignments: Mapping[int, Alignment]
 ) -> dict[int, list[Counted]]:
     """The lookups of every NIC, by page size."""
     sizes = question.page_sizes
     streams = {
-        size: LookupStreams(size, [1], by_process=False, offset=False, grain=grains[size])
+        size: LookupStreams(size, [1], by_process=False, offset=False, alignment=alignments[size])
         for size in sizes
     }
     meters: dict[int, dict[Nic, Meter]] = {size: {} for size in sizes}
@@ -302,7 +302,7 @@ def _measured(
 
 def grains_of_share(
     share: Share | Trace, question: TargetQuestion, done: Callable[[int], None]
-) -> dict[int, Grain]:
+) -> dict[int, Alignment]:
     """The page alignment (grain) of a share's requests by page size; reports rows."""
     batches = ShareDone(share, done).through()
     return grains_counted(batches, question.skip, question.page_sizes)
@@ -311,11 +311,11 @@ def grains_of_share(
 def measure_share(
     share: Share | Trace,
     question: TargetQuestion,
-    grains: Mapping[int, Grain],
+    alignments: Mapping[int, Alignment],
     done: Callable[[int], None],
 ) -> dict[int, list[Counted]]:
     """The lookups of the NICs of ``share``'s nodes, by page size; reports rows to ``done``."""
-    return _measured(ShareDone(share, done).through(), question, grains)
+    return _measured(ShareDone(share, done).through(), question, alignments)
 
 
 def _target(name: str, size: int, meters: list[Counted], share: float) -> Target:

@@ -53,7 +53,7 @@ class Order(NamedTuple):
     source: str  # stamp of the package that asks
 
 
-def tally_remotely(order: Order, designs: Sequence[Design]) -> list[Tally]:
+def tally_on_worker(order: Order, designs: Sequence[Design]) -> list[Tally]:
     """Count each of ``designs``, on any machine.
 
     Errors: ``StudyError`` or ``TraceError``, naming the machine, if its nicscope or its trace is
@@ -64,7 +64,7 @@ def tally_remotely(order: Order, designs: Sequence[Design]) -> list[Tally]:
     return tally(_HELD.columns(order), designs, order.page_size, order.kinds)
 
 
-class _Held:
+class _CachedColumns:
     """The columns of the most recent trace, one copy in this process."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class _Held:
             return self._columns
 
 
-_HELD = _Held()
+_HELD = _CachedColumns()
 
 
 def _read(order: Order) -> Columns | RowColumns:
@@ -114,7 +114,7 @@ def tallies(
     def arguments(chunk: Sequence[int]) -> tuple[Order, list[Design]]:
         return order, [design(number) for number in chunk]
 
-    return cluster.each(chunks, tally_remotely, arguments)
+    return cluster.each(chunks, tally_on_worker, arguments)
 
 
 if TYPE_CHECKING:

@@ -18,16 +18,16 @@ from nicscope import __version__
 from nicscope.config.design import SETTINGS, Kind
 from nicscope.drivers.replay import ReplayResult
 from nicscope.drivers.replay.columns import ROWS
-from nicscope.drivers.replay.engine import Replayer, grains_for
+from nicscope.drivers.replay.engine import Replayer, alignments_for
 from nicscope.drivers.replay.rnic import follows_registrations, lowest_addresses, registers_ahead
 from nicscope.errors import StudyError
 from nicscope.inputs import Input
+from nicscope.memory_limit import check_memory
 from nicscope.nic.translate.book import COUNT_NAMES
 from nicscope.outputs import check_output, scratch_file, whole_file
 from nicscope.outputs.csv_table import CsvTable
 from nicscope.outputs.file import CSV, PARQUET, TABLES, format_to_write, named_compression
 from nicscope.outputs.log import open_log
-from nicscope.room import check_room
 from nicscope.studies.pricing import Denominator, denominator_of
 from nicscope.studies.replaying import with_price
 from nicscope.studies.sources import rates
@@ -363,7 +363,7 @@ def _loaded(
 ) -> Columns | RowColumns:
     types = _TYPES[kind]
     size = sum(int(one[1]) for one in types)
-    check_room(2 * size * rows, f"keeping {rows:,} requests in memory", instead)
+    check_memory(2 * size * rows, f"keeping {rows:,} requests in memory", instead)
     columns = kind._make(np.empty(rows, one) for one in types)
     begin = 0
     for batch in batches:
@@ -393,8 +393,8 @@ def tally(
     registrations = _registrations(columns)
     by_region = follows_registrations(designs, registrations)
     lowest = lowest_addresses(_requests(columns, stopped)) if registers_ahead(designs) else None
-    grains = grains_for(_requests(columns, stopped), designs, page_size)
-    replayer = Replayer(designs, kinds, page_size, grains, lowest, by_region)
+    alignments = alignments_for(_requests(columns, stopped), designs, page_size)
+    replayer = Replayer(designs, kinds, page_size, alignments, lowest, by_region)
     for piece in _pieces(columns, stopped) if by_region else _requests(columns, stopped):
         replayer.feed(piece)
     requested = sum(int(one.length.sum(dtype=np.int64)) for one in _requests(columns, stopped))

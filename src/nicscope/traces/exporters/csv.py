@@ -10,9 +10,9 @@ from nicscope.errors import TraceError
 from nicscope.outputs import whole_file
 from nicscope.outputs.csv_table import CsvTable
 from nicscope.outputs.file import named_compression
+from nicscope.traces.atomic_writer import AtomicWriter
 from nicscope.traces.columns import FURTHER, TYPES, holds, is_text
 from nicscope.traces.importers.tables import names_in
-from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:
     import contextlib
@@ -30,7 +30,7 @@ _WRITTEN = (
 )
 
 
-class CsvWriter(WholeWriter):
+class CsvWriter(AtomicWriter):
     """Appends requests to a CSV file, compressed if its name ends in ``.zst`` or ``.gz``."""
 
     _table: CsvTable
@@ -38,13 +38,13 @@ class CsvWriter(WholeWriter):
     def _open(self, opening: contextlib.ExitStack) -> None:
         sink = opening.enter_context(whole_file(self.path))
         self._table = CsvTable(sink, named_compression(self.path))
-        opening.push(self._let_go)
+        opening.push(self._abandon)
 
     def _finish(self) -> None:
         self._table.finish()
         self.lost += self.metadata.without_defaults()
 
-    def _let_go(self, kind: type[BaseException] | None, *_: object) -> None:
+    def _abandon(self, kind: type[BaseException] | None, *_: object) -> None:
         """Discard the file: no further byte is written."""
         if kind is not None:
             self._table.abandon()

@@ -17,11 +17,11 @@ from nicscope.errors import TraceError
 from nicscope.kernel.decorators import kernel
 from nicscope.outputs import scratch_file, whole_file
 from nicscope.outputs.file import named_compression
+from nicscope.traces.atomic_writer import AtomicWriter
 from nicscope.traces.importers.objects import NEVER, RECORD, page_bits
 from nicscope.traces.numbering import Numbering, lookups_of
 from nicscope.traces.registrations import only_requests
 from nicscope.traces.schema import REQUIRED_COLUMNS
-from nicscope.traces.whole import WholeWriter
 
 if TYPE_CHECKING:
     import contextlib
@@ -57,7 +57,7 @@ def link(words, last, identities, start):
         last[page] = start + i
 
 
-class OracleGeneralWriter(WholeWriter):
+class OracleGeneralWriter(AtomicWriter):
     """Appends lookups; compressed at the end if the name ends in ``.zst`` or ``.gz``."""
 
     def __init__(self, path: Path, metadata: TraceMetadata) -> None:

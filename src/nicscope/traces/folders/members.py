@@ -116,7 +116,7 @@ def look_at(path: Path) -> Look:
     source = open_bytes(path)
     trace = trace_of(source)
     digest, is_signed = footer_digest(path)
-    nodes, times = _spans(path) if is_signed else (None, None)
+    nodes, times = _footer_spans(path) if is_signed else (None, None)
     member = Member(
         trace.name,
         str(path.resolve()),
@@ -145,7 +145,7 @@ def open_member(member: Member) -> Trace:
     return trace
 
 
-def _spans(path: Path) -> tuple[Span | None, Span | None]:
+def _footer_spans(path: Path) -> tuple[Span | None, Span | None]:
     """Ranges of nodes and of times, from the statistics of the row groups.
 
     For a footer whose checksum is right: asked of a damaged one, the library ends the process.
@@ -245,10 +245,10 @@ def split(trace: Trace, folder: Path, by: str, files: int, watch: Watch | None =
         passes = 2 if by == "node" else 1
         count = _Count(watch, passes * trace.all_rows)
         if by == "node":
-            owners, files = _of_nodes(trace, files, count)
+            owners, files = _owners_by_node(trace, files, count)
         else:
             files = min(files, trace.all_rows)
-            owners = _InTime(trace.name, trace.all_rows, files)
+            owners = _OwnersByTime(trace.name, trace.all_rows, files)
         return _write(trace, out, owners, files, count)
 
 
@@ -264,7 +264,7 @@ class _Count:
             self._watch(self._done, self._total)
 
 
-def _of_nodes(trace: Trace, files: int, count: _Count) -> tuple[Owners, int]:
+def _owners_by_node(trace: Trace, files: int, count: _Count) -> tuple[Owners, int]:
     """The file of each row: nodes in ascending order, files of about as many rows."""
     rows_of: dict[int, int] = {}
     for batch in trace.batches_of_rows():
@@ -284,7 +284,7 @@ def _of_nodes(trace: Trace, files: int, count: _Count) -> tuple[Owners, int]:
     return owner, int(owners.max()) + 1
 
 
-class _InTime:
+class _OwnersByTime:
     """The file of each row: rows in order of time, as many in each file."""
 
     def __init__(self, name: str, rows: int, files: int) -> None:
@@ -346,7 +346,7 @@ class Order(enum.Enum):
     NODE_BY_NODE = "node by node"
 
 
-class Stretch(NamedTuple):
+class FileGroup(NamedTuple):
     """A group of files whose nodes are in no other file."""
 
     members: tuple[Member, ...]  # in the order in which they are read, or come in a tie
@@ -368,24 +368,24 @@ class Scan(NamedTuple):
     is_in_time: bool  # over all its nodes
 
 
-def stretches(members: Sequence[Member]) -> list[Stretch]:
+def stretches(members: Sequence[Member]) -> list[FileGroup]:
     """Group the ``members``, given by name; rows are read only if footers do not suffice.
 
     Errors: ``TraceError`` at the first row of those that the schema does not allow.
     """
     found = []
-    for together in _touching(members):
+    for together in _overlapping(members):
         if len(together) == 1 or _follow_in_time(together):
-            found.append(_in_turn(together))
+            found.append(_sequential_group(together))
         else:
-            found += _looked_into(together)
+            found += _groups_by_rows(together)
     place = {member.path: number for number, member in enumerate(members)}
     return sorted(found, key=lambda each: min(place[member.path] for member in each.members))
 
 
-def _in_turn(members: Sequence[Member]) -> Stretch:
+def _sequential_group(members: Sequence[Member]) -> FileGroup:
     ordered = tuple(sorted(members, key=_by_time))
-    return Stretch(ordered, Order.IN_TURN, _over(members))
+    return FileGroup(ordered, Order.IN_TURN, _over(members))
 
 
 def _by_time(member: Member) -> Span:
@@ -397,7 +397,7 @@ def _over(members: Iterable[Member]) -> Span:
     return Span(min(span.low for span in spans), max(span.high for span in spans))
 
 
-def _touching(members: Sequence[Member]) -> list[list[Member]]:
+def _overlapping(members: Sequence[Member]) -> list[list[Member]]:
     """Files grouped so that the node ranges of different groups do not overlap."""
     groups: list[tuple[int, list[Member]]] = []
     for member in sorted(members, key=lambda each: (each.nodes or EVERYTHING).low):
@@ -424,7 +424,7 @@ def _follow_in_time(members: Sequence[Member]) -> bool:
     return True
 
 
-def _looked_into(members: Sequence[Member]) -> list[Stretch]:
+def _groups_by_rows(members: Sequence[Member]) -> list[FileGroup]:
     """Groups of files with overlapping node ranges, by reading their rows."""
     scans = {member.path: scan(member) for member in members}
     exact = [
@@ -432,15 +432,15 @@ def _looked_into(members: Sequence[Member]) -> list[Stretch]:
         for member in members
     ]
     found = []
-    for together in _sharing(exact, scans):
+    for together in _sharing_nodes(exact, scans):
         if len(together) == 1 or _follow_in_time(together):
-            found.append(_in_turn(together))
+            found.append(_sequential_group(together))
             continue
         nodes = sorted(set().union(*(scans[member.path].nodes for member in together)))
         in_time = all(scans[member.path].is_in_time for member in together)
         order = Order.SIDE_BY_SIDE if in_time else Order.NODE_BY_NODE
         listed = () if in_time else tuple(nodes)
-        found.append(Stretch(tuple(together), order, _span(nodes), listed))
+        found.append(FileGroup(tuple(together), order, _span(nodes), listed))
     return found
 
 
@@ -449,7 +449,7 @@ def _span(values: Iterable[int]) -> Span:
     return Span(min(listed), max(listed))
 
 
-def _sharing(members: Sequence[Member], scans: dict[str, Scan]) -> list[list[Member]]:
+def _sharing_nodes(members: Sequence[Member], scans: dict[str, Scan]) -> list[list[Member]]:
     """Files grouped so that different groups have no node in common."""
     groups: list[tuple[set[int], list[int]]] = []
     for place, member in enumerate(members):

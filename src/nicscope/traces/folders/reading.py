@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from nicscope.errors import MistakenRowError, TraceError, printable
 from nicscope.traces.folders.members import (
+    FileGroup,
     Order,
-    Stretch,
     agree,
     files_of,
     look_at,
@@ -43,7 +43,7 @@ LEAST_ROWS = 1 << 12  # of a batch of a file that is read beside others
 class Share(NamedTuple):
     """The nodes of a file group whose number modulo ``parts`` is ``part``."""
 
-    stretch: Stretch
+    stretch: FileGroup
     part: int = 0
     parts: int = 1
 
@@ -100,7 +100,7 @@ class FolderTrace(Trace):
         return sum(member.byte_count for member in self.members)
 
     @cached_property
-    def stretches(self) -> list[Stretch]:
+    def stretches(self) -> list[FileGroup]:
         """Groups of files that share nodes; rows are read only if footers do not suffice."""
         return stretches(self.members)
 
@@ -164,17 +164,17 @@ def _rows_of(share: Share, read: Read, max_rows: int) -> Iterator[Rows]:
     if stretch.order is Order.IN_TURN:
         for member in stretch.members:
             for rows in _within(member, read(open_member(member), max_rows)):
-                yield from _chosen(rows, rows[0].node % parts == part if parts > 1 else None)
+                yield from _select_rows(rows, rows[0].node % parts == part if parts > 1 else None)
     elif stretch.order is Order.SIDE_BY_SIDE:
         for rows in _merged(stretch.members, read, max_rows, None):
-            yield from _chosen(rows, rows[0].node % parts == part if parts > 1 else None)
+            yield from _select_rows(rows, rows[0].node % parts == part if parts > 1 else None)
     else:
         for node in stretch.listed:
             if node % parts == part:
                 yield from _merged(stretch.members, read, max_rows, node)
 
 
-def _chosen(rows: Rows, wanted: Any) -> Iterator[Rows]:
+def _select_rows(rows: Rows, wanted: Any) -> Iterator[Rows]:
     """The ``rows`` that are ``wanted``, None if there are none."""
     if wanted is None or wanted.all():
         yield rows
@@ -230,7 +230,7 @@ class _Reader:
                 self.is_over = True
                 return
             wanted = None if self._node is None else rows[0].node == self._node
-            self.rows = next(_chosen(rows, wanted), None)
+            self.rows = next(_select_rows(rows, wanted), None)
 
     def last(self) -> int:
         """The time of the last row in memory."""
@@ -311,9 +311,9 @@ def _place_of(trace: Trace, node: int, nth: int) -> tuple[str, int]:
     row, values = _row_of(trace, node, nth)
     if not isinstance(trace, FolderTrace):
         return trace.name, row
-    before = sum(1 for place in _alike(trace, values) if place < row)
+    before = sum(1 for place in _equal_rows(trace, values) if place < row)
     for member in trace.members:
-        for place in _alike(open_member(member), values):
+        for place in _equal_rows(open_member(member), values):
             if not before:
                 return member.name, place
             before -= 1
@@ -332,7 +332,7 @@ def _row_of(trace: Trace, node: int, nth: int) -> tuple[int, list[Any]]:
     raise AssertionError("a row that was read is read again")
 
 
-def _alike(trace: Trace, values: list[Any]) -> Iterator[int]:
+def _equal_rows(trace: Trace, values: list[Any]) -> Iterator[int]:
     """Rows of ``trace`` with those values, by their position in reading order."""
     first = 0
     for rows in trace.batches_of_rows():

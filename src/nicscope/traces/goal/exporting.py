@@ -113,7 +113,7 @@ class _Schedule:
             )
         self._next_tag = int(trace.name[messages].max(initial=-1)) + 1
         self._name = name
-        self._members = self._who_meets()
+        self._members = self._barrier_members()
         self._first_of_node = np.searchsorted(
             trace.metadata.nodes_of_processes, np.arange(trace.metadata.nodes)
         ).tolist()
@@ -136,7 +136,7 @@ class _Schedule:
             raise TraceError(f"{self._name}: more messages than GOAL has tags")
         return self._next_tag - count
 
-    def _who_meets(self) -> dict[int, list[int]]:
+    def _barrier_members(self) -> dict[int, list[int]]:
         """The processes that arrive at each barrier."""
         at = np.flatnonzero(self._trace.operation == Operation.BARRIER)
         pairs = np.unique(

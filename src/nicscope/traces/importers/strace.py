@@ -112,7 +112,7 @@ class _Log:
         self._line = event.line
         self._room.tasks(event.line, len(self._tasks) + len(self._early))
         number = self._only_task() if event.task is None else event.task
-        if number not in self._tasks and self._ends_the_first_creation(event):
+        if number not in self._tasks and self._is_first_clone_parent(event):
             self._task(number)
         if number in self._early or (number not in self._tasks and self._creating):
             self._room.keep(event.line, event.characters)
@@ -127,7 +127,7 @@ class _Log:
         socket's call whose buffer is not shown as an address.
         """
         for maker in list(self._creating):
-            self._give_up_creating(maker)
+            self._resolve_unreturned_clones(maker)
         for number in list(self._early):
             self._release(number)
         return self._certain()
@@ -150,7 +150,7 @@ class _Log:
         self.counts["calls_on_unknown_descriptors"] += int(doubtful.sum())
         return np.flatnonzero(doubtful == 0)
 
-    def _give_up_creating(self, maker: int) -> None:
+    def _resolve_unreturned_clones(self, maker: int) -> None:
         """Treat waiting tasks as children of a clone call that will not return."""
         shared = self._creating.pop(maker, None)
         if shared is None or self._creating:
@@ -165,7 +165,7 @@ class _Log:
             return next(iter(self._tasks))
         return FIRST_TASK if self.first_number is None else self.first_number
 
-    def _ends_the_first_creation(self, event: Call | Start | Exit) -> bool:
+    def _is_first_clone_parent(self, event: Call | Start | Exit) -> bool:
         """Whether the single, unnumbered task has cloned a second one and now has a number."""
         return (
             isinstance(event, Call)
@@ -188,7 +188,7 @@ class _Log:
         task = self._task(number)
         self._closings += not isinstance(event, Exit) and event.name in CLOSING
         if isinstance(event, Exit):
-            self._give_up_creating(number)
+            self._resolve_unreturned_clones(number)
             del self._tasks[number]
         elif isinstance(event, Start):
             if event.name in CREATING_TASKS:

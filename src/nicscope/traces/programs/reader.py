@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from nicscope.errors import TraceError
-from nicscope.room import check_room
+from nicscope.memory_limit import check_memory
 from nicscope.traces.columns import DAMAGE, is_text
 from nicscope.traces.files import MAGIC, first_line, open_bytes
 from nicscope.traces.programs.schema import (
@@ -255,7 +255,7 @@ def program_of(source: Input, watch: Watch | None = None) -> ProgramTrace:
         )
     file = ParquetRows(source, _check_columns, ["operation"])
     metadata = ProgramMetadata.from_json(file.metadata, source.name)
-    check_room(file.rows * ROW_BYTES, f"{source.name}: {file.rows:,} rows", "read a shorter one")
+    check_memory(file.rows * ROW_BYTES, f"{source.name}: {file.rows:,} rows", "read a shorter one")
     columns = _Columns(source.name, file.rows, metadata)
     lists = [name for name in (*LIST_COLUMNS, *OTHERS_COLUMNS) if name in file.schema.names]
     names = [*PROGRAM_COLUMNS, *lists]

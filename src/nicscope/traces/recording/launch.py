@@ -18,10 +18,10 @@ from nicscope.traces.recording.calls import install_filter
 from nicscope.traces.recording.ptrace import (
     CONTINUE,
     TO_NEXT_STOP,
-    seize_for_a_while,
-    seize_to_the_end,
+    pending_stop,
+    seize_detachable,
+    seize_with_exitkill,
     status_of,
-    stop_at_hand,
     tracer_of,
     wait_for_stop,
     why_refused,
@@ -145,7 +145,7 @@ def launch(
     os.close(gate)
     os.close(complain)
     try:
-        seize_to_the_end(pid)
+        seize_with_exitkill(pid)
         os.write(opener, b"!")
     except OSError as error:
         tracer = tracer_of(pid)
@@ -250,15 +250,15 @@ class Attached:
             for tid in new:
                 tried.add(tid)
                 try:
-                    seize_for_a_while(tid)
+                    seize_detachable(tid)
                 except OSError as error:
-                    self._excuse(tid, error)
+                    self._ignore_ended(tid, error)
                 else:
                     tracer.meet(tid)
         if self.pid not in tracer.processes:
             raise RecordError(f"{self._name} has ended just now; nothing was recorded")
 
-    def _excuse(self, tid: int, error: OSError) -> None:
+    def _ignore_ended(self, tid: int, error: OSError) -> None:
         """Ignore that a thread has ended, or is traced already because a traced one started it.
 
         Errors: ``RecordError`` for any other reason.
@@ -294,7 +294,7 @@ class Attached:
                 next_look = now + _LOOK_S
                 if now >= end or wait_for_signal(0) is not None:
                     return
-            stopped = stop_at_hand()
+            stopped = pending_stop()
             if stopped is not None:
                 tracer.take(*stopped)
             elif wait_for_signal(min(TICK_S, max(end - now, 0)), or_stop=True) is not None:
@@ -308,7 +308,7 @@ def _release(tracer: Tracer, heeding: bool) -> None:
     """
     tracer.let_go(heeding)
     while not tracer.has_ended:
-        stopped = stop_at_hand()
+        stopped = pending_stop()
         if stopped is not None:
             tracer.take(*stopped)
         elif wait_for_signal(TICK_S, or_stop=True) is not None:

@@ -119,7 +119,7 @@ _MEMORY = ctypes.create_string_buffer(_MEMORY_SIZE)  # making one takes as long 
 CallEntry = tuple[int, int, list[int]]
 
 
-def seize_to_the_end(tid: int) -> None:
+def seize_with_exitkill(tid: int) -> None:
     """Trace ``tid``, which has a filter, and all its descendants; they die with this process.
 
     Errors: ``OSError``.
@@ -127,7 +127,7 @@ def seize_to_the_end(tid: int) -> None:
     _request(_SEIZE, tid, _FOLLOW | _AT_FILTER | _KILL_WITH_TRACER)
 
 
-def seize_for_a_while(tid: int) -> None:
+def seize_detachable(tid: int) -> None:
     """Trace ``tid`` and all its descendants, and stop it; they outlive this process.
 
     Errors: ``OSError``.
@@ -149,13 +149,13 @@ def wait_for_stop() -> tuple[int, int]:
     return os.waitpid(-1, _WAIT_OPTIONS)
 
 
-def stop_at_hand() -> tuple[int, int] | None:
+def pending_stop() -> tuple[int, int] | None:
     """The next stop as of ``wait_for_stop``, or None if there is none yet."""
     tid, status = os.waitpid(-1, _WAIT_OPTIONS | os.WNOHANG)
     return (tid, status) if tid else None
 
 
-def is_pause(reason: int) -> bool:
+def is_group_stop(reason: int) -> bool:
     """Whether a stop is a group-stop of the whole process, or the end of one."""
     return reason >> 8 == _STOP
 

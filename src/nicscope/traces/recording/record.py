@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope import __version__
 from nicscope.outputs.file import PARQUET, check_output, format_to_write
+from nicscope.traces.atomic_writer import WRITTEN
 from nicscope.traces.recording.calls import this_machine
 from nicscope.traces.recording.connections import Observed
 from nicscope.traces.recording.signals import held_signals, stop_if_interrupted
 from nicscope.traces.schema import TraceMetadata
-from nicscope.traces.whole import WRITTEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

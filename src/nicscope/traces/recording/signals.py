@@ -45,7 +45,7 @@ _HELD = _sigset(HELD)
 _HELD_OR_STOP = _sigset(HELD | {signal.SIGCHLD})
 
 
-class Came(NamedTuple):
+class ReceivedSignal(NamedTuple):
     """A signal that was received."""
 
     number: int
@@ -53,7 +53,7 @@ class Came(NamedTuple):
     sender: int  # process, if it came from one
 
 
-def wait_for_signal(seconds: float, or_stop: bool = False) -> Came | None:
+def wait_for_signal(seconds: float, or_stop: bool = False) -> ReceivedSignal | None:
     """The next held signal; None if none comes in time, or this process was stopped meanwhile.
 
     ``or_stop``: also None as soon as a traced thread stops or ends.  Python's
@@ -64,7 +64,7 @@ def wait_for_signal(seconds: float, or_stop: bool = False) -> Came | None:
     if _libc.sigtimedwait(_HELD_OR_STOP if or_stop else _HELD, info, time) < 0:
         return None
     number, _, code, sender = _SIGNAL_INFO.unpack_from(info)
-    return None if number == signal.SIGCHLD else Came(number, code, sender)
+    return None if number == signal.SIGCHLD else ReceivedSignal(number, code, sender)
 
 
 @contextlib.contextmanager
@@ -162,7 +162,7 @@ class Forwarder(threading.Thread):
                 self._pass_on(came)
             self._tick()
 
-    def _pass_on(self, came: Came) -> None:
+    def _pass_on(self, came: ReceivedSignal) -> None:
         alive = self._processes()
         if self._root not in alive:
             self._end(alive)

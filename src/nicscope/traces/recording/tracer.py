@@ -133,7 +133,7 @@ class Tracer:
     def _take_event(self, tid: int, reason: int) -> tuple[int, int]:
         """How to continue a thread after an event stop, and the signal to deliver."""
         number = reason & 0xFF
-        if ptrace.is_pause(reason):
+        if ptrace.is_group_stop(reason):
             stays = number in _PAUSES and self._go_on != ptrace.DETACH
             return ptrace.LISTEN if stays else self._go_on, 0
         if reason == ptrace.AFTER_EXEC:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.apps.svm.domain import POISON
-from nicscope.apps.svm.machines.mail import CarryingError, Mail, answer_to, frames, home_answer
+from nicscope.apps.svm.machines.messages import (
+    Mail,
+    UnreachableError,
+    answer_to,
+    encode_home,
+    frames,
+)
 from nicscope.interfaces.tasks import Gate
 
 if TYPE_CHECKING:
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.domain import Domain
-    from nicscope.apps.svm.machines.mail import Letter
+    from nicscope.apps.svm.machines.messages import Letter
     from nicscope.interfaces import mini, vmmc
     from nicscope.interfaces.ports.memory import Buffer
 
@@ -199,7 +205,7 @@ def _of_node(node: int, name: str) -> str:
     return f"{name} of node {node}"
 
 
-class PageHomes:
+class HomeDirectory:
     """Those whose number names this domain.  The first who asks for one is its home."""
 
     def __init__(self, mail: Mail) -> None:
@@ -224,7 +230,7 @@ class PageHomes:
             self._answer(letter, page)
 
     def _answer(self, letter: Letter, page: int) -> None:
-        self._mail.post(answer_to(letter, home_answer(self._homes[page])), f"page {page}")
+        self._mail.post(answer_to(letter, encode_home(self._homes[page])), f"page {page}")
 
 
 SLOT = 4096  # bytes
@@ -321,7 +327,7 @@ class RemoteMail(Mail):
         number, node, what = self._posted.popleft()
         status = await self.memory.ended(number)
         if status != "done":
-            raise CarryingError(
+            raise UnreachableError(
                 f"node {self.node} does not get {what} through to node {node}: {status}"
             )
 
@@ -338,7 +344,7 @@ class RemoteMail(Mail):
             raw = await self._box.read(came.length, came.offset)
             number, more = HEAD.unpack_from(raw)
             if number != self._read[came.node] & 0xFFFFFFFF:
-                raise CarryingError(
+                raise UnreachableError(
                     f"node {self.node} got piece {number} of node {came.node}'s letters for piece "
                     f"{self._read[came.node]}"
                 )

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.apps.svm.coherence import Notices
-from nicscope.apps.svm.machines.mail import Kind, Letter
-from nicscope.apps.svm.process import held_already, not_held
+from nicscope.apps.svm.machines.messages import Kind, Letter
+from nicscope.apps.svm.process import already_held_error, not_held_error
 from nicscope.interfaces.tasks import Gate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.coherence import Caller, Coherence, Costs
-    from nicscope.apps.svm.machines.mail import Mail, Waits
+    from nicscope.apps.svm.machines.messages import Mail, Waits
 
 
 ITEM = struct.Struct("<HII")  # whose interval, which of its, and how many pages follow
 
 
-class HeardNotices(Notices):
+class ReceivedNotices(Notices):
     """One domain's write notices: its own intervals, and those received in messages."""
 
     def __init__(self, domains: int, own: int) -> None:
@@ -96,13 +96,13 @@ class Held:
         self.clock: NDArray[np.int64] | None = None  # to be learned by who holds it first here
 
 
-class LetterSynchronization:
+class MessageSynchronization:
     """One domain's locks and barrier by messages."""
 
     def __init__(
         self,
         coherence: Coherence,
-        notices: HeardNotices,
+        notices: ReceivedNotices,
         questions: Questions,
         costs: Costs,
         waits: Waits,
@@ -126,7 +126,7 @@ class LetterSynchronization:
         called = repr(name).encode()
         lock = self._locks.setdefault(called, Held())
         if lock.holder == process:
-            raise held_already(process, name)
+            raise already_held_error(process, name)
         if lock.is_here and lock.holder is None:
             lock.holder = process
             await caller.endpoint.sleep(self._costs.local_lock)
@@ -145,10 +145,10 @@ class LetterSynchronization:
         called = repr(name).encode()
         lock = self._locks.get(called)
         if lock is None or lock.holder != process:
-            raise not_held(process, name)
+            raise not_held_error(process, name)
         await self._coherence.flush(caller)
         lock.holder = None
-        self._hand_on(called, lock)
+        self._grant_next(called, lock)
 
     async def meet(self, caller: Caller, process: int) -> None:  # noqa: ARG002 - they are counted
         """Tell the manager when the domain's processes have arrived; wait for its release."""
@@ -182,7 +182,7 @@ class LetterSynchronization:
         lock = self._locks[called]
         lock.next = asker, clock_of(rest, self._domains), len(lock.waiting)
         if lock.is_here and lock.holder is None:
-            self._hand_on(called, lock)
+            self._grant_next(called, lock)
 
     def granted(self, letter: Letter) -> None:
         """Handle the grant of a lock to this domain."""
@@ -190,7 +190,7 @@ class LetterSynchronization:
         lock = self._locks[called]
         lock.is_here, lock.is_asked_for = True, False
         lock.clock = self._notices.hear(rest)
-        self._hand_on(called, lock)
+        self._grant_next(called, lock)
 
     def arrived(self, letter: Letter) -> None:
         """Handle a domain's arrival at the barrier that this one manages."""
@@ -213,7 +213,7 @@ class LetterSynchronization:
 
     # -- within ----------------------------------------------------------------------------------
 
-    def _hand_on(self, called: bytes, lock: Held) -> None:
+    def _grant_next(self, called: bytes, lock: Held) -> None:
         """Grant a free lock that is here to the first waiter."""
         if lock.next is not None and not lock.next[2]:
             asker, clock, _ = lock.next

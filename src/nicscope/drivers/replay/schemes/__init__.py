@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
 
 
-def takes_turns(design: Design) -> bool:
+def interleaves_host_and_nic(design: Design) -> bool:
     """Whether host and NIC alternate: what either does depends on what the other has just done.
 
     Then one pass goes from request to request.  So it is where the NIC fetches ahead, or a limit
@@ -24,22 +24,22 @@ def takes_turns(design: Design) -> bool:
     return design.scheme is Scheme.INTERRUPT or (design.prepin or 1) > 1
 
 
-def is_lone_set(design: Design) -> bool:
+def is_single_set(design: Design) -> bool:
     """Whether the cache is one set, too wide to search, that holds what was looked up last."""
     lines = (design.entries or 0) // (design.line or 1)
-    return not takes_turns(design) and SEARCHED_WAYS < (design.ways or 1) == lines
+    return not interleaves_host_and_nic(design) and SEARCHED_WAYS < (design.ways or 1) == lines
 
 
 def entries_held(design: Design) -> int:
     """How many entries are kept by when they were used, or came: of one wide set, or victims."""
-    if design.scheme is Scheme.UNET_MM and not takes_turns(design):
+    if design.scheme is Scheme.UNET_MM and not interleaves_host_and_nic(design):
         return design.victim_entries or 0
-    return (design.ways or 1) if is_lone_set(design) else 0
+    return (design.ways or 1) if is_single_set(design) else 0
 
 
 def unpins(design: Design) -> bool:
     """Whether a user library under a pin limit of its own has entries leave the NIC."""
-    return design.pin_limit is not None and not takes_turns(design)
+    return design.pin_limit is not None and not interleaves_host_and_nic(design)
 
 
 def passes_of(design: Design) -> tuple[Any, ...]:
@@ -56,14 +56,14 @@ def passes_of(design: Design) -> tuple[Any, ...]:
         from nicscope.drivers.replay.schemes.utlb import replay_utlb_process
 
         return (replay_utlb_process,)
-    from nicscope.drivers.replay.schemes.renewing import note_lookups
+    from nicscope.drivers.replay.schemes.cache_pass import note_lookups
 
-    if takes_turns(design):
-        return *_in_turns(design), note_lookups
-    return (*_within_limit(design), note_lookups) if unpins(design) else _apart(design)
+    if interleaves_host_and_nic(design):
+        return *_interleaved(design), note_lookups
+    return (*_within_limit(design), note_lookups) if unpins(design) else _in_passes(design)
 
 
-def _in_turns(design: Design) -> tuple[Any, ...]:
+def _interleaved(design: Design) -> tuple[Any, ...]:
     if design.scheme is Scheme.INTERRUPT:
         from nicscope.drivers.replay.schemes.interrupt import replay_interrupt
 
@@ -81,26 +81,29 @@ def _in_turns(design: Design) -> tuple[Any, ...]:
 def _within_limit(design: Design) -> tuple[Any, ...]:
     from nicscope.drivers.replay.schemes import utlb
 
-    if is_lone_set(design):
-        return utlb.admit_within_limit, utlb.renew_lone_set_unpinned
+    if is_single_set(design):
+        return utlb.admit_within_limit, utlb.look_up_single_set_unpinning
     by_page = design.scheme is Scheme.UTLB
-    return utlb.admit_within_limit, utlb.renew_unpinned if by_page else utlb.renew_unpinned_shared
+    return (
+        utlb.admit_within_limit,
+        utlb.look_up_unpinning if by_page else utlb.look_up_unpinning_shared,
+    )
 
 
-def _apart(design: Design) -> tuple[Any, ...]:
-    from nicscope.drivers.replay.schemes import renewing
-    from nicscope.drivers.replay.schemes.renewing import note_missed
+def _in_passes(design: Design) -> tuple[Any, ...]:
+    from nicscope.drivers.replay.schemes import cache_pass
+    from nicscope.drivers.replay.schemes.cache_pass import note_missed
 
-    renew = renewing.renew_lone_set if is_lone_set(design) else renewing.renew_lookups
+    renew = cache_pass.look_up_single_set if is_single_set(design) else cache_pass.look_up_all
     if design.scheme is Scheme.INTERRUPT:
         from nicscope.drivers.replay.schemes.interrupt import interrupt_missed
 
         return renew, interrupt_missed, note_missed
     if design.scheme is Scheme.UNET_MM:
         from nicscope.drivers.replay.schemes.interrupt import interrupt_missed
-        from nicscope.drivers.replay.schemes.unet_mm import ask_victims
+        from nicscope.drivers.replay.schemes.unet_mm import look_up_victims
 
-        asked = (ask_victims,) if design.victim_entries else ()
+        asked = (look_up_victims,) if design.victim_entries else ()
         return renew, *asked, interrupt_missed, note_missed
     if design.scheme is Scheme.HANDLE:
         from nicscope.drivers.replay.schemes.handle import bring_missed
@@ -113,8 +116,8 @@ def _apart(design: Design) -> tuple[Any, ...]:
         find_indices,
     )
 
-    if not is_lone_set(design):
-        renew = renewing.renew_listing_misses
+    if not is_single_set(design):
+        renew = cache_pass.look_up_listing_misses
     if design.scheme is Scheme.UTLB:
         return renew, fetch_missed, note_missed, admit_first
     return admit_new, find_indices, renew, fetch_missed, note_missed

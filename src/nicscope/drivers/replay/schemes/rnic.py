@@ -19,8 +19,8 @@ from nicscope.nic.translate.rnic import (
     ask_line,
     ask_part,
     ask_regions,
-    forget_line,
-    forget_region,
+    invalidate_line,
+    invalidate_region,
     is_outside,
     packets_of,
 )
@@ -80,7 +80,7 @@ class RegionCase(NamedTuple):
 
 
 @kernel
-def go_through(case, begin, end):
+def replay_rows(case, begin, end):
     """Replays rows ``begin..end``, for which all arrays have space.
 
     Returns the first row that gives back what is not registered, or ``end``.
@@ -220,23 +220,23 @@ def forget(caches, region, line, lines):
     Line by line, or by all that the caches hold, whichever is less.
     """
     rnic, book, known = caches.rnic, caches.book, caches.numbering
-    forget_region(rnic, book, region)
+    invalidate_region(rnic, book, region)
     if lines <= rnic.pages.tags.size + rnic.pages_1.tags.size:
         for number in range(line, line + lines):
             key = numbers.find(known, region, np.int64(number))
             if key != NONE:
-                forget_line(rnic, book, key, np.int64(number))
+                invalidate_line(rnic, book, key, np.int64(number))
         return
     # Backwards: a tag that goes makes those behind it move.
     for place in range(rnic.pages.tags.size - 1, -1, -1):
         tag = np.int64(rnic.pages.tags[place])
         if tag != EMPTY and process_of(known, tag - 1) == region:
-            forget_line(rnic, book, tag - 1, unit_of(known, tag - 1))
+            invalidate_line(rnic, book, tag - 1, unit_of(known, tag - 1))
     for place in range(rnic.pages_1.tags.size - 1, -1, -1):
         tag = np.int64(rnic.pages_1.tags[place])
         key = (tag >> 1) - 1
         if tag != EMPTY and tag & 1 == 0 and process_of(known, key) == region:
-            forget_line(rnic, book, key, unit_of(known, key))
+            invalidate_line(rnic, book, key, unit_of(known, key))
 
 
 class Case(NamedTuple):
@@ -273,8 +273,8 @@ def replay_rnic(case, begin, end, _count):
             for i in range(at, at + lines):
                 case.outcome[i] = NOT_DONE
         else:
-            _ask_regions_of(case, rules, row, process, part, parts)
-            _ask_lines(case, at, lines)
+            _look_up_regions(case, rules, row, process, part, parts)
+            _look_up_lines(case, at, lines)
             case.book.counts[0].mtt_l0_hits += pages
         at += lines
         part += parts
@@ -286,7 +286,7 @@ def _units_of(first, pages, bits):
 
 
 @step
-def _ask_regions_of(case, rules, row, process, part, parts):
+def _look_up_regions(case, rules, row, process, part, parts):
     """Look up the region of request ``row`` for each of its packets."""
     packets = packets_of(rules, np.int64(case.stream.length[row]))
     if not rules.is_indirect:
@@ -299,7 +299,7 @@ def _ask_regions_of(case, rules, row, process, part, parts):
 
 
 @step
-def _ask_lines(case, at, lines):
+def _look_up_lines(case, at, lines):
     """Look up ``lines`` lines, whose names begin at ``at``."""
     counts = case.book.counts[0]
     misses = counts.mtt_l0_misses

@@ -21,12 +21,12 @@ from nicscope.nic.translate.book import (
     note_interrupts,
     pin_page,
 )
-from nicscope.nic.translate.unet_mm import give_back, keep_under_cap
+from nicscope.nic.translate.unet_mm import evict_above_cap, unpin_evicted
 from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, remove_victim
 
 
 @kernel
-def ask_victims(case, _begin, _end, _count):
+def look_up_victims(case, _begin, _end, _count):
     """Looks up primary misses in the victim cache; what misses there too stays listed.
 
     What the primary evicted joins the victims, of which the first in leaves if they are too many.
@@ -72,12 +72,12 @@ def replay_unet_mm(case, _begin, _end, count):
                 append_victim(nic, nic.registers[0].evicted, 0)
             continue
         case.outcome[i] = MISSED | (np.int64(book.past[key]) & INVALIDATED)
-        keep_under_cap(nic, host, book, slot)
+        evict_above_cap(nic, host, book, slot)
         fill(nic, slot, key + 1)
         if nic.registers[0].evicted != EMPTY:
             leaving = add_victim(nic, nic.registers[0].evicted, 0)
             if leaving != EMPTY:
-                give_back(host, book, leaving - 1)
+                unpin_evicted(host, book, leaving - 1)
         note_interrupts(book, 1)
         pin_page(host, book, process_of(host.numbering, key), key, 1)
         note_fill(book, key)

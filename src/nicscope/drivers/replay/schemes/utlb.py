@@ -161,15 +161,15 @@ def _admit_single_within_limit(case, begin, end):
     """The same for requests of one page each, by a loop that is compiled for the policy."""
     policy = case.host.pinning.rules[0].policy
     if policy == Replacement.LRU:
-        _admit_alone(case, begin, end, Replacement.LRU)
+        _admit_single_pages(case, begin, end, Replacement.LRU)
     elif policy == Replacement.MRU:
-        _admit_alone(case, begin, end, Replacement.MRU)
+        _admit_single_pages(case, begin, end, Replacement.MRU)
     elif policy == Replacement.LFU:
-        _admit_alone(case, begin, end, Replacement.LFU)
+        _admit_single_pages(case, begin, end, Replacement.LFU)
     elif policy == Replacement.MFU:
-        _admit_alone(case, begin, end, Replacement.MFU)
+        _admit_single_pages(case, begin, end, Replacement.MFU)
     else:
-        _admit_alone(case, begin, end, Replacement.RANDOM)
+        _admit_single_pages(case, begin, end, Replacement.RANDOM)
 
 
 @step
@@ -212,7 +212,7 @@ def _list_unpinned(case, host, book, request, last, fresh):
 
 
 @step
-def _admit_alone(case, begin, end, policy):
+def _admit_single_pages(case, begin, end, policy):
     nic, host, book = timeless(case)
     pinning = host.pinning
     limit = pinning.rules[0].limit
@@ -249,31 +249,31 @@ def _admit_alone(case, begin, end, policy):
 
 
 @kernel
-def renew_unpinned(case, begin, end, count):
+def look_up_unpinning(case, begin, end, count):
     """Look up ``count`` pages; before each request's, what was unpinned for it leaves the NIC."""
-    _renew_unpinned_by_ways(case, case.host.numbering, begin, end, count)
+    _look_up_unpinning_by_ways(case, case.host.numbering, begin, end, count)
 
 
 @kernel
-def renew_unpinned_shared(case, begin, end, count):
+def look_up_unpinning_shared(case, begin, end, count):
     """The same with the cache keyed by table index."""
     _find_sets(case, count)
-    _renew_unpinned_by_ways(case, case.host.indices.keys, begin, end, count)
+    _look_up_unpinning_by_ways(case, case.host.indices.keys, begin, end, count)
 
 
 @step
-def _renew_unpinned_by_ways(case, keys, begin, end, count):
+def _look_up_unpinning_by_ways(case, keys, begin, end, count):
     ways = case.nic.config[0].ways
     if ways == 1:
-        _renew_unpinned(case, keys, begin, end, count, 1)
+        _look_up_unpinning(case, keys, begin, end, count, 1)
     elif ways == FOUR:
-        _renew_unpinned(case, keys, begin, end, count, FOUR)
+        _look_up_unpinning(case, keys, begin, end, count, FOUR)
     else:
-        _renew_unpinned(case, keys, begin, end, count, ways)
+        _look_up_unpinning(case, keys, begin, end, count, ways)
 
 
 @step
-def _renew_unpinned(case, keys, begin, end, count, ways):
+def _look_up_unpinning(case, keys, begin, end, count, ways):
     nic, _, book = timeless(case)
     limit, last_set = case.host.pinning.rules[0].limit, nic.config[0].sets - 1
     misses, further = np.int64(0), np.int64(0)
@@ -289,7 +289,7 @@ def _renew_unpinned(case, keys, begin, end, count, ways):
         for row in range(begin, end):
             before, at = at, at + np.int64(case.laid[row])
             if at - before > limit:
-                _pass_over(case, before, at)
+                _mark_rejected_lookups(case, before, at)
                 continue
             for i in range(before, at):
                 _drop_unpinned(case, nic, book, keys, i, ways)
@@ -312,8 +312,8 @@ def _drop_unpinned(case, nic, book, keys, i, ways):
 
 
 @kernel
-def renew_lone_set_unpinned(case, begin, end, _count):
-    """As ``renew_unpinned``, of a cache of one set, which holds the latest keys looked up."""
+def look_up_single_set_unpinning(case, begin, end, _count):
+    """As ``look_up_unpinning``, of a cache of one set, which holds the latest keys looked up."""
     held, past = case.held, case.book.past
     limit = case.host.pinning.rules[0].limit
     now, oldest, word, left = uses_of(held)
@@ -321,7 +321,7 @@ def renew_lone_set_unpinned(case, begin, end, _count):
     for row in range(begin, end):
         before, at = at, at + np.int64(case.laid[row])
         if at - before > limit:
-            _pass_over(case, before, at)
+            _mark_rejected_lookups(case, before, at)
             continue
         for i in range(before, at):
             key = np.int64(case.evicted[i]) - 1
@@ -347,7 +347,7 @@ def replay_utlb(case, begin, end, _count):
         request = request_of(case, row, at)
         at += request.pages
         if not admit(nic, host, book, case.number, request):
-            _pass_over(case, request.at, at)
+            _mark_rejected_lookups(case, request.at, at)
             continue
         for i in range(request.at, at):
             key = np.int64(case.number[i])
@@ -371,7 +371,7 @@ def replay_utlb_shared(case, begin, end, _count):
         request = request_of(case, row, at)
         at += request.pages
         if not admit(nic, host, book, case.number, request):
-            _pass_over(case, request.at, at)
+            _mark_rejected_lookups(case, request.at, at)
             continue
         for i in range(request.at, at):
             key = np.int64(host.indices.key_of[case.number[i]])
@@ -400,7 +400,7 @@ def replay_utlb_process(case, begin, end, _count):
 
 
 @step
-def _pass_over(case, begin, end):
+def _mark_rejected_lookups(case, begin, end):
     """Marks the lookups of a rejected request as skipped."""
     for i in range(begin, end):
         case.key[i] = case.number[i]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from nicscope.drivers.simulate.bus.completion_writes import ENTRY_BYTES
 from nicscope.drivers.simulate.bus.state import Bus, new_bus
-from nicscope.drivers.simulate.bus.telling import ENTRY_BYTES
 from nicscope.drivers.simulate.store import buffers_in
 from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import NOBODY

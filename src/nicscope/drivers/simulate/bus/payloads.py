@@ -5,16 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.bus.moving import end_at_once, start_move, summon
+from nicscope.drivers.simulate.bus.moves import end_at_once, interrupt_host, start_move
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import PCI_READS
 from nicscope.kernel.decorators import copy_bytes, distant, routine, step
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, READS_AT_ONCE, forget
 from nicscope.memory.paging.frames import unpin_frame
 from nicscope.memory.paging.layout import GARBAGE_FRAME
-from nicscope.nic.coherent import NOWHERE, clear_tag, free_tag, room_for, set_tag, tag_over, use_tag
-from nicscope.nic.ports.layout import ONE, SEND, WRITE
-from nicscope.nic.ports.streams import taker_of
+from nicscope.nic.coherent import (
+    NOWHERE,
+    clear_tag,
+    find_buffer_space,
+    free_tag,
+    set_tag,
+    tag_covering,
+    use_tag,
+)
+from nicscope.nic.ports.layout import SEND, WORK_QUEUE, WRITE
+from nicscope.nic.ports.streams import destination_port_of
 from nicscope.nic.ways.state import DELIVER, DMA, EDT, FETCH, INTERVENING, RETRYING, nic_of
 
 NO_REQUEST = -1
@@ -22,11 +30,11 @@ NO_SERIAL = -1
 
 
 @routine
-def _take(machine, n, start, count, owner):
+def _allocate_tag(machine, n, start, count, owner):
     """Allocates a NIC buffer for the range at ``start`` of the host: its tag, or ``NOWHERE``."""
     nic = nic_of(machine.bus.ways.nics, n)
     t = free_tag(nic)
-    place = room_for(nic, count)
+    place = find_buffer_space(nic, count)
     if t == NOWHERE or place == NOWHERE:
         return np.int64(NOWHERE)
     set_tag(nic, t, start, start + count, place)
@@ -36,7 +44,7 @@ def _take(machine, n, start, count, owner):
 
 
 @routine
-def take_for_request(machine, n, p, count):
+def reserve_request_buffer(machine, n, p, count):
     """Reserves a NIC buffer of ``count`` bytes for port ``p``'s next descriptor; False if none."""
     ports = machine.ports
     port = ports.table[n, p]
@@ -44,19 +52,19 @@ def take_for_request(machine, n, p, count):
     request = ports.requests[n, p, slot]
     room = machine.bus.rooms[n, p, slot]
     # It stands for no memory of the host: a region behind all of it.
-    t = _take(machine, n, np.int64(machine.bus.hosts.memory.shape[1]), count, p)
+    t = _allocate_tag(machine, n, np.int64(machine.bus.hosts.memory.shape[1]), count, p)
     if t == NOWHERE:
         return False
     room.tag = t
     room.number = port.posted
-    is_stored = request.operation == WRITE and port.takes != ONE
+    is_stored = request.operation == WRITE and port.takes != WORK_QUEUE
     room.first = request.offset if is_stored else 0
     room.count = count
     return True
 
 
 @step
-def place_for_request(machine, n, p):
+def request_buffer_start(machine, n, p):
     """Where on the NIC the message of the next descriptor begins."""
     port = machine.ports.table[n, p]
     room = machine.bus.rooms[n, p, port.posted % machine.ports.rules[0].ring]
@@ -64,7 +72,7 @@ def place_for_request(machine, n, p):
 
 
 @distant
-def leave_room(machine, n, p, slot):
+def free_descriptor_buffer(machine, n, p, slot):
     """Frees the NIC buffer of the descriptor in ``slot`` of port ``p``, which has ended."""
     room = machine.bus.rooms[n, p, slot]
     if room.number != NO_REQUEST:
@@ -73,7 +81,7 @@ def leave_room(machine, n, p, slot):
 
 
 @routine
-def take_out(machine, n, head, place, count):
+def read_request_buffer(machine, n, head, place, count):
     """Copies a packet's bytes from its request's NIC buffer to ``place``; False: not there."""
     if head.kind not in (SEND, WRITE):
         return False
@@ -88,7 +96,7 @@ def take_out(machine, n, head, place, count):
 
 
 @routine
-def put_in(machine, n, packet, head, place, done, count):
+def stage_arrival(machine, n, packet, head, place, done, count):
     """Stages received bytes in a NIC buffer; False if none is free.
 
     The buffer's page stays while they do.
@@ -96,19 +104,19 @@ def put_in(machine, n, packet, head, place, done, count):
     if head.kind != SEND:
         return False
     channel = machine.ports.channels[n, head.name]
-    p = np.int64(taker_of(machine.ports, n, head))
+    p = np.int64(destination_port_of(machine.ports, n, head))
     nic = nic_of(machine.bus.ways.nics, n)
     if head.runs > 0:
-        unit, within = _stretch_of_run(machine, n, head, packet.address + done)
+        unit, within = _segment_of_run(machine, n, head, packet.address + done)
         start = packet.address + done - within
-        t = _room_of_receive(nic, p, serial_of(machine, n, p, head.receive), start)
+        t = _buffer_of_receive(nic, p, serial_of(machine, n, p, head.receive), start)
     else:
         unit = np.int64(channel.unit)
         within = head.offset % unit + done
         start = packet.address + done - within
-        t = tag_over(nic, start, start + unit)
+        t = tag_covering(nic, start, start + unit)
     if t == NOWHERE and within == 0:
-        t = _take(machine, n, start, unit, p)
+        t = _allocate_tag(machine, n, start, unit, p)
         if t != NOWHERE:
             machine.ports.memory.frames[n, head.frame].pins += 1
             if head.runs > 0:
@@ -122,7 +130,7 @@ def put_in(machine, n, packet, head, place, done, count):
 
 
 @step
-def _stretch_of_run(machine, n, head, address):
+def _segment_of_run(machine, n, head, address):
     """Bytes of the receive's segment in the page of the present run.
 
     And how many of them are before ``address``.
@@ -143,7 +151,7 @@ def serial_of(machine, n, p, number):
 
 
 @step
-def _room_of_receive(nic, p, serial, start):
+def _buffer_of_receive(nic, p, serial, start):
     """Tag of the NIC buffer for the receive's segment at host address ``start``, or ``NOWHERE``."""
     for t in range(nic.tags.size):
         tag = nic.tags[t]
@@ -153,15 +161,15 @@ def _room_of_receive(nic, p, serial, start):
 
 
 @step
-def place_for_piece(machine, n, p, serial, start):
+def staged_piece(machine, n, p, serial, start):
     """Where on the NIC data received for a receive's segment is staged, or ``NOWHERE``."""
     nic = nic_of(machine.bus.ways.nics, n)
-    t = _room_of_receive(nic, p, serial, start)
+    t = _buffer_of_receive(nic, p, serial, start)
     return t if t == NOWHERE else nic.tags[t].nic_start
 
 
 @distant
-def leave_receive_rooms(machine, n, p, number):
+def free_receive_buffers(machine, n, p, number):
     """Frees the NIC buffers of the segments of port ``p``'s receive ``number``, which is done.
 
     A message that did not reach its end may have taken some.
@@ -170,28 +178,28 @@ def leave_receive_rooms(machine, n, p, number):
     serial = serial_of(machine, n, p, number)
     for t in range(nic.tags.size):
         if nic.tags[t].valid == 1 and nic.tags[t].users == p and nic.tags[t].receive == serial:
-            _leave(machine, n, nic, t)
+            _free_tag(machine, n, nic, t)
 
 
 @step
-def place_for_buffer(machine, n, address):
+def staged_buffer(machine, n, address):
     """Where on the NIC data received for the buffer at ``address`` is staged, or ``NOWHERE``."""
     nic = nic_of(machine.bus.ways.nics, n)
-    t = tag_over(nic, address, address + 1)
+    t = tag_covering(nic, address, address + 1)
     return t if t == NOWHERE else nic.tags[t].nic_start + (address - nic.tags[t].host_start)
 
 
 @routine
-def leave_buffer(machine, n, address):
+def free_staged_buffer(machine, n, address):
     """Frees the NIC buffer of the buffer at ``address``, whose bytes the process has taken."""
     nic = nic_of(machine.bus.ways.nics, n)
-    t = tag_over(nic, address, address + 1)
+    t = tag_covering(nic, address, address + 1)
     if t != NOWHERE:
-        _leave(machine, n, nic, t)
+        _free_tag(machine, n, nic, t)
 
 
 @step
-def _leave(machine, n, nic, t):
+def _free_tag(machine, n, nic, t):
     memory = machine.ports.memory
     frame = nic.tags[t].host_start >> memory.config[0].page_shift
     unpin_frame(memory, n, np.int64(memory.frames[n, frame].pinner), frame)
@@ -199,7 +207,7 @@ def _leave(machine, n, nic, t):
 
 
 @distant
-def leave_rooms(machine, n, p):
+def free_port_buffers(machine, n, p):
     """Has the kernel copy staged data of the closed port ``p`` to host memory; frees its buffers.
 
     That takes no time on the bus, as all that the kernel does there beside the caches.
@@ -212,7 +220,7 @@ def leave_rooms(machine, n, p):
             forget(memory.caches, n, tag.host_start, tag.used)
             source = machine.bus.ways.agents.memory[n]
             copy_bytes(memory.bytes[n], tag.host_start, source, tag.nic_start, tag.used)
-            _leave(machine, n, nic, t)
+            _free_tag(machine, n, nic, t)
 
 
 @distant
@@ -237,11 +245,11 @@ def _begin_fetch(machine, n, count, now):
     head = machine.ports.send_heads[n, slot]
     if rules.way == DMA:
         if head.kind not in (SEND, WRITE) and not _is_nowhere(head):
-            summon(machine, n, ENGINE_OUT, now)  # its process has flushed others
-    elif _is_nowhere(head) or take_out(machine, n, head, place, count):
+            interrupt_host(machine, n, ENGINE_OUT, now)  # its process has flushed others
+    elif _is_nowhere(head) or read_request_buffer(machine, n, head, place, count):
         end_at_once(machine, n, ENGINE_OUT, now)
     else:
-        summon(machine, n, ENGINE_OUT, now)
+        interrupt_host(machine, n, ENGINE_OUT, now)
 
 
 @step
@@ -259,11 +267,11 @@ def _begin_delivery(machine, n, count, now):
     head = machine.ports.arrival_heads[n, slot]
     if rules.way == DMA:
         if not (_is_expected(machine, n, packet, head) or _is_nowhere(head)):
-            summon(machine, n, ENGINE_IN, now)
-    elif _is_nowhere(head) or put_in(machine, n, packet, head, place, done, count):
+            interrupt_host(machine, n, ENGINE_IN, now)
+    elif _is_nowhere(head) or stage_arrival(machine, n, packet, head, place, done, count):
         end_at_once(machine, n, ENGINE_IN, now)
     else:
-        summon(machine, n, ENGINE_IN, now)
+        interrupt_host(machine, n, ENGINE_IN, now)
 
 
 @step

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.config.machine import MACHINE, unstated_machine
+from nicscope.config.machine import MACHINE, missing_machine_words
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.agenda import Agenda, earliest, new_agenda, put
 from nicscope.drivers.simulate.machine import BUS, BUS_KINDS, CPU, ENGINE, KINDS, PCI, REPORTING
@@ -27,8 +27,8 @@ from nicscope.memory.coherence.bus import (
     MASTERS,
     PROCESSOR,
     READS_AT_ONCE,
-    agent_asks_at,
-    first_asker,
+    agent_requests_at,
+    first_requester,
     host_of,
     ordered_at,
     watcher_of,
@@ -61,8 +61,8 @@ def schedule(machine, n):
     """Schedules the bus of ``n`` for when its first request is ordered."""
     ways = machine.bus.ways
     asks = ways.asks[n]
-    asks[AGENT].at = agent_asks_at(watcher_of(ways.agents, n))
-    at = asks[first_asker(asks)].at
+    asks[AGENT].at = agent_requests_at(watcher_of(ways.agents, n))
+    at = asks[first_requester(asks)].at
     when = NEVER if at == FAR else ordered_at(host_of(machine.bus.hosts, n), at)
     put(machine.bus.agenda, n * BUS_KINDS + BUS, when)
 
@@ -92,17 +92,17 @@ def fire_bus(machine, n, now):
 
 
 @DRIVER.function
-def begin_at_bus(machine, n, p, now):
+def begin_bus_access(machine, n, p, now):
     """Begin the access of process ``p`` on the idle CPU of ``n``."""
 
 
 @DRIVER.function
-def go_on_accessing(machine, n, now):
+def resume_bus_access(machine, n, now):
     """Continues the memory access of the CPU of ``n``, which may end."""
 
 
 @DRIVER.question
-def begin_errand(machine, n, p, now):
+def begin_bus_transaction(machine, n, p, now):
     """Whether the CPU has a part of the way to do before what ``p`` asked for takes effect."""
 
 
@@ -122,22 +122,22 @@ def fetched_at(machine, n, count):
 
 
 @DRIVER.function
-def go_on_moving(machine, n, master, now):
+def resume_move(machine, n, master, now):
     """Resumes the move of ``master`` when what it waited for is over."""
 
 
 @DRIVER.function
-def end_telling(machine, n, now):
+def end_report_write(machine, n, now):
     """Ends the write of a report to the host's memory and begins the next one."""
 
 
 @DRIVER.function
-def take_descriptor(machine, n):
+def end_descriptor_fetch(machine, n):
     """Ends the fetch of a descriptor, or of a part of it, by the NIC of ``n``."""
 
 
 @DRIVER.function
-def tell_of_engine(machine, n, now):
+def on_engine_free(machine, n, now):
     """Starts what waits for the engine: a descriptor fetch, or a CPU."""
 
 
@@ -154,7 +154,7 @@ class Parameters(NamedTuple):
 
 def machine_parameters(platform: Platform) -> Parameters:
     """What ``platform`` states of them.  Errors: ``PlatformError`` naming what it does not."""
-    absent = unstated_machine(platform)
+    absent = missing_machine_words(platform)
     if absent:
         raise PlatformError(
             f"platform {platform.name!r} states no {', '.join(absent)}: it is no coherent host "
@@ -214,9 +214,9 @@ PAUSING = 2  # a time
 AWAITING = 3  # blocks that the interface is to read
 ABOUT_TO_AWAIT = 4  # the end of its last transaction; then for blocks
 IN_ACCESS = 5  # the CPU
-TURNED_AWAY = 6  # that something crosses the bus
+AWAITING_BUS = 6  # that something crosses the bus
 ENDING = 7  # the end of its last transaction
-SUMMONING = 8  # the host's CPU, which is being interrupted for it
+INTERRUPTING_HOST = 8  # the host's CPU, which is being interrupted for it
 LINGERING = 9  # the host's CPU, which does its part still
 AWAITING_ENGINE = 10  # of the CPU: the NIC's engine, which is to do its part
 
@@ -264,10 +264,10 @@ RULES = np.dtype(
 )
 
 # What the handler of the NIC's interrupts does; the CPU's own work lies in ``kept`` meanwhile.
-NO_HELP = 0
+NO_HANDLER = 0
 CALLED = 1  # it waits until the CPU can leave what it does
-HELPING = 2  # it flushes blocks or moves bytes
-HOLDING = 3  # it keeps the CPU until the engine is done
+IN_HANDLER = 2  # it flushes blocks or moves bytes
+AWAITING_END = 3  # it keeps the CPU until the engine is done
 
 HELP = np.dtype(
     [
@@ -282,7 +282,7 @@ HELP = np.dtype(
 )
 
 # Which part of an operation at a port the CPU is at, where that takes the bus.
-ERRAND = np.dtype(
+CPU_TRANSACTION = np.dtype(
     [
         ("piece", "i8"),  # segment or buffer
         ("done", "i8"),  # bytes of it
@@ -337,7 +337,7 @@ class Bus(NamedTuple):
     rules: NDArray[Any]  # RULES, shape (nodes,)
     helps: NDArray[Any]  # HELP, shape (nodes,)
     kept: Kept
-    errands: NDArray[Any]  # ERRAND, shape (nodes,): the CPU's operation at a port
+    cpu_transactions: NDArray[Any]  # CPU_TRANSACTION, shape (nodes,): the CPU's operation at a port
     telling: NDArray[Any]  # TELLING, shape (nodes,)
     # Port and ring of each in turn, then queues, shape (nodes, reports and entries).
     due: NDArray[np.int64]
@@ -426,7 +426,7 @@ def new_bus(
             timing=records((nodes, 1), TIMING),
             scratch=np.zeros_like(nics.scratch),
         ),
-        errands=records(nodes, ERRAND),
+        cpu_transactions=records(nodes, CPU_TRANSACTION),
         telling=records(nodes, TELLING),
         due=np.zeros((nodes, 2 * math.prod(rings) + entries), np.int64),
         shown=np.zeros((nodes, rings[0], 2), np.int64),

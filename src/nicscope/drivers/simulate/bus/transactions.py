@@ -5,23 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.moving import await_engine, is_engine_free, start_move
-from nicscope.drivers.simulate.bus.payloads import (
-    leave_buffer,
-    leave_room,
-    place_for_buffer,
-    place_for_piece,
-    place_for_request,
-    serial_of,
-    take_for_request,
-)
-from nicscope.drivers.simulate.bus.state import AWAITING_ENGINE
-from nicscope.drivers.simulate.bus.telling import (
+from nicscope.drivers.simulate.bus.completion_writes import (
     BYTES,
     ENTRY_BYTES,
     entry_address,
     report_address,
 )
+from nicscope.drivers.simulate.bus.moves import is_engine_free, start_move, wait_for_engine
+from nicscope.drivers.simulate.bus.payloads import (
+    free_descriptor_buffer,
+    free_staged_buffer,
+    request_buffer_start,
+    reserve_request_buffer,
+    serial_of,
+    staged_buffer,
+    staged_piece,
+)
+from nicscope.drivers.simulate.bus.state import AWAITING_ENGINE
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.machine import (
     ACCESSING,
@@ -36,8 +36,8 @@ from nicscope.drivers.simulate.machine import (
     REPORT,
 )
 from nicscope.drivers.simulate.observe import log_work
-from nicscope.drivers.simulate.ports.posting import FLAG_BITS, is_lost
-from nicscope.drivers.simulate.ports.reporting import KIND_BITS, has_word, hears
+from nicscope.drivers.simulate.ports.posting import FLAG_BITS, cannot_complete
+from nicscope.drivers.simulate.ports.reports import KIND_BITS, awaits_report, has_awaited_report
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, PROCESSOR
 from nicscope.memory.coherence.processor import DOORBELL, LOAD, SCRATCH, STORE, WINDOW, begin_access
@@ -51,14 +51,14 @@ from nicscope.nic.ports.layout import (
     IMMEDIATE,
     INLINE,
     NOBODY,
-    ONE,
     RECEIVED,
     SEND,
+    WORK_QUEUE,
     WRITE,
 )
 from nicscope.nic.ports.layout import FETCH as READ
-from nicscope.nic.ports.lookup import until_page_ends
-from nicscope.nic.ports.receive import piece_at
+from nicscope.nic.ports.lookup import bytes_in_page
+from nicscope.nic.ports.receive import segment_at
 from nicscope.nic.ports.transmit import next_token
 from nicscope.nic.ways.state import (
     CNI,
@@ -81,20 +81,20 @@ NO_WORK = -1
 
 
 @step
-def turn_to(machine, n, work, now):
+def switch_work(machine, n, work, now):
     """Switches the CPU's transaction to another kind of work and logs the one that ends."""
-    errand = machine.bus.errands[n]
-    if errand.work not in (NO_WORK, work):
+    transaction = machine.bus.cpu_transactions[n]
+    if transaction.work not in (NO_WORK, work):
         machine.nodes[n].cpu_busy += now - machine.nodes[n].cpu_since
-        log_work(machine, n, errand.work, now)
+        log_work(machine, n, transaction.work, now)
         machine.nodes[n].cpu_since = now
-    errand.work = work
+    transaction.work = work
 
 
 @step
-def begin_stretch(machine, n, call, address, place, count, now):
+def begin_segment(machine, n, call, address, place, count, now):
     """Begins the CPU's part of ``call`` for ``count`` bytes, at ``now``."""
-    turn_to(machine, n, COPYING, now)
+    switch_work(machine, n, COPYING, now)
     ways = machine.bus.ways
     way = machine.bus.rules[n].way
     begin_move(ways.moves[n, PROCESSOR], way, call, address, place, count)
@@ -103,7 +103,7 @@ def begin_stretch(machine, n, call, address, place, count, now):
     put(machine.agenda, n * KINDS + CPU, now)
     if way == CNI:
         machine.nodes[n].pci = PCI_QUEUE
-        machine.bus.errands[n].moving = 1
+        machine.bus.cpu_transactions[n].moving = 1
         if call == PUBLISH:
             start_move(machine, n, ENGINE_OUT, way, FETCH, address, place, count, now)
         else:
@@ -130,15 +130,15 @@ TO_WRITE, TO_READ, HAS_IMMEDIATE, HAS_FENCE = 1, 2, 4, 8
 
 
 @step
-def hand_descriptor(machine, n, p, now):
+def write_descriptor(machine, n, p, now):
     """Whether the CPU has more to do with the descriptor of process ``p``, which it begins."""
     token = _posted(machine, n, p)
-    errand = machine.bus.errands[n]
+    transaction = machine.bus.cpu_transactions[n]
     count = bytes_of(token)
-    if errand.written < count:
+    if transaction.written < count:
         return _store(machine, n, p, token, now)
-    if errand.handed < count and machine.bus.rules[n].way in (DMA, PIO, PIO_COMBINED, CNI):
-        return _hand_over(machine, n, p, token, now)
+    if transaction.handed < count and machine.bus.rules[n].way in (DMA, PIO, PIO_COMBINED, CNI):
+        return _flush_descriptor(machine, n, p, token, now)
     return False
 
 
@@ -149,11 +149,11 @@ def _posted(machine, n, p):
     if process.operation not in (POST, PROVIDE):
         return np.int64(0)
     takes = machine.ports.table[n, process.peer].takes
-    return np.int64(process.address) if takes == ONE else np.int64(0)
+    return np.int64(process.address) if takes == WORK_QUEUE else np.int64(0)
 
 
 @step
-def stretch_of(machine, n, port, token, done, most):
+def descriptor_segment(machine, n, port, token, done, most):
     """Physical address of the descriptor's bytes behind ``done``, and how many are contiguous.
 
     At most ``most``, and all in one page.
@@ -167,19 +167,19 @@ def stretch_of(machine, n, port, token, done, most):
 @step
 def _store(machine, n, p, token, now):
     """Stores the next part of the descriptor, at most as much as scratch holds."""
-    errand = machine.bus.errands[n]
+    transaction = machine.bus.cpu_transactions[n]
     scratch = machine.bus.ways.nics.scratch[n]
     port = machine.processes[p].peer
-    physical, size = stretch_of(machine, n, port, token, errand.written, scratch.size)
+    physical, size = descriptor_segment(machine, n, port, token, transaction.written, scratch.size)
     if physical == OUT:  # not registered any more: there is nothing to be written to
-        errand.written = errand.handed = bytes_of(token)
+        transaction.written = transaction.handed = bytes_of(token)
         return False
     for at in range(0, size, WORD):
-        word = _word_of(machine, p, (errand.written + at) // WORD)
+        word = _word_of(machine, p, (transaction.written + at) // WORD)
         for i in range(WORD):
             scratch[at + i] = (word >> (WORD * i)) & 255
-    errand.written += size
-    turn_to(machine, n, ACCESSING, now)
+    transaction.written += size
+    switch_work(machine, n, ACCESSING, now)
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
     begin_access(machine.bus.ways.access[n, 0], STORE, physical, 0, size, SCRATCH)
     put(machine.agenda, n * KINDS + CPU, now)
@@ -187,17 +187,17 @@ def _store(machine, n, p, token, now):
 
 
 @step
-def _hand_over(machine, n, p, token, now):
+def _flush_descriptor(machine, n, p, token, now):
     """Flushes the next part of the descriptor, or moves it to the NIC."""
-    errand = machine.bus.errands[n]
+    transaction = machine.bus.cpu_transactions[n]
     if machine.bus.rules[n].way == CNI and not is_engine_free(machine, n):
-        await_engine(machine, n)
+        wait_for_engine(machine, n)
         return True
     port, most = machine.processes[p].peer, bytes_of(token)
-    physical, size = stretch_of(machine, n, port, token, errand.handed, most)
-    place = machine.bus.rules[n].descriptor + errand.handed
-    errand.handed += size
-    begin_stretch(machine, n, PUBLISH, physical, place, size, now)
+    physical, size = descriptor_segment(machine, n, port, token, transaction.handed, most)
+    place = machine.bus.rules[n].descriptor + transaction.handed
+    transaction.handed += size
+    begin_segment(machine, n, PUBLISH, physical, place, size, now)
     return True
 
 
@@ -241,7 +241,7 @@ def _control_word(machine, p, number, operation, remote):
 
 
 @distant
-def tell_of_engine(machine, n, now):
+def on_engine_free(machine, n, now):
     """The engine may be free: a descriptor that is to be fetched has it, or a CPU that waits."""
     if not is_engine_free(machine, n):
         return
@@ -253,7 +253,7 @@ def tell_of_engine(machine, n, now):
 
 
 @distant
-def bring_descriptor(machine, n, now):
+def fetch_descriptor(machine, n, now):
     """Fetches the descriptor of the port in ``SERVING.bringing`` once the engine is free."""
     if is_engine_free(machine, n):
         _fetch(machine, n, now)
@@ -270,7 +270,7 @@ def _fetch(machine, n, now):
     most = bytes_of(token)
     physical, size = np.int64(OUT), np.int64(0)
     if serving.brought < most:
-        physical, size = stretch_of(machine, n, p, token, serving.brought, most)
+        physical, size = descriptor_segment(machine, n, p, token, serving.brought, most)
     if physical == OUT:  # all is there, or what was posted has ended meanwhile
         _end(machine, n)
         return
@@ -308,7 +308,7 @@ def _end(machine, n):
 
 
 @distant
-def take_descriptor(machine, n):
+def end_descriptor_fetch(machine, n):
     """Ends the fetch of a descriptor, or of a part of it, by the NIC of ``n``."""
     if machine.ports.nodes[n].brought >= bytes_of(_wanted_token(machine, n)):
         _end(machine, n)
@@ -318,21 +318,21 @@ NO_MORE = -1
 
 
 @distant
-def begin_errand(machine, n, p, now):
+def begin_bus_transaction(machine, n, p, now):
     """Begins the CPU's bus work that precedes the operation of ``p``; False if there is none."""
-    if is_lost(machine, n, p):
+    if cannot_complete(machine, n, p):
         return False
-    errand = machine.bus.errands[n]
-    errand.piece = 0
-    errand.done = 0
-    errand.told = 0
-    errand.written = 0
-    errand.handed = 0
-    errand.rung = 0
-    errand.work = NO_WORK
+    transaction = machine.bus.cpu_transactions[n]
+    transaction.piece = 0
+    transaction.done = 0
+    transaction.told = 0
+    transaction.written = 0
+    transaction.handed = 0
+    transaction.rung = 0
+    transaction.work = NO_WORK
     if not _moves(machine, n, p):
-        errand.piece = NO_MORE
-    if not next_part(machine, n, p, now):
+        transaction.piece = NO_MORE
+    if not next_transaction_part(machine, n, p, now):
         return False
     machine.nodes[n].cpu = ACCESSING
     machine.nodes[n].cpu_since = now
@@ -347,30 +347,30 @@ def _moves(machine, n, p):
         return False
     if way == DMA:
         return True
-    return way not in (RETRYING, INTERVENING, EDT) and _has_room(machine, n, p)
+    return way not in (RETRYING, INTERVENING, EDT) and _has_nic_buffer(machine, n, p)
 
 
 @routine
-def next_part(machine, n, p, now):
+def next_transaction_part(machine, n, p, now):
     """Begins the CPU's next piece of bus work for process ``p``; False if none is left.
 
     A report to read, pieces to move, the doorbell to ring.
     """
-    errand = machine.bus.errands[n]
-    if errand.rung == 0 and hears(machine.processes[p].operation):
-        errand.rung = 1
-        turn_to(machine, n, ACCESSING, now)
+    transaction = machine.bus.cpu_transactions[n]
+    if transaction.rung == 0 and awaits_report(machine.processes[p].operation):
+        transaction.rung = 1
+        switch_work(machine, n, ACCESSING, now)
         _read_word(machine, n, p, now)
         return True
-    if hand_descriptor(machine, n, p, now):
+    if write_descriptor(machine, n, p, now):
         return True
-    if errand.piece != NO_MORE and _next_piece(machine, n, p, now):
+    if transaction.piece != NO_MORE and _next_piece(machine, n, p, now):
         return True
-    errand.piece = NO_MORE
-    if errand.rung == 1 or not _rings(machine, n, p):
+    transaction.piece = NO_MORE
+    if transaction.rung == 1 or not _rings_doorbell(machine, n, p):
         return False
-    errand.rung = 1
-    turn_to(machine, n, ACCESSING, now)
+    transaction.rung = 1
+    switch_work(machine, n, ACCESSING, now)
     ways = machine.bus.ways
     zero, count = np.int64(0), ways.nics.config[n, 0].doorbell_bytes
     ways.moves[n, PROCESSOR].call = NO_CALL
@@ -399,7 +399,7 @@ def _read_word(machine, n, p, now):
 
 
 @step
-def _rings(machine, n, p):
+def _rings_doorbell(machine, n, p):
     """Whether the doorbell is to be rung: not for what the library could not have pinned."""
     ports = machine.ports
     process = machine.processes[p]
@@ -411,13 +411,13 @@ def _rings(machine, n, p):
 
 
 @step
-def _has_room(machine, n, p):
+def _has_nic_buffer(machine, n, p):
     """Whether what is posted has a NIC buffer now, or what is reported may lie in some."""
     operation = machine.processes[p].operation
     if operation == POST:
         port = machine.processes[p].peer
         total = _message_bytes(machine, n, port)
-        return total > 0 and take_for_request(machine, n, port, total)
+        return total > 0 and reserve_request_buffer(machine, n, port, total)
     return operation == REPORT
 
 
@@ -434,56 +434,56 @@ def _message_bytes(machine, n, p):
 @routine
 def _next_piece(machine, n, p, now):
     """Begins the CPU's work on process ``p``'s next segment; False if there is no other."""
-    errand = machine.bus.errands[n]
+    transaction = machine.bus.cpu_transactions[n]
     port = machine.ports.table[n, machine.processes[p].peer]
     page_size = np.int64(1) << machine.ports.rules[0].page_bits
     while True:
         address, count = _piece_of(machine, n, p)
         if count == NO_MORE:
             return False
-        if errand.done == count:
+        if transaction.done == count:
             _end_piece(machine, n, p, address)
-            errand.piece += 1
-            errand.told += count
-            errand.done = 0
+            transaction.piece += 1
+            transaction.told += count
+            transaction.done = 0
             continue
-        at = address + errand.done
-        size = min(count - errand.done, page_size - (at & (page_size - 1)))
-        begun = errand.told + errand.done
-        errand.done += size
+        at = address + transaction.done
+        size = min(count - transaction.done, page_size - (at & (page_size - 1)))
+        begun = transaction.told + transaction.done
+        transaction.done += size
         physical = physical_of(machine, n, port.space, at)
         if machine.bus.rules[n].way == CNI and not is_engine_free(machine, n):
-            errand.done -= size
-            await_engine(machine, n)
+            transaction.done -= size
+            wait_for_engine(machine, n)
             return True
         if machine.bus.rules[n].way == DMA:
             if physical != OUT:
-                begin_stretch(machine, n, PUBLISH, physical, np.int64(0), size, now)
+                begin_segment(machine, n, PUBLISH, physical, np.int64(0), size, now)
                 return True
         elif machine.processes[p].operation == REPORT:
-            place = _waiting_place(machine, n, p, physical)
+            place = _staged_at(machine, n, p, physical)
             if place != NOWHERE:
-                begin_stretch(machine, n, COLLECT, physical, place, size, now)
+                begin_segment(machine, n, COLLECT, physical, place, size, now)
                 return True
         elif physical == OUT:  # the NIC asks for it when it is there
-            leave_room(machine, n, machine.processes[p].peer, _slot(machine, port))
+            free_descriptor_buffer(machine, n, machine.processes[p].peer, _slot(machine, port))
             return False
         else:
-            place = place_for_request(machine, n, machine.processes[p].peer) + begun
-            begin_stretch(machine, n, PUBLISH, physical, place, size, now)
+            place = request_buffer_start(machine, n, machine.processes[p].peer) + begun
+            begin_segment(machine, n, PUBLISH, physical, place, size, now)
             return True
 
 
 @step
-def _waiting_place(machine, n, p, physical):
+def _staged_at(machine, n, p, physical):
     """Where on the NIC that waits what is reported next to process ``p`` and belongs there."""
     if physical == OUT:
         return np.int64(NOWHERE)
     port = machine.processes[p].peer
-    if not _takes_one(machine, n, p):
-        return place_for_buffer(machine, n, physical)
+    if not _has_receive_queue(machine, n, p):
+        return staged_buffer(machine, n, physical)
     serial = serial_of(machine, n, port, machine.ports.table[n, port].read)
-    return place_for_piece(machine, n, port, serial, physical)
+    return staged_piece(machine, n, port, serial, physical)
 
 
 @step
@@ -494,13 +494,13 @@ def _slot(machine, port):
 @step
 def _end_piece(machine, n, p, address):
     """The CPU is done with a piece: what it collected need not wait on the NIC any more."""
-    if _takes_one(machine, n, p):
+    if _has_receive_queue(machine, n, p):
         return  # all of its receive when that has been read
     if machine.bus.rules[n].way != DMA and machine.processes[p].operation == REPORT:
         space = machine.ports.table[n, machine.processes[p].peer].space
         physical = physical_of(machine, n, space, address)
         if physical != OUT:
-            leave_buffer(machine, n, physical)
+            free_staged_buffer(machine, n, physical)
 
 
 @step
@@ -508,13 +508,19 @@ def _piece_of(machine, n, p):
     """Address and bytes of the present segment; ``NO_MORE`` bytes behind the last."""
     operation = machine.processes[p].operation
     if operation == POST:
-        return _segment(machine, n, machine.processes[p].peer, machine.bus.errands[n].piece)
-    if operation == PROVIDE and _takes_one(machine, n, p):
-        return _gathered(machine, p, machine.bus.errands[n].piece)
-    if operation == PROVIDE and machine.bus.errands[n].piece == 0:
+        return _segment(
+            machine, n, machine.processes[p].peer, machine.bus.cpu_transactions[n].piece
+        )
+    if operation == PROVIDE and _has_receive_queue(machine, n, p):
+        return _gathered(machine, p, machine.bus.cpu_transactions[n].piece)
+    if operation == PROVIDE and machine.bus.cpu_transactions[n].piece == 0:
         return machine.processes[p].address, machine.ports.rules[0].buffer
-    if operation == REPORT and machine.processes[p].own & 1 == RECEIVED and has_word(machine, n, p):
-        if _takes_one(machine, n, p):
+    if (
+        operation == REPORT
+        and machine.processes[p].own & 1 == RECEIVED
+        and has_awaited_report(machine, n, p)
+    ):
+        if _has_receive_queue(machine, n, p):
             return _scattered(machine, n, machine.processes[p].peer)
         return _filled(machine, n, machine.processes[p].peer)
     return np.int64(0), np.int64(NO_MORE)
@@ -538,9 +544,9 @@ def _segment(machine, n, p, piece):
 
 
 @step
-def _takes_one(machine, n, p):
+def _has_receive_queue(machine, n, p):
     """Whether the port that process ``p`` uses takes one posted receive for each message."""
-    return machine.ports.table[n, machine.processes[p].peer].takes == ONE
+    return machine.ports.table[n, machine.processes[p].peer].takes == WORK_QUEUE
 
 
 @step
@@ -563,15 +569,15 @@ def _scattered(machine, n, p):
     ports = machine.ports
     number = ports.table[n, p].read
     report = ports.reports[n, p, RECEIVED, number % ports.rules[0].ring]
-    told = machine.bus.errands[n].told
+    told = machine.bus.cpu_transactions[n].told
     if report.operation != SEND or told >= report.length:
         return np.int64(0), np.int64(NO_MORE)
     place = number % ports.work.receives.shape[2]
     pieces = ports.work.pieces[n, p, place]
-    i, within = piece_at(pieces, ports.work.receives[n, p, place].segments, told)
+    i, within = segment_at(pieces, ports.work.receives[n, p, place].segments, told)
     address = pieces[i].address + within
     left = min(pieces[i].length - within, report.length - told)
-    return address, until_page_ends(machine, address, left)
+    return address, bytes_in_page(machine, address, left)
 
 
 @step
@@ -580,9 +586,9 @@ def _filled(machine, n, p):
     ports = machine.ports
     place = ports.table[n, p].read % ports.rules[0].ring
     report = ports.reports[n, p, RECEIVED, place]
-    errand = machine.bus.errands[n]
-    left = report.length - errand.told
-    if report.operation != SEND or errand.piece >= min(report.buffers, BUFFERS) or left <= 0:
+    transaction = machine.bus.cpu_transactions[n]
+    left = report.length - transaction.told
+    if report.operation != SEND or transaction.piece >= min(report.buffers, BUFFERS) or left <= 0:
         return np.int64(0), np.int64(NO_MORE)
-    address = ports.report_buffers[n, p, place, errand.piece]
+    address = ports.report_buffers[n, p, place, transaction.piece]
     return address, min(left, ports.rules[0].buffer)

@@ -27,6 +27,7 @@ from nicscope.memory.numbering import BLOCK, capacity
 from nicscope.memory.paging.frames import take_frame
 from nicscope.memory.paging.layout import READ, WRITE, memory_shapes, new_memory
 from nicscope.memory.paging.spaces import map_pages
+from nicscope.memory_limit import bytes_of, zeroed
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import cache_bytes, new_cache
 from nicscope.nic.ports.layout import (
@@ -41,8 +42,7 @@ from nicscope.nic.ports.layout import (
 )
 from nicscope.nic.ports.streams import new_pools, pool_shapes
 from nicscope.nic.ports.work_queues import new_work_queues, work_shapes
-from nicscope.room import bytes_of, zeroed
-from nicscope.telling import ToldPlainly
+from nicscope.tracebacks import TrimmedTraceback
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +103,7 @@ class Faults(msgspec.Struct, frozen=True, kw_only=True):
     node_deaths: dict[int, int] = {}
     link_deaths: dict[int, int] = {}
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def __post_init__(self) -> None:
         for name in ("loss", "duplication", "reordering", "corruption"):
             chance = getattr(self, name)
@@ -150,7 +150,7 @@ class HostSize(msgspec.Struct, frozen=True, kw_only=True):
     # Assumed: 100 ms "corresponds to only a few time-slices" (U-Net/MM, 2, footnote 1): to three.
     time_slice_ps: int = 33_000_000_000
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             if getattr(self, name) is not None:
@@ -178,7 +178,7 @@ class PortSize(msgspec.Struct, frozen=True, kw_only=True):
     buffer_entries: int = 1024
     process_entries: int = 64
 
-    @ToldPlainly()
+    @TrimmedTraceback()
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             check_whole(getattr(self, name), name, "PortSize", 0)
@@ -404,8 +404,8 @@ def _ports(
     made.channels["placed"] = -1
     made.fetches["peer"] = NOBODY
     made.nodes["bringing"] = NOBODY
-    made.nodes["spinner"] = NOBODY
-    for promised in ("promised_to", "promised_page", "promised_export", "promised_process"):
+    made.nodes["polling_process"] = NOBODY
+    for promised in ("reserved_for", "reserved_page", "reserved_export", "reserved_process"):
         made.nodes[promised] = NOBODY
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER

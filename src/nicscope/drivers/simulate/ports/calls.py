@@ -18,22 +18,22 @@ def check_transfer(machine, n):
 
 
 @DRIVER.function
-def steal_cpu(machine, n, duration, now):
+def interrupt_cpu(machine, n, duration, now):
     """Take ``duration`` ps from the CPU of ``n``: now if it idles, else from what it does."""
 
 
 @DRIVER.function
-def leave_packet(machine, n, place, now):
+def end_packet_send(machine, n, place, now):
     """The last byte of the packet at ``place`` of the send ring of ``n`` has left."""
 
 
 @DRIVER.function
-def follow_outcome(machine, n, now):
+def serve_miss(machine, n, now):
     """Serves the miss that ended the firmware's action: the processor waits, or a port does."""
 
 
 @DRIVER.question
-def can_go_on_at_port(machine, n, p):
+def can_begin_at_port(machine, n, p):
     """Whether what process ``p`` of node ``n`` waits for at its port can begin."""
 
 
@@ -53,22 +53,22 @@ def end_miss(machine, n, now):
 
 
 @DRIVER.function
-def go_on_with_thread(machine, n, now):
+def run_kernel_thread(machine, n, now):
     """Runs the kernel thread of ``n``, whose timer has fired."""
 
 
 @DRIVER.function
-def raise_event(machine, n, who, space, page, receive, ahead, when):
+def queue_miss(machine, n, who, space, page, receive, ahead, when):
     """Queues a miss at ``when``, unless it is queued; ``who`` waits if it is a port."""
 
 
 @DRIVER.question
-def thread_is_done(machine, n, now):
+def end_thread_step(machine, n, now):
     """Ends the kernel thread's present step; returns whether its queue's head is to be filled."""
 
 
 @DRIVER.function
-def next_event(machine, n, now):
+def serve_next_miss(machine, n, now):
     """Dequeues the miss that has been served; the thread takes the next one, or sleeps."""
 
 
@@ -78,17 +78,17 @@ def scan_pins(machine, n, now):
 
 
 @DRIVER.function
-def go_on_with_script(machine, p, now):
+def run_script_process(machine, p, now):
     """Begins the next row of the scripted process ``p``, whose operation has ended."""
 
 
 @DRIVER.function
-def go_on_with_trace(machine, p, now):
+def run_trace_process(machine, p, now):
     """Continues process ``p``, which follows a program trace."""
 
 
 @DRIVER.function
-def bring_descriptor(machine, n, now):
+def fetch_descriptor(machine, n, now):
     """Fetches the descriptor of the port in ``SERVING.bringing`` once the engine is free."""
 
 
@@ -118,5 +118,5 @@ def end_handler(machine, n, now):
 
 
 @DRIVER.function
-def meet_packet(machine, d, sender, place, now):
+def receive_header(machine, d, sender, place, now):
     """Handles the header of a packet from ``sender`` at ``place`` of its ring, if it arrives."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.ports.thread import keep_time
+from nicscope.drivers.simulate.ports.thread import schedule_timer
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import kernel
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports.calls import break_connection, report_sent
-from nicscope.nic.ports.connection import NO_TROUBLE
+from nicscope.nic.ports.connection import NO_ASYNC_ERROR
 from nicscope.nic.ports.layout import CONNECTED, FLUSHED, IDLE, NOBODY, UNRELIABLE
 from nicscope.nic.ports.streams import AT_ONCE, BLANK, NO_ENTRY, grow, lacks
-from nicscope.nic.ports.work_queues import own_verdict
+from nicscope.nic.ports.work_queues import local_error_verdict
 
 if TYPE_CHECKING:
     from typing import Any
@@ -63,24 +63,29 @@ def connect_ports(
         if ports.table[node, port]["channel"] != NOBODY:
             raise SimulationError(f"port {port} of node {node} has a connection; end that first")
     streams = new_streams(ports, one[0], other[0])
-    for (node, port), (peer, peer_port), known_as in zip(
+    for (node, port), (peer, peer_port), stream_number in zip(
         (one, other), (other, one), streams, strict=True
     ):
-        tie(ports, (node, port), known_as, (peer, peer_port), level, unit)
+        attach_port(ports, (node, port), stream_number, (peer, peer_port), level, unit)
 
 
-def tie(
-    ports: Ports, one: tuple[int, int], known_as: int, other: tuple[int, int], level: int, unit: int
+def attach_port(
+    ports: Ports,
+    one: tuple[int, int],
+    stream_number: int,
+    other: tuple[int, int],
+    level: int,
+    unit: int,
 ) -> None:
     """Attaches one end of a connection to a port; the other end may have none yet."""
     (node, port), (peer, peer_port) = one, other
-    stream = stream_at(ports, node, known_as)
+    stream = stream_at(ports, node, stream_number)
     stream["level"] = level
     stream["port"] = port
     channel = ports.channels[node, port]
     channel["sent"] = channel["cut"] = channel["message"] = 0
     channel["port"], channel["node"], channel["tag"] = port, peer, peer_port
-    channel["stream"], channel["unit"] = known_as, unit
+    channel["stream"], channel["unit"] = stream_number, unit
     channel["placed"] = -1
     record = ports.table[node, port]
     channel["most"] = record["longest"]
@@ -89,24 +94,24 @@ def tie(
     record["state"] = CONNECTED
 
 
-def stream_at(ports: Ports, node: int, known_as: int) -> Any:
+def stream_at(ports: Ports, node: int, stream_number: int) -> Any:
     """The record of the stream that ``node`` knows by that number."""
-    return ports.pools.streams[ports.stream_of[node, known_as]]
+    return ports.pools.streams[ports.stream_of[node, stream_number]]
 
 
-def half_made(ports: Ports, node: int, other: int, level: int) -> tuple[int, int]:
+def new_half_connection(ports: Ports, node: int, other: int, level: int) -> tuple[int, int]:
     """Creates the streams of a connection whose other end is muted; returns both ends' numbers.
 
     Errors: ``SimulationError`` if a node has no stream left.
     """
     here, there = new_streams(ports, node, other)
-    be_deaf(ports, other, there, level)
+    mute_stream(ports, other, there, level)
     return here, there
 
 
-def be_deaf(ports: Ports, node: int, known_as: int, level: int) -> None:
+def mute_stream(ports: Ports, node: int, stream_number: int, level: int) -> None:
     """Has a stream take nothing until it is attached to a port."""
-    deaf = stream_at(ports, node, known_as)
+    deaf = stream_at(ports, node, stream_number)
     deaf["dead"], deaf["level"] = 1, level
 
 
@@ -118,12 +123,12 @@ def leave_connection(machine: Any, n: int, p: int, state: int) -> None:
     """
     ports = machine.ports
     port = ports.table[n, p]
-    break_connection(machine, n, p, state, NO_TROUBLE, own_verdict(port))
+    break_connection(machine, n, p, state, NO_ASYNC_ERROR, local_error_verdict(port))
     while port.taken < port.posted:
         slot = place_in(port.taken, ports.rules[0].ring)
         port.taken += 1
         report_sent(machine, n, p, slot, FLUSHED)
-    keep_time(machine, n)
+    schedule_timer(machine, n)
 
 
 @kernel
@@ -133,8 +138,8 @@ def end_connection(machine: Any, n: int, p: int) -> None:
     What it has posted ends as flushed, and the other end learns of it.  Call this through
     ``bound``, between two operations of the process.
     """
-    break_connection(machine, n, p, IDLE, NO_TROUBLE, FLUSHED)
-    keep_time(machine, n)
+    break_connection(machine, n, p, IDLE, NO_ASYNC_ERROR, FLUSHED)
+    schedule_timer(machine, n)
 
 
 def new_streams(ports: Ports, node: int, other: int) -> tuple[int, int]:
@@ -143,14 +148,14 @@ def new_streams(ports: Ports, node: int, other: int) -> tuple[int, int]:
     Errors: ``SimulationError`` if a node has none left.
     """
     here, there = _unused(ports, node, 1)[0], _unused(ports, other, 1 + (node == other))[-1]
-    for n, peer, m, known_as in ((node, here, other, there), (other, there, node, here)):
+    for n, peer, m, stream_number in ((node, here, other, there), (other, there, node, here)):
         pool = ports.pool[0]
         if lacks(ports.pools.streams.size, pool["streams"], AT_ONCE + 1):
             grow(ports.pools, ports.pool)
         number = int(pool["streams"])
         ports.pools.streams[number] = ports.pools.streams[BLANK]
         ports.pools.streams[number]["node"] = m
-        ports.pools.streams[number]["there"] = known_as
+        ports.pools.streams[number]["there"] = stream_number
         ports.stream_of[n, peer] = number
         pool["streams"] += 1
     return here, there
@@ -207,7 +212,7 @@ def open_datagrams(ports: Ports, node: int, port: int, qkey: int, unit: int) -> 
     record["reading"] = 0
 
 
-class Ways:
+class DatagramStreams:
     """The datagram streams of a cluster, one for each pair of nodes, also a node with itself."""
 
     def __init__(self, ports: Ports) -> None:
@@ -225,18 +230,18 @@ class Ways:
                 tags.append(self._unused_tag(node, tags[0] + 1))
             ends = new_streams(self._ports, node, other)
             where = ((node, other), (other, node))
-            for (here, there), known_as in zip(where, ends, strict=True):
-                self._open(here, there, known_as)
+            for (here, there), stream_number in zip(where, ends, strict=True):
+                self._open(here, there, stream_number)
             self._known[other, node] = ends[1]
             self._known[node, other] = ends[0]
         return self._known[node, other]
 
-    def _open(self, node: int, other: int, known_as: int) -> None:
-        stream = self._ports.pools.streams[self._ports.stream_of[node, known_as]]
+    def _open(self, node: int, other: int, stream_number: int) -> None:
+        stream = self._ports.pools.streams[self._ports.stream_of[node, stream_number]]
         tag = self._unused_tag(node)
         stream["level"], stream["channel"] = UNRELIABLE, tag
         channel = self._ports.channels[node, tag]
-        channel["node"], channel["stream"] = other, known_as
+        channel["node"], channel["stream"] = other, stream_number
         channel["unit"], channel["placed"] = 1 << self._ports.rules[0]["page_bits"], -1
 
     def _unused_tag(self, node: int, first: int = 0) -> int:
@@ -317,8 +322,8 @@ class Retired:
     def _is_quiet(self, found: Ended) -> bool:
         return all(
             stream["urgent"] == 0
-            and stream["resending"] == 0
-            and stream["resend_at"] == NEVER
+            and stream["retransmitting"] == 0
+            and stream["retransmit_at"] == NEVER
             and stream["oldest_kept"] == NO_ENTRY
             for stream in (stream_at(self._ports, *end) for end in (found.one, found.two))
         )

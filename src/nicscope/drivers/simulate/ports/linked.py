@@ -3,46 +3,46 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.bus import (
-    accessing,
-    granting,
-    moving,
+    arbitration,
+    completion_writes,
+    cpu_access,
+    moves,
     payloads,
-    telling,
     transactions,
 )
 from nicscope.drivers.simulate.bus.state import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
-    interrupting,
+    interrupts,
     misses,
     network,
     posting,
-    resuming,
+    resume,
     scripted,
     thread,
 )
 from nicscope.drivers.simulate.ports.calls import DRIVER
-from nicscope.drivers.simulate.traced import following
+from nicscope.drivers.simulate.traced import follower
 from nicscope.host import library, pages, release
 from nicscope.host.calls import HOST
 from nicscope.nic.ports.calls import FIRMWARE
 from nicscope.nic.ports.linked import MODULES
 
 _MODULES = (
-    accessing,
-    following,
-    granting,
-    interrupting,
+    cpu_access,
+    follower,
+    arbitration,
+    interrupts,
     library,
     misses,
-    moving,
+    moves,
     network,
     pages,
     payloads,
     posting,
     release,
-    resuming,
+    resume,
     scripted,
-    telling,
+    completion_writes,
     thread,
     transactions,
     *MODULES,

@@ -19,17 +19,17 @@ from nicscope.drivers.simulate.machine import (
     PROCESSOR,
 )
 from nicscope.drivers.simulate.ports.calls import begin_fetch as fetch_entries
-from nicscope.drivers.simulate.ports.calls import bring_descriptor, raise_event, steal_cpu
+from nicscope.drivers.simulate.ports.calls import fetch_descriptor, interrupt_cpu, queue_miss
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS
 from nicscope.drivers.simulate.processor import occupy_cpu
-from nicscope.host.pages import is_away
+from nicscope.host.pages import is_table_swapped_out
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, ZERO
 from nicscope.nic.delivery import MISSING
 from nicscope.nic.ports.calls import needed_for
 from nicscope.nic.ports.layout import (
     ABANDONED,
-    DESCRIPTOR_AWAY,
+    DESCRIPTOR_MISS,
     FETCHES,
     HANDLE_MISS,
     KERNEL,
@@ -48,7 +48,7 @@ REST = 6  # nothing: what read entries of regions has gone on
 
 
 @distant
-def follow_outcome(machine, n, now):
+def serve_miss(machine, n, now):
     """Serves the miss that ended the firmware's action: the processor waits, or a port does."""
     ports = machine.ports
     serving = ports.nodes[n]
@@ -57,27 +57,27 @@ def follow_outcome(machine, n, now):
     who = serving.miss_for
     space, page = serving.miss_space, serving.miss_page
     receive, ahead = serving.miss_receive, serving.miss_ahead
-    if outcome == DESCRIPTOR_AWAY:
-        bring_descriptor(machine, n, now)
+    if outcome == DESCRIPTOR_MISS:
+        fetch_descriptor(machine, n, now)
         return
     if outcome == REGION_MISS:
         fetch_entries(machine, n, now)
         return
     if outcome == HANDLE_MISS:
-        raise_event(machine, n, who, space, page, receive, ahead, now)
+        queue_miss(machine, n, who, space, page, receive, ahead, now)
         return
     service = ports.rules[0].service
     if service == NO_ONE:
         _wait(machine, n, now, FAIL, 0)
     elif service == FETCHES:
-        if is_away(machine, n, space, page):
+        if is_table_swapped_out(machine, n, space, page):
             ask_for_table(machine, n, now)
         else:
             fetch_entries(machine, n, now)
     elif service == KERNEL:
         _ask_kernel(machine, n, now, _charged(machine, n))
     else:
-        raise_event(machine, n, who, space, page, receive, ahead, now)
+        queue_miss(machine, n, who, space, page, receive, ahead, now)
         _wait(machine, n, now, DEFER, 0)
 
 
@@ -132,7 +132,7 @@ def ask_for_table(machine, n, now):
     serving = ports.nodes[n]
     costs = ports.costs[n]
     _interrupt(machine, n, costs.interrupt, now)
-    raise_event(
+    queue_miss(
         machine,
         n,
         serving.miss_for,
@@ -156,7 +156,7 @@ def _ask_kernel(machine, n, now, spent):
     asking = max(np.int64(0), costs.handshake + costs.interrupt - spent)
     if needed == DISK and (ports.rules[0].fresh == 0 or serving.miss_ahead == 0):
         _interrupt(machine, n, costs.interrupt, now)
-        raise_event(
+        queue_miss(
             machine,
             n,
             serving.miss_for,
@@ -190,7 +190,7 @@ def _interrupt(machine, n, duration, now):
     """
     if machine.ports.rules[0].serves == 1:
         machine.ports.nodes[n].interrupts += 1
-        steal_cpu(machine, n, duration, now)
+        interrupt_cpu(machine, n, duration, now)
 
 
 @step

@@ -7,40 +7,40 @@ import numpy as np
 from nicscope.drivers.simulate.link import is_cut_off
 from nicscope.drivers.simulate.machine import PATHS, PCI_READS
 from nicscope.fabric.faults import CORRUPTED, DUPLICATED, LOST, REORDERED, fate, flip, is_dead
-from nicscope.fabric.paths import take_path
+from nicscope.fabric.paths import set_path
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.frames import may_transfer, may_transfer_into
 from nicscope.nic.crc import crc32
 from nicscope.nic.delivery import place_in
 from nicscope.nic.ports import traffic
-from nicscope.nic.ports.arrivals import judge_header, note_header
+from nicscope.nic.ports.arrivals import classify_packet, record_header
 from nicscope.nic.ports.calls import choose_source
-from nicscope.nic.ports.layout import BARRED
+from nicscope.nic.ports.layout import VOIDED
 from nicscope.nic.ports.streams import is_reliable, stream_to
-from nicscope.nic.ports.traffic import COPIED, DELIVERED, tally_left
-from nicscope.nic.ports.transmit import NO_SOURCE, packet_left
+from nicscope.nic.ports.traffic import COPIED, DELIVERED, tally_packet_out
+from nicscope.nic.ports.transmit import NO_SOURCE, on_packet_sent
 from nicscope.nic.ports.window import push
 
 
 @distant
-def meet_packet(machine, d, sender, place, now):
+def receive_header(machine, d, sender, place, now):
     """Handles the header of a packet from ``sender`` at ``place`` of its ring, if it arrives."""
-    slot = note_header(machine, d, sender, place)
+    slot = record_header(machine, d, sender, place)
     head = machine.ports.arrival_heads[d, slot]
     if machine.ports.rules[0].faults == 1:
-        _suffer(machine, d, machine.arrivals[d, slot], head, now)
-    if head.kind & BARRED == 0:
-        judge_header(machine, d, head)
+        _apply_faults(machine, d, machine.arrivals[d, slot], head, now)
+    if head.kind & VOIDED == 0:
+        classify_packet(machine, d, head)
 
 
 @step
-def _suffer(machine, d, packet, head, now):
+def _apply_faults(machine, d, packet, head, now):
     """Applies the network's faults to the packet."""
     ports = machine.ports
-    if head.kind & BARRED:
+    if head.kind & VOIDED:
         return
     if is_cut_off(machine, packet.sender, d, now):
-        head.kind |= BARRED
+        head.kind |= VOIDED
         head.why = traffic.CUT_OFF
         return
     if head.copied == 1:
@@ -53,13 +53,13 @@ def _suffer(machine, d, packet, head, now):
     elif head.fate & CORRUPTED and packet.payload == 0:
         head.why = traffic.CORRUPTED
     if head.why != DELIVERED:
-        head.kind |= BARRED
+        head.kind |= VOIDED
 
 
 @distant
-def take_route(machine, n, d, path):
+def set_route(machine, n, d, path):
     """Routes what node ``n`` sends to ``d`` over that path from now on."""
-    take_path(machine.paths, n, d, path)
+    set_path(machine.paths, n, d, path)
 
 
 @distant
@@ -77,7 +77,7 @@ def search_route(machine, n, now):
 
 
 @distant
-def break_off(machine, n, d):
+def abort_transmission(machine, n, d):
     """Aborts what node ``n`` is sending to ``d``."""
     if machine.nodes[d].source == n and machine.endpoints[n].control_sent == 1:
         there = machine.endpoints[d]
@@ -85,7 +85,7 @@ def break_off(machine, n, d):
 
 
 @distant
-def is_sound(machine, d, slot):
+def has_valid_checksum(machine, d, slot):
     """Whether the payload of the packet in ``slot`` has the checksum that it was sent with.
 
     Summed only where the network corrupts packets: everywhere else the sums are equal.
@@ -106,7 +106,7 @@ def is_sound(machine, d, slot):
 
 
 @distant
-def is_sound_on_nic(machine, d, slot):
+def has_valid_checksum_on_nic(machine, d, slot):
     """The same, while the payload is still in the NIC's memory, where it stays as it is."""
     ports = machine.ports
     head = ports.arrival_heads[d, slot]
@@ -147,7 +147,7 @@ def choose_work(machine, n, now):
     endpoint.to_serve = NO_SOURCE
     if endpoint.written - endpoint.finished < endpoint.send_ring:
         serving = machine.ports.nodes[n]
-        waiting = serving.acks + serving.resends + serving.cuts + serving.attention
+        waiting = serving.acks + serving.retransmits + serving.cuts + serving.attention
         if waiting == 0:
             return  # as ``choose_source`` would find
         if machine.ports.rules[0].faults == 1 and is_dead(machine.ports.deaths.nodes, n, now):
@@ -156,12 +156,12 @@ def choose_work(machine, n, now):
 
 
 @distant
-def leave_packet(machine, n, place, now):
+def end_packet_send(machine, n, place, now):
     """Handles the last byte leaving of the packet at ``place`` of the send ring of ``n``."""
     ports = machine.ports
     packet = machine.sends[n, place]
     head = ports.send_heads[n, place]
-    tally_left(machine, n, packet, head)
+    tally_packet_out(machine, n, packet, head)
     if ports.rules[0].faults == 1 and head.copied == 0:
         _copy(machine, n, packet, head)
     tells = False
@@ -169,12 +169,12 @@ def leave_packet(machine, n, place, now):
         if head.copied == 1:
             tells = head.tells == 1
         else:
-            tells = head.last == 1 and not _is_told_later(machine, n, head)
-    packet_left(machine, n, place, tells, now)
+            tells = head.last == 1 and not _has_copies_pending(machine, n, head)
+    on_packet_sent(machine, n, place, tells, now)
 
 
 @step
-def _is_told_later(machine, n, head):
+def _has_copies_pending(machine, n, head):
     """Whether copies of the request's packets are still to leave, which read its memory again."""
     if machine.ports.rules[0].faults == 0:
         return False

@@ -19,28 +19,28 @@ from nicscope.drivers.simulate.machine import (
     TRAP,
     UNPIN,
 )
-from nicscope.drivers.simulate.ports.calls import end_miss, follow_outcome
+from nicscope.drivers.simulate.ports.calls import end_miss, serve_miss
 from nicscope.drivers.simulate.ports.costs import service_time
-from nicscope.drivers.simulate.ports.reporting import (
+from nicscope.drivers.simulate.ports.reports import (
     GONE,
     KIND_BITS,
     LATE,
+    awaits_report,
+    has_awaited_report,
+    has_new_owner,
     has_receive_room,
-    has_word,
-    hears,
-    is_given_on,
-    is_in_vain,
-    leave_to_nic,
-    note_token,
+    leave_check_to_nic,
+    note_posted_descriptor,
     post_receive,
     read_any,
     read_report,
     reap,
-    take_entry,
+    take_completion,
+    will_get_no_report,
     write_gather,
     write_words,
 )
-from nicscope.drivers.simulate.processor import end_operation, occupy_cpu, process_of_other
+from nicscope.drivers.simulate.processor import end_operation, occupy_cpu, process_of_second
 from nicscope.host.calls import (
     admit,
     admit_piece,
@@ -59,15 +59,15 @@ from nicscope.nic.ports.layout import (
     INLINE_BYTES,
     NO_RIGHTS,
     NOTHING_LEFT,
-    ONE,
     SENT,
+    WORK_QUEUE,
 )
 from nicscope.nic.ports.transmit import NO_SOURCE, index_of, ready_at_port
-from nicscope.nic.ports.window import demand
+from nicscope.nic.ports.window import poll_demand
 
 
 @step
-def can_go_on_in_trap(machine, n, p):
+def can_begin_in_trap(machine, n, p):
     """Whether port ``p`` has work that can be done now, or none left."""
     endpoint = machine.endpoints[n]
     if ready_at_port(machine, n, p) != NO_SOURCE:
@@ -109,7 +109,7 @@ def serve_in_trap(machine, n, now):
     serve(machine, n)
     serving.in_trap = 0
     if serving.outcome != NOTHING_LEFT:
-        follow_outcome(machine, n, now)
+        serve_miss(machine, n, now)
     else:
         _demand_after_last(machine, n)
     serving.source = others
@@ -134,7 +134,7 @@ def _demand_after_last(machine, n):
     """
     p = index_of(machine.ports.nodes[n].trap_source)
     if ready_at_port(machine, n, p) == NO_SOURCE:
-        demand(machine, n)
+        poll_demand(machine, n)
 
 
 # How a process learns of a report.
@@ -150,12 +150,12 @@ MORE = GATHER << 1  # of a POST or PROVIDE: the trap of one that follows is for 
 
 
 @distant
-def can_go_on_at_port(machine, n, p):
+def can_begin_at_port(machine, n, p):
     """Whether what process ``p`` of node ``n`` waits for at its port can begin."""
     ports = machine.ports
     process = machine.processes[p]
     port = ports.table[n, process.peer]
-    if is_lost(machine, n, p):
+    if cannot_complete(machine, n, p):
         return True
     if process.operation == POST:
         slot = place_in(port.posted, ports.rules[0].ring)
@@ -168,10 +168,10 @@ def can_go_on_at_port(machine, n, p):
             return True
         return could_admit_pieces(machine, n, process.peer, slot)
     if process.operation == TRAP:
-        return process.duration > 0 or can_go_on_in_trap(machine, n, process.peer)
+        return process.duration > 0 or can_begin_in_trap(machine, n, process.peer)
     if process.operation == REGISTER:
         return _can_register(machine, n, p)
-    if process.operation == PROVIDE and port.takes == ONE:
+    if process.operation == PROVIDE and port.takes == WORK_QUEUE:
         return has_receive_room(machine, n, process.peer)
     if process.operation == PROVIDE:
         return _has_free_place(ports, n, process.peer)
@@ -179,12 +179,12 @@ def can_go_on_at_port(machine, n, p):
 
 
 @step
-def is_lost(machine, n, p):
+def cannot_complete(machine, n, p):
     """Whether process ``p``'s request must fail: its port has a new owner, or no report left."""
     operation = machine.processes[p].operation
-    if hears(operation):
-        return is_in_vain(machine, n, p)
-    return operation in (POST, PROVIDE) and is_given_on(machine, n, p)
+    if awaits_report(operation):
+        return will_get_no_report(machine, n, p)
+    return operation in (POST, PROVIDE) and has_new_owner(machine, n, p)
 
 
 @step
@@ -205,7 +205,7 @@ def _can_register(machine, n, p):
 @step
 def _is_posting(machine, n, p_port):
     """Whether the other processor posts at that port, for another task, and holds the slot."""
-    p = process_of_other(machine.nodes[n])
+    p = process_of_second(machine.nodes[n])
     if p == NO_PROCESS:
         return False
     process = machine.processes[p]
@@ -227,9 +227,9 @@ def _write_request(machine, n, p, slot):
     request.offset = process.duration
     request.cookie = process.packet
     request.length = process.payload
-    if ports.table[n, p_port].takes == ONE:
+    if ports.table[n, p_port].takes == WORK_QUEUE:
         write_words(machine, n, p, slot)
-    if process.own & GATHER and ports.table[n, p_port].takes == ONE:
+    if process.own & GATHER and ports.table[n, p_port].takes == WORK_QUEUE:
         write_gather(machine, n, p, slot)
         return
     if process.own & GATHER:
@@ -259,8 +259,8 @@ def _begin_post(machine, n, p):
         ports.pending[n, which, slot].kept = 0
         return np.int64(0)
     duration = np.int64(admit(machine, n, which, slot))
-    if port.takes == ONE:
-        leave_to_nic(machine, n, which, slot)
+    if port.takes == WORK_QUEUE:
+        leave_check_to_nic(machine, n, which, slot)
     return duration
 
 
@@ -271,12 +271,12 @@ def begin_at_port(machine, n, p, now):
     process = machine.processes[p]
     costs = ports.costs[n]
     duration = costs.post
-    if is_lost(machine, n, p):
+    if cannot_complete(machine, n, p):
         occupy_cpu(machine, n, now, POLLING, costs.poll)
     elif process.operation == POST:
         occupy_cpu(machine, n, now, POSTING, duration + _begin_post(machine, n, p))
     elif process.operation == PROVIDE:
-        if ports.table[n, process.peer].takes == ONE:
+        if ports.table[n, process.peer].takes == WORK_QUEUE:
             duration += _have_pieces_pinned(machine, n, p)
         elif ports.table[n, process.peer].open == 1:
             duration += _have_pinned(machine, n, process.peer, process.address, 1)
@@ -296,11 +296,11 @@ def begin_at_port(machine, n, p, now):
     elif process.operation == GIVE_UP:
         occupy_cpu(machine, n, now, POSTING, costs.system_call)
     else:
-        occupy_cpu(machine, n, now, POLLING, _hearing_time(process, costs))
+        occupy_cpu(machine, n, now, POLLING, _poll_time(process, costs))
 
 
 @step
-def _hearing_time(process, costs):
+def _poll_time(process, costs):
     """How long a process takes to find a report that has arrived.
 
     Who slept, because there was nothing when it asked, has to be woken; who found the CPU busy has
@@ -374,12 +374,12 @@ def _is_inside(machine, address, length):
 def end_at_port(machine, n, p, now):
     """Effect of what the CPU of ``n`` has done for process ``p`` at its port."""
     process = machine.processes[p]
-    if is_lost(machine, n, p):
+    if cannot_complete(machine, n, p):
         process.own = process.packet = GONE
         end_operation(machine, p, now)
         return
     if process.operation == POST:
-        note_token(machine, n, process)
+        note_posted_descriptor(machine, n, process)
         _post(machine, n, process.peer)
     elif process.operation == PROVIDE:
         _provide(machine, n, p)
@@ -389,10 +389,10 @@ def end_at_port(machine, n, p, now):
         process.address = process.own
     elif process.operation == GIVE_UP:
         _give_up(machine, n, process.peer, process.address, process.payload)
-    elif not has_word(machine, n, p):
+    elif not has_awaited_report(machine, n, p):
         process.own = process.packet = LATE
     elif process.operation == AWAIT_QUEUE:
-        take_entry(machine, n, process)
+        take_completion(machine, n, process)
     elif process.operation == ANY_REPORT:
         read_any(machine, n, p)
     elif process.own & 1 == SENT:
@@ -443,7 +443,7 @@ def _post(machine, n, p):
         report_sent(machine, n, p, slot, pending.status)
         return
     port.posted += 1
-    _have_firmware_look(ports.nodes[n], p)
+    _wake_firmware(ports.nodes[n], p)
 
 
 @step
@@ -463,18 +463,18 @@ def _provide(machine, n, p):
     port = ports.table[n, process.peer]
     if port.open == 0:
         return
-    if port.takes == ONE:
+    if port.takes == WORK_QUEUE:
         post_receive(machine, n, p, process.duration)
         return
     place = place_in(port.free_posted, ports.rules[0].ring)
     ports.free[n, process.peer, place].address = process.address
     ports.provided[n, process.peer, place] = process.address
     port.free_posted += 1
-    _have_firmware_look(ports.nodes[n], process.peer)
+    _wake_firmware(ports.nodes[n], process.peer)
 
 
 @step
-def _have_firmware_look(serving, p):
+def _wake_firmware(serving, p):
     """Has the firmware poll port ``p``, at which something was posted."""
     serving.attention = 1
     serving.last_port = max(serving.last_port, p)

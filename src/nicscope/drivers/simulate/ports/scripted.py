@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.machine import NO_OPERATION, POST, REPORT, SLEEP
 from nicscope.drivers.simulate.operations import set_timer
-from nicscope.drivers.simulate.ports.calls import go_on_with_trace
+from nicscope.drivers.simulate.ports.calls import run_trace_process
 from nicscope.drivers.simulate.traced.state import is_traced
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports.layout import DONE, SENT
 
 
 @distant
-def go_on_with_script(machine, p, now):
+def run_script_process(machine, p, now):
     """Begins the next row of the scripted process ``p``, whose operation has ended."""
     if is_traced(machine):
-        go_on_with_trace(machine, p, now)
+        run_trace_process(machine, p, now)
         return
     process = machine.processes[p]
     scripted = machine.scripted[p]

@@ -27,8 +27,8 @@ from nicscope.nic.ports.streams import MARKS, POOLS
 from nicscope.nic.ports.traffic import (
     ACCOUNT_NAMES,
     ENDED_NAMES,
-    HAPPENING,
     MADE_NAMES,
+    PACKET_EVENT,
     TALLY_NAMES,
 )
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
     from nicscope.fabric.faults import Deaths
     from nicscope.memory.paging.layout import HostMemory
+    from nicscope.memory_limit import Shapes
     from nicscope.nic.layout import Nic
     from nicscope.nic.ports.layout import SharedTables
     from nicscope.nic.ports.streams import Pools
     from nicscope.nic.ports.work_queues import WorkQueues
     from nicscope.nic.translate.state import Translations
-    from nicscope.room import Shapes
 
 
 RULES = np.dtype(
@@ -154,7 +154,7 @@ SERVING = np.dtype(
         ("handled", "i8"),
         ("deadline", "i8"),  # ps: the transport's earliest
         ("acks", "i8"),  # peers to which an acknowledgement is to go now
-        ("resends", "i8"),  # peers to which packets go again
+        ("retransmits", "i8"),  # peers to which packets go again
         ("last_marked", "i8"),  # the last stream that has ever had something due
         # the search for a route
         ("searching", "i8"),  # the peer that no packets reach, or NOBODY
@@ -166,7 +166,7 @@ SERVING = np.dtype(
         # a host that serves ports itself
         ("trap_source", "i8"),
         ("in_trap", "i8"),  # 1: what is put on the controller's ring is put there by a trap
-        ("undemanded", "i8"),  # frames put there since the last transmit-poll demand
+        ("unpolled", "i8"),  # frames put there since the last transmit-poll demand
         ("traps", "i8"),
         ("demands", "i8"),  # transmit-poll demands
         ("handler_at", "i8"),  # ps at which the interrupt handler has done a packet, or NEVER
@@ -175,16 +175,16 @@ SERVING = np.dtype(
         ("copied", "i8"),  # bytes, to where programs want them
         ("stolen", "i8"),  # ps that interrupts took from what the CPU does
         # a CPU whose process polls
-        ("spinner", "i8"),  # or NOBODY
-        ("spun_since", "i8"),  # ps
+        ("polling_process", "i8"),  # or NOBODY
+        ("polled_since", "i8"),  # ps
         ("spun", "i8"),  # ps in all, but for what the present one has
         # what stays for a packet that comes again
-        ("promised_to", "i8"),  # its sender, or NOBODY
-        ("promised_space", "i8"),
-        ("promised_page", "i8"),  # or NOBODY
-        ("promised_export", "i8"),  # a handle, or NOBODY
-        ("promised_process", "i8"),
-        ("promised_until", "i8"),  # ps
+        ("reserved_for", "i8"),  # its sender, or NOBODY
+        ("reserved_space", "i8"),
+        ("reserved_page", "i8"),  # or NOBODY
+        ("reserved_export", "i8"),  # a handle, or NOBODY
+        ("reserved_process", "i8"),
+        ("reserved_until", "i8"),  # ps
         # for the observer
         ("looking", "i8"),  # ps of the present task that are a lookup
         ("messages_out", "i8"),
@@ -194,7 +194,7 @@ SERVING = np.dtype(
         ("checks", "i8"),  # pages that the user library has looked at before it posts or registers
         ("admitted", "i8"),  # what the library's last call for pages came to
         ("interrupts", "i8"),
-        ("troubles", "i8"),  # errors that no descriptor tells of
+        ("async_errors", "i8"),  # errors that no descriptor tells of
         ("rejected", "i8"),  # packets, buffers or descriptors that protection stopped
         ("stale", "i8"),  # transfers with a translation that no longer held
         ("repeated", "i8"),  # lookups repeated by a retry
@@ -224,7 +224,7 @@ PENDING = np.dtype(
         ("operation", "i8"),
         ("options", "i8"),
         ("status", "i8"),  # what the library found before it posted
-        # of a port that takes ONE
+        # of a port that takes WORK_QUEUE
         ("length", "i8"),  # bytes
         ("over", "i8"),  # 1: it has ended, and waits for those before it to be told of
         ("kept", "i8"),  # runs of pages that must stay pinned
@@ -301,7 +301,7 @@ class Ports(NamedTuple):
     stream_of: NDArray[np.int32]  # shape (nodes, peers): in ``pools.streams``; 0: never talked
     # shape (nodes, words): whose streams may have a deadline, and whose may wish to send
     timed: NDArray[np.int64]
-    wishing: NDArray[np.int64]
+    due_marks: NDArray[np.int64]
     pool: NDArray[Any]  # POOLS, shape (1,)
     pools: Pools
     shared: SharedTables
@@ -325,7 +325,7 @@ class Ports(NamedTuple):
     port_came: NDArray[np.int64]
     port_told: NDArray[np.int64]
     happened: NDArray[np.int64]  # shape (1,): records ever
-    happenings: NDArray[Any]  # HAPPENING
+    happenings: NDArray[Any]  # PACKET_EVENT
     work: WorkQueues
     translations: Translations
     memory: HostMemory
@@ -411,7 +411,7 @@ def port_shapes(extent: Extent) -> Shapes:
         "blank_bytes": ((INLINE_BYTES,), BYTE),
         "stream_of": ((links, peers), np.dtype(np.int32)),
         "timed": ((links, words), NUMBER),
-        "wishing": ((links, words), NUMBER),
+        "due_marks": ((links, words), NUMBER),
         "pool": ((1,), POOLS),
         "frames": ((extent.table_nodes, extent.keys), NUMBER),
         "events": ((n, extent.events), SERVICE),
@@ -427,5 +427,5 @@ def port_shapes(extent: Extent) -> Shapes:
         "port_came": ((n, p, len(ENDED_NAMES)), NUMBER),
         "port_told": ((n, p, len(STATUS_NAMES)), NUMBER),
         "happened": ((1,), NUMBER),
-        "happenings": ((extent.log,), HAPPENING),
+        "happenings": ((extent.log,), PACKET_EVENT),
     }

@@ -9,10 +9,10 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.machine import CPU, KINDS, TIMER
-from nicscope.drivers.simulate.ports.calls import steal_cpu
+from nicscope.drivers.simulate.ports.calls import interrupt_cpu
 from nicscope.drivers.simulate.processor import all_compute
 from nicscope.drivers.simulate.traced.state import log_miss
-from nicscope.host.calls import carry_out, provide_for
+from nicscope.host.calls import apply_pin_actions, fault_in_page
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, GARBAGE_FRAME, PRESENT, READY, ZERO
 from nicscope.memory.pinning import PINNED
@@ -22,11 +22,11 @@ from nicscope.nic.ports.calls import complete_arrival, defer_buffer, needed_for
 from nicscope.nic.ports.layout import (
     AWAITS_KERNEL,
     AWAITS_QUEUE,
-    BARRED,
     FREE_TO_GO,
     NOBODY,
     SEND,
     THREAD,
+    VOIDED,
 )
 from nicscope.nic.ports.lookup import key_of
 from nicscope.nic.ports.receive import place_message
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @step
-def keep_time(machine, n):
+def schedule_timer(machine, n):
     """Schedules the timer for when the firmware needs it, which may have become earlier."""
     when = machine.ports.nodes[n].deadline
     slot = n * KINDS + TIMER
@@ -48,11 +48,11 @@ def keep_time(machine, n):
 
 
 @step
-def fire_by(machine, n, when):
+def schedule_timer_by(machine, n, when):
     """Schedules the timer for ``when`` at the latest."""
     serving = machine.ports.nodes[n]
     serving.deadline = min(serving.deadline, when)
-    keep_time(machine, n)
+    schedule_timer(machine, n)
 
 
 # What the thread does.
@@ -67,13 +67,13 @@ TICK = 10_000_000_000  # ps
 
 
 @distant
-def raise_event(machine, n, who, space, page, receive, ahead, when):
+def queue_miss(machine, n, who, space, page, receive, ahead, when):
     """Queues a miss at ``when``, unless it is queued; ``who`` waits if it is a port."""
     ports = machine.ports
     serving = ports.nodes[n]
     if ports.rules[0].service == THREAD:
         serving.interrupts += 1
-        steal_cpu(machine, n, ports.costs[n].interrupt, when)
+        interrupt_cpu(machine, n, ports.costs[n].interrupt, when)
         when += ports.costs[n].interrupt
     if who < 0 and _is_queued(machine, n, space, page):
         return
@@ -102,7 +102,7 @@ def raise_event(machine, n, who, space, page, receive, ahead, when):
         ports.table[n, who].blocked = AWAITS_KERNEL
     if serving.thread == ASLEEP:
         serving.thread = WAKING
-        _until(machine, n, when + ports.costs[n].thread_delay)
+        _timer_delay(machine, n, when + ports.costs[n].thread_delay)
 
 
 @step
@@ -126,7 +126,7 @@ def _is_queued(machine, n, space, page):
 
 
 @step
-def _unblock(machine, n):
+def _unblock_ports(machine, n):
     """Has ports that found the queue full retry."""
     ports = machine.ports
     for p in range(ports.table.shape[1]):
@@ -137,16 +137,16 @@ def _unblock(machine, n):
 
 
 @step
-def _until(machine, n, when):
+def _timer_delay(machine, n, when):
     machine.ports.nodes[n].thread_at = when
-    fire_by(machine, n, when)
+    schedule_timer_by(machine, n, when)
 
 
 @distant
-def thread_is_done(machine, n, now):
+def end_thread_step(machine, n, now):
     """Ends the kernel thread's present step; returns whether its queue's head is to be filled.
 
-    The caller fills it and calls ``next_event``.
+    The caller fills it and calls ``serve_next_miss``.
     """
     ports = machine.ports
     serving = ports.nodes[n]
@@ -157,12 +157,12 @@ def thread_is_done(machine, n, now):
     if serving.thread == WORKING:
         return True
     if serving.thread == READING:
-        provide_for(machine, n, event.space, event.page, event.receive)
+        fault_in_page(machine, n, event.space, event.page, event.receive)
         serving.page_ins += 1
     if serving.thread == WAKING and all_compute(machine.nodes[n]):
         serving.thread = RUNNABLE
         ends = min(machine.agenda.times[n * KINDS + CPU], machine.nodes[n].other_until)
-        _until(machine, n, min(ends, (now // TICK + 1) * TICK))
+        _timer_delay(machine, n, min(ends, (now // TICK + 1) * TICK))
         return False
     if serving.thread != READING:
         event.begun = now
@@ -172,14 +172,14 @@ def thread_is_done(machine, n, now):
     # Once only: if the host has no frame for it, that does not become better.
     if needed == DISK and serving.thread != READING:
         serving.thread = READING
-        _until(machine, n, now + ports.costs[n].page_in)
+        _timer_delay(machine, n, now + ports.costs[n].page_in)
         return False
     serving.thread = WORKING
     work = ports.costs[n].thread_work
     if ports.rules[0].service == THREAD and not is_handle(event.space):
         work += _pinning_time(machine, n, event)
-    steal_cpu(machine, n, work, now)
-    _until(machine, n, now + work)
+    interrupt_cpu(machine, n, work, now)
+    _timer_delay(machine, n, now + work)
     return False
 
 
@@ -192,19 +192,19 @@ def _pinning_time(machine, n, event):
     if key < 0 or needed_for(machine, n, event.space, event.page, event.receive) < 0:
         return np.int64(0)
     # A line that was filled without its page is mended: with it comes what else is there by now.
-    mends = _lacks(machine, n, key) and host.pinning.state[key] & PINNED != 0
+    mends = _lacks_frame(machine, n, key) and host.pinning.state[key] & PINNED != 0
     first = event.page & ~(nic.config[0].line - 1)
     time = np.int64(0)
     for page in range(first, first + nic.config[0].line):
         number = key - event.page + page
-        if _lacks(machine, n, number) and (mends or host.pinning.state[number] & PINNED == 0):
+        if _lacks_frame(machine, n, number) and (mends or host.pinning.state[number] & PINNED == 0):
             needed = needed_for(machine, n, event.space, page, event.receive)
             time += _time_to_pin(ports.costs[n], needed)
     return time
 
 
 @step
-def _lacks(machine, n, key):
+def _lacks_frame(machine, n, key):
     """Whether the host's table has no frame for the page of ``key``."""
     return machine.ports.frames[n, key] == GARBAGE_FRAME
 
@@ -220,7 +220,7 @@ def _time_to_pin(costs, needed):
 
 
 @distant
-def next_event(machine, n, now):
+def serve_next_miss(machine, n, now):
     """Dequeues the miss that has been served; the thread takes the next one, or sleeps."""
     serving = machine.ports.nodes[n]
     events = machine.ports.events[n]
@@ -230,13 +230,13 @@ def next_event(machine, n, now):
     serving.handled += 1
     serving.thread_misses += 1
     if serving.queue_blocked > 0:
-        _unblock(machine, n)
+        _unblock_ports(machine, n)
     if serving.handled == serving.queued:
         serving.thread = ASLEEP
         return
     serving.thread = RUNNABLE
     event = machine.ports.events[n, serving.handled % machine.ports.events.shape[1]]
-    _until(machine, n, max(now, np.int64(event.raised)))
+    _timer_delay(machine, n, max(now, np.int64(event.raised)))
 
 
 @step
@@ -252,17 +252,17 @@ def scan_pins(machine, n, now):
     if serving.scan_at <= now:
         serving.scan_at = NEVER
         _unpin(machine, n, now)
-    see_to_scan(machine, n, now)
+    schedule_scan(machine, n, now)
 
 
 @step
-def see_to_scan(machine, n, now):
+def schedule_scan(machine, n, now):
     """Schedules a scan if there is something to unpin, which a request may have kept until now."""
     serving = machine.ports.nodes[n]
     if serving.scan_at == NEVER and _has_surplus(machine, n):
         period = machine.ports.rules[0].scan_period
         serving.scan_at = (now // period + 1) * period
-        fire_by(machine, n, serving.scan_at)
+        schedule_timer_by(machine, n, serving.scan_at)
 
 
 @step
@@ -273,12 +273,12 @@ def _unpin(machine, n, now):
     while _has_surplus(machine, n):
         before = book.counts[0].unpins
         unpin_surplus(host, book)
-        carry_out(machine, n, 0)
+        apply_pin_actions(machine, n, 0)
         if book.counts[0].unpins == before:
             break
         unpinned += book.counts[0].unpins - before
     if unpinned > 0:
-        steal_cpu(machine, n, unpinned * machine.ports.costs[n].unpin, now)
+        interrupt_cpu(machine, n, unpinned * machine.ports.costs[n].unpin, now)
 
 
 @step
@@ -314,7 +314,7 @@ def is_moving(
             return True
     places = _places(endpoint["finished"], endpoint["written"], endpoint["send_ring"])
     leaving = ports.send_heads[node, places]
-    return bool(np.isin(leaving["frame"][leaving["kind"] & BARRED == 0], frames).any())
+    return bool(np.isin(leaving["frame"][leaving["kind"] & VOIDED == 0], frames).any())
 
 
 def _places(begin: int, end: int, size: int) -> Any:
@@ -336,7 +336,7 @@ def _take_next(machine, n, now, entry):
     slot = serving.taken_in % machine.endpoints[n].receive_ring
     duration = entry + _handler_time(machine, n, slot)
     serving.kernel_time += duration
-    steal_cpu(machine, n, duration, now)
+    interrupt_cpu(machine, n, duration, now)
     serving.handler_at = now + duration
     timer = n * KINDS + TIMER
     if serving.handler_at < machine.agenda.times[timer]:
@@ -374,7 +374,7 @@ def _handler_time(machine, n, slot):
 
 
 @distant
-def take_from_kernel(machine, d, slot):
+def copy_from_kernel(machine, d, slot):
     """Copy the packet in ``slot`` from the kernel's buffer to where its message goes."""
     ports = machine.ports
     head = ports.arrival_heads[d, slot]

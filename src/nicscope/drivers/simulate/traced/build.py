@@ -39,14 +39,14 @@ from nicscope.fabric.topology import crossbar
 from nicscope.host.calls import admit_piece
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.distant import link
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.kernel.records import records
 from nicscope.memory.numbering import capacity, grown
 from nicscope.memory.paging.layout import make_resident
+from nicscope.memory_limit import check_memory
 from nicscope.nic.ports.calls import keep_pages
 from nicscope.nic.ports.layout import DONE, MAY_FETCH, MAY_WRITE, NOBODY
 from nicscope.nic.translate.book import STATIC, UTLB
-from nicscope.room import check_room
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,7 +124,7 @@ def new_traced(
     locks["node"] = wiring.lock_nodes
     for name in ("holder", "first", "last"):
         locks[name] = NO_ROW
-    return _with_meetings(traced._replace(locks=locks), program, wiring)
+    return _with_barriers(traced._replace(locks=locks), program, wiring)
 
 
 def _notes(count: int) -> NDArray[Any]:
@@ -164,8 +164,8 @@ def _with_waits(traced: Traced, program: Program) -> Traced:
         ends.append((followed, followed - 1))
     begins = [_own(program, program.after_start), _others(program.after_start_others)]
     needs = np.zeros(len(program.operation), np.int32)
-    enders = _turned_round(ends, needs)
-    return traced._replace(needs=needs, enders=enders, starters=_turned_round(begins, needs))
+    enders = _reversed_edges(ends, needs)
+    return traced._replace(needs=needs, enders=enders, starters=_reversed_edges(begins, needs))
 
 
 _Edges: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.int64]]"  # who waits, for which row
@@ -187,7 +187,7 @@ def _others(waited_for: OthersWaitedFor | None) -> _Edges:
     return np.repeat(np.arange(len(counts)), counts), waited_for.rows
 
 
-def _turned_round(edges: list[_Edges], needs: NDArray[np.int32]) -> Waits:
+def _reversed_edges(edges: list[_Edges], needs: NDArray[np.int32]) -> Waits:
     """The edges from the other end, for each row; adds to ``needs`` how many each row waits for."""
     rows = len(needs)
     waiting, named = (np.concatenate(each) for each in zip(*edges, strict=True))
@@ -225,7 +225,7 @@ def _with_pairs(traced: Traced, program: Program, wiring: Wiring, exports: int) 
     return traced._replace(home_ways=home_ways, pairs=pairs, pair_of=pair_of, pair_at=pair_at)
 
 
-def _with_meetings(traced: Traced, program: Program, wiring: Wiring) -> Traced:
+def _with_barriers(traced: Traced, program: Program, wiring: Wiring) -> Traced:
     meetings = records(len(wiring.meetings), MEETING)
     barriers = max((each.barrier for each in wiring.meetings), default=-1) + 1
     meeting_of = np.full((barriers, program.node_count), NO_ROW, np.int32)
@@ -356,7 +356,7 @@ def _check_room(
     need = ports_bytes(setup, delivery) - untouched * page
     need += machine_bytes(delivery, nodes, program.processes) + rows * ROW_BYTES + LOGGED * 16
     need += len(wiring.pairs) * PAIR.itemsize + 4 * program.processes**2
-    check_room(
+    check_memory(
         need,
         f"timing {rows:,} operations on {nodes:,} nodes, which touch {touched:,} pages of {page} "
         "bytes,",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.replay.columns import Stream
-from nicscope.drivers.replay.naming import numbering_of
+from nicscope.drivers.replay.page_numbering import numbering_of
 from nicscope.drivers.simulate.traced.state import (
     ANYBODY,
     BARRIER_ROW,
@@ -193,8 +193,8 @@ def wiring_of(program: Program) -> Wiring:
     home_ways.append(np.stack([owners[asks], lock_nodes[names[asks]]], 1))
     sends = operation == SEND_ROW
     pairs.append(np.stack([owners[sends], program.peer[sends]], 1))
-    pairs.append(_lock_pairs(program, names, len(lock_names)))
-    pairs.append(_meeting_pairs(program, meetings))
+    pairs.append(_pairs_by_lock(program, names, len(lock_names)))
+    pairs.append(_pairs_by_barrier(program, meetings))
     ways = np.unique(np.concatenate(home_ways).astype(np.int64), axis=0)
     between = np.unique(np.concatenate(pairs).astype(np.int64), axis=0)
     nodes = program.nodes
@@ -242,7 +242,7 @@ def _numbered_barriers(
     return names, meetings
 
 
-def _lock_pairs(program: Program, names: NDArray[np.int64], locks: int) -> NDArray[np.int64]:
+def _pairs_by_lock(program: Program, names: NDArray[np.int64], locks: int) -> NDArray[np.int64]:
     """Every two processes that ask for the same lock."""
     asks = program.operation == LOCK_ROW
     asked = np.unique(np.stack([names[asks], program.owners[asks]], 1), axis=0)
@@ -254,7 +254,7 @@ def _lock_pairs(program: Program, names: NDArray[np.int64], locks: int) -> NDArr
     return np.unique(np.concatenate(found), axis=0)
 
 
-def _meeting_pairs(program: Program, meetings: list[Meeting]) -> NDArray[np.int64]:
+def _pairs_by_barrier(program: Program, meetings: list[Meeting]) -> NDArray[np.int64]:
     """Whoever may speak for a node at a barrier, with the speakers whom it may tell."""
     found: set[tuple[int, int]] = set()
     at: dict[int, list[Meeting]] = {}

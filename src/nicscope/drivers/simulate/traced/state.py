@@ -255,7 +255,7 @@ def begin_rows(machine, r, now):
     """Begins row ``r``: rows that wait for its begin may become ready."""
     traced = machine.traced
     traced.begun[r] = now
-    _need_less(machine, traced.starters, r, now)
+    _satisfy_dependents(machine, traced.starters, r, now)
 
 
 @routine
@@ -273,7 +273,7 @@ def end_row(machine, r, now):
     if follower.doing == HEARS:
         traced.times[row.process, _part_of(row.operation)] += follower.waited
         follower.waited = 0
-    _need_less(machine, traced.enders, r, now)
+    _satisfy_dependents(machine, traced.enders, r, now)
 
 
 @step
@@ -295,7 +295,7 @@ def _part_of(operation):
 
 
 @step
-def _need_less(machine, waits, r, now):
+def _satisfy_dependents(machine, waits, r, now):
     if waits.first.size == 0:
         return
     traced = machine.traced
@@ -305,13 +305,13 @@ def _need_less(machine, waits, r, now):
         traced.needs[other] -= 1
         if traced.needs[other] == 0:
             q = machine.script[other].process
-            _be_ready(traced, traced.followers[q], other)
+            _make_ready(traced, traced.followers[q], other)
             if q != p:
                 wake(machine, q, machine.processes[p].node, now)
 
 
 @step
-def _be_ready(traced, follower, r):
+def _make_ready(traced, follower, r):
     traced.link[r] = NO_ROW
     if follower.ready == NO_ROW:
         follower.ready = r
@@ -344,7 +344,7 @@ def take_row(machine, p):
 
 
 @routine
-def end_elsewhere(machine, r, p, now):
+def end_row_remotely(machine, r, p, now):
     """Ends row ``r`` in the course of what process ``p`` does; its own process is notified."""
     traced = machine.traced
     q = machine.script[r].process

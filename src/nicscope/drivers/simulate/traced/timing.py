@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.simulate.advance import advance
-from nicscope.drivers.simulate.machine import OPERATION, SLEEP, go_on
+from nicscope.drivers.simulate.machine import OPERATION, SLEEP, continue_run
 from nicscope.drivers.simulate.traced.build import Subject, set_up
 from nicscope.drivers.simulate.traced.state import (
     ENDED,
@@ -20,7 +20,7 @@ from nicscope.drivers.simulate.traced.state import (
 from nicscope.drivers.translation import counts_of, nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import crossbar
-from nicscope.kernel.entering import bound, portion
+from nicscope.kernel.entry import bound, portion
 from nicscope.nic.ports.layout import STATUS_NAMES
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Timing:
         self.program = program
         self.machine = set_up(program, subject, keep_ends=keep_ends)
         self._topology = crossbar(program.node_count)
-        self._go_on = bound(advance, self.machine)
+        self._run_events = bound(advance, self.machine)
 
     def nic_bytes(self) -> dict[str, int]:
         """Bytes of each structure and buffer on the NIC that has most."""
@@ -91,12 +91,12 @@ class Timing:
         with_rows = np.flatnonzero(np.diff(program.first))
         self._begin(with_rows)
         running, begun = len(with_rows), len(with_rows)
-        self._go_on(_ALL_LOOK, 0)
-        go_on(self._go_on, machine, self._topology, 0)
+        self._run_events(_ALL_LOOK, 0)
+        continue_run(self._run_events, machine, self._topology, 0)
         while running:
-            most = portion(self._go_on, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
-            fired = self._go_on(begun, most)
-            fired += go_on(self._go_on, machine, self._topology, most - fired)
+            most = portion(self._run_events, _EVENTS_AT_ONCE, _INTERPRETED_AT_ONCE)
+            fired = self._run_events(begun, most)
+            fired += continue_run(self._run_events, machine, self._topology, most - fired)
             begun = 0
             ended = int(machine.tally[0]["ended"])
             self._check_right()

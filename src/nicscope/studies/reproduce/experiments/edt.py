@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nicscope.config.platform import load_platform
-from nicscope.drivers.simulate.bus.alone import BusAlone, asked
+from nicscope.drivers.simulate.bus.bus_harness import BusAlone, asked
 from nicscope.drivers.simulate.bus.state import machine_parameters, unfitted
 from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
 from nicscope.drivers.simulate.ports.build import PortSize

@@ -235,7 +235,7 @@ def measure(
     that the schema does not allow.
     """
     from nicscope.drivers.replay import replay
-    from nicscope.drivers.replay.naming import NO_GRAIN
+    from nicscope.drivers.replay.page_numbering import NO_GRAIN
     from nicscope.studies.curves import Question, curves_of
 
     lookups = 0

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from nicscope.apps.svm.coherence import Caller, Coherence
-    from nicscope.apps.svm.domain import Domain, Elsewhere
-    from nicscope.apps.svm.machines.remote_memory import PageHomes, Region, RemoteMemory
-    from nicscope.apps.svm.machines.synchronization import LetterSynchronization, Questions
+    from nicscope.apps.svm.domain import Domain, RemoteDomain
+    from nicscope.apps.svm.machines.remote_memory import HomeDirectory, Region, RemoteMemory
+    from nicscope.apps.svm.machines.synchronization import MessageSynchronization, Questions
     from nicscope.apps.svm.records import Records
     from nicscope.interfaces.ports.memory import Buffer
 
@@ -82,7 +82,7 @@ def diff_of_bytes(raw: bytes) -> Diff:
 SHOWN = 3  # of those who wait
 
 
-class CarryingError(SimulationError):
+class UnreachableError(SimulationError):
     """Another node cannot be reached."""
 
 
@@ -249,7 +249,7 @@ class MachineWire(ABC):
         self.questions.tell(manager, Kind.SETTLED, PAGE.pack(page, False), f"page {page}")
 
     async def fetch(
-        self, caller: Caller, page: int, home: Domain | Elsewhere, *, is_initial: bool = False
+        self, caller: Caller, page: int, home: Domain | RemoteDomain, *, is_initial: bool = False
     ) -> None:
         """Copy the page into the caller's region and its program's copy."""
         self._records.fetch(caller, page, home, is_initial=is_initial)
@@ -263,7 +263,7 @@ class MachineWire(ABC):
                 await self._fetch(caller, page, home)
         own.take(page)
 
-    async def deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+    async def deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Write the diff's words to the region of the page's home."""
         self._records.deposit(caller, diff, home)
         what = f"node {home.node} to have a diff of page {diff.page}"
@@ -275,11 +275,11 @@ class MachineWire(ABC):
                 await self._deposit(caller, diff, home)
 
     @abstractmethod
-    async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
+    async def _fetch(self, caller: Caller, page: int, home: Domain | RemoteDomain) -> None:
         """Copy the page into the caller's region from another node."""
 
     @abstractmethod
-    async def _deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+    async def _deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Write the diff's words to the home's region on another node."""
 
     def publish(self, caller: Caller, page: int) -> None:
@@ -312,14 +312,14 @@ class RemoteWire(MachineWire):
         self._memory = memory
         self._far = far
 
-    async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
+    async def _fetch(self, caller: Caller, page: int, home: Domain | RemoteDomain) -> None:
         """Read the page remotely from its home."""
         own = self._near[caller.domain.number]
         size = own.page_bytes
         number = await self._memory.read(self._far[home.number], own.buffer, page * size, size)
         await self._check(caller, number, f"page {page} from", home)
 
-    async def _deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+    async def _deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Write each run of the diff's words remotely."""
         own = self._near[caller.domain.number]
         first = diff.page * own.page_bytes
@@ -338,31 +338,31 @@ class RemoteWire(MachineWire):
             await self._check(caller, number, what, home)
 
     async def _check(
-        self, caller: Caller, number: int, what: str, home: Domain | Elsewhere
+        self, caller: Caller, number: int, what: str, home: Domain | RemoteDomain
     ) -> None:
         status = await self._memory.ended(number)
         if status != "done":
-            raise CarryingError(
+            raise UnreachableError(
                 f"node {caller.domain.node} does not get {what} node {home.node}: {status}"
             )
 
 
-class LetterWire(MachineWire):
+class MessageWire(MachineWire):
     """A wire over messages, which the home's host answers and applies."""
 
-    async def _fetch(self, caller: Caller, page: int, home: Domain | Elsewhere) -> None:
+    async def _fetch(self, caller: Caller, page: int, home: Domain | RemoteDomain) -> None:
         """Request the page; its bytes are placed as they arrive."""
         await self.questions.ask(
             caller.endpoint, home.number, Kind.FETCH, PAGE.pack(page, False), f"page {page}", page
         )
 
-    async def _deposit(self, caller: Caller, diff: Diff, home: Domain | Elsewhere) -> None:
+    async def _deposit(self, caller: Caller, diff: Diff, home: Domain | RemoteDomain) -> None:
         """Send the whole diff, and wait until it is applied."""
         what = f"a diff of page {diff.page}"
         await self.questions.ask(caller.endpoint, home.number, Kind.DIFF, diff_bytes(diff), what)
 
 
-def home_answer(page_home: int) -> bytes:
+def encode_home(page_home: int) -> bytes:
     """The answer of a page's manager."""
     return PAGE.pack(page_home, False)
 
@@ -372,16 +372,16 @@ def answer_to(letter: Letter, body: bytes = b"") -> Letter:
     return Letter(Kind.ANSWER, letter.to, letter.sender, letter.number, body)
 
 
-class Seat(NamedTuple):
+class DomainState(NamedTuple):
     """All protocol state of one domain."""
 
     domain: Domain
     region: Region
     mail: Mail
     questions: Questions
-    homes: PageHomes
+    homes: HomeDirectory
     coherence: Coherence
-    synchronization: LetterSynchronization
+    synchronization: MessageSynchronization
 
     def take(self, letter: Letter) -> None:
         """Handle a message that has arrived."""
@@ -463,7 +463,7 @@ class UNetMail(Mail):
                 elif not self._here:
                     await self._layer.take_until(self._bell)
         except SimulationError as error:
-            raise CarryingError(str(error)) from error
+            raise UnreachableError(str(error)) from error
 
     async def _send(self, posted: Posted) -> None:
         letter, node = posted.letter, posted.node

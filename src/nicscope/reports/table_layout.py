@@ -47,9 +47,9 @@ def fit(rows: Rows, width: int) -> Shape:
     leaving = rows.leaving()
     gone: set[int] = set()
     while True:
-        block = _squeezed(rows, shown, width, NARROWEST_PROSE)
+        block = _fit_columns(rows, shown, width, NARROWEST_PROSE)
         if block is None and len(leaving) < 2:
-            block = _squeezed(rows, shown, width, 0)
+            block = _fit_columns(rows, shown, width, 0)
             if block is None:
                 return Shape([], [])
         if block is not None:
@@ -98,7 +98,7 @@ def grouped_widths(rows: Rows, columns: Sequence[int]) -> list[int]:
     return widths
 
 
-def _squeezed(rows: Rows, columns: list[int], width: int, narrowest: int) -> Block | None:
+def _fit_columns(rows: Rows, columns: list[int], width: int, narrowest: int) -> Block | None:
     """Fit ``columns`` by shortening the bar and wrapping headings and prose, or without a bar."""
     bar = min(SHORTEST_BAR, rows.longest_bar) if rows.bars else 0
     for least_bar in dict.fromkeys((bar, 0)):
@@ -131,7 +131,7 @@ def _wrapped_widths(rows: Rows, columns: list[int], room: int, narrowest: int) -
     floors = [min(pair) for pair in zip(cells, widths, strict=True)]
     _wrap_headings(heads, floors, widths, room, MOST_LINES)
     for place, head in enumerate(heads):
-        widths[place] += _growth(head, widths[place], room - _total(widths))
+        widths[place] += _widening_that_saves(head, widths[place], room - _total(widths))
     return widths
 
 
@@ -162,7 +162,7 @@ def _wrap_prose(widths: list[int], least: list[int], room: int) -> None:
         widths[place] -= 1
 
 
-def _growth(heading: str, width: int, spare: int) -> int:
+def _widening_that_saves(heading: str, width: int, spare: int) -> int:
     """The columns, of ``spare``, that save a wrapped heading a line; 0 if none."""
     lines = len(wrapped(heading, width))
     for more in range(1, spare + 1):

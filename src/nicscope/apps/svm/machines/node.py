@@ -6,28 +6,28 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.apps.svm.coherence import Caller, Coherence, Costs
-from nicscope.apps.svm.domain import PAGE, Elsewhere
-from nicscope.apps.svm.machines.mail import (
-    CarryingError,
-    LetterWire,
+from nicscope.apps.svm.domain import PAGE, RemoteDomain
+from nicscope.apps.svm.machines.messages import (
+    DomainState,
     MachineWire,
+    MessageWire,
     RemoteWire,
-    Seat,
     UNetMail,
+    UnreachableError,
     Waits,
 )
 from nicscope.apps.svm.machines.remote_memory import (
+    HomeDirectory,
     MiniMemory,
-    PageHomes,
     Region,
     RemoteMail,
     RemoteMemory,
     VmmcMemory,
 )
 from nicscope.apps.svm.machines.synchronization import (
-    HeardNotices,
-    LetterSynchronization,
+    MessageSynchronization,
     Questions,
+    ReceivedNotices,
 )
 from nicscope.apps.svm.process import Process, Run, domains_of, memory_at_homes
 from nicscope.apps.svm.records import ProgramRecord, Records
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from nicscope.apps.svm.domain import Domain, Layout
-    from nicscope.apps.svm.machines.mail import Letter, Mail
+    from nicscope.apps.svm.machines.messages import Letter, Mail
     from nicscope.apps.svm.process import Placement, Program, SetUp
     from nicscope.interfaces import Faults
     from nicscope.interfaces.ports.memory import Buffer
@@ -53,7 +53,7 @@ class Job(NamedTuple):
     """Immutable parameters that all nodes of a run share."""
 
     body: Callable[[Process], Coroutine[Any, Any, object]]
-    places: Sequence[Elsewhere]  # of all domains
+    places: Sequence[RemoteDomain]  # of all domains
     is_initial: Any  # pages that were written before the processes were made
     costs: Costs
     records: Records
@@ -62,14 +62,14 @@ class Job(NamedTuple):
     each: int  # of a node
 
 
-class Station(ABC):
+class NodeRun(ABC):
     """One node of a run."""
 
     def __init__(self, job: Job, domains: Sequence[Domain], mail: Mail) -> None:
         self.job = job
         self.mail = mail
         self.node = domains[0].node
-        self.seats: dict[int, Seat] = {}
+        self.seats: dict[int, DomainState] = {}
         self.ended_us = 0.0  # when its last process had
         self._domains = domains
         mail.on_letter = self._take
@@ -111,11 +111,11 @@ class Station(ABC):
     def _wire(self, questions: Questions, near: dict[int, Region]) -> MachineWire:
         """The wire of a domain."""
 
-    def _seat(self, domain: Domain, near: dict[int, Region]) -> Seat:
+    def _seat(self, domain: Domain, near: dict[int, Region]) -> DomainState:
         job, many = self.job, len(self.job.places)
         questions = Questions(domain.number, many, self.mail)
-        notices = HeardNotices(many, domain.number)
-        known: list[Domain | Elsewhere] = [
+        notices = ReceivedNotices(many, domain.number)
+        known: list[Domain | RemoteDomain] = [
             *job.places[: domain.number],
             domain,
             *job.places[domain.number + 1 :],
@@ -124,12 +124,12 @@ class Station(ABC):
         record = job.records.program
         coherence = Coherence(known, notices, wire, job.costs, record, is_eager=True)
         coherence.is_initial[:] = job.is_initial
-        meeting = LetterSynchronization(coherence, notices, questions, job.costs, job.waits)
-        homes = PageHomes(self.mail)
+        meeting = MessageSynchronization(coherence, notices, questions, job.costs, job.waits)
+        homes = HomeDirectory(self.mail)
         region = near[domain.number]
-        return Seat(domain, region, self.mail, questions, homes, coherence, meeting)
+        return DomainState(domain, region, self.mail, questions, homes, coherence, meeting)
 
-    async def _process(self, number: int, seat: Seat, endpoint: Any) -> object:
+    async def _process(self, number: int, seat: DomainState, endpoint: Any) -> object:
         job = self.job
         caller = Caller(endpoint, seat.domain, number % job.each)
         shared = Process(
@@ -153,7 +153,7 @@ class Station(ABC):
         return self.seats[letter.to].place_of(letter)
 
 
-class RemoteStation(Station):
+class RemoteNodeRun(NodeRun):
     """A node with VMMC or miNI."""
 
     mail: RemoteMail
@@ -182,13 +182,13 @@ class RemoteStation(Station):
         return RemoteWire(questions, job.records, job.waits, near, memory, self._far)
 
 
-class MiniStation(RemoteStation):
+class MiniNodeRun(RemoteNodeRun):
     """A node with miNI."""
 
     memory_type = MiniMemory
 
 
-class UNetStation(Station):
+class UNetNodeRun(NodeRun):
     """A node with U-Net."""
 
     def __init__(self, job: Job, domains: Sequence[Domain], node_of: Sequence[int]) -> None:
@@ -198,10 +198,10 @@ class UNetStation(Station):
         """Does nothing: messages need only the Active Message layer."""
 
     def _wire(self, questions: Questions, near: dict[int, Region]) -> MachineWire:
-        return LetterWire(questions, self.job.records, self.job.waits, near)
+        return MessageWire(questions, self.job.records, self.job.waits, near)
 
 
-STATIONS: dict[str, Any] = {"vmmc": RemoteStation, "mini": MiniStation, "unet": UNetStation}
+STATIONS: dict[str, Any] = {"vmmc": RemoteNodeRun, "mini": MiniNodeRun, "unet": UNetNodeRun}
 
 
 def _name(domain: int) -> str:
@@ -263,7 +263,7 @@ def run_on_machines(
         set_up(lambda array: array.in_bytes(domains[0].memory))
     job = Job(
         body=program,
-        places=[Elsewhere(domain.number, domain.node) for domain in domains],
+        places=[RemoteDomain(domain.number, domain.node) for domain in domains],
         is_initial=domains[0].memory.any(axis=1),
         costs=Costs(),
         records=Records(ProgramRecord(placement.processes), layout.page_bytes),
@@ -284,7 +284,7 @@ def run_on_machines(
     return run
 
 
-def _stations(kind: type[Any], job: Job, domains: list[Domain]) -> list[Station]:
+def _stations(kind: type[Any], job: Job, domains: list[Domain]) -> list[NodeRun]:
     """One station for each node."""
     node_of = [place.node for place in job.places]
     nodes = sorted(set(node_of))
@@ -299,7 +299,7 @@ def _results_of(cluster: Any, waits: Waits, faults: Faults | None) -> list[objec
         said = "nothing more can come"
     except WaitTimeoutError as error:
         said = error.said
-    except CarryingError as error:
+    except UnreachableError as error:
         said = str(error)
     else:
         if None not in of_nodes:

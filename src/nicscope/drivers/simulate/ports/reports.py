@@ -8,10 +8,10 @@ import numpy as np
 
 from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.machine import ANY_REPORT, AWAIT_QUEUE, REPORT
-from nicscope.host.calls import leave_receive_rooms
+from nicscope.host.calls import free_receive_buffers
 from nicscope.kernel.decorators import copy_bytes, kernel, routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports.calls import flush_receives, refuse_receive
+from nicscope.nic.ports.calls import flush_receives, reject_receive
 from nicscope.nic.ports.descriptor import address_of, bytes_of
 from nicscope.nic.ports.layout import (
     AWAITS_READER,
@@ -22,10 +22,10 @@ from nicscope.nic.ports.layout import (
     INLINE_BYTES,
     NO_RIGHTS,
     NOBODY,
-    ONE,
     PROTECTION,
     RECEIVED,
     SENT,
+    WORK_QUEUE,
 )
 from nicscope.nic.ports.regions import OWN, permits
 
@@ -80,7 +80,7 @@ def _word(content, begin):
 
 
 @step
-def leave_to_nic(machine, n, p, slot):
+def leave_check_to_nic(machine, n, p, slot):
     """Leaves to the NIC the check of addresses that are no memory of the process."""
     pending = machine.ports.pending[n, p, slot]
     if pending.status == NO_RIGHTS:
@@ -88,10 +88,10 @@ def leave_to_nic(machine, n, p, slot):
 
 
 @step
-def note_token(machine, n, process):
+def note_posted_descriptor(machine, n, process):
     """Records the descriptor that the NIC has yet to fetch, if it fetches them."""
     ports = machine.ports
-    if ports.table[n, process.peer].takes != ONE:
+    if ports.table[n, process.peer].takes != WORK_QUEUE:
         return
     place = place_in(ports.table[n, process.peer].posted, ports.rules[0].ring)
     ports.work.tokens[n, process.peer, place] = process.address * ports.rules[0].fetches
@@ -138,9 +138,9 @@ def post_receive(machine, n, p, status):
     elif port.state == BROKEN:
         flush_receives(machine, n, np.int64(process.peer))
     elif not _is_readable(machine, n, process):
-        refuse_receive(machine, n, np.int64(process.peer), np.int64(PROTECTION), np.int64(1))
+        reject_receive(machine, n, np.int64(process.peer), np.int64(PROTECTION), np.int64(1))
     elif found != DONE:
-        refuse_receive(machine, n, np.int64(process.peer), np.int64(found), np.int64(0))
+        reject_receive(machine, n, np.int64(process.peer), np.int64(found), np.int64(0))
 
 
 @step
@@ -166,14 +166,14 @@ def read_work(machine, n, p):
     process.duration = report.offset
     process.own = report.operation
     if ports.rules[0].rooms == 1:
-        leave_receive_rooms(machine, n, np.int64(process.peer), np.int64(port.read))
+        free_receive_buffers(machine, n, np.int64(process.peer), np.int64(port.read))
     process.peer = report.node
     port.read += 1
     return report.buffers
 
 
 @step
-def take_entry(machine, n, process):
+def take_completion(machine, n, process):
     """Has the process learn at which port a request has ended, and on which side."""
     work = machine.ports.work
     queue = work.queues[n, process.peer]
@@ -184,7 +184,7 @@ def take_entry(machine, n, process):
 
 
 # Columns of what is written down of each.
-PORT, SIDE, COOKIE, STATUS, OPERATION, LENGTH, NAMED, BESIDE, OFFSET, NODE = range(10)
+PORT, SIDE, COOKIE, STATUS, OPERATION, LENGTH, NAMED_QUEUE, BESIDE, OFFSET, NODE = range(10)
 COLUMNS = 10
 AT_ONCE = 64
 
@@ -228,7 +228,7 @@ def _take_sent(state, n, p, row):
         port.reaped += 1
         if report.buffers == 0 or port.reaped == port.reported:
             break
-    _write_down(state, report, row)
+    _write_completion(state, report, row)
 
 
 @step
@@ -237,23 +237,23 @@ def _take_received(state, n, p, number, row):
     port = ports.table[n, p]
     report = ports.reports[n, p, RECEIVED, place_in(number, ports.rules[0].ring)]
     port.read += 1
-    _write_down(state, report, row)
+    _write_completion(state, report, row)
 
 
 @step
-def _write_down(state, report, row):
+def _write_completion(state, report, row):
     state.rows[row, COOKIE] = report.cookie
     state.rows[row, STATUS] = report.status
     state.rows[row, OPERATION] = report.operation
     state.rows[row, LENGTH] = report.length
-    state.rows[row, NAMED] = report.name
+    state.rows[row, NAMED_QUEUE] = report.name
     state.rows[row, BESIDE] = report.buffers
     state.rows[row, OFFSET] = report.offset
     state.rows[row, NODE] = report.node
 
 
 @kernel
-def forget_completions(machine: Any, n: int, p: int, q: int) -> None:
+def discard_completions(machine: Any, n: int, p: int, q: int) -> None:
     """Marks queue ``q``'s unread completions of port ``p``, which is reset, to be skipped."""
     work = machine.ports.work
     queue = work.queues[n, q]
@@ -272,67 +272,69 @@ NO_RING = -1  # a process was told of something by its own node alone
 
 
 @step
-def hears(operation):
+def awaits_report(operation):
     """Whether ``operation`` waits for a report from the NIC."""
     return operation in (REPORT, AWAIT_QUEUE, ANY_REPORT)
 
 
 @step
-def has_word(machine, n, p):
+def has_awaited_report(machine, n, p):
     """Whether the report that process ``p`` of ``n`` waits for is there."""
     process = machine.processes[p]
     if process.operation == AWAIT_QUEUE:
         queue = machine.ports.work.queues[n, process.peer]
         return queue.shown > queue.read
     if process.operation == ANY_REPORT:
-        return has_any_word(machine, n, p)
-    return has_report(machine, n, p)
+        return has_any_report(machine, n, p)
+    return has_report_slot(machine, n, p)
 
 
 @routine
-def has_any_word(machine, n, p):
+def has_any_report(machine, n, p):
     """Whether process ``p``, which follows a program trace, has any report or wakeup."""
     if machine.traced.followers[p].is_woken == 1:
         return True
     peer = machine.processes[p].peer
-    return _is_shown(machine, n, peer, SENT) or _is_shown(machine, n, peer, RECEIVED)
+    return _is_report_visible(machine, n, peer, SENT) or _is_report_visible(
+        machine, n, peer, RECEIVED
+    )
 
 
 @step
-def is_overdue(machine, n, p):
+def has_wait_expired(machine, n, p):
     """Whether process ``p``'s wait for a report has expired without one."""
     process = machine.processes[p]
     if process.address == 0 or machine.tally[0].now < process.address:
         return False
-    return not has_word(machine, n, p)
+    return not has_awaited_report(machine, n, p)
 
 
 @step
-def has_report(machine, n, p):
+def has_report_slot(machine, n, p):
     """Whether the port that process ``p`` of node ``n`` listens at has a report for it."""
     process = machine.processes[p]
-    return _is_shown(machine, n, process.peer, process.own & 1)
+    return _is_report_visible(machine, n, process.peer, process.own & 1)
 
 
 @step
-def _is_shown(machine, n, peer, ring):
+def _is_report_visible(machine, n, peer, ring):
     """Whether the port's ring has a report that its process can see."""
     if crosses_bus(machine, n):
         port = machine.ports.table[n, peer]
         shown = machine.bus.shown[n, peer, ring]
         return shown > (port.reaped if ring == SENT else port.read)
-    return _is_made(machine, n, peer, ring)
+    return _is_report_made(machine, n, peer, ring)
 
 
 @step
-def _has_made(machine, n, p):
+def _has_report_made(machine, n, p):
     """Whether a report has been made for ``p``, which may still be crossing the bus."""
     process = machine.processes[p]
-    return _is_made(machine, n, process.peer, process.own & 1)
+    return _is_report_made(machine, n, process.peer, process.own & 1)
 
 
 @step
-def _is_made(machine, n, peer, ring):
+def _is_report_made(machine, n, peer, ring):
     port = machine.ports.table[n, peer]
     if ring == SENT:
         return port.reported > port.reaped
@@ -340,22 +342,22 @@ def _is_made(machine, n, peer, ring):
 
 
 @step
-def is_given_on(machine, n, p):
+def has_new_owner(machine, n, p):
     """Whether the port that process ``p`` uses has a new owner."""
     process = machine.processes[p]
     return machine.ports.table[n, process.peer].given != process.own >> GIVEN_BITS
 
 
 @step
-def is_in_vain(machine, n, p):
+def will_get_no_report(machine, n, p):
     """Whether the report that process ``p`` waits for cannot come: its port is closed and read."""
     process = machine.processes[p]
     if process.operation == AWAIT_QUEUE:
         return machine.ports.work.queues[n, process.peer].open == 0
-    if is_given_on(machine, n, p):
+    if has_new_owner(machine, n, p):
         return True
     is_closed = machine.ports.table[n, process.peer].open == 0
-    return is_closed and not _has_made(machine, n, p)
+    return is_closed and not _has_report_made(machine, n, p)
 
 
 @step
@@ -368,7 +370,7 @@ def reap(machine, n, p):
     process.packet = report.cookie
     process.tag = report.operation
     process.address = report.status
-    if port.takes == ONE:
+    if port.takes == WORK_QUEUE:
         process.payload = report.length
     port.reaped += 1
 
@@ -380,9 +382,9 @@ def read_report(machine, n, p):
     process = machine.processes[p]
     p_port = process.peer
     port = ports.table[n, p_port]
-    if port.takes == ONE:
-        has_word = read_work(machine, n, p)
-        process.own |= has_word << KIND_BITS
+    if port.takes == WORK_QUEUE:
+        has_awaited_report = read_work(machine, n, p)
+        process.own |= has_awaited_report << KIND_BITS
         return
     place = place_in(port.read, ports.rules[0].ring)
     report = ports.reports[n, p_port, RECEIVED, place]
@@ -411,9 +413,9 @@ def read_any(machine, n, p):
     follower = machine.traced.followers[p]
     peer = np.int64(machine.processes[p].peer)
     follower.heard = NO_RING
-    if _is_shown(machine, n, peer, SENT):
+    if _is_report_visible(machine, n, peer, SENT):
         follower.heard = SENT
         reap(machine, n, p)
-    elif _is_shown(machine, n, peer, RECEIVED):
+    elif _is_report_visible(machine, n, peer, RECEIVED):
         follower.heard = RECEIVED
         read_report(machine, n, p)

@@ -13,8 +13,8 @@ import numpy as np
 from nicscope.config.design import DELIVERY_COSTS, POLICIES
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
-from nicscope.drivers.simulate.bus.accessing import TO_PUBLISH
-from nicscope.drivers.simulate.bus.moving import register_frame, start_move
+from nicscope.drivers.simulate.bus.cpu_access import TO_PUBLISH
+from nicscope.drivers.simulate.bus.moves import register_frame, start_move
 from nicscope.drivers.simulate.bus.state import RESTING, new_bus, unfitted
 from nicscope.drivers.simulate.machine import ACCESS, CHAIN, COMPUTE, OPERATION
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
@@ -22,7 +22,7 @@ from nicscope.drivers.simulate.store import no_store
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import crossbar
 from nicscope.kernel.distant import link
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.kernel.records import records
 from nicscope.memory.coherence import processor
 from nicscope.memory.coherence.bus import ENGINE_OUT
@@ -96,10 +96,10 @@ class BusAlone:
             [_TIMES] * nodes, policy, topology, store, 0, 0, range(nodes), bus=self.bus
         )
         link(self.machine, FUNCTIONS)
-        self._go_on = bound(advance, self.machine)
+        self._run_events = bound(advance, self.machine)
         self._page = int(self.machine.ports.memory.config[0]["page_size"])
         # What firmware there is posts its receives, in a few ps, before all that follows.
-        self._go_on(_LOOK, _ALL)
+        self._run_events(_LOOK, _ALL)
         self.machine.tally[0]["now"] = 0
 
     @property
@@ -115,11 +115,11 @@ class BusAlone:
         outbox[:] = rows
         outbox["process"] = outbox["node"] = node
         outbox["time"][0] = len(rows) - 1
-        self._go_on(1, 0)
+        self._run_events(1, 0)
 
-    def run_on(self) -> int | None:
+    def run_until_done(self) -> int | None:
         """Runs until the CPU's last row has ended; returns when, or None if no event is left."""
-        self._go_on(0, _ALL)
+        self._run_events(0, _ALL)
         return self.now if self.machine.tally[0]["ended"] else None
 
     def do(self, rows: NDArray[Any], node: int = 0) -> int:
@@ -129,7 +129,7 @@ class BusAlone:
         """
         for first in range(0, len(rows), CHAIN):
             self.begin(rows[first : first + CHAIN], node)
-            if self.run_on() is None:
+            if self.run_until_done() is None:
                 raise SimulationError(f"nothing more happens after {self.now} ps, but a CPU waits")
         return self.now
 
@@ -195,7 +195,7 @@ class BusAlone:
 
     def fire(self, events: int = 1) -> int:
         """Fires at most ``events`` events; returns how many there were."""
-        return int(self._go_on(0, events))
+        return int(self._run_events(0, events))
 
     def counts(self, node: int = 0) -> NDArray[np.int64]:
         """Transactions, by master and kind."""

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.moving import (
-    begin_help,
-    end_part,
-    is_called_away,
-    leave_engine,
-    turn_away,
+from nicscope.drivers.simulate.bus.moves import (
+    begin_handler_part,
+    end_handler_part,
+    must_enter_handler,
+    release_engine,
+    retry_after_crossing,
 )
 from nicscope.drivers.simulate.bus.state import (
     CALLED,
-    HELPING,
     IN_ACCESS,
+    IN_HANDLER,
     RESTING,
     next_time,
     schedule,
 )
-from nicscope.drivers.simulate.bus.transactions import next_part
+from nicscope.drivers.simulate.bus.transactions import next_transaction_part
 from nicscope.drivers.simulate.machine import ACCESS as OF_MEMORY
 from nicscope.drivers.simulate.machine import ACCESSING, CPU, IDLE, KINDS
 from nicscope.drivers.simulate.observe import log_work
@@ -37,7 +37,7 @@ from nicscope.memory.coherence.processor import (
     run_access,
 )
 from nicscope.memory.coherence.processor import KINDS as ACCESS_KINDS
-from nicscope.memory.paging.spaces import begin_at, end_at
+from nicscope.memory.paging.spaces import lock_address, unlock_address
 from nicscope.nic.ways.state import (
     ACCESS,
     COLLECT,
@@ -54,7 +54,7 @@ TO_COLLECT = ACCESS_KINDS + 1
 
 
 @distant
-def begin_at_bus(machine, n, p, now):
+def begin_bus_access(machine, n, p, now):
     """Begins the memory access of process ``p`` on the idle CPU of ``n``.
 
     With ``own`` of an address space, counted from 1, its address is one of that space; then it
@@ -64,7 +64,7 @@ def begin_at_bus(machine, n, p, now):
     address = process.address
     if process.own > 0:
         write = 1 if process.tag == STORE else 0
-        address = begin_at(machine.ports.memory, n, process.own - 1, process.address, write)
+        address = lock_address(machine.ports.memory, n, process.own - 1, process.address, write)
         if address < 0:
             process.own = -1
             end_operation(machine, p, now)
@@ -86,10 +86,10 @@ def begin_at_bus(machine, n, p, now):
 
 
 @distant
-def go_on_accessing(machine, n, now):
+def resume_bus_access(machine, n, now):
     """Continues the memory access of the CPU of ``n``, which may end."""
-    if is_called_away(machine, n):
-        begin_help(machine, n, now)
+    if must_enter_handler(machine, n):
+        begin_handler_part(machine, n, now)
         return
     ways = machine.bus.ways
     access = ways.access[n, 0]
@@ -115,7 +115,7 @@ def go_on_accessing(machine, n, now):
         if needed == FINISHED:
             break
         if needed != ACCESS:
-            turn_away(machine, n, PROCESSOR, seen, now)
+            retry_after_crossing(machine, n, PROCESSOR, seen, now)
             return
     _end_access(machine, n, now)
 
@@ -125,26 +125,26 @@ def _end_access(machine, n, now):
     """Ends the access: continues the transaction it was part of, or completes the operation."""
     node = machine.nodes[n]
     p = node.cpu_process
-    if machine.bus.helps[n].state == HELPING:
-        end_part(machine, n, now)
+    if machine.bus.helps[n].state == IN_HANDLER:
+        end_handler_part(machine, n, now)
         return
     is_errand = machine.processes[p].operation != OF_MEMORY
-    if machine.bus.errands[n].moving == 1:
-        machine.bus.errands[n].moving = 0
-        leave_engine(machine, n, now)
+    if machine.bus.cpu_transactions[n].moving == 1:
+        machine.bus.cpu_transactions[n].moving = 0
+        release_engine(machine, n, now)
     registers = machine.bus.ways.nics.registers[n, 0]
     if machine.bus.ways.access[n, 0].kind == DOORBELL:
         registers.token = machine.processes[p].peer if is_errand else machine.processes[p].address
         registers.doorbells += 1
-    if is_errand and next_part(machine, n, p, now):
+    if is_errand and next_transaction_part(machine, n, p, now):
         return
     if not is_errand and machine.processes[p].own > 0:
-        end_at(machine.ports.memory, n)
+        unlock_address(machine.ports.memory, n)
     machine.bus.timing[n, PROCESSOR].state = RESTING
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
     node.cpu_busy += now - node.cpu_since
     if is_errand:
-        log_work(machine, n, machine.bus.errands[n].work, now)
+        log_work(machine, n, machine.bus.cpu_transactions[n].work, now)
         end_at_port(machine, n, p, now)
     else:
         log_work(machine, n, ACCESSING, now, machine.processes[p].payload)
@@ -152,4 +152,4 @@ def _end_access(machine, n, now):
     if not is_errand:
         end_operation(machine, p, now)
     if machine.bus.helps[n].state == CALLED:
-        begin_help(machine, n, now)
+        begin_handler_part(machine, n, now)

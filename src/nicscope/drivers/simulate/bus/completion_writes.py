@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.bus.moving import start_move
+from nicscope.drivers.simulate.bus.moves import start_move
 from nicscope.drivers.simulate.observe import REPORT as REPORTED
 from nicscope.drivers.simulate.observe import log_transfer
 from nicscope.kernel.decorators import distant, routine, step
@@ -39,7 +39,7 @@ def entry_address(machine, n, q, number):
 
 
 @distant
-def tell(machine, n, p, ring):
+def post_report(machine, n, p, ring):
     """Writes a completed report of port ``p`` of ``n`` to host memory, after those queued before.
 
     Behind all ports come completion queues, as if they were some.
@@ -52,7 +52,7 @@ def tell(machine, n, p, ring):
 
 
 @distant
-def end_telling(machine, n, now):
+def end_report_write(machine, n, now):
     """Ends the write of a report to the host's memory and begins the next one."""
     telling = machine.bus.telling[n]
     log_transfer(machine, REPORTED, n, n, -1, 0, telling.since, now, 0)

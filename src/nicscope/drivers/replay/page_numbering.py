@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import Parter, new_stream
+from nicscope.drivers.replay.columns import TracePartitioner, new_stream
 from nicscope.drivers.translation import OFFSET_STEP
 from nicscope.hashing import LOW
 from nicscope.kernel.decorators import kernel, step
-from nicscope.kernel.entering import bound
+from nicscope.kernel.entry import bound
 from nicscope.kernel.records import records
 from nicscope.memory.numbering import (
     BLOCK,
@@ -25,7 +25,7 @@ from nicscope.memory.numbering import (
     place_in,
     probe,
 )
-from nicscope.room import check_room
+from nicscope.memory_limit import check_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -51,7 +51,7 @@ LAST = np.dtype(
 )
 
 
-def no_last() -> NDArray[Any]:
+def no_previous_request() -> NDArray[Any]:
     """The state before the first request."""
     last = records(1, LAST)
     forget(last)
@@ -64,7 +64,7 @@ def forget(last: NDArray[Any]) -> None:
 
 
 @step
-def goes_on(process, page, receive, stream, row):
+def continues_run(process, page, receive, stream, row):
     """Whether request ``row`` begins at ``page``, where the last one ended, or right behind it."""
     ahead = stream.first[row] - page
     return (
@@ -88,7 +88,7 @@ def note_edges(share, begin, end):
     process, page, receive = last.process, last.page, last.receive
     edges, processes = np.uint64(last.edges), np.uint64(last.processes)
     for row in range(begin, end):
-        if not goes_on(process, page, receive, stream, row):
+        if not continues_run(process, page, receive, stream, row):
             process = np.int64(stream.process[row])
             receive = np.int64(stream.receive[row])
             edges |= np.uint64(stream.first[row]) | np.uint64(page + 1)
@@ -98,7 +98,7 @@ def note_edges(share, begin, end):
     last.edges, last.processes = edges, processes
 
 
-class Grain(NamedTuple):
+class Alignment(NamedTuple):
     """log2 of the pages of a group, where sets are spread by process and where they are not."""
 
     spread: int
@@ -109,15 +109,15 @@ class Grain(NamedTuple):
         return self.spread if is_spread else self.plain
 
 
-NO_GRAIN = Grain(0, 0)
+NO_GRAIN = Alignment(0, 0)
 
 
-def common(grains: Iterable[Grain]) -> Grain:
+def common_alignment(alignments: Iterable[Alignment]) -> Alignment:
     """The alignment of all requests, given those of parts that share no node."""
-    return Grain(*map(min, zip(*grains, strict=True)))
+    return Alignment(*map(min, zip(*alignments, strict=True)))
 
 
-class Grains:
+class AlignmentSearch:
     """The coarsest alignment of the requests fed so far, for each of some page sizes."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Grains:
         self._spread = spread
         self._bits = {size: size.bit_length() - 1 for size in page_sizes}
         self._hopeful = list(self._bits)
-        self._parter = Parter(by_process)
+        self._parter = TracePartitioner(by_process)
         self._stream = new_stream(columns.ROWS, lengths=False)
         self._lasts: dict[tuple[int, int], tuple[NDArray[Any], Callable[..., None]]] = {}
 
@@ -152,7 +152,7 @@ class Grains:
             last[0]["edges"] |= np.uint64(last[0]["page"] + 1)
             forget(last)
 
-    def result(self) -> dict[int, Grain]:
+    def result(self) -> dict[int, Alignment]:
         """The grain by page size."""
         self.cut()
         return {size: self._of(size) if size in self._hopeful else NO_GRAIN for size in self._bits}
@@ -160,18 +160,18 @@ class Grains:
     def _noting(self, size: int, place: int) -> Callable[..., None]:
         key = (size, place)
         if key not in self._lasts:
-            last = no_last()
+            last = no_previous_request()
             self._lasts[key] = last, bound(note_edges, Share(self._stream, last))
         return self._lasts[key][1]
 
-    def _of(self, size: int) -> Grain:
+    def _of(self, size: int) -> Alignment:
         lasts = [last[0] for (of, _), (last, _) in self._lasts.items() if of == size]
         edges, processes = 0, 0
         for last in lasts:
             edges |= int(last["edges"])
             processes |= int(last["processes"])
         # Odd steps between processes leave no group of one where those of another are.
-        return Grain(_bits_of(edges | processes * OFFSET_STEP), _bits_of(edges))
+        return Alignment(_bits_of(edges | processes * OFFSET_STEP), _bits_of(edges))
 
 
 def _bits_of(edges: int) -> int:
@@ -179,22 +179,22 @@ def _bits_of(edges: int) -> int:
     return min(bits, MOST_BITS) if bits >= LEAST_BITS else 0
 
 
-def grains_of(
+def alignments_of(
     batches: Iterable[RequestColumns],
     page_sizes: Iterable[int],
     *,
     by_process: bool = False,
     spread: bool = False,
-) -> dict[int, Grain]:
+) -> dict[int, Alignment]:
     """The grain of ``batches`` by page size; reads no further than it must.
 
-    See ``Grains``.
+    See ``AlignmentSearch``.
     """
-    grains = Grains(page_sizes, by_process=by_process, spread=spread)
+    alignments = AlignmentSearch(page_sizes, by_process=by_process, spread=spread)
     for batch in batches:
-        if not grains.feed(batch):
+        if not alignments.feed(batch):
             break
-    return grains.result()
+    return alignments.result()
 
 
 # Measured: its number and what one design or curve keeps of it (bench/bench_pool.py).  Of further
@@ -203,7 +203,7 @@ BYTES_OF_A_PAGE = 16
 
 SAMPLED = 253  # requests of which one is asked; odd, as patterns repeat by powers of two
 
-# Places in ``Naming.found``; ``SINGLE``: 1 if each request has one page, not copied.
+# Places in ``NumberingKernelState.found``; ``SINGLE``: 1 if each request has one page, not copied.
 LOOKUPS, PAGES, RECEIVED, REPEATS, DOUBTFUL, NEEDED, SINGLE = range(7)
 
 
@@ -216,12 +216,12 @@ class Lookups(NamedTuple):
     receive: NDArray[np.uint8]
 
 
-class Naming(NamedTuple):
+class NumberingKernelState(NamedTuple):
     """State of the kernels that number pages."""
 
     numbering: Numbering
     stream: Stream
-    last: NDArray[Any]  # ``grain.LAST``, shape (1,): the request that came before
+    last: NDArray[Any]  # ``alignment.LAST``, shape (1,): the request that came before
     laid: NDArray[np.int32]  # shape (requests,): units laid out for each
     opened: NDArray[np.uint8]  # likewise: 1 if it has further pages of the unit before its first
     lookups: Lookups
@@ -283,7 +283,7 @@ def share_units(naming, begin, end, unit_bits):
     for row in range(begin + 1, end, SAMPLED):
         page = stream.first[row - 1] + np.int64(stream.pages[row - 1]) - 1
         process, receive = np.int64(stream.process[row - 1]), np.int64(stream.receive[row - 1])
-        joins = goes_on(process, page, receive, stream, row)
+        joins = continues_run(process, page, receive, stream, row)
         shared += np.int64(joins and stream.first[row] >> unit_bits == page >> unit_bits)
         asked += 1
     return 2 * shared > asked
@@ -301,7 +301,7 @@ def lay_out_joined(naming, begin, end, unit_bits):
         many = np.int64(stream.pages[row])
         final = stream.first[row] + many - 1
         unit, final_unit = stream.first[row] >> unit_bits, final >> unit_bits
-        joins = goes_on(process, page, receive, stream, row)
+        joins = continues_run(process, page, receive, stream, row)
         opened = np.int64(0)
         if joins and unit == page >> unit_bits:
             # Pages behind the one that the request before ended with: some, in the same unit?
@@ -345,13 +345,13 @@ def name(naming, begin, unit_bits, step):
     """
     stream = naming.stream
     if naming.found[SINGLE]:
-        _name_all(naming, stream.first[begin:], stream.process[begin:], unit_bits, step)
+        _number_all(naming, stream.first[begin:], stream.process[begin:], unit_bits, step)
     else:
-        _name_all(naming, naming.unit, naming.process, 0, step)
+        _number_all(naming, naming.unit, naming.process, 0, step)
 
 
 @step
-def _name_all(naming, units, processes, unit_bits, step):
+def _number_all(naming, units, processes, unit_bits, step):
     numbering, lookups, count = naming.numbering, naming.lookups, naming.found[LOOKUPS]
     for i in range(count):
         process, unit = np.int64(processes[i]), units[i] >> unit_bits
@@ -369,7 +369,7 @@ def _name_all(naming, units, processes, unit_bits, step):
 
 
 @step
-def _named_by(naming, begin, i, unit_bits):
+def _key_of_lookup(naming, begin, i, unit_bits):
     """The process and the unit of lookup ``i`` of requests from ``begin`` on."""
     if naming.found[SINGLE]:
         return np.int64(naming.stream.process[begin + i]), naming.stream.first[
@@ -379,11 +379,11 @@ def _named_by(naming, begin, i, unit_bits):
 
 
 @kernel
-def settle(naming, begin, unit_bits, done):
+def number_doubtful(naming, begin, unit_bits, done):
     """Numbers the doubtful lookups from the ``done``-th on; the first that found no space."""
     for place in range(done, naming.found[DOUBTFUL]):
         i = naming.doubtful[place]
-        process, unit = _named_by(naming, begin, i, unit_bits)
+        process, unit = _key_of_lookup(naming, begin, i, unit_bits)
         known = number(naming.numbering, process, unit)
         if known == NONE:
             return np.int64(place)
@@ -392,17 +392,17 @@ def settle(naming, begin, unit_bits, done):
 
 
 @kernel
-def name_ahead(naming, begin, unit_bits, reach, done):
+def number_ahead(naming, begin, unit_bits, reach, done):
     """Numbers ``reach`` units after each lookup from the ``done``-th on; where space ran out."""
     for i in range(done, naming.found[LOOKUPS]):
-        process, unit = _named_by(naming, begin, i, unit_bits)
+        process, unit = _key_of_lookup(naming, begin, i, unit_bits)
         for further in range(min(BLOCK, reach), reach + BLOCK, BLOCK):
             if number(naming.numbering, process, unit + min(further, reach)) == NONE:
                 return np.int64(i)
     return naming.found[LOOKUPS]
 
 
-class Desk:
+class LookupArrays:
     """A stream and arrays for its lookups, reused for one node after the other."""
 
     def __init__(self, stream: Stream | None = None) -> None:
@@ -426,10 +426,10 @@ class Desk:
         self._place = np.empty(units, np.uint32)
         self._doubtful = np.empty(units + 1, np.uint32)
 
-    def naming(self, numbering: Numbering, last: NDArray[Any]) -> Naming:
+    def naming(self, numbering: Numbering, last: NDArray[Any]) -> NumberingKernelState:
         """State of the kernels that number the stream's lookups by ``numbering``."""
         scratch = (self._unit, self._process, self._place, self._doubtful)
-        return Naming(
+        return NumberingKernelState(
             numbering,
             self.stream,
             last,
@@ -441,7 +441,7 @@ class Desk:
         )
 
 
-class Named(NamedTuple):
+class NumberedRequests(NamedTuple):
     """Requests of a stream whose numbered lookups are in the arrays, until the next are."""
 
     begin: int
@@ -452,7 +452,7 @@ class Named(NamedTuple):
     repeats: int  # lookups of the unit that was looked up last, which are left out
 
 
-class Namer:
+class PageNumberer:
     """Dense numbers of the units (2**unit_bits pages) of one node, or of one process."""
 
     def __init__(
@@ -474,28 +474,30 @@ class Namer:
         self._unit_bits = unit_bits + grain_bits
         self._is_grained = bool(grain_bits)
         self._joins = joins
-        self._last = no_last()
+        self._last = no_previous_request()
         self._reach = reach
         self._step = step
         self._bound: dict[int, _Bound] = {}
 
-    def named(self, desk: Desk, begin: int, end: int) -> Iterator[Named]:
+    def named(
+        self, lookup_arrays: LookupArrays, begin: int, end: int
+    ) -> Iterator[NumberedRequests]:
         """Numbers what requests ``begin..end`` of the stream look up, in pieces of limited size.
 
         A piece is overwritten by the next.
         """
         while begin < end:
-            known = self._on(desk)
+            known = self._on(lookup_arrays)
             joins = self._joins and (
                 self._is_grained or known.share_units(begin, end, self._unit_bits)
             )
             lay = known.lay_out_joined if joins else known.lay_out
             row = lay(begin, end, self._unit_bits)
             if row == begin:  # one request that is longer than the budget
-                desk.make_room(int(desk.found[NEEDED]))
+                lookup_arrays.make_room(int(lookup_arrays.found[NEEDED]))
                 continue
-            self._name(desk, begin)
-            yield Named(begin, row, *desk.found[:DOUBTFUL].tolist())
+            self._name(lookup_arrays, begin)
+            yield NumberedRequests(begin, row, *lookup_arrays.found[:DOUBTFUL].tolist())
             begin = row
         if self._is_grained and self._last[0]["edges"]:
             raise ValueError("a run of requests is not aligned to the grain that was given")
@@ -504,44 +506,54 @@ class Namer:
         """Ends the present run: the next request begins a new one."""
         forget(self._last)
 
-    def _name(self, desk: Desk, begin: int) -> None:
+    def _name(self, lookup_arrays: LookupArrays, begin: int) -> None:
         bits, done = self._unit_bits, 0
-        self._on(desk).name(begin, bits, self._step)
-        while (done := self._on(desk).settle(begin, bits, done)) < desk.found[DOUBTFUL]:
+        self._on(lookup_arrays).name(begin, bits, self._step)
+        while (
+            done := self._on(lookup_arrays).number_doubtful(begin, bits, done)
+        ) < lookup_arrays.found[DOUBTFUL]:
             self._grow()
         done = 0
         while (
             self._reach
-            and (done := self._on(desk).name_ahead(begin, bits, self._reach, done))
-            < desk.found[LOOKUPS]
+            and (done := self._on(lookup_arrays).number_ahead(begin, bits, self._reach, done))
+            < lookup_arrays.found[LOOKUPS]
         ):
             self._grow()
 
     def _grow(self) -> None:
         pages = capacity(self.numbering)
-        check_room(
+        check_memory(
             pages * BYTES_OF_A_PAGE,
             f"keeping more than {pages:,} pages apart",
             "take larger pages, or a trace that touches fewer",
         )
         self.numbering = outgrown(self.numbering)
 
-    def _on(self, desk: Desk) -> _Bound:
-        known = self._bound.get(id(desk))
-        if known is None or not known.is_of(self.numbering, desk):
-            known = self._bound[id(desk)] = _Bound(self.numbering, desk, self._last)
+    def _on(self, lookup_arrays: LookupArrays) -> _Bound:
+        known = self._bound.get(id(lookup_arrays))
+        if known is None or not known.is_of(self.numbering, lookup_arrays):
+            known = self._bound[id(lookup_arrays)] = _Bound(
+                self.numbering, lookup_arrays, self._last
+            )
         return known
 
 
 class _Bound:
     """The numbering kernels bound to one numbering and one set of lookup arrays."""
 
-    def __init__(self, numbering: Numbering, desk: Desk, last: NDArray[Any]) -> None:
-        self._numbering, self._desk, self._lookups = numbering, desk, desk.lookups
-        naming = desk.naming(numbering, last)
+    def __init__(
+        self, numbering: Numbering, lookup_arrays: LookupArrays, last: NDArray[Any]
+    ) -> None:
+        self._numbering, self._lookup_arrays, self._lookups = (
+            numbering,
+            lookup_arrays,
+            lookup_arrays.lookups,
+        )
+        naming = lookup_arrays.naming(numbering, last)
         self._naming = naming
         self.name: Callable[..., None] = bound(name, naming)
-        self.settle: Callable[..., int] = bound(settle, naming)
+        self.number_doubtful: Callable[..., int] = bound(number_doubtful, naming)
 
     @functools.cached_property
     def lay_out(self) -> Callable[..., int]:
@@ -556,16 +568,20 @@ class _Bound:
         return bound(lay_out_joined, self._naming)
 
     @functools.cached_property
-    def name_ahead(self) -> Callable[..., int]:
-        return bound(name_ahead, self._naming)
+    def number_ahead(self) -> Callable[..., int]:
+        return bound(number_ahead, self._naming)
 
-    def is_of(self, numbering: Numbering, desk: Desk) -> bool:
-        return numbering is self._numbering and desk is self._desk and desk.lookups is self._lookups
+    def is_of(self, numbering: Numbering, lookup_arrays: LookupArrays) -> bool:
+        return (
+            numbering is self._numbering
+            and lookup_arrays is self._lookup_arrays
+            and lookup_arrays.lookups is self._lookups
+        )
 
 
 def numbering_of(stream: Stream, unit_bits: int, reach: int) -> Numbering:
     """Numbers for all units that the requests of ``stream`` touch, and ``reach`` beyond each."""
-    namer = Namer(unit_bits, reach)
-    for _ in namer.named(Desk(stream), 0, len(stream.first)):
+    namer = PageNumberer(unit_bits, reach)
+    for _ in namer.named(LookupArrays(stream), 0, len(stream.first)):
         pass
     return namer.numbering

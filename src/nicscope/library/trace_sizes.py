@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import TraceError
-from nicscope.traces.making import LONGEST, weighted
+from nicscope.traces.synthetic import LONGEST, weighted
 
 
 def sizes_of(text: str) -> tuple[tuple[int, float], ...]:

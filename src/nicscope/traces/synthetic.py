@@ -82,7 +82,7 @@ def _over(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.
     return np.where(small, 1.0, above / np.where(small, 1.0, below))
 
 
-class Scattered:
+class SpreadPermutation:
     """A permutation of ``many`` places that puts neighbouring ranks far apart."""
 
     def __init__(self, many: int, seed: int) -> None:
@@ -288,7 +288,7 @@ def metadata_of(recipe: Recipe) -> TraceMetadata:
 
 def batches(recipe: Recipe, watch: Watch | None = None) -> Iterator[Imported]:
     """All requests of a checked recipe, in bounded memory."""
-    place, arriving = _Placing(recipe), _Arriving(recipe)
+    place, arriving = _StartAddresses(recipe), _ArrivalTimes(recipe)
     for first in range(0, recipe.requests, CHUNK_ROWS):
         rows = np.arange(first, min(first + CHUNK_ROWS, recipe.requests))
         yield Imported(_columns(recipe, place, arriving, rows), functools.partial(_row, first))
@@ -297,7 +297,7 @@ def batches(recipe: Recipe, watch: Watch | None = None) -> Iterator[Imported]:
 
 
 def _columns(
-    recipe: Recipe, place: _Placing, arriving: _Arriving, rows: NDArray[np.int64]
+    recipe: Recipe, place: _StartAddresses, arriving: _ArrivalTimes, rows: NDArray[np.int64]
 ) -> dict[str, Any]:
     rng = np.random.default_rng([recipe.seed, int(rows[0]) // CHUNK_ROWS])
     turn, node = np.divmod(rows, recipe.nodes)
@@ -335,7 +335,7 @@ def _starts(recipe: Recipe) -> NDArray[np.int64]:
     return BASE + np.arange(recipe.regions, dtype=np.int64) * apart
 
 
-class _Arriving:
+class _ArrivalTimes:
     """Arrival times: equally spaced or a Poisson process, chunk after chunk.
 
     Their gaps have random numbers of their own, so that all else of them is as if they were even.
@@ -361,7 +361,7 @@ class _Arriving:
         return np.asarray(times[: rows.size])
 
 
-class _Placing:
+class _StartAddresses:
     """Start addresses of requests: drawn by popularity, or strided."""
 
     def __init__(self, recipe: Recipe) -> None:
@@ -371,7 +371,7 @@ class _Placing:
         every = self._many * recipe.regions
         self._every = every
         self._zipf = None if recipe.zipf is None else Zipf(every, recipe.zipf)
-        self._scattered = Scattered(every, recipe.seed)
+        self._scattered = SpreadPermutation(every, recipe.seed)
 
     def addresses(self, own: NDArray[np.int64], rng: Generator) -> NDArray[np.uint64]:
         """Addresses of requests, ``own`` being each one's number within its tenant."""

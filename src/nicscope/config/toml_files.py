@@ -107,10 +107,10 @@ def _content_of(raw: bytes) -> tuple[dict[str, Any], str | None]:
         if line.count(".") > MOST_DOTS:
             return {}, f"line {number}: more than {MOST_DOTS} dots; is it TOML?"
     content = tomllib.loads(text, parse_float=Decimal)
-    return content, _odd_number(content)
+    return content, _unusable_number(content)
 
 
-def _odd_number(content: Any) -> str | None:
+def _unusable_number(content: Any) -> str | None:
     """Whether it holds a number that no check can handle."""
     left = [content]
     while left:

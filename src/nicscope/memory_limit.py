@@ -34,12 +34,12 @@ _GROUP_FILES = (
 )
 
 
-def check_room(need: int, what: str, advice: str) -> None:
+def check_memory(need: int, what: str, advice: str) -> None:
     """Refuse ``what``, which takes up to ``need`` bytes, if there are fewer.
 
     Errors: ``RoomError`` with both numbers and with ``advice``.
     """
-    left = bytes_left()
+    left = available_bytes()
     if left is not None and need > left:
         raise RoomError(
             f"{what} would take up to {need / GIB:,.1f} GiB of memory, and {left / GIB:,.1f} GiB "
@@ -47,7 +47,7 @@ def check_room(need: int, what: str, advice: str) -> None:
         )
 
 
-def bytes_left() -> int | None:
+def available_bytes() -> int | None:
     """Bytes that this process may still allocate, as far as the system reports."""
     found = [left for left in (_of_machine(), _of_group(), _of_process()) if left is not None]
     return max(min(found), 0) if found else None

@@ -17,11 +17,11 @@ from nicscope.drivers.simulate.machine import (
     REPORT,
 )
 from nicscope.drivers.simulate.ports.posting import MODE_BITS, POLL
-from nicscope.drivers.simulate.ports.reporting import (
-    has_report,
-    has_word,
-    is_in_vain,
-    is_overdue,
+from nicscope.drivers.simulate.ports.reports import (
+    has_awaited_report,
+    has_report_slot,
+    has_wait_expired,
+    will_get_no_report,
 )
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.kernel.decorators import routine, step
@@ -34,43 +34,47 @@ def keeps_polling(machine):
 
 
 @routine
-def whose_turn(machine, n, chosen, now):
+def select_process(machine, n, chosen, now):
     """Selects who gets the idle CPU of ``n``, if ``chosen`` is the first that can run, or none.
 
     Nobody has, where another one polls: its own word, or the end of its time slice, comes first.
     Tasks of one process have one time slice: it polls for them all.
     """
     serving = machine.ports.nodes[n]
-    p = np.int64(serving.spinner)
+    p = np.int64(serving.polling_process)
     if p != NO_PROCESS and machine.processes[p].operation != REPORT:  # a task that was dropped
-        serving.spun += now - serving.spun_since
-        serving.spinner = p = np.int64(NO_PROCESS)
-    if p != NO_PROCESS and _has_heard(machine, n, p):
+        serving.spun += now - serving.polled_since
+        serving.polling_process = p = np.int64(NO_PROCESS)
+    if p != NO_PROCESS and _is_wait_over(machine, n, p):
         chosen = p
     if chosen == NO_PROCESS:
         if p == NO_PROCESS:
-            serving.spinner = _poller(machine, n)
-            serving.spun_since = now
+            serving.polling_process = _longest_poller(machine, n)
+            serving.polled_since = now
         return np.int64(NO_PROCESS)
     if p == NO_PROCESS:
         return np.int64(chosen)
-    ran = now - serving.spun_since
+    ran = now - serving.polled_since
     left = -ran % machine.ports.rules[0].time_slice
     if left > 0 and machine.chained[chosen].main != machine.chained[p].main:
         put(machine.agenda, n * KINDS + CPU, now + left)
         return np.int64(NO_PROCESS)
     serving.spun += ran
-    serving.spinner = NO_PROCESS
+    serving.polling_process = NO_PROCESS
     return np.int64(chosen)
 
 
 @step
-def _has_heard(machine, n, p):
-    return has_word(machine, n, p) or is_in_vain(machine, n, p) or is_overdue(machine, n, p)
+def _is_wait_over(machine, n, p):
+    return (
+        has_awaited_report(machine, n, p)
+        or will_get_no_report(machine, n, p)
+        or has_wait_expired(machine, n, p)
+    )
 
 
 @step
-def _poller(machine, n):
+def _longest_poller(machine, n):
     """The process of ``n`` that has polled for longest, or nobody."""
     node = machine.nodes[n]
     chosen = NO_PROCESS
@@ -93,7 +97,7 @@ def signal_program(machine, n, now):
     if p == NO_PROCESS:
         return
     process = machine.processes[p]
-    if process.operation != COMPUTE or process.payload == 0 or not has_report(machine, n, p):
+    if process.operation != COMPUTE or process.payload == 0 or not has_report_slot(machine, n, p):
         return
     signal = machine.ports.costs[n].signal
     process.payload = 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.machine import CPU, IDLE, INTERRUPTED, KINDS
-from nicscope.drivers.simulate.processor import has_idle_other, interrupt_other
+from nicscope.drivers.simulate.processor import interrupt_second, is_second_idle
 from nicscope.kernel.decorators import distant
 
 
 @distant
-def steal_cpu(machine, n, duration, now):
+def interrupt_cpu(machine, n, duration, now):
     """Takes ``duration`` ps from a CPU of ``n``: now if it idles, else from its operation."""
     node = machine.nodes[n]
     if node.cpu == IDLE:
@@ -18,7 +18,7 @@ def steal_cpu(machine, n, duration, now):
         node.cpu_process = -1
         node.cpu_busy += duration
         put(machine.agenda, n * KINDS + CPU, now + duration)
-    elif has_idle_other(node):
-        interrupt_other(node, duration, now)
+    elif is_second_idle(node):
+        interrupt_second(node, duration, now)
     else:
         machine.ports.nodes[n].stolen += duration

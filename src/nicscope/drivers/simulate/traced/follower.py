@@ -13,7 +13,7 @@ from nicscope.drivers.simulate.machine import (
 )
 from nicscope.drivers.simulate.machine import COMPUTE as COMPUTE_OPERATION
 from nicscope.drivers.simulate.operations import set_timer
-from nicscope.drivers.simulate.ports.reporting import KIND_BITS
+from nicscope.drivers.simulate.ports.reports import KIND_BITS
 from nicscope.drivers.simulate.traced.state import (
     ANSWERED,
     ANYBODY,
@@ -45,8 +45,8 @@ from nicscope.drivers.simulate.traced.state import (
     SYNC_BYTES,
     UNLOCK_ROW,
     begin_rows,
-    end_elsewhere,
     end_row,
+    end_row_remotely,
     next_row,
     take_row,
     wake,
@@ -78,7 +78,7 @@ def free_note(machine, place):
 
 
 @step
-def have_posted(machine, p, place):
+def queue_note(machine, p, place):
     """Queues the note for process ``p`` to post before its next row."""
     traced = machine.traced
     follower = traced.followers[p]
@@ -90,7 +90,7 @@ def have_posted(machine, p, place):
 
 
 @step
-def send_off(machine, p, place):
+def append_to_pair(machine, p, place):
     """Appends the note, which ``p`` is about to post, to those its receiver will read."""
     traced = machine.traced
     note = traced.notes[place]
@@ -126,12 +126,12 @@ def take_note(machine, q, export, now):
     follower.unread -= 1
     if follower.blocks == 1:
         follower.blocks = 0
-        let_others_post(machine, node, now)
+        wake_blocked_senders(machine, node, now)
     return place
 
 
 @step
-def let_others_post(machine, here, now):
+def wake_blocked_senders(machine, here, now):
     """Wakes processes that wait for room at another's port for a note."""
     followers = machine.traced.followers
     for p in range(followers.size):
@@ -148,10 +148,10 @@ def deliver(machine, s, q, p, now):
     while r != NO_ROW and not _fits(machine, s, r):
         before, r = r, traced.link[r]
     if r == NO_ROW:
-        _keep(machine, follower, s)
+        _queue_unexpected(machine, follower, s)
         return
     _unlink_receive(traced, follower, before, r)
-    end_elsewhere(machine, r, p, now)
+    end_row_remotely(machine, r, p, now)
 
 
 @step
@@ -173,7 +173,7 @@ def _unlink_receive(traced, follower, before, r):
 
 
 @step
-def _keep(machine, follower, s):
+def _queue_unexpected(machine, follower, s):
     """Queues a message that no receive matches behind those that came before."""
     traced = machine.traced
     traced.link[s] = NO_ROW
@@ -211,26 +211,26 @@ def find_message(machine, r, q):
 
 
 @routine
-def come_to_barrier(machine, r, now):
+def enter_barrier(machine, r, now):
     """Enters the process of BARRIER row ``r`` into its barrier; the last one releases it."""
     traced = machine.traced
     row = machine.script[r]
     place = traced.meeting_of[row.name, machine.processes[row.process].node]
     meeting = traced.meetings[place]
     traced.link[r] = NO_ROW
-    if _waits_already(machine, meeting, row.process):
+    if _is_waiting_at(machine, meeting, row.process):
         if meeting.later == NO_ROW:
             meeting.later = r
         else:
             traced.link[meeting.later_end] = r
         meeting.later_end = r
         return
-    _stand(traced, meeting, r)
-    go_on_meeting(machine, place, row.process, now)
+    _append_waiter(traced, meeting, r)
+    advance_barrier(machine, place, row.process, now)
 
 
 @step
-def _stand(traced, meeting, r):
+def _append_waiter(traced, meeting, r):
     if meeting.first == NO_ROW:
         meeting.first = r
     else:
@@ -240,7 +240,7 @@ def _stand(traced, meeting, r):
 
 
 @step
-def _waits_already(machine, meeting, p):
+def _is_waiting_at(machine, meeting, p):
     """Whether an earlier row of process ``p`` waits at the barrier: one entry per round."""
     r = meeting.first
     while r != NO_ROW:
@@ -251,20 +251,20 @@ def _waits_already(machine, meeting, p):
 
 
 @routine
-def hear_of_round(machine, place, k, p, now):
+def end_round(machine, place, k, p, now):
     """Ends round ``k`` for the node at ``place``, whose speaker ``p`` has been notified."""
     machine.traced.heard[place, k] += 1
-    go_on_meeting(machine, place, p, now)
+    advance_barrier(machine, place, p, now)
 
 
 @routine
-def go_on_meeting(machine, place, p, now):
+def advance_barrier(machine, place, p, now):
     """Notifies the next node of each completed round; after the last, releases the barrier."""
     traced = machine.traced
     meeting = traced.meetings[place]
     while meeting.come == meeting.parties:
         if meeting.turn == meeting.rounds:
-            _part(machine, meeting, p, now)
+            _release_barrier(machine, meeting, p, now)
             continue
         if meeting.told == meeting.turn:
             nodes = meeting.nodes
@@ -272,7 +272,7 @@ def go_on_meeting(machine, place, p, now):
             note = new_note(machine, ROUND, NO_ROW, traced.meetings[there].speaker)
             traced.notes[note].name = there
             traced.notes[note].turn = meeting.turn
-            have_posted(machine, p, note)
+            queue_note(machine, p, note)
             meeting.told += 1
         if traced.heard[place, meeting.turn] <= meeting.met:
             return
@@ -280,7 +280,7 @@ def go_on_meeting(machine, place, p, now):
 
 
 @step
-def _part(machine, meeting, p, now):
+def _release_barrier(machine, meeting, p, now):
     """Releases the barrier; early arrivals count for the next round."""
     traced = machine.traced
     r = meeting.first
@@ -291,26 +291,26 @@ def _part(machine, meeting, p, now):
     meeting.met += 1
     while r != NO_ROW:
         after = traced.link[r]
-        end_elsewhere(machine, r, p, now)
+        end_row_remotely(machine, r, p, now)
         r = after
     r = meeting.later
     meeting.later = NO_ROW
     while r != NO_ROW:
         after = traced.link[r]
         traced.link[r] = NO_ROW
-        if _waits_already(machine, meeting, machine.script[r].process):
+        if _is_waiting_at(machine, meeting, machine.script[r].process):
             if meeting.later == NO_ROW:
                 meeting.later = r
             else:
                 traced.link[meeting.later_end] = r
             meeting.later_end = r
         else:
-            _stand(traced, meeting, r)
+            _append_waiter(traced, meeting, r)
         r = after
 
 
 @routine
-def ask_for_lock(machine, r, now):
+def acquire_lock(machine, r, now):
     """Queues LOCK row ``r`` for its lock; returns whether a fetch must follow."""
     traced = machine.traced
     row = machine.script[r]
@@ -337,11 +337,11 @@ def advance_lock(machine, r, how, p, now):
     progress = machine.traced.progress
     progress[r] |= how
     if progress[r] == ANSWERED | GRANTED:
-        end_elsewhere(machine, r, p, now)
+        end_row_remotely(machine, r, p, now)
 
 
 @routine
-def let_go_of_lock(machine, r, now):
+def release_lock(machine, r, now):
     """Passes the lock of UNLOCK row ``r`` to the next row that waits for it."""
     traced = machine.traced
     row = machine.script[r]
@@ -356,7 +356,7 @@ def let_go_of_lock(machine, r, now):
     if following == NO_ROW:
         lock.holder = NO_ROW
         if lock.node != here:
-            have_posted(machine, p, new_note(machine, RELEASE, r, traced.home_ways[p, lock.node]))
+            queue_note(machine, p, new_note(machine, RELEASE, r, traced.home_ways[p, lock.node]))
         return
     lock.first = traced.link[following]
     q = machine.script[following].process
@@ -364,7 +364,7 @@ def let_go_of_lock(machine, r, now):
     if machine.processes[q].node == here:
         advance_lock(machine, following, GRANTED, p, now)
     else:
-        have_posted(machine, p, new_note(machine, GRANT, following, q))
+        queue_note(machine, p, new_note(machine, GRANT, following, q))
 
 
 NOTIFIES = NOTIFY << KIND_BITS
@@ -372,12 +372,12 @@ OF_NOTE = -1  # in place of the row, in what a report says: nobody waits for it
 
 
 @distant
-def go_on_with_trace(machine, p, now):
+def run_trace_process(machine, p, now):
     """Continues process ``p``, whose operation has ended."""
     _account(machine, p, now)
-    _see_to_end(machine, p, now)
-    if machine.traced.rules[0].wrong != NOTHING_WRONG or not _go_on(machine, p, now):
-        _leave(machine, p)
+    _end_activity(machine, p, now)
+    if machine.traced.rules[0].wrong != NOTHING_WRONG or not _run_follower(machine, p, now):
+        _stop_follower(machine, p)
 
 
 @step
@@ -398,7 +398,7 @@ def _account(machine, p, now):
 
 
 @step
-def _see_to_end(machine, p, now):
+def _end_activity(machine, p, now):
     """Ends the activity that the process was in until now."""
     follower = machine.traced.followers[p]
     doing = follower.doing
@@ -413,11 +413,11 @@ def _see_to_end(machine, p, now):
         deliver(machine, row, np.int64(machine.script[row].peer), p, now)
         end_row(machine, row, now)
     elif doing == HEARS:
-        _hear(machine, p, now)
+        _process_wakeup(machine, p, now)
 
 
 @routine
-def _hear(machine, p, now):
+def _process_wakeup(machine, p, now):
     """Handles what woke the process: rows that others ended, and perhaps a report."""
     follower = machine.traced.followers[p]
     follower.is_woken = 0
@@ -473,11 +473,11 @@ def _read_note(machine, p, place, now):
     elif kind == GRANT:
         advance_lock(machine, row, GRANTED, p, now)
     elif kind == ROUND:
-        hear_of_round(machine, name, k, p, now)
+        end_round(machine, name, k, p, now)
 
 
 @step
-def _go_on(machine, p, now):
+def _run_follower(machine, p, now):
     """Runs the process until it must wait; returns whether it is to be called again."""
     follower = machine.traced.followers[p]
     while True:
@@ -496,7 +496,7 @@ def _go_on(machine, p, now):
                     break
                 take_row(machine, p)
                 begin_rows(machine, r, now)
-                if _leads(machine, p, r, now):
+                if _begin_row(machine, p, r, now):
                     return True
                 follower.held = r
         if not _may_post(machine, p, r):
@@ -524,7 +524,7 @@ def _wait(machine, p):
 
 
 @step
-def _leave(machine, p):
+def _stop_follower(machine, p):
     """Stops the process and reports that to its run."""
     follower = machine.traced.followers[p]
     machine.traced.times[p, LIBRARY] += follower.waited
@@ -534,14 +534,14 @@ def _leave(machine, p):
     process = machine.processes[p]
     process.operation = NO_OPERATION
     if follower.blocks == 1:
-        let_others_post(machine, process.node, follower.since)
+        wake_blocked_senders(machine, process.node, follower.since)
     machine.inbox[machine.tally[0].ended] = process
     machine.inbox[machine.tally[0].ended].process = p
     machine.tally[0].ended += 1
 
 
 @step
-def _leads(machine, p, r, now):
+def _begin_row(machine, p, r, now):
     """Whether row ``r`` begins with work of the CPU, which process ``p`` does now."""
     row = machine.script[r]
     if row.not_before == 0:
@@ -608,15 +608,15 @@ def _start(machine, p, r, now):
             end_row(machine, r, now)
         return False
     if operation == UNLOCK_ROW:
-        let_go_of_lock(machine, r, now)
+        release_lock(machine, r, now)
         if machine.traced.rules[0].wrong == NOTHING_WRONG:
             end_row(machine, r, now)
         return False
     if operation == BARRIER_ROW:
-        come_to_barrier(machine, r, now)
+        enter_barrier(machine, r, now)
         return False
     if operation == LOCK_ROW:
-        if not ask_for_lock(machine, r, now):
+        if not acquire_lock(machine, r, now):
             return False
         way = machine.traced.home_ways[p, machine.traced.locks[row.name].node]
         address = machine.traced.rules[0].sync_address
@@ -625,7 +625,7 @@ def _start(machine, p, r, now):
         if machine.processes[row.peer].node == machine.processes[p].node:
             return _copy(machine, p, r, now)
         way = machine.traced.pairs[machine.traced.pair_of[p, row.peer]].way
-        send_off(machine, p, new_note(machine, MESSAGE, r, row.peer))
+        append_to_pair(machine, p, new_note(machine, MESSAGE, r, row.peer))
         _post(machine, p, r, WRITE | NOTIFIES, way, row.offset, row.address, row.length)
     else:
         kind = FETCH if operation == FETCH_ROW else WRITE
@@ -667,7 +667,7 @@ def _post_note(machine, p):
         _post(machine, p, np.int64(OF_NOTE), WRITE, way, address, address, SYNC_BYTES)
     else:
         way = np.int64(traced.pairs[traced.pair_of[p, note.to]].way)
-        send_off(machine, p, place)
+        append_to_pair(machine, p, place)
         _post(machine, p, np.int64(OF_NOTE), WRITE | NOTIFIES, way, address, address, SYNC_BYTES)
     follower.doing = POSTS_NOTE
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.ports.calls import (
-    follow_outcome,
-    next_event,
+    end_thread_step,
     scan_pins,
-    thread_is_done,
+    serve_miss,
+    serve_next_miss,
 )
 from nicscope.drivers.simulate.ports.misses import (
     DEFER,
@@ -18,27 +18,33 @@ from nicscope.drivers.simulate.ports.misses import (
     ask_for_table,
     wait_on,
 )
-from nicscope.drivers.simulate.ports.thread import fire_by, keep_time
+from nicscope.drivers.simulate.ports.thread import schedule_timer, schedule_timer_by
 from nicscope.drivers.simulate.traced.state import log_miss
-from nicscope.host.calls import carry_out, mend_page, serve_page
-from nicscope.host.pages import TO_FILL, is_away, may_be_written, note_read, table_frame
+from nicscope.host.calls import apply_pin_actions, repin_page, serve_page
+from nicscope.host.pages import (
+    TO_FILL,
+    is_table_swapped_out,
+    may_be_written,
+    note_read,
+    table_frame,
+)
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.frames import could_take_frame
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.handles import is_handle
-from nicscope.nic.ports.arrivals import is_too_often_unwanted
+from nicscope.nic.ports.arrivals import exceeds_drop_limit
 from nicscope.nic.ports.calls import (
+    accept_buffer,
     drop_arrival,
-    end_request,
-    enter_page,
+    end_descriptor,
     fill_handle,
-    keep_buffer,
     needed_for,
+    resolve_deferred_buffer,
     resume_failed,
     resume_filled,
-    resume_without_room,
+    resume_without_entry,
     return_buffer,
-    settle_buffer,
+    set_send_page,
 )
 from nicscope.nic.ports.layout import (
     ABANDONED,
@@ -53,10 +59,10 @@ from nicscope.nic.ports.layout import (
     NOTHING_LEFT,
     UNUSABLE,
 )
-from nicscope.nic.ports.lookup import is_promised, make_turn, promise
-from nicscope.nic.ports.resume import put_off
+from nicscope.nic.ports.lookup import is_entry_reserved, reserve_entry, yield_reservation
+from nicscope.nic.ports.resume import wait_for_entry
 from nicscope.nic.ports.streams import stream_to
-from nicscope.nic.ports.transmit import yield_entries
+from nicscope.nic.ports.transmit import release_idle_entries
 from nicscope.nic.translate.book import REFUSED, REJECTED
 
 
@@ -67,8 +73,8 @@ def end_miss(machine, n, now):
     awaited = np.int64(endpoint.awaited)
     _end_stage(machine, n, now)
     if machine.ports.nodes[n].outcome != NOTHING_LEFT:
-        follow_outcome(machine, n, now)  # of a packet that goes to another page too
-    keep_time(machine, n)
+        serve_miss(machine, n, now)  # of a packet that goes to another page too
+    schedule_timer(machine, n)
     if awaited == 1 and endpoint.awaited == 0:
         machine.nodes[n].receive_begun = now  # the firmware has posted netRcv for the packet
 
@@ -88,7 +94,7 @@ def _end_stage(machine, n, now):
     elif serving.stage == REST:
         serving.attention = 1
     else:
-        _go_on(machine, n)
+        _resume_firmware(machine, n)
 
 
 @step
@@ -98,32 +104,32 @@ def _fill(machine, n, now):
     serving = ports.nodes[n]
     space, page = serving.miss_space, serving.miss_page
     receive = np.int64(TO_FILL) if serving.miss_ahead == 1 else np.int64(serving.miss_receive)
-    if ports.rules[0].service == KERNEL and mend_page(machine, n, space, page, receive):
-        _go_on(machine, n)
+    if ports.rules[0].service == KERNEL and repin_page(machine, n, space, page, receive):
+        _resume_firmware(machine, n)
         return
-    if is_away(machine, n, space, page):
+    if is_table_swapped_out(machine, n, space, page):
         ask_for_table(machine, n, now)  # it has gone while the NIC was reading
         return
     note_read(machine, n, space, page)
     found = _serve(machine, n, space, page, serving.miss_for == ARRIVAL)
     if found == REJECTED and ports.rules[0].garbage == 1:
         serving.garbage += 1
-        _go_on(machine, n)
+        _resume_firmware(machine, n)
         return
     if found < 0:
-        resume_without_room(machine, n, found == REFUSED, now)
+        resume_without_entry(machine, n, found == REFUSED, now)
         return
-    unpinned = carry_out(machine, n, receive)
+    unpinned = apply_pin_actions(machine, n, receive)
     if unpinned < 0:
         unpinned = -1 - unpinned  # what has left is paid for, whether or not another page came
     if unpinned > 0 and ports.costs[n].unpin > 0:
         wait_on(machine, n, now, unpinned * ports.costs[n].unpin)
         return
-    _go_on(machine, n)
+    _resume_firmware(machine, n)
 
 
 @step
-def _go_on(machine, n):
+def _resume_firmware(machine, n):
     """Resumes the firmware with the frame from the host's table, or without one."""
     serving = machine.ports.nodes[n]
     frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
@@ -145,31 +151,31 @@ def _go_on(machine, n):
 def _serve(machine, n, space, page, arrives):
     """Serves the page of a miss; an arriving packet may evict what only waits."""
     found = serve_page(machine, n, space, page)
-    if found == REFUSED and arrives and yield_entries(machine, n, space, page):
+    if found == REFUSED and arrives and release_idle_entries(machine, n, space, page):
         return serve_page(machine, n, space, page)
     return found
 
 
 @distant
-def go_on_with_thread(machine, n, now):
+def run_kernel_thread(machine, n, now):
     """Runs the kernel thread of ``n``, whose timer has fired."""
-    if not thread_is_done(machine, n, now):
+    if not end_thread_step(machine, n, now):
         if machine.ports.nodes[n].scan_at <= now:
             scan_pins(machine, n, now)
         return
     ports = machine.ports
     event = ports.events[n, ports.nodes[n].handled % ports.events.shape[1]]
     if event.port == ABANDONED:
-        next_event(machine, n, now)  # nobody is left to use the page
+        serve_next_miss(machine, n, now)  # nobody is left to use the page
     elif is_handle(event.space):
         _bring_handle(machine, n, event, now)
-        next_event(machine, n, now)
-    elif is_away(machine, n, event.space, event.page):
-        _ask_again(machine, n, event)
-        next_event(machine, n, now)
+        serve_next_miss(machine, n, now)
+    elif is_table_swapped_out(machine, n, event.space, event.page):
+        _retry_without_table(machine, n, event)
+        serve_next_miss(machine, n, now)
     else:
         _bring_page(machine, n, event, now)
-        next_event(machine, n, now)
+        serve_next_miss(machine, n, now)
         scan_pins(machine, n, now)
 
 
@@ -178,12 +184,12 @@ def _bring_handle(machine, n, event, now):
     """Copies the record of a buffer or process to the NIC, for a port or a packet."""
     sender = np.int64(event.sender)
     if event.port < 0:
-        make_turn(machine, n, sender)
+        yield_reservation(machine, n, sender)
     fill_handle(machine, n, event.space, event.page)
     if event.port >= 0:
         _free(machine, n, event.port)
-    elif promise(machine, n, sender, event.space, event.page, now):
-        fire_by(machine, n, machine.ports.nodes[n].promised_until)
+    elif reserve_entry(machine, n, sender, event.space, event.page, now):
+        schedule_timer_by(machine, n, machine.ports.nodes[n].reserved_until)
 
 
 @step
@@ -191,46 +197,46 @@ def _bring_page(machine, n, event, now):
     """Pins a page and fills its translation in, for a port or a packet."""
     sender = np.int64(event.sender if event.port < 0 else NOBODY)
     if sender != NOBODY:
-        make_turn(machine, n, sender)
+        yield_reservation(machine, n, sender)
     needed = needed_for(machine, n, event.space, event.page, event.receive)
     found = needed
-    if needed >= 0 and not mend_page(machine, n, event.space, event.page, event.receive):
+    if needed >= 0 and not repin_page(machine, n, event.space, event.page, event.receive):
         found = _serve(machine, n, event.space, event.page, event.port < 0)
-        carry_out(machine, n, event.receive)
+        apply_pin_actions(machine, n, event.receive)
         # The line was pinned already, but this page of it was not there to be pinned.
-        mend_page(machine, n, event.space, event.page, event.receive)
+        repin_page(machine, n, event.space, event.page, event.receive)
     if event.port >= 0:
-        _tell(machine, n, event, needed, found, now)
+        _resume_port(machine, n, event, needed, found, now)
     elif found == REFUSED:
-        if not is_promised(machine, n) and is_too_often_unwanted(
+        if not is_entry_reserved(machine, n) and exceeds_drop_limit(
             machine, n, sender, np.int64(event.sequence)
         ):
-            _give_up_on(machine, n, event)
+            _fail_miss(machine, n, event)
     elif found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME:
-        _give_up_on(machine, n, event)
-    elif found >= 0 and promise(machine, n, sender, event.space, event.page, now):
-        fire_by(machine, n, machine.ports.nodes[n].promised_until)
+        _fail_miss(machine, n, event)
+    elif found >= 0 and reserve_entry(machine, n, sender, event.space, event.page, now):
+        schedule_timer_by(machine, n, machine.ports.nodes[n].reserved_until)
 
 
 @step
-def _ask_again(machine, n, event):
+def _retry_without_table(machine, n, event):
     """Has the lookup repeated or failed: the table was not brought in, or was evicted again."""
     p = event.port
     hopeless = not could_take_frame(machine.ports.memory, n)
     if p < 0:
         if hopeless:
-            _give_up_on(machine, n, event)
+            _fail_miss(machine, n, event)
         return
     _free(machine, n, p)
     if machine.ports.table[n, p].open == 1 and hopeless:
         if event.ahead == 1:
             return_buffer(machine, n, p, NO_ROOM)
         else:
-            end_request(machine, n, p, NO_ROOM)
+            end_descriptor(machine, n, p, NO_ROOM)
 
 
 @step
-def _give_up_on(machine, n, event):
+def _fail_miss(machine, n, event):
     """Fails the miss of a packet for which the host has no frame.
 
     That need not become better while its sender waits: the packet is rejected when it comes again.
@@ -239,14 +245,14 @@ def _give_up_on(machine, n, event):
 
 
 @step
-def _tell(machine, n, event, needed, found, now):
+def _resume_port(machine, n, event, needed, found, now):
     """Resumes the port of ``event``: translated, with an error, or to look up once more."""
     ports = machine.ports
     p = event.port
     port = ports.table[n, p]
     if event.ahead == 1 and ports.rules[0].defers == 1:
         # The port did not wait for it; it may wait for another.
-        _settle_ahead(machine, n, event, needed, found)
+        _end_prefetched_buffer(machine, n, event, needed, found)
         return
     _free(machine, n, p)
     if port.open == 0:
@@ -255,26 +261,26 @@ def _tell(machine, n, event, needed, found, now):
         if event.ahead == 1:
             return_buffer(machine, n, p, NO_RIGHTS)
         else:
-            end_request(machine, n, p, NO_RIGHTS)
+            end_descriptor(machine, n, p, NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
         if frame == GARBAGE_FRAME and event.ahead == 1:
             return_buffer(machine, n, p, NO_ROOM)
         elif frame == GARBAGE_FRAME:
-            end_request(machine, n, p, NO_ROOM)
+            end_descriptor(machine, n, p, NO_ROOM)
         elif event.ahead == 1:
-            keep_buffer(machine, n, p, frame)
+            accept_buffer(machine, n, p, frame)
         else:
             # The descriptor is looked at again, and finds what has just been filled in.
             ports.nodes[n].repeated += 1
-            enter_page(machine, n, p, event.page, frame)
+            set_send_page(machine, n, p, event.page, frame)
     elif found == REFUSED:
         page = np.int64(event.page)
-        put_off(machine, n, p, np.int64(event.space), page, np.int64(event.ahead), now)
+        wait_for_entry(machine, n, p, np.int64(event.space), page, np.int64(event.ahead), now)
 
 
 @step
-def _settle_ahead(machine, n, event, needed, found):
+def _end_prefetched_buffer(machine, n, event, needed, found):
     """Completes the buffer whose page was fetched ahead of its turn: ready, or failed."""
     if machine.ports.table[n, event.port].open == 0 or (needed >= 0 and found < 0):
         return  # or no entry is to be had: it comes back when its turn comes
@@ -282,7 +288,7 @@ def _settle_ahead(machine, n, event, needed, found):
     if needed >= 0:
         frame = table_frame(machine, n, event.space, event.page)
     usable = frame if frame != GARBAGE_FRAME else np.int64(FRAMELESS)
-    settle_buffer(machine, n, event.port, event.page, usable)
+    resolve_deferred_buffer(machine, n, event.port, event.page, usable)
     machine.ports.nodes[n].attention = 1
 
 

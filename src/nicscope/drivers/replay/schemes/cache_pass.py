@@ -119,34 +119,34 @@ MORE = SEARCHED_WAYS + 1  # how many more makes no difference to the loop
 
 
 @kernel
-def renew_lookups(case, _begin, _end, count):
+def look_up_all(case, _begin, _end, count):
     """Look up ``count`` units: lists which missed, and what left for each, for later passes."""
-    _renew_by_ways(case, count, True)
+    _look_up_by_ways(case, count, True)
 
 
 @kernel
-def renew_listing_misses(case, _begin, _end, count):
+def look_up_listing_misses(case, _begin, _end, count):
     """Look up ``count`` units: lists which missed; what they evicted, no later pass asks."""
-    _renew_by_ways(case, count, False)
+    _look_up_by_ways(case, count, False)
 
 
 @step
-def _renew_by_ways(case, count, lists_evicted):
+def _look_up_by_ways(case, count, lists_evicted):
     """Look up ``count`` units by a loop that is compiled for the cache's number of ways."""
     nic, _, book = timeless(case)
     ways = nic.config[0].ways
     if ways == 1:
-        _renew_all(case, nic, book, count, 1, lists_evicted)
+        _look_up_each(case, nic, book, count, 1, lists_evicted)
     elif ways == FOUR:
-        _renew_all(case, nic, book, count, FOUR, lists_evicted)
+        _look_up_each(case, nic, book, count, FOUR, lists_evicted)
     elif ways > SEARCHED_WAYS:
-        _renew_all(case, nic, book, count, MORE, lists_evicted)
+        _look_up_each(case, nic, book, count, MORE, lists_evicted)
     else:
-        _renew_all(case, nic, book, count, ways, lists_evicted)
+        _look_up_each(case, nic, book, count, ways, lists_evicted)
 
 
 @step
-def _renew_all(case, nic, book, count, ways, lists_evicted):
+def _look_up_each(case, nic, book, count, ways, lists_evicted):
     last_set = nic.config[0].sets - 1
     found = np.int64(0)
     further = np.int64(0)
@@ -164,8 +164,8 @@ def _renew_all(case, nic, book, count, ways, lists_evicted):
 
 
 @kernel
-def renew_lone_set(case, _begin, _end, count):
-    """As ``renew_lookups``, of a cache of one set, which holds the latest keys looked up."""
+def look_up_single_set(case, _begin, _end, count):
+    """As ``look_up_all``, of a cache of one set, which holds the latest keys looked up."""
     held = case.held
     now, oldest, word, left = uses_of(held)
     found = np.int64(0)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WRITTEN = TABLES | {"oracle-general": (".oracleGeneral", ".oracleGeneral.bin", ".bin")}
 
 
-class WholeWriter(ABC):
+class AtomicWriter(ABC):
     """Appends requests to a file that appears, complete, when the ``with`` block succeeds."""
 
     def __init__(self, path: Path, metadata: TraceMetadata) -> None:

@@ -39,7 +39,7 @@ WORDS = [
 ]
 
 
-class Doing(NamedTuple):
+class UserAction(NamedTuple):
     """An action of a user after a pause."""
 
     pause: float  # seconds
@@ -57,7 +57,7 @@ def name_of(user: int) -> str:
     return f"user{user:02}"
 
 
-def begins_after(seed: int, user: int, seconds: float) -> float:
+def arrives_after(seed: int, user: int, seconds: float) -> float:
     """When the user arrives: all have arrived after a tenth of the time (assumed)."""
     return Random(f"{seed}/begin/{user}").uniform(0, seconds / 10)
 
@@ -128,21 +128,21 @@ def _embedded(random: Random) -> int:
     return min(int(random.paretovariate(2.43)), 20)
 
 
-def looked_at(seed: int, user: int, seconds: float) -> list[Doing]:
+def looked_at(seed: int, user: int, seconds: float) -> list[UserAction]:
     """The pages that a web user opens."""
     random = Random(f"{seed}/web/{user}")
     pages = [f"p{random.randrange(SITE_PAGES)}.html" for _ in range(random.randint(*PAGES))]
     pauses = _pauses(random, len(pages), seconds)
-    return [Doing(pause, page) for pause, page in zip(pauses, pages, strict=True)]
+    return [UserAction(pause, page) for pause, page in zip(pauses, pages, strict=True)]
 
 
-def written(seed: int, user: int, users: int, seconds: float) -> list[Doing]:
+def written(seed: int, user: int, users: int, seconds: float) -> list[UserAction]:
     """The letters that a user writes, each to somebody who uses mail; after each come new ones."""
     random = Random(f"{seed}/mail/{user}")
     others = [each for each in range(users) if kind_of(each) == "mail"]
     count = random.randint(*ROUNDS)
     return [
-        Doing(pause, name_of(random.choice(others)), letter_size(random))
+        UserAction(pause, name_of(random.choice(others)), letter_size(random))
         for pause in _pauses(random, count, seconds)
     ]
 
@@ -153,7 +153,7 @@ def letter_size(random: Random) -> int:
     return min(max(drawn, 100), LETTER_MOST)
 
 
-def keys(seed: int, user: int, seconds: float) -> list[list[Doing]]:
+def keys(seed: int, user: int, seconds: float) -> list[list[UserAction]]:
     """Each command that a shell's user types, key by key; the first key's pause is thinking."""
     random = Random(f"{seed}/keys/{user}")
     lines = [[*line, "\r"] for line in [*typed(seed, user), "exit"]]
@@ -161,7 +161,7 @@ def keys(seed: int, user: int, seconds: float) -> list[list[Doing]]:
     first = set(itertools.accumulate((len(line) for line in lines[:-1]), initial=0))
     waits = [each * THOUGHT_KEYS if i in first else each for i, each in enumerate(drawn)]
     pauses = iter(_scaled(waits, seconds))
-    return [[Doing(next(pauses), key) for key in line] for line in lines]
+    return [[UserAction(next(pauses), key) for key in line] for line in lines]
 
 
 def _pauses(random: Random, count: int, seconds: float) -> list[float]:

@@ -12,13 +12,13 @@ from nicscope.drivers.simulate.machine import POST, PROVIDE, REPORT
 from nicscope.nic.ports.layout import (
     BAD_TAG,
     BROKEN,
+    BUFFER_POOL,
     CLOSED,
     CONNECTED,
     DONE,
-    MANY,
-    ONE,
     SENT,
     STATUS_NAMES,
+    WORK_QUEUE,
 )
 from nicscope.nic.ports.streams import BLANK
 from nicscope.nic.ports.traffic import ENDED_NAMES, REFUSED
@@ -39,10 +39,10 @@ TOLD_OF_PACKETS = {
 }
 
 
-def known_of(process: Process) -> list[str]:
+def describe_state(process: Process) -> list[str]:
     """Describes its ports, its peers, and what came to its node."""
     machine, node = process._machine, process.node
-    waits = machine.processes[process._driven.number]
+    waits = machine.processes[process._sim_process.number]
     operation = int(waits["operation"])
     asked = int(waits["peer"]) if operation in (REPORT, POST, PROVIDE) else None
     ring = int(waits["own"]) & 1
@@ -50,18 +50,18 @@ def known_of(process: Process) -> list[str]:
     for port in process._mapped:
         record = machine.ports.table[node, port]
         of = "this endpoint" if port == asked or asked is None else f"its port {port}"
-        said.extend(_of_port(process, record, port, of))
+        said.extend(_describe_port(process, record, port, of))
         if port == asked and operation == REPORT:
-            said.extend(_of_wait(record, ring))
+            said.extend(_why_no_report(record, ring))
         elif port == asked:
-            said.extend(_of_room(record, int(machine.ports.rules[0]["ring"]), operation))
-    return [*said, *_of_peers(process), *_of_packets(process)]
+            said.extend(_why_no_space(record, int(machine.ports.rules[0]["ring"]), operation))
+    return [*said, *_describe_peers(process), *_describe_packets(process)]
 
 
-def _of_port(process: Process, record: Any, port: int, of: str) -> Iterator[str]:
+def _describe_port(process: Process, record: Any, port: int, of: str) -> Iterator[str]:
     dropped, pending = int(record["dropped"]), 0
     if dropped:
-        why = "no receive was posted" if record["takes"] == ONE else "no receive buffer"
+        why = "no receive was posted" if record["takes"] == WORK_QUEUE else "no receive buffer"
         if process._ports.ended[process.node, ENDED_NAMES.index("no_report")]:
             why += ", or its receive queue was full of what is not read"
         again = ""
@@ -70,7 +70,7 @@ def _of_port(process: Process, record: Any, port: int, of: str) -> Iterator[str]
         yield f"{count(dropped, 'message')}{again} for {of} {was(dropped)} dropped: {why}"
     if record["open"] == 0 and record["posted"]:
         yield f"{of} is closed"
-    if record["takes"] == ONE and record["state"] == BROKEN:
+    if record["takes"] == WORK_QUEUE and record["state"] == BROKEN:
         yield f"the connection of {of} is broken"
     pending = int(process._ports.pending[process.node, port]["busy"].sum())
     if pending:
@@ -93,7 +93,7 @@ def _unread(process: Process, record: Any, port: int) -> dict[str, int]:
     return found
 
 
-def lost_of(process: Process) -> list[str]:
+def failed_sends(process: Process) -> list[str]:
     """Sends of ``process`` that have failed, as it would have learned by asking."""
     table = process._machine.ports.table
     return [
@@ -103,7 +103,7 @@ def lost_of(process: Process) -> list[str]:
     ]
 
 
-def unread_of(process: Process) -> list[str]:
+def unread_arrivals(process: Process) -> list[str]:
     """Arrivals at ``process`` that it has not received."""
     table = process._machine.ports.table[process.node]
     many = sum(int(table[port]["received"] - table[port]["read"]) for port in process._mapped)
@@ -114,14 +114,14 @@ def _failed(
     process: Process, record: Any, port: int, of: str, unread: dict[str, int]
 ) -> Iterator[str]:
     """Failed sends of which nobody was told, or whose status may not have been read."""
-    if record["takes"] == ONE:
+    if record["takes"] == WORK_QUEUE:
         return  # which raises what ends so
     told = process._ports.port_told[process.node, port].tolist()
     for end, number in enumerate(told):
         status = STATUS_NAMES[end]
         left = number - unread.get(status, 0)
         if end == BAD_TAG and number:
-            yield _of_nobody(process, port, number)
+            yield _sends_to_unknown_tags(process, port, number)
         elif end not in (DONE, CLOSED) and left > 0:
             yield f"{count(left, 'send')} of {of} ended as {status!r}"
     refused = int(process._ports.port_sent[process.node, port, REFUSED])
@@ -132,7 +132,7 @@ def _failed(
         )
 
 
-def _of_nobody(process: Process, port: int, number: int) -> str:
+def _sends_to_unknown_tags(process: Process, port: int, number: int) -> str:
     """Number of sends to tags that nobody has, and those tags, as far as known."""
     ports, node = process._ports, process.node
     ring, pending = ports.reports[node, port, SENT], ports.pending[node, port]
@@ -150,23 +150,23 @@ def _of_nobody(process: Process, port: int, number: int) -> str:
     return f"{count(number, 'message')} to {to} {was(number)} dropped: nobody has {whose}"
 
 
-def _of_wait(record: Any, ring: int) -> Iterator[str]:
+def _why_no_report(record: Any, ring: int) -> Iterator[str]:
     """Why the awaited report may never be made."""
     if ring == SENT:
         if record["posted"] + record["refused"] == record["reaped"]:
             yield "nothing is posted there whose end could be reported"
         return
-    if record["takes"] == ONE:
+    if record["takes"] == WORK_QUEUE:
         if record["state"] not in (CONNECTED, BROKEN):
             yield "its VI is not connected"
-    elif record["takes"] == MANY and record["free_posted"] and _is_empty(record):
+    elif record["takes"] == BUFFER_POOL and record["free_posted"] and _is_empty(record):
         yield "its free queue is empty: provide() buffers"
     unread = int(record["reported"]) - int(record["reaped"])
     if unread:
         yield f"{count(unread, 'report')} of what it sent {has(unread)} not been read"
 
 
-def _of_room(record: Any, ring: int, operation: int) -> Iterator[str]:
+def _why_no_space(record: Any, ring: int, operation: int) -> Iterator[str]:
     """Why the port has no space for what the process posts."""
     unread = int(record["reported"]) - int(record["reaped"])
     if operation == POST and unread >= ring:
@@ -180,7 +180,7 @@ def _is_empty(record: Any) -> bool:
     return int(record["free_posted"]) == taken and ready == 0
 
 
-def _of_peers(process: Process) -> Iterator[str]:
+def _describe_peers(process: Process) -> Iterator[str]:
     ports, node = process._ports, process.node
     deaths = ports.deaths.nodes.tolist()
     now = int(process._machine.tally[0]["now"])
@@ -201,7 +201,7 @@ def _of_peers(process: Process) -> Iterator[str]:
             yield f"node {peer} has not acknowledged {count(waiting, 'packet')}{closed}"
 
 
-def _of_packets(process: Process) -> Iterator[str]:
+def _describe_packets(process: Process) -> Iterator[str]:
     ended = dict(zip(ENDED_NAMES, process._ports.ended[process.node].tolist(), strict=True))
     for name, how in TOLD_OF_PACKETS.items():
         number = ended.get(name, 0)
@@ -215,10 +215,10 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 
 def was(number: int) -> str:
-    """ "was" or "were", by number."""
+    """Either "was" or "were", by number."""
     return "was" if number == 1 else "were"
 
 
 def has(number: int) -> str:
-    """ "has" or "have", by number."""
+    """Either "has" or "have", by number."""
     return "has" if number == 1 else "have"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nicscope.reports.printing import Printed
 
 
-def headings_of(parts: Iterable[Printed]) -> list[str]:
+def distinct_headings(parts: Iterable[Printed]) -> list[str]:
     """The distinct headings of the tables among ``parts``, in order of first use."""
     tables = [part for part in parts if isinstance(part, Rows)]
     return list(dict.fromkeys(heading for rows in tables for heading in rows.headings if heading))
@@ -26,7 +26,7 @@ def explained(parts: Iterable[Printed], topic: str) -> Iterator[Printed]:
     from rich.text import Text
 
     told: dict[str, tuple[Meaning, list[str]]] = {}
-    for heading in headings_of(parts):
+    for heading in distinct_headings(parts):
         found = meaning_of(heading, topic)
         if found is not None:
             told.setdefault(found.name, (found, []))[1].append(heading)

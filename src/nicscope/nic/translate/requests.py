@@ -132,7 +132,7 @@ def serve(scheme, nic, host, book, process, page):
         return np.int64(REJECTED)
     frame = frame_on_nic(nic, host, book, process, page, key)
     if frame != MISS:
-        count_vain_service(host, book, scheme, page, key)
+        count_late_service(host, book, scheme, page, key)
         return frame
     if scheme == UTLB:
         return serve_utlb(nic, host, book, process, page, key)
@@ -172,7 +172,7 @@ def frame_on_nic(nic, host, book, process, page, key):
 
 
 @step
-def count_vain_service(host, book, scheme, page, key):
+def count_late_service(host, book, scheme, page, key):
     """Count a service whose translation had been filled meanwhile: it took its time, too."""
     counts = book.counts[0]
     if scheme in (INTERRUPT, UNET_MM):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.moving import call_again, note_reads, take_steps
+from nicscope.drivers.simulate.bus.moves import recheck_arrivals, take_steps, wake_retries
 from nicscope.drivers.simulate.bus.state import schedule
 from nicscope.drivers.simulate.firmware import wait_for_bytes_to_send
 from nicscope.drivers.simulate.machine import CPU, KINDS, PCI_READS
@@ -18,7 +18,7 @@ from nicscope.memory.coherence.bus import (
     PROCESSOR,
     READS_AT_ONCE,
     VOID,
-    first_asker,
+    first_requester,
     grant_agent,
     grant_cache,
     grant_device,
@@ -33,7 +33,7 @@ from nicscope.nic.delivery import NO_TASK
 def fire_bus(machine, n, now):
     """Orders the first request on the bus of ``n`` now."""
     asks = machine.bus.ways.asks[n]
-    master = first_asker(asks)
+    master = first_requester(asks)
     machine.bus.playing[n].crossings += 1
     if master == PROCESSOR:
         end = _serve_processor(machine, n, now)
@@ -41,7 +41,7 @@ def fire_bus(machine, n, now):
         end = _serve_agent_or_cache(machine, n, master, now)
     else:
         end = _serve_device(machine, n, master, now)
-    call_again(machine, n, end)
+    wake_retries(machine, n, end)
     schedule(machine, n)
 
 
@@ -71,7 +71,7 @@ def _serve_agent_or_cache(machine, n, master, now):
         ways.asks[n, CACHE].at = FAR
         return end
     _, end = grant_agent(host, agent, now)
-    note_reads(machine, n, now)
+    recheck_arrivals(machine, n, now)
     return end
 
 

@@ -7,27 +7,27 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.ports.connections import (
-    be_deaf,
-    half_made,
+    attach_port,
+    mute_stream,
+    new_half_connection,
     open_datagrams,
     stream_at,
-    tie,
 )
-from nicscope.drivers.simulate.ports.reporting import forget_completions
+from nicscope.drivers.simulate.ports.reports import discard_completions
 from nicscope.errors import SimulationError
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import ANY_QUEUE, SPACE
 from nicscope.interfaces.verbs_device.calls import Caps, Event, Qp, QpState, Refused
-from nicscope.interfaces.verbs_device.posting import Sharing
-from nicscope.kernel.entering import bound
+from nicscope.interfaces.verbs_device.posting import SharedReceiveQueues
+from nicscope.kernel.entry import bound
 from nicscope.nic.ports.layout import (
     BROKEN,
     IDLE,
-    NAMED,
+    NAMED_QUEUE,
     NOBODY,
-    ONE,
     RECEPTION,
     UNRELIABLE,
+    WORK_QUEUE,
 )
 
 if TYPE_CHECKING:
@@ -101,14 +101,14 @@ class Pair:
         """The pair's completion queues."""
         return {self.send_cq, self.recv_cq} - {0}
 
-    def take_send(self, cookie: int) -> tuple[int, int]:
+    def remove_send(self, cookie: int) -> tuple[int, int]:
         """Remove a send from the queue, with all before it: its ``wr_id`` and opcode."""
         while True:
             number, wr_id, opcode = self.sends.popleft()
             if number == cookie:
                 return wr_id, opcode
 
-    def take_receive(self, cookie: int) -> tuple[int, tuple[Piece, ...]]:
+    def remove_receive(self, cookie: int) -> tuple[int, tuple[Piece, ...]]:
         """Remove a receive from the queue: its ``wr_id`` and buffers."""
         number, wr_id, pieces = self.receives[0]
         if number == cookie:
@@ -125,7 +125,7 @@ class Pair:
         for queue in (self.sends, self.receives, self.waiting_sends, self.waiting_receives):
             queue.clear()
 
-    def has_unended(self, ports: Any, node: int) -> bool:
+    def has_outstanding(self, ports: Any, node: int) -> bool:
         """Whether a posted descriptor has not completed yet."""
         record = ports.table[node, self.port]
         return bool(record["posted"] + record["refused"] > record["reported"])
@@ -147,7 +147,7 @@ MTU = 4096  # bytes of a packet
 LONGEST = 1 << 30  # bytes of a message
 
 
-class Connecting(Sharing):
+class QueuePairs(SharedReceiveQueues):
     """Creates, modifies, connects and destroys queue pairs."""
 
     kinds = LEVELS
@@ -157,7 +157,7 @@ class Connecting(Sharing):
         self._next_number = FIRST_NUMBER
         # For a log that is kept: which pair has had a port since when (ps).
         self.held: dict[int, list[tuple[int, int]]] = {}
-        self._forget_completions = bound(forget_completions, self._machine)
+        self._forget_completions = bound(discard_completions, self._machine)
 
     def make_qp(
         self,
@@ -196,12 +196,12 @@ class Connecting(Sharing):
 
     def _open(self, pair: Pair) -> None:
         record = self._ports.table[self._node, pair.port]
-        record["given"] += record["takes"] == ONE
-        pair.heard = int(record["troubles"])
+        record["given"] += record["takes"] == WORK_QUEUE
+        pair.heard = int(record["async_errors"])
         for name, value in (
             ("open", 1),
             ("space", SPACE),
-            ("takes", ONE),
+            ("takes", WORK_QUEUE),
             ("state", IDLE),
             ("channel", -1),
             ("send_queue", pair.send_cq or NOBODY),
@@ -212,9 +212,9 @@ class Connecting(Sharing):
             ("rights", 0),
             ("longest", LONGEST),
             ("by_verbs", 1),
-            ("unready", 0),
+            ("rnr_delay", 0),
             ("shared", 0),
-            ("shares", NAMED if pair.kind == codes.XRC_RECV else pair.srq),
+            ("shares", NAMED_QUEUE if pair.kind == codes.XRC_RECV else pair.srq),
             ("group", pair.xrcd),
             ("limit", 0),
             ("datagrams", 0),
@@ -222,14 +222,14 @@ class Connecting(Sharing):
         ):
             record[name] = value
         if self._fabric.keeps:
-            self.held.setdefault(pair.port, []).append((self._driven.now, pair.number))
+            self.held.setdefault(pair.port, []).append((self._sim_process.now, pair.number))
         self._fabric.book.note(self._node, pair.port, SPACE, f"queue pair {pair.number:#x}")  # type: ignore[union-attr]
 
     def free_qp(self, number: int) -> None:
         """Destroy a queue pair; errors: EINVAL if there is none of that number."""
         pair = self._pair(number)
         self._system_call()
-        self._begin_anew(pair)
+        self._reset_pair(pair)
         self._ports.table[self._node, pair.port]["open"] = 0
         del self._pairs[number], self._by_port[pair.port]
         self._give_port(pair.port)
@@ -246,10 +246,10 @@ class Connecting(Sharing):
         record = self._ports.table[self._node, pair.port]
         record["rights"] = codes.rights_of(attrs.access)
         if attrs.state == codes.RESET:
-            self._begin_anew(pair)
+            self._reset_pair(pair)
         elif attrs.state == codes.ERR:
-            self._leave_connection(pair, BROKEN)
-            self._feed(pair)
+            self._break_connection(pair, BROKEN)
+            self._post_waiting(pair)
             if pair.srq and before != codes.ERR:
                 self._events.append(Event(codes.EVENT_LAST_WQE, pair.number))
         elif pair.kind == codes.UD:
@@ -261,23 +261,23 @@ class Connecting(Sharing):
         elif attrs.state == codes.RTS and before == codes.RTR:
             self._begin_sending(pair)
         if attrs.state >= codes.RTR:
-            record["unready"] = codes.RNR_PS[attrs.min_rnr_timer]
+            record["rnr_delay"] = codes.RNR_PS[attrs.min_rnr_timer]
         if attrs.state in (codes.RESET, codes.RTS):
             record["stopped"] = 0
         self._draining.pop(number, None)
         if attrs.state == codes.SQD and before != codes.SQD and attrs.tells_drained:
             self._draining[number] = pair
         if attrs.state == before == codes.SQD and pair.stream != NO_STREAM:
-            self._set_patience(pair)
+            self._set_retry_limits(pair)
         pair.state = attrs.state
         if before == codes.SQD:
-            self._feed(pair)
+            self._post_waiting(pair)
         self._calling.look()
 
     def qp_state(self, number: int) -> int:
         """The queue pair's state, which an error may have changed."""
         pair = self._pair(number)
-        self._settle()
+        self._flush_posted()
         if pair.state >= codes.RTR and int(self._state_record(pair)["state"]) == BROKEN:
             pair.state = codes.ERR
         elif pair.state == codes.RTS and int(self._state_record(pair)["stopped"]) == 1:
@@ -312,7 +312,7 @@ class Connecting(Sharing):
         pair.stream, pair.peer, pair.peer_node = here, dest, two[0]
         tag = NOBODYS_TAG if other is None else other.port
         unit = attrs.path_mtu_bytes
-        tie(self._ports, (self._node, pair.port), here, (peer, tag), level, unit)
+        attach_port(self._ports, (self._node, pair.port), here, (peer, tag), level, unit)
         stream = stream_at(self._ports, self._node, here)
         stream["dead"] = 0
         stream["confirmed"] = stream["wanted"] = stream["first"] = attrs.rq_psn
@@ -322,16 +322,16 @@ class Connecting(Sharing):
         """Allocate a connection's two streams, or reuse a destroyed pair's.  Errors: ENOMEM."""
         retired = self._fabric.retired
         try:
-            here, there = half_made(self._ports, self._node, peer, level)
+            here, there = new_half_connection(self._ports, self._node, peer, level)
         except SimulationError as error:
             quiet_at = retired.quiet_at(self._node, peer)
-            if quiet_at is not None and quiet_at > self._driven.now:
-                self._spend(quiet_at - self._driven.now)
-            again = retired.again(self._node, peer, self._driven.now)
+            if quiet_at is not None and quiet_at > self._sim_process.now:
+                self._spend(quiet_at - self._sim_process.now)
+            again = retired.again(self._node, peer, self._sim_process.now)
             if again is None:
                 raise Refused(errno.ENOMEM, str(error)) from None
             here, there = again
-            be_deaf(self._ports, peer, there, level)
+            mute_stream(self._ports, peer, there, level)
         retired.begin((self._node, here), (peer, there))
         return here, there
 
@@ -340,19 +340,19 @@ class Connecting(Sharing):
         stream: Any = stream_at(self._ports, self._node, pair.stream)
         for name in ("oldest", "turn", "fresh", "numbered"):
             stream[name] = attrs.sq_psn
-        self._set_patience(pair)
+        self._set_retry_limits(pair)
 
-    def _set_patience(self, pair: Pair) -> None:
+    def _set_retry_limits(self, pair: Pair) -> None:
         attrs = pair.attributes
         stream: Any = stream_at(self._ports, self._node, pair.stream)
         stream["time_out"] = codes.time_out_ps(attrs.timeout)
         # One that only answers has no number of its own: who asks it counts, and asks again.
         stream["tries"] = 1 + (MOST_RETRIES if pair.kind == codes.XRC_RECV else attrs.retry)
-        stream["most_rests"] = -1 if attrs.rnr_retry == codes.NO_END else attrs.rnr_retry
+        stream["max_rnr_retries"] = -1 if attrs.rnr_retry == codes.NO_END else attrs.rnr_retry
 
-    def _begin_anew(self, pair: Pair) -> None:
+    def _reset_pair(self, pair: Pair) -> None:
         """Reset a pair: discard its posted work, its completions and its peer."""
-        self._leave_connection(pair, IDLE)
+        self._break_connection(pair, IDLE)
         record = self._state_record(pair)
         record["given"] += 1
         record["datagrams"] = 0
@@ -370,7 +370,7 @@ class Connecting(Sharing):
             held.extend(kept)
         pair.state = codes.RESET
 
-    def _acknowledge(self, pair: Pair) -> None:
+    def _await_acknowledgement(self, pair: Pair) -> None:
         """Wait until a due acknowledgement of the pair has been sent, before it is destroyed."""
         others = self._fabric.turns is not None
         if pair.stream != NO_STREAM and (others or pair.peer_node != self._node):
@@ -378,8 +378,8 @@ class Connecting(Sharing):
             if int(stream["ack_due"]):
                 self._spend(int(self._ports.rules[0]["ack_delay"]))
 
-    def _leave_connection(self, pair: Pair, state: int) -> None:
-        self._acknowledge(pair)
+    def _break_connection(self, pair: Pair, state: int) -> None:
+        self._await_acknowledgement(pair)
         left, is_last = pair.stream, False
         if pair.peer is not None:
             one, two = (pair.peer_node, pair.peer), (self._node, pair.number)
@@ -387,7 +387,7 @@ class Connecting(Sharing):
         pair.stream, pair.peer = NO_STREAM, None
         self._leave(self._node, pair.port, state)
         if left != NO_STREAM:
-            self._fabric.retired.leave((self._node, left), is_last, self._driven.now)
+            self._fabric.retired.leave((self._node, left), is_last, self._sim_process.now)
 
     def _domain_of(self, xrcd: int) -> int:
         """The protection domain for data received for an XRC domain, or none yet."""

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from nicscope.apps.interactive import habits
+from nicscope.apps.interactive import user_behaviour
 from nicscope.apps.interactive.posted_pages import PostedPages
 from nicscope.apps.interactive.session import HOMES, PARTS, SITE, read_plan
 
@@ -56,10 +56,10 @@ class Part:
 
                 serve_files(listeners[0], self.pages, self.folder / SITE)
             else:
-                from nicscope.apps.interactive.mail import Boxes
+                from nicscope.apps.interactive.mail import Mailboxes
                 from nicscope.apps.interactive.mail import serve as serve_mail
 
-                boxes = Boxes()
+                boxes = Mailboxes()
                 try:
                     serve_mail(listeners[0], listeners[1], self.pages, boxes)
                 finally:
@@ -70,8 +70,8 @@ class Part:
     def use(self, user: int, ports: list[str]) -> None:
         """Act as this user."""
         plan = self.plan
-        kind = habits.kind_of(user)
-        time.sleep(habits.begins_after(plan.seed, user, plan.seconds))
+        kind = user_behaviour.kind_of(user)
+        time.sleep(user_behaviour.arrives_after(plan.seed, user, plan.seconds))
         seen: dict[str, Any]
         if kind == "shell":
             from nicscope.apps.interactive.shell import use as use_shell

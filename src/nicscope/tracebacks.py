@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class ToldPlainly(ContextDecorator):
+class TrimmedTraceback(ContextDecorator):
     """Removes frames of nicscope from the traceback of what is raised within its block.
 
-    ``@ToldPlainly()``: the block is all that a function does, and how it is called.
+    ``@TrimmedTraceback()``: the block is all that a function does, and how it is called.
     """
 
     def __enter__(self) -> None:

@@ -10,20 +10,20 @@ from nicscope.drivers.simulate.bus.state import (
     ABOUT_TO_AWAIT,
     ASKING,
     AWAITING,
+    AWAITING_BUS,
+    AWAITING_END,
     AWAITING_ENGINE,
     CALLED,
     ENDING,
-    HELPING,
-    HOLDING,
+    IN_HANDLER,
+    INTERRUPTING_HOST,
     LINGERING,
-    NO_HELP,
+    NO_HANDLER,
     PAUSING,
     RESTING,
-    SUMMONING,
-    TURNED_AWAY,
-    end_telling,
+    end_report_write,
+    on_engine_free,
     schedule,
-    tell_of_engine,
     wake,
 )
 from nicscope.drivers.simulate.machine import (
@@ -48,9 +48,9 @@ from nicscope.memory.coherence.bus import (
     PROCESSOR,
     READS_AT_ONCE,
     REPORT,
-    ask_for,
     burst_left,
     host_of,
+    request_read,
     unwatch_block,
     watch_block,
     watcher_of,
@@ -88,9 +88,9 @@ NO_PROCESS = -1
 
 
 @step
-def summon(machine, n, master, now):
+def interrupt_host(machine, n, master, now):
     """Interrupt the host for the move of ``master``, which has begun and waits."""
-    machine.bus.timing[n, master].state = SUMMONING
+    machine.bus.timing[n, master].state = INTERRUPTING_HOST
     machine.ports.nodes[n].interrupts += 1
     wake(machine, n, master, now + machine.bus.rules[n].interrupt)
 
@@ -102,12 +102,12 @@ def enter_handler(machine, n, master, now):
     help_.master = master
     help_.state = CALLED
     working = machine.nodes[n].cpu == ACCESSING
-    if not working or machine.bus.timing[n, PROCESSOR].state in (TURNED_AWAY, AWAITING_ENGINE):
-        begin_help(machine, n, now)
+    if not working or machine.bus.timing[n, PROCESSOR].state in (AWAITING_BUS, AWAITING_ENGINE):
+        begin_handler_part(machine, n, now)
 
 
 @step
-def is_called_away(machine, n):
+def must_enter_handler(machine, n):
     """Whether the CPU, amid an access but not waiting for the bus, must enter the handler now.
 
     Stores that are being combined leave their buffers first.
@@ -118,7 +118,7 @@ def is_called_away(machine, n):
 
 
 @routine
-def begin_help(machine, n, now):
+def begin_handler_part(machine, n, now):
     """Saves the CPU's state and begins the part of the move that the handler carries out."""
     node = machine.nodes[n]
     ways = machine.bus.ways
@@ -136,7 +136,7 @@ def begin_help(machine, n, now):
     kept.timing[n, 0] = machine.bus.timing[n, PROCESSOR]
     scratch = ways.nics.scratch[n]
     copy_bytes(kept.scratch[n], 0, scratch, 0, scratch.size)
-    help_.state = HELPING
+    help_.state = IN_HANDLER
     node.cpu = ACCESSING
     node.cpu_since = now
     node.cpu_process = NO_PROCESS
@@ -152,7 +152,7 @@ def begin_help(machine, n, now):
 
 
 @routine
-def end_part(machine, n, now):
+def end_handler_part(machine, n, now):
     """Ends the handler's part: the engine continues, or its move is complete."""
     help_ = machine.bus.helps[n]
     master = help_.master
@@ -166,23 +166,23 @@ def end_part(machine, n, now):
         engine.state = ENDING
         wake(machine, n, master, now)
     if m.way == DMA and master == ENGINE_IN:
-        help_.state = HOLDING
+        help_.state = AWAITING_END
         put(machine.agenda, n * KINDS + CPU, NEVER)
     else:
         resume_cpu(machine, n, now)
 
 
 @step
-def helps_with(machine, n, master):
+def handler_serves(machine, n, master):
     """Whether the handler still does its part of the move of ``master``."""
     help_ = machine.bus.helps[n]
-    return help_.state == HELPING and help_.master == master
+    return help_.state == IN_HANDLER and help_.master == master
 
 
 @step
-def end_hold(machine, n, master, now):
+def release_cpu(machine, n, master, now):
     """Releases the CPU, which has waited in the handler for the engine to finish."""
-    if master == ENGINE_IN and machine.bus.helps[n].state == HOLDING:
+    if master == ENGINE_IN and machine.bus.helps[n].state == AWAITING_END:
         resume_cpu(machine, n, now)
 
 
@@ -194,7 +194,7 @@ def resume_cpu(machine, n, now):
     help_, kept = machine.bus.helps[n], machine.bus.kept
     node.cpu_busy += now - help_.since
     log_work(machine, n, INTERRUPTED, now)
-    help_.state = NO_HELP
+    help_.state = NO_HANDLER
     node.cpu = help_.cpu
     node.cpu_process = help_.process
     node.cpu_since = now
@@ -203,7 +203,7 @@ def resume_cpu(machine, n, now):
     timing = machine.bus.timing[n, PROCESSOR]
     timing.state = kept.timing[n, 0].state
     timing.seen = kept.timing[n, 0].seen
-    if timing.state in (TURNED_AWAY, AWAITING_ENGINE):
+    if timing.state in (AWAITING_BUS, AWAITING_ENGINE):
         timing.state = PAUSING  # it looks again
     scratch = ways.nics.scratch[n]
     copy_bytes(scratch, 0, kept.scratch[n], 0, scratch.size)
@@ -226,7 +226,7 @@ def is_engine_free(machine, n):
 
 
 @step
-def await_engine(machine, n):
+def wait_for_engine(machine, n):
     """Has the CPU, amid a transaction, retry when the engine is free."""
     zero = np.int64(0)
     begin_access(machine.bus.ways.access[n, 0], LOAD, zero, zero, zero, WINDOW)
@@ -236,16 +236,16 @@ def await_engine(machine, n):
 
 
 @step
-def leave_engine(machine, n, now):
+def release_engine(machine, n, now):
     """Frees the engine of the queue once both of its ends are done."""
     timing = machine.bus.timing
     is_done = timing[n, ENGINE_OUT].state == RESTING and timing[n, ENGINE_IN].state == RESTING
-    if machine.bus.errands[n].moving == 1 or not is_done:
+    if machine.bus.cpu_transactions[n].moving == 1 or not is_done:
         return
     machine.nodes[n].pci = PCI_IDLE
     if machine.ports.nodes[n].stage == AWAIT_BUS:
         begin_fetch(machine, n, now)
-    tell_of_engine(machine, n, now)
+    on_engine_free(machine, n, now)
 
 
 @routine
@@ -268,7 +268,7 @@ def end_at_once(machine, n, master, now):
 
 
 @distant
-def go_on_moving(machine, n, master, now):
+def resume_move(machine, n, master, now):
     """Resumes the move of ``master`` when what it waited for is over."""
     timing = machine.bus.timing[n, master]
     wake(machine, n, master, NEVER)
@@ -276,13 +276,13 @@ def go_on_moving(machine, n, master, now):
         timing.state = RESTING
         timing.ended = now
         machine.bus.ways.moves[n, master].call = NO_CALL
-        end_hold(machine, n, master, now)
+        release_cpu(machine, n, master, now)
         if master == REPORT and machine.bus.shown.size > 0:
-            end_telling(machine, n, now)
+            end_report_write(machine, n, now)
         if machine.nodes[n].pci == PCI_QUEUE:
-            leave_engine(machine, n, now)
+            release_engine(machine, n, now)
         return
-    if timing.state == SUMMONING:
+    if timing.state == INTERRUPTING_HOST:
         enter_handler(machine, n, master, now)
         return
     timing.since = now
@@ -318,14 +318,14 @@ def take_steps(machine, n, master, now):
         _begin_waiting(machine, n, master, now)
     elif needed == FINISHED:
         if m.way == EDT and m.call == FETCH and machine.nodes[n].pci == PCI_READS:
-            _hand_over(machine, n, m)
+            _copy_packet_to_region(machine, n, m)
         timing.state = ENDING
         wake(machine, n, master, timing.until)
-        if helps_with(machine, n, master):
+        if handler_serves(machine, n, master):
             timing.state = LINGERING
             wake(machine, n, master, NEVER)
     else:
-        turn_away(machine, n, master, seen, now)
+        retry_after_crossing(machine, n, master, seen, now)
 
 
 @step
@@ -339,7 +339,7 @@ def _begin_operation(machine, n, master):
 
 
 @step
-def _hand_over(machine, n, m):
+def _copy_packet_to_region(machine, n, m):
     """Copies a complete packet from a region's buffer to where the link sends from."""
     packet = machine.sends[n, machine.nodes[n].fetching % machine.endpoints[n].send_ring]
     memory = machine.bus.ways.agents.memory[n]
@@ -347,14 +347,14 @@ def _hand_over(machine, n, m):
 
 
 @step
-def turn_away(machine, n, master, seen, now):
+def retry_after_crossing(machine, n, master, seen, now):
     """Has the move retry after the next bus transaction, or now if one has crossed meanwhile.
 
     What it found may be older than what has crossed since it began to look, when ``seen`` was the
     number of crossings.  It looks in vain no more than once: then its blocks are there.
     """
     timing = machine.bus.timing[n, master]
-    timing.state = TURNED_AWAY
+    timing.state = AWAITING_BUS
     if seen != machine.bus.playing[n].crossings:
         timing.state = PAUSING
         wake(machine, n, master, now)
@@ -373,7 +373,7 @@ def _begin_waiting(machine, n, master, now):
     m = machine.bus.ways.moves[n, master]
     for home in range(m.first, m.last):
         if agent.copies[home].state == INVALID:
-            ask_for(agent, home, now)
+            request_read(agent, home, now)
     timing = machine.bus.timing[n, master]
     timing.state = AWAITING
     timing.next = m.first
@@ -390,7 +390,7 @@ def note_arrivals(machine, n, master, now):
     while timing.next < last:
         copy = agent.copies[timing.next]
         if copy.state == INVALID:
-            ask_for(agent, timing.next, now)  # if it came, and was lost again meanwhile
+            request_read(agent, timing.next, now)  # if it came, and was lost again meanwhile
         if copy.due != AT_NO_TIME:
             return
         timing.arrived = max(timing.arrived, copy.arrived)
@@ -400,7 +400,7 @@ def note_arrivals(machine, n, master, now):
 
 
 @step
-def note_reads(machine, n, now):
+def recheck_arrivals(machine, n, now):
     """Has moves that wait for blocks check again, as the interface has read one."""
     for master in range(MASTERS):
         if machine.bus.timing[n, master].state == AWAITING:
@@ -408,11 +408,11 @@ def note_reads(machine, n, now):
 
 
 @step
-def call_again(machine, n, when):
+def wake_retries(machine, n, when):
     """Wakes moves that wait for a bus transaction, as one has crossed the bus by ``when``."""
     for master in range(MASTERS):
         timing = machine.bus.timing[n, master]
-        if timing.state == TURNED_AWAY:
+        if timing.state == AWAITING_BUS:
             timing.state = PAUSING
             wake(machine, n, master, when)
 
@@ -427,7 +427,7 @@ def register_frame(machine, n, frame):
     first = frame * count // block
     if frame == GARBAGE_FRAME or agent.home[first] != EMPTY:
         return
-    t, place = _find_room(nic, count)
+    t, place = _find_tag(nic, count)
     if t == NOWHERE:
         nic.registers[0].fallbacks += 1
         return
@@ -437,12 +437,12 @@ def register_frame(machine, n, frame):
     for b in range(count // block):
         watch_block(agent, first + b, place // block + b, nic.config[0].reaction)
         if nic.config[0].initialisation == BY_READING:
-            ask_for(agent, place // block + b, machine.tally[0].now)
+            request_read(agent, place // block + b, machine.tally[0].now)
     schedule(machine, n)
 
 
 @step
-def _find_room(nic, count):
+def _find_tag(nic, count):
     """A tag that is not in use, whose buffer there is; ``NOWHERE`` if there is none."""
     config = nic.config[0]
     t = free_tag(nic)

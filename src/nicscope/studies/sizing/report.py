@@ -45,7 +45,7 @@ def report(
     sizings = []
     for place, (name, trace) in enumerate(traces):
         later = sum(trace.rows for _, trace in traces[place + 1 :])
-        passes.forecast_later(later * _likely(question))
+        passes.forecast_remaining_rows(later * _likely(question))
         sizings.append(size(name, trace, question, passes, workers))
     return SizingReport(
         question=question,

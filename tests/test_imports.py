@@ -17,34 +17,37 @@ PACKAGE = Path(nicscope.__file__).parent
 
 # Room: the rooms that it may import, itself aside.  From the ground up; a new room is placed here
 # before anything is built in it.
-GROUND = {"clock", "errors", "frames", "hashing", "inputs", "kernel", "outputs", "room", "telling"}
+GROUND = {
+    *("clock", "errors", "frames", "hashing", "inputs", "kernel", "memory_limit", "outputs"),
+    "tracebacks",
+}
 MODELS = {"memory", "nic", "fabric", "host"}
 STARTING = {"cli", "config", "errors", "inputs", "library", "outputs", "__main__", "__init__"}
 # How tables and paragraphs are laid out: below whatever has some, so a floor of its own.
-LAYOUT = {f"reports/{name}.py" for name in ("drawing", "page", "palette", "printing", "table")}
+LAYOUT = {f"reports/{name}.py" for name in ("table_layout", "page", "printing", "table")}
 DRIVING = GROUND | MODELS | {"config"}
 OPEN = {"__main__", "__init__"}  # the package itself names what is public, wherever it lies
 MAY_IMPORT = {
     "clock": set(),
     "errors": set(),
     "frames": set(),
-    "telling": {"errors", "frames"},
+    "tracebacks": {"errors", "frames"},
     "kernel": {"errors"},
     "hashing": {"kernel"},
     "inputs": {"errors"},
     "outputs": {"errors"},
-    "room": {"errors", "kernel"},
-    "memory": {"kernel", "hashing", "room"},
+    "memory_limit": {"errors", "kernel"},
+    "memory": {"kernel", "hashing", "memory_limit"},
     "nic": {
         "clock",
         "kernel",
         "hashing",
         "memory",
-        "room",
+        "memory_limit",
     },  # memory: a NIC on the bus knows the states of blocks
     "fabric": {"clock", "kernel"},
     "host": {"clock", "kernel", "memory", "nic", "fabric"},
-    "config": {"errors", "inputs", "memory", "telling"},
+    "config": {"errors", "inputs", "memory", "tracebacks"},
     "drivers": DRIVING,
     "traces": GROUND,
     "layout": set(),

@@ -18,7 +18,7 @@ from nicscope.reports.size import (
     page_rows,
     part_rows,
     ranked_alike,
-    remarks,
+    remarks_on,
     target_rows,
 )
 from nicscope.reports.wording import byte_size, per_hundred, significant, whole
@@ -237,7 +237,7 @@ def touched_bytes(trace):
 
 def test_every_number_of_the_remarks_follows_from_counts_and_prices(sized):
     platform, trace, sizing, found = sized
-    lines = remarks(sizing, found)
+    lines = remarks_on(sizing, found)
     counted = {
         answer.scheme.value: counted_anew(trace, answer, answer.best, platform)
         for answer in sizing.answers

@@ -154,8 +154,7 @@ OPTIONS = {
     **{
         tuple(words.rsplit(" ", 1)): "a function"
         for words in (
-            *(f"flow --minpulse{end}" for end in ("", "-send", "-receive")),
-            *("latency --mtu", "verbs bw --inline", "verbs lat --inline"),
+            *("flow --minpulse", "latency --mtu", "verbs bw --inline", "verbs lat --inline"),
             "calibrate-host --memory",
         )
     },

@@ -32,7 +32,7 @@ def caller(x):
 """
 SCRIPT = """
 import sys
-from tiny.kernel.entering import on_compilation
+from tiny.kernel.entry import on_compilation
 compiled = []
 on_compilation(compiled.append)
 from tiny.whole import caller

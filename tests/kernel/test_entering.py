@@ -172,7 +172,7 @@ import sys
 from typing import Any, NamedTuple
 import numpy as np
 from tiny.kernel.decorators import kernel
-from tiny.kernel.entering import bound
+from tiny.kernel.entry import bound
 
 class Part(NamedTuple):
     numbers: Any
@@ -189,7 +189,7 @@ def add(handed, number):
 """
 SCRIPT = """
 import numpy as np
-from tiny.kernel.entering import on_compilation
+from tiny.kernel.entry import on_compilation
 from tiny.kernel.records import records
 compiled = []
 on_compilation(compiled.append)
@@ -212,7 +212,7 @@ def test_the_second_process_finds_a_bound_kernel_in_the_cache(tmp_path):
 THREADS = """
 import threading
 from tiny.kernel import loading
-from tiny.kernel.entering import on_compilation
+from tiny.kernel.entry import on_compilation
 from tiny.kernel.records import records
 import numpy as np
 compiled = []

@@ -137,10 +137,10 @@ class Asked(NamedTuple):
         if found is None and self.default not in (None, inspect.Parameter.empty):
             raise StudyError(f"{self.name}: give a value; left out it is {self.default}")
         least, most = self.option.least, self.option.most
-        if found is not None and least is not None and found < least:
-            raise StudyError(f"{self.name} must be at least {least}, got {found}")
-        if found is not None and most is not None and found > most:
-            raise StudyError(f"{self.name} must be at most {most}, got {found}")
+        too_little = found is not None and least is not None and found < least
+        if too_little or (found is not None and most is not None and found > most):
+            end = "up" if most is None else f"to {most}"
+            raise StudyError(f"{self.names[-1]} must be from {least} {end}, got {found}")
         return found
 
 

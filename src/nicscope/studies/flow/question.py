@@ -94,7 +94,7 @@ def ask(
     bus_master: str | None = None,
     assignments: Iterable[str] = (),
 ) -> FlowQuestion:
-    """Parse and check the options; ``minpulse`` is (sending, receiving).
+    """Parse and check the options.
 
     Errors: ``PlatformError``, ``DesignError`` or ``SimulationError`` for the first word that makes
     no sense.

@@ -25,7 +25,7 @@ import time
 from typing import Any, NamedTuple
 import numpy as np
 from tiny.kernel.decorators import distant, kernel
-from tiny.kernel.entering import bound, portion
+from tiny.kernel.entry import bound, portion
 from tiny.kernel.distant import call, link, new_calls
 
 class State(NamedTuple):

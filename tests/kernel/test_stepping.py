@@ -31,7 +31,7 @@ def second(x):
     return sum_to(x) - twice(x)
 """
 SCRIPT = """
-from tiny.kernel.entering import on_compilation
+from tiny.kernel.entry import on_compilation
 compiled = []
 on_compilation(compiled.append)
 from tiny.parts import {name}, sum_to, twice

@@ -30,7 +30,7 @@ def double(x):
     return 2 * x
 """
 SCRIPT = """
-from tiny.kernel.entering import on_compilation
+from tiny.kernel.entry import on_compilation
 compiled = []
 on_compilation(compiled.append)
 from tiny.whole import double

@@ -98,8 +98,8 @@ def test_every_family_has_its_best_within_the_budget(sized):
         assert answer.best is not None
         assert answer.best.nic_bytes <= question.nic_bytes
         assert answer.half is None or answer.half.nic_bytes <= question.nic_bytes // 2
-        assert answer.best.burden <= min(
-            step.burden for step in answer.steps if step.nic_bytes <= question.nic_bytes
+        assert answer.best.objectives <= min(
+            step.objectives for step in answer.steps if step.nic_bytes <= question.nic_bytes
         )
 
 
@@ -111,13 +111,13 @@ def test_the_best_is_what_replay_counts_and_no_better_with_less_memory(sized, tr
         assert sum(found.nic_memory_bytes.values()) == answer.best.nic_bytes
         # More memory never costs more.
         chosen = [answer.half, answer.best, answer.double]
-        burdens = [point.burden for point in chosen if point is not None]
+        burdens = [point.objectives for point in chosen if point is not None]
         assert burdens == sorted(burdens, reverse=True)
         sizes = [step.nic_bytes for step in answer.steps]
         assert sizes == sorted(set(sizes))
         if answer.larger is not None:
             assert answer.larger.nic_bytes > 1024
-            assert answer.larger.burden < answer.best.burden
+            assert answer.larger.objectives < answer.best.burden
 
 
 @pytest.mark.parametrize("scheme", CACHED)
@@ -148,7 +148,7 @@ def test_no_shape_that_was_left_out_is_cheaper(scheme, trace, sized):
         if brute is None:
             continue
         assert search is not None
-        assert search.burden[:2] <= brute.burden[:2]
+        assert search.objectives[:2] <= brute.burden[:2]
 
 
 def test_the_smallest_that_meets_a_target_does_and_no_smaller_step_does(sized):

@@ -28,7 +28,12 @@ from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.via.cluster import Settings
 from nicscope.interfaces.via.completions import ErrorDescriptor
 from nicscope.interfaces.via.connections import ConnectionRequest, Connections, Request
-from nicscope.interfaces.via.descriptor import AddressSegment, DataSegment, Descriptor, Words
+from nicscope.interfaces.via.descriptor import (
+    AddressSegment,
+    DataSegment,
+    Descriptor,
+    PendingDescriptors,
+)
 from nicscope.interfaces.via.descriptor import Region as ViaRegion
 from nicscope.interfaces.via.library import Discovered, MemAttributes, NicAttributes, ViFound
 from nicscope.interfaces.via.names import VipTimeoutError
@@ -99,7 +104,7 @@ NOT_HELD = {
         Asked,
         PortCalls,
     ),
-    *(trapeze.TrapezeRun, Settings, Words, Work, ViEndpoint, Ring),
+    *(trapeze.TrapezeRun, Settings, PendingDescriptors, Work, ViEndpoint, Ring),
 }
 # Some are parts of what programs hold (``ports.memory``, ``vmmc.library``), others act by its calls
 # (``tasks``, the pool of ``trapeze_memory``), and of views the owner is asked at each access.

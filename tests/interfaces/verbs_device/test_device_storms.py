@@ -148,7 +148,7 @@ def test_what_comes_late_for_a_region_that_has_gone_is_not_in_its_memory(opcode,
             two.to_other(1, opcode, world.ROOM, remote_address=at, rkey=region.rkey)
         else:
             two.to_other(1, opcode, pieces=(Piece(at, world.ROOM, region.lkey),))
-        device._settle()
+        device._flush_posted()
         device._spend(steps * 10**6)
         if how == "closed":
             device.deregister(region.handle)
@@ -208,7 +208,7 @@ def test_a_message_under_way_ends_with_the_region_that_it_comes_from(opcode, sta
         else:
             names = {"pieces": (Piece(at, world.ROOM, region.lkey),)}
             two.to_other(1, opcode, **names)
-        device._settle()
+        device._flush_posted()
         device._spend(steps * 10**6)
         device.deregister(region.handle)
         device.write(at, b"s" * world.ROOM)

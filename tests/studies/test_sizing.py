@@ -117,7 +117,7 @@ def test_the_best_is_what_replay_counts_and_no_better_with_less_memory(sized, tr
         assert sizes == sorted(set(sizes))
         if answer.larger is not None:
             assert answer.larger.nic_bytes > 1024
-            assert answer.larger.objectives < answer.best.burden
+            assert answer.larger.objectives < answer.best.objectives
 
 
 @pytest.mark.parametrize("scheme", CACHED)
@@ -148,7 +148,7 @@ def test_no_shape_that_was_left_out_is_cheaper(scheme, trace, sized):
         if brute is None:
             continue
         assert search is not None
-        assert search.objectives[:2] <= brute.burden[:2]
+        assert search.objectives[:2] <= brute.objectives[:2]
 
 
 def test_the_smallest_that_meets_a_target_does_and_no_smaller_step_does(sized):

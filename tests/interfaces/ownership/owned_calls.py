@@ -25,6 +25,7 @@ from nicscope.interfaces.tasks import Gate
 from nicscope.interfaces.trapeze_endpoint import Counted, Payloads, Sent
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.interfaces.unet.area import Area
+from nicscope.interfaces.unet.endpoint import Placed
 from nicscope.interfaces.via.cluster import Settings
 from nicscope.interfaces.via.completions import ErrorDescriptor
 from nicscope.interfaces.via.connections import ConnectionRequest, Connections, Request
@@ -104,14 +105,14 @@ NOT_HELD = {
         Asked,
         PortCalls,
     ),
-    *(trapeze.TrapezeRun, Settings, PendingDescriptors, Work, ViEndpoint, Ring),
+    *(trapeze.TrapezeRun, Settings, PendingDescriptors, Work, ViEndpoint, Ring, Placed),
 }
 # Some are parts of what programs hold (``ports.memory``, ``vmmc.library``), others act by its calls
 # (``tasks``, the pool of ``trapeze_memory``), and of views the owner is asked at each access.
 NOT_HELD_PARTS = """
-    options buffers ownership programs tasks ways run_report run_tables run_timeline trapeze_memory
-    ports.memory ports.shared_memory unet.links unet.memory unet.registry unet.streams unet.tags
-    vmmc.directory vmmc.library vmmc.pinned mini.memory
+    options buffers ownership programs tasks ways run_report run_timeline trapeze_memory
+    ports.memory ports.shared_memory unet.links
+    vmmc.directory vmmc.library mini.memory
     via.agent via.completions via.connections via.library via.program
 """
 NOT_HELD_MODULES = {f"nicscope.interfaces.{name}" for name in NOT_HELD_PARTS.split()}

@@ -15,6 +15,8 @@ import nicscope as ns
         (lambda: ns.replay("bundled:redis"), "no bundled trace 'redis'"),
         (lambda: ns.replay("redis_server"), "no such file; did you mean bundled:redis_server?"),
         (lambda: ns.latency(bytes=64), "latency() has no bytes=; --bytes is sizes= here"),
+        (lambda: ns.plan(None), "pool: give a value"),
+        (lambda: ns.rcache(TABLE, policy=None), "policy: give a value; left out it is exact,"),
         (lambda: ns.replay(TABLE, "utbl"), "no design 'utbl'; did you mean 'utlb'?"),
         (lambda: ns.replay(TABLE, "utlb", "utbl"), "no platform 'utbl'"),
         (lambda: ns.replay(TABLE, "utlb", entires=3), "unknown key 'entires'"),

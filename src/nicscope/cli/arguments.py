@@ -7,18 +7,21 @@ import functools
 import inspect
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.errors import printable
+from nicscope.library import command
+from nicscope.library import traces as read
 from nicscope.library.traces import BUNDLED
 from nicscope.outputs import STDOUT, check_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from nicscope.library.command import Option
     from nicscope.studies.programs import ProgramRuns
     from nicscope.traces.kv_pool import KvChoices
     from nicscope.traces.reader import Trace
@@ -122,45 +125,27 @@ def option(metavar: str, told: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, metavar=metavar, help=told, **more)
 
 
-Traces = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="TRACE...",
-        help="Traces (Parquet), or bundled:NAME for one that comes with nicscope.",
-        autocompletion=traces,
-        show_default=False,
-    ),
-]
-OneTrace = Annotated[
-    str,
-    typer.Argument(
-        metavar="TRACE",
-        help="A trace (Parquet), or bundled:NAME for one that comes with nicscope.",
-        autocompletion=traces,
-        show_default=False,
-    ),
-]
-Registering = Annotated[
-    str, option("NAME|FILE", "What registering costs.", autocompletion=registrations)
-]
-Assignments = Annotated[
-    list[str] | None, option("KEY=VALUE", "Set on every design; may be repeated.", "--set")
-]
-WithoutKinds = Annotated[
-    bool,
-    typer.Option("--no-kinds", help="Do not part non-compulsory misses by cause; faster."),
-]
-Workers = Annotated[
-    int | None,
-    option("N", "Processes that share out a folder's nodes; left out: one per processor."),
-]
-Scheduler = Annotated[
-    str | None,
-    option(
-        "tcp://HOST:PORT",
-        "A Dask cluster to share a folder's nodes out to; it reads the files by the same paths.",
-    ),
-]
+def declared(option: Option, *names: str, **more: Any) -> Any:
+    """The Typer argument or option of an ``Option``; ``names`` are an option's, with dashes."""
+    if option.metavar:
+        more["metavar"] = option.metavar
+    if option.offers:
+        more["autocompletion"] = globals()[option.offers]
+    if option.is_argument:
+        return typer.Argument(help=option.help, **more | {"show_default": False})
+    return typer.Option(*names, help=option.help, min=option.least, max=option.most, **more)
+
+
+def _option_of(parameter: Any) -> Any:
+    """The same of a parameter that several functions of the library have."""
+    option = get_args(parameter)[1]
+    return declared(option, *option.names)
+
+
+Traces = Annotated[list[str], _option_of(read.Traces)]
+OneTrace = Annotated[str, _option_of(read.OneTrace)]
+Assignments = Annotated[list[str] | None, _option_of(command.Assignments)]
+WithoutKinds = Annotated[bool, _option_of(command.Kinds)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Explain each term of the tables, once, below them.")

@@ -7,14 +7,14 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from nicscope.cli import arguments
 from nicscope.cli.answer import answer
 from nicscope.cli.arguments import SERVICE, UNSAID, AsJson, Explain, Service, reads_services
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import typer
 
     from nicscope.library.command import Asked, Command
 
@@ -27,22 +27,10 @@ def epilog(examples: tuple[str, ...]) -> str:
 def parameter(one: Asked) -> inspect.Parameter:
     """The Typer option or argument of a parameter."""
     option = one.option
-    told: dict[str, Any] = {"help": option.help}
-    if option.offers:
-        told["autocompletion"] = getattr(arguments, option.offers)
-    if option.least is not None:
-        told["min"] = option.least
-    if option.most is not None:
-        told["max"] = option.most
-    if one.kind is not bool:
-        told["metavar"] = option.metavar
     must_be_given = one.default is inspect.Parameter.empty
-    if must_be_given:
-        told["show_default"] = False
-    if option.is_argument:
-        info = typer.Argument(**told | {"show_default": False})
-    else:
-        info = typer.Option(*one.names, **told)
+    info = arguments.declared(
+        option, *one.names, **({"show_default": False} if must_be_given else {})
+    )
     kind = list[str] if option.is_repeated else one.kind
     default = one.default
     if one.kind is bool:

@@ -130,10 +130,15 @@ class Asked(NamedTuple):
 
     def read(self, value: Any) -> Any:
         """Parse ``value`` for the option.  Errors: ``StudyError`` for what no option takes."""
-        reader = self.option.read or {bool: as_given, int: whole, float: number}.get(
-            self.kind, word
-        )
+        by_type: dict[Any, Callable[[str, Any], Any]] = {
+            bool: lambda _, value: bool(value),
+            int: whole,
+            float: number,
+        }
+        reader = self.option.read or by_type.get(self.kind, word)
         found = reader(self.name, value)
+        if found is None and self.default is inspect.Parameter.empty and reader is not as_given:
+            raise StudyError(f"{self.name}: give a value")
         if found is None and self.default not in (None, inspect.Parameter.empty):
             raise StudyError(f"{self.name}: give a value; left out it is {self.default}")
         least, most = self.option.least, self.option.most

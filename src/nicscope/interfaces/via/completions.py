@@ -224,9 +224,9 @@ class Completions(Program):
         for number in range(first, first + self._process.reports(vi.place, queue)):
             report = ring[number % len(ring)]
             work = posted_with_cookie(vi, queue, int(report["cookie"]))
-            kind, word, has_awaited_report = (int(report[name]) for name in IN_REPORT)
-            said = status_of(queue, kind, int(report["status"]), has_awaited_report == 1)
-            work.ended = said, int(report["length"]), word if has_awaited_report else work.said[3]
+            kind, word, has_immediate = (int(report[name]) for name in IN_REPORT)
+            said = status_of(queue, kind, int(report["status"]), has_immediate == 1)
+            work.ended = said, int(report["length"]), word if has_immediate else work.said[3]
 
     @coroutine
     def _reported(
@@ -252,13 +252,13 @@ class Completions(Program):
         work = vi.posted[queue][0]
         if work.cookie != cookie:
             work = posted_with_cookie(vi, queue, cookie)
-        operation, immediate, has_awaited_report = ended[TAG], work.said[3], False
+        operation, immediate, has_immediate = ended[TAG], work.said[3], False
         if queue == RECEIVE_QUEUE:
             own = ended[OWN]
             operation = own & ((1 << KIND_BITS) - 1)
             if own >> KIND_BITS:
-                immediate, has_awaited_report = ended[TAG], True
-        said = status_of(queue, operation, status, has_awaited_report)
+                immediate, has_immediate = ended[TAG], True
+        said = status_of(queue, operation, status, has_immediate)
         work.ended = said, 0 if status else ended[PAYLOAD], immediate
         work.told, work.failed = True, status != ended_as.DONE
 

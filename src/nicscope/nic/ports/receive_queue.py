@@ -151,17 +151,17 @@ def receive_place(nics, number):
 
 
 @step
-def report_receive(nics, n, p, number, operation, status, length, word, has_awaited_report):
+def report_receive(nics, n, p, number, operation, status, length, word, has_immediate):
     """Complete receive ``number``, the oldest of port ``p`` not completed.
 
-    ``word``: the immediate data that came with the message, if ``has_awaited_report``.
+    ``word``: the immediate data that came with the message, if ``has_immediate``.
     """
     ports = nics.ports
     receive = ports.work.receives[n, p, receive_place(nics, number)]
     unpin_receive(nics, n, p, number)
     channel = ports.table[n, p].channel
     peer = np.int64(ports.channels[n, channel].node if channel >= 0 else n)
-    place = report_received(nics, n, p, operation, word, peer, length, has_awaited_report, 0)
+    place = report_received(nics, n, p, operation, word, peer, length, has_immediate, 0)
     report = ports.reports[n, p, RECEIVED, place]
     report.cookie = receive.cookie
     report.status = status
@@ -170,7 +170,7 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_awai
     tally_completion(nics, n, p, RECEIVED, status)
     if receive.queue != 0:
         post_completion(nics, n, p, RECEIVED, receive.queue - 1)
-    if status != DONE or has_awaited_report & IS_SOLICITED:
+    if status != DONE or has_immediate & IS_SOLICITED:
         q = receive.queue - 1 if receive.queue != 0 else ports.table[n, p].receive_queue
         mark_solicited(nics, n, np.int64(q))
 
@@ -530,16 +530,16 @@ def _report(nics, d, p, number, status, head):
     if head.datagram == 1:  # others, of other ways, may have begun before, and go on
         renumber_receive(nics, d, p, number, first)
         number = first
-    length, word, has_awaited_report = np.int64(0), np.int64(0), np.int64(0)
+    length, word, has_immediate = np.int64(0), np.int64(0), np.int64(0)
     if status == DONE:
         length = head.total + grh_bytes_of(head)
         if head.options & IMMEDIATE:
-            word, has_awaited_report = head.immediate, np.int64(HAS_WORD)
+            word, has_immediate = head.immediate, np.int64(HAS_WORD)
         if head.options & INVALIDATES:
             unbind(nics, d, p, head.immediate)
-            word, has_awaited_report = head.immediate, np.int64(HAS_KEY)
+            word, has_immediate = head.immediate, np.int64(HAS_KEY)
         if head.options & SOLICITED:
-            has_awaited_report |= IS_SOLICITED
-    report_receive(nics, d, p, number, head.kind, status, length, word, has_awaited_report)
+            has_immediate |= IS_SOLICITED
+    report_receive(nics, d, p, number, head.kind, status, length, word, has_immediate)
     if head.datagram == 1:
         write_grh(nics, d, p, number, head)

@@ -383,8 +383,8 @@ def read_report(machine, n, p):
     p_port = process.peer
     port = ports.table[n, p_port]
     if port.takes == WORK_QUEUE:
-        has_awaited_report = read_work(machine, n, p)
-        process.own |= has_awaited_report << KIND_BITS
+        has_immediate = read_work(machine, n, p)
+        process.own |= has_immediate << KIND_BITS
         return
     place = place_in(port.read, ports.rules[0].ring)
     report = ports.reports[n, p_port, RECEIVED, place]

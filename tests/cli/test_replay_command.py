@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -49,6 +51,25 @@ def test_one_design_is_one_object_with_the_counts_of_the_driver(trace, capsys):
     assert found["trace"]["requests"] == 40
     assert found["cost_us"]["platform"] == "utlb-prototype"
     assert found["cost_us"]["per_lookup"] > 0
+
+
+def test_a_replay_imports_nothing_that_it_need_not_wait_for(trace):
+    program = (
+        "import sys; from nicscope.cli.app import main;"
+        f"main(['replay', {str(trace)!r}, '--design', 'utlb', '--json']);"
+        "heavy = ('numba', 'pandas', 'pyarrow.compute', 'matplotlib', 'dask');"
+        "print([name for name in heavy if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+    )
+
+    assert done.stderr == "[]\n"
 
 
 def test_several_designs_are_a_list_in_the_order_asked_for(trace, capsys):

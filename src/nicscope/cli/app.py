@@ -131,13 +131,17 @@ app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAM
 app.command(context_settings=record.CONTEXT, epilog=record.EXAMPLES)(record.record)
 
 
+# These run programs of the user's, which may need pandas.
+_RUN_PROGRAMS = ("simulate", "verbs", "compile")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status.
 
     0: done.  1: a check failed, or the program that was run.  2: wrong use.
     """
-    if arguments is None and sys.argv[1:2] == ["record"]:
-        hide_pandas()
+    if arguments is None and sys.argv[1:2] and sys.argv[1] not in _RUN_PROGRAMS:
+        hide_pandas()  # Arrow imports it, if it is there, for the first array that it hands on
     with standard_streams(), progress_in_logs():
         try:
             return _run(arguments)

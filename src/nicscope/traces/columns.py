@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.kernel.decorators import kernel
@@ -282,16 +281,18 @@ def op_codes(column: Any, checker: Checker) -> NDArray[np.uint8]:
         if pa.types.is_string_view(column.type):
             column = column.cast(pa.large_string())
         column = column.dictionary_encode()
-    # As bytes: what a file says is text need not be.
-    names = column.dictionary.cast(pa.large_binary()).to_pylist()
+    # As bytes: what a file says is text need not be.  A view needs no pyarrow.compute, a cast does.
+    values = column.dictionary
+    bytewise = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}.get(values.type)
+    names = (values.view(bytewise) if bytewise else values.cast(pa.large_binary())).to_pylist()
     known = {name.encode(): code for name, code in ROW_CODES.items()}
     codes = np.array([known.get(name, UNKNOWN_OP) for name in names], np.uint8)
-    places: NDArray[Any] = column.indices.to_numpy()
+    places: NDArray[Any] = np.from_dlpack(column.indices)
     beyond = np.flatnonzero((places < 0) | (places >= codes.size))
     if beyond.size:
         row = int(beyond[0])
         raise checker.error(row, f"damaged: op is entry {places[row]} of {codes.size}")
-    of_rows: NDArray[np.uint8] = codes[places]
+    of_rows: NDArray[np.uint8] = codes.take(places)
     if UNKNOWN_OP in codes and (unknown := np.flatnonzero(of_rows == UNKNOWN_OP)).size:
         row = int(unknown[0])
         name = (names[places[row]] or b"").decode(errors="backslashreplace")
@@ -323,6 +324,8 @@ def op_array(column: Any) -> Any:
 
 def holds(column: Any, pattern: str) -> int | None:
     """The first row of a column of text that matches the regular expression ``pattern``."""
+    import pyarrow.compute as pc  # a tenth of a second, which most commands need not wait for
+
     found = pc.fill_null(pc.match_substring_regex(column, pattern), False)
     place = pc.index(found, True).as_py()
     return None if place < 0 else int(place)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nicscope.errors import TraceError, one_line
 from nicscope.traces.files import ByteSource
@@ -258,13 +257,17 @@ class Columns(NamedTuple):
 
 
 def _of_clock(texts: Any) -> Any:
+    import pyarrow.compute as pc  # commands that read no such trace need not wait for it
+
     plain = pc.replace_substring_regex(texts, _ZONE, "")
-    return pc.cast(plain, pa.timestamp("ns")).cast(pa.int64())
+    return plain.cast(pa.timestamp("ns")).cast(pa.int64())
 
 
 def _of_seconds(texts: Any) -> Any:
+    import pyarrow.compute as pc
+
     scale = pa.scalar(NS_PER_S, pa.decimal128(10, 0))
-    return pc.multiply(pc.cast(texts, _SECONDS), scale).cast(pa.int64())
+    return pc.multiply(texts.cast(_SECONDS), scale).cast(pa.int64())
 
 
 AZURE = Columns(
@@ -337,7 +340,7 @@ def _rows(name: str, start: int, rows: bytes, names: list[str], columns: Columns
     counts = []
     for each in numbers:
         found = table.column(each).combine_chunks()
-        tokens = np.asarray(pc.fill_null(found, -1))
+        tokens = np.asarray(found.fill_null(-1))
         bad = np.flatnonzero((tokens < 0) | (tokens >= MOST_TOKENS))
         if bad.size:
             raise TraceError(

@@ -12,7 +12,7 @@ from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.ports import calls as supplied
-from nicscope.nic.ports.layout import DONE, FETCH, INLINE, NO_RIGHTS, NO_ROOM
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.lookup import key_of, page_at
 from nicscope.nic.translate.book import (
     ADMITTED,
@@ -42,7 +42,7 @@ def _is_plain(machine, n, p, slot):
     """Whether the descriptor's segments can be looked at: what cannot be is the NIC's to refuse."""
     ports = machine.ports
     request = ports.requests[n, p, slot]
-    if request.options & INLINE or not 1 <= request.segments <= ports.segments.shape[3]:
+    if request.options & layout.INLINE or not 1 <= request.segments <= ports.segments.shape[3]:
         return False
     if ports.rules[0].sparse == 1:
         return True
@@ -106,7 +106,7 @@ def admit(machine, n, p, slot):
     """Pin and keep the pages of the descriptor; the time of it, in ps."""
     ports = machine.ports
     pending = ports.pending[n, p, slot]
-    pending.status = DONE
+    pending.status = layout.DONE
     pending.kept = 0
     if not _is_plain(machine, n, p, slot):
         return np.int64(0)
@@ -119,14 +119,14 @@ def admit(machine, n, p, slot):
         first = _first(machine, segment)
         pages = _pages(machine, segment)
         if ports.rules[0].by_request == 1:
-            note_request(book, pages, np.int64(request.operation == FETCH))
+            note_request(book, pages, np.int64(request.operation == layout.FETCH))
         else:
             book.counts[0].requests += 1
         if ports.rules[0].sparse == 1 and ports.rules[0].scheme == PINNED_AREA:
             spent += _copy(machine, n, space, segment.length)
         else:
             spent += calls.admit_piece(machine, n, space, first, pages)
-        if ports.nodes[n].admitted != DONE:
+        if ports.nodes[n].admitted != layout.DONE:
             pending.status = ports.nodes[n].admitted
             break  # what is kept so far is left with the report
         # Of a trace nothing but a user library keeps pages: so they were counted.
@@ -140,9 +140,9 @@ def _copy(machine, n, space, length):
     """Copy a request of a trace through the process's pinned area; the time of it, in ps."""
     ports = machine.ports
     _, host, book = translation_of(ports.translations, n)
-    ports.nodes[n].admitted = DONE
+    ports.nodes[n].admitted = layout.DONE
     if not copy_request(host, book, space, length):
-        ports.nodes[n].admitted = NO_ROOM
+        ports.nodes[n].admitted = layout.NO_ROOM
         return np.int64(0)
     return ports.costs[n].copy_start + ports.costs[n].copy_per_byte * length
 
@@ -157,7 +157,7 @@ def admit_piece(machine, n, space, first, pages):
     scheme = ports.rules[0].scheme
     nic, host, book = translation_of(ports.translations, n)
     serving = ports.nodes[n]
-    serving.admitted = DONE
+    serving.admitted = layout.DONE
     counts = book.counts[0]
     unpin_calls = counts.unpin_calls
     if scheme < UTLB and scheme not in (STATIC, RNIC):
@@ -168,12 +168,12 @@ def admit_piece(machine, n, space, first, pages):
     if writes:
         reading = lock_tables(machine, n, space, first, first + pages + book.orders[0].prepin - 2)
         if reading < 0:
-            serving.admitted = NO_ROOM
+            serving.admitted = layout.NO_ROOM
             return spent
         spent += reading
     found = admit_request(scheme, nic, host, book, space, first, pages)
     if found != ADMITTED:
-        serving.admitted = NO_RIGHTS if found == UNKNOWN else NO_ROOM
+        serving.admitted = layout.NO_RIGHTS if found == UNKNOWN else layout.NO_ROOM
         if writes:
             unlock_tables(machine, n, space)
         return spent
@@ -207,7 +207,7 @@ def _undo_pins(machine, n, space, first, pages):
     """
     ports = machine.ports
     nic, host, book = translation_of(ports.translations, n)
-    status = np.int64(DONE)
+    status = np.int64(layout.DONE)
     for page in range(first, first + pages + book.orders[0].prepin):
         key = key_of(machine, n, space, page)
         if key < 0 or host.pinning.state[key] & PINNED == 0:
@@ -223,9 +223,9 @@ def _undo_pins(machine, n, space, first, pages):
 @step
 def _combine_status(machine, n, space, page, status):
     """``status`` of a request of which ``page`` too could not be pinned."""
-    if status == NO_RIGHTS or not is_mapped(machine, n, space, page):
-        return np.int64(NO_RIGHTS)
-    return np.int64(NO_ROOM)  # the host has no frame for it
+    if status == layout.NO_RIGHTS or not is_mapped(machine, n, space, page):
+        return np.int64(layout.NO_RIGHTS)
+    return np.int64(layout.NO_ROOM)  # the host has no frame for it
 
 
 @step
@@ -286,12 +286,12 @@ def _register(machine, n, space, first, pages):
         fresh = False
         key = key_of_page(host, book, space, page)
         if key < 0:
-            serving.admitted = NO_RIGHTS
+            serving.admitted = layout.NO_RIGHTS
             continue
         if host.pinning.state[key] & PINNED == 0:
             fresh = enter_table(machine, n, space, page, key)
             if not fresh:
-                serving.admitted = NO_ROOM
+                serving.admitted = layout.NO_ROOM
                 if ports.rules[0].sparse == 0:
                     break  # a replay counts every page that it rejects
             elif apply_pin_actions(machine, n, 0) < 0:

@@ -27,7 +27,7 @@ from nicscope.memory.paging.layout import (
 )
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.layout import IN_USE
-from nicscope.nic.ports.layout import FETCHES, KERNEL, MISSED, NOT_THERE, THREAD
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.lookup import key_of
 from nicscope.nic.ports.traffic import count_looked
 from nicscope.nic.translate.book import (
@@ -210,19 +210,19 @@ def ask_page(machine, n, p, space, page, receive):
         frame = _ask_level_1(machine, n, space, page, receive)
     count_looked(machine, n, p, receive, np.int64(book.counts[0].ni_misses - before))
     if frame == MISS:
-        return np.int64(MISSED)
+        return np.int64(layout.MISSED)
     if frame == REJECTED and ports.rules[0].garbage == 1:
-        if ports.rules[0].service == FETCHES:
-            return np.int64(MISSED)  # the table has an entry for every address
+        if ports.rules[0].service == layout.FETCHES:
+            return np.int64(layout.MISSED)  # the table has an entry for every address
         ports.nodes[n].garbage += 1
         return np.int64(GARBAGE_FRAME)
     if frame < 0:
-        return np.int64(NOT_THERE)
+        return np.int64(layout.NOT_THERE)
     if frame == GARBAGE_FRAME or (receive == 1 and not may_be_written(machine, n, frame)):
         # It was not mapped when it was to be pinned, or was pinned to be read.
         ports.nodes[n].mended += frame == GARBAGE_FRAME
-        kernel_can_help = ports.rules[0].service in (KERNEL, THREAD)
-        return np.int64(MISSED if kernel_can_help else NOT_THERE)
+        kernel_can_help = ports.rules[0].service in (layout.KERNEL, layout.THREAD)
+        return np.int64(layout.MISSED if kernel_can_help else layout.NOT_THERE)
     if is_table_swapped_out(machine, n, space, page):
         return frame  # the table is on the disk, but what the NIC has of it holds
     if frame != ports.frames[n, key_of(machine, n, space, page)]:
@@ -253,9 +253,9 @@ def _area_frame(machine, n, space, page):
     _, host, book = translation_of(ports.translations, n)
     key = key_of_page(host, book, space, page)
     if key < 0 or page >= book.orders[0].area_pages:
-        return np.int64(NOT_THERE)
+        return np.int64(layout.NOT_THERE)
     frame = ports.frames[n, key]
-    return frame if frame != GARBAGE_FRAME else np.int64(NOT_THERE)
+    return frame if frame != GARBAGE_FRAME else np.int64(layout.NOT_THERE)
 
 
 @step
@@ -270,19 +270,19 @@ def translated_frame(machine, n, space, page, receive):
     nic, host, book = translation_of(machine.ports.translations, n)
     key = key_of_page(host, book, space, page)
     if key < 0:
-        return np.int64(MISSED)
+        return np.int64(layout.MISSED)
     frame = frame_on_nic(nic, host, book, space, page, key)
     if frame < 0 or frame == GARBAGE_FRAME:
-        return np.int64(MISSED)
+        return np.int64(layout.MISSED)
     if receive == 1 and not may_be_written(machine, n, frame):
-        return np.int64(MISSED)
+        return np.int64(layout.MISSED)
     return frame
 
 
 @distant
 def needed_for(machine, n, space, page, receive):
     """What the kernel must do before the NIC may have ``page``, as ``memory.paging`` names it."""
-    if machine.ports.rules[0].service == FETCHES:  # the library has pinned it
+    if machine.ports.rules[0].service == layout.FETCHES:  # the library has pinned it
         return np.int64(DISK if is_table_swapped_out(machine, n, space, page) else READY)
     memory_page = memory_page_of(machine, n, space, page)
     if memory_page < 0:
@@ -339,7 +339,7 @@ def repin_page(machine, n, space, page, receive):
         return False
     place = _place_on_nic(nic, host, book, space, page, key)
     victim = find_victim(nic, key + 1) if place < 0 else np.int64(ABSENT)
-    if place < 0 and victim == ABSENT and ports.rules[0].service in (KERNEL, THREAD):
+    if place < 0 and victim == ABSENT and ports.rules[0].service in (layout.KERNEL, layout.THREAD):
         return False  # to be served like any other
     if ports.frames[n, key] != GARBAGE_FRAME:
         return receive >= 1 and _make_writable(machine, n, space, key, page)
@@ -443,7 +443,7 @@ def pin_key(machine, n, key, receive):
     space = _memory_space(machine, space)
     frame = np.int64(-1)
     is_out = (
-        ports.rules[0].service == THREAD
+        ports.rules[0].service == layout.THREAD
         and page < memory.entries.shape[2]
         and need_to_pin(memory, n, space, page, receive) == DISK
     )

@@ -11,6 +11,7 @@ from nicscope.host.tables import leave_table
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import (
     abandon_message,
     discard_receives,
@@ -19,19 +20,6 @@ from nicscope.nic.ports.calls import (
     keep_pages,
     release,
     report_sent,
-)
-from nicscope.nic.ports.layout import (
-    ABANDONED,
-    CLOSED,
-    CUT,
-    FETCH,
-    FREE_TO_GO,
-    NOBODY,
-    OWN_PORT,
-    RECEIVED,
-    SEND,
-    WORK_QUEUE,
-    WRITE,
 )
 from nicscope.nic.ports.lookup import caches_handles, key_of
 from nicscope.nic.ports.streams import NO_ENTRY, destination_port_of, stream_to
@@ -58,11 +46,11 @@ def close_port(machine, n, p):
     if ports.nodes[n].missing == 1 and ports.nodes[n].miss_for == p:
         return False
     if port.busy == 1:
-        end_descriptor(machine, n, p, CLOSED)
+        end_descriptor(machine, n, p, layout.CLOSED)
     while port.taken < port.posted:
         slot = port.taken % ports.rules[0].ring
         port.taken += 1
-        report_sent(machine, n, p, slot, CLOSED)
+        report_sent(machine, n, p, slot, layout.CLOSED)
     if _has_pending(machine, n, p) or _is_moving(machine, n, p) or _answers_for(machine, n, p):
         return False
     _release_buffers(machine, n, p)
@@ -87,7 +75,7 @@ def _revoke_names(machine, n, p):
                 invalidate_handle(machine, n, EXPORT_HANDLE, number)
     for number in range(ports.shared.imports.shape[1]):
         if ports.shared.imports[n, number].port == p:
-            ports.shared.imports[n, number].port = NOBODY
+            ports.shared.imports[n, number].port = layout.NOBODY
             if cached:
                 invalidate_handle(machine, n, IMPORT_HANDLE, number)
     if cached and ports.table[n, p].open == 1:
@@ -117,7 +105,7 @@ def _has_pending(machine, n, p):
 @step
 def _is_from(machine, n, p, head):
     """Whether the packet of ``head`` is of port ``p``, or an answer from its process's memory."""
-    if head.from_port == OWN_PORT:
+    if head.from_port == layout.OWN_PORT:
         return head.space == machine.ports.table[n, p].space
     return head.from_port == p
 
@@ -142,25 +130,25 @@ def _owner_of(machine, n, head):
     """The port that the packet of ``head`` is for, as far as its bytes go to memory."""
     ports = machine.ports
     whose = stream_to(ports, n, head.peer).port
-    if whose != OWN_PORT:
+    if whose != layout.OWN_PORT:
         return whose
-    if head.kind == SEND and 0 <= head.name < ports.channels.shape[1]:
+    if head.kind == layout.SEND and 0 <= head.name < ports.channels.shape[1]:
         return np.int64(destination_port_of(ports, n, head))
-    if head.kind == WRITE and 0 <= head.name < ports.shared.exports.shape[1]:
+    if head.kind == layout.WRITE and 0 <= head.name < ports.shared.exports.shape[1]:
         return ports.shared.exports[n, head.name].port
-    return np.int64(NOBODY)
+    return np.int64(layout.NOBODY)
 
 
 @step
 def _answers_for(machine, n, p):
     """Whether an answer from memory of the port's process is yet to be read there."""
     ports = machine.ports
-    own = ports.table[n, OWN_PORT]
+    own = ports.table[n, layout.OWN_PORT]
     space = ports.table[n, p].space
     if own.busy == 1 and own.reply_space == space:
         return True
     for i in range(own.taken, own.posted):
-        request = ports.requests[n, OWN_PORT, i % ports.rules[0].ring]
+        request = ports.requests[n, layout.OWN_PORT, i % ports.rules[0].ring]
         if request.segments > 0 and request.space == space:
             return True
     return False
@@ -181,7 +169,7 @@ def _release_buffers(machine, n, p):
         port.ready_out += 1
         if buffer.frame >= 0:
             release(machine, n, buffer.key)
-    if port.takes == WORK_QUEUE:
+    if port.takes == layout.WORK_QUEUE:
         discard_receives(machine, n, p)
     for tag in range(ports.channels.shape[1]):
         channel = ports.channels[n, tag]
@@ -191,7 +179,7 @@ def _release_buffers(machine, n, p):
             port.reserved -= channel.placed >= 0
             channel.buffers = 0
             channel.placed = -1
-            channel.port = NOBODY
+            channel.port = layout.NOBODY
     port.filling = 0
 
 
@@ -202,10 +190,10 @@ def _cancel_kernel_requests(machine, n, p):
     for i in range(serving.handled, serving.queued):
         event = machine.ports.events[n, i % machine.ports.events.shape[1]]
         if event.port == p:
-            event.port = ABANDONED
+            event.port = layout.ABANDONED
     port = machine.ports.table[n, p]
-    port.blocked = FREE_TO_GO
-    port.ahead_waits = FREE_TO_GO
+    port.blocked = layout.FREE_TO_GO
+    port.ahead_waits = layout.FREE_TO_GO
     port.polled_again = 0
 
 
@@ -214,7 +202,7 @@ def _used_last(machine, n, p, key):
     """Whether port ``p`` used the page last, or none did and its process's library pinned it."""
     ports = machine.ports
     owner = ports.owners[n, key]
-    if owner != NOBODY or ports.rules[0].scheme < UTLB:
+    if owner != layout.NOBODY or ports.rules[0].scheme < UTLB:
         return owner == p
     _, host, book = translation_of(ports.translations, n)
     if host.pinning.state[key] & PINNED == 0:
@@ -242,7 +230,7 @@ def _unpin_last_used(machine, n, p):
             continue
         if host.in_use[key] != 0 or host.pinning.held[key] != 0:
             continue
-        ports.owners[n, key] = NOBODY
+        ports.owners[n, key] = layout.NOBODY
         space, page = page_of_key(host, book, key)
         if scheme == UNET_MM:
             evict_unet_mm(nic, host, book, space, page, key)
@@ -318,11 +306,13 @@ def is_tag_idle(machine, n, p, tag):
     """Whether nothing of node ``n`` names ``tag`` any more, which was port ``p``'s."""
     if is_dead(machine.ports.deaths.nodes, n, machine.tally[0].now):
         return True
-    if _is_arriving(machine, n, tag, SEND) or _is_arriving(machine, n, tag, CUT):
+    if _is_arriving(machine, n, tag, layout.SEND) or _is_arriving(machine, n, tag, layout.CUT):
         return False
     if machine.ports.channels[n, tag].port != p:
         return True  # the port has closed: what it posted has ended, and nobody reads its reports
-    return not (_is_posted(machine, n, p, tag, SEND) or _is_unread(machine, n, p, tag, SEND))
+    return not (
+        _is_posted(machine, n, p, tag, layout.SEND) or _is_unread(machine, n, p, tag, layout.SEND)
+    )
 
 
 @step
@@ -330,13 +320,13 @@ def release_tag(machine, n, tag):
     """Release ``tag``; the buffers of a partial message return to the free queue."""
     ports = machine.ports
     channel = ports.channels[n, tag]
-    if channel.port == NOBODY:
+    if channel.port == layout.NOBODY:
         return
     abandon_message(machine, n, tag)
     if channel.cut != 0:
         channel.cut = 0
         ports.nodes[n].cuts -= 1
-    channel.port = NOBODY
+    channel.port = layout.NOBODY
 
 
 @step
@@ -344,10 +334,10 @@ def is_export_idle(machine, n, p, number):
     """Whether no store to export ``number`` of ``n`` is arriving or waits to be reported."""
     if is_dead(machine.ports.deaths.nodes, n, machine.tally[0].now):
         return True
-    if _is_arriving(machine, n, number, WRITE):
+    if _is_arriving(machine, n, number, layout.WRITE):
         return False
     closed = machine.ports.table[n, p].open == 0  # which forgets what is unread if it opens again
-    return closed or not _is_unread(machine, n, p, number, WRITE)
+    return closed or not _is_unread(machine, n, p, number, layout.WRITE)
 
 
 @step
@@ -356,7 +346,8 @@ def is_import_idle(machine, n, p, number):
     if is_dead(machine.ports.deaths.nodes, n, machine.tally[0].now):
         return True
     return not (
-        _is_posted(machine, n, p, number, WRITE) or _is_posted(machine, n, p, number, FETCH)
+        _is_posted(machine, n, p, number, layout.WRITE)
+        or _is_posted(machine, n, p, number, layout.FETCH)
     )
 
 
@@ -392,7 +383,7 @@ def _is_unread(machine, n, p, name, operation):
     ports = machine.ports
     port = ports.table[n, p]
     for i in range(port.read, port.received):
-        report = ports.reports[n, p, RECEIVED, i % ports.rules[0].ring]
+        report = ports.reports[n, p, layout.RECEIVED, i % ports.rules[0].ring]
         if report.name == name and report.operation == operation:
             return True
     return False

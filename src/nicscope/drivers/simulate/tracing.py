@@ -28,7 +28,7 @@ from nicscope.fabric.topology import pair
 from nicscope.memory.numbering import capacity
 from nicscope.memory.paging.layout import make_resident
 from nicscope.memory_limit import check_memory
-from nicscope.nic.ports.layout import FETCH, MAY_FETCH, MAY_WRITE, NOBODY, WRITE
+from nicscope.nic.ports import layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -266,14 +266,14 @@ def _ports_for(
     sink = ports.shared.exports[SINK]
     sink["valid"] = 1
     sink["length"] = EVERYTHING
-    sink["rights"] = MAY_WRITE | MAY_FETCH
+    sink["rights"] = layout.MAY_WRITE | layout.MAY_FETCH
     for name in ("port", "space", "node", "importer"):
-        sink[name] = NOBODY
+        sink[name] = layout.NOBODY
     way = ports.shared.imports[0]
     way["port"] = np.arange(1, many + 1)
     way["node"] = SINK
     way["length"] = EVERYTHING
-    way["rights"] = MAY_WRITE | MAY_FETCH
+    way["rights"] = layout.MAY_WRITE | layout.MAY_FETCH
     return ports, bus
 
 
@@ -281,7 +281,7 @@ def _script(requests: NodeRequests, page_bits: int) -> NDArray[Any]:
     rows = rows_of(len(requests.length))
     rows["port"] = requests.process + 1
     rows["operation"] = POST
-    rows["own"] = np.where(requests.receive == 1, FETCH, WRITE)
+    rows["own"] = np.where(requests.receive == 1, layout.FETCH, layout.WRITE)
     rows["name"] = requests.process
     # The two ends are aligned alike, so a packet ends where a page does.
     rows["offset"] = requests.address & ((1 << page_bits) - 1)

@@ -6,20 +6,8 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import has_ring_entry, place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import has_valid_checksum_on_nic, place_in_receive
-from nicscope.nic.ports.layout import (
-    ACKNOWLEDGEMENT,
-    CONNECTED,
-    DELIVERY,
-    DONE,
-    IMMEDIATE,
-    NOBODY,
-    REPLY,
-    SEND,
-    VOIDED,
-    WORK_QUEUE,
-    WRITE,
-)
 from nicscope.nic.ports.lookup import NO_KEY, complete_reservation
 from nicscope.nic.ports.streams import (
     accepts_datagrams,
@@ -79,11 +67,11 @@ def record_header(nics, d, sender, place):
     head.lone = 0
     head.runs = -1
     head.receive = -1
-    head.said = DONE
+    head.said = layout.DONE
     head.filled = -1
     head.status = UNCLASSIFIED
     head.fate = 0
-    head.why = VOID if head.kind & VOIDED else DELIVERED
+    head.why = VOID if head.kind & layout.VOIDED else DELIVERED
     return slot
 
 
@@ -91,7 +79,7 @@ def record_header(nics, d, sender, place):
 def classify_packet(nics, d, head):
     """Classify the packet of ``head`` that reached node ``d``: wanted, duplicate or gap."""
     stream = open_stream(nics, d, head.peer)
-    if head.kind == ACKNOWLEDGEMENT:
+    if head.kind == layout.ACKNOWLEDGEMENT:
         return
     head.status = TAKEN
     if head.datagram == 1:
@@ -115,12 +103,12 @@ def consumes_receive(nics, d, head):
     ports = nics.ports
     if ports.work.receives.shape[2] == 0:
         return False
-    if head.kind == WRITE:
-        return head.options & IMMEDIATE != 0 and is_of_work(nics, d, head)
-    if head.kind != SEND or head.name < 0 or head.name >= ports.channels.shape[1]:
+    if head.kind == layout.WRITE:
+        return head.options & layout.IMMEDIATE != 0 and is_of_work(nics, d, head)
+    if head.kind != layout.SEND or head.name < 0 or head.name >= ports.channels.shape[1]:
         return False
     p = destination_port_of(ports, d, head)
-    return p != NOBODY and ports.table[d, p].takes == WORK_QUEUE
+    return p != layout.NOBODY and ports.table[d, p].takes == layout.WORK_QUEUE
 
 
 @step
@@ -128,7 +116,7 @@ def is_connected(nics, d, packet, head):
     """Whether the packet belongs to the present connection of its port."""
     if not is_for_port(nics, d, packet, head):
         return False
-    return nics.ports.table[d, destination_port_of(nics.ports, d, head)].state == CONNECTED
+    return nics.ports.table[d, destination_port_of(nics.ports, d, head)].state == layout.CONNECTED
 
 
 @step
@@ -216,7 +204,11 @@ def is_for_port(nics, d, packet, head):
     if head.name < 0 or head.name >= ports.channels.shape[1]:
         return False
     channel = ports.channels[d, head.name]
-    if channel.port == NOBODY or channel.node != packet.sender or channel.tag != head.from_name:
+    if (
+        channel.port == layout.NOBODY
+        or channel.node != packet.sender
+        or channel.tag != head.from_name
+    ):
         return False
     if channel.stream != 0 and channel.stream != head.peer:
         return False  # of a connection that was over before
@@ -243,7 +235,7 @@ def _waits_to_send(nics, n, fetching):
     heads, sends = nics.ports.send_heads, nics.sends
     first = place_in(endpoint.sent, endpoint.send_ring)
     oldest, destination = heads[n, first], sends[n, first].destination
-    if oldest.kind not in (SEND, WRITE, REPLY):
+    if oldest.kind not in (layout.SEND, layout.WRITE, layout.REPLY):
         return False
     is_full = endpoint.send_used == endpoint.send_buffers
     for i in range(endpoint.sent, endpoint.written):
@@ -263,7 +255,7 @@ def _waits_to_drain(nics, n):
         return False
     slot = place_in(endpoint.drained, endpoint.receive_ring)
     oldest, sender = nics.ports.arrival_heads[n, slot], nics.arrivals[n, slot].sender
-    if oldest.kind not in (SEND, WRITE, REPLY) or oldest.status != TAKEN:
+    if oldest.kind not in (layout.SEND, layout.WRITE, layout.REPLY) or oldest.status != TAKEN:
         return False
     for i in range(endpoint.drained, endpoint.accepted):
         slot = place_in(i, endpoint.receive_ring)
@@ -284,9 +276,9 @@ def _is_same_message(head, other):
     Both go between the same two nodes.  An answer that is refused half-way ends with a descriptor
     of its own: it is known by what it answers.
     """
-    if head.from_port != other.from_port or head.kind & ~VOIDED != other.kind:
+    if head.from_port != other.from_port or head.kind & ~layout.VOIDED != other.kind:
         return False
-    if other.kind == REPLY:
+    if other.kind == layout.REPLY:
         return head.name == other.name and head.slot == other.slot
     return head.cookie == other.cookie
 
@@ -304,7 +296,7 @@ def acknowledge_packet(nics, d, head, reject):
 def acknowledges_on_nic(nics, d, slot):
     """Whether the connection of ``slot`` acknowledges packets once they are on the NIC."""
     ports = nics.ports
-    return stream_to(ports, d, ports.arrival_heads[d, slot].peer).level == DELIVERY
+    return stream_to(ports, d, ports.arrival_heads[d, slot].peer).level == layout.DELIVERY
 
 
 @distant

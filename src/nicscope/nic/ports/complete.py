@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import copy_bytes, distant, step
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.arrivals import (
     CONSUMED,
     DISCARDED,
@@ -32,24 +33,6 @@ from nicscope.nic.ports.calls import (
     report_sent,
 )
 from nicscope.nic.ports.free_queue import recycle_buffers, release_buffers
-from nicscope.nic.ports.layout import (
-    CUT,
-    DELIVERY,
-    DONE,
-    FETCH,
-    INLINE_BYTES,
-    NO_RIGHTS,
-    NO_ROOM,
-    NOBODY,
-    NOTIFY,
-    OWN_PORT,
-    PROBE,
-    REPLY,
-    SEND,
-    VOIDED,
-    WORK_QUEUE,
-    WRITE,
-)
 from nicscope.nic.ports.lookup import has_export_handle, peer_timeout, release_packet_page
 from nicscope.nic.ports.receive import release_segments, undo_placements_from
 from nicscope.nic.ports.remote_memory import check_export, is_expected_answer, post_answer
@@ -84,15 +67,15 @@ def complete_arrival(nics, d, slot, now):
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if head.kind & VOIDED:
+    if head.kind & layout.VOIDED:
         count_ended(nics, d, packet, head, head.why)
         return
     stream = stream_to(ports, d, head.peer)
     stream.heard_at = now
-    if stream.port != OWN_PORT and (stream.verdict != 0 or head.verdict != 0):
+    if stream.port != layout.OWN_PORT and (stream.verdict != 0 or head.verdict != 0):
         count_ended(nics, d, packet, head, on_disconnect(nics, d, slot, now))
         return
-    if head.kind == SEND and head.last == 0:
+    if head.kind == layout.SEND and head.last == 0:
         _start_message_timer(nics, d, head.peer, now)
     if not is_reliable(ports, stream):
         count_ended(nics, d, packet, head, _complete_unreliable(nics, d, slot, packet, head))
@@ -128,7 +111,7 @@ def _complete_reliable(nics, d, slot, packet, head):
     status = head.status
     if status in (DISCARDED, DROPPED):
         return head.why
-    early = stream.level == DELIVERY and is_acknowledged(stream, head.sequence)
+    early = stream.level == layout.DELIVERY and is_acknowledged(stream, head.sequence)
     if not early and not may_acknowledge(stream, head.sequence):
         return TAKEN_BACK
     _place_by_kernel(nics, d, slot, packet, head)
@@ -152,8 +135,8 @@ def _complete_reliable(nics, d, slot, packet, head):
         acknowledge_packet(nics, d, head, np.uint64(1) if is_refused else np.uint64(0))
     if is_refused:
         ports.nodes[d].rejected += 1
-        if head.kind == REPLY:
-            told = NO_ROOM if status == NO_PLACE else NO_RIGHTS
+        if head.kind == layout.REPLY:
+            told = layout.NO_ROOM if status == NO_PLACE else layout.NO_RIGHTS
             _end_fetch(nics, d, packet, head, told)
     return _outcome_of(head, status)
 
@@ -182,11 +165,11 @@ def _outcome_of(head, status):
 
 @step
 def _count(nics, d, packet, head, status):
-    if status != TAKEN or head.kind == PROBE:
+    if status != TAKEN or head.kind == layout.PROBE:
         return
     serving = nics.ports.nodes[d]
     count = packet.payload
-    if head.kind == SEND and packet.payload == 0:
+    if head.kind == layout.SEND and packet.payload == 0:
         count += head.total
     serving.messages_in += head.last
     serving.bytes_in += count
@@ -200,7 +183,7 @@ def _place_by_kernel(nics, d, slot, packet, head):
     """Place the packet where the kernel serves ports; elsewhere the NIC has placed it."""
     if nics.ports.rules[0].serves == 1 or head.status != TAKEN or packet.broken == 1:
         return
-    if head.kind == SEND and packet.payload > 0:
+    if head.kind == layout.SEND and packet.payload > 0:
         if has_valid_checksum(nics, d, slot):
             copy_from_kernel(nics, d, slot)
         else:
@@ -232,23 +215,23 @@ def _deliver(nics, d, slot, packet, head):
     """Deliver the packet; ``TAKEN``, or the status that it has instead."""
     if head.receive >= 0:
         return complete_receive(nics, d, slot)
-    if head.kind == SEND:
+    if head.kind == layout.SEND:
         if packet.payload == 0:
             return _deliver_inline(nics, d, slot, packet, head)
         return _deliver_piece(nics, d, slot, packet, head)
-    if head.kind in (WRITE, FETCH) and is_of_work(nics, d, head):
+    if head.kind in (layout.WRITE, layout.FETCH) and is_of_work(nics, d, head):
         return complete_remote_work(nics, d, slot)
-    if head.kind == WRITE:
+    if head.kind == layout.WRITE:
         _end_store(nics, d, packet, head)
         return TAKEN
-    if head.kind == FETCH and nics.ports.rules[0].serves == 1:
+    if head.kind == layout.FETCH and nics.ports.rules[0].serves == 1:
         return _answer_fetch(nics, d, packet, head)
-    if head.kind == REPLY:
-        return _end_fetch(nics, d, packet, head, DONE)
-    if head.kind == CUT:
+    if head.kind == layout.REPLY:
+        return _end_fetch(nics, d, packet, head, layout.DONE)
+    if head.kind == layout.CUT:
         _abort_message(nics, d, packet, head)
         return TAKEN
-    return TAKEN if head.kind == PROBE else REFUSED_FOR_GOOD
+    return TAKEN if head.kind == layout.PROBE else REFUSED_FOR_GOOD
 
 
 @step
@@ -273,9 +256,11 @@ def _deliver_inline(nics, d, slot, packet, head):
         head.why = NO_REPORT
         return status_without_buffer(nics, d, head)
     port.reserved += 1
-    place = report_received(nics, d, channel.port, SEND, head.name, packet.sender, head.total, 0, 0)
+    place = report_received(
+        nics, d, channel.port, layout.SEND, head.name, packet.sender, head.total, 0, 0
+    )
     inline = ports.report_bytes[d, channel.port, place]
-    copy_bytes(inline, 0, nics.store.arriving[d, slot], 0, INLINE_BYTES)
+    copy_bytes(inline, 0, nics.store.arriving[d, slot], 0, layout.INLINE_BYTES)
     return TAKEN
 
 
@@ -293,7 +278,7 @@ def _deliver_piece(nics, d, slot, packet, head):
         nics,
         d,
         channel.port,
-        SEND,
+        layout.SEND,
         head.name,
         packet.sender,
         head.total,
@@ -319,7 +304,7 @@ def _end_store(nics, d, packet, head):
         return  # or a part of it was rejected, or lost
     export = ports.shared.exports[d, head.name]
     export.stores += 1
-    if head.options & NOTIFY and export.port != NOBODY:
+    if head.options & layout.NOTIFY and export.port != layout.NOBODY:
         port = ports.table[d, export.port]
         if port.reserved - port.read < ports.rules[0].ring:
             port.reserved += 1
@@ -328,7 +313,7 @@ def _end_store(nics, d, packet, head):
                 nics,
                 d,
                 export.port,
-                WRITE,
+                layout.WRITE,
                 head.name,
                 packet.sender,
                 head.total,
@@ -346,7 +331,7 @@ def _answer_fetch(nics, d, packet, head):
     if not has_export_handle(nics, d, head):
         return DROPPED
     export = ports.shown[d]
-    if check_export(export, head, packet.sender) != DONE:
+    if check_export(export, head, packet.sender) != layout.DONE:
         return REFUSED_FOR_GOOD
     address = export.start + head.offset
     return post_answer(nics, d, head, export.space, export.port, address)
@@ -364,13 +349,13 @@ def _end_fetch(nics, d, packet, head, status):
         return REFUSED_FOR_GOOD
     fetch = ports.fetches[d, head.name, head.slot]
     fetch.arrived += packet.payload
-    if status != DONE:
+    if status != layout.DONE:
         fetch.failure = status
     if head.last == 1:
         stream_to(ports, d, head.peer).fetching -= 1
-        fetch.peer = NOBODY
-        told = head.options if fetch.failure == DONE else fetch.failure
-        if ports.table[d, head.name].takes == WORK_QUEUE:
+        fetch.peer = layout.NOBODY
+        told = head.options if fetch.failure == layout.DONE else fetch.failure
+        if ports.table[d, head.name].takes == layout.WORK_QUEUE:
             finish_remote_read(nics, d, head.name, head.slot, told)
         else:
             report_sent(nics, d, head.name, head.slot, told)

@@ -13,20 +13,12 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import (
     abandon_message,
     abort_transmission,
     flush_receives,
     report_sent,
-)
-from nicscope.nic.ports.layout import (
-    BROKEN,
-    DONE,
-    FLUSHED,
-    NOBODY,
-    PEER_DEAD,
-    VOIDED,
-    WORK_QUEUE,
 )
 from nicscope.nic.ports.lookup import cancel_reservation, release_packet_page
 from nicscope.nic.ports.receive import release_segments, undo_placements_from
@@ -72,8 +64,8 @@ def break_connection(nics, n, p, state, told, verdict):
     port.overrun = 0
     if told != NO_ASYNC_ERROR:
         post_async_error(nics, n, p, told)
-    if port.channel == NOBODY:
-        if port.takes == WORK_QUEUE:
+    if port.channel == layout.NOBODY:
+        if port.takes == layout.WORK_QUEUE:
             flush_receives(nics, n, p)
         return
     channel = ports.channels[n, port.channel]
@@ -81,19 +73,19 @@ def break_connection(nics, n, p, state, told, verdict):
         _end_datagrams(nics, n, p)
         return
     d = peer_of(channel)
-    if verdict != DONE and port.by_verbs == 1 and is_own_peer(ports, n, d):
+    if verdict != layout.DONE and port.by_verbs == 1 and is_own_peer(ports, n, d):
         _fail_loopback(nics, n, p, d, verdict)
     _end_stream(nics, n, d, verdict)
     _abandon_arrivals(nics, n, p, d)
     _flush_sends(nics, n, p)
-    if port.takes == WORK_QUEUE:
+    if port.takes == layout.WORK_QUEUE:
         flush_receives(nics, n, p)
     ports.nodes[n].cuts -= channel.cut != 0
     channel.cut = 0
-    channel.port = NOBODY
-    port.channel = NOBODY
+    channel.port = layout.NOBODY
+    port.channel = layout.NOBODY
     ports.nodes[n].attention = 1
-    if verdict != DONE:
+    if verdict != layout.DONE:
         request_acknowledgement(nics, n, d)
 
 
@@ -144,7 +136,7 @@ def _end_datagrams(nics, n, p):
     for i in range(endpoint.finished, endpoint.written):
         head = ports.send_heads[n, place_in(i, endpoint.send_ring)]
         if head.datagram == 1 and head.from_port == p:
-            head.kind |= VOIDED
+            head.kind |= layout.VOIDED
             if i == endpoint.sent:
                 abort_transmission(nics, n, node_of(ports, n, np.int64(head.own)))
     for i in range(endpoint.completed, endpoint.accepted):
@@ -152,11 +144,11 @@ def _end_datagrams(nics, n, p):
         head = ports.arrival_heads[n, slot]
         if head.datagram == 1 and head.remote == p:
             nics.arrivals[n, slot].broken = 1
-            head.remote = head.receive = head.filled = NOBODY
+            head.remote = head.receive = head.filled = layout.NOBODY
     flush_receives(nics, n, p)
     _flush_sends(nics, n, p)
-    ports.channels[n, ports.table[n, p].channel].port = NOBODY
-    ports.table[n, p].channel = NOBODY
+    ports.channels[n, ports.table[n, p].channel].port = layout.NOBODY
+    ports.table[n, p].channel = layout.NOBODY
     ports.nodes[n].attention = 1
 
 
@@ -179,7 +171,7 @@ def _end_stream(nics, n, d, verdict):
     stream.ack_at = NEVER
     stream.message_due_at = NEVER
     stream.retransmit_at = NEVER
-    if stream.heard == 0 and verdict != DONE:
+    if stream.heard == 0 and verdict != layout.DONE:
         stream.retransmit_at = nics.tally[0].now + time_out_of(ports, stream)
         set_stream_deadline(nics, n, d, stream.retransmit_at)
 
@@ -195,7 +187,7 @@ def void_packets(nics, n, d, first):
     for i in range(first, endpoint.written):
         head = nics.ports.send_heads[n, place_in(i, endpoint.send_ring)]
         if head.own == d:
-            head.kind |= VOIDED
+            head.kind |= layout.VOIDED
             if i == endpoint.sent:
                 abort_transmission(nics, n, node_of(nics.ports, n, d))
 
@@ -208,7 +200,7 @@ def _abandon_arrivals(nics, n, p, d):
     for i in range(endpoint.completed, endpoint.accepted):
         slot = place_in(i, endpoint.receive_ring)
         head = nics.ports.arrival_heads[n, slot]
-        if head.peer == d and not head.kind & VOIDED:
+        if head.peer == d and not head.kind & layout.VOIDED:
             nics.arrivals[n, slot].broken = 1
     port = nics.ports.table[n, p]
     abandon_message(nics, n, port.channel)
@@ -229,7 +221,13 @@ def _flush_sends(nics, n, p):
         slot = place_in(number, ring)
         pending = ports.pending[n, p, slot]
         if pending.busy == 1 and pending.number == number:
-            report_sent(nics, n, p, slot, pending.status if pending.status != DONE else FLUSHED)
+            report_sent(
+                nics,
+                n,
+                p,
+                slot,
+                pending.status if pending.status != layout.DONE else layout.FLUSHED,
+            )
 
 
 @distant
@@ -240,7 +238,7 @@ def break_overrun_connection(nics, n, p):
     """
     if nics.ports.table[n, p].overrun == 1:
         break_connection(
-            nics, n, p, BROKEN, NO_ASYNC_ERROR, local_error_verdict(nics.ports.table[n, p])
+            nics, n, p, layout.BROKEN, NO_ASYNC_ERROR, local_error_verdict(nics.ports.table[n, p])
         )
 
 
@@ -255,8 +253,10 @@ def on_peer_dead(nics, n, d):
     p = np.int64(stream.port)
     ring = ports.rules[0].ring
     for number in range(max(np.int64(0), ports.table[n, p].taken - ring), ports.table[n, p].taken):
-        _set_status(ports.pending[n, p, place_in(number, ring)], number, PEER_DEAD)
-    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, local_error_verdict(ports.table[n, p]))
+        _set_status(ports.pending[n, p, place_in(number, ring)], number, layout.PEER_DEAD)
+    break_connection(
+        nics, n, p, layout.BROKEN, CONNECTION_LOST, local_error_verdict(ports.table[n, p])
+    )
     stream.retransmit_at = NEVER
 
 
@@ -297,15 +297,15 @@ def _on_verdict(nics, d, s, head, now):
     ports = nics.ports
     stream = stream_to(ports, d, s)
     channel = ports.table[d, stream.port].channel
-    if channel == NOBODY or peer_of(ports.channels[d, channel]) != s:
-        stream.verdict = FLUSHED  # its port has left this connection before, without a word
+    if channel == layout.NOBODY or peer_of(ports.channels[d, channel]) != s:
+        stream.verdict = layout.FLUSHED  # its port has left this connection before, without a word
         return
     if is_reliable(ports, stream):
         adopt_peer_route(nics, d, s, head)
         acknowledge(nics, d, s, head, now)
     p = np.int64(stream.port)
     _set_oldest_status(ports, d, p, stream, head.verdict)
-    break_connection(nics, d, p, BROKEN, CONNECTION_LOST, FLUSHED)
+    break_connection(nics, d, p, layout.BROKEN, CONNECTION_LOST, layout.FLUSHED)
 
 
 @step

@@ -6,27 +6,8 @@ import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import check_work_request
-from nicscope.nic.ports.layout import (
-    BAD_DESCRIPTOR,
-    BAD_HANDLE,
-    BAD_TAG,
-    COMPARE_SWAP,
-    DONE,
-    FETCH,
-    FETCH_ADD,
-    INLINE,
-    INLINE_BYTES,
-    MAY_FETCH,
-    MAY_WRITE,
-    NO_RIGHTS,
-    NOBODY,
-    OUT_OF_BOUNDS,
-    OWN_PORT,
-    PEER_DEAD,
-    SEND,
-    WORK_QUEUE,
-)
 from nicscope.nic.ports.lookup import NO_KEY
 from nicscope.nic.ports.streams import is_reliable, peer_of, stream_to
 
@@ -55,13 +36,13 @@ _HALF = (1 << _BITS) - 1
 @step
 def is_atomic(operation):
     """Whether ``operation`` is an atomic one."""
-    return operation in (COMPARE_SWAP, FETCH_ADD)
+    return operation in (layout.COMPARE_SWAP, layout.FETCH_ADD)
 
 
 @step
 def is_atomic_answer(port, p):
     """Whether the current descriptor of port ``p`` answers an atomic operation."""
-    return p == OWN_PORT and port.atomic != 0
+    return p == layout.OWN_PORT and port.atomic != 0
 
 
 @step
@@ -80,7 +61,7 @@ def perform_atomic(nics, n, p, packet, head):
     memory = nics.store.host[n]
     found = _word_at(memory, packet.address)
     head.swap = found
-    if port.atomic == FETCH_ADD:
+    if port.atomic == layout.FETCH_ADD:
         _put_word(memory, packet.address, _sum(found, np.int64(port.immediate)))
     elif found == port.immediate:
         _put_word(memory, packet.address, np.int64(port.swap))
@@ -143,19 +124,19 @@ def copy_descriptor(nics, n, p):
     port.immediate = request.immediate
     port.swap = request.swap
     port.atomic = 0
-    if port.takes == WORK_QUEUE and is_atomic(request.operation):
+    if port.takes == layout.WORK_QUEUE and is_atomic(request.operation):
         port.atomic = request.operation
-        port.operation = FETCH
-    port.reply_port = NOBODY
-    if p == OWN_PORT:
+        port.operation = layout.FETCH
+    port.reply_port = layout.NOBODY
+    if p == layout.OWN_PORT:
         port.reply_space = request.space
         port.reply_port = request.port
         port.reply_owner = request.owner
         port.atomic = request.atomic
     for i in range(ports.current.shape[2]):
         ports.current[n, p, i] = ports.segments[n, p, slot, i]
-    if port.options & INLINE:
-        copy_bytes(ports.carried[n, p], 0, ports.inline[n, p, slot], 0, INLINE_BYTES)
+    if port.options & layout.INLINE:
+        copy_bytes(ports.carried[n, p], 0, ports.inline[n, p, slot], 0, layout.INLINE_BYTES)
     port.done = 0
     port.segment = 0
     port.segment_done = 0
@@ -170,26 +151,26 @@ def check_descriptor(nics, n, p):
     """Check the copied descriptor of port ``p``: ``DONE``, or the status of its failure."""
     ports = nics.ports
     port = ports.table[n, p]
-    if p == OWN_PORT:
+    if p == layout.OWN_PORT:
         port.total = ports.current[n, p, 0].length if port.segments > 0 else 0
-        return DONE
-    if port.takes == WORK_QUEUE:
+        return layout.DONE
+    if port.takes == layout.WORK_QUEUE:
         return check_work_request(nics, n, p)
     if ports.rules[0].sparse == 0:  # a trace was checked when it was read
         status = check_request(port, ports.current[n, p], ports.rules[0].space_bytes)
-        if status != DONE:
+        if status != layout.DONE:
             return status
-        if port.operation != SEND and ports.rules[0].serves == 0:
-            return BAD_DESCRIPTOR  # U-Net has no remote memory, and no handler for it
+        if port.operation != layout.SEND and ports.rules[0].serves == 0:
+            return layout.BAD_DESCRIPTOR  # U-Net has no remote memory, and no handler for it
     port.total = _total(ports.current[n, p], port)
-    if port.operation == SEND:
+    if port.operation == layout.SEND:
         return _check_channel(nics, n, p)
     return _check_import(nics, n, p)
 
 
 @step
 def _total(segments, port):
-    if port.options & INLINE:
+    if port.options & layout.INLINE:
         return port.length
     total = np.int64(0)
     for i in range(port.segments):
@@ -202,17 +183,17 @@ def _check_channel(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     if port.name < 0 or port.name >= ports.channels.shape[1]:
-        return BAD_TAG
+        return layout.BAD_TAG
     channel = ports.channels[n, port.name]
     if channel.port != p:
-        return BAD_TAG
+        return layout.BAD_TAG
     if port.total > channel.most:
-        return OUT_OF_BOUNDS
+        return layout.OUT_OF_BOUNDS
     if stream_to(ports, n, peer_of(channel)).dead == 1:
-        return PEER_DEAD
+        return layout.PEER_DEAD
     channel.sent += 1
     port.message = channel.sent
-    return DONE
+    return layout.DONE
 
 
 @step
@@ -220,41 +201,49 @@ def _check_import(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     if port.name < 0 or port.name >= ports.shared.imports.shape[1]:
-        return BAD_HANDLE
+        return layout.BAD_HANDLE
     imported = ports.shared.imports[n, port.name]
     if imported.port != p:
-        return BAD_HANDLE
-    if port.options & INLINE or ports.rules[0].serves == 0:
-        return BAD_DESCRIPTOR  # a controller that knows no ports knows no memory of others either
-    if port.operation == FETCH and not is_reliable(ports, stream_to(ports, n, peer_of(imported))):
-        return BAD_DESCRIPTOR  # nobody would learn that the question or its answer is lost
+        return layout.BAD_HANDLE
+    if port.options & layout.INLINE or ports.rules[0].serves == 0:
+        return (
+            layout.BAD_DESCRIPTOR
+        )  # a controller that knows no ports knows no memory of others either
+    if port.operation == layout.FETCH and not is_reliable(
+        ports, stream_to(ports, n, peer_of(imported))
+    ):
+        return layout.BAD_DESCRIPTOR  # nobody would learn that the question or its answer is lost
     if port.offset < 0 or port.offset > imported.length - port.total:
-        return OUT_OF_BOUNDS
-    needed = MAY_FETCH if port.operation == FETCH else MAY_WRITE
+        return layout.OUT_OF_BOUNDS
+    needed = layout.MAY_FETCH if port.operation == layout.FETCH else layout.MAY_WRITE
     if imported.rights & needed == 0:
-        return NO_RIGHTS
+        return layout.NO_RIGHTS
     if stream_to(ports, n, peer_of(imported)).dead == 1:
-        return PEER_DEAD
-    return DONE
+        return layout.PEER_DEAD
+    return layout.DONE
 
 
 @step
 def check_request(request, segments, ports_ring_page):
     """Check operation and lengths of a copied descriptor: ``DONE`` or a status."""
-    if request.operation < SEND or request.operation > FETCH:
-        return BAD_DESCRIPTOR
-    if request.options & INLINE:
-        if request.operation == FETCH or request.length < 0 or request.length > INLINE_BYTES:
-            return BAD_DESCRIPTOR
-        return DONE
+    if request.operation < layout.SEND or request.operation > layout.FETCH:
+        return layout.BAD_DESCRIPTOR
+    if request.options & layout.INLINE:
+        if (
+            request.operation == layout.FETCH
+            or request.length < 0
+            or request.length > layout.INLINE_BYTES
+        ):
+            return layout.BAD_DESCRIPTOR
+        return layout.DONE
     if request.segments < 1 or request.segments > segments.shape[0]:
-        return BAD_DESCRIPTOR
-    if request.operation == FETCH and request.segments != 1:
-        return BAD_DESCRIPTOR
+        return layout.BAD_DESCRIPTOR
+    if request.operation == layout.FETCH and request.segments != 1:
+        return layout.BAD_DESCRIPTOR
     for i in range(request.segments):
         segment = segments[i]
         if segment.length < 1 or segment.address < 0:
-            return BAD_DESCRIPTOR
+            return layout.BAD_DESCRIPTOR
         if segment.address >= ports_ring_page or segment.length > ports_ring_page - segment.address:
-            return NO_RIGHTS
-    return DONE
+            return layout.NO_RIGHTS
+    return layout.DONE

@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import (
     abandon_receive,
     ask_page,
@@ -15,21 +16,6 @@ from nicscope.nic.ports.calls import (
     report_received,
     repost_receive,
     undo_receive_placement,
-)
-from nicscope.nic.ports.layout import (
-    AWAITED,
-    AWAITS_READER,
-    BAD_DESCRIPTOR,
-    MISSED,
-    NO_RIGHTS,
-    NO_ROOM,
-    NOBODY,
-    NOT_THERE,
-    PAGE_OUT,
-    RECEIVED,
-    RETURNED,
-    UNUSABLE,
-    WORK_QUEUE,
 )
 from nicscope.nic.ports.lookup import holds_entries, key_of, request_page, share_set
 from nicscope.nic.translate.requests import page_of_key
@@ -48,17 +34,17 @@ def translate_buffer(nics, n, p):
     address = port.provided
     page = address >> ports.rules[0].page_bits
     if address < 0 or address >= ports.rules[0].space_bytes:
-        return_buffer(nics, n, p, NO_RIGHTS)
+        return_buffer(nics, n, p, layout.NO_RIGHTS)
         return
     within = address & ((1 << ports.rules[0].page_bits) - 1)
     if within + ports.rules[0].buffer > 1 << ports.rules[0].page_bits:
-        return_buffer(nics, n, p, BAD_DESCRIPTOR)
+        return_buffer(nics, n, p, layout.BAD_DESCRIPTOR)
         return
     frame = ask_page(nics, n, p, port.space, page, 1)
-    if frame == MISSED:
+    if frame == layout.MISSED:
         request_page(nics, n, p, port.space, page, 1, 1)
-    elif frame == NOT_THERE:
-        return_buffer(nics, n, p, NO_RIGHTS)
+    elif frame == layout.NOT_THERE:
+        return_buffer(nics, n, p, layout.NO_RIGHTS)
     else:
         accept_buffer(nics, n, p, frame)
 
@@ -108,7 +94,7 @@ def defer_buffer(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     port.free_taken += 1
-    add_ready_buffer(nics, n, p, port.provided, AWAITED, NOBODY)
+    add_ready_buffer(nics, n, p, port.provided, layout.AWAITED, layout.NOBODY)
 
 
 @distant
@@ -118,7 +104,7 @@ def resolve_deferred_buffer(nics, n, p, page, frame):
     port = ports.table[n, p]
     for i in range(port.ready_out, port.ready_in):
         buffer = ports.ready[n, p, i % ports.ready.shape[2]]
-        if buffer.frame == AWAITED and buffer.address >> ports.rules[0].page_bits == page:
+        if buffer.frame == layout.AWAITED and buffer.address >> ports.rules[0].page_bits == page:
             buffer.frame = frame
             if frame >= 0:
                 buffer.key = key_of(nics, n, port.space, page)
@@ -139,9 +125,11 @@ def return_unready_buffers(nics, n, p):
         port.ready_out += 1
         ports.nodes[n].skipped += 1
         ports.nodes[n].attention = 1
-        status = np.int64(PAGE_OUT)
-        if buffer.frame != AWAITED:
-            status = np.int64(NO_RIGHTS if buffer.frame == UNUSABLE else NO_ROOM)
+        status = np.int64(layout.PAGE_OUT)
+        if buffer.frame != layout.AWAITED:
+            status = np.int64(
+                layout.NO_RIGHTS if buffer.frame == layout.UNUSABLE else layout.NO_ROOM
+            )
         _report_returned_buffer(nics, n, p, buffer.address, status)
 
 
@@ -166,8 +154,8 @@ def evict_waiting_buffers(nics, n, space, page):
             owner, other = page_of_key(host, book, buffer.key)
             if _blocks_entry_of(nics, n, owner, other, space, page):
                 release(nics, n, buffer.key)
-                buffer.frame = AWAITED
-                buffer.key = NOBODY
+                buffer.frame = layout.AWAITED
+                buffer.key = layout.NOBODY
                 given = True
     return given
 
@@ -190,7 +178,7 @@ def return_buffer(nics, n, p, status):
     ports = nics.ports
     port = ports.table[n, p]
     if not has_report_slot(nics, n, p):
-        port.ahead_waits = AWAITS_READER
+        port.ahead_waits = layout.AWAITS_READER
         return
     port.free_taken += 1
     if port.provided >= 0 and port.provided < ports.rules[0].space_bytes:
@@ -211,8 +199,8 @@ def _report_returned_buffer(nics, n, p, address, status):
     ports = nics.ports
     port = ports.table[n, p]
     port.reserved += 1
-    place = report_received(nics, n, p, RETURNED, NOBODY, n, 0, 1, 0)
-    ports.reports[n, p, RECEIVED, place].status = status
+    place = report_received(nics, n, p, layout.RETURNED, layout.NOBODY, n, 0, 1, 0)
+    ports.reports[n, p, layout.RECEIVED, place].status = status
     ports.report_buffers[n, p, place, 0] = address
 
 
@@ -241,7 +229,7 @@ def has_fitting_buffer(nics, n, p, unit):
             return False
         port.ready_out += 1
         release(nics, n, buffer.key)
-        _report_returned_buffer(nics, n, p, buffer.address, BAD_DESCRIPTOR)
+        _report_returned_buffer(nics, n, p, buffer.address, layout.BAD_DESCRIPTOR)
         ports.nodes[n].rejected += 1
         ports.nodes[n].attention = 1
         return_unready_buffers(nics, n, p)
@@ -267,7 +255,7 @@ def abandon_message(nics, n, tag):
     """Abandon the message arriving by ``tag``: its buffers are ready for another."""
     ports = nics.ports
     channel = ports.channels[n, tag]
-    if ports.table[n, channel.port].takes == WORK_QUEUE:
+    if ports.table[n, channel.port].takes == layout.WORK_QUEUE:
         abandon_receive(nics, n, tag)
         return
     for i in range(channel.buffers):

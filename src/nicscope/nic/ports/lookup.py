@@ -7,21 +7,9 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE, is_handle
-from nicscope.nic.ports import calls
+from nicscope.nic.ports import calls, layout
 from nicscope.nic.ports.calls import has_handle
 from nicscope.nic.ports.handle_cache import hold_handle, release_handle
-from nicscope.nic.ports.layout import (
-    AWAITS_USE,
-    DESCRIPTOR_MISS,
-    FETCH,
-    FREE_TO_GO,
-    HANDLE_MISS,
-    NOBODY,
-    PAGE_MISS,
-    THREAD,
-    WORK_QUEUE,
-    WRITE,
-)
 from nicscope.nic.ports.regions import is_descriptor_readable
 from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.ports.traffic import NO_HANDLE, count_handle, port_of_arrival
@@ -131,10 +119,10 @@ def wake_blocked_ports(nics, n):
     """Wake the ports that wait for a transfer to release an entry."""
     ports = nics.ports
     for p in range(ports.table.shape[1]):
-        if ports.table[n, p].blocked == AWAITS_USE:
-            ports.table[n, p].blocked = FREE_TO_GO
-        if ports.table[n, p].ahead_waits == AWAITS_USE:
-            ports.table[n, p].ahead_waits = FREE_TO_GO
+        if ports.table[n, p].blocked == layout.AWAITS_USE:
+            ports.table[n, p].blocked = layout.FREE_TO_GO
+        if ports.table[n, p].ahead_waits == layout.AWAITS_USE:
+            ports.table[n, p].ahead_waits = layout.FREE_TO_GO
     ports.nodes[n].use_blocked = 0
     ports.nodes[n].attention = 1
 
@@ -170,7 +158,7 @@ def note_drop_time(nics, d, sender, sequence):
 @step
 def is_entry_reserved(nics, n):
     """Whether an entry is reserved for a dropped packet."""
-    return nics.ports.nodes[n].reserved_for != NOBODY
+    return nics.ports.nodes[n].reserved_for != layout.NOBODY
 
 
 @step
@@ -188,7 +176,7 @@ def reserve_entry(nics, n, sender, space, page, now):
     """
     ports = nics.ports
     serving = ports.nodes[n]
-    if ports.rules[0].service != THREAD:
+    if ports.rules[0].service != layout.THREAD:
         return False
     if not is_reliable(ports, stream_to(ports, n, sender)):
         return False
@@ -216,7 +204,7 @@ def yield_reservation(nics, n, sender):
     """Cancel the reservation if the packet of ``sender`` was dropped before its holder."""
     ports = nics.ports
     holder = ports.nodes[n].reserved_for
-    if holder == NOBODY:
+    if holder == layout.NOBODY:
         return
     if stream_to(ports, n, sender).since < stream_to(ports, n, holder).since:
         cancel_reservation(nics, n)
@@ -234,16 +222,16 @@ def complete_reservation(nics, n, sender, sequence):
 def cancel_reservation(nics, n):
     """Cancel the reservation and wake who waits for its entries; whether there was one."""
     serving = nics.ports.nodes[n]
-    if serving.reserved_for == NOBODY:
+    if serving.reserved_for == layout.NOBODY:
         return False
-    serving.reserved_for = NOBODY
+    serving.reserved_for = layout.NOBODY
     _release_reserved_page(nics, n)
-    if serving.reserved_process != NOBODY:
+    if serving.reserved_process != layout.NOBODY:
         release_handle(nics, n, PROCESS_HANDLE, serving.reserved_process)
-        serving.reserved_process = NOBODY
-    if serving.reserved_export != NOBODY:
+        serving.reserved_process = layout.NOBODY
+    if serving.reserved_export != layout.NOBODY:
         release_handle(nics, n, EXPORT_HANDLE, serving.reserved_export)
-        serving.reserved_export = NOBODY
+        serving.reserved_export = layout.NOBODY
     if serving.use_blocked > 0:
         wake_blocked_ports(nics, n)
     return True
@@ -253,17 +241,17 @@ def cancel_reservation(nics, n):
 def _release_reserved_page(nics, n):
     serving = nics.ports.nodes[n]
     space, page = serving.reserved_space, serving.reserved_page
-    if page != NOBODY:
+    if page != layout.NOBODY:
         nic, host, book = translation_of(nics.ports.translations, n)
         release_key(nic, host, book, space, page, key_of(nics, n, space, page))
-        serving.reserved_page = NOBODY
+        serving.reserved_page = layout.NOBODY
 
 
 @step
 def request_page(nics, n, who, space, page, receive, ahead):
     """Request ``page`` on behalf of ``who``: the task ends with a miss."""
     serving = nics.ports.nodes[n]
-    serving.outcome = PAGE_MISS
+    serving.outcome = layout.PAGE_MISS
     serving.miss_for = who
     serving.miss_space = space
     serving.miss_page = page
@@ -284,7 +272,7 @@ def request_descriptor(nics, n, p):
     if port.open == 0 or port.busy == 1 or port.taken == port.posted:
         return
     if is_descriptor_readable(nics, n, p, slot):
-        nics.ports.nodes[n].outcome = DESCRIPTOR_MISS
+        nics.ports.nodes[n].outcome = layout.DESCRIPTOR_MISS
         nics.ports.nodes[n].bringing = p
         nics.ports.nodes[n].wanted = port.taken
     else:
@@ -295,7 +283,7 @@ def request_descriptor(nics, n, p):
 def request_handle(nics, n, who, kind, number):
     """Request a handle from the host; nothing on the NIC waits for it."""
     request_page(nics, n, who, kind, number, 0, 0)
-    nics.ports.nodes[n].outcome = HANDLE_MISS
+    nics.ports.nodes[n].outcome = layout.HANDLE_MISS
 
 
 # Lookups of one request or packet; when it comes again, those up to the missed one are repeated.
@@ -323,8 +311,8 @@ def has_request_handles(nics, n, p):
         port.polled_again = max(again, FIRST)
         return False
     request = ports.requests[n, p, place_in(port.taken, ports.rules[0].ring)]
-    is_remote = request.operation == WRITE or request.operation == FETCH
-    if is_remote and port.takes != WORK_QUEUE:
+    is_remote = request.operation == layout.WRITE or request.operation == layout.FETCH
+    if is_remote and port.takes != layout.WORK_QUEUE:
         number = request.name
         is_one = number >= 0 and number < ports.shared.imports.shape[1]
         if is_one and not _has(nics, n, p, IMPORT_HANDLE, number, again >= SECOND, p):
@@ -358,7 +346,7 @@ def has_export_handle(nics, d, head):
         _note_miss(nics, d, head, FIRST)
         return False
     owner = ports.shown[d].port
-    if ports.shown[d].valid == 0 or owner == NOBODY:
+    if ports.shown[d].valid == 0 or owner == layout.NOBODY:
         return True
     return has_process_handle(nics, d, head, owner)
 

@@ -11,19 +11,9 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.arrivals import TAKEN, consumes_receive, last_arrival
 from nicscope.nic.ports.descriptor import is_atomic
-from nicscope.nic.ports.layout import (
-    DONE,
-    FETCH,
-    INLINE,
-    NOBODY,
-    OWN_PORT,
-    REPLY,
-    SEND,
-    WORK_QUEUE,
-    WRITE,
-)
 from nicscope.nic.ports.lookup import bytes_in_page, further_ways, page_at
 from nicscope.nic.ports.receive import segment_at
 from nicscope.nic.ports.receive_queue import receive_queue_of
@@ -88,8 +78,8 @@ def _plan_request(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     if port.busy == 1:
-        space = np.int64(port.reply_space if p == OWN_PORT else port.space)
-        if space != NOBODY and needs_next_page(nics, n, p):
+        space = np.int64(port.reply_space if p == layout.OWN_PORT else port.space)
+        if space != layout.NOBODY and needs_next_page(nics, n, p):
             address = ports.current[n, p, port.segment].address + port.segment_done
             _plan_lookup(nics, n, space, address)
         return
@@ -97,14 +87,16 @@ def _plan_request(nics, n, p):
     slot = place_in(port.taken, ports.rules[0].ring)
     request = ports.requests[n, p, slot]
     plan.serve_request = 1
-    if ports.rules[0].handles == 1 and p != OWN_PORT:
+    if ports.rules[0].handles == 1 and p != layout.OWN_PORT:
         # The process; and the buffer that a remote operation names.
-        plan.lookup_handle = 1 if request.operation == SEND or port.takes == WORK_QUEUE else 2
-    asks = request.operation == FETCH or is_atomic(request.operation)
-    if request.options & INLINE or asks or request.segments == 0:
+        plan.lookup_handle = (
+            1 if request.operation == layout.SEND or port.takes == layout.WORK_QUEUE else 2
+        )
+    asks = request.operation == layout.FETCH or is_atomic(request.operation)
+    if request.options & layout.INLINE or asks or request.segments == 0:
         return
-    space = np.int64(request.space if p == OWN_PORT else port.space)
-    if space != NOBODY:
+    space = np.int64(request.space if p == layout.OWN_PORT else port.space)
+    if space != layout.NOBODY:
         _plan_lookup(nics, n, space, ports.segments[n, p, slot, 0].address)
 
 
@@ -131,15 +123,15 @@ def plan_placing(nics, n):
     head = ports.arrival_heads[n, slot]
     if head.status != TAKEN:
         return
-    if head.kind == SEND and consumes_receive(nics, n, head):
+    if head.kind == layout.SEND and consumes_receive(nics, n, head):
         _plan_scatter(nics, n, slot)
-    elif head.kind == SEND:
+    elif head.kind == layout.SEND:
         plan.lookup_buffer = 1
     elif is_of_work(nics, n, head):
         _plan_remote_work(nics, n, slot)
-    elif head.kind == WRITE and not _is_sink(nics, n, head.name):
+    elif head.kind == layout.WRITE and not _is_sink(nics, n, head.name):
         _plan_store(nics, n, slot)
-    elif head.kind == REPLY:
+    elif head.kind == layout.REPLY:
         plan.lookup_receive = 1
         plan.lookup_handle = ports.rules[0].handles
         if is_expected_answer(nics, n, nics.arrivals[n, slot], head):
@@ -164,7 +156,7 @@ def _plan_scatter(nics, n, slot):
         return
     place = place_in(number, ports.work.receives.shape[2])
     receive = ports.work.receives[n, q, place]
-    if receive.status != DONE:
+    if receive.status != layout.DONE:
         return
     pieces = ports.work.pieces[n, q, place]
     begin = grh_bytes_of(head) + head.offset
@@ -190,11 +182,11 @@ def _plan_remote_work(nics, n, slot):
     ports = nics.ports
     head = ports.arrival_heads[n, slot]
     packet = nics.arrivals[n, slot]
-    if head.kind == WRITE:
+    if head.kind == layout.WRITE:
         ports.plans[n].lookup_receive = 1
         p = stream_to(ports, n, head.peer).port
         _count_ways(nics, n, ports.table[n, p].space, page_at(nics, head.remote))
-    elif head.kind == REPLY and is_expected_answer(nics, n, packet, head):
+    elif head.kind == layout.REPLY and is_expected_answer(nics, n, packet, head):
         pieces = ports.work.fetched[n, head.name, head.slot]
         _plan_pieces(nics, n, head.name, pieces, pieces.shape[0], head.offset, packet.payload)
 
@@ -227,7 +219,7 @@ def _plan_store(nics, n, slot):
 @step
 def _is_sink(nics, n, name):
     exports = nics.ports.shared.exports
-    return 0 <= name < exports.shape[1] and exports[n, name].space == NOBODY
+    return 0 <= name < exports.shape[1] and exports[n, name].space == layout.NOBODY
 
 
 @distant
@@ -239,4 +231,6 @@ def plan_completion(nics, n):
     head = nics.ports.arrival_heads[n, place_in(endpoint.completed, endpoint.receive_ring)]
     is_last = head.status == TAKEN and head.last == 1
     if nics.ports.rules[0].serves == 1 and is_last:
-        plan.receive_message = 1 if head.kind in (SEND, WRITE, REPLY, FETCH) else 0
+        plan.receive_message = (
+            1 if head.kind in (layout.SEND, layout.WRITE, layout.REPLY, layout.FETCH) else 0
+        )

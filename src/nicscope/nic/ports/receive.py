@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import calls
+from nicscope.nic.ports import calls, layout
 from nicscope.nic.ports.arrivals import (
     CONSUMED,
     DISCARDED,
@@ -38,17 +38,6 @@ from nicscope.nic.ports.free_queue import (
     has_fitting_buffer,
     has_report_slot,
     take_ready_buffer,
-)
-from nicscope.nic.ports.layout import (
-    ARRIVAL,
-    BUFFERS,
-    MISSED,
-    NO_ROOM,
-    NOT_THERE,
-    PROTECTION,
-    SEND,
-    WORK_QUEUE,
-    WRITE,
 )
 from nicscope.nic.ports.lookup import (
     NO_KEY,
@@ -86,12 +75,14 @@ def place_arrival(nics, d):
         return False
     if consumes_receive(nics, d, head):
         return place_in_receive(nics, d)
-    if head.kind == SEND:
+    if head.kind == layout.SEND:
         place_message(nics, d, packet, head, slot)
         return False
     if is_of_work(nics, d, head):
-        return place_by_key(nics, d) if head.kind == WRITE else place_scattered_answer(nics, d)
-    if head.kind == WRITE:
+        return (
+            place_by_key(nics, d) if head.kind == layout.WRITE else place_scattered_answer(nics, d)
+        )
+    if head.kind == layout.WRITE:
         return place_store(nics, d, packet, head)
     return place_answer(nics, d, packet, head)
 
@@ -102,7 +93,7 @@ def _place_in_kernel(nics, d, slot):
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if head.kind != SEND:
+    if head.kind != layout.SEND:
         discard_payload(packet, head, REFUSED_FOR_GOOD)
         return
     head.frame = ports.kernel_frames[d, slot]
@@ -130,7 +121,7 @@ def place_message(nics, d, packet, head, slot):
         head.why = INCOMPLETE
         discard_payload(packet, head, REFUSED_FOR_GOOD)
         return
-    if place >= BUFFERS or within + packet.payload > unit:
+    if place >= layout.BUFFERS or within + packet.payload > unit:
         abandon_message(nics, d, head.name)
         discard_payload(packet, head, REFUSED_FOR_GOOD)
         return
@@ -195,7 +186,7 @@ def undo_placements_from(nics, d, peer):
         slot = place_in(place, endpoint.receive_ring)
         head = nics.ports.arrival_heads[d, slot]
         if head.peer == peer and head.status != UNCLASSIFIED:
-            takes = head.kind == SEND or head.receive >= 0
+            takes = head.kind == layout.SEND or head.receive >= 0
             if takes and head.status in (TAKEN, CONSUMED):
                 _stop(nics, d, place, slot)
                 undo_placement(nics, d, slot)
@@ -273,14 +264,14 @@ def _place_payload(nics, d, slot, p, pieces, many):
     payload = nics.arrivals[d, slot].payload
     head.runs = max(head.runs, 0)
     head.space = nics.ports.table[d, p].space
-    by_key = nics.ports.table[d, p].takes == WORK_QUEUE
+    by_key = nics.ports.table[d, p].takes == layout.WORK_QUEUE
     laid = placed_bytes(nics, d, slot)
     while laid < payload:
         begin = grh_bytes_of(head) + head.offset + laid
         i, within = segment_at(pieces, many, begin)
         piece = pieces[i]
         if by_key and not permits(nics, d, p, piece.key, piece.address, piece.length, OWN_STORE):
-            return np.int64(PROTECTION)
+            return np.int64(layout.PROTECTION)
         at = piece.address + within
         count = bytes_in_page(nics, at, min(piece.length - within, payload - laid))
         run = nics.ports.work.runs[d, slot, head.runs]
@@ -309,18 +300,18 @@ def _look_up(nics, d, p, head):
     if stream.missed == head.sequence and head.sequence >= 0:
         nics.ports.nodes[d].repeated += 1
         frame = translated_frame(nics, d, space, page, 1)
-        if frame == MISSED and stream.hopeless == head.sequence:
+        if frame == layout.MISSED and stream.hopeless == head.sequence:
             stream.hopeless = -1
-            return np.int64(-NO_ROOM)
-        if frame == MISSED and is_access_denied(nics, d, space, page):
-            return np.int64(-PROTECTION)
+            return np.int64(-layout.NO_ROOM)
+        if frame == layout.MISSED and is_access_denied(nics, d, space, page):
+            return np.int64(-layout.PROTECTION)
     else:
         frame = ask_page(nics, d, p, space, page, 1)
-    if frame == MISSED:
-        request_page(nics, d, ARRIVAL, space, page, 1, 0)
+    if frame == layout.MISSED:
+        request_page(nics, d, layout.ARRIVAL, space, page, 1, 0)
         return np.int64(WAITS)
-    if frame == NOT_THERE:
-        return np.int64(-PROTECTION)
+    if frame == layout.NOT_THERE:
+        return np.int64(-layout.PROTECTION)
     return frame
 
 

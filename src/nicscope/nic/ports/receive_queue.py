@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.arrivals import (
     CONSUMED,
     DROPPED,
@@ -27,30 +28,6 @@ from nicscope.nic.ports.calls import (
     place_redirected,
     place_scattered_answer,
     report_received,
-)
-from nicscope.nic.ports.layout import (
-    BROKEN,
-    CONNECTED,
-    DELIVERY,
-    DONE,
-    FLUSHED,
-    IMMEDIATE,
-    INVALIDATES,
-    NAMED_QUEUE,
-    NO_RECEIVE,
-    NO_ROOM,
-    NOBODY,
-    OWN_PORT,
-    RECEIVED,
-    REMOTE_FAILED,
-    REMOTE_INVALID,
-    REMOTE_PROTECTION,
-    REPLY,
-    SEND,
-    SOLICITED,
-    TOO_LONG,
-    WORK_QUEUE,
-    WRITE,
 )
 from nicscope.nic.ports.receive import record_segment, scatter_payload
 from nicscope.nic.ports.regions import unbind
@@ -85,22 +62,22 @@ def receive_queue_of(nics, n, p, head):
     """
     ports = nics.ports
     port = ports.table[n, p]
-    if port.receives_taken != port.receives_posted or port.shares == OWN_PORT:
+    if port.receives_taken != port.receives_posted or port.shares == layout.OWN_PORT:
         return np.int64(p)
     if port.receives_posted - port.read == min(ports.work.receives.shape[2], ports.rules[0].ring):
         return np.int64(p)
-    q = np.int64(head.swap if port.shares == NAMED_QUEUE else port.shares)
-    if q <= OWN_PORT or q >= ports.table.shape[1]:
+    q = np.int64(head.swap if port.shares == layout.NAMED_QUEUE else port.shares)
+    if q <= layout.OWN_PORT or q >= ports.table.shape[1]:
         return np.int64(p)
     queue = ports.table[n, q]
     if (
         queue.shared == 0
         or queue.open == 0
-        or queue.takes != WORK_QUEUE
+        or queue.takes != layout.WORK_QUEUE
         or queue.space != port.space
     ):
         return np.int64(p)
-    if port.shares == NAMED_QUEUE and queue.group != port.group:
+    if port.shares == layout.NAMED_QUEUE and queue.group != port.group:
         return np.int64(p)
     return q if queue.receives_taken != queue.receives_posted else np.int64(p)
 
@@ -122,9 +99,9 @@ def take_shared_receive(nics, n, p, q):
     for i in range(drawn.segments):
         ports.work.pieces[n, p, there, i] = ports.work.pieces[n, q, place, i]
     drawn.serial = port.receives_posted
-    if port.shares == NAMED_QUEUE:
+    if port.shares == layout.NAMED_QUEUE:
         port.domain = queue.domain  # the memory is that of the queue
-    named = port.shares == NAMED_QUEUE and queue.receive_queue != NOBODY
+    named = port.shares == layout.NAMED_QUEUE and queue.receive_queue != layout.NOBODY
     drawn.queue = queue.receive_queue + 1 if named else 0
     port.receives_posted += 1
     port.reserved += 1
@@ -162,15 +139,15 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_imme
     channel = ports.table[n, p].channel
     peer = np.int64(ports.channels[n, channel].node if channel >= 0 else n)
     place = report_received(nics, n, p, operation, word, peer, length, has_immediate, 0)
-    report = ports.reports[n, p, RECEIVED, place]
+    report = ports.reports[n, p, layout.RECEIVED, place]
     report.cookie = receive.cookie
     report.status = status
     ports.told[n, status] += 1
     ports.port_told[n, p, status] += 1
-    tally_completion(nics, n, p, RECEIVED, status)
+    tally_completion(nics, n, p, layout.RECEIVED, status)
     if receive.queue != 0:
-        post_completion(nics, n, p, RECEIVED, receive.queue - 1)
-    if status != DONE or has_immediate & IS_SOLICITED:
+        post_completion(nics, n, p, layout.RECEIVED, receive.queue - 1)
+    if status != layout.DONE or has_immediate & IS_SOLICITED:
         q = receive.queue - 1 if receive.queue != 0 else ports.table[n, p].receive_queue
         mark_solicited(nics, n, np.int64(q))
 
@@ -222,14 +199,14 @@ def reject_receive(nics, n, p, status, is_lost):
     first = np.int64(port.received)
     renumber_receive(nics, n, p, port.receives_posted - 1, first)
     port.receives_taken += 1
-    report_receive(nics, n, p, first, SEND, status, np.int64(0), np.int64(0), np.int64(0))
-    if port.state != CONNECTED or port.datagrams == 1:
+    report_receive(nics, n, p, first, layout.SEND, status, np.int64(0), np.int64(0), np.int64(0))
+    if port.state != layout.CONNECTED or port.datagrams == 1:
         if is_lost:
             post_async_error(nics, n, p, POSTED_BADLY)
         return
     stream = stream_to(nics.ports, n, peer_of(nics.ports.channels[n, port.channel]))
     if is_lost or is_reliable(nics.ports, stream):
-        break_connection(nics, n, p, BROKEN, POSTED_BADLY, FLUSHED)
+        break_connection(nics, n, p, layout.BROKEN, POSTED_BADLY, layout.FLUSHED)
 
 
 @routine
@@ -289,7 +266,9 @@ def flush_receives(nics, n, p):
     """Flush the posted receives of port ``p``, whose connection has ended."""
     port = nics.ports.table[n, p]
     for number in range(port.received, port.receives_posted):
-        report_receive(nics, n, p, number, SEND, FLUSHED, np.int64(0), np.int64(0), np.int64(0))
+        report_receive(
+            nics, n, p, number, layout.SEND, layout.FLUSHED, np.int64(0), np.int64(0), np.int64(0)
+        )
     port.receives_taken = port.receives_posted
     _abandon_partial_message(nics, n, p)
 
@@ -334,17 +313,17 @@ def place_in_receive(nics, d):
         return False
     head.receive = channel.receive
     head.said = channel.said
-    if head.said == NO_RECEIVE:
+    if head.said == layout.NO_RECEIVE:
         channel.placed = -1
         head.why = NO_BUFFER
         discard_payload(packet, head, CONSUMED)
         return False
     head.filled = head.last
     channel.placed = channel.placed + packet.payload if head.last == 0 else np.int64(-1)
-    if head.said != DONE:
+    if head.said != layout.DONE:
         discard_payload(packet, head, CONSUMED)
         return False
-    if head.kind == WRITE:
+    if head.kind == layout.WRITE:
         return place_by_key(nics, d)
     head.runs = 0
     return _place_payload(nics, d, slot)
@@ -367,14 +346,14 @@ def _begin_message(nics, d, head):
     if q != p:
         take_shared_receive(nics, d, p, q)
     if port.receives_taken == port.receives_posted:
-        channel.said = NO_RECEIVE
+        channel.said = layout.NO_RECEIVE
         port.dropped += 1
         return
     receive = ports.work.receives[d, p, receive_place(nics, port.receives_taken)]
     channel.said = receive.status
     length = head.total + grh_bytes_of(head)
-    if receive.status == DONE and head.kind == SEND and length > receive.length:
-        channel.said = TOO_LONG
+    if receive.status == layout.DONE and head.kind == layout.SEND and length > receive.length:
+        channel.said = layout.TOO_LONG
     port.receives_taken += 1
 
 
@@ -396,10 +375,10 @@ def continue_placement(nics, d, frame):
     head = nics.ports.arrival_heads[d, slot]
     if head.status != TAKEN:
         return False  # given up meanwhile
-    if head.kind == REPLY:
+    if head.kind == layout.REPLY:
         record_segment(nics, d, slot, np.int64(head.name), frame)
         return place_scattered_answer(nics, d)
-    if head.kind == WRITE:  # what is addressed by key has one place
+    if head.kind == layout.WRITE:  # what is addressed by key has one place
         record_segment(nics, d, slot, np.int64(nics.ports.shared.exports[d, head.name].port), frame)
         return place_redirected(nics, d)
     record_segment(nics, d, slot, np.int64(destination_port_of(nics.ports, d, head)), frame)
@@ -417,10 +396,10 @@ def fail_receive(nics, d, slot, status):
     packet = nics.arrivals[d, slot]
     if head.status != TAKEN:
         return
-    if head.kind == REPLY or not is_of_work(nics, d, head):
-        discard_payload(packet, head, NO_PLACE if status == NO_ROOM else REFUSED_FOR_GOOD)
+    if head.kind == layout.REPLY or not is_of_work(nics, d, head):
+        discard_payload(packet, head, NO_PLACE if status == layout.NO_ROOM else REFUSED_FOR_GOOD)
         return
-    head.said = status if head.kind == SEND else np.int64(REMOTE_PROTECTION)
+    head.said = status if head.kind == layout.SEND else np.int64(layout.REMOTE_PROTECTION)
     if head.receive >= 0:
         nics.ports.channels[d, head.name].said = head.said
     discard_payload(packet, head, CONSUMED)
@@ -454,7 +433,7 @@ def undo_receive_placement(nics, d, slot):
     channel.message = head.message
     channel.placed = head.offset
     channel.receive = head.receive
-    channel.said = DONE if head.offset == 0 else channel.said
+    channel.said = layout.DONE if head.offset == 0 else channel.said
     if head.offset == 0:
         abandon_receive(nics, d, head.name)
 
@@ -467,9 +446,9 @@ def complete_receive(nics, d, slot):
     packet = nics.arrivals[d, slot]
     if not is_connected(nics, d, packet, head):
         return np.int64(REFUSED_FOR_GOOD)
-    if head.said == NO_RECEIVE:
+    if head.said == layout.NO_RECEIVE:
         return _on_no_receive(nics, d, head)
-    if head.said == REMOTE_PROTECTION:
+    if head.said == layout.REMOTE_PROTECTION:
         return complete_remote_work(nics, d, slot)
     channel = ports.channels[d, head.name]
     is_whole = add_to_message(channel, packet, head)
@@ -477,8 +456,10 @@ def complete_receive(nics, d, slot):
         return np.int64(head.status)
     if not is_whole:
         repost_receive(nics, d, slot)
-    elif head.said == DONE:
-        _report(nics, d, np.int64(destination_port_of(ports, d, head)), head.receive, DONE, head)
+    elif head.said == layout.DONE:
+        _report(
+            nics, d, np.int64(destination_port_of(ports, d, head)), head.receive, layout.DONE, head
+        )
     else:
         return _fail_message(nics, d, head)
     return np.int64(head.status)
@@ -496,7 +477,7 @@ def _on_no_receive(nics, d, head):
         head.why = NO_BUFFER
         request_acknowledgement(nics, d, head.peer)
         return np.int64(DROPPED)
-    break_connection(nics, d, p, BROKEN, RECEIVES_EMPTY, NO_RECEIVE)
+    break_connection(nics, d, p, layout.BROKEN, RECEIVES_EMPTY, layout.NO_RECEIVE)
     return np.int64(ENDED)
 
 
@@ -512,14 +493,14 @@ def _fail_message(nics, d, head):
     _report(nics, d, p, head.receive, head.said, head)
     if not is_reliable(nics.ports, stream):
         return np.int64(CONSUMED)
-    is_longer = head.said == TOO_LONG and nics.ports.table[d, p].by_verbs == 1
-    verdict = REMOTE_INVALID if is_longer else REMOTE_FAILED
-    if stream.level == DELIVERY:
-        verdict = FLUSHED
+    is_longer = head.said == layout.TOO_LONG and nics.ports.table[d, p].by_verbs == 1
+    verdict = layout.REMOTE_INVALID if is_longer else layout.REMOTE_FAILED
+    if stream.level == layout.DELIVERY:
+        verdict = layout.FLUSHED
         if may_acknowledge(stream, head.sequence):
             acknowledge_packet(nics, d, head, np.uint64(0))
     head.why = REFUSED
-    break_connection(nics, d, p, BROKEN, RECEIVE_FAILED, verdict)
+    break_connection(nics, d, p, layout.BROKEN, RECEIVE_FAILED, verdict)
     return np.int64(ENDED)
 
 
@@ -531,14 +512,14 @@ def _report(nics, d, p, number, status, head):
         renumber_receive(nics, d, p, number, first)
         number = first
     length, word, has_immediate = np.int64(0), np.int64(0), np.int64(0)
-    if status == DONE:
+    if status == layout.DONE:
         length = head.total + grh_bytes_of(head)
-        if head.options & IMMEDIATE:
+        if head.options & layout.IMMEDIATE:
             word, has_immediate = head.immediate, np.int64(HAS_WORD)
-        if head.options & INVALIDATES:
+        if head.options & layout.INVALIDATES:
             unbind(nics, d, p, head.immediate)
             word, has_immediate = head.immediate, np.int64(HAS_KEY)
-        if head.options & SOLICITED:
+        if head.options & layout.SOLICITED:
             has_immediate |= IS_SOLICITED
     report_receive(nics, d, p, number, head.kind, status, length, word, has_immediate)
     if head.datagram == 1:

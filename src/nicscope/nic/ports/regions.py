@@ -5,20 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.ports.layout import (
-    ABANDONED,
-    BINDABLE,
-    DONE,
-    FETCH,
-    MAY_FETCH,
-    MAY_FLUSH,
-    MAY_PERSIST,
-    NOT_BOUND,
-    NOTHING_LEFT,
-    READ_ONLY,
-    REGION_MISS,
-    REMOTE_ONLY,
-)
+from nicscope.nic.ports import layout
 from nicscope.nic.translate.book import RNIC
 from nicscope.nic.translate.rnic import ask_regions, invalidate_region
 from nicscope.nic.translate.state import levels_of, translation_of
@@ -50,7 +37,9 @@ def permits(nics, n, p, key, address, length, right):
     if right > OWN:
         if region.rights & port.rights & right == 0 or region.port not in (0, p):
             return False
-    elif region.rights & (REMOTE_ONLY | (READ_ONLY if right == OWN_STORE else 0)) != 0:
+    elif (
+        region.rights & (layout.REMOTE_ONLY | (layout.READ_ONLY if right == OWN_STORE else 0)) != 0
+    ):
         return False
     if region.of != 0 and regions[n, row_of(nics, region.of)].key != region.of:
         return False  # of a window whose region is registered no more
@@ -95,7 +84,7 @@ LENGTH_BITS = 16  # above which the bytes are
 @step
 def is_flush(head):
     """Whether the request of ``head`` is a flush."""
-    return head.kind == FETCH and head.atomic == 0 and head.total == 0 and head.immediate > 0
+    return head.kind == layout.FETCH and head.atomic == 0 and head.total == 0 and head.immediate > 0
 
 
 @step
@@ -107,7 +96,7 @@ def may_flush(nics, d, p, head):
     address, length = head.remote, head.immediate >> LENGTH_BITS
     if head.immediate & WHOLE:
         address, length = regions[d, row_of(nics, head.remote_key)].address, 0
-    for right in (MAY_FLUSH, MAY_PERSIST):
+    for right in (layout.MAY_FLUSH, layout.MAY_PERSIST):
         if head.immediate & right and not permits(
             nics, d, p, head.remote_key, address, length, right
         ):
@@ -142,9 +131,9 @@ def lookup_region(nics, n, key, packets):
         return
     serving = ports.nodes[n]
     serving.region_reads += 1
-    if serving.outcome == NOTHING_LEFT:
-        serving.outcome = REGION_MISS
-        serving.miss_for = ABANDONED
+    if serving.outcome == layout.NOTHING_LEFT:
+        serving.outcome = layout.REGION_MISS
+        serving.miss_for = layout.ABANDONED
 
 
 @routine
@@ -170,30 +159,30 @@ def bind(nics, n, p):
     port = ports.table[n, p]
     regions = ports.work.regions
     if port.name <= 0 or port.segments > 1:
-        return NOT_BOUND
+        return layout.NOT_BOUND
     window = regions[n, row_of(nics, port.name)]
     if window.kind == 0 or window.domain != port.domain:
-        return NOT_BOUND
+        return layout.NOT_BOUND
     if port.segments == 0:
         window.key = 0
-        return DONE
+        return layout.DONE
     piece = ports.current[n, p, 0]
     region = regions[n, row_of(nics, piece.key)]
     if piece.key <= 0 or region.key != piece.key or not _may_bind(port, region, port.immediate):
-        return NOT_BOUND
+        return layout.NOT_BOUND
     if piece.address < region.address or piece.length < 1:
-        return NOT_BOUND
+        return layout.NOT_BOUND
     if piece.address - region.address > region.length - piece.length:
-        return NOT_BOUND
+        return layout.NOT_BOUND
     window.key = port.name
     window.space = region.space
     window.address = piece.address
     window.length = piece.length
-    window.rights = port.immediate | REMOTE_ONLY
+    window.rights = port.immediate | layout.REMOTE_ONLY
     window.port = p if window.kind == OF_PORT else 0
     window.shift = region.shift
     window.of = region.key
-    return DONE
+    return layout.DONE
 
 
 @step
@@ -201,9 +190,9 @@ def _may_bind(port, region, rights):
     """Whether port ``port`` may have a window of those rights on ``region``."""
     if region.space != port.space or region.domain != port.domain:
         return False
-    if region.rights & BINDABLE == 0 or region.kind != 0:
+    if region.rights & layout.BINDABLE == 0 or region.kind != 0:
         return False
-    return rights & ~MAY_FETCH == 0 or region.rights & READ_ONLY == 0
+    return rights & ~layout.MAY_FETCH == 0 or region.rights & layout.READ_ONLY == 0
 
 
 @step
@@ -211,9 +200,9 @@ def unbind(nics, n, p, key):
     """Unbind the memory window of ``key``: ``DONE``, or the status of a failure."""
     port = nics.ports.table[n, p]
     if key <= 0:
-        return NOT_BOUND
+        return layout.NOT_BOUND
     window = nics.ports.work.regions[n, row_of(nics, key)]
     if window.kind != OF_PORT or window.key != key or window.domain != port.domain:
-        return NOT_BOUND
+        return layout.NOT_BOUND
     window.key = 0
-    return DONE
+    return layout.DONE

@@ -7,6 +7,7 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import PAYLOAD, place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.arrivals import (
     DROPPED,
     NO_PLACE,
@@ -27,22 +28,6 @@ from nicscope.nic.ports.calls import (
     place_redirected,
     translated_frame,
     undo_placement,
-)
-from nicscope.nic.ports.layout import (
-    ARRIVAL,
-    DONE,
-    MAY_FETCH,
-    MAY_WRITE,
-    MISSED,
-    NO_ROOM,
-    NOBODY,
-    NOT_THERE,
-    OWN_PORT,
-    PROTECTION,
-    REJECTED,
-    REPLY,
-    THREAD,
-    WRITE,
 )
 from nicscope.nic.ports.lookup import (
     bytes_in_page,
@@ -76,11 +61,11 @@ def place_store(nics, d, packet, head):
     export = ports.shown[d]
     # The header's length is the message's; of this packet, what it carries.
     head.length = packet.payload
-    if check_export(export, head, packet.sender) != DONE:
+    if check_export(export, head, packet.sender) != layout.DONE:
         discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
     start = export.start if export.redirect < 0 else export.redirect
-    if export.space == NOBODY:
+    if export.space == layout.NOBODY:
         _place_in_nic_memory(nics, packet, head, start + head.offset)
         return False
     address = start + head.offset
@@ -105,7 +90,7 @@ def _place_in_nic_memory(nics, packet, head, address):
 def place_answer(nics, d, packet, head):
     """Place the payload of a fetch's answer; whether it waits for a translation."""
     ports = nics.ports
-    if head.kind != REPLY or not is_expected_answer(nics, d, packet, head):
+    if head.kind != layout.REPLY or not is_expected_answer(nics, d, packet, head):
         discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
     if not has_process_handle(nics, d, head, head.name):
@@ -120,7 +105,7 @@ def place_answer(nics, d, packet, head):
 def is_expected_answer(nics, d, packet, head):
     """Whether the answer belongs to an outstanding fetch of this node from its sender."""
     ports = nics.ports
-    if head.name <= OWN_PORT or head.name >= ports.table.shape[1]:
+    if head.name <= layout.OWN_PORT or head.name >= ports.table.shape[1]:
         return False
     if head.slot < 0 or head.slot >= ports.rules[0].ring:
         return False
@@ -146,10 +131,10 @@ def translate_arrival(nics, d, packet, head, space, address):
     if stream.missed == head.sequence and head.sequence >= 0:
         return _look_up_again(nics, d, packet, head, stream)
     frame = ask_page(nics, d, port_of_arrival(nics, d, head), space, page, 1)
-    if frame == MISSED:
-        request_page(nics, d, ARRIVAL, space, page, 1, 0)
+    if frame == layout.MISSED:
+        request_page(nics, d, layout.ARRIVAL, space, page, 1, 0)
         return True
-    if frame == NOT_THERE:
+    if frame == layout.NOT_THERE:
         discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
     _set_address(nics, d, frame)
@@ -162,7 +147,7 @@ def _look_up_again(nics, d, packet, head, stream):
     nics.ports.nodes[d].repeated += 1
     stream.missed = -1
     frame = translated_frame(nics, d, head.space, head.page, 1)
-    if frame != MISSED:
+    if frame != layout.MISSED:
         stream.hopeless = -1
         _set_address(nics, d, frame)
         return False
@@ -173,14 +158,14 @@ def _look_up_again(nics, d, packet, head, stream):
     if is_access_denied(nics, d, head.space, head.page):
         discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
-    request_page(nics, d, ARRIVAL, head.space, head.page, 1, 0)
+    request_page(nics, d, layout.ARRIVAL, head.space, head.page, 1, 0)
     return True
 
 
 @step
 def is_access_denied(nics, d, space, page):
     """Whether the process has no such page that may be written, as the kernel thread found."""
-    return nics.ports.rules[0].service == THREAD and needed_for(nics, d, space, page, 1) < 0
+    return nics.ports.rules[0].service == layout.THREAD and needed_for(nics, d, space, page, 1) < 0
 
 
 @step
@@ -227,7 +212,7 @@ def drop_arrival(nics, d):
     note_drop_time(nics, d, head.peer, head.sequence)
     if head.runs >= 0 and head.status == TAKEN:
         if makes_no_progress(nics, d, head):
-            fail_receive(nics, d, slot, NO_ROOM)
+            fail_receive(nics, d, slot, layout.NO_ROOM)
             _post_payload(nics, d)
             return
         if head.receive >= 0:
@@ -248,7 +233,7 @@ def drop_arrival_without_entry(nics, d):
     packet = nics.arrivals[d, slot]
     if status_without_buffer(nics, d, head) == REFUSED_FOR_GOOD:
         if head.receive >= 0 or is_of_work(nics, d, head):
-            fail_receive(nics, d, slot, NO_ROOM)
+            fail_receive(nics, d, slot, layout.NO_ROOM)
         else:
             discard_payload(packet, head, NO_PLACE)
         _post_payload(nics, d)
@@ -263,7 +248,9 @@ def reject_arrival(nics, d, how):
     slot = last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
     if head.receive >= 0 or is_of_work(nics, d, head):
-        fail_receive(nics, d, slot, PROTECTION if how == REFUSED_FOR_GOOD else NO_ROOM)
+        fail_receive(
+            nics, d, slot, layout.PROTECTION if how == REFUSED_FOR_GOOD else layout.NO_ROOM
+        )
     else:
         discard_payload(nics.arrivals[d, slot], head, how)
     _post_payload(nics, d)
@@ -276,31 +263,31 @@ def post_answer(nics, d, head, space, owner, address):
     It comes from ``address`` of ``space``, memory of the port ``owner``.
     """
     ports = nics.ports
-    port = ports.table[d, OWN_PORT]
+    port = ports.table[d, layout.OWN_PORT]
     ring = ports.rules[0].ring
     if port.posted - port.taken >= ring - 1:
         head.why = NO_ANSWER
         return DROPPED
     slot = place_in(port.posted, ring)
-    request = ports.requests[d, OWN_PORT, slot]
-    request.operation = REPLY
+    request = ports.requests[d, layout.OWN_PORT, slot]
+    request.operation = layout.REPLY
     request.name = head.peer
     request.port = head.from_port
     request.cookie = head.slot
-    request.space = space if head.length > 0 else np.int64(NOBODY)
+    request.space = space if head.length > 0 else np.int64(layout.NOBODY)
     request.owner = owner
     request.offset = head.into
     request.segments = 1 if head.length > 0 else 0
     request.options = 0
-    request.length = DONE
+    request.length = layout.DONE
     request.atomic = head.atomic
     request.immediate = head.immediate
     request.swap = head.swap
-    segment = ports.segments[d, OWN_PORT, slot, 0]
+    segment = ports.segments[d, layout.OWN_PORT, slot, 0]
     segment.address = address
     segment.length = head.length
     segment.key = 0
-    if owner != NOBODY and ports.table[d, owner].by_verbs == 1:
+    if owner != layout.NOBODY and ports.table[d, owner].by_verbs == 1:
         segment.key = head.remote_key
         stream_to(ports, d, head.peer).answers += 1
     port.posted += 1
@@ -312,15 +299,15 @@ def post_answer(nics, d, head, space, owner, address):
 def answer_without_data(nics, n, status):
     """Post an answer without data, whose status tells the requester of the failure."""
     ports = nics.ports
-    port = ports.table[n, OWN_PORT]
-    request = ports.requests[n, OWN_PORT, place_in(port.posted, ports.rules[0].ring)]
-    request.operation = REPLY
+    port = ports.table[n, layout.OWN_PORT]
+    request = ports.requests[n, layout.OWN_PORT, place_in(port.posted, ports.rules[0].ring)]
+    request.operation = layout.REPLY
     request.name = port.name
     request.port = port.reply_port
     request.cookie = port.cookie
     request.offset = 0
     request.segments = 0
-    request.space = NOBODY  # nothing is looked up for it
+    request.space = layout.NOBODY  # nothing is looked up for it
     request.options = 0
     request.length = status
     request.atomic = 0
@@ -332,14 +319,14 @@ def answer_without_data(nics, n, status):
 def check_export(export, head, node):
     """Whether the packet of ``head`` from ``node`` may do to ``export`` what it asks."""
     if export.valid == 0 or export.epoch != head.epoch:
-        return REJECTED
-    if export.node != NOBODY and export.node != node:
-        return REJECTED
-    if export.importer != NOBODY and export.importer != head.from_port:
-        return REJECTED
-    needed = MAY_WRITE if head.kind == WRITE else MAY_FETCH
+        return layout.REJECTED
+    if export.node != layout.NOBODY and export.node != node:
+        return layout.REJECTED
+    if export.importer != layout.NOBODY and export.importer != head.from_port:
+        return layout.REJECTED
+    needed = layout.MAY_WRITE if head.kind == layout.WRITE else layout.MAY_FETCH
     if export.rights & needed == 0:
-        return REJECTED
+        return layout.REJECTED
     if head.offset < 0 or head.length < 0 or head.offset > export.length - head.length:
-        return REJECTED
-    return DONE
+        return layout.REJECTED
+    return layout.DONE

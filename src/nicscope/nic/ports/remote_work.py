@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.arrivals import (
     CONSUMED,
     DROPPED,
@@ -27,20 +28,6 @@ from nicscope.nic.ports.calls import (
     undo_placement,
 )
 from nicscope.nic.ports.descriptor import is_aligned
-from nicscope.nic.ports.layout import (
-    BROKEN,
-    DONE,
-    MAY_ATOMIC,
-    MAY_FETCH,
-    MAY_FLUSH,
-    MAY_PERSIST,
-    MAY_WRITE,
-    NO_RIGHTS,
-    PROTECTION,
-    REMOTE_INVALID,
-    REMOTE_PROTECTION,
-    WRITE,
-)
 from nicscope.nic.ports.receive import scatter_payload
 from nicscope.nic.ports.regions import (
     is_flush,
@@ -77,7 +64,7 @@ def start_remote_read(nics, n, p):
     fetch.peer = peer_of(ports.channels[n, port.channel])
     fetch.length = port.total
     fetch.arrived = 0
-    fetch.failure = DONE
+    fetch.failure = layout.DONE
     fetch.cookie = port.cookie
     for i in range(port.segments):
         ports.work.fetched[n, p, port.slot, i] = ports.current[n, p, i]
@@ -109,11 +96,15 @@ def finish_remote_read(nics, n, p, slot, status):
     ports = nics.ports
     ports.table[n, p].reading -= 1
     ports.nodes[n].attention = 1
-    if status == DONE:
+    if status == layout.DONE:
         report_sent(nics, n, p, slot, status)
         return
-    ports.pending[n, p, slot].status = status if status != NO_RIGHTS else np.int64(PROTECTION)
-    break_connection(nics, n, p, BROKEN, POSTED_BADLY, local_error_verdict(ports.table[n, p]))
+    ports.pending[n, p, slot].status = (
+        status if status != layout.NO_RIGHTS else np.int64(layout.PROTECTION)
+    )
+    break_connection(
+        nics, n, p, layout.BROKEN, POSTED_BADLY, local_error_verdict(ports.table[n, p])
+    )
 
 
 # At the other end.
@@ -122,11 +113,11 @@ def finish_remote_read(nics, n, p, slot, status):
 @step
 def right_needed_by(head):
     """The access right that the peer's message needs."""
-    if head.kind == WRITE:
-        return MAY_WRITE
+    if head.kind == layout.WRITE:
+        return layout.MAY_WRITE
     if is_flush(head):
-        return head.immediate & (MAY_FLUSH | MAY_PERSIST)
-    return MAY_FETCH if head.atomic == 0 else MAY_ATOMIC
+        return head.immediate & (layout.MAY_FLUSH | layout.MAY_PERSIST)
+    return layout.MAY_FETCH if head.atomic == 0 else layout.MAY_ATOMIC
 
 
 @step
@@ -155,8 +146,8 @@ def place_by_key(nics, d):
         discard_payload(packet, head, REFUSED_FOR_GOOD)
         return False
     p = np.int64(nics.ports.channels[d, head.name].port)
-    if not _may_access(nics, d, p, head, MAY_WRITE, packet.payload):
-        fail_receive(nics, d, slot, np.int64(REMOTE_PROTECTION))
+    if not _may_access(nics, d, p, head, layout.MAY_WRITE, packet.payload):
+        fail_receive(nics, d, slot, np.int64(layout.REMOTE_PROTECTION))
         return False
     if packet.payload == 0:
         return False
@@ -165,7 +156,7 @@ def place_by_key(nics, d):
     waits = translate_arrival(nics, d, packet, head, space, address)
     if not waits and head.status != TAKEN:
         head.status = TAKEN
-        fail_receive(nics, d, slot, np.int64(REMOTE_PROTECTION))
+        fail_receive(nics, d, slot, np.int64(layout.REMOTE_PROTECTION))
     return waits
 
 
@@ -179,15 +170,15 @@ def complete_remote_work(nics, d, slot):
         return np.int64(REFUSED_FOR_GOOD)
     p = np.int64(ports.channels[d, head.name].port)
     if head.atomic != 0 and not is_aligned(head.remote):
-        return _break_after_answers(nics, d, slot, p, REQUEST_INVALID, REMOTE_INVALID)
+        return _break_after_answers(nics, d, slot, p, REQUEST_INVALID, layout.REMOTE_INVALID)
     right = right_needed_by(head)
     if is_flush(head) and not may_flush(nics, d, p, head):
         return deny_remote_access(nics, d, slot)
-    if head.said != DONE:
+    if head.said != layout.DONE:
         return deny_remote_access(nics, d, slot)
     if packet.payload == 0 and not _may_access(nics, d, p, head, right, head.total):
         return deny_remote_access(nics, d, slot)
-    if head.kind == WRITE:
+    if head.kind == layout.WRITE:
         return np.int64(TAKEN)
     space = np.int64(ports.table[d, p].space)
     address = head.remote + (shift_of(nics, d, head.remote_key) if head.total > 0 else 0)
@@ -203,7 +194,7 @@ def _break_after_answers(nics, d, slot, p, told, verdict):
     head = nics.ports.arrival_heads[d, slot]
     stream = stream_to(nics.ports, d, head.peer)
     if stream.answers == 0:
-        break_connection(nics, d, p, BROKEN, told, verdict)
+        break_connection(nics, d, p, layout.BROKEN, told, verdict)
         return np.int64(ENDED)
     stream.pending_verdict = verdict
     stream.pending_error = told
@@ -220,14 +211,14 @@ def deny_remote_access(nics, d, slot):
     head = ports.arrival_heads[d, slot]
     channel = ports.channels[d, head.name]
     p = np.int64(channel.port)
-    code = WRITE_REFUSED if head.kind == WRITE else FETCH_REFUSED
+    code = WRITE_REFUSED if head.kind == layout.WRITE else FETCH_REFUSED
     if is_reliable(ports, stream_to(ports, d, head.peer)):
-        verdict = REMOTE_PROTECTION
+        verdict = layout.REMOTE_PROTECTION
         if (
             ports.table[d, p].by_verbs == 1
             and ports.table[d, p].rights & right_needed_by(head) == 0
         ):
-            code, verdict = REQUEST_INVALID, REMOTE_INVALID  # whatever the memory is
+            code, verdict = REQUEST_INVALID, layout.REMOTE_INVALID  # whatever the memory is
         else:
             ports.tallies[d, ACCESS_REFUSED] += 1
         return _break_after_answers(nics, d, slot, p, code, verdict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import distant, routine, step
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.arrivals import NO_PLACE, REFUSED_FOR_GOOD
 from nicscope.nic.ports.calls import (
     accept_arrival,
@@ -15,7 +16,6 @@ from nicscope.nic.ports.calls import (
     return_buffer,
     set_send_page,
 )
-from nicscope.nic.ports.layout import ARRIVAL, AWAITS_USE, NO_ROOM, PEER_DEAD
 from nicscope.nic.ports.lookup import cancel_reservation
 from nicscope.nic.ports.streams import stream_to
 from nicscope.nic.ports.transmit import destination_of, may_send_packet
@@ -27,7 +27,7 @@ def resume_filled(nics, n, frame):
     """Resume after a fill: the missed page is in ``frame``."""
     serving = nics.ports.nodes[n]
     who = serving.miss_for
-    if who == ARRIVAL:
+    if who == layout.ARRIVAL:
         accept_arrival(nics, n, frame)
     elif serving.miss_ahead == 1:
         accept_buffer(nics, n, who, frame)
@@ -35,7 +35,7 @@ def resume_filled(nics, n, frame):
         set_send_page(nics, n, who, serving.miss_page, frame)
         d = destination_of(nics, n, who)
         if stream_to(nics.ports, n, d).dead == 1:
-            end_descriptor(nics, n, who, PEER_DEAD)  # it died over the miss
+            end_descriptor(nics, n, who, layout.PEER_DEAD)  # it died over the miss
         elif may_send_packet(nics, n, who):
             next_packet(nics, n, who)
 
@@ -45,8 +45,8 @@ def resume_failed(nics, n, status):
     """Fail what missed a page that the NIC cannot have, with ``status``."""
     serving = nics.ports.nodes[n]
     who = serving.miss_for
-    if who == ARRIVAL:
-        reject_arrival(nics, n, NO_PLACE if status == NO_ROOM else REFUSED_FOR_GOOD)
+    if who == layout.ARRIVAL:
+        reject_arrival(nics, n, NO_PLACE if status == layout.NO_ROOM else REFUSED_FOR_GOOD)
     elif serving.miss_ahead == 1:
         return_buffer(nics, n, who, status)
     else:
@@ -59,15 +59,15 @@ def resume_without_entry(nics, n, for_now, now):
     ports = nics.ports
     serving = ports.nodes[n]
     who = serving.miss_for
-    if who == ARRIVAL:
+    if who == layout.ARRIVAL:
         evict_waiting_buffers(nics, n, serving.miss_space, serving.miss_page)
         drop_arrival_without_entry(nics, n)
     elif for_now:
         wait_for_entry(nics, n, who, serving.miss_space, serving.miss_page, serving.miss_ahead, now)
     elif serving.miss_ahead == 1:
-        return_buffer(nics, n, who, NO_ROOM)
+        return_buffer(nics, n, who, layout.NO_ROOM)
     else:
-        end_descriptor(nics, n, who, NO_ROOM)
+        end_descriptor(nics, n, who, layout.NO_ROOM)
 
 
 @routine
@@ -76,7 +76,7 @@ def wait_for_entry(nics, n, p, space, page, ahead, now):
     serving = nics.ports.nodes[n]
     if ahead == 1 and not cancel_reservation(nics, n):
         serving.use_blocked += 1
-        nics.ports.table[n, p].ahead_waits = AWAITS_USE
+        nics.ports.table[n, p].ahead_waits = layout.AWAITS_USE
     elif ahead == 0 and not evict_waiting_buffers(nics, n, space, page):
         # What is promised to a packet is in the way once: then it is this port's turn.
         waited = nics.ports.table[n, p].until != 0
@@ -96,8 +96,8 @@ def _block_on_entry(nics, n, p, now):
     if port.until == 0:
         port.until = now + (ports.rules[0].most_retries + 1) * ports.rules[0].time_out
     if port.until <= now:
-        end_descriptor(nics, n, p, NO_ROOM)
+        end_descriptor(nics, n, p, layout.NO_ROOM)
         return
     set_deadline(nics, n, port.until)
     ports.nodes[n].use_blocked += 1
-    port.blocked = AWAITS_USE
+    port.blocked = layout.AWAITS_USE

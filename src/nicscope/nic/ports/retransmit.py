@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import (
     abandon_message,
     end_descriptor,
@@ -14,17 +15,6 @@ from nicscope.nic.ports.calls import (
     search_route,
 )
 from nicscope.nic.ports.connection import resend_verdict, void_packets
-from nicscope.nic.ports.layout import (
-    AWAITS_USE,
-    FETCH,
-    FREE_TO_GO,
-    NO_ROOM,
-    NOBODY,
-    OWN_PORT,
-    PEER_DEAD,
-    PROBE,
-    REPLY,
-)
 from nicscope.nic.ports.lookup import cancel_reservation, peer_timeout, release_packet_page
 from nicscope.nic.ports.receive import undo_placements_from
 from nicscope.nic.ports.streams import (
@@ -75,12 +65,12 @@ def fire_timers(nics, n, now):
             unmark(ports.timed, n, d)
         d = next_marked(ports.timed, n, d + 1, end)
     serving.deadline = min(serving.deadline, serving.scan_at)
-    if serving.reserved_for != NOBODY:
+    if serving.reserved_for != layout.NOBODY:
         if serving.reserved_until <= now:
             cancel_reservation(nics, n)
         else:
             serving.deadline = min(serving.deadline, serving.reserved_until)
-    if serving.searching != NOBODY:
+    if serving.searching != layout.NOBODY:
         _check_route_search(nics, n, now)
     if serving.use_blocked > 0:
         _expire_entry_waits(nics, n, now)
@@ -126,7 +116,7 @@ def _has_partial_message(nics, n, d):
     """Whether a message from node ``d`` has arrived in part."""
     for tag in range(nics.ports.channels.shape[1]):
         channel = nics.ports.channels[n, tag]
-        if channel.port != NOBODY and peer_of(channel) == d and channel.placed >= 0:
+        if channel.port != layout.NOBODY and peer_of(channel) == d and channel.placed >= 0:
             return True
     return False
 
@@ -136,7 +126,7 @@ def _abandon_messages(nics, n, d):
     """Abandon every message that is arriving from node ``d``."""
     for tag in range(nics.ports.channels.shape[1]):
         channel = nics.ports.channels[n, tag]
-        if channel.port != NOBODY and peer_of(channel) == d:
+        if channel.port != layout.NOBODY and peer_of(channel) == d:
             abandon_message(nics, n, tag)
 
 
@@ -149,7 +139,7 @@ def _begin_search(nics, n, d, now):
     ports = nics.ports
     stream = stream_to(ports, n, d)
     revive(stream)
-    if ports.nodes[n].searching != NOBODY:
+    if ports.nodes[n].searching != layout.NOBODY:
         stream.retries = ports.rules[0].most_retries
         stream.retransmit_at = now + ports.rules[0].time_out
         return
@@ -167,7 +157,7 @@ def _check_route_search(nics, n, now):
         serving.deadline = min(serving.deadline, serving.search_until)
         return
     d = np.int64(serving.searching)
-    serving.searching = NOBODY
+    serving.searching = layout.NOBODY
     serving.attention = 1
     stream = stream_to(nics.ports, n, d)
     if stream.dead == 1 or stream.verdict != 0:
@@ -192,11 +182,11 @@ def _expire_entry_waits(nics, n, now):
     ports = nics.ports
     for p in range(ports.table.shape[1]):
         port = ports.table[n, p]
-        if port.blocked != AWAITS_USE:
+        if port.blocked != layout.AWAITS_USE:
             continue
         if port.until <= now:
-            port.blocked = FREE_TO_GO
-            end_descriptor(nics, n, p, NO_ROOM)
+            port.blocked = layout.FREE_TO_GO
+            end_descriptor(nics, n, p, layout.NO_ROOM)
             ports.nodes[n].attention = 1
         else:
             ports.nodes[n].deadline = min(ports.nodes[n].deadline, port.until)
@@ -258,7 +248,7 @@ def _probe(nics, n, d, now):
     packet = ports.blank[0]
     head = ports.blank_head[0]
     clear(packet, head)
-    head.kind = PROBE
+    head.kind = layout.PROBE
     send_numbered(nics, n, d, packet, head, ports.blank_bytes)
 
 
@@ -275,7 +265,7 @@ def _declare_peer_dead(nics, n, d):
     """Mark peer ``d`` dead and complete its descriptors with an error."""
     ports = nics.ports
     stream = stream_to(ports, n, d)
-    if stream.port != OWN_PORT:
+    if stream.port != layout.OWN_PORT:
         on_peer_dead(nics, n, d)
         return
     stop_retransmitting(nics, n, d)
@@ -288,14 +278,14 @@ def _declare_peer_dead(nics, n, d):
         entry = take_oldest(ports, stream)
         head = ports.pools.heads[entry]
         release_packet_page(nics, n, head)
-        if head.last == 1 and head.kind != REPLY and head.kind != FETCH:
-            report_sent(nics, n, head.from_port, head.slot, PEER_DEAD)
+        if head.last == 1 and head.kind != layout.REPLY and head.kind != layout.FETCH:
+            report_sent(nics, n, head.from_port, head.slot, layout.PEER_DEAD)
         free_entry(ports, entry)
     stream.fetching = 0
     for p in range(ports.table.shape[1]):
         for slot in range(ports.rules[0].ring):
             fetch = ports.fetches[n, p, slot]
             if fetch.peer == d:
-                fetch.peer = NOBODY
-                report_sent(nics, n, p, slot, PEER_DEAD)
+                fetch.peer = layout.NOBODY
+                report_sent(nics, n, p, slot, layout.PEER_DEAD)
     ports.nodes[n].attention = 1

@@ -12,18 +12,7 @@ from nicscope.kernel.layout import Growing, renew
 from nicscope.kernel.records import longer
 from nicscope.memory_limit import check_memory, zeroed
 from nicscope.nic.delivery import PACKET, place_in
-from nicscope.nic.ports.layout import (
-    AS_ALL,
-    CONNECTED,
-    HEAD,
-    INLINE_BYTES,
-    NOBODY,
-    OWN_PORT,
-    RECEIVED,
-    SEND,
-    UNRELIABLE,
-    WORK_QUEUE,
-)
+from nicscope.nic.ports import layout
 from nicscope.nic.transport import TRANSPORT, distance
 
 if TYPE_CHECKING:
@@ -121,8 +110,8 @@ def pool_shapes(ports: int, send_ring: int) -> Shapes:
         "streams": ((FIRST + AT_ONCE,), STREAM),
         "storing": ((FIRST + AT_ONCE, ports), STORING),
         "packets": ((packets,), PACKET),
-        "heads": ((packets,), HEAD),
-        "inline": ((packets, INLINE_BYTES), np.dtype(np.uint8)),
+        "heads": ((packets,), layout.HEAD),
+        "inline": ((packets, layout.INLINE_BYTES), np.dtype(np.uint8)),
         "behind": ((packets,), np.dtype(np.int64)),
     }
 
@@ -202,9 +191,9 @@ def is_reliable(ports, stream):
 
     A connection with a stream of its own may promise less than its cluster's transport, or more.
     """
-    if stream.level == AS_ALL:
+    if stream.level == layout.AS_ALL:
         return ports.rules[0].reliable == 1
-    return stream.level != UNRELIABLE
+    return stream.level != layout.UNRELIABLE
 
 
 @step
@@ -214,7 +203,7 @@ def is_of_work(nics, d, head):
     if head.datagram == 1:
         return True
     p = stream_to(ports, d, head.peer).port
-    return p != OWN_PORT and ports.table[d, p].takes == WORK_QUEUE
+    return p != layout.OWN_PORT and ports.table[d, p].takes == layout.WORK_QUEUE
 
 
 @step
@@ -293,7 +282,7 @@ def keep_unacknowledged(nics, stream, packet, head, inline):
     pool.kept += 1
     pools.packets[entry] = packet
     pools.heads[entry] = head
-    copy_bytes(pools.inline[entry], 0, inline, 0, INLINE_BYTES)
+    copy_bytes(pools.inline[entry], 0, inline, 0, layout.INLINE_BYTES)
     pools.behind[entry] = NO_ENTRY
     if stream.oldest_kept == NO_ENTRY:
         stream.oldest_kept = entry
@@ -373,7 +362,7 @@ def grh_bytes_of(head):
 def has_datagram_stream(nics, n, port):
     """Whether the descriptor of ``port``, a datagram, names an open stream of datagrams."""
     of = nics.ports.stream_of
-    if port.operation != SEND or port.offset < of.shape[0] or port.offset >= of.shape[1]:
+    if port.operation != layout.SEND or port.offset < of.shape[0] or port.offset >= of.shape[1]:
         return False
     if of[n, port.offset] == BLANK:
         return False
@@ -395,7 +384,7 @@ def is_datagram_blocked(nics, n, p):
     if port.datagrams == 0:
         return False
     amid = stream_to(nics.ports, n, port.offset).amid
-    return amid != OWN_PORT and amid != p
+    return amid != layout.OWN_PORT and amid != p
 
 
 @step
@@ -414,7 +403,7 @@ def end_datagram(nics, n, p):
     if port.datagrams == 1 and port.busy == 1 and has_datagram_stream(nics, n, port):
         stream = open_stream(nics, n, port.offset)
         if stream.amid == p:
-            stream.amid = OWN_PORT
+            stream.amid = layout.OWN_PORT
             nics.ports.nodes[n].attention = 1
 
 
@@ -427,7 +416,7 @@ def resolve_datagram_port(nics, d, head):
     table = nics.ports.table
     p = head.name
     head.name = stream_to(nics.ports, d, head.peer).channel
-    head.remote = NOBODY
+    head.remote = layout.NOBODY
     if p >= table.shape[1] or head.name == 0 or not accepts_datagrams(nics, d, p):
         return
     if table[d, p].qkey == head.swap:
@@ -437,14 +426,14 @@ def resolve_datagram_port(nics, d, head):
 @step
 def accepts_datagrams(nics, d, p):
     """Whether datagrams may come for port ``p``."""
-    if p <= OWN_PORT:
+    if p <= layout.OWN_PORT:
         return False
     port = nics.ports.table[d, p]
     return (
         port.open == 1
-        and port.takes == WORK_QUEUE
+        and port.takes == layout.WORK_QUEUE
         and port.datagrams == 1
-        and port.state == CONNECTED
+        and port.state == layout.CONNECTED
     )
 
 
@@ -452,6 +441,6 @@ def accepts_datagrams(nics, d, p):
 def write_grh(nics, d, p, number, head):
     """Write the source node and port of a datagram into the report of receive ``number``."""
     place = place_in(number, nics.ports.rules[0].ring)
-    report = nics.ports.reports[d, p, RECEIVED, place]
+    report = nics.ports.reports[d, p, layout.RECEIVED, place]
     report.node = stream_to(nics.ports, d, head.peer).node
     report.offset = head.from_port

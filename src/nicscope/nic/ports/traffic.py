@@ -5,17 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.ports.layout import (
-    ACKNOWLEDGEMENT,
-    FETCH,
-    IDLE,
-    NOBODY,
-    OWN_PORT,
-    PROBE,
-    REPLY,
-    SEND,
-    WRITE,
-)
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.regions import is_flush
 from nicscope.nic.ports.streams import destination_port_of, is_of_work, is_reliable, stream_to
 
@@ -43,17 +33,17 @@ def port_of_arrival(nics, d, head):
     """The port of node ``d`` that a packet with ``head`` is for, or the firmware's own."""
     ports = nics.ports
     kind, name = head.kind, head.name
-    p = OWN_PORT
-    if kind == REPLY:
+    p = layout.OWN_PORT
+    if kind == layout.REPLY:
         p = name
-    elif kind == SEND and name >= 0 and name < ports.channels.shape[1]:
+    elif kind == layout.SEND and name >= 0 and name < ports.channels.shape[1]:
         p = destination_port_of(ports, d, head)
-    elif kind in (WRITE, FETCH):
+    elif kind in (layout.WRITE, layout.FETCH):
         if is_of_work(nics, d, head):
             p = stream_to(ports, d, head.peer).port
         elif name >= 0 and name < ports.shared.exports.shape[1]:
             p = ports.shared.exports[d, name].port
-    return p if p > NOBODY and p < ports.table.shape[1] else OWN_PORT
+    return p if p > layout.NOBODY and p < ports.table.shape[1] else layout.OWN_PORT
 
 
 @step
@@ -124,9 +114,9 @@ def tally_request(nics, d, head):
     if head.last == 0 or not is_of_work(nics, d, head):
         return
     tallies = nics.ports.tallies
-    if head.kind == WRITE:
+    if head.kind == layout.WRITE:
         tallies[d, WRITES_IN] += 1
-    elif head.kind == FETCH:
+    elif head.kind == layout.FETCH:
         if head.atomic != 0:
             tallies[d, ATOMICS_IN] += 1
         elif not is_flush(head):
@@ -136,7 +126,7 @@ def tally_request(nics, d, head):
 @step
 def tally_duplicate(nics, d, head):
     """Count a duplicate request at node ``d``."""
-    is_request = head.kind in (SEND, WRITE, FETCH)
+    is_request = head.kind in (layout.SEND, layout.WRITE, layout.FETCH)
     if is_request and is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
         nics.ports.tallies[d, HAD_BEFORE] += 1
 
@@ -145,7 +135,7 @@ def tally_duplicate(nics, d, head):
 def tally_completion(nics, n, p, side, status):
     """Count a completion at port ``p``, unless its queue pair has been reset."""
     port = nics.ports.table[n, p]
-    if port.by_verbs == 0 or port.state != IDLE:
+    if port.by_verbs == 0 or port.state != layout.IDLE:
         nics.ports.told_by_side[n, side, status] += 1
 
 
@@ -285,14 +275,14 @@ def _name_descriptor(nics, node, packet, head, record):
     record.of = node
     record.port = head.from_port
     record.cookie = -1
-    if head.kind == REPLY:
+    if head.kind == layout.REPLY:
         record.of = packet.destination
         record.port = head.name
-    elif head.kind in (ACKNOWLEDGEMENT, PROBE):
+    elif head.kind in (layout.ACKNOWLEDGEMENT, layout.PROBE):
         record.port = stream_to(ports, node, head.own).port
         return
-    if record.port <= OWN_PORT or record.port >= ports.table.shape[1]:
+    if record.port <= layout.OWN_PORT or record.port >= ports.table.shape[1]:
         return
     pending = ports.pending[record.of, record.port, head.slot]
-    if pending.busy == 1 and (head.kind == REPLY or pending.number == head.cookie):
+    if pending.busy == 1 and (head.kind == layout.REPLY or pending.number == head.cookie):
         record.cookie = pending.cookie

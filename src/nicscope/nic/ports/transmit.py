@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import calls
+from nicscope.nic.ports import calls, layout
 from nicscope.nic.ports.calls import (
     ask_page,
     break_overrun_connection,
@@ -27,24 +27,6 @@ from nicscope.nic.ports.descriptor import (
     copy_descriptor,
     is_atomic_answer,
     perform_atomic,
-)
-from nicscope.nic.ports.layout import (
-    DONE,
-    FENCED,
-    FETCH,
-    FREE_TO_GO,
-    INLINE,
-    MISSED,
-    NO_RIGHTS,
-    NOBODY,
-    NOT_THERE,
-    OWN_PORT,
-    PEER_DEAD,
-    PROTECTION,
-    REPLY,
-    SEND,
-    WORK_QUEUE,
-    WRITE,
 )
 from nicscope.nic.ports.lookup import (
     NO_KEY,
@@ -169,18 +151,18 @@ def ready_at_port(nics, n, p):
     """The work that port ``p`` is ready for, or ``NO_SOURCE``."""
     ports = nics.ports
     port = ports.table[n, p]
-    if port.open == 0 or port.blocked != FREE_TO_GO:
+    if port.open == 0 or port.blocked != layout.FREE_TO_GO:
         return np.int64(NO_SOURCE)
     if (
         port.free_taken < port.free_posted
-        and port.ahead_waits == FREE_TO_GO
+        and port.ahead_waits == layout.FREE_TO_GO
         and _wants_ready_buffer(nics, n, p)
     ):
         return source_of(AHEAD, p)
     if port.busy == 0:
         if port.taken == port.posted:
             return np.int64(NO_SOURCE)
-        return _next_work(ports, n, p) if port.takes == WORK_QUEUE else source_of(PORT, p)
+        return _next_work(ports, n, p) if port.takes == layout.WORK_QUEUE else source_of(PORT, p)
     return source_of(PORT, p) if may_send_packet(nics, n, p) else np.int64(NO_SOURCE)
 
 
@@ -194,11 +176,11 @@ def may_send_packet(nics, n, p):
 def _next_work(ports, n, p):
     """The source for the next descriptor of port ``p``, which has work queues."""
     if next_token(ports, n, p) != 0:
-        bringing = ports.nodes[n].bringing != NOBODY
+        bringing = ports.nodes[n].bringing != layout.NOBODY
         return np.int64(NO_SOURCE) if bringing else source_of(DESCRIPTOR, p)
     port = ports.table[n, p]
     request = ports.requests[n, p, place_in(port.taken, ports.rules[0].ring)]
-    if port.reading > 0 and request.options & FENCED:
+    if port.reading > 0 and request.options & layout.FENCED:
         return np.int64(NO_SOURCE)
     return source_of(PORT, p)
 
@@ -226,9 +208,9 @@ def destination_of(nics, n, p):
     """The peer to which the descriptor under way at port ``p`` goes."""
     ports = nics.ports
     port = ports.table[n, p]
-    if port.takes == WORK_QUEUE:
+    if port.takes == layout.WORK_QUEUE:
         return port.offset if port.datagrams == 1 else peer_of(ports.channels[n, port.channel])
-    if port.operation == SEND:
+    if port.operation == layout.SEND:
         return peer_of(ports.channels[n, port.name])
     if port.reply_port >= 0:
         return port.name
@@ -239,15 +221,21 @@ def destination_of(nics, n, p):
 def owning_port(nics, n, p):
     """The connected port that port ``p`` sends or answers for; ``OWN_PORT`` if there is none."""
     ports = nics.ports
-    whose = stream_to(ports, n, ports.table[n, p].name).port if p == OWN_PORT else np.int64(p)
-    return whose if ports.table[n, whose].takes == WORK_QUEUE else np.int64(OWN_PORT)
+    whose = (
+        stream_to(ports, n, ports.table[n, p].name).port if p == layout.OWN_PORT else np.int64(p)
+    )
+    return whose if ports.table[n, whose].takes == layout.WORK_QUEUE else np.int64(layout.OWN_PORT)
 
 
 @step
 def needs_next_page(nics, n, p):
     """Whether the next packet of port ``p`` comes from a page not yet translated."""
     port = nics.ports.table[n, p]
-    if port.options & INLINE or port.operation == FETCH or port.segment >= port.segments:
+    if (
+        port.options & layout.INLINE
+        or port.operation == layout.FETCH
+        or port.segment >= port.segments
+    ):
         return False
     address = nics.ports.current[n, p, port.segment].address + port.segment_done
     return page_at(nics, address) != port.page
@@ -287,21 +275,21 @@ def serve_port(nics, n, p):
     if port.open == 0 or (port.busy == 0 and port.taken == port.posted):
         return
     if port.busy == 0:
-        if port.takes == WORK_QUEUE and next_token(nics.ports, n, p) != 0:
+        if port.takes == layout.WORK_QUEUE and next_token(nics.ports, n, p) != 0:
             return  # another is posted by now than this task began for, which is not here yet
-        handles_known = not caches_handles(nics) or p == OWN_PORT
+        handles_known = not caches_handles(nics) or p == layout.OWN_PORT
         if not handles_known and not has_request_handles(nics, n, p):
             return
         copy_descriptor(nics, n, p)
         status = check_descriptor(nics, n, p)
-        if status != DONE:
+        if status != layout.DONE:
             calls.end_descriptor(nics, n, p, status)
             return
         if port.busy == 0:
             return  # it needed no packet
     d = destination_of(nics, n, p)
     if stream_to(nics.ports, n, d).dead == 1:
-        calls.end_descriptor(nics, n, p, PEER_DEAD)
+        calls.end_descriptor(nics, n, p, layout.PEER_DEAD)
         return
     if not may_send_packet(nics, n, p):
         return
@@ -311,12 +299,12 @@ def serve_port(nics, n, p):
         page = page_at(nics, address)
         space = space_of(nics, n, p)
         frame = _look_up(nics, n, p, space, page)
-        if frame == MISSED:
+        if frame == layout.MISSED:
             port.missed = page
             request_page(nics, n, p, space, page, np.int64(is_atomic_answer(port, p)), 0)
             return
-        if frame == NOT_THERE:
-            calls.end_descriptor(nics, n, p, NO_RIGHTS)
+        if frame == layout.NOT_THERE:
+            calls.end_descriptor(nics, n, p, layout.NO_RIGHTS)
             return
         calls.set_send_page(nics, n, p, page, frame)
     calls.next_packet(nics, n, p)
@@ -325,7 +313,7 @@ def serve_port(nics, n, p):
 @step
 def _look_up(nics, n, p, space, page):
     """Frame of ``page``, ``MISSED`` or ``NOT_THERE``; a page that missed is not counted twice."""
-    if space == NOBODY:
+    if space == layout.NOBODY:
         return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
     port = nics.ports.table[n, p]
     receive = np.int64(is_atomic_answer(port, p))
@@ -339,7 +327,7 @@ def _look_up(nics, n, p, space, page):
 def space_of(nics, n, p):
     """The address space of the current descriptor of port ``p``."""
     port = nics.ports.table[n, p]
-    return port.reply_space if p == OWN_PORT else port.space
+    return port.reply_space if p == layout.OWN_PORT else port.space
 
 
 @distant
@@ -354,10 +342,10 @@ def set_send_page(nics, n, p, page, frame):
     port.missed = NO_PAGE
     port.until = 0
     space = space_of(nics, n, p)
-    if space != NOBODY:
+    if space != layout.NOBODY:
         port.key = key_of(nics, n, space, page)
         hold(nics, n, port.key)
-        nics.ports.owners[n, port.key] = p if p != OWN_PORT else port.reply_owner
+        nics.ports.owners[n, port.key] = p if p != layout.OWN_PORT else port.reply_owner
 
 
 @step
@@ -378,15 +366,15 @@ def end_descriptor(nics, n, p, status):
     release_send_page(nics, n, p)
     end_datagram(nics, n, p)
     port.busy = 0
-    if status == DONE:
+    if status == layout.DONE:
         return
-    if port.takes == WORK_QUEUE:
+    if port.takes == layout.WORK_QUEUE:
         end_work_request(nics, n, p, status)
         return
-    if port.operation == SEND and port.done > 0 and status != PEER_DEAD:
+    if port.operation == layout.SEND and port.done > 0 and status != layout.PEER_DEAD:
         abort_message(nics, n, np.int64(port.name), port.message)
-    if p == OWN_PORT:
-        if status != PEER_DEAD:
+    if p == layout.OWN_PORT:
+        if status != layout.PEER_DEAD:
             answer_without_data(nics, n, status)
     else:
         report_sent(nics, n, p, port.slot, status)
@@ -402,7 +390,7 @@ def next_packet(nics, n, p):
     _address(nics, n, p, packet, head)
     d = destination_of(nics, n, p)
     length = np.int64(0)
-    if port.options & INLINE == 0 and port.operation != FETCH and port.total > 0:
+    if port.options & layout.INLINE == 0 and port.operation != layout.FETCH and port.total > 0:
         length = _next_payload_bytes(nics, n, p)
         if _is_source_gone(nics, n, p, head, length):
             return
@@ -430,19 +418,21 @@ def next_packet(nics, n, p):
     else:
         send_once(nics, n, d, packet, head, ports.carried[n, p])
     if moves_all:
-        calls.end_descriptor(nics, n, p, DONE)
+        calls.end_descriptor(nics, n, p, layout.DONE)
 
 
 @step
 def _is_source_gone(nics, n, p, head, length):
     """Whether the source of the next packet has been deregistered; its work fails then."""
-    whose = owning_port(nics, n, p) if p == OWN_PORT else np.int64(p)
+    whose = owning_port(nics, n, p) if p == layout.OWN_PORT else np.int64(p)
     note_source(nics, n, p, whose, head)
     if not is_source_deregistered(nics, n, head, length):
         return False
-    if p == OWN_PORT:
+    if p == layout.OWN_PORT:
         fail_without_source(nics, n, whose, head)
-    calls.end_descriptor(nics, n, p, PEER_DEAD if p == OWN_PORT else PROTECTION)
+    calls.end_descriptor(
+        nics, n, p, layout.PEER_DEAD if p == layout.OWN_PORT else layout.PROTECTION
+    )
     return True
 
 
@@ -453,10 +443,10 @@ def _count_out(nics, n, p, length, moves_all):
     serving = nics.ports.nodes[n]
     account = nics.ports.accounts[n, p]
     count = length
-    if moves_all and p != OWN_PORT:
+    if moves_all and p != layout.OWN_PORT:
         serving.messages_out += 1
         account[MESSAGES_OUT] += 1
-        if port.options & INLINE:
+        if port.options & layout.INLINE:
             count += port.length
     serving.bytes_out += count
     account[BYTES_OUT] += count
@@ -477,15 +467,15 @@ def _address(nics, n, p, packet, head):
     head.total = port.total
     head.length = port.total
     head.offset = port.offset
-    if port.takes == WORK_QUEUE:
+    if port.takes == layout.WORK_QUEUE:
         _address_to_peer(nics, n, p, head)
-    elif port.operation == SEND:
+    elif port.operation == layout.SEND:
         channel = ports.channels[n, port.name]
         head.name = channel.tag
         head.from_name = port.name
         head.message = port.message
         head.offset = 0
-    elif port.operation == REPLY:
+    elif port.operation == layout.REPLY:
         head.name = port.reply_port
         head.slot = port.cookie
         head.options = port.length  # a status
@@ -495,7 +485,7 @@ def _address(nics, n, p, packet, head):
         head.name = imported.export
         head.epoch = imported.epoch
         head.message = port.taken
-        if port.operation == FETCH:
+        if port.operation == layout.FETCH:
             _expect_answer(nics, n, p, head)
 
 
@@ -514,7 +504,7 @@ def _address_to_peer(nics, n, p, head):
     head.remote_key = port.name
     if port.datagrams == 1:
         address_datagram(nics, n, p, head)
-    elif port.operation == FETCH:
+    elif port.operation == layout.FETCH:
         start_remote_read(nics, n, p)
 
 
@@ -527,7 +517,7 @@ def _expect_answer(nics, n, p, head):
     fetch.address = ports.current[n, p, 0].address
     fetch.length = port.total
     fetch.arrived = 0
-    fetch.failure = DONE
+    fetch.failure = layout.DONE
     fetch.cookie = port.cookie
     open_stream(nics, n, fetch.peer).fetching += 1
     head.into = fetch.address & ((1 << ports.rules[0].page_bits) - 1)
@@ -544,12 +534,14 @@ def _next_payload_bytes(nics, n, p):
     length = min(segment.length - port.segment_done, page - (address & (page - 1)))
     there = port.offset + port.done
     whose = owning_port(nics, n, p)
-    if port.operation == SEND or whose != OWN_PORT:
-        name = ports.table[n, whose].channel if whose != OWN_PORT else port.name
+    if port.operation == layout.SEND or whose != layout.OWN_PORT:
+        name = ports.table[n, whose].channel if whose != layout.OWN_PORT else port.name
         unit = ports.channels[n, name].unit
         length = min(length, unit - port.done % unit)
-        return min(length, page - (there & (page - 1))) if port.operation == WRITE else length
-    if port.operation != REPLY:
+        return (
+            min(length, page - (there & (page - 1))) if port.operation == layout.WRITE else length
+        )
+    if port.operation != layout.REPLY:
         there += ports.shared.imports[n, port.name].start
     return min(length, page - (there & (page - 1)))
 
@@ -564,8 +556,8 @@ def on_packet_sent(nics, n, place, tells, now):
     release_packet_page(nics, n, head)
     if is_reliable(nics.ports, stream_to(nics.ports, n, head.own)):
         start_retransmit_timer(nics, n, head, head.own, now)
-    elif tells and head.kind in (SEND, WRITE):
-        report_sent(nics, n, head.from_port, head.slot, DONE)
+    elif tells and head.kind in (layout.SEND, layout.WRITE):
+        report_sent(nics, n, head.from_port, head.slot, layout.DONE)
 
 
 @routine

@@ -7,21 +7,8 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import copy_bytes, distant, routine, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import break_connection, hold, report_sent, set_route
-from nicscope.nic.ports.layout import (
-    ACKNOWLEDGEMENT,
-    BROKEN,
-    CUT,
-    FETCH,
-    INLINE_BYTES,
-    NO_RECEIVE,
-    NOBODY,
-    PROBE,
-    PROTECTION,
-    REJECTED,
-    REMOTE_PROTECTION,
-    REPLY,
-)
 from nicscope.nic.ports.lookup import hold_packet_page, release_packet_page
 from nicscope.nic.ports.regions import is_registered_range
 from nicscope.nic.ports.streams import (
@@ -110,13 +97,15 @@ def fail_without_source(nics, n, p, head):
     That is an error of who asked for the memory: here, or at the other end.
     """
     ports = nics.ports
-    if head.kind == REPLY:
-        break_connection(nics, n, p, BROKEN, FETCH_REFUSED, REMOTE_PROTECTION)
+    if head.kind == layout.REPLY:
+        break_connection(nics, n, p, layout.BROKEN, FETCH_REFUSED, layout.REMOTE_PROTECTION)
         return
     pending = ports.pending[n, p, head.slot]
     if pending.busy == 1 and pending.number == head.cookie:
-        pending.status = PROTECTION
-    break_connection(nics, n, p, BROKEN, POSTED_BADLY, local_error_verdict(ports.table[n, p]))
+        pending.status = layout.PROTECTION
+    break_connection(
+        nics, n, p, layout.BROKEN, POSTED_BADLY, local_error_verdict(ports.table[n, p])
+    )
 
 
 @step
@@ -181,7 +170,7 @@ def clear(packet, head):
     head.tells = 0
     head.key = -1
     head.frame = 0
-    head.space = NOBODY
+    head.space = layout.NOBODY
     head.lone = 0
     head.verdict = 0
     head.rnr_delay = 0
@@ -212,7 +201,7 @@ def push(nics, n, packet, head, inline, why):
     queued.buffer = -1
     endpoint.next_number += 1
     count_made(nics, n, queued, head, why)
-    copy_bytes(nics.store.send_ring[n, place], 0, inline, 0, INLINE_BYTES)
+    copy_bytes(nics.store.send_ring[n, place], 0, inline, 0, layout.INLINE_BYTES)
     endpoint.written += 1
     if ports.rules[0].serves == 0:
         defer_poll_demand(nics, n)
@@ -344,7 +333,7 @@ def send_bare_acknowledgement(nics, n, d):
     head = ports.blank_head[0]
     clear(packet, head)
     _address(nics, n, d, packet, head)
-    head.kind = ACKNOWLEDGEMENT
+    head.kind = layout.ACKNOWLEDGEMENT
     head.verdict = stream.verdict
     head.last = stream.heard
     push(nics, n, packet, head, ports.blank_bytes, BARE)
@@ -380,7 +369,7 @@ def acknowledge(nics, n, d, head, now):
         pending_verdict = stream.pending_verdict
         stream.pending_verdict = 0
         break_connection(
-            nics, n, np.int64(stream.port), BROKEN, stream.pending_error, pending_verdict
+            nics, n, np.int64(stream.port), layout.BROKEN, stream.pending_error, pending_verdict
         )
 
 
@@ -388,20 +377,20 @@ def acknowledge(nics, n, d, head, now):
 def _on_acknowledged(nics, n, stream, head, is_rejected):
     """Release an acknowledged packet of ``n``; the last one completes its descriptor."""
     release_packet_page(nics, n, head)
-    if head.kind in (REPLY, PROBE, CUT):
-        stream.answers -= head.kind == REPLY and head.last == 1 and stream.answers > 0
+    if head.kind in (layout.REPLY, layout.PROBE, layout.CUT):
+        stream.answers -= head.kind == layout.REPLY and head.last == 1 and stream.answers > 0
         return
-    if head.kind == FETCH:
+    if head.kind == layout.FETCH:
         if is_rejected == 1:
             stream.fetching -= 1
-            nics.ports.fetches[n, head.from_port, head.slot].peer = NOBODY
-            report_sent(nics, n, head.from_port, head.slot, REJECTED)
+            nics.ports.fetches[n, head.from_port, head.slot].peer = layout.NOBODY
+            report_sent(nics, n, head.from_port, head.slot, layout.REJECTED)
         return
     pending = nics.ports.pending[n, head.from_port, head.slot]
     if pending.number != head.cookie:
         return  # its descriptor was cut short, and its place is another's
     if is_rejected == 1:
-        pending.status = REJECTED  # of one packet, and so of the whole
+        pending.status = layout.REJECTED  # of one packet, and so of the whole
     if head.last == 1:
         report_sent(nics, n, head.from_port, head.slot, pending.status)
 
@@ -451,7 +440,7 @@ def send_message_abort(nics, n, tag):
     head = ports.blank_head[0]
     clear(packet, head)
     d = peer_of(channel)
-    head.kind = CUT
+    head.kind = layout.CUT
     head.name = channel.tag
     head.from_name = tag
     head.message = channel.cut
@@ -493,5 +482,7 @@ def _fail_rnr_exceeded(nics, n, stream):
         oldest = ports.pools.heads[stream.oldest_kept]
         pending = ports.pending[n, oldest.from_port, oldest.slot]
         if oldest.from_port == p and pending.busy == 1 and pending.number == oldest.cookie:
-            pending.status = NO_RECEIVE
-    break_connection(nics, n, p, BROKEN, CONNECTION_LOST, local_error_verdict(ports.table[n, p]))
+            pending.status = layout.NO_RECEIVE
+    break_connection(
+        nics, n, p, layout.BROKEN, CONNECTION_LOST, local_error_verdict(ports.table[n, p])
+    )

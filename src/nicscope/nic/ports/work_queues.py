@@ -9,19 +9,8 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory_limit import zeroed
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import break_connection, post_report, release_request_pages
-from nicscope.nic.ports.layout import (
-    BROKEN,
-    CONNECTED,
-    DONE,
-    FLUSHED,
-    NOBODY,
-    RECEIVED,
-    SEGMENT,
-    SENT,
-    UNSIGNALLED,
-    WORK_QUEUE,
-)
 from nicscope.nic.ports.traffic import tally_completion
 
 if TYPE_CHECKING:
@@ -133,16 +122,16 @@ def work_shapes(extent: Any) -> Shapes:
     scattered = extent.rings[1] if receives or extent.exports else 0
     return {
         "receives": ((n, p, receives), RECEIVE),
-        "pieces": ((n, p, receives, segments), SEGMENT),
+        "pieces": ((n, p, receives, segments), layout.SEGMENT),
         "regions": ((n, extent.regions), REGION),
         "queues": ((n, extent.queues), QUEUE),
         "entries": ((n, extent.queues, extent.entries), ENTRY),
         # A payload is at most a page: each of its pieces may lie over the end of one.
         "runs": ((n, scattered, 2 * (segments if has else 1)), RUN),
-        "redirected": ((n, scattered, 1), SEGMENT),
-        "fetched": ((n, p, has * extent.ring, segments), SEGMENT),
+        "redirected": ((n, scattered, 1), layout.SEGMENT),
+        "fetched": ((n, p, has * extent.ring, segments), layout.SEGMENT),
         "tokens": ((n, p, has * extent.ring), np.dtype(np.int64)),
-        "descriptors": ((n, p, has * extent.ring), SEGMENT),
+        "descriptors": ((n, p, has * extent.ring), layout.SEGMENT),
         "async_errors": ((n, p, ASYNC_ERRORS if has or extent.queues else 0), np.dtype(np.int64)),
     }
 
@@ -193,7 +182,7 @@ def mark_solicited(nics, n, q):
 @step
 def local_error_verdict(port):
     """Verdict for a local error: a VI tells its peer that it is over, a queue pair nothing."""
-    return np.int64(FLUSHED if port.by_verbs == 0 else DONE)
+    return np.int64(layout.FLUSHED if port.by_verbs == 0 else layout.DONE)
 
 
 @step
@@ -218,7 +207,7 @@ def report_sent(nics, n, p, slot, status):
     makes of it.
     """
     ports = nics.ports
-    if ports.table[n, p].takes != WORK_QUEUE:
+    if ports.table[n, p].takes != layout.WORK_QUEUE:
         _report_send(nics, n, p, slot, status)
         return
     pending = ports.pending[n, p, slot]
@@ -230,20 +219,22 @@ def report_sent(nics, n, p, slot, status):
     fails = False
     while _is_unreported(ports, n, p, number) and ports.pending[n, p, slot].over == 1:
         told = np.int64(ports.pending[n, p, slot].status)
-        fails = fails or told != DONE
+        fails = fails or told != layout.DONE
         _report_send(nics, n, p, slot, told)
         number += 1
         slot = place_in(number, ports.rules[0].ring)
     if fails and is_failing(ports, n, p):
         ports.table[n, p].stopped = 1
-        break_connection(nics, n, p, BROKEN, POSTED_BADLY, local_error_verdict(ports.table[n, p]))
+        break_connection(
+            nics, n, p, layout.BROKEN, POSTED_BADLY, local_error_verdict(ports.table[n, p])
+        )
 
 
 @step
 def is_failing(ports, n, p):
     """Whether port ``p`` breaks its connection when its failed descriptor is reported."""
     port = ports.table[n, p]
-    return port.stopped == FAILING and port.state == CONNECTED
+    return port.stopped == FAILING and port.state == layout.CONNECTED
 
 
 @step
@@ -270,29 +261,33 @@ def _is_unreported(ports, n, p, number):
 def _report_send(nics, n, p, slot, status):
     ports = nics.ports
     port = ports.table[n, p]
-    report = ports.reports[n, p, SENT, place_in(port.reported, ports.rules[0].ring)]
+    report = ports.reports[n, p, layout.SENT, place_in(port.reported, ports.rules[0].ring)]
     pending = ports.pending[n, p, slot]
     report.cookie = pending.cookie
     report.status = status
     report.operation = pending.operation
     report.length = 0
     pending.over = 0
-    if port.takes == WORK_QUEUE and status == DONE:
+    if port.takes == layout.WORK_QUEUE and status == layout.DONE:
         report.length = pending.length
     release_request_pages(nics, n, p, slot)
     port.reported += 1
     ports.told[n, status] += 1
-    tally_completion(nics, n, p, SENT, status)
+    tally_completion(nics, n, p, layout.SENT, status)
     ports.port_told[n, p, status] += 1
-    if status != DONE:
+    if status != layout.DONE:
         ports.nodes[n].rejected += 1
     if ports.rules[0].tells == 1:
-        post_report(nics, n, p, SENT)
-    is_quiet = port.takes == WORK_QUEUE and status == DONE and pending.options & UNSIGNALLED != 0
+        post_report(nics, n, p, layout.SENT)
+    is_quiet = (
+        port.takes == layout.WORK_QUEUE
+        and status == layout.DONE
+        and pending.options & layout.UNSIGNALLED != 0
+    )
     report.buffers = 1 if is_quiet else 0
-    if port.send_queue != NOBODY and not is_quiet:
-        post_completion(nics, n, p, SENT, port.send_queue)
-        if status != DONE:
+    if port.send_queue != layout.NOBODY and not is_quiet:
+        post_completion(nics, n, p, layout.SENT, port.send_queue)
+        if status != layout.DONE:
             mark_solicited(nics, n, np.int64(port.send_queue))
 
 
@@ -302,9 +297,9 @@ def report_received(nics, n, p, operation, name, node, length, buffers, offset):
     ports = nics.ports
     port = ports.table[n, p]
     place = place_in(port.received, ports.rules[0].ring)
-    report = ports.reports[n, p, RECEIVED, place]
+    report = ports.reports[n, p, layout.RECEIVED, place]
     report.operation = operation
-    report.status = DONE
+    report.status = layout.DONE
     report.name = name
     report.node = node
     report.length = length
@@ -312,9 +307,9 @@ def report_received(nics, n, p, operation, name, node, length, buffers, offset):
     report.offset = offset
     port.received += 1
     if ports.rules[0].tells == 1:
-        post_report(nics, n, p, RECEIVED)
-    if port.receive_queue != NOBODY:
-        post_completion(nics, n, p, RECEIVED, port.receive_queue)
+        post_report(nics, n, p, layout.RECEIVED)
+    if port.receive_queue != layout.NOBODY:
+        post_completion(nics, n, p, layout.RECEIVED, port.receive_queue)
     return place
 
 
@@ -338,9 +333,9 @@ def _overrun(nics, n, p):
     What is reported meanwhile, and what then ends as flushed, is found at the port itself.
     """
     port = nics.ports.table[n, p]
-    if port.overrun == 1 or port.state == BROKEN:
+    if port.overrun == 1 or port.state == layout.BROKEN:
         return
     post_async_error(nics, n, p, QUEUE_FULL)
-    if port.state == CONNECTED:
+    if port.state == layout.CONNECTED:
         port.overrun = 1
         nics.ports.nodes[n].cuts += 1

@@ -21,7 +21,7 @@ from nicscope.nic.coherent import (
     tag_covering,
     use_tag,
 )
-from nicscope.nic.ports.layout import SEND, WORK_QUEUE, WRITE
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.streams import destination_port_of
 from nicscope.nic.ways.state import DELIVER, DMA, EDT, FETCH, INTERVENING, RETRYING, nic_of
 
@@ -57,7 +57,7 @@ def reserve_request_buffer(machine, n, p, count):
         return False
     room.tag = t
     room.number = port.posted
-    is_stored = request.operation == WRITE and port.takes != WORK_QUEUE
+    is_stored = request.operation == layout.WRITE and port.takes != layout.WORK_QUEUE
     room.first = request.offset if is_stored else 0
     room.count = count
     return True
@@ -83,7 +83,7 @@ def free_descriptor_buffer(machine, n, p, slot):
 @routine
 def read_request_buffer(machine, n, head, place, count):
     """Copies a packet's bytes from its request's NIC buffer to ``place``; False: not there."""
-    if head.kind not in (SEND, WRITE):
+    if head.kind not in (layout.SEND, layout.WRITE):
         return False
     room = machine.bus.rooms[n, head.from_port, head.slot]
     within = head.offset - room.first
@@ -101,7 +101,7 @@ def stage_arrival(machine, n, packet, head, place, done, count):
 
     The buffer's page stays while they do.
     """
-    if head.kind != SEND:
+    if head.kind != layout.SEND:
         return False
     channel = machine.ports.channels[n, head.name]
     p = np.int64(destination_port_of(machine.ports, n, head))
@@ -244,7 +244,7 @@ def _begin_fetch(machine, n, count, now):
         return
     head = machine.ports.send_heads[n, slot]
     if rules.way == DMA:
-        if head.kind not in (SEND, WRITE) and not _is_nowhere(head):
+        if head.kind not in (layout.SEND, layout.WRITE) and not _is_nowhere(head):
             interrupt_host(machine, n, ENGINE_OUT, now)  # its process has flushed others
     elif _is_nowhere(head) or read_request_buffer(machine, n, head, place, count):
         end_at_once(machine, n, ENGINE_OUT, now)
@@ -287,7 +287,7 @@ def _is_expected(machine, n, packet, head):
     Of another block the process may write its part while the engine writes the buffer's.  A piece
     of a receive is such a buffer.
     """
-    if head.kind != SEND:
+    if head.kind != layout.SEND:
         return False
     block = machine.bus.ways.nics.config[n, 0].block
     if head.runs > 0:

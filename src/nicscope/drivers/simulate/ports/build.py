@@ -30,16 +30,8 @@ from nicscope.memory.paging.spaces import map_pages
 from nicscope.memory_limit import bytes_of, zeroed
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
 from nicscope.nic.layout import cache_bytes, new_cache
-from nicscope.nic.ports.layout import (
-    FETCHES,
-    KERNEL,
-    NO_ONE,
-    NOBODY,
-    SEGMENTS,
-    THREAD,
-    new_shared_tables,
-    shared_shapes,
-)
+from nicscope.nic.ports import layout
+from nicscope.nic.ports.layout import new_shared_tables, shared_shapes
 from nicscope.nic.ports.streams import new_pools, pool_shapes
 from nicscope.nic.ports.work_queues import new_work_queues, work_shapes
 from nicscope.tracebacks import TrimmedTraceback
@@ -80,15 +72,15 @@ QUEUES = (
 )  # fmt: skip
 WINDOW = 64  # packets, the most that the rejects of an acknowledgement can name
 _SERVICE = {
-    Scheme.PINNED: NO_ONE,
-    Scheme.STATIC: NO_ONE,
-    Scheme.UTLB_PROCESS: NO_ONE,
-    Scheme.UTLB: FETCHES,
-    Scheme.UTLB_SHARED: FETCHES,
-    Scheme.RNIC: FETCHES,
-    Scheme.INTERRUPT: KERNEL,
-    Scheme.UNET_MM: KERNEL,
-    Scheme.HANDLE: THREAD,
+    Scheme.PINNED: layout.NO_ONE,
+    Scheme.STATIC: layout.NO_ONE,
+    Scheme.UTLB_PROCESS: layout.NO_ONE,
+    Scheme.UTLB: layout.FETCHES,
+    Scheme.UTLB_SHARED: layout.FETCHES,
+    Scheme.RNIC: layout.FETCHES,
+    Scheme.INTERRUPT: layout.KERNEL,
+    Scheme.UNET_MM: layout.KERNEL,
+    Scheme.HANDLE: layout.THREAD,
 }
 
 
@@ -168,7 +160,7 @@ class PortSize(msgspec.Struct, frozen=True, kw_only=True):
     longest: int = 64  # pages of a segment
     events: int = 256  # that can wait for the kernel thread of a node
     connections: int = 0  # of a node that have streams of their own
-    segments: int = SEGMENTS  # of a descriptor
+    segments: int = layout.SEGMENTS  # of a descriptor
     # Of ports that take a receive for each message; none without.
     receives: int = 0  # entries of a port's queue of receives
     regions: int = 0  # of memory registered on a node
@@ -320,7 +312,7 @@ def _map_tables(memory: HostMemory, h: int, spaces: int, tables: int) -> None:
 def _take_kernel_frames(memory: HostMemory, h: int, taken: NDArray[np.int64]) -> None:
     """Frames for the receive ring of a controller that knows no ports: never anyone else's."""
     for place in range(taken.size):
-        frame = take_frame(memory, h, NOBODY)
+        frame = take_frame(memory, h, layout.NOBODY)
         memory.frames[h, frame].pins = 1
         memory.frames[h, frame].pinned_to_write = 1
         taken[place] = frame
@@ -399,24 +391,24 @@ def _ports(
         faults=new_faults(0),
         deaths=new_deaths(1, nodes),
     )
-    made.owners[:] = NOBODY
-    made.channels["port"] = NOBODY
+    made.owners[:] = layout.NOBODY
+    made.channels["port"] = layout.NOBODY
     made.channels["placed"] = -1
-    made.fetches["peer"] = NOBODY
-    made.nodes["bringing"] = NOBODY
-    made.nodes["polling_process"] = NOBODY
+    made.fetches["peer"] = layout.NOBODY
+    made.nodes["bringing"] = layout.NOBODY
+    made.nodes["polling_process"] = layout.NOBODY
     for promised in ("reserved_for", "reserved_page", "reserved_export", "reserved_process"):
-        made.nodes[promised] = NOBODY
+        made.nodes[promised] = layout.NOBODY
     made.nodes["thread_at"] = NEVER
     made.nodes["scan_at"] = NEVER
     made.nodes["deadline"] = NEVER
-    made.nodes["searching"] = NOBODY
+    made.nodes["searching"] = layout.NOBODY
     made.nodes["handler_at"] = NEVER
     made.table["key"] = -1
     made.table["page"] = -1
     made.table["missed"] = -1
     for name in ("channel", "send_queue", "receive_queue"):
-        made.table[name] = NOBODY
+        made.table[name] = layout.NOBODY
     return made
 
 

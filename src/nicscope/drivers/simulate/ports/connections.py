@@ -12,9 +12,9 @@ from nicscope.drivers.simulate.ports.thread import schedule_timer
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import kernel
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import break_connection, report_sent
 from nicscope.nic.ports.connection import NO_ASYNC_ERROR
-from nicscope.nic.ports.layout import CONNECTED, FLUSHED, IDLE, NOBODY, UNRELIABLE
 from nicscope.nic.ports.streams import AT_ONCE, BLANK, NO_ENTRY, grow, lacks
 from nicscope.nic.ports.work_queues import local_error_verdict
 
@@ -60,7 +60,7 @@ def connect_ports(
     nothing has changed.
     """
     for node, port in (one, other):
-        if ports.table[node, port]["channel"] != NOBODY:
+        if ports.table[node, port]["channel"] != layout.NOBODY:
             raise SimulationError(f"port {port} of node {node} has a connection; end that first")
     streams = new_streams(ports, one[0], other[0])
     for (node, port), (peer, peer_port), stream_number in zip(
@@ -91,7 +91,7 @@ def attach_port(
     channel["most"] = record["longest"]
     record["channel"], record["level"] = port, level
     record["reading"] = 0
-    record["state"] = CONNECTED
+    record["state"] = layout.CONNECTED
 
 
 def stream_at(ports: Ports, node: int, stream_number: int) -> Any:
@@ -127,7 +127,7 @@ def leave_connection(machine: Any, n: int, p: int, state: int) -> None:
     while port.taken < port.posted:
         slot = place_in(port.taken, ports.rules[0].ring)
         port.taken += 1
-        report_sent(machine, n, p, slot, FLUSHED)
+        report_sent(machine, n, p, slot, layout.FLUSHED)
     schedule_timer(machine, n)
 
 
@@ -138,7 +138,7 @@ def end_connection(machine: Any, n: int, p: int) -> None:
     What it has posted ends as flushed, and the other end learns of it.  Call this through
     ``bound``, between two operations of the process.
     """
-    break_connection(machine, n, p, IDLE, NO_ASYNC_ERROR, FLUSHED)
+    break_connection(machine, n, p, layout.IDLE, NO_ASYNC_ERROR, layout.FLUSHED)
     schedule_timer(machine, n)
 
 
@@ -200,15 +200,15 @@ def open_datagrams(ports: Ports, node: int, port: int, qkey: int, unit: int) -> 
     ``SimulationError`` if it has a connection.  ``end_connection`` ends it.
     """
     record = ports.table[node, port]
-    if record["channel"] != NOBODY:
+    if record["channel"] != layout.NOBODY:
         raise SimulationError(f"port {port} of node {node} has a connection; end that first")
     channel = ports.channels[node, port]
     channel["sent"] = channel["cut"] = channel["message"] = channel["stream"] = 0
-    channel["port"], channel["node"], channel["tag"] = port, NOBODY, NOBODY
+    channel["port"], channel["node"], channel["tag"] = port, layout.NOBODY, layout.NOBODY
     channel["unit"] = channel["most"] = unit
     channel["placed"] = -1
     record["datagrams"], record["qkey"], record["longest"] = 1, qkey, unit
-    record["channel"], record["level"], record["state"] = port, UNRELIABLE, CONNECTED
+    record["channel"], record["level"], record["state"] = port, layout.UNRELIABLE, layout.CONNECTED
     record["reading"] = 0
 
 
@@ -239,7 +239,7 @@ class DatagramStreams:
     def _open(self, node: int, other: int, stream_number: int) -> None:
         stream = self._ports.pools.streams[self._ports.stream_of[node, stream_number]]
         tag = self._unused_tag(node)
-        stream["level"], stream["channel"] = UNRELIABLE, tag
+        stream["level"], stream["channel"] = layout.UNRELIABLE, tag
         channel = self._ports.channels[node, tag]
         channel["node"], channel["stream"] = other, stream_number
         channel["unit"], channel["placed"] = 1 << self._ports.rules[0]["page_bits"], -1
@@ -247,7 +247,7 @@ class DatagramStreams:
     def _unused_tag(self, node: int, first: int = 0) -> int:
         """A tag of the node, behind those that connections of its ports have."""
         channels = self._ports.channels[node]
-        free = (channels["stream"] == 0) & (channels["port"] == NOBODY)
+        free = (channels["stream"] == 0) & (channels["port"] == layout.NOBODY)
         free[: max(first, self._ports.table.shape[1])] = False
         if not bool(free.any()):
             raise SimulationError(

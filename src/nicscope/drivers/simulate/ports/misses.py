@@ -26,17 +26,8 @@ from nicscope.host.pages import is_table_swapped_out
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, ZERO
 from nicscope.nic.delivery import MISSING
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import needed_for
-from nicscope.nic.ports.layout import (
-    ABANDONED,
-    DESCRIPTOR_MISS,
-    FETCHES,
-    HANDLE_MISS,
-    KERNEL,
-    NO_ONE,
-    NOTHING_LEFT,
-    REGION_MISS,
-)
 from nicscope.nic.translate.book import UNET_MM
 
 # What the processor does when it has waited.
@@ -53,28 +44,28 @@ def serve_miss(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     outcome = serving.outcome
-    serving.outcome = NOTHING_LEFT
+    serving.outcome = layout.NOTHING_LEFT
     who = serving.miss_for
     space, page = serving.miss_space, serving.miss_page
     receive, ahead = serving.miss_receive, serving.miss_ahead
-    if outcome == DESCRIPTOR_MISS:
+    if outcome == layout.DESCRIPTOR_MISS:
         fetch_descriptor(machine, n, now)
         return
-    if outcome == REGION_MISS:
+    if outcome == layout.REGION_MISS:
         fetch_entries(machine, n, now)
         return
-    if outcome == HANDLE_MISS:
+    if outcome == layout.HANDLE_MISS:
         queue_miss(machine, n, who, space, page, receive, ahead, now)
         return
     service = ports.rules[0].service
-    if service == NO_ONE:
+    if service == layout.NO_ONE:
         _wait(machine, n, now, FAIL, 0)
-    elif service == FETCHES:
+    elif service == layout.FETCHES:
         if is_table_swapped_out(machine, n, space, page):
             ask_for_table(machine, n, now)
         else:
             fetch_entries(machine, n, now)
-    elif service == KERNEL:
+    elif service == layout.KERNEL:
         _ask_kernel(machine, n, now, _charged(machine, n))
     else:
         queue_miss(machine, n, who, space, page, receive, ahead, now)
@@ -113,7 +104,7 @@ def begin_fetch(machine, n, now):
         node.task = MISSING
         node.task_since = now
         return
-    is_page = serving.miss_for != ABANDONED
+    is_page = serving.miss_for != layout.ABANDONED
     reads = serving.region_reads + np.int64(is_page)
     serving.region_reads = 0
     since = node.task_since if node.task == MISSING else now

@@ -50,18 +50,8 @@ from nicscope.host.calls import (
 )
 from nicscope.kernel.decorators import copy_bytes, distant, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import keep_pages, report_sent, serve
-from nicscope.nic.ports.layout import (
-    CLOSED,
-    DONE,
-    FREE_TO_GO,
-    INLINE,
-    INLINE_BYTES,
-    NO_RIGHTS,
-    NOTHING_LEFT,
-    SENT,
-    WORK_QUEUE,
-)
 from nicscope.nic.ports.transmit import NO_SOURCE, index_of, ready_at_port
 from nicscope.nic.ports.window import poll_demand
 
@@ -75,7 +65,7 @@ def can_begin_in_trap(machine, n, p):
     port = machine.ports.table[n, p]
     if port.open == 0:
         return True
-    return port.blocked == FREE_TO_GO and port.busy == 0 and port.taken == port.posted
+    return port.blocked == layout.FREE_TO_GO and port.busy == 0 and port.taken == port.posted
 
 
 @step
@@ -108,7 +98,7 @@ def serve_in_trap(machine, n, now):
     serving.in_trap = 1
     serve(machine, n)
     serving.in_trap = 0
-    if serving.outcome != NOTHING_LEFT:
+    if serving.outcome != layout.NOTHING_LEFT:
         serve_miss(machine, n, now)
     else:
         _demand_after_last(machine, n)
@@ -171,7 +161,7 @@ def can_begin_at_port(machine, n, p):
         return process.duration > 0 or can_begin_in_trap(machine, n, process.peer)
     if process.operation == REGISTER:
         return _can_register(machine, n, p)
-    if process.operation == PROVIDE and port.takes == WORK_QUEUE:
+    if process.operation == PROVIDE and port.takes == layout.WORK_QUEUE:
         return has_receive_room(machine, n, process.peer)
     if process.operation == PROVIDE:
         return _has_free_place(ports, n, process.peer)
@@ -227,9 +217,9 @@ def _write_request(machine, n, p, slot):
     request.offset = process.duration
     request.cookie = process.packet
     request.length = process.payload
-    if ports.table[n, p_port].takes == WORK_QUEUE:
+    if ports.table[n, p_port].takes == layout.WORK_QUEUE:
         write_words(machine, n, p, slot)
-    if process.own & GATHER and ports.table[n, p_port].takes == WORK_QUEUE:
+    if process.own & GATHER and ports.table[n, p_port].takes == layout.WORK_QUEUE:
         write_gather(machine, n, p, slot)
         return
     if process.own & GATHER:
@@ -241,9 +231,9 @@ def _write_request(machine, n, p, slot):
     segment = ports.segments[n, p_port, slot, 0]
     segment.address = process.address
     segment.length = process.payload
-    if request.options & INLINE:
+    if request.options & layout.INLINE:
         inline = ports.inline[n, p_port, slot]
-        copy_bytes(inline, 0, machine.store.control[p], 0, INLINE_BYTES)
+        copy_bytes(inline, 0, machine.store.control[p], 0, layout.INLINE_BYTES)
 
 
 @step
@@ -255,11 +245,11 @@ def _begin_post(machine, n, p):
     slot = place_in(port.posted, ports.rules[0].ring)
     _write_request(machine, n, p, slot)  # another task of the process may have, for itself
     if port.open == 0:
-        ports.pending[n, which, slot].status = CLOSED
+        ports.pending[n, which, slot].status = layout.CLOSED
         ports.pending[n, which, slot].kept = 0
         return np.int64(0)
     duration = np.int64(admit(machine, n, which, slot))
-    if port.takes == WORK_QUEUE:
+    if port.takes == layout.WORK_QUEUE:
         leave_check_to_nic(machine, n, which, slot)
     return duration
 
@@ -276,7 +266,7 @@ def begin_at_port(machine, n, p, now):
     elif process.operation == POST:
         occupy_cpu(machine, n, now, POSTING, duration + _begin_post(machine, n, p))
     elif process.operation == PROVIDE:
-        if ports.table[n, process.peer].takes == WORK_QUEUE:
+        if ports.table[n, process.peer].takes == layout.WORK_QUEUE:
             duration += _have_pieces_pinned(machine, n, p)
         elif ports.table[n, process.peer].open == 1:
             duration += _have_pinned(machine, n, process.peer, process.address, 1)
@@ -286,7 +276,7 @@ def begin_at_port(machine, n, p, now):
     elif process.operation == REGISTER:
         duration = _have_pinned(machine, n, process.peer, process.address, process.payload)
         process.own = ports.nodes[n].admitted
-        if process.own != DONE:
+        if process.own != layout.DONE:
             _give_up(machine, n, process.peer, process.address, process.payload)
         occupy_cpu(machine, n, now, POSTING, duration + costs.system_call)
     elif process.operation == UNPIN:
@@ -324,17 +314,17 @@ def _have_pinned(machine, n, p, address, length):
     """
     ports = machine.ports
     if not _is_inside(machine, address, length):
-        ports.nodes[n].admitted = NO_RIGHTS
+        ports.nodes[n].admitted = layout.NO_RIGHTS
         return np.int64(0)
     bits = ports.rules[0].page_bits
     end = ((address + length - 1) >> bits) + 1
     space = ports.table[n, p].space
     spent = np.int64(0)
-    found = np.int64(DONE)
+    found = np.int64(layout.DONE)
     for begin in range(address >> bits, end, ports.rules[0].longest):
         count = min(ports.rules[0].longest, end - begin)
         spent += admit_piece(machine, n, space, begin, count)
-        if ports.nodes[n].admitted != DONE:
+        if ports.nodes[n].admitted != layout.DONE:
             found = ports.nodes[n].admitted
         keep_pages(machine, n, space, begin, count, 1)
     ports.nodes[n].admitted = found
@@ -350,14 +340,14 @@ def _have_pieces_pinned(machine, n, p):
     ports = machine.ports
     process = machine.processes[p]
     spent = np.int64(0)
-    found = np.int64(DONE)
+    found = np.int64(layout.DONE)
     if ports.table[n, process.peer].open == 1:
         for i in range(process.payload):
             piece = ports.gathers[p, i]
             if piece.length == 0:
                 continue
             spent += _have_pinned(machine, n, process.peer, piece.address, piece.length)
-            if ports.nodes[n].admitted != DONE:
+            if ports.nodes[n].admitted != layout.DONE:
                 found = ports.nodes[n].admitted
     process.duration = found
     return spent
@@ -395,7 +385,7 @@ def end_at_port(machine, n, p, now):
         take_completion(machine, n, process)
     elif process.operation == ANY_REPORT:
         read_any(machine, n, p)
-    elif process.own & 1 == SENT:
+    elif process.own & 1 == layout.SENT:
         reap(machine, n, p)
     else:
         read_report(machine, n, p)
@@ -436,7 +426,7 @@ def _post(machine, n, p):
     pending.cookie = ports.requests[n, p, slot].cookie
     pending.operation = ports.requests[n, p, slot].operation
     pending.options = ports.requests[n, p, slot].options
-    if pending.status != DONE:
+    if pending.status != layout.DONE:
         # The library could not have the pages pinned, or the port has closed: the descriptor never
         # reaches the NIC.
         port.refused += 1
@@ -463,7 +453,7 @@ def _provide(machine, n, p):
     port = ports.table[n, process.peer]
     if port.open == 0:
         return
-    if port.takes == WORK_QUEUE:
+    if port.takes == layout.WORK_QUEUE:
         post_receive(machine, n, p, process.duration)
         return
     place = place_in(port.free_posted, ports.rules[0].ring)

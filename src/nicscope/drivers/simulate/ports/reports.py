@@ -11,22 +11,9 @@ from nicscope.drivers.simulate.machine import ANY_REPORT, AWAIT_QUEUE, REPORT
 from nicscope.host.calls import free_receive_buffers
 from nicscope.kernel.decorators import copy_bytes, kernel, routine, step
 from nicscope.nic.delivery import place_in
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import flush_receives, reject_receive
 from nicscope.nic.ports.descriptor import address_of, bytes_of
-from nicscope.nic.ports.layout import (
-    AWAITS_READER,
-    BROKEN,
-    BUFFERS,
-    DONE,
-    FREE_TO_GO,
-    INLINE_BYTES,
-    NO_RIGHTS,
-    NOBODY,
-    PROTECTION,
-    RECEIVED,
-    SENT,
-    WORK_QUEUE,
-)
 from nicscope.nic.ports.regions import OWN, permits
 
 if TYPE_CHECKING:
@@ -83,15 +70,15 @@ def _word(content, begin):
 def leave_check_to_nic(machine, n, p, slot):
     """Leaves to the NIC the check of addresses that are no memory of the process."""
     pending = machine.ports.pending[n, p, slot]
-    if pending.status == NO_RIGHTS:
-        pending.status = DONE
+    if pending.status == layout.NO_RIGHTS:
+        pending.status = layout.DONE
 
 
 @step
 def note_posted_descriptor(machine, n, process):
     """Records the descriptor that the NIC has yet to fetch, if it fetches them."""
     ports = machine.ports
-    if ports.table[n, process.peer].takes != WORK_QUEUE:
+    if ports.table[n, process.peer].takes != layout.WORK_QUEUE:
         return
     place = place_in(ports.table[n, process.peer].posted, ports.rules[0].ring)
     ports.work.tokens[n, process.peer, place] = process.address * ports.rules[0].fetches
@@ -119,7 +106,7 @@ def post_receive(machine, n, p, status):
     place = place_in(port.receives_posted, ports.work.receives.shape[2])
     receive = ports.work.receives[n, process.peer, place]
     receive.cookie = process.packet
-    receive.status = status if status != NO_RIGHTS else np.int64(PROTECTION)
+    receive.status = status if status != layout.NO_RIGHTS else np.int64(layout.PROTECTION)
     receive.kept = 1
     receive.queue = 0
     receive.serial = port.receives_posted
@@ -134,12 +121,12 @@ def post_receive(machine, n, p, status):
     port.reserved += 1
     found = process.own & ((1 << STATUS_BITS) - 1)
     if port.shared == 1:
-        receive.status = found if found != DONE else receive.status  # who draws it says so
-    elif port.state == BROKEN:
+        receive.status = found if found != layout.DONE else receive.status  # who draws it says so
+    elif port.state == layout.BROKEN:
         flush_receives(machine, n, np.int64(process.peer))
     elif not _is_readable(machine, n, process):
-        reject_receive(machine, n, np.int64(process.peer), np.int64(PROTECTION), np.int64(1))
-    elif found != DONE:
+        reject_receive(machine, n, np.int64(process.peer), np.int64(layout.PROTECTION), np.int64(1))
+    elif found != layout.DONE:
         reject_receive(machine, n, np.int64(process.peer), np.int64(found), np.int64(0))
 
 
@@ -158,7 +145,9 @@ def read_work(machine, n, p):
     ports = machine.ports
     process = machine.processes[p]
     port = ports.table[n, process.peer]
-    report = ports.reports[n, process.peer, RECEIVED, place_in(port.read, ports.rules[0].ring)]
+    report = ports.reports[
+        n, process.peer, layout.RECEIVED, place_in(port.read, ports.rules[0].ring)
+    ]
     process.packet = report.cookie
     process.payload = report.length
     process.tag = report.name
@@ -205,14 +194,14 @@ def collect(state: Any, n: int, q: int, most: int) -> Any:
     while taken < most and queue.read < queue.shown:
         entry = work.entries[n, q, queue.read % work.entries.shape[2]]
         queue.read += 1
-        if entry.port == NOBODY:
+        if entry.port == layout.NOBODY:
             continue  # its port has begun anew since
         state.rows[taken, PORT] = entry.port
         state.rows[taken, SIDE] = entry.side
-        if entry.side == SENT:
+        if entry.side == layout.SENT:
             _take_sent(state, n, entry.port, taken)
             taken += 1
-        elif entry.side == RECEIVED:
+        elif entry.side == layout.RECEIVED:
             _take_received(state, n, entry.port, entry.number, taken)
             taken += 1
     return taken
@@ -224,7 +213,7 @@ def _take_sent(state, n, p, row):
     ports = state.machine.ports
     port = ports.table[n, p]
     while True:
-        report = ports.reports[n, p, SENT, place_in(port.reaped, ports.rules[0].ring)]
+        report = ports.reports[n, p, layout.SENT, place_in(port.reaped, ports.rules[0].ring)]
         port.reaped += 1
         if report.buffers == 0 or port.reaped == port.reported:
             break
@@ -235,7 +224,7 @@ def _take_sent(state, n, p, row):
 def _take_received(state, n, p, number, row):
     ports = state.machine.ports
     port = ports.table[n, p]
-    report = ports.reports[n, p, RECEIVED, place_in(number, ports.rules[0].ring)]
+    report = ports.reports[n, p, layout.RECEIVED, place_in(number, ports.rules[0].ring)]
     port.read += 1
     _write_completion(state, report, row)
 
@@ -260,7 +249,7 @@ def discard_completions(machine: Any, n: int, p: int, q: int) -> None:
     for number in range(queue.read, queue.written):
         entry = work.entries[n, q, number % work.entries.shape[2]]
         if entry.port == p:
-            entry.port = NOBODY
+            entry.port = layout.NOBODY
 
 
 KIND_BITS = 4  # in ``own`` of a POST: of its operation, above which its flags lie
@@ -295,8 +284,8 @@ def has_any_report(machine, n, p):
     if machine.traced.followers[p].is_woken == 1:
         return True
     peer = machine.processes[p].peer
-    return _is_report_visible(machine, n, peer, SENT) or _is_report_visible(
-        machine, n, peer, RECEIVED
+    return _is_report_visible(machine, n, peer, layout.SENT) or _is_report_visible(
+        machine, n, peer, layout.RECEIVED
     )
 
 
@@ -322,7 +311,7 @@ def _is_report_visible(machine, n, peer, ring):
     if crosses_bus(machine, n):
         port = machine.ports.table[n, peer]
         shown = machine.bus.shown[n, peer, ring]
-        return shown > (port.reaped if ring == SENT else port.read)
+        return shown > (port.reaped if ring == layout.SENT else port.read)
     return _is_report_made(machine, n, peer, ring)
 
 
@@ -336,7 +325,7 @@ def _has_report_made(machine, n, p):
 @step
 def _is_report_made(machine, n, peer, ring):
     port = machine.ports.table[n, peer]
-    if ring == SENT:
+    if ring == layout.SENT:
         return port.reported > port.reaped
     return port.received > port.read
 
@@ -366,11 +355,11 @@ def reap(machine, n, p):
     ports = machine.ports
     process = machine.processes[p]
     port = ports.table[n, process.peer]
-    report = ports.reports[n, process.peer, SENT, place_in(port.reaped, ports.rules[0].ring)]
+    report = ports.reports[n, process.peer, layout.SENT, place_in(port.reaped, ports.rules[0].ring)]
     process.packet = report.cookie
     process.tag = report.operation
     process.address = report.status
-    if port.takes == WORK_QUEUE:
+    if port.takes == layout.WORK_QUEUE:
         process.payload = report.length
     port.reaped += 1
 
@@ -382,12 +371,12 @@ def read_report(machine, n, p):
     process = machine.processes[p]
     p_port = process.peer
     port = ports.table[n, p_port]
-    if port.takes == WORK_QUEUE:
+    if port.takes == layout.WORK_QUEUE:
         has_immediate = read_work(machine, n, p)
         process.own |= has_immediate << KIND_BITS
         return
     place = place_in(port.read, ports.rules[0].ring)
-    report = ports.reports[n, p_port, RECEIVED, place]
+    report = ports.reports[n, p_port, layout.RECEIVED, place]
     process.packet = place
     process.payload = report.length
     process.tag = report.name
@@ -397,13 +386,15 @@ def read_report(machine, n, p):
     process.peer = report.node
     if report.buffers == 0:
         inline = ports.report_bytes[n, p_port, place]
-        copy_bytes(machine.store.control[p], 0, inline, 0, INLINE_BYTES)
+        copy_bytes(machine.store.control[p], 0, inline, 0, layout.INLINE_BYTES)
     # From here on the report's place is the NIC's again, at this very moment.
-    for i in range(min(report.buffers, BUFFERS)):  # the process may have written into the report
+    for i in range(
+        min(report.buffers, layout.BUFFERS)
+    ):  # the process may have written into the report
         ports.filled[p, i] = ports.report_buffers[n, p_port, place, i]
     port.read += 1
-    if port.ahead_waits == AWAITS_READER:
-        port.ahead_waits = FREE_TO_GO
+    if port.ahead_waits == layout.AWAITS_READER:
+        port.ahead_waits = layout.FREE_TO_GO
         ports.nodes[n].attention = 1
 
 
@@ -413,9 +404,9 @@ def read_any(machine, n, p):
     follower = machine.traced.followers[p]
     peer = np.int64(machine.processes[p].peer)
     follower.heard = NO_RING
-    if _is_report_visible(machine, n, peer, SENT):
-        follower.heard = SENT
+    if _is_report_visible(machine, n, peer, layout.SENT):
+        follower.heard = layout.SENT
         reap(machine, n, p)
-    elif _is_report_visible(machine, n, peer, RECEIVED):
-        follower.heard = RECEIVED
+    elif _is_report_visible(machine, n, peer, layout.RECEIVED):
+        follower.heard = layout.RECEIVED
         read_report(machine, n, p)

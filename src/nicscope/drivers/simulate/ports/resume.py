@@ -32,6 +32,7 @@ from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.frames import could_take_frame
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.handles import is_handle
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.arrivals import exceeds_drop_limit
 from nicscope.nic.ports.calls import (
     accept_buffer,
@@ -46,19 +47,6 @@ from nicscope.nic.ports.calls import (
     return_buffer,
     set_send_page,
 )
-from nicscope.nic.ports.layout import (
-    ABANDONED,
-    ARRIVAL,
-    AWAITS_KERNEL,
-    FRAMELESS,
-    FREE_TO_GO,
-    KERNEL,
-    NO_RIGHTS,
-    NO_ROOM,
-    NOBODY,
-    NOTHING_LEFT,
-    UNUSABLE,
-)
 from nicscope.nic.ports.lookup import is_entry_reserved, reserve_entry, yield_reservation
 from nicscope.nic.ports.resume import wait_for_entry
 from nicscope.nic.ports.streams import stream_to
@@ -72,7 +60,7 @@ def end_miss(machine, n, now):
     endpoint = machine.endpoints[n]
     awaited = np.int64(endpoint.awaited)
     _end_stage(machine, n, now)
-    if machine.ports.nodes[n].outcome != NOTHING_LEFT:
+    if machine.ports.nodes[n].outcome != layout.NOTHING_LEFT:
         serve_miss(machine, n, now)  # of a packet that goes to another page too
     schedule_timer(machine, n)
     if awaited == 1 and endpoint.awaited == 0:
@@ -87,10 +75,10 @@ def _end_stage(machine, n, now):
             log_miss(machine, np.int64(0), now - machine.nodes[n].task_since)
         _fill(machine, n, now)
     elif serving.stage == DEFER:
-        if serving.miss_for == ARRIVAL:
+        if serving.miss_for == layout.ARRIVAL:
             drop_arrival(machine, n)
     elif serving.stage == FAIL:
-        resume_failed(machine, n, NO_RIGHTS)
+        resume_failed(machine, n, layout.NO_RIGHTS)
     elif serving.stage == REST:
         serving.attention = 1
     else:
@@ -104,14 +92,14 @@ def _fill(machine, n, now):
     serving = ports.nodes[n]
     space, page = serving.miss_space, serving.miss_page
     receive = np.int64(TO_FILL) if serving.miss_ahead == 1 else np.int64(serving.miss_receive)
-    if ports.rules[0].service == KERNEL and repin_page(machine, n, space, page, receive):
+    if ports.rules[0].service == layout.KERNEL and repin_page(machine, n, space, page, receive):
         _resume_firmware(machine, n)
         return
     if is_table_swapped_out(machine, n, space, page):
         ask_for_table(machine, n, now)  # it has gone while the NIC was reading
         return
     note_read(machine, n, space, page)
-    found = _serve(machine, n, space, page, serving.miss_for == ARRIVAL)
+    found = _serve(machine, n, space, page, serving.miss_for == layout.ARRIVAL)
     if found == REJECTED and ports.rules[0].garbage == 1:
         serving.garbage += 1
         _resume_firmware(machine, n)
@@ -133,11 +121,11 @@ def _resume_firmware(machine, n):
     """Resumes the firmware with the frame from the host's table, or without one."""
     serving = machine.ports.nodes[n]
     frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
-    why = np.int64(NO_RIGHTS)
+    why = np.int64(layout.NO_RIGHTS)
     if frame == GARBAGE_FRAME:
         usable = machine.ports.rules[0].garbage == 1
-        if machine.ports.rules[0].service == KERNEL:
-            why = np.int64(NO_ROOM)  # the host had no frame for it
+        if machine.ports.rules[0].service == layout.KERNEL:
+            why = np.int64(layout.NO_ROOM)  # the host had no frame for it
     else:
         # A user library may have had it pinned to be read.
         usable = serving.miss_receive == 0 or may_be_written(machine, n, frame)
@@ -165,7 +153,7 @@ def run_kernel_thread(machine, n, now):
         return
     ports = machine.ports
     event = ports.events[n, ports.nodes[n].handled % ports.events.shape[1]]
-    if event.port == ABANDONED:
+    if event.port == layout.ABANDONED:
         serve_next_miss(machine, n, now)  # nobody is left to use the page
     elif is_handle(event.space):
         _bring_handle(machine, n, event, now)
@@ -195,8 +183,8 @@ def _bring_handle(machine, n, event, now):
 @step
 def _bring_page(machine, n, event, now):
     """Pins a page and fills its translation in, for a port or a packet."""
-    sender = np.int64(event.sender if event.port < 0 else NOBODY)
-    if sender != NOBODY:
+    sender = np.int64(event.sender if event.port < 0 else layout.NOBODY)
+    if sender != layout.NOBODY:
         yield_reservation(machine, n, sender)
     needed = needed_for(machine, n, event.space, event.page, event.receive)
     found = needed
@@ -230,9 +218,9 @@ def _retry_without_table(machine, n, event):
     _free(machine, n, p)
     if machine.ports.table[n, p].open == 1 and hopeless:
         if event.ahead == 1:
-            return_buffer(machine, n, p, NO_ROOM)
+            return_buffer(machine, n, p, layout.NO_ROOM)
         else:
-            end_descriptor(machine, n, p, NO_ROOM)
+            end_descriptor(machine, n, p, layout.NO_ROOM)
 
 
 @step
@@ -259,15 +247,15 @@ def _resume_port(machine, n, event, needed, found, now):
         return
     if needed < 0:
         if event.ahead == 1:
-            return_buffer(machine, n, p, NO_RIGHTS)
+            return_buffer(machine, n, p, layout.NO_RIGHTS)
         else:
-            end_descriptor(machine, n, p, NO_RIGHTS)
+            end_descriptor(machine, n, p, layout.NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
         if frame == GARBAGE_FRAME and event.ahead == 1:
-            return_buffer(machine, n, p, NO_ROOM)
+            return_buffer(machine, n, p, layout.NO_ROOM)
         elif frame == GARBAGE_FRAME:
-            end_descriptor(machine, n, p, NO_ROOM)
+            end_descriptor(machine, n, p, layout.NO_ROOM)
         elif event.ahead == 1:
             accept_buffer(machine, n, p, frame)
         else:
@@ -284,10 +272,10 @@ def _end_prefetched_buffer(machine, n, event, needed, found):
     """Completes the buffer whose page was fetched ahead of its turn: ready, or failed."""
     if machine.ports.table[n, event.port].open == 0 or (needed >= 0 and found < 0):
         return  # or no entry is to be had: it comes back when its turn comes
-    frame = np.int64(UNUSABLE)
+    frame = np.int64(layout.UNUSABLE)
     if needed >= 0:
         frame = table_frame(machine, n, event.space, event.page)
-    usable = frame if frame != GARBAGE_FRAME else np.int64(FRAMELESS)
+    usable = frame if frame != GARBAGE_FRAME else np.int64(layout.FRAMELESS)
     resolve_deferred_buffer(machine, n, event.port, event.page, usable)
     machine.ports.nodes[n].attention = 1
 
@@ -295,6 +283,6 @@ def _end_prefetched_buffer(machine, n, event, needed, found):
 @step
 def _free(machine, n, p):
     port = machine.ports.table[n, p]
-    if port.blocked == AWAITS_KERNEL:
-        port.blocked = FREE_TO_GO
+    if port.blocked == layout.AWAITS_KERNEL:
+        port.blocked = layout.FREE_TO_GO
     machine.ports.nodes[n].attention = 1

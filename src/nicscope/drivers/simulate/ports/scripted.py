@@ -11,7 +11,7 @@ from nicscope.drivers.simulate.operations import set_timer
 from nicscope.drivers.simulate.ports.calls import run_trace_process
 from nicscope.drivers.simulate.traced.state import is_traced
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports.layout import DONE, SENT
+from nicscope.nic.ports import layout
 
 
 @distant
@@ -24,9 +24,9 @@ def run_script_process(machine, p, now):
     scripted = machine.scripted[p]
     if process.operation == POST:
         scripted.outstanding += 1
-    elif process.operation == REPORT and process.own & 1 == SENT:
+    elif process.operation == REPORT and process.own & 1 == layout.SENT:
         scripted.outstanding -= 1
-        scripted.failed += process.address != DONE
+        scripted.failed += process.address != layout.DONE
         scripted.done += 1
         scripted.latency += now - scripted.posted_at
     elif process.operation == REPORT:
@@ -36,7 +36,7 @@ def run_script_process(machine, p, now):
         _begin_row(machine, p, now)
     elif scripted.outstanding > 0:
         process.operation = REPORT
-        process.own = SENT
+        process.own = layout.SENT
         process.address = 0
     else:
         process.operation = NO_OPERATION

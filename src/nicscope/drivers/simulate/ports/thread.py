@@ -17,17 +17,9 @@ from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, GARBAGE_FRAME, PRESENT, READY, ZERO
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.handles import is_handle
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.arrivals import TAKEN
 from nicscope.nic.ports.calls import complete_arrival, defer_buffer, needed_for
-from nicscope.nic.ports.layout import (
-    AWAITS_KERNEL,
-    AWAITS_QUEUE,
-    FREE_TO_GO,
-    NOBODY,
-    SEND,
-    THREAD,
-    VOIDED,
-)
 from nicscope.nic.ports.lookup import key_of
 from nicscope.nic.ports.receive import place_message
 from nicscope.nic.translate.handle import unpin_surplus
@@ -71,7 +63,7 @@ def queue_miss(machine, n, who, space, page, receive, ahead, when):
     """Queues a miss at ``when``, unless it is queued; ``who`` waits if it is a port."""
     ports = machine.ports
     serving = ports.nodes[n]
-    if ports.rules[0].service == THREAD:
+    if ports.rules[0].service == layout.THREAD:
         serving.interrupts += 1
         interrupt_cpu(machine, n, ports.costs[n].interrupt, when)
         when += ports.costs[n].interrupt
@@ -81,10 +73,10 @@ def queue_miss(machine, n, who, space, page, receive, ahead, when):
         serving.overflows += 1
         if who >= 0:  # it asks again when the thread has served one; so does the packet's sender
             serving.queue_blocked += 1
-            ports.table[n, who].blocked = AWAITS_QUEUE
+            ports.table[n, who].blocked = layout.AWAITS_QUEUE
         return
     event = ports.events[n, serving.queued % ports.events.shape[1]]
-    event.port = who if who >= 0 else NOBODY
+    event.port = who if who >= 0 else layout.NOBODY
     if who < 0:
         endpoint = machine.endpoints[n]
         slot = (endpoint.accepted - 1) % endpoint.receive_ring
@@ -99,7 +91,7 @@ def queue_miss(machine, n, who, space, page, receive, ahead, when):
     if who >= 0 and ahead == 1 and ports.rules[0].defers == 1:
         defer_buffer(machine, n, who)
     elif who >= 0:
-        ports.table[n, who].blocked = AWAITS_KERNEL
+        ports.table[n, who].blocked = layout.AWAITS_KERNEL
     if serving.thread == ASLEEP:
         serving.thread = WAKING
         _timer_delay(machine, n, when + ports.costs[n].thread_delay)
@@ -130,8 +122,8 @@ def _unblock_ports(machine, n):
     """Has ports that found the queue full retry."""
     ports = machine.ports
     for p in range(ports.table.shape[1]):
-        if ports.table[n, p].blocked == AWAITS_QUEUE:
-            ports.table[n, p].blocked = FREE_TO_GO
+        if ports.table[n, p].blocked == layout.AWAITS_QUEUE:
+            ports.table[n, p].blocked = layout.FREE_TO_GO
     ports.nodes[n].queue_blocked = 0
     ports.nodes[n].attention = 1
 
@@ -176,7 +168,7 @@ def end_thread_step(machine, n, now):
         return False
     serving.thread = WORKING
     work = ports.costs[n].thread_work
-    if ports.rules[0].service == THREAD and not is_handle(event.space):
+    if ports.rules[0].service == layout.THREAD and not is_handle(event.space):
         work += _pinning_time(machine, n, event)
     interrupt_cpu(machine, n, work, now)
     _timer_delay(machine, n, now + work)
@@ -314,7 +306,7 @@ def is_moving(
             return True
     places = _places(endpoint["finished"], endpoint["written"], endpoint["send_ring"])
     leaving = ports.send_heads[node, places]
-    return bool(np.isin(leaving["frame"][leaving["kind"] & VOIDED == 0], frames).any())
+    return bool(np.isin(leaving["frame"][leaving["kind"] & layout.VOIDED == 0], frames).any())
 
 
 def _places(begin: int, end: int, size: int) -> Any:
@@ -363,7 +355,7 @@ def _handler_time(machine, n, slot):
     """How long the handler takes for the packet in ``slot``, its entry aside."""
     costs = machine.ports.costs[n]
     head = machine.ports.arrival_heads[n, slot]
-    if head.status != TAKEN or head.kind != SEND:
+    if head.status != TAKEN or head.kind != layout.SEND:
         return np.int64(0)
     payload = np.int64(machine.arrivals[n, slot].payload)
     length = payload if payload > 0 else np.int64(head.total)

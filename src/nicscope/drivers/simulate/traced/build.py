@@ -44,8 +44,8 @@ from nicscope.kernel.records import records
 from nicscope.memory.numbering import capacity, grown
 from nicscope.memory.paging.layout import make_resident
 from nicscope.memory_limit import check_memory
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.calls import keep_pages
-from nicscope.nic.ports.layout import DONE, MAY_FETCH, MAY_WRITE, NOBODY
 from nicscope.nic.translate.book import STATIC, UTLB
 
 if TYPE_CHECKING:
@@ -412,19 +412,19 @@ def _open_ports(
         table["space"][1:] = np.arange(len(table) - 1)
     exports, imports = ports.shared.exports, ports.shared.imports
     for name in ("node", "importer"):
-        exports[name] = NOBODY
+        exports[name] = layout.NOBODY
     exports["length"] = EVERYTHING
-    exports["rights"] = MAY_WRITE | MAY_FETCH
+    exports["rights"] = layout.MAY_WRITE | layout.MAY_FETCH
     exports["valid"][:, 0] = 1
     exports["space"][:, 0] = many
     exports["port"][:, 0] = many + 1
     imports["length"] = EVERYTHING
-    imports["rights"] = MAY_WRITE | MAY_FETCH
+    imports["rights"] = layout.MAY_WRITE | layout.MAY_FETCH
     for p, home in wiring.home_ways.tolist():
         way = imports[nodes[p], machine.traced.home_ways[p, home]]
         way["port"], way["node"], way["export"] = ordinals[p] + 1, home, 0
     at = machine.traced.pair_at
-    for node, place in np.argwhere(at != NOBODY).tolist():
+    for node, place in np.argwhere(at != layout.NOBODY).tolist():
         pair = machine.traced.pairs[at[node, place]]
         p, q = wiring.pairs[at[node, place]].tolist()
         export = exports[node, place]
@@ -446,7 +446,7 @@ def _register(machine: Machine, pages: list[NodePages], design: Design) -> None:
             for port, first, count in zip(
                 *(column.tolist() for column in each.exported), strict=True
             ):
-                if entry(node, port - 1, first, count) != DONE:
+                if entry(node, port - 1, first, count) != layout.DONE:
                     total = int(each.exported.pages.sum())
                     raise SimulationError(
                         f"node {node} exports {total:,} pages, and design {design.name!r} cannot "
@@ -464,7 +464,7 @@ def register_pages(machine, n, space, first, pages):
     for begin in range(first, first + pages, longest):
         count = min(longest, first + pages - begin)
         admit_piece(machine, n, space, begin, count)
-        if machine.ports.nodes[n].admitted != DONE:
+        if machine.ports.nodes[n].admitted != layout.DONE:
             return np.int64(machine.ports.nodes[n].admitted)
         keep_pages(machine, n, space, begin, count, 1)
-    return np.int64(DONE)
+    return np.int64(layout.DONE)

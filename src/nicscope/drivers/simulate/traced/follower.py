@@ -52,7 +52,7 @@ from nicscope.drivers.simulate.traced.state import (
     wake,
 )
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.nic.ports.layout import DONE, FETCH, NOTIFY, RECEIVED, SENT, WRITE
+from nicscope.nic.ports import layout
 
 
 @step
@@ -367,7 +367,7 @@ def release_lock(machine, r, now):
         queue_note(machine, p, new_note(machine, GRANT, following, q))
 
 
-NOTIFIES = NOTIFY << KIND_BITS
+NOTIFIES = layout.NOTIFY << KIND_BITS
 OF_NOTE = -1  # in place of the row, in what a report says: nobody waits for it
 
 
@@ -427,28 +427,28 @@ def _process_wakeup(machine, p, now):
         follower.over = machine.traced.link[r]
         end_row(machine, r, now)
     process = machine.processes[p]
-    if follower.heard == SENT:
+    if follower.heard == layout.SENT:
         follower.outstanding -= 1
         _end_descriptor(machine, p, np.int64(process.packet), np.int64(process.address), now)
-    elif follower.heard == RECEIVED:
+    elif follower.heard == layout.RECEIVED:
         _read_note(machine, p, take_note(machine, p, np.int64(process.tag), now), now)
 
 
 @step
 def _end_descriptor(machine, p, r, status, now):
     """The descriptor of row ``r`` has ended."""
-    if status != DONE:
+    if status != layout.DONE:
         machine.traced.followers[p].failed += 1
         machine.scripted[p].failed += 1
     if r == OF_NOTE:
-        if status != DONE:
+        if status != layout.DONE:
             _give_up(machine, np.int64(NO_ROW), status)
         return
     operation = machine.script[r].operation
     if operation == LOCK_ROW:
         advance_lock(machine, r, ANSWERED, p, now)
         return
-    if operation == SEND_ROW and status != DONE:
+    if operation == SEND_ROW and status != layout.DONE:
         _give_up(machine, r, status)
     end_row(machine, r, now)
 
@@ -620,15 +620,15 @@ def _start(machine, p, r, now):
             return False
         way = machine.traced.home_ways[p, machine.traced.locks[row.name].node]
         address = machine.traced.rules[0].sync_address
-        _post(machine, p, r, FETCH, way, address, address, SYNC_BYTES)
+        _post(machine, p, r, layout.FETCH, way, address, address, SYNC_BYTES)
     elif operation == SEND_ROW:
         if machine.processes[row.peer].node == machine.processes[p].node:
             return _copy(machine, p, r, now)
         way = machine.traced.pairs[machine.traced.pair_of[p, row.peer]].way
         append_to_pair(machine, p, new_note(machine, MESSAGE, r, row.peer))
-        _post(machine, p, r, WRITE | NOTIFIES, way, row.offset, row.address, row.length)
+        _post(machine, p, r, layout.WRITE | NOTIFIES, way, row.offset, row.address, row.length)
     else:
-        kind = FETCH if operation == FETCH_ROW else WRITE
+        kind = layout.FETCH if operation == FETCH_ROW else layout.WRITE
         way = machine.traced.home_ways[p, row.peer]
         _post(machine, p, r, kind, way, row.offset, row.address, row.length)
     follower.doing = POSTS_ROW
@@ -664,11 +664,20 @@ def _post_note(machine, p):
     if note.kind == RELEASE:
         way = np.int64(note.to)
         free_note(machine, place)
-        _post(machine, p, np.int64(OF_NOTE), WRITE, way, address, address, SYNC_BYTES)
+        _post(machine, p, np.int64(OF_NOTE), layout.WRITE, way, address, address, SYNC_BYTES)
     else:
         way = np.int64(traced.pairs[traced.pair_of[p, note.to]].way)
         append_to_pair(machine, p, place)
-        _post(machine, p, np.int64(OF_NOTE), WRITE | NOTIFIES, way, address, address, SYNC_BYTES)
+        _post(
+            machine,
+            p,
+            np.int64(OF_NOTE),
+            layout.WRITE | NOTIFIES,
+            way,
+            address,
+            address,
+            SYNC_BYTES,
+        )
     follower.doing = POSTS_NOTE
 
 

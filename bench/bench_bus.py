@@ -20,7 +20,7 @@ import compiled  # noqa: F401 - rates are those of compiled code
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from bus_by_hand import Bus
 from nicscope.drivers.simulate.bus.bus_harness import asked
-from nicscope.drivers.simulate.machine import ACCESS
+from nicscope.drivers.simulate.records import ACCESS
 from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import READ
 from nicscope.memory.coherence.processor import STORE

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import compiled  # noqa: F401 - rates are those of compiled code
 import numpy as np
 
-from nicscope.config.design import POLICIES, load_design, transfer_costs
-from nicscope.config.platform import load_platform, program_costs
-from nicscope.drivers.simulate.machine import POST
+from nicscope.config.design import POLICIES, load_design
+from nicscope.config.platform import load_platform, program_costs, transfer_costs
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports
 from nicscope.drivers.simulate.ports.costs import service_costs
+from nicscope.drivers.simulate.records import POST
 from nicscope.drivers.simulate.script import Scripted, rows_of
 from nicscope.fabric.topology import crossbar
 from nicscope.interfaces.ports.cluster import PortCluster

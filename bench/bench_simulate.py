@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import compiled  # noqa: F401 - rates are those of compiled code
 import simpy_delivery
 
-from nicscope.config.design import POLICIES, delivery_costs
-from nicscope.config.platform import load_platform
+from nicscope.config.design import POLICIES
+from nicscope.config.platform import delivery_costs, load_platform
 from nicscope.drivers.simulate.script import Outcome, Run, simulate_script
 from nicscope.fabric.topology import Topology, crossbar, pair
 from nicscope.interfaces.trapeze import Cluster, Endpoint

@@ -33,7 +33,7 @@ from nicscope.drivers.translation import OFFSET_STEP
 from nicscope.interfaces.verbs.world import World, use
 from nicscope.interfaces.verbs_device.device import Device
 from nicscope.interfaces.via import Reliability
-from nicscope.kernel.entry import CHECKED, MODE, WAIT
+from nicscope.kernel.settings import CHECKED, MODE, WAIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

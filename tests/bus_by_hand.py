@@ -11,7 +11,7 @@ from nicscope.drivers.simulate.bus.bus_harness import BusAlone, asked
 from nicscope.drivers.simulate.bus.cpu_access import TO_COLLECT
 from nicscope.drivers.simulate.bus.moves import deregister_frame
 from nicscope.drivers.simulate.bus.state import schedule
-from nicscope.drivers.simulate.machine import ACCESS
+from nicscope.drivers.simulate.records import ACCESS
 from nicscope.memory.coherence import processor
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT
 from nicscope.nic.ways.state import DELIVER

@@ -16,7 +16,7 @@ import pytest
 
 BENCH = Path(__file__).parents[1] / "bench"
 SCRIPTS = [*sorted(BENCH.glob("bench_*.py")), BENCH / "speed_rows.py"]
-MODE = "from nicscope.kernel.entry import MODE; print(MODE.name)"
+MODE = "from nicscope.kernel.settings import MODE; print(MODE.name)"
 
 
 def imported(tree):

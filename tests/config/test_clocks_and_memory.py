@@ -3,8 +3,7 @@
 import pytest
 
 from nicscope.config.costs import COSTS, Evidence
-from nicscope.config.machine import excess_of
-from nicscope.config.platform import BY_HOST, BY_NI, HOST, NI, load_platform
+from nicscope.config.platform import BY_HOST, BY_NI, HOST, NI, excess_of, load_platform
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces.mini import Cluster as MiniCluster
 from nicscope.interfaces.vmmc import Cluster

@@ -145,8 +145,8 @@ def test_a_file_that_says_nothing_of_them_has_what_every_design_had(tmp_path):
         "transport": None,
         "way": "pci",
     }
-    assert design.served_on(load_platform("utlb-prototype")) == "nic"
-    assert design.served_on(load_platform("dc21140-nt")) == "kernel"
+    assert load_platform("utlb-prototype").served_by == "nic"
+    assert load_platform("dc21140-nt").served_by == "kernel"
     assert {one.evidence for one in design.part_origins().values()} == {Evidence.ASSUMED}
 
 

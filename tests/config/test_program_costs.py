@@ -6,22 +6,17 @@ import numpy as np
 import pytest
 
 from nicscope.config.costs import COSTS
-from nicscope.config.design import (
-    DELIVERY_COSTS,
-    Scheme,
-    delivery_costs,
-    design_names,
-    load_design,
-    transfer_costs,
-)
+from nicscope.config.design import DELIVERY_COSTS, Scheme, design_names, load_design
 from nicscope.config.platform import (
     EVERYWHERE,
     FALLBACKS,
     OF_SCHEME,
     PROGRAM_COSTS,
     TABLES,
+    delivery_costs,
     load_platform,
     program_costs,
+    transfer_costs,
 )
 from nicscope.errors import PlatformError
 from refusals import refused

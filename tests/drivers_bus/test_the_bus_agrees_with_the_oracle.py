@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.simulate.bus.bus_harness import asked
 from nicscope.drivers.simulate.bus.state import RESTING
-from nicscope.drivers.simulate.machine import ACCESS
+from nicscope.drivers.simulate.records import ACCESS
 from nicscope.memory.coherence import processor
 from nicscope.memory.coherence.bus import (
     ENGINE_IN,

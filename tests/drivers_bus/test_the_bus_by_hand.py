@@ -11,7 +11,7 @@ import pytest
 from bus_world import BusWorld
 
 from nicscope.drivers.simulate.bus.bus_harness import asked
-from nicscope.drivers.simulate.machine import ACCESS
+from nicscope.drivers.simulate.records import ACCESS
 from nicscope.memory.coherence import processor
 from nicscope.memory.coherence.bus import (
     ENGINE_IN,

@@ -7,7 +7,7 @@ import pytest
 
 from bus_by_hand import Bus
 from nicscope.drivers.simulate.bus.bus_harness import asked
-from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
+from nicscope.drivers.simulate.records import ACCESS, COMPUTE
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE
 from nicscope.memory.coherence.processor import STORE
 from nicscope.nic.coherent import SEND, Mechanism

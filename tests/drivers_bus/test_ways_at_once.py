@@ -23,7 +23,7 @@ from test_the_bus_agrees_with_the_oracle import (
 
 from nicscope.drivers.simulate.bus.bus_harness import asked
 from nicscope.drivers.simulate.bus.cpu_access import TO_COLLECT, TO_PUBLISH
-from nicscope.drivers.simulate.machine import ACCESS
+from nicscope.drivers.simulate.records import ACCESS
 from nicscope.memory.coherence import processor
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, INTERVENED, REPORT
 from nicscope.memory.coherence.layout import EMPTY, INVALID, MODIFIED, READ, SHARED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nicscope.config.design import POLICIES, delivery_costs
-from nicscope.config.platform import load_platform
+from nicscope.config.design import POLICIES
+from nicscope.config.platform import delivery_costs, load_platform
 from nicscope.drivers.simulate import programs, script
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.fabric.topology import trunk

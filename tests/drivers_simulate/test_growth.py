@@ -7,9 +7,10 @@ import pytest
 
 from nicscope.config.design import DELIVERY_COSTS, Delivery
 from nicscope.drivers.simulate.advance import advance
-from nicscope.drivers.simulate.build import give_script, new_machine
-from nicscope.drivers.simulate.machine import PATHS, continue_run
-from nicscope.drivers.simulate.script import Run, simulate_script
+from nicscope.drivers.simulate.build import new_machine
+from nicscope.drivers.simulate.machine import continue_run
+from nicscope.drivers.simulate.records import PATHS
+from nicscope.drivers.simulate.script import Run, give_script, simulate_script
 from nicscope.drivers.simulate.store import no_store
 from nicscope.fabric import paths as paths_of
 from nicscope.fabric.topology import Topology, crossbar

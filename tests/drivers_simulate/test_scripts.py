@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.config.design import POLICIES, load_design, transfer_costs
-from nicscope.config.platform import load_platform, program_costs
-from nicscope.drivers.simulate.machine import POST, REPORT
+from nicscope.config.design import POLICIES, load_design
+from nicscope.config.platform import load_platform, program_costs, transfer_costs
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports
 from nicscope.drivers.simulate.ports.costs import service_costs
+from nicscope.drivers.simulate.records import POST, REPORT
 from nicscope.drivers.simulate.script import Scripted, rows_of
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import pair

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.config.design import Scheme, Way, design_names, load_design, transfer_costs
-from nicscope.config.platform import load_platform, program_costs
+from nicscope.config.design import Scheme, Way, design_names, load_design
+from nicscope.config.platform import load_platform, program_costs, transfer_costs
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.bus.state import machine_parameters
 from nicscope.drivers.simulate.ports.costs import service_costs

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from nicscope.config.design import POLICIES, Transport, load_design, transfer_costs
-from nicscope.config.platform import load_platform, program_costs
+from nicscope.config.design import POLICIES, Transport, load_design
+from nicscope.config.platform import load_platform, program_costs, transfer_costs
 from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.drivers.simulate.traced.build import Subject
 from nicscope.drivers.simulate.traced.program import (
@@ -28,7 +28,7 @@ def subject(name, **settings):
 
     design = msgspec.structs.replace(load_design(name), **settings).at_page_size(PAGE)
     platform = load_platform(design.platform)
-    costs = program_costs(platform, design.scheme, served_by=design.served_on(platform))
+    costs = program_costs(platform, design.scheme, served_by=design.served_by or platform.served_by)
     return Subject(
         design,
         transfer_costs(platform),

@@ -284,8 +284,13 @@ def _show(command, *more):
 
 def _priced(path):
     """Whatever a platform's costs are used for."""
-    from nicscope.config.design import Scheme, delivery_costs, transfer_costs
-    from nicscope.config.platform import load_platform, program_costs
+    from nicscope.config.design import Scheme
+    from nicscope.config.platform import (
+        delivery_costs,
+        load_platform,
+        program_costs,
+        transfer_costs,
+    )
 
     platform = load_platform(path)
     for use in (transfer_costs, delivery_costs):

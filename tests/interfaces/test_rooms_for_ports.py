@@ -7,9 +7,9 @@ import test_edt_for_ports as edt
 import test_ports_over_the_bus as programs
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.drivers.simulate.machine import ACCESSING, COPYING, PCI_IDLE, POLLING, POSTING
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import Faults, HostSize
+from nicscope.drivers.simulate.records import ACCESSING, COPYING, PCI_IDLE, POLLING, POSTING
 from nicscope.interfaces import unet, vmmc
 from nicscope.memory.coherence.bus import REPORT as MASTER
 from nicscope.memory.coherence.layout import (

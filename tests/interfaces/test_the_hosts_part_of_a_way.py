@@ -3,9 +3,9 @@
 import pytest
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.drivers.simulate.machine import COMPUTING, INTERRUPTED
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import Faults
+from nicscope.drivers.simulate.records import COMPUTING, INTERRUPTED
 from nicscope.interfaces import vmmc
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.memory.coherence.layout import WRITE_BACK

@@ -13,9 +13,9 @@ from trapeze_sizes import PLATFORM, SMALL
 
 from nicscope.config.design import POLICIES
 from nicscope.config.platform import load_platform
-from nicscope.drivers.simulate.machine import OPERATION
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.process import Ended
+from nicscope.drivers.simulate.records import OPERATION
 from nicscope.errors import SimulationError
 from nicscope.interfaces.trapeze import NO_TAG, Cluster
 from nicscope.studies.delivery_measures import PAIRS, latency_us, pair_costs, platform_costs

@@ -131,7 +131,7 @@ def test_packets_that_the_watchdog_takes_away_are_broken_off_or_never_heard(monk
 
 
 def _impatient(platform):
-    from nicscope.config.design import delivery_costs
+    from nicscope.config.platform import delivery_costs
 
     return delivery_costs(platform) | {"link_watchdog": 40_000_000}
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.config.platform import load_platform
-from nicscope.drivers.simulate.machine import INTERRUPTED
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import HostSize
+from nicscope.drivers.simulate.records import INTERRUPTED
 from nicscope.interfaces.mini import Cluster
 
 US = 1_000_000

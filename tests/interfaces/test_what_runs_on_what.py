@@ -9,9 +9,13 @@ import pytest
 import small_programs as small
 
 from nicscope.config.costs import COSTS, Evidence, Origin, UnitCost
-from nicscope.config.design import Way, load_design, transfer_costs, with_settings
-from nicscope.config.machine import missing_machine_words
-from nicscope.config.platform import load_platform, platform_names
+from nicscope.config.design import Way, load_design, with_settings
+from nicscope.config.platform import (
+    load_platform,
+    missing_machine_words,
+    platform_names,
+    transfer_costs,
+)
 from nicscope.errors import NicscopeError, PlatformError
 from nicscope.interfaces import mini, trapeze, unet, via, vmmc
 from nicscope.interfaces.ports import cluster as ports

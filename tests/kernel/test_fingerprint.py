@@ -11,9 +11,8 @@ from collections import namedtuple
 import pytest
 
 import nicscope
-from nicscope.kernel.decorators import STEPS, Compiled
-from nicscope.kernel.entry import numba_settings
 from nicscope.kernel.fingerprint import UnknownGlobalError, digest_of_function
+from nicscope.kernel.settings import STEPS, Compiled, numba_settings
 
 HEAD = """
 import enum

@@ -8,8 +8,8 @@ import inspect
 import numpy as np
 
 from nicscope.drivers.simulate import process, programs
-from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.process import OWN
+from nicscope.drivers.simulate.records import POST
 
 # What is only on its way between programs and the driver.
 _PASSING = {"outbox", "inbox", "chains", "chained", "inlined", "due", "begun", "calls", "agenda"}

@@ -15,7 +15,7 @@ def held(cluster):
 
 async def hold(process, window):
     """Have the library pin what is exported, where that is its task, for good."""
-    from nicscope.drivers.simulate.machine import REGISTER
+    from nicscope.drivers.simulate.records import REGISTER
 
     ended = await process._sim_process.ask(
         REGISTER, peer=process.port, address=window.address, payload=len(window)

@@ -21,7 +21,7 @@ async def nothing(process):
 
 async def register(process, address, length):
     """Have the library register memory that it exports, where that is its task."""
-    from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
+    from nicscope.drivers.simulate.records import GIVE_UP, REGISTER
 
     ended = await process._sim_process.ask(
         REGISTER, peer=process.port, address=address, payload=length

@@ -9,9 +9,9 @@ import port_world as world
 from hypothesis import strategies as st
 
 from nicscope.config.design import Scheme
-from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
+from nicscope.drivers.simulate.records import REGISTER
 from nicscope.fabric.faults import CORRUPTED, LOST, REORDERED, fate
 from nicscope.nic.ports.layout import ACKNOWLEDGEMENT, FETCH, SEND, WRITE
 from nicscope.nic.ports.streams import stream_to

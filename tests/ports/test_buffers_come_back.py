@@ -5,8 +5,8 @@ from __future__ import annotations
 import port_world as world
 import pytest
 
-from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import PortSize, Transport
+from nicscope.drivers.simulate.records import REGISTER
 from nicscope.nic.ports.layout import SEND, WRITE
 
 

@@ -7,8 +7,8 @@ from itertools import cycle
 import port_world as world
 import pytest
 
-from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, Transport
+from nicscope.drivers.simulate.records import GIVE_UP, REGISTER
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE
 
 MOMENTS = (1, 30, 120, 300, 700, 1500, 4000)  # us after the posts

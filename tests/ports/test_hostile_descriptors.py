@@ -6,8 +6,8 @@ import numpy as np
 import port_world as world
 import pytest
 
-from nicscope.drivers.simulate.machine import POST, REGISTER
 from nicscope.drivers.simulate.ports.posting import PREPARED
+from nicscope.drivers.simulate.records import POST, REGISTER
 from nicscope.nic.ports.layout import BUFFERS, RECEIVED, SEND, WRITE
 
 HOSTILE = 10_000

@@ -6,8 +6,8 @@ import numpy as np
 import port_world as world
 import pytest
 
-from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, Transport
+from nicscope.drivers.simulate.records import REGISTER
 from nicscope.memory.paging.layout import READ
 from nicscope.memory.paging.layout import WRITE as MAY_STORE
 from nicscope.nic.ports.layout import FETCH, SEND, WRITE

@@ -7,8 +7,8 @@ import port_world as world
 import pytest
 
 from nicscope.config.design import load_design
-from nicscope.drivers.simulate.machine import POST, REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
+from nicscope.drivers.simulate.records import POST, REGISTER
 from nicscope.errors import SimulationError
 from nicscope.host.pages import swap_table
 from nicscope.kernel.entry import bound

@@ -7,8 +7,8 @@ import port_world as world
 import pytest
 
 from nicscope.config.design import load_design
-from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, PortSize, Transport
+from nicscope.drivers.simulate.records import REGISTER
 from nicscope.nic.ports.layout import WRITE
 
 ONE_LINE = msgspec.structs.replace(load_design("mini"), entries=1, line=1, ways=1)

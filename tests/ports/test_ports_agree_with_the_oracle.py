@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.config.design import Delivery, Policy, load_design, with_settings
-from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize, Transport
 from nicscope.drivers.simulate.ports.connections import connect
+from nicscope.drivers.simulate.records import REGISTER
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import CORRUPTED, DUPLICATED, LOST, REORDERED, fate, flip, new_faults
 from nicscope.fabric.topology import Topology

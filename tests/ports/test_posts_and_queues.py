@@ -6,8 +6,8 @@ import port_world as world
 import pytest
 from posting_world import HUGE, nothing, register, run
 
-from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Transport
+from nicscope.drivers.simulate.records import GIVE_UP, REGISTER
 from nicscope.errors import SimulationError
 from nicscope.memory.paging.layout import GARBAGE_FRAME, READ
 from nicscope.memory.pinning import PINNED

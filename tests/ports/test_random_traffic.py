@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, Transport
 from nicscope.drivers.simulate.ports.connections import connect
+from nicscope.drivers.simulate.records import REGISTER
 from nicscope.nic.ports.layout import FETCH, INLINE_BYTES, SEND, WRITE
 from suite import share
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from nicscope.config.design import load_design, with_settings
 from nicscope.drivers.replay import replay
-from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, Transport
+from nicscope.drivers.simulate.records import REGISTER
 from nicscope.interfaces.ports.process import PINS_FIRST
 from nicscope.nic.ports.layout import FETCH, OWN_PORT, SEND, WRITE
 from nicscope.nic.ports.streams import stream_to

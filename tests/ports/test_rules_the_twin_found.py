@@ -7,9 +7,9 @@ import port_world as world
 import pytest
 
 from nicscope.config.design import POLICIES, Transport, load_design, with_settings
-from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import Faults, PortSize
+from nicscope.drivers.simulate.records import REGISTER
 from nicscope.nic.ports.layout import FETCH, SEND
 
 SERVE = 7

@@ -6,9 +6,9 @@ import port_world as world
 import pytest
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.drivers.simulate.machine import AWAIT_QUEUE, REPORT
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.drivers.simulate.ports.reports import GONE, LATE
+from nicscope.drivers.simulate.records import AWAIT_QUEUE, REPORT
 from nicscope.nic.ports.layout import RECEIVED, SEND, SENT
 from nicscope.nic.ports.work_queues import QUEUE_FULL
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import coroutine
 from typing import NamedTuple
 
-from nicscope.drivers.simulate.machine import POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reports import KIND_BITS
 from nicscope.drivers.simulate.process import OWN, TIME
+from nicscope.drivers.simulate.records import POST, PROVIDE
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ports.process import Asked, Process
 from nicscope.nic.ports.layout import DONE, FENCED, IMMEDIATE, STATUS_NAMES

@@ -8,9 +8,9 @@ import port_world as world
 from work_calls import WorkCalls
 
 from nicscope.config.design import Scheme, load_design, with_settings
-from nicscope.drivers.simulate.machine import REGISTER
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.drivers.simulate.ports.connections import connect_ports, end_connection
+from nicscope.drivers.simulate.records import REGISTER
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ways import BY_PROCESSOR
 from nicscope.kernel.entry import bound

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicscope.config.design import Way
-from nicscope.drivers.simulate.machine import ACCESSING, COPYING, POLLING, POSTING
 from nicscope.drivers.simulate.observe import LOG, Engine, Task
+from nicscope.drivers.simulate.records import ACCESSING, COPYING, POLLING, POSTING
 from nicscope.studies.latency.parts import Part, Prices, Sent, Span, parted, parts_of
 from oracle.parts import parted as told
 

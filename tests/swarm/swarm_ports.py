@@ -8,9 +8,9 @@ from swarm_rules import PAGE, SECRET, RuleError, must_be
 
 from nicscope.clock import NEVER
 from nicscope.config.design import Scheme, load_design
-from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.drivers.simulate.ports.posting import PREPARED
+from nicscope.drivers.simulate.records import POST
 from nicscope.errors import SimulationError
 from nicscope.nic.ports.layout import NOBODY
 

@@ -13,7 +13,7 @@ import msgspec
 from nicscope.config.costs import Evidence, Origin, check_known_keys, read_origin
 from nicscope.config.quantities import read_bytes
 from nicscope.config.toml_files import beside, open_shelf, read_text, read_texts, shelf_names
-from nicscope.errors import DesignError, PlatformError, did_you_mean
+from nicscope.errors import DesignError, did_you_mean
 from nicscope.memory.replacement import Replacement
 from nicscope.tracebacks import TrimmedTraceback
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from nicscope.config.platform import Platform
     from nicscope.errors import NicscopeError
 
 
@@ -169,69 +168,6 @@ def policy_name(delivery: Delivery) -> str:
         if each == delivery:
             return name
     return f"own {delivery.policy.name.lower().replace('_', '-')}"
-
-
-def delivery_costs(platform: Platform) -> dict[str, int]:
-    """Picoseconds (per byte, where the name says so) of every cost in ``DELIVERY_COSTS``.
-
-    For a NIC whose firmware is priced action by action, as Trapeze's is.  Errors:
-    ``PlatformError`` naming the costs that the platform does not state, or those of the firmware
-    if it holds them to be part of others: such a NIC would deliver for nothing.
-    """
-    costs = transfer_costs(platform)
-    inside = [name for name in FIRMWARE_COSTS if name in platform.not_applicable]
-    if inside:
-        raise PlatformError(
-            f"platform {platform.name!r} prices {', '.join(inside)} as part of other steps: "
-            "delivery cannot be simulated on it alone; `nicscope platforms` lists those on which "
-            "it can"
-        )
-    unused = [name for name in BURSTS if name in platform.not_applicable]
-    if unused:
-        raise PlatformError(
-            f"platform {platform.name!r} has no control messages that a processor writes and "
-            f"reads ({unused[0]}: {platform.not_applicable[unused[0]]}); `nicscope platforms` "
-            "lists those that have"
-        )
-    return costs
-
-
-def transfer_costs(platform: Platform) -> dict[str, int]:
-    """Delivery costs of a NIC whose per-message work may be priced by ``program_costs``.
-
-    What does not apply is 0.  Errors: ``PlatformError`` naming the costs that the platform does
-    not state.
-    """
-    absent = [
-        name
-        for name in DELIVERY_COSTS
-        if name not in platform.costs and name not in platform.not_applicable
-    ]
-    if absent:
-        raise PlatformError(
-            f"platform {platform.name!r} states no {', '.join(absent)}: delivery cannot be "
-            "simulated on it; `nicscope platforms` lists those on which it can"
-        )
-    return {
-        name: platform.costs[name].high_ps if name in platform.costs else 0
-        for name in DELIVERY_COSTS
-    }
-
-
-def shadow_costs(platform: Platform) -> dict[str, int]:
-    """``delivery_costs`` when control messages pass through a shadow buffer in host memory.
-
-    Each costs a pass through the memory, at either end, and crosses the bus in bursts where the
-    platform has them.  Source: Trapeze, 2.3.
-    """
-    costs = delivery_costs(platform)
-    memory_pass = CONTROL_BYTES * costs["block_copy_per_byte"]
-    for name, burst in BURSTS.items():
-        if burst in platform.costs:
-            costs[name] = platform.costs[burst].high_ps
-    costs["send_call"] += memory_pass
-    costs["pio_read"] += memory_pass
-    return costs
 
 
 class ServedBy(StrEnum):
@@ -595,10 +531,6 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
             key: self.origins.get(key, Origin(Evidence.ASSUMED, part.unsaid))
             for key, part in PARTS.items()
         }
-
-    def served_on(self, platform: Platform) -> str:
-        """Who serves ports on ``platform``: as the design names, or the platform's default."""
-        return self.served_by or platform.served_by
 
     def at_page_size(self, page_size: int) -> Design:
         """The design with ``page_size`` bytes per page, unless it states its own.

@@ -12,9 +12,7 @@ from nicscope.config.quantities import read_bytes
 from nicscope.errors import PlatformError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from nicscope.config.platform import Platform
+    from collections.abc import Mapping
 
 
 BYTES = "bytes"
@@ -157,34 +155,3 @@ def _read(key: str, cell: Any, sources: Mapping[str, str], where: str) -> Parame
     if own in (SWITCH, "1 or 2") and str(value) not in own.split(" or "):
         raise PlatformError(f"{where}: value must be {own}, got {value}")
     return Parameter(key, value * units[unit], unit, origin)
-
-
-def missing_machine_words(platform: Platform, beside: Sequence[str] = ()) -> list[str]:
-    """Times and parameters of a coherent host and its interface missing in ``platform``.
-
-    ``beside``: names of ``MACHINE`` that are asked for as well, such as ``OF_VIA``.
-    """
-    times = [name for name in MACHINE_TIMES if name not in platform.costs]
-    words = [name for name in MACHINE if name not in (*OF_VIA, *OF_ANY)] + [*beside]
-    return times + [name for name in words if name not in platform.machine]
-
-
-WORD = "nic_memory_bytes"  # of ``[machine]``
-
-
-def excess_of(parts: Mapping[str, int], platform: Platform) -> str | None:
-    """What exceeds NIC memory, in words, and by how much; None if all fits or no size is stated.
-
-    ``parts``: bytes of each structure, queue and buffer on the NIC.
-    """
-    stated = platform.machine.get(WORD)
-    total = sum(parts.values())
-    if stated is None or total <= stated.value:
-        return None
-    largest = sorted(parts.items(), key=lambda part: (-part[1], part[0]))
-    listed = ", ".join(f"{name} {size:,}" for name, size in largest if size)
-    return (
-        f"the NIC would have to hold {total:,} bytes ({listed}), and that of platform "
-        f"{platform.name!r} has {stated.value:,} ({stated.origin.source}): "
-        f"{total - stated.value:,} too many"
-    )

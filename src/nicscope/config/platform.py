@@ -24,8 +24,24 @@ from nicscope.config.costs import (
     read_origin,
     read_unit,
 )
-from nicscope.config.design import Scheme, ServedBy
-from nicscope.config.machine import BYTES, MACHINE, Parameter, read_machine, read_number
+from nicscope.config.design import (
+    BURSTS,
+    CONTROL_BYTES,
+    DELIVERY_COSTS,
+    FIRMWARE_COSTS,
+    Scheme,
+    ServedBy,
+)
+from nicscope.config.machine import (
+    BYTES,
+    MACHINE,
+    MACHINE_TIMES,
+    OF_ANY,
+    OF_VIA,
+    Parameter,
+    read_machine,
+    read_number,
+)
 from nicscope.config.toml_files import is_path, open_shelf, read_texts, shelf_names
 from nicscope.errors import PlatformError, did_you_mean
 from nicscope.inputs import STDIN
@@ -651,4 +667,98 @@ def with_cost(platform: Platform, cost: UnitCost) -> Platform:
     absent = {key: why for key, why in platform.not_applicable.items() if key != cost.name}
     return msgspec.structs.replace(
         platform, costs=platform.costs | {cost.name: cost}, not_applicable=absent
+    )
+
+
+def delivery_costs(platform: Platform) -> dict[str, int]:
+    """Picoseconds (per byte, where the name says so) of every cost in ``DELIVERY_COSTS``.
+
+    For a NIC whose firmware is priced action by action, as Trapeze's is.  Errors:
+    ``PlatformError`` naming the costs that the platform does not state, or those of the firmware
+    if it holds them to be part of others: such a NIC would deliver for nothing.
+    """
+    costs = transfer_costs(platform)
+    inside = [name for name in FIRMWARE_COSTS if name in platform.not_applicable]
+    if inside:
+        raise PlatformError(
+            f"platform {platform.name!r} prices {', '.join(inside)} as part of other steps: "
+            "delivery cannot be simulated on it alone; `nicscope platforms` lists those on which "
+            "it can"
+        )
+    unused = [name for name in BURSTS if name in platform.not_applicable]
+    if unused:
+        raise PlatformError(
+            f"platform {platform.name!r} has no control messages that a processor writes and "
+            f"reads ({unused[0]}: {platform.not_applicable[unused[0]]}); `nicscope platforms` "
+            "lists those that have"
+        )
+    return costs
+
+
+def transfer_costs(platform: Platform) -> dict[str, int]:
+    """Delivery costs of a NIC whose per-message work may be priced by ``program_costs``.
+
+    What does not apply is 0.  Errors: ``PlatformError`` naming the costs that the platform does
+    not state.
+    """
+    absent = [
+        name
+        for name in DELIVERY_COSTS
+        if name not in platform.costs and name not in platform.not_applicable
+    ]
+    if absent:
+        raise PlatformError(
+            f"platform {platform.name!r} states no {', '.join(absent)}: delivery cannot be "
+            "simulated on it; `nicscope platforms` lists those on which it can"
+        )
+    return {
+        name: platform.costs[name].high_ps if name in platform.costs else 0
+        for name in DELIVERY_COSTS
+    }
+
+
+def shadow_costs(platform: Platform) -> dict[str, int]:
+    """``delivery_costs`` when control messages pass through a shadow buffer in host memory.
+
+    Each costs a pass through the memory, at either end, and crosses the bus in bursts where the
+    platform has them.  Source: Trapeze, 2.3.
+    """
+    costs = delivery_costs(platform)
+    memory_pass = CONTROL_BYTES * costs["block_copy_per_byte"]
+    for name, burst in BURSTS.items():
+        if burst in platform.costs:
+            costs[name] = platform.costs[burst].high_ps
+    costs["send_call"] += memory_pass
+    costs["pio_read"] += memory_pass
+    return costs
+
+
+def missing_machine_words(platform: Platform, beside: Sequence[str] = ()) -> list[str]:
+    """Times and parameters of a coherent host and its interface missing in ``platform``.
+
+    ``beside``: names of ``MACHINE`` that are asked for as well, such as ``OF_VIA``.
+    """
+    times = [name for name in MACHINE_TIMES if name not in platform.costs]
+    words = [name for name in MACHINE if name not in (*OF_VIA, *OF_ANY)] + [*beside]
+    return times + [name for name in words if name not in platform.machine]
+
+
+WORD = "nic_memory_bytes"  # of ``[machine]``
+
+
+def excess_of(parts: Mapping[str, int], platform: Platform) -> str | None:
+    """What exceeds NIC memory, in words, and by how much; None if all fits or no size is stated.
+
+    ``parts``: bytes of each structure, queue and buffer on the NIC.
+    """
+    stated = platform.machine.get(WORD)
+    total = sum(parts.values())
+    if stated is None or total <= stated.value:
+        return None
+    largest = sorted(parts.items(), key=lambda part: (-part[1], part[0]))
+    listed = ", ".join(f"{name} {size:,}" for name, size in largest if size)
+    return (
+        f"the NIC would have to hold {total:,} bytes ({listed}), and that of platform "
+        f"{platform.name!r} has {stated.value:,} ({stated.origin.source}): "
+        f"{total - stated.value:,} too many"
     )

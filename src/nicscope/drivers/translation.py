@@ -51,8 +51,8 @@ from nicscope.nic.translate.book import (
     grown_book,
     new_book,
 )
-from nicscope.nic.translate.rnic import MPT_BYTES, MTT_BYTES, TAG_BYTES, Rnic, new_rnic
-from nicscope.nic.translate.state import PIN_ACTION, Host, Translations, new_host
+from nicscope.nic.translate.rnic import MPT_BYTES, MTT_BYTES, TAG_BYTES, new_rnic
+from nicscope.nic.translate.state import PIN_ACTION, Host, Rnic, Translations, new_host
 from nicscope.nic.translate.utlb import SECOND_LEVEL
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Design
     from nicscope.memory.numbering import Numbering
-    from nicscope.nic.translate.rnic import Rnic
+    from nicscope.nic.translate.state import Rnic
 
 
 # What the ordinal of a process is multiplied with to offset its set indices (UTLB 3.2 leaves the

@@ -21,8 +21,8 @@ from nicscope.reports.table import Rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from nicscope.drivers.simulate.observe import RunLog
     from nicscope.drivers.simulate.programs import Simulation
-    from nicscope.interfaces.run_timeline import RunLog
     from nicscope.reports.printing import Printed
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope import __version__
-from nicscope.drivers.simulate import machine as doing
-from nicscope.drivers.simulate.observe import Engine, Task
+from nicscope.drivers.simulate import records as doing
+from nicscope.drivers.simulate.observe import Engine, RunLog, Stop, Task
 from nicscope.errors import SimulationError
 from nicscope.interfaces.run_report import title
 from nicscope.outputs import whole_file
@@ -40,23 +40,6 @@ TRACKS = {
     Engine.DESCRIPTOR: "descriptor reads",
     Engine.REPORT: "reports",
 }
-
-
-class Stop(NamedTuple):
-    """A point that a packet's arrow touches: an engine, of any node or of one side alone."""
-
-    engine: Engine
-    of_sender: bool | None = None
-
-
-class RunLog(NamedTuple):
-    """A run's records, and what their numbers are called."""
-
-    records: NDArray[Any]  # LOG, by ``end``
-    total: int  # records that there would have been with room for all
-    actions: Mapping[Engine, Mapping[int, str]]  # what a processor did, by ``task``
-    packets: Mapping[tuple[int, int], str]  # what a packet carries, by sender and number
-    way: Sequence[Stop]  # of a packet's arrow, in this order
 
 
 WAY = (

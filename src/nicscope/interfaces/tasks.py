@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.diagnostics import us
-from nicscope.drivers.simulate.machine import SLEEP
 from nicscope.drivers.simulate.process import PARKED, coroutine
+from nicscope.drivers.simulate.records import SLEEP
 from nicscope.errors import SimulationError, WaitTimeoutError
 from nicscope.frames import is_ours, is_own, place
 from nicscope.interfaces.arguments import PS_PER_US, in_ps, shown

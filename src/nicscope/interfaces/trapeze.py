@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nicscope.config.design import (
-    POLICIES,
-    Delivery,
-    Policy,
-    Way,
-    delivery_costs,
-    policy_name,
-    shadow_costs,
-)
-from nicscope.config.platform import Platform, load_platform
+from nicscope.config.design import POLICIES, Delivery, Policy, Way, policy_name
+from nicscope.config.platform import Platform, delivery_costs, load_platform, shadow_costs
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_of_endpoints
 from nicscope.drivers.simulate.bus.state import bytes_at_buses, machine_parameters

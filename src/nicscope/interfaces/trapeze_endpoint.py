@@ -11,7 +11,8 @@ import numpy as np
 
 from nicscope.config.design import CONTROL_BYTES, PAYLOAD_ALIGNMENT
 from nicscope.drivers.simulate.bus.state import has_bus
-from nicscope.drivers.simulate.machine import (
+from nicscope.drivers.simulate.ports.reports import LATE
+from nicscope.drivers.simulate.records import (
     ACCESS,
     AWAIT_SEND,
     COMPUTE,
@@ -20,7 +21,6 @@ from nicscope.drivers.simulate.machine import (
     SEND,
     SLEEP,
 )
-from nicscope.drivers.simulate.ports.reports import LATE
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, whole
 from nicscope.interfaces.buffers import (

@@ -10,9 +10,17 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.design import Scheme, ServedBy, Way, delivery_costs, transfer_costs
-from nicscope.config.machine import OF_VIA, VIA_COSTS, missing_machine_words
-from nicscope.config.platform import check_priced, load_platform, platform_names, unpriced_of_design
+from nicscope.config.design import Scheme, ServedBy, Way
+from nicscope.config.machine import OF_VIA, VIA_COSTS
+from nicscope.config.platform import (
+    check_priced,
+    delivery_costs,
+    load_platform,
+    missing_machine_words,
+    platform_names,
+    transfer_costs,
+    unpriced_of_design,
+)
 from nicscope.drivers.simulate.ports.costs import check_searched
 from nicscope.errors import (
     DesignError,
@@ -176,7 +184,7 @@ def _of_who_serves(asked: Combination) -> NicscopeError | None:
     design, platform = asked.design, asked.platform
     if design is None or not INTERFACES[asked.interface].serves_ports:
         return None
-    by_kernel = design.served_on(platform) == ServedBy.KERNEL
+    by_kernel = (design.served_by or platform.served_by) == ServedBy.KERNEL
     if by_kernel and INTERFACES[asked.interface].by_nic:
         return DesignError(
             f"design {design.name!r} has the host's kernel serve ports, and {asked.interface} has "
@@ -260,7 +268,7 @@ def _of_link_prices(asked: Combination) -> NicscopeError | None:
     try:
         (transfer_costs if serves_ports else delivery_costs)(platform)
         if asked.design is not None and serves_ports:
-            served_by = asked.design.served_on(platform)
+            served_by = asked.design.served_by or platform.served_by
             check_priced(platform, asked.design.scheme, served_by)
             check_searched(asked.design, unpriced_of_design(platform))
     except PlatformError as error:

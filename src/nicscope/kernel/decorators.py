@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
-from nicscope.kernel.entry import INTERPRETED, Entry
+from nicscope.kernel.entry import Entry
+from nicscope.kernel.settings import INTERPRETED, STEPS, Compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class Compiled(NamedTuple):
-    """How a function is compiled into its callers."""
-
-    inline: bool = True
-    code: str = ""  # module and name of what writes its code, if that is not its own
-
-
-STEPS: dict[Any, Compiled] = {}
 
 
 P = ParamSpec("P")

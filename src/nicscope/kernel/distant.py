@@ -31,8 +31,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from nicscope.kernel.decorators import coded, step
-from nicscope.kernel.entry import INTERPRETED, MODE, SWITCH, Version
+from nicscope.kernel.entry import Version
 from nicscope.kernel.layout import handed, handed_at, place_of_field
+from nicscope.kernel.settings import INTERPRETED, MODE, SWITCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

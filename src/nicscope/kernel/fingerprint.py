@@ -23,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from nicscope.kernel.decorators import STEPS
-from nicscope.kernel.entry import CHECKED, numba_settings
+from nicscope.kernel.settings import CHECKED, STEPS, numba_settings
 
 ROOM = Path(__file__).parent
 PACKAGE = ROOM.parent
@@ -32,7 +31,7 @@ _LOAD_GLOBAL = opcode.opmap["LOAD_GLOBAL"]
 _EXTENDED = opcode.opmap["EXTENDED_ARG"]
 _PLAIN = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 # Files beside the folder ``compiler`` on which code depends: how states lie, and how it is entered.
-_MAKING = ("decorators.py", "fingerprint.py", "layout.py", "loading.py")
+_MAKING = ("decorators.py", "fingerprint.py", "layout.py", "loading.py", "settings.py")
 _OURS = __name__.partition(".")[0]
 
 

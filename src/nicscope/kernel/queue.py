@@ -20,14 +20,13 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nicscope.kernel import store
-from nicscope.kernel.entry import CHECKED, VARIABLE, numba_settings
 from nicscope.kernel.layout import digest_of_kind, kind_of_plain, plain_kind
+from nicscope.kernel.settings import CHECKED, VARIABLE, numba_settings
 
 if TYPE_CHECKING:
-    from nicscope.kernel.entry import Version
     from nicscope.kernel.layout import StateKind
 
 PACKAGE = Path(__file__).parent.parent
@@ -67,11 +66,24 @@ def folder() -> Path | None:
         return None
 
 
+class Wanted(Protocol):
+    """A kernel for states of one kind, as far as its code is asked for."""
+
+    function: Any
+    kind: StateKind
+    spent_s: float  # interpreting
+    asked: bool
+
+    @property
+    def key(self) -> str:
+        """What the code is kept under."""
+
+
 class _Asking:
     """What this process has asked for, and whom it has started."""
 
     def __init__(self) -> None:
-        self.open: dict[str, Version] = {}
+        self.open: dict[str, Wanted] = {}
         self.weights: dict[str, float] = {}
         self.starts = 0
         self.look_at = 0.0
@@ -83,13 +95,13 @@ class _Asking:
 _asking = _Asking()
 
 
-def ask(version: Version) -> None:
+def ask(version: Wanted) -> None:
     """Requests the code of ``version``, once; later calls update how much it would save."""
     with _asking.lock:
         _ask(version)
 
 
-def _ask(version: Version) -> None:
+def _ask(version: Wanted) -> None:
     key = version.key
     if not version.asked:
         version.asked = True
@@ -119,7 +131,7 @@ def _path(key: str) -> Path:
     return home / (key + _REQUEST)
 
 
-def _put(version: Version) -> bool:
+def _put(version: Wanted) -> bool:
     """Write the request; whether it can be answered."""
     home = folder()
     if home is None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.config.design import POLICIES, delivery_costs
-from nicscope.config.platform import load_platform
+from nicscope.config.design import POLICIES
+from nicscope.config.platform import delivery_costs, load_platform
 from nicscope.config.toml_files import open_shelf
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.errors import StudyError

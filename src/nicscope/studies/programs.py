@@ -33,8 +33,8 @@ from nicscope.inputs import read_whole
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nicscope.drivers.simulate.observe import RunLog
     from nicscope.interfaces.run_report import RunReport, Source
-    from nicscope.interfaces.run_timeline import RunLog
 
 LONGEST_LINE = 400  # characters of a source that are shown
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.design import POLICIES, Policy, Way, transfer_costs
-from nicscope.config.machine import WORD as NIC_MEMORY
-from nicscope.config.machine import excess_of
-from nicscope.config.platform import program_costs
+from nicscope.config.design import POLICIES, Policy, Way
+from nicscope.config.platform import WORD as NIC_MEMORY
+from nicscope.config.platform import excess_of, program_costs, transfer_costs
 from nicscope.errors import DesignError, NicscopeError, PlatformError, SimulationError
 from nicscope.interfaces.ways import TRACE, Combination, check_runs
 from nicscope.studies.replaying import choose_subjects
@@ -174,7 +173,7 @@ def _runnable(design: Design, platform: Platform | None) -> Runnable:
         raise DesignError(f"design {design.name!r} names no platform; give one with --platform")
     cuts_through = POLICIES[design.delivery].policy == Policy.CUT_THROUGH
     check_runs(Combination(TRACE, platform, design.way, design, cuts_through))
-    costs = program_costs(platform, design.scheme, served_by=design.served_on(platform))
+    costs = program_costs(platform, design.scheme, served_by=design.served_by or platform.served_by)
     return Runnable(design, platform, transfer_costs(platform), service_costs(costs, design))
 
 

@@ -290,7 +290,8 @@ def _processors(subject: Runnable) -> int:
     """Processors per host: two at most, and one where its NIC does not serve ports itself."""
     stated = subject.platform.machine.get("processors")
     has_two = stated is not None and stated.value > 1
-    return 2 if has_two and subject.design.served_on(subject.platform) == ServedBy.NIC else 1
+    served_by = subject.design.served_by or subject.platform.served_by
+    return 2 if has_two and served_by == ServedBy.NIC else 1
 
 
 def _transport(design: Design) -> Transport:

@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from nicscope.config.design import Scheme, Way
-from nicscope.drivers.simulate.machine import POLLING
 from nicscope.drivers.simulate.observe import Engine, Task
+from nicscope.drivers.simulate.records import POLLING
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.addr import AHAttr, GlobalRoute

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from nicscope.config.design import load_design
-from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.ports.build import Faults, Transport
+from nicscope.drivers.simulate.records import POST
 from nicscope.drivers.translation import nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.interfaces.unet import Cluster

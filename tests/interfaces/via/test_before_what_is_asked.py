@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pairs import Cluster, idle, make_end, run_pair
 
-from nicscope.drivers.simulate.machine import CHAIN
+from nicscope.drivers.simulate.records import CHAIN
 from program_results import results_of
 from suite import share
 

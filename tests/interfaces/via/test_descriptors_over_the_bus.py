@@ -3,8 +3,8 @@
 import pytest
 from pairs import DELIVERY, MECHANISMS, Cluster, ended, idle, make_end
 
-from nicscope.drivers.simulate.machine import POLLING
 from nicscope.drivers.simulate.observe import Engine, Task
+from nicscope.drivers.simulate.records import POLLING
 from nicscope.interfaces.via import Status
 from nicscope.memory.coherence.layout import CPU, UNCACHED_WRITE
 from program_results import results_of

@@ -24,7 +24,10 @@ from nicscope.drivers.simulate.link import (
     sending,
     start_if_receive_posted,
 )
-from nicscope.drivers.simulate.machine import (
+from nicscope.drivers.simulate.observe import account_time
+from nicscope.drivers.simulate.operations import take_operations
+from nicscope.drivers.simulate.pci import end_pci, retime_pci
+from nicscope.drivers.simulate.records import (
     BUS,
     BUS_KINDS,
     COPYING,
@@ -44,9 +47,6 @@ from nicscope.drivers.simulate.machine import (
     TIMER,
     WATCHDOG,
 )
-from nicscope.drivers.simulate.observe import account_time
-from nicscope.drivers.simulate.operations import take_operations
-from nicscope.drivers.simulate.pci import end_pci, retime_pci
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import kernel, step
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, REPORT

@@ -10,7 +10,11 @@ from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import new_agenda
 from nicscope.drivers.simulate.bus.state import FETCHING, NO_WAY, no_bus
 from nicscope.drivers.simulate.flow import FLOW
-from nicscope.drivers.simulate.machine import (
+from nicscope.drivers.simulate.machine import Machine
+from nicscope.drivers.simulate.observe import ACCOUNTS, LOG, MESSAGE
+from nicscope.drivers.simulate.ports.build import no_ports
+from nicscope.drivers.simulate.ports.linked import FUNCTIONS
+from nicscope.drivers.simulate.records import (
     CHAIN,
     CHAINED,
     COSTS,
@@ -21,11 +25,7 @@ from nicscope.drivers.simulate.machine import (
     RUN,
     SCRIPTED,
     TALLY,
-    Machine,
 )
-from nicscope.drivers.simulate.observe import ACCOUNTS, LOG, MESSAGE
-from nicscope.drivers.simulate.ports.build import no_ports
-from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import PLACE, store_shapes
 from nicscope.drivers.simulate.traced.state import no_traced
 from nicscope.fabric.paths import NOBODY, new_paths
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.drivers.simulate.script import Run
     from nicscope.drivers.simulate.store import Store
     from nicscope.drivers.simulate.traced.state import Traced
     from nicscope.fabric.topology import Topology
@@ -177,19 +176,3 @@ def machine_bytes(
         + keep_messages * MESSAGE.itemsize
         + script * ROW.itemsize
     )
-
-
-def give_script(machine: Machine, runs: Sequence[Run]) -> None:
-    """Has the CPUs send ``runs``, which are sorted by sender."""
-    nodes, rows = machine.nodes, machine.runs
-    for row, run in zip(rows, runs, strict=True):
-        row["destination"] = run.destination
-        row["payload"] = run.payload
-        row["count"] = run.count
-        row["gap"] = run.gap_ps
-    senders = np.array([run.sender for run in runs], np.int64)
-    places = np.arange(len(nodes))
-    nodes["run"] = np.searchsorted(senders, places, side="left")
-    nodes["last_run"] = np.searchsorted(senders, places, side="right")
-    begins = nodes["run"] < nodes["last_run"]
-    nodes["run_left"][begins] = rows["count"][nodes["run"][begins]]

@@ -10,7 +10,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.simulate.machine import (
+from nicscope.drivers.simulate.records import (
     ACCESS,
     AWAIT_QUEUE,
     AWAIT_SEND,

@@ -16,17 +16,6 @@ from nicscope.drivers.simulate.link import (
     count_corrupted,
     sending,
 )
-from nicscope.drivers.simulate.machine import (
-    FLOWING,
-    KINDS,
-    LINK_IDLE,
-    PCI_IDLE,
-    PCI_READS,
-    PCI_WRITES,
-    PROCESSOR,
-    RECEIVE_READY,
-    SEND_READY,
-)
 from nicscope.drivers.simulate.observe import log_action
 from nicscope.drivers.simulate.pci import begin_pci, fetched_bytes, host_rcv_active, when_fetched
 from nicscope.drivers.simulate.ports.calls import (
@@ -39,6 +28,17 @@ from nicscope.drivers.simulate.ports.costs import completion_time, placing_time,
 from nicscope.drivers.simulate.ports.network import choose_work
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.ports.thread import schedule_scan, schedule_timer
+from nicscope.drivers.simulate.records import (
+    FLOWING,
+    KINDS,
+    LINK_IDLE,
+    PCI_IDLE,
+    PCI_READS,
+    PCI_WRITES,
+    PROCESSOR,
+    RECEIVE_READY,
+    SEND_READY,
+)
 from nicscope.drivers.simulate.store import copy_control, fetch, give_back, has_bytes, take_attached
 from nicscope.fabric.paths import NOBODY
 from nicscope.kernel.decorators import step

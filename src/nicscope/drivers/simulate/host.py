@@ -10,24 +10,6 @@ from nicscope.drivers.simulate.bus.state import (
     resume_bus_access,
 )
 from nicscope.drivers.simulate.flow import end_of
-from nicscope.drivers.simulate.machine import (
-    ACCESSING,
-    CALLING,
-    COMPUTING,
-    COPYING,
-    CPU,
-    IDLE,
-    IN_MISS,
-    IN_TRAP,
-    INTERRUPTED,
-    KINDS,
-    POLLING,
-    POSTING,
-    READING,
-    SLEEP,
-    TIMER,
-    WRITING,
-)
 from nicscope.drivers.simulate.observe import (
     HOST_READ,
     HOST_WRITE,
@@ -58,6 +40,24 @@ from nicscope.drivers.simulate.processor import (
     occupy_cpu,
     select_first_to_end,
     swap_processors,
+)
+from nicscope.drivers.simulate.records import (
+    ACCESSING,
+    CALLING,
+    COMPUTING,
+    COPYING,
+    CPU,
+    IDLE,
+    IN_MISS,
+    IN_TRAP,
+    INTERRUPTED,
+    KINDS,
+    POLLING,
+    POSTING,
+    READING,
+    SLEEP,
+    TIMER,
+    WRITING,
 )
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in

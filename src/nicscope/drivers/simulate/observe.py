@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import IDLE, INTERRUPTED, LINK_IDLE, PCI_IDLE
+from nicscope.drivers.simulate.records import IDLE, INTERRUPTED, LINK_IDLE, PCI_IDLE
 from nicscope.kernel.decorators import routine, step
 from nicscope.nic.delivery import MISSING, NO_TASK, POST_PAYLOAD, SERVE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
 
 class Engine(IntEnum):
@@ -210,3 +216,20 @@ def _activity_elsewhere(machine):
         if node.task != NO_TASK or node.pci != PCI_IDLE:
             busy = PEER
     return busy
+
+
+class Stop(NamedTuple):
+    """A point that a packet's arrow touches: an engine, of any node or of one side alone."""
+
+    engine: Engine
+    of_sender: bool | None = None
+
+
+class RunLog(NamedTuple):
+    """A run's records, and what their numbers are called."""
+
+    records: NDArray[Any]  # LOG, by ``end``
+    total: int  # records that there would have been with room for all
+    actions: Mapping[Engine, Mapping[int, str]]  # what a processor did, by ``task``
+    packets: Mapping[tuple[int, int], str]  # what a packet carries, by sender and number
+    way: Sequence[Stop]  # of a packet's arrow, in this order

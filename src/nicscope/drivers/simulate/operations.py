@@ -12,23 +12,6 @@ from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.state import begin_bus_access
 from nicscope.drivers.simulate.flow import begin
-from nicscope.drivers.simulate.machine import (
-    ACCESS,
-    AWAIT_SEND,
-    CALLING,
-    COMPUTE,
-    COMPUTING,
-    COPY,
-    COPYING,
-    KINDS,
-    NO_PROCESS,
-    POST,
-    READING,
-    RECEIVE,
-    SEND,
-    SLEEP,
-    TIMER,
-)
 from nicscope.drivers.simulate.ports.calls import begin_at_port, can_begin_at_port
 from nicscope.drivers.simulate.ports.polling import keeps_polling, select_process, signal_program
 from nicscope.drivers.simulate.ports.reports import (
@@ -47,6 +30,23 @@ from nicscope.drivers.simulate.processor import (
     next_of_chain,
     occupy_cpu,
     process_of_second,
+)
+from nicscope.drivers.simulate.records import (
+    ACCESS,
+    AWAIT_SEND,
+    CALLING,
+    COMPUTE,
+    COMPUTING,
+    COPY,
+    COPYING,
+    KINDS,
+    NO_PROCESS,
+    POST,
+    READING,
+    RECEIVE,
+    SEND,
+    SLEEP,
+    TIMER,
 )
 from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.nic.delivery import CONTROL_BYTES, place_in

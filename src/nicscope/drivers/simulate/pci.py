@@ -19,7 +19,11 @@ from nicscope.drivers.simulate.bus.state import (
 )
 from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by, time_of
 from nicscope.drivers.simulate.host import contends
-from nicscope.drivers.simulate.machine import (
+from nicscope.drivers.simulate.observe import DESCRIPTOR, HOST_RCV, HOST_TX, TABLE, log_transfer
+from nicscope.drivers.simulate.ports.calls import begin_fetch, check_transfer
+from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
+from nicscope.drivers.simulate.processor import bus_time, when_bus_time
+from nicscope.drivers.simulate.records import (
     KINDS,
     PCI,
     PCI_DESCRIPTOR,
@@ -28,10 +32,6 @@ from nicscope.drivers.simulate.machine import (
     PCI_TABLE,
     PCI_WRITES,
 )
-from nicscope.drivers.simulate.observe import DESCRIPTOR, HOST_RCV, HOST_TX, TABLE, log_transfer
-from nicscope.drivers.simulate.ports.calls import begin_fetch, check_transfer
-from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
-from nicscope.drivers.simulate.processor import bus_time, when_bus_time
 from nicscope.drivers.simulate.store import deliver, fetch, has_bytes
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import place_in, settle

@@ -7,7 +7,7 @@ import inspect
 import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.drivers.simulate.machine import NO_OPERATION, OPERATION, SLEEP
+from nicscope.drivers.simulate.records import NO_OPERATION, OPERATION, SLEEP
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:

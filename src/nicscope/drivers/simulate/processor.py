@@ -8,7 +8,9 @@ import msgspec
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.machine import (
+from nicscope.drivers.simulate.ports.calls import run_script_process
+from nicscope.drivers.simulate.ports.state import has_ports
+from nicscope.drivers.simulate.records import (
     COMPUTING,
     COPYING,
     CPU,
@@ -20,8 +22,6 @@ from nicscope.drivers.simulate.machine import (
     POST,
     PROVIDE,
 )
-from nicscope.drivers.simulate.ports.calls import run_script_process
-from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import is_dead
 from nicscope.kernel.decorators import copy_bytes, routine, step

@@ -9,11 +9,12 @@ import numpy as np
 
 from nicscope.config.design import DELIVERY_COSTS
 from nicscope.drivers.simulate.advance import advance
-from nicscope.drivers.simulate.build import give_script, machine_bytes, new_machine
+from nicscope.drivers.simulate.build import machine_bytes, new_machine
 from nicscope.drivers.simulate.bus.build import buffers_of
-from nicscope.drivers.simulate.machine import COPYING, OPERATION, REPORT, ROW, SLEEP, continue_run
+from nicscope.drivers.simulate.machine import continue_run
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.processor import place_masters
+from nicscope.drivers.simulate.records import COPYING, OPERATION, REPORT, ROW, SLEEP
 from nicscope.drivers.simulate.store import new_store, no_store
 from nicscope.errors import SimulationError
 from nicscope.kernel.distant import link
@@ -124,6 +125,22 @@ def simulate_script(
         end_ps=int(tally["now"]),
         events=int(tally["events"]),
     )
+
+
+def give_script(machine: Machine, runs: Sequence[Run]) -> None:
+    """Has the CPUs send ``runs``, which are sorted by sender."""
+    nodes, rows = machine.nodes, machine.runs
+    for row, run in zip(rows, runs, strict=True):
+        row["destination"] = run.destination
+        row["payload"] = run.payload
+        row["count"] = run.count
+        row["gap"] = run.gap_ps
+    senders = np.array([run.sender for run in runs], np.int64)
+    places = np.arange(len(nodes))
+    nodes["run"] = np.searchsorted(senders, places, side="left")
+    nodes["last_run"] = np.searchsorted(senders, places, side="right")
+    begins = nodes["run"] < nodes["last_run"]
+    nodes["run_left"][begins] = rows["count"][nodes["run"][begins]]
 
 
 def _by_sender(runs: Sequence[Run]) -> list[Run]:

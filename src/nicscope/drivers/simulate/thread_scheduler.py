@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import CHAIN, continue_run
+from nicscope.drivers.simulate.machine import continue_run
 from nicscope.drivers.simulate.process import OPERATION_STRUCT, put_length
 from nicscope.drivers.simulate.programs import LAST
+from nicscope.drivers.simulate.records import CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,9 +19,9 @@ from nicscope.drivers.replay.columns import Stream, TracePartitioner, pieces
 from nicscope.drivers.replay.page_numbering import numbering_of
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_frames, bus_of_ports
-from nicscope.drivers.simulate.machine import POST
 from nicscope.drivers.simulate.observe import ACCOUNT_NAMES
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports, ports_bytes
+from nicscope.drivers.simulate.records import POST
 from nicscope.drivers.simulate.script import ROWS_AT_ONCE, Scripted, rows_of
 from nicscope.drivers.translation import counts_of, line_bits_of, nic_memory_bytes
 from nicscope.fabric.topology import pair

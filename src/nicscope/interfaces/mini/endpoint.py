@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER
+from nicscope.drivers.simulate.records import COMPUTE, GIVE_UP, REGISTER
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import a_name, in_ps, shown, whole
 from nicscope.interfaces.buffers import checked_range, out_of_range_error

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.machine import WORD as WORD_OF_MEMORY
-from nicscope.config.machine import excess_of
+from nicscope.config.platform import WORD as WORD_OF_MEMORY
+from nicscope.config.platform import excess_of
 from nicscope.drivers.translation import nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import row_of

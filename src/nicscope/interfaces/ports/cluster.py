@@ -20,9 +20,8 @@ from nicscope.config.design import (
     chosen_transport,
     policy_name,
     read_part,
-    transfer_costs,
 )
-from nicscope.config.platform import MIDDLE, Platform, load_platform, program_costs
+from nicscope.config.platform import MIDDLE, Platform, load_platform, program_costs, transfer_costs
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_frames, bus_of_ports
 from nicscope.drivers.simulate.bus.state import bytes_at_buses, machine_parameters
@@ -372,7 +371,7 @@ class PortCluster(Programs[E]):
         policy = policy or self.design.delivery
         given = POLICIES[policy] if isinstance(policy, str) else policy
         self.delivery = one_of(Delivery, given, "delivery", "(policy=...), or its name")
-        self.served_by = self.design.served_on(self.platform)
+        self.served_by = self.design.served_by or self.platform.served_by
         self.way = Way(self.design.way)
         cuts_through = self.delivery.policy == Policy.CUT_THROUGH
         asked = Combination(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.clock import NEVER
-from nicscope.drivers.simulate.machine import POST, PROVIDE, REPORT
+from nicscope.drivers.simulate.records import POST, PROVIDE, REPORT
 from nicscope.nic.ports.layout import (
     BAD_TAG,
     BROKEN,

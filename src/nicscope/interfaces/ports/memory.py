@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import ACCESS, COMPUTE, UNPIN
+from nicscope.drivers.simulate.records import ACCESS, COMPUTE, UNPIN
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import (

@@ -9,7 +9,6 @@ import numpy as np
 
 from nicscope.config.design import Scheme, Way
 from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.machine import CHAIN, COMPUTE, POST, PROVIDE, REPORT, SLEEP
 from nicscope.drivers.simulate.ports.posting import (
     BLOCK,
     GATHER,
@@ -19,6 +18,7 @@ from nicscope.drivers.simulate.ports.posting import (
 )
 from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS, LATE
 from nicscope.drivers.simulate.process import ADDRESS, OWN, PACKET, PEER, TIME, coroutine
+from nicscope.drivers.simulate.records import CHAIN, COMPUTE, POST, PROVIDE, REPORT, SLEEP
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.host.calls import close_port
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, shown, whole

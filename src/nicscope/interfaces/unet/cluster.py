@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from nicscope.config.design import Scheme, Transport, chosen_design
-from nicscope.drivers.simulate.machine import COMPUTE
+from nicscope.drivers.simulate.records import COMPUTE
 from nicscope.errors import PlatformError, SimulationError
 from nicscope.interfaces.arguments import a_name, whole
 from nicscope.interfaces.buffers import checked_range, memory_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.config.machine import WORD, excess_of
+from nicscope.config.platform import WORD, excess_of
 from nicscope.drivers.simulate.ports.posting import MORE
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import (

@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from gc import disable, enable, isenabled
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from nicscope.drivers.simulate.machine import AWAIT_QUEUE, CHAIN, COMPUTE
 from nicscope.drivers.simulate.ports.reports import LATE
+from nicscope.drivers.simulate.records import AWAIT_QUEUE, CHAIN, COMPUTE
 from nicscope.errors import SimulationError
 from nicscope.host.calls import drop_page
 from nicscope.interfaces.verbs_device.calls import Refused

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 
 from nicscope.config.design import Transport
-from nicscope.drivers.simulate.machine import COMPUTING, POSTING
 from nicscope.drivers.simulate.observe import Engine
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
 from nicscope.drivers.simulate.ports.connections import DatagramStreams, Retired
+from nicscope.drivers.simulate.records import COMPUTING, POSTING
 from nicscope.drivers.simulate.thread_scheduler import (
     ScheduledCaller,
     SingleCaller,
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
     from nicscope.config.design import Delivery, Design
     from nicscope.config.platform import Platform
+    from nicscope.drivers.simulate.observe import RunLog
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.drivers.simulate.thread_scheduler import Caller
     from nicscope.fabric.topology import Topology
-    from nicscope.interfaces.run_timeline import RunLog
     from nicscope.interfaces.verbs_device.device import Device
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS
+from nicscope.drivers.simulate.records import CHAIN, POST, PROVIDE
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import ANY_QUEUE, OWN_PORT, SPACE, uninterrupted
 from nicscope.interfaces.verbs_device.calls import Event, Piece, Posted, Refused, Srq

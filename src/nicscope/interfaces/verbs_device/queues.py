@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.drivers.simulate.ports.connections import leave_connection
 from nicscope.drivers.simulate.ports.reports import AT_ONCE, COLUMNS, Collecting, collect
+from nicscope.drivers.simulate.records import COMPUTE
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import ANY_QUEUE, PS_PER_NS, SPACE, uninterrupted
 from nicscope.interfaces.verbs_device.calls import Completion, Cq, Event, Refused

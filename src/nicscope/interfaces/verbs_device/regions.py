@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER
 from nicscope.drivers.simulate.ports.thread import is_busy, is_moving
+from nicscope.drivers.simulate.records import GIVE_UP, REGISTER
 from nicscope.host.calls import deregister_pages
 from nicscope.interfaces.verbs_device import codes
 from nicscope.interfaces.verbs_device.base import OWN_PORT, PATIENCE_PS, SPACE, AddressSpace

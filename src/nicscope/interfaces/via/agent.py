@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nicscope.drivers.simulate.machine import GIVE_UP, REGISTER, REPORT
 from nicscope.drivers.simulate.ports.posting import POLL
+from nicscope.drivers.simulate.records import GIVE_UP, REGISTER, REPORT
 from nicscope.errors import SimulationError
 from nicscope.host.calls import deregister_pages
 from nicscope.interfaces.buffers import allocated, checked_range

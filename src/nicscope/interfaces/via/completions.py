@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.machine import AWAIT_QUEUE, COMPUTE, REPORT
 from nicscope.drivers.simulate.ports.posting import POLL, SIGNAL
 from nicscope.drivers.simulate.ports.reports import KIND_BITS, LATE
 from nicscope.drivers.simulate.process import ADDRESS, OWN, PACKET, TIME, Ended, coroutine
+from nicscope.drivers.simulate.records import AWAIT_QUEUE, COMPUTE, REPORT
 from nicscope.interfaces.via.names import (
     STATUS_ERROR_MASK,
     Control,

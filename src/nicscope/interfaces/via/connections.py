@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from nicscope.drivers.simulate.machine import AWAIT_QUEUE, COMPUTE
 from nicscope.drivers.simulate.ports.connections import connect_ports, end_connection
+from nicscope.drivers.simulate.records import AWAIT_QUEUE, COMPUTE
 from nicscope.errors import SimulationError
 from nicscope.interfaces.ownership import Owned
 from nicscope.interfaces.via.names import Return, State, VipError, VipTimeoutError

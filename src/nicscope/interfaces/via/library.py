@@ -9,10 +9,10 @@ import msgspec
 import numpy as np
 
 from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.machine import CHAIN, POST, PROVIDE
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reports import KIND_BITS
 from nicscope.drivers.simulate.process import coroutine
+from nicscope.drivers.simulate.records import CHAIN, POST, PROVIDE
 from nicscope.interfaces.arguments import LEAST
 from nicscope.interfaces.via.completions import Notifications
 from nicscope.interfaces.via.connections import PeerRequest, Request, peer_timeout

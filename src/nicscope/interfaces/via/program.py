@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.machine import ACCESS, CHAIN, COMPUTE
 from nicscope.drivers.simulate.process import TIME, Ended, coroutine
+from nicscope.drivers.simulate.records import ACCESS, CHAIN, COMPUTE
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
 from nicscope.interfaces.ownership import Owner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.drivers.simulate.machine import COMPUTE, UNPIN
+from nicscope.drivers.simulate.records import COMPUTE, UNPIN
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, a_name, in_ps, whole
 from nicscope.interfaces.buffers import checked_range, out_of_range_error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, UNPIN
+from nicscope.drivers.simulate.records import COMPUTE, GIVE_UP, REGISTER, UNPIN
 from nicscope.errors import SimulationError
 from nicscope.host.pages import TABLE_PAGES, is_table_swapped_out, swap_table
 from nicscope.interfaces.arguments import LEAST, whole

@@ -22,10 +22,9 @@ from numba.extending import typeof_impl
 
 from nicscope.kernel.compiler.passes import KernelCompiler
 from nicscope.kernel.compiler.states import HandedType
-from nicscope.kernel.decorators import STEPS
-from nicscope.kernel.entry import Entry
 from nicscope.kernel.layout import StateKind, names_of
 from nicscope.kernel.loading import FAILURE, WRONG_COUNT
+from nicscope.kernel.settings import STEPS, Wrapped
 from nicscope.kernel.store import Made
 
 if TYPE_CHECKING:
@@ -386,8 +385,8 @@ def _typeof_function(function: Any, _context: Any) -> Any:
     return _type_of_function(function)
 
 
-@typeof_impl.register(Entry)
-def _typeof_entry(entry: Entry, _context: Any) -> Any:
+@typeof_impl.register(Wrapped)
+def _typeof_entry(entry: Wrapped, _context: Any) -> Any:
     return _type_of_function(entry.function)
 
 

@@ -15,7 +15,6 @@ from numba.extending import intrinsic, lower_getattr_generic, models, register_m
 from numba.np import arrayobj
 from numba.np.numpy_support import from_dtype
 
-from nicscope.kernel.entry import CHECKED
 from nicscope.kernel.layout import (
     NOTHING,
     ArrayKind,
@@ -26,6 +25,7 @@ from nicscope.kernel.layout import (
     words_in,
 )
 from nicscope.kernel.loading import LOST, PENDING
+from nicscope.kernel.settings import CHECKED
 
 WORD = ir.IntType(64)
 # Numba says nothing about the types of these.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from nicscope.nic.translate.book import (
     record_pin_action,
     unpin_page,
 )
-from nicscope.nic.translate.state import set_of
+from nicscope.nic.translate.state import Rnic, set_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,15 +58,6 @@ RULES = np.dtype(
     ],
     align=True,
 )
-
-
-class Rnic(NamedTuple):
-    """The caches of one NIC; those without entries are not there."""
-
-    pages: Nic
-    regions: Nic
-    pages_1: Nic
-    regions_1: Nic  # the same as ``pages_1`` where the level is shared
 
 
 def new_rnic(

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from nicscope.memory.pinning import Pinning
     from nicscope.nic.layout import Nic
     from nicscope.nic.translate.book import Book
-    from nicscope.nic.translate.rnic import Rnic
 
 
 PIN_ACTION = np.dtype([("what", "i8"), ("key", "i8"), ("place", "i8")], align=True)
@@ -84,6 +83,15 @@ def new_host(pinning: Pinning) -> Host:
 def set_of(nic, book, process, number):
     """The set in which the entry for ``number`` of ``process`` belongs."""
     return (number + process * book.orders[0].offset_step) & (nic.config[0].sets - 1)
+
+
+class Rnic(NamedTuple):
+    """The caches of one RDMA NIC; those without entries are not there."""
+
+    pages: Nic
+    regions: Nic
+    pages_1: Nic
+    regions_1: Nic  # the same as ``pages_1`` where the level is shared
 
 
 class Translations(NamedTuple):

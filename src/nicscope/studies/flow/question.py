@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nicscope.config.design import (
-    CONTROL_BYTES,
-    DELIVERY_COSTS,
-    POLICIES,
-    Delivery,
-    Policy,
+from nicscope.config.design import CONTROL_BYTES, DELIVERY_COSTS, POLICIES, Delivery, Policy
+from nicscope.config.platform import (
+    LONGEST_PS,
+    PER_BYTE_UNITS,
+    TIME_UNITS,
     delivery_costs,
+    load_platform,
+    whole_ps,
 )
-from nicscope.config.platform import LONGEST_PS, PER_BYTE_UNITS, TIME_UNITS, load_platform, whole_ps
 from nicscope.config.quantities import read_bytes
 from nicscope.drivers.simulate.processor import OtherMaster
 from nicscope.errors import DesignError, PlatformError, SimulationError, did_you_mean

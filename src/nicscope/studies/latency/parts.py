@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.config.design import Way
-from nicscope.drivers.simulate.machine import ACCESSING, COPYING, INTERRUPTED, POLLING, POSTING
 from nicscope.drivers.simulate.observe import Engine, Task
+from nicscope.drivers.simulate.records import ACCESSING, COPYING, INTERRUPTED, POLLING, POSTING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 
 from nicscope.config.design import Scheme, read_setting
-from nicscope.config.machine import excess_of
-from nicscope.config.platform import Platform, load_platform
+from nicscope.config.platform import Platform, excess_of, load_platform
 from nicscope.config.quantities import read_bytes
 from nicscope.drivers.replay.lookups import LookupStreams
 from nicscope.errors import StudyError, did_you_mean

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nicscope.memory.numbering import Numbering
     from nicscope.memory.regions import Regions
     from nicscope.nic.translate.book import Book
-    from nicscope.nic.translate.rnic import Rnic
+    from nicscope.nic.translate.state import Rnic
 
 
 REQUEST, REGISTER, DEREGISTER = range(3)  # kinds of rows

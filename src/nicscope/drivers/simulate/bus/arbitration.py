@@ -6,7 +6,7 @@ from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.bus.moves import recheck_arrivals, take_steps, wake_retries
 from nicscope.drivers.simulate.bus.state import schedule
 from nicscope.drivers.simulate.firmware import wait_for_bytes_to_send
-from nicscope.drivers.simulate.machine import CPU, KINDS, PCI_READS
+from nicscope.drivers.simulate.records import CPU, KINDS, PCI_READS
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.bus import (
     AGAIN,

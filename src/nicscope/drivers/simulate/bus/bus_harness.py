@@ -16,8 +16,8 @@ from nicscope.drivers.simulate.build import new_machine
 from nicscope.drivers.simulate.bus.cpu_access import TO_PUBLISH
 from nicscope.drivers.simulate.bus.moves import register_frame, start_move
 from nicscope.drivers.simulate.bus.state import RESTING, new_bus, unfitted
-from nicscope.drivers.simulate.machine import ACCESS, CHAIN, COMPUTE, OPERATION
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
+from nicscope.drivers.simulate.records import ACCESS, CHAIN, COMPUTE, OPERATION
 from nicscope.drivers.simulate.store import no_store
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import crossbar

@@ -19,11 +19,11 @@ from nicscope.drivers.simulate.bus.state import (
     schedule,
 )
 from nicscope.drivers.simulate.bus.transactions import next_transaction_part
-from nicscope.drivers.simulate.machine import ACCESS as OF_MEMORY
-from nicscope.drivers.simulate.machine import ACCESSING, CPU, IDLE, KINDS
 from nicscope.drivers.simulate.observe import log_work
 from nicscope.drivers.simulate.ports.calls import end_at_port
 from nicscope.drivers.simulate.processor import end_operation
+from nicscope.drivers.simulate.records import ACCESS as OF_MEMORY
+from nicscope.drivers.simulate.records import ACCESSING, CPU, IDLE, KINDS
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.coherence.bus import PROCESSOR, host_of
 from nicscope.memory.coherence.processor import (

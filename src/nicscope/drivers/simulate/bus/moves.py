@@ -26,7 +26,10 @@ from nicscope.drivers.simulate.bus.state import (
     schedule,
     wake,
 )
-from nicscope.drivers.simulate.machine import (
+from nicscope.drivers.simulate.observe import log_work
+from nicscope.drivers.simulate.ports.calls import begin_fetch
+from nicscope.drivers.simulate.ports.state import AWAIT_BUS
+from nicscope.drivers.simulate.records import (
     ACCESSING,
     CPU,
     IDLE,
@@ -36,9 +39,6 @@ from nicscope.drivers.simulate.machine import (
     PCI_QUEUE,
     PCI_READS,
 )
-from nicscope.drivers.simulate.observe import log_work
-from nicscope.drivers.simulate.ports.calls import begin_fetch
-from nicscope.drivers.simulate.ports.state import AWAIT_BUS
 from nicscope.kernel.decorators import copy_bytes, distant, routine, step
 from nicscope.memory.coherence.bus import (
     AT_NO_TIME,

@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.bus.moves import end_at_once, interrupt_host, start_move
 from nicscope.drivers.simulate.flow import begin
-from nicscope.drivers.simulate.machine import PCI_READS
+from nicscope.drivers.simulate.records import PCI_READS
 from nicscope.kernel.decorators import copy_bytes, distant, routine, step
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, READS_AT_ONCE, forget
 from nicscope.memory.paging.frames import unpin_frame

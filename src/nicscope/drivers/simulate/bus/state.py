@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.config.machine import MACHINE, missing_machine_words
-from nicscope.config.platform import load_platform
+from nicscope.config.machine import MACHINE
+from nicscope.config.platform import load_platform, missing_machine_words
 from nicscope.drivers.simulate.agenda import Agenda, earliest, new_agenda, put
-from nicscope.drivers.simulate.machine import BUS, BUS_KINDS, CPU, ENGINE, KINDS, PCI, REPORTING
 from nicscope.drivers.simulate.ports.calls import DRIVER
+from nicscope.drivers.simulate.records import BUS, BUS_KINDS, CPU, ENGINE, KINDS, PCI, REPORTING
 from nicscope.errors import PlatformError, SimulationError
 from nicscope.kernel.decorators import routine, step
 from nicscope.kernel.records import records, without_rows

@@ -23,7 +23,10 @@ from nicscope.drivers.simulate.bus.payloads import (
 )
 from nicscope.drivers.simulate.bus.state import AWAITING_ENGINE
 from nicscope.drivers.simulate.flow import begin
-from nicscope.drivers.simulate.machine import (
+from nicscope.drivers.simulate.observe import log_work
+from nicscope.drivers.simulate.ports.posting import FLAG_BITS, cannot_complete
+from nicscope.drivers.simulate.ports.reports import KIND_BITS, awaits_report, has_awaited_report
+from nicscope.drivers.simulate.records import (
     ACCESSING,
     AWAIT_QUEUE,
     COPYING,
@@ -35,9 +38,6 @@ from nicscope.drivers.simulate.machine import (
     PROVIDE,
     REPORT,
 )
-from nicscope.drivers.simulate.observe import log_work
-from nicscope.drivers.simulate.ports.posting import FLAG_BITS, cannot_complete
-from nicscope.drivers.simulate.ports.reports import KIND_BITS, awaits_report, has_awaited_report
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, PROCESSOR
 from nicscope.memory.coherence.processor import DOORBELL, LOAD, SCRATCH, STORE, WINDOW, begin_access

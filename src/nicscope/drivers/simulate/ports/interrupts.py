@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.machine import CPU, IDLE, INTERRUPTED, KINDS
 from nicscope.drivers.simulate.processor import interrupt_second, is_second_idle
+from nicscope.drivers.simulate.records import CPU, IDLE, INTERRUPTED, KINDS
 from nicscope.kernel.decorators import distant
 
 

@@ -10,18 +10,11 @@ import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
 from nicscope.drivers.simulate.flow import begin
-from nicscope.drivers.simulate.machine import (
-    IN_MISS,
-    KINDS,
-    PCI,
-    PCI_IDLE,
-    PCI_TABLE,
-    PROCESSOR,
-)
 from nicscope.drivers.simulate.ports.calls import begin_fetch as fetch_entries
 from nicscope.drivers.simulate.ports.calls import fetch_descriptor, interrupt_cpu, queue_miss
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS
 from nicscope.drivers.simulate.processor import occupy_cpu
+from nicscope.drivers.simulate.records import IN_MISS, KINDS, PCI, PCI_IDLE, PCI_TABLE, PROCESSOR
 from nicscope.host.pages import is_table_swapped_out
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import COPY, DISK, ZERO

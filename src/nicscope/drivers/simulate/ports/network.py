@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.link import is_cut_off
-from nicscope.drivers.simulate.machine import PATHS, PCI_READS
+from nicscope.drivers.simulate.records import PATHS, PCI_READS
 from nicscope.fabric.faults import CORRUPTED, DUPLICATED, LOST, REORDERED, fate, flip, is_dead
 from nicscope.fabric.paths import set_path
 from nicscope.kernel.decorators import distant, step

@@ -9,13 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.machine import (
-    COMPUTE,
-    CPU,
-    KINDS,
-    NO_PROCESS,
-    REPORT,
-)
 from nicscope.drivers.simulate.ports.posting import MODE_BITS, POLL
 from nicscope.drivers.simulate.ports.reports import (
     has_awaited_report,
@@ -24,6 +17,7 @@ from nicscope.drivers.simulate.ports.reports import (
     will_get_no_report,
 )
 from nicscope.drivers.simulate.ports.state import has_ports
+from nicscope.drivers.simulate.records import COMPUTE, CPU, KINDS, NO_PROCESS, REPORT
 from nicscope.kernel.decorators import routine, step
 
 

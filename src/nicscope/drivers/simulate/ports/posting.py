@@ -4,21 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import (
-    ANY_REPORT,
-    AWAIT_QUEUE,
-    GIVE_UP,
-    IN_MISS,
-    IN_TRAP,
-    NO_PROCESS,
-    POLLING,
-    POST,
-    POSTING,
-    PROVIDE,
-    REGISTER,
-    TRAP,
-    UNPIN,
-)
 from nicscope.drivers.simulate.ports.calls import end_miss, serve_miss
 from nicscope.drivers.simulate.ports.costs import service_time
 from nicscope.drivers.simulate.ports.reports import (
@@ -41,6 +26,21 @@ from nicscope.drivers.simulate.ports.reports import (
     write_words,
 )
 from nicscope.drivers.simulate.processor import end_operation, occupy_cpu, process_of_second
+from nicscope.drivers.simulate.records import (
+    ANY_REPORT,
+    AWAIT_QUEUE,
+    GIVE_UP,
+    IN_MISS,
+    IN_TRAP,
+    NO_PROCESS,
+    POLLING,
+    POST,
+    POSTING,
+    PROVIDE,
+    REGISTER,
+    TRAP,
+    UNPIN,
+)
 from nicscope.host.calls import (
     admit,
     admit_piece,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.simulate.bus.state import crosses_bus
-from nicscope.drivers.simulate.machine import ANY_REPORT, AWAIT_QUEUE, REPORT
+from nicscope.drivers.simulate.records import ANY_REPORT, AWAIT_QUEUE, REPORT
 from nicscope.host.calls import free_receive_buffers
 from nicscope.kernel.decorators import copy_bytes, kernel, routine, step
 from nicscope.nic.delivery import place_in

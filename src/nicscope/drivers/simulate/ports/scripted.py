@@ -6,9 +6,9 @@ waits for a report at that port.  With one outstanding its requests follow one a
 
 from __future__ import annotations
 
-from nicscope.drivers.simulate.machine import NO_OPERATION, POST, REPORT, SLEEP
 from nicscope.drivers.simulate.operations import set_timer
 from nicscope.drivers.simulate.ports.calls import run_trace_process
+from nicscope.drivers.simulate.records import NO_OPERATION, POST, REPORT, SLEEP
 from nicscope.drivers.simulate.traced.state import is_traced
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.ports import layout

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import CHAIN
+from nicscope.drivers.simulate.records import CHAIN
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import PACKET
 from nicscope.nic.ports import layout

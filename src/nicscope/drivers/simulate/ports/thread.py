@@ -8,9 +8,9 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.machine import CPU, KINDS, TIMER
 from nicscope.drivers.simulate.ports.calls import interrupt_cpu
 from nicscope.drivers.simulate.processor import all_compute
+from nicscope.drivers.simulate.records import CPU, KINDS, TIMER
 from nicscope.drivers.simulate.traced.state import log_miss
 from nicscope.host.calls import apply_pin_actions, fault_in_page
 from nicscope.kernel.decorators import distant, step

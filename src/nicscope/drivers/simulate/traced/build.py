@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 
 from nicscope.drivers.simulate.build import machine_bytes, new_machine
-from nicscope.drivers.simulate.machine import ROW
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports, ports_bytes
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
+from nicscope.drivers.simulate.records import ROW
 from nicscope.drivers.simulate.store import new_store
 from nicscope.drivers.simulate.traced.program import (
     ROW_NAMES,

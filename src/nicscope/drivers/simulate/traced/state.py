@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.machine import ANY_REPORT, KINDS, TIMER
+from nicscope.drivers.simulate.records import ANY_REPORT, KINDS, TIMER
 from nicscope.kernel.decorators import routine, step
 from nicscope.kernel.records import records
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.simulate.advance import advance
-from nicscope.drivers.simulate.machine import OPERATION, SLEEP, continue_run
+from nicscope.drivers.simulate.machine import continue_run
+from nicscope.drivers.simulate.records import OPERATION, SLEEP
 from nicscope.drivers.simulate.traced.build import Subject, set_up
 from nicscope.drivers.simulate.traced.state import (
     ENDED,

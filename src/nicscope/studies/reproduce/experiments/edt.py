@@ -11,8 +11,8 @@ import numpy as np
 from nicscope.config.platform import load_platform
 from nicscope.drivers.simulate.bus.bus_harness import BusAlone, asked
 from nicscope.drivers.simulate.bus.state import machine_parameters, unfitted
-from nicscope.drivers.simulate.machine import ACCESS, COMPUTE
 from nicscope.drivers.simulate.ports.build import PortSize
+from nicscope.drivers.simulate.records import ACCESS, COMPUTE
 from nicscope.interfaces.via import Cluster
 from nicscope.memory.coherence.bus import ENGINE_OUT
 from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE

@@ -17,7 +17,7 @@ help:
 	@echo "make test                the tests: without the compiler, and compiled with bounds checks"
 	@echo "make test-long           what is long by nature and seldom broken, with new seeds"
 	@echo "make same                does a fixed set of commands answer as it did?"
-	@echo "make house               lines and files of src/ by room, and what imports in circles"
+	@echo "make house               lines and files of src/ by room, circles of imports, files on four ways"
 	@echo "make speed               did it get slower, beside what stays as it is? needs a C compiler"
 	@echo "make coverage            which lines no test runs"
 	@echo "make fuzz                odd and damaged files for every reader, for SECONDS=300"
@@ -45,8 +45,8 @@ test-long: $(VENV)/dev.stamp
 same: $(VENV)/dev.stamp
 	@$(BIN)/python tests/same.py $(SAME)
 
-house:
-	@$(PYTHON) tests/house.py
+house: $(VENV)/run.stamp
+	@$(BIN)/python tests/house.py && $(BIN)/python tests/ways.py
 
 # Two minutes; compiled code is that of the tests.  ONLY=verbs measures the rows of that name alone.
 speed: $(VENV)/bench.stamp

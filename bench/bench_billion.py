@@ -1,4 +1,4 @@
-"""``nicscope curve --sample`` on a trace of 10^9 lookups: how long, and how much memory.
+"""A sampled curve, and ``size --target-miss``, of 10^9 lookups: how long, and how much memory.
 
 The trace is generated chunk by chunk into a file (about a gigabyte, removed at the end): requests
 of 16 pages by four processes, whose starts follow a Zipf law over 16 million pages.  ``--lookups``
@@ -57,34 +57,44 @@ def write_trace(path: Path, lookups: int) -> None:
             now += rows
 
 
+def run(words: list[str], path: Path) -> tuple[float, float]:
+    """Seconds by the wall clock, and the most memory in GB, of a command over ``path``."""
+    command = [sys.executable, "-m", "nicscope", *words, "--json"]
+    warm = [*command, "bundled:rsync_transfer"]  # has all compiled
+    subprocess.run(warm, stdout=subprocess.DEVNULL, check=True)
+    start = time.perf_counter()
+    process = subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    found = json.loads(process.stdout.read())
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    if status or not found:
+        sys.exit(f"nicscope {' '.join(words)} failed")
+    return seconds, usage.ru_maxrss * 1024 / 1e9
+
+
 def main() -> None:
-    """Write, sample, report."""
+    """Write, run, report."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--lookups", type=int, default=10**9)
     options.add_argument("--sample", default="0.01")
+    options.add_argument("--target-miss", default="1%")
     chosen = options.parse_args()
+    commands = (
+        ["curve", "--sample", chosen.sample],
+        ["size", "--target-miss", chosen.target_miss],
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "billion.parquet"
         start = time.perf_counter()
         write_trace(path, chosen.lookups)
         written = time.perf_counter() - start
-        size = path.stat().st_size
-        curve = [sys.executable, "-m", "nicscope", "curve", "--sample", chosen.sample, "--json"]
-        warm = [*curve, "bundled:rsync_transfer"]  # has all compiled
-        subprocess.run(warm, stdout=subprocess.DEVNULL, check=True)
-        start = time.perf_counter()
-        process = subprocess.Popen([*curve, str(path)], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        found = json.loads(process.stdout.read())
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - start
-    if status:
-        sys.exit("nicscope curve failed")
-    made = f"{chosen.lookups:,} lookups, {size / 1e6:,.0f} MB, written in {written:.0f} s"
-    print(f"trace              {made}")
-    print(f"nicscope curve     {seconds:.1f} s, {chosen.lookups / seconds / 1e6:.0f} M lookups/s")
-    print(f"resident at most   {usage.ru_maxrss / 1e6:.2f} GB")
-    assert found
+        size = path.stat().st_size / 1e6
+        print(f"{chosen.lookups:,} lookups, {size:,.0f} MB, written in {written:.0f} s")
+        for words in commands:
+            seconds, memory = run(words, path)
+            rate = chosen.lookups / seconds / 1e6
+            print(f"{' '.join(words):24}{seconds:8.1f} s {rate:6.0f} M lookups/s {memory:6.2f} GB")
 
 
 if __name__ == "__main__":

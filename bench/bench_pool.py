@@ -46,6 +46,7 @@ COMMANDS = {
     "replay-rnic": ["replay", "--design", "rnic"],
     "curve": ["curve"],
     "target": ["size", "--target-miss", "1%"],
+    "descriptors": ["descriptors"],
 }
 
 
@@ -115,8 +116,10 @@ def run(name: str, path: Path) -> tuple[dict, float, float]:
     return json.loads(printed), usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e9
 
 
-def extent(found: dict) -> tuple[int, int]:
-    """Pages that were touched and requests, by what a command printed."""
+def extent(found: dict, pages: int) -> tuple[int, int]:
+    """Pages that were touched, all of them if a command says nothing of it, and requests."""
+    if "total" not in found and "trace" in found:  # of descriptors
+        return pages, found["trace"]["requests"]
     if "total" in found:
         return found["total"]["ni_misses_compulsory"], found["total"]["requests"]
     told = found["targets"] if "targets" in found else found["curves"]
@@ -140,7 +143,7 @@ def main() -> None:
                 write(path, order, options.pages)
             for name in options.command:
                 found, seconds, size = run(name, path)
-                pages, requests = extent(found)
+                pages, requests = extent(found, options.pages)
                 print(
                     line.format(
                         order, name, f"{requests:,}", f"{pages:,}", f"{seconds:.1f}",

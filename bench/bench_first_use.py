@@ -38,6 +38,8 @@ CASES = (
     Case("simulate vmmc_store_fetch.py", ("simulate", "examples/vmmc_store_fetch.py"), 3),
     Case("flow", ("flow", "--platform", "p6-natoma", "--policy", "adaptive"), 2),
     Case("latency --bytes 256", ("latency", "--bytes", "256"), 5),
+    Case("latency", ("latency",), 5),
+    Case("verbs lat", ("verbs", "lat"), 5),
     Case("replay, one design", (*REDIS, "--design", "utlb"), 5, 0.6),
     Case("replay, every design", REDIS, 12),
     Case("demo", ("demo", "--out", "{out}"), 12),
@@ -101,7 +103,7 @@ def measure_edits(folder: Path) -> None:
     run(("compile", *PINGPONG), cache, package)
     before = run(PINGPONG, cache, package)
     print(f"\n{'simulate unet_pingpong.py, warm':<45}{before.wall_s:7.2f}{before.cpu_s:7.2f}")
-    for name in ("reports/study_text.py", "nic/cache.py"):
+    for name in ("reports/simulation.py", "nic/cache.py"):
         path = package / "nicscope" / name
         path.write_text("# An edit, which moves every line.\n" + path.read_text())
         run(("--version",), cache, package)

@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from nicscope.errors import TraceError
 from nicscope.outputs.file import named_format
 from nicscope.traces.files import MAGIC, check_footer, first_bytes, open_bytes
-from nicscope.traces.goal.exporting import write_goal
-from nicscope.traces.goal.importing import read_goal
+from nicscope.traces.goal import read_goal, write_goal
 from nicscope.traces.programs.reader import check_program, program_of
 from nicscope.traces.programs.schema import (
     ENDING,

@@ -7,10 +7,10 @@ import pytest
 from machine_runs import name_of, shared
 
 from nicscope.apps.splash import barnes as barnes_module
-from nicscope.apps.splash.barnes import barnes
-from nicscope.apps.splash.octree import (
+from nicscope.apps.splash.barnes import (
     AccelerationSums,
     Builder,
+    barnes,
     curve,
     direct_accelerations,
     eighths,

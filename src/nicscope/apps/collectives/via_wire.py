@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.collectives.mailbox import PLACES, Credits, Key, Note, Placed, unreachable_error
+from nicscope.apps.collectives.mailbox import (
+    HEAD,
+    ONLY_CREDIT,
+    PLACES,
+    PLAIN,
+    ROOM,
+    SLOT,
+    Credits,
+    Key,
+    Note,
+    Placed,
+    Wire,
+    unreachable_error,
+)
 from nicscope.interfaces.via import Reliability, Status, VipError
 from nicscope.interfaces.via.descriptor import AddressSegment
 
@@ -14,10 +27,6 @@ if TYPE_CHECKING:
     from nicscope.interfaces.via.descriptor import Region
     from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
-ROOM = 4096  # bytes: all slots for the notes of a peer are on one page
-SLOT = ROOM // PLACES
-HEAD = 2  # bytes before a note: how many slots are empty, and whether that is all that it says
-PLAIN, ONLY_CREDIT = 0, 1
 LEVEL = Reliability.VIP_SERVICE_RELIABLE_DELIVERY
 OUTSTANDING = 32  # descriptors of a VI
 REMOTE_WRITE = Status.VIP_STATUS_OP_REMOTE_RDMA_WRITE
@@ -35,32 +44,26 @@ class Peer:
         self.outstanding: deque[bool] = deque()  # in the send queue: whether each is of a note
 
 
-class ViaWire:
+class ViaWire(Wire):
     """One process with a VI for each peer, all of whose receives end in one completion queue."""
 
     short = SLOT - HEAD
     is_one_sided = True
-    _nic: Nic
+    endpoint: Nic
     _queue: CompletionQueue
 
     def __init__(self, host: Host, ranks: int, rank: int) -> None:
+        super().__init__(None, rank, ranks)  # until ``open``
         self._host = host
-        self.rank, self.ranks = rank, ranks
-        self._events: deque[Note | Placed] = deque()
         self._peers: dict[int, Peer] = {}
         self._ranks: dict[int, int] = {}  # by number of a VI
         self._regions: dict[int, Region] = {}  # by the address of an array
         self._inbox: Any = None
         self._outbox: Any = None
 
-    @property
-    def now_us(self) -> float:
-        """The process's clock."""
-        return self._nic.now_us
-
     async def open(self) -> None:
         """Open the NIC, and connect a VI with one of each peer."""
-        nic = self._nic = await self._host.open_nic()
+        nic = self.endpoint = await self._host.open_nic()
         self._tag = await nic.create_ptag()
         if self.ranks == 1:
             return
@@ -76,7 +79,7 @@ class ViaWire:
 
     async def _connect(self, rank: int) -> None:
         """Connect with a peer: the lower rank requests, in an order that cannot deadlock."""
-        nic, tag = self._nic, self._tag
+        nic, tag = self.endpoint, self._tag
         vi = await nic.create_vi(
             tag, LEVEL, enable_rdma_write=True, enable_rdma_read=True, recv_cq=self._queue
         )
@@ -93,7 +96,7 @@ class ViaWire:
         """Post a receive into the slot of the peer's message after ``PLACES - 1`` others."""
         peer = self._peers[rank]
         segment = self._receives.segment(rank * ROOM + place * SLOT, SLOT)
-        await self._nic.post_recv(peer.vi, peer.receives.request(segment))
+        await self.endpoint.post_recv(peer.vi, peer.receives.request(segment))
 
     async def close(self) -> None:
         """Wait until everything that was posted has completed."""
@@ -101,25 +104,17 @@ class ViaWire:
             while peer.outstanding:
                 await self._end(peer)
 
-    def allocate(self, byte_count: int) -> Any:
-        """Memory of the process."""
-        return self._nic.allocate(max(1, byte_count))
-
     async def load(self, buffer: Any) -> bytes:
         """The program's loads, through the caches of its host where it has some."""
-        return await self._nic.read(buffer.address, len(buffer))
+        return await self.endpoint.read(buffer.address, len(buffer))
 
     async def store(self, buffer: Any, content: bytes) -> None:
         """The program's stores, likewise."""
-        await self._nic.write(buffer.address, content)
-
-    async def compute(self, microseconds: float) -> None:
-        """Keep the processor busy."""
-        await self._nic.compute(microseconds)
+        await self.endpoint.write(buffer.address, content)
 
     async def rest(self, microseconds: float) -> None:
         """Keep the processor busy: VIPL has no call that yields it."""
-        await self._nic.compute(microseconds)
+        await self.endpoint.compute(microseconds)
 
     async def note(self, rank: int, content: bytes) -> None:
         """Send a note once the peer has a free slot."""
@@ -135,23 +130,17 @@ class ViaWire:
         place, told = peer.credits.send(only_credit=kind == ONLY_CREDIT)
         at, count = rank * ROOM + place * SLOT, HEAD + len(content)
         await self._room(peer)
-        await self._nic.write(self._outbox.address + at, bytes((told, kind)) + content)
-        await self._nic.post_send(peer.vi, peer.sends.request(self._sends.segment(at, count)))
+        await self.endpoint.write(self._outbox.address + at, bytes((told, kind)) + content)
+        await self.endpoint.post_send(peer.vi, peer.sends.request(self._sends.segment(at, count)))
         peer.outstanding.append(True)
-
-    async def event(self) -> Note | Placed:
-        """What comes next."""
-        while not self._events:
-            await self._take()
-        return self._events.popleft()
 
     async def _take(self) -> None:
         """Take the next receive completion, and repost its slot."""
-        vi, _ = await self._nic.cq_wait(self._queue)
+        vi, _ = await self.endpoint.cq_wait(self._queue)
         rank = self._ranks[vi.number]
         peer = self._peers[rank]
         try:
-            done = await self._nic.recv_done(vi)
+            done = await self.endpoint.recv_done(vi)
         except VipError as error:
             raise unreachable_error(self.rank, rank, str(error)) from None
         assert done is not None
@@ -162,7 +151,7 @@ class ViaWire:
             self._events.append(Placed(rank))
         else:
             at = self._inbox.address + rank * ROOM + place * SLOT
-            raw = await self._nic.read(at, done.length)
+            raw = await self.endpoint.read(at, done.length)
             told, kind = raw[0], raw[1]
             if kind != ONLY_CREDIT:
                 self._events.append(Note(rank, raw[HEAD:]))
@@ -178,7 +167,7 @@ class ViaWire:
     async def _region(self, buffer: Any) -> Region:
         found = self._regions.get(buffer.address)
         if found is None or found.length < len(buffer):
-            found = self._regions[buffer.address] = await self._nic.register_mem(
+            found = self._regions[buffer.address] = await self.endpoint.register_mem(
                 buffer, self._tag, enable_rdma_write=True, enable_rdma_read=True
             )
         return found
@@ -210,7 +199,7 @@ class ViaWire:
         for at in range(0, len(buffer), self._most):
             count = min(self._most, len(buffer) - at)
             await self._room(peer)
-            await self._nic.rdma_write(
+            await self.endpoint.rdma_write(
                 peer.vi,
                 peer.sends,
                 [region.segment(begin + at, count)],
@@ -224,7 +213,7 @@ class ViaWire:
         region, begin = await self._own(buffer)
         peer = self._peers[rank]
         await self._room(peer)
-        await self._nic.rdma_read(
+        await self.endpoint.rdma_read(
             peer.vi,
             peer.sends,
             [region.segment(begin, len(buffer))],
@@ -246,7 +235,7 @@ class ViaWire:
     async def _end(self, peer: Peer) -> None:
         peer.outstanding.popleft()
         try:
-            await self._nic.send_wait(peer.vi)
+            await self.endpoint.send_wait(peer.vi)
         except VipError as error:
             rank = self._ranks[peer.vi.number]
             raise unreachable_error(self.rank, rank, str(error)) from None

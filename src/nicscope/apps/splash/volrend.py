@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.apps.splash.program import SharedProgram, at_once, check_result
-from nicscope.apps.splash.task_queues import TaskQueues, shares
+from nicscope.apps.splash.program import SharedProgram, TaskQueues, at_once, check_result, shares
 from nicscope.apps.svm.domain import WORD, Layout
 from nicscope.errors import SimulationError
 

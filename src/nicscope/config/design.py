@@ -13,7 +13,7 @@ import msgspec
 from nicscope.config.costs import Evidence, Origin, check_known_keys, read_origin
 from nicscope.config.quantities import read_bytes
 from nicscope.config.toml_files import beside, open_shelf, read_text, read_texts, shelf_names
-from nicscope.errors import DesignError, PlatformError, did_you_mean
+from nicscope.errors import DesignError, NicscopeError, PlatformError, did_you_mean
 from nicscope.memory.replacement import Replacement
 from nicscope.tracebacks import TrimmedTraceback
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nicscope.config.platform import Platform
-    from nicscope.errors import NicscopeError
 
 
 # The word, and the interface's name as its papers and every report have it.

@@ -11,6 +11,8 @@ import msgspec
 
 from nicscope.config.costs import (
     Evidence,
+    File,
+    Known,
     Origin,
     RangedCosts,
     check_known_keys,
@@ -25,7 +27,6 @@ from nicscope.tracebacks import TrimmedTraceback
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nicscope.config.costs import File, Known
 
 IN_US = {"us": Decimal(1)}
 IN_US_OR_MS = {"us": Decimal(1), "ms": Decimal(1000)}

@@ -32,7 +32,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import coded, step
 from nicscope.kernel.entry import INTERPRETED, MODE, SWITCH, Version
-from nicscope.kernel.layout import handed, handed_at, place_of_field
+from nicscope.kernel.layout import StateKind, handed, handed_at, place_of_field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.kernel.layout import StateKind
 
 P = ParamSpec("P")
 R = TypeVar("R")

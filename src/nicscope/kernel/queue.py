@@ -20,15 +20,11 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from nicscope.kernel import store
-from nicscope.kernel.entry import CHECKED, VARIABLE, numba_settings
-from nicscope.kernel.layout import digest_of_kind, kind_of_plain, plain_kind
-
-if TYPE_CHECKING:
-    from nicscope.kernel.entry import Version
-    from nicscope.kernel.layout import StateKind
+from nicscope.kernel.entry import CHECKED, VARIABLE, Version, numba_settings
+from nicscope.kernel.layout import StateKind, digest_of_kind, kind_of_plain, plain_kind
 
 PACKAGE = Path(__file__).parent.parent
 AT_MOST_S = 600  # that the process compiles, however much is asked for

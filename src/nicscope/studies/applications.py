@@ -22,9 +22,8 @@ from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError, StudyError, did_you_mean
 from nicscope.interfaces.run_report import on_run
 from nicscope.memory_limit import check_memory
-from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.schema import OPERATION_CODES, Operation, ProgramMetadata
-from nicscope.traces.programs.writer import write_program
+from nicscope.traces.programs.writer import ProgramBuilder, write_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

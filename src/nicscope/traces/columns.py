@@ -19,6 +19,7 @@ from nicscope.traces.schema import (
     RIGHTS_COLUMN,
     ROW_CODES,
     ROW_NAMES,
+    Requests,
 )
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.traces.schema import Requests
 
 NO_NODE = -1
 LONG_AGO = np.iinfo(np.int64).min

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
-from nicscope.outputs import whole_file
+from nicscope.outputs import OutputFolder, whole_file
 from nicscope.traces.columns import DAMAGE, TYPES, Checker, as_schema, may_hold, op_codes
 from nicscope.traces.files import MAGIC, SignedFile, check_footer, first_line, open_bytes
 from nicscope.traces.programs.schema import is_program
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.outputs import OutputFolder
 
 
 # A larger column chunk is read through a window, so that even one giant row group is never in

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from nicscope.errors import did_you_mean
-from nicscope.traces.columns import is_text
+from nicscope.traces.columns import Checker, is_text
 from nicscope.traces.schema import (
     FIRST_REGISTRATION,
     LARGEST_PAGE,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.traces.columns import Checker
 
 # By the names of verbs' access flags (rdma-core, ibv_reg_mr).  A NIC may always read for its own
 # process; ``local_read`` says that it may do no more.

@@ -9,14 +9,13 @@ import numpy as np
 
 from nicscope.traces.numbering import Numbering, lookups_of
 from nicscope.traces.registrations import requests_in
-from nicscope.traces.schema import OP_NAMES, Registration, TraceMetadata
+from nicscope.traces.schema import OP_NAMES, Registration, Requests, Rows, TraceMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from nicscope.traces.files import Watch
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests, Rows
 
 SIZE_CLASSES = 32  # lengths are 32 bits wide: class k holds 2^k to 2^(k+1) - 1 bytes
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.errors import TraceError, did_you_mean
-from nicscope.traces.formats import output_format, write_batches
+from nicscope.traces.formats import Conversion, output_format, write_batches
 from nicscope.traces.imported import Imported
 from nicscope.traces.kv_pool import ALIGNED, BASE
 from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES, TraceMetadata, check_page_size
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.traces.files import Watch
-    from nicscope.traces.formats import Conversion
 
 
 MOST_EXPONENT = 16.0  # beyond, every draw is the first rank

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from nicscope.apps.collectives.mailbox import Key, Note, Placed, Wire
 from nicscope.errors import SimulationError, WaitTimeoutError
-from nicscope.interfaces.unet import active_messages
+from nicscope.interfaces.unet import Process, active_messages
 from nicscope.interfaces.unet.active_messages import FIRST_FREE, PAGE, SLOT, ActiveMessages
 from nicscope.interfaces.unet.links import LONGEST_TIME_OUT_US, MOST_TRIES, NEVER_US, Kept, Stream
 
 if TYPE_CHECKING:
     from nicscope.interfaces.trapeze import Endpoint
-    from nicscope.interfaces.unet import Process
 
 
 class MessageWire(Wire):

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.apps.collectives.mailbox import Key
-from nicscope.apps.collectives.messages import ARRIVED
+from nicscope.apps.collectives.mailbox import Key, Wire
+from nicscope.apps.collectives.messages import ARRIVED, Messages
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-
-    from nicscope.apps.collectives.mailbox import Wire
-    from nicscope.apps.collectives.messages import Messages
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {"sum": np.add, "max": np.maximum, "min": np.minimum}

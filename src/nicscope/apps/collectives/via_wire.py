@@ -19,12 +19,10 @@ from nicscope.apps.collectives.mailbox import (
     Wire,
     unreachable_error,
 )
-from nicscope.interfaces.via import Reliability, Status, VipError
-from nicscope.interfaces.via.descriptor import AddressSegment
+from nicscope.interfaces.via import Descriptors, Host, Nic, Reliability, Status, VipError
+from nicscope.interfaces.via.descriptor import AddressSegment, Region
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via import Descriptors, Host, Nic
-    from nicscope.interfaces.via.descriptor import Region
     from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
 LEVEL = Reliability.VIP_SERVICE_RELIABLE_DELIVERY

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from nicscope.apps.splash.program import SharedProgram, TaskQueues, at_once, check_result, shares
-from nicscope.apps.svm.domain import Layout
+from nicscope.apps.svm.domain import Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.domain import SharedArray
     from nicscope.apps.svm.process import Process, Run
 
 

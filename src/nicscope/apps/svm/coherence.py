@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.apps.svm.domain import READABLE, UNMAPPED, WRITABLE, Domain
+from nicscope.apps.svm.domain import READABLE, UNMAPPED, WRITABLE, Diff, Domain, RemoteDomain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.domain import Diff, RemoteDomain
     from nicscope.apps.svm.process import Lock
     from nicscope.apps.svm.records import ProgramRecord, Records
     from nicscope.interfaces.tasks import Gate

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from nicscope.apps.svm.coherence import Caller, Coherence, Costs, LogicalWire, Notices
-from nicscope.apps.svm.domain import READABLE, WRITABLE, Domain
+from nicscope.apps.svm.domain import READABLE, WRITABLE, Domain, Layout, SharedArray
 from nicscope.apps.svm.records import ProgramRecord, Records
 from nicscope.errors import SimulationError
 from nicscope.interfaces.tasks import Gate
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from numpy.typing import NDArray
-
-    from nicscope.apps.svm.domain import Layout, SharedArray
 
 
 class Process:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from nicscope.apps.svm.domain import PAGE
+from nicscope.apps.svm.domain import PAGE, Diff, Domain, RemoteDomain
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.svm.coherence import Caller
-    from nicscope.apps.svm.domain import Diff, Domain, RemoteDomain
     from nicscope.interfaces.tasks import Gate
 
 

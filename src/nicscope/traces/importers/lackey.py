@@ -14,16 +14,14 @@ import numpy as np
 from nicscope.errors import TraceError
 from nicscope.kernel.decorators import kernel
 from nicscope.traces.files import ByteSource
-from nicscope.traces.imported import Imported, filled
-from nicscope.traces.schema import Op
+from nicscope.traces.imported import Choices, Imported, filled
+from nicscope.traces.schema import Op, TraceMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.imported import Choices
-    from nicscope.traces.schema import TraceMetadata
 
 NEWLINE, SPACE, EQUALS, COMMA = ord("\n"), ord(" "), ord("="), ord(",")
 INSTRUCTION, LOAD, STORE, MODIFY = ord("I"), ord("L"), ord("S"), ord("M")

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from nicscope.errors import TraceError, one_line
 from nicscope.traces.files import ByteSource
-from nicscope.traces.imported import Imported, filled
-from nicscope.traces.importers.tables import Layout, check_width, line_of, names_in, parse_block
-from nicscope.traces.kv_pool import BLOCK_TOKENS, Cutter, place
-from nicscope.traces.schema import Op
+from nicscope.traces.imported import Choices, Imported, filled
+from nicscope.traces.kv_pool import BLOCK_TOKENS, Cutter, KvChoices, place
+from nicscope.traces.schema import Op, TraceMetadata
+from nicscope.traces.tables import Layout, check_width, line_of, names_in, parse_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.kv_pool import KvChoices
 
 
 if TYPE_CHECKING:
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.imported import Choices
-    from nicscope.traces.kv_pool import KvChoices
-    from nicscope.traces.schema import TraceMetadata
 
     Reader = Callable[[Input, KvChoices | None, Watch | None], "Served"]
 

@@ -23,9 +23,11 @@ from nicscope.traces.programs.schema import (
     Lists,
     Operation,
     OtherLists,
+    Others,
     OthersOfRows,
     ProgramMetadata,
     ProgramTrace,
+    Waits,
     WaitsOfRows,
     is_program,
     places_of_rows,
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.programs.schema import Others, Waits
 
 
 ROWS_AT_ONCE = 1 << 20  # so that what a check makes for itself stays small

@@ -1,12 +1,15 @@
-"""Writing a program trace, and converting from and to GOAL's text and request traces."""
+"""A program trace: built row by row, written, and converted from and to GOAL and request traces."""
 
 from __future__ import annotations
 
 import contextlib
 import re
+from array import array
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,21 +22,225 @@ from nicscope.traces.programs.reader import check_program, program_of
 from nicscope.traces.programs.schema import (
     ENDING,
     LIST_COLUMNS,
+    NOBODY,
     OPERATION_NAMES,
     OTHERS_COLUMNS,
     PLACE,
     PROGRAM_COLUMNS,
+    Lists,
+    Operation,
+    OtherLists,
+    Others,
+    OthersOfRows,
+    ProgramMetadata,
+    ProgramTrace,
+    Waits,
+    WaitsOfRows,
     is_program,
+    places_of_rows,
+    times_without_network,
 )
 from nicscope.traces.reader import ROW_GROUP_ROWS, SignedParquet
+from nicscope.traces.schema import Op, TraceMetadata
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
     from nicscope.traces.imported import Choices
-    from nicscope.traces.programs.schema import Others, ProgramTrace, Waits
+
+
+_KINDS = {
+    "operation": ("B", np.uint8),
+    "peer": ("i", np.int32),
+    "address": ("Q", np.uint64),
+    "length": ("I", np.uint32),
+    "name": ("q", np.int64),
+    "duration_ns": ("Q", np.uint64),
+}
+
+
+class ProgramBuilder:
+    """Builds a program trace; each process's rows are added in order."""
+
+    def __init__(self, metadata: ProgramMetadata) -> None:
+        self.metadata = metadata
+        many = range(metadata.processes)
+        self._columns = [{name: array(kind) for name, (kind, _) in _KINDS.items()} for _ in many]
+        # Of each row's lists: the length plus one; 0: null.
+        self._counts = [{name: array("I") for name in LIST_COLUMNS} for _ in many]
+        self._others: dict[str, list[tuple[int, int, Sequence[tuple[int, int]]]]] = {
+            name: [] for name in OTHERS_COLUMNS
+        }
+        self._places = [{name: array("I") for name in LIST_COLUMNS} for _ in many]
+
+    def add(
+        self,
+        process: int,
+        operation: Operation,
+        *,
+        peer: int = NOBODY,
+        address: int = 0,
+        length: int = 0,
+        name: int = 0,
+        duration_ns: int = 0,
+        after: Sequence[int] | None = None,
+        after_start: Sequence[int] | None = None,
+        after_others: Sequence[tuple[int, int]] = (),
+        after_start_others: Sequence[tuple[int, int]] = (),
+    ) -> int:
+        """Append a row to a process; its index there.
+
+        ``after``: None for the row before.  Rows of others: processes, and places there.
+        Errors: ``OverflowError`` for a number that its column cannot hold.
+        """
+        columns = self._columns[process]
+        place = len(columns["operation"])
+        columns["operation"].append(operation)
+        columns["peer"].append(peer)
+        columns["address"].append(address)
+        columns["length"].append(length)
+        columns["name"].append(name)
+        columns["duration_ns"].append(duration_ns)
+        for called, places in (("after", after), ("after_start", after_start)):
+            self._counts[process][called].append(0 if places is None else len(places) + 1)
+            if places:
+                self._places[process][called].extend(places)
+        for called, others in (
+            ("after_others", after_others),
+            ("after_start_others", after_start_others),
+        ):
+            if others:
+                self._others[called].append((process, place, others))
+        return place
+
+    def count(self, process: int) -> int:
+        """How many rows a process has so far."""
+        return len(self._columns[process]["operation"])
+
+    def trace(self) -> ProgramTrace:
+        """All rows so far, unchecked."""
+        rows = [len(columns["operation"]) for columns in self._columns]
+        first = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+        held = {
+            name: np.concatenate([np.array(columns[name], kind) for columns in self._columns])
+            for name, (_, kind) in _KINDS.items()
+        }
+        waits = {name: self._waits(name, first) for name in LIST_COLUMNS}
+        others = {name: self._of_others(name, first) for name in OTHERS_COLUMNS}
+        return ProgramTrace(self.metadata, first, **held, **waits, **others)  # type: ignore[arg-type]
+
+    def _of_others(self, name: str, first: NDArray[np.int64]) -> Others | None:
+        counts = np.zeros(int(first[-1]), np.int64)
+        named: list[tuple[int, int]] = []
+        for process, place, others in sorted(self._others[name], key=lambda each: each[:2]):
+            counts[first[process] + place] = len(others)
+            named += others
+        columns = np.array(named, np.uint32).reshape(-1, 2)
+        of_rows = OthersOfRows()
+        of_rows.add(len(counts), OtherLists(counts, columns[:, 0], columns[:, 1]))
+        return of_rows.others(first)
+
+    def _waits(self, name: str, first: NDArray[np.int64]) -> Waits | None:
+        told = np.concatenate([np.array(each[name], np.int64) for each in self._counts])
+        named = np.concatenate([np.array(each[name], np.uint32) for each in self._places])
+        waits = WaitsOfRows(name)
+        places = places_of_rows(first, 0, len(told))
+        waits.add(places, Lists(told == 0, np.maximum(told - 1, 0), named))
+        return waits.waits(first)
+
+
+_OPS = {
+    Operation.FETCH: Op.READ,
+    Operation.DEPOSIT: Op.WRITE,
+    Operation.SEND: Op.SEND,
+    Operation.RECEIVE: Op.RECV,
+}
+
+
+def requests_of_program(trace: ProgramTrace, source: str) -> dict[str, NDArray[Any]]:
+    """A program's requests, timed as if the network took no time.
+
+    Errors: ``TraceError`` if rows wait for each other, or nothing is moved.
+    """
+    times = times_without_network(trace)
+    if not times.is_reached.all():
+        raise TraceError(f"{source}: some rows wait for each other, or for messages never sent")
+    rows = np.flatnonzero(np.isin(trace.operation, [*_OPS]) & (trace.length > 0))
+    if not len(rows):
+        raise TraceError(f"{source}: moves nothing; it has no requests")
+    rows = rows[np.argsort(times.begin[rows], kind="stable")]
+    process = trace.process_of_rows()[rows]
+    node = np.array(trace.metadata.nodes_of_processes)
+    local = np.arange(len(node)) - np.searchsorted(node, node)
+    codes = np.zeros(len(Operation), np.uint8)
+    codes[[*_OPS]] = [*_OPS.values()]
+    peer = trace.peer[rows]
+    is_message = np.isin(trace.operation[rows], (Operation.SEND, Operation.RECEIVE))
+    return {
+        "time_ns": times.begin[rows],
+        "node": node[process].astype(np.int32),
+        "pid": local[process].astype(np.int32),
+        "op": codes[trace.operation[rows]],
+        "address": trace.address[rows],
+        "length": trace.length[rows],
+        "peer": np.where(is_message & (peer >= 0), node[peer], peer).astype(np.int32),
+    }
+
+
+def request_metadata(trace: ProgramTrace) -> TraceMetadata:
+    """The metadata of those requests."""
+    of = trace.metadata
+    origin = {"program": of.program, "problem_size": of.size, "seed": of.seed} | of.origin
+    times = "as if the network took no time; the program trace has what they depend on"
+    return TraceMetadata(page_size=of.page_size, origin=origin | {"times": times})
+
+
+@dataclass
+class ProgramSummary:
+    """Counts over a whole trace; nanoseconds."""
+
+    metadata: ProgramMetadata
+    operations: int
+    nodes: int
+    processes: int
+    operations_by_kind: dict[str, int]
+    bytes_by_kind: dict[str, int]
+    compute_ns: list[int]  # of each process
+    waits: int  # for rows that are not simply the one before
+    waits_for_others: int  # for rows of other processes
+    longest_path_ns: int  # from the beginning to the end, if the network took no time
+    never_ended: int  # rows that wait for each other, or for messages that nobody sends
+
+    def as_json(self) -> dict[str, Any]:
+        """The counts under their own names, ready for JSON."""
+        return vars(self) | {"metadata": msgspec.to_builtins(self.metadata)}
+
+
+def summarize_program(trace: ProgramTrace) -> ProgramSummary:
+    """Counts over ``trace``."""
+    counts = np.bincount(trace.operation, minlength=len(OPERATION_NAMES))
+    lengths = np.bincount(trace.operation, trace.length, len(OPERATION_NAMES))
+    sums = np.concatenate([[0], np.cumsum(trace.duration_ns.astype(np.int64))])
+    times = times_without_network(trace)
+    own = [len(each.places) for each in (trace.after, trace.after_start) if each is not None]
+    others = (trace.after_others, trace.after_start_others)
+    return ProgramSummary(
+        trace.metadata,
+        trace.rows,
+        trace.metadata.nodes,
+        trace.metadata.processes,
+        dict(zip(OPERATION_NAMES, counts.tolist(), strict=True)),
+        dict(zip(OPERATION_NAMES, lengths.astype(np.int64).tolist(), strict=True)),
+        np.diff(sums[trace.first]).tolist(),
+        sum(own),
+        sum(len(each.rows) for each in others if each is not None),
+        times.longest_ns,
+        int(np.count_nonzero(~times.is_reached)),
+    )
 
 
 _LISTS = pa.list_(pa.uint32())

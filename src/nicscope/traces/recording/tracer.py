@@ -1,25 +1,449 @@
-"""Follows a program and all its children from one traced call to the next."""
+"""Follows a program and all its children from one traced call to the next, and makes rows of calls.
+
+A call's descriptor tells its connection, its segments are the pieces of user buffers through which
+it moves bytes, and what could not be seen is counted.  Rows are added as calls end and written in
+the order in which calls were issued.  A receive may block for hours while a million sends come and
+go, so rows are kept in a nameless file beside the result, as runs sorted by issue, and are merged
+at the end: memory stays bounded and nothing is left behind, however this process ends.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import errno
+import itertools
 import os
 import signal
+import socket
 import stat
+import struct
 import time
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+import numpy as np
+
+from nicscope.errors import printable
+from nicscope.outputs import scratch_file
 from nicscope.traces.recording import ptrace
 from nicscope.traces.recording.calls import CALLS, CODES, Call, Machine, Shape
-from nicscope.traces.recording.connections import Connections, Descriptors
-from nicscope.traces.recording.rows import Origin, moved, offered
+from nicscope.traces.recording.ptrace import MOST_PIECES, PIECE, remote_bytes
 from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
 
-    from nicscope.traces.recording.connections import Observed
-    from nicscope.traces.recording.rows import IssueOrder, Segment
+    from numpy.typing import NDArray
+
+
+HERE = 0  # the number of this machine, as a node and as a peer
+UNKNOWN = "unknown"
+_PIDFD_GETFD = 438  # on every machine
+_KINDS = {
+    (socket.AF_INET, socket.SOCK_STREAM): "tcp",
+    (socket.AF_INET6, socket.SOCK_STREAM): "tcp",
+    (socket.AF_INET, socket.SOCK_DGRAM): "udp",
+    (socket.AF_INET6, socket.SOCK_DGRAM): "udp",
+}
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Connection(NamedTuple):
+    """A socket, as it was when it was first used."""
+
+    kind: str  # tcp, udp, unix, another family's name, or unknown
+    local: str
+    remote: str  # empty: connected to nobody
+    peer: int | None  # of the remote's machine: 0 is this one, others in the order of first use
+
+
+class Connections:
+    """All sockets of a recording, numbered from 0 in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.met: list[Connection] = []
+        self._numbers: dict[int, int] = {}  # by inode
+        self._machines: dict[str, int] = {}
+
+    def number_of(self, inode: int, process: int, descriptor: int) -> int:
+        """The number of the socket with that inode, which ``process`` has as ``descriptor``."""
+        number = self._numbers.get(inode)
+        if number is None:
+            met = self._meet(process, descriptor)
+            number = self._numbers[inode] = len(self.met)
+            self.met.append(met)
+        return number
+
+    def _meet(self, process: int, descriptor: int) -> Connection:
+        try:
+            held = socket.socket(fileno=_duplicate(process, descriptor))
+        except OSError:  # an older kernel, or the process is gone
+            return Connection(UNKNOWN, "", "", None)
+        with held:
+            local, remote = _asked(held.getsockname), _asked(held.getpeername)
+            if held.family == socket.AF_UNIX:
+                return Connection("unix", _spelt(local), _spelt(remote), HERE)
+            kind = _KINDS.get((held.family, held.type)) or _family(held)
+            peer = None
+            if kind in _KINDS.values() and isinstance(local, tuple) and isinstance(remote, tuple):
+                peer = self._peer_of(local, remote)
+            return Connection(kind, _spelt(local), _spelt(remote), peer)
+
+    def _peer_of(self, local: tuple[str, int], remote: tuple[str, int]) -> int:
+        machine = remote[0].removeprefix("::ffff:")
+        if machine == "::1" or machine.startswith("127.") or remote[0] == local[0]:
+            return HERE
+        return self._machines.setdefault(machine, len(self._machines) + 1)
+
+
+def _duplicate(process: int, descriptor: int) -> int:
+    """A duplicate of a descriptor that ``process`` has open.  Errors: ``OSError``."""
+    handle = os.pidfd_open(process)
+    try:
+        found = int(_libc.syscall(_PIDFD_GETFD, handle, descriptor, 0))
+    finally:
+        os.close(handle)
+    if found < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return found
+
+
+def _family(held: socket.socket) -> str:
+    """The name of a socket's family, its number where Python knows none."""
+    family = held.family
+    return family.name.lower() if isinstance(family, socket.AddressFamily) else f"family {family}"
+
+
+def _asked(end: Callable[[], Any]) -> Any:
+    """The address of one end; None of a socket that is not connected, or has no address."""
+    try:
+        return end()
+    except OSError:
+        return None
+
+
+def _spelt(address: object) -> str:
+    """``HOST:PORT``, a path, or ``@NAME`` for a unix socket without one."""
+    if isinstance(address, tuple):
+        host, port = str(address[0]), address[1]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if isinstance(address, bytes):
+        return "@" + address.lstrip(b"\0").decode(errors="backslashreplace")
+    return "" if address is None else printable(str(address))  # a path is of any bytes
+
+
+MOST_FOLDERS = 256  # of 1,024 descriptors that a process usually may have
+
+
+class Descriptors:
+    """The descriptors of traced threads."""
+
+    def __init__(self) -> None:
+        self._folders: dict[int, int] = {}  # by thread, the latest last
+
+    def status(self, tid: int, descriptor: int) -> os.stat_result:
+        """The kind of file behind a descriptor of a thread.
+
+        Errors: ``PermissionError`` if this user may not know, else ``OSError`` if it is none.
+        """
+        folder = self._folders.get(tid)
+        if folder is None:
+            folder = self._open(tid)
+        return os.stat(str(descriptor), dir_fd=folder)
+
+    def forget(self, tid: int) -> None:
+        """Close the /proc folder of a thread that has ended or called exec."""
+        folder = self._folders.pop(tid, None)
+        if folder is not None:
+            os.close(folder)
+
+    def close(self) -> None:
+        """Close all folders."""
+        for tid in list(self._folders):
+            self.forget(tid)
+
+    def _open(self, tid: int) -> int:
+        if len(self._folders) >= MOST_FOLDERS:
+            self.forget(next(iter(self._folders)))
+        folder = os.open(f"/proc/{tid}/fd", os.O_PATH | os.O_CLOEXEC)
+        self._folders[tid] = folder
+        return folder
+
+
+@dataclass
+class Observed:
+    """Counts of one recording; the tracer adds to them as it goes."""
+
+    rows: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    processes: int = 0
+    threads: int = 0  # the first of each process among them
+    programs: int = 0  # successful calls of exec
+    moved: Counter[str] = field(default_factory=Counter)  # calls that gave rows, by name
+    empty: int = 0  # calls that moved nothing, such as a read at the end of a stream
+    failed: Counter[str] = field(default_factory=Counter)  # by name of the error
+    interrupted: int = 0  # by a signal before anything moved; most are made again
+    unfinished: int = 0  # the thread ended, or was let go, before the call did
+    copies: Counter[str] = field(default_factory=Counter)  # sendfile and splice, by name
+    copied_bytes: int = 0
+    ring_calls: Counter[str] = field(default_factory=Counter)  # io_uring, by name
+    foreign_calls: int = 0  # system calls of 32-bit code, of any kind
+    hidden: int = 0  # calls whose descriptor or buffers this user may not look at
+    not_sockets: int = 0  # reads and writes of files, pipes and terminals
+
+    def fail(self, number: int) -> None:
+        """Count a call that failed with errno ``number``."""
+        self.failed[errno.errorcode.get(number, str(number))] += 1
+
+    def as_json(self) -> dict[str, Any]:
+        """All counts, by name."""
+        return {
+            name: dict(value) if isinstance(value, Counter) else value
+            for name, value in vars(self).items()
+        }
+
+
+# struct msghdr and struct mmsghdr of 64-bit Linux: (iovec *, count), and the bytes moved.
+_HEADER_SIZE = 56
+_VECTOR_AT = 16
+_MESSAGE_SIZE = 64
+_MOVED = struct.Struct("=56xI4x")
+LONGEST = 0xFFFF_FFFF  # of a trace's columns
+
+
+class Segment(NamedTuple):
+    """A buffer that a call offers to the kernel."""
+
+    address: int
+    posted: int  # bytes
+
+
+class Moved(NamedTuple):
+    """A buffer through which bytes were moved."""
+
+    address: int
+    posted: int  # bytes
+    length: int  # bytes, at least 1
+
+
+def offered(tid: int, call: Call, arguments: Sequence[int]) -> list[list[Segment]] | None:
+    """The buffers of each message of a call (one, save for ``sendmmsg`` and ``recvmmsg``).
+
+    None if the memory that lists them cannot be read.
+    """
+    _, address, count, *_ = arguments
+    if call.shape is Shape.BUFFER:
+        return [[Segment(address, count)]]
+    if call.shape is Shape.VECTOR:
+        return _vectors(tid, [(address, count)])
+    if call.shape is Shape.MESSAGE:
+        return _vectors_of_headers(tid, address, 1, _HEADER_SIZE)
+    count = min(count & 0xFFFF_FFFF, MOST_PIECES)
+    return _vectors_of_headers(tid, address, count, _MESSAGE_SIZE)
+
+
+def moved(
+    tid: int, call: Call, arguments: Sequence[int], messages: list[list[Segment]], result: int
+) -> list[Moved] | None:
+    """What moved through the buffers of a call that returned ``result``, at least 1.
+
+    None if the memory that says so cannot be read.
+    """
+    if call.shape is not Shape.MESSAGES:
+        return spread(messages[0], result)
+    raw = remote_bytes(tid, [(arguments[1], result * _MESSAGE_SIZE)])
+    if raw is None:
+        return None
+    lengths = [length for (length,) in _MOVED.iter_unpack(raw)]
+    pairs = zip(messages, lengths, strict=False)  # not all messages were sent or have come
+    return list(itertools.chain.from_iterable(spread(*pair) for pair in pairs))
+
+
+def spread(segments: Iterable[Segment], byte_count: int) -> list[Moved]:
+    """``byte_count`` bytes filled into ``segments`` in order; what does not fit is left out.
+
+    A datagram longer than its buffers may report its full length (``MSG_TRUNC``).
+    """
+    through = []
+    for address, posted in segments:
+        if byte_count <= 0:
+            break
+        length = min(posted, byte_count)
+        if length:
+            through.append(Moved(address, min(posted, LONGEST), length))
+        byte_count -= length
+    return through
+
+
+def _vectors_of_headers(
+    tid: int, address: int, count: int, stride: int
+) -> list[list[Segment]] | None:
+    raw = remote_bytes(tid, [(address, count * stride)]) if count else b""
+    if raw is None:
+        return None
+    starts = range(_VECTOR_AT, count * stride, stride)
+    return _vectors(tid, [PIECE.unpack_from(raw, start) for start in starts])
+
+
+def _vectors(tid: int, vectors: Sequence[tuple[int, int]]) -> list[list[Segment]] | None:
+    """The segments of each (iovec *, count)."""
+    if any(count > MOST_PIECES for _, count in vectors):
+        return None  # the kernel refuses them too
+    raw = remote_bytes(tid, [(start, count * PIECE.size) for start, count in vectors if count])
+    if raw is None:
+        return None
+    segments = map(Segment._make, PIECE.iter_unpack(raw))
+    return [list(itertools.islice(segments, count)) for _, count in vectors]
+
+
+ROW = np.dtype(
+    [
+        ("issue", "<i8"),  # which call, counted as they were issued
+        ("time_ns", "<i8"),
+        ("address", "<u8"),
+        ("pid", "<i4"),
+        ("tid", "<i4"),
+        ("length", "<u4"),
+        ("posted", "<u4"),
+        ("connection", "<i4"),
+        ("op", "u1"),  # codes of Op
+        ("call", "u1"),  # codes of CALLS
+    ]
+)
+_PACK = struct.Struct("<qqQiiIIiBB").pack
+RUN_ROWS = 1 << 17  # 6 MB
+BLOCK_ROWS = 1 << 13  # of each run that is being merged
+
+
+class Origin(NamedTuple):
+    """The call that a row belongs to."""
+
+    issue: int
+    time_ns: int
+    pid: int
+    tid: int
+    connection: int
+    op: int
+    call: int
+
+
+class _Run(NamedTuple):
+    first_issue: int
+    start: int  # row of the file
+    stop: int
+
+
+class IssueOrder:
+    """Rows sorted by issue, spilled to a temporary file; a context that removes it at its end.
+
+    Errors: ``OutputError`` if the folder of ``path`` cannot be written to, or is full.
+    """
+
+    def __init__(self, path: Path, run_rows: int = RUN_ROWS, block_rows: int = BLOCK_ROWS) -> None:
+        self._path = path
+        self._run_bytes = run_rows * ROW.itemsize
+        self._block_rows = block_rows
+        self._latest = bytearray()
+        self._runs: list[_Run] = []
+        self._file: BinaryIO | None = None
+        self._cleanup = contextlib.ExitStack()
+
+    def __enter__(self) -> IssueOrder:
+        self._file = self._cleanup.enter_context(scratch_file(self._path))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._cleanup.close()
+
+    def add(self, origin: Origin, through: list[Moved]) -> None:
+        """Add a row for each buffer through which a call moved bytes."""
+        issue, time_ns, pid, tid, connection, op, call = origin
+        for address, posted, length in through:
+            self._latest += _PACK(
+                issue, time_ns, address, pid, tid, length, posted, connection, op, call
+            )
+        if len(self._latest) >= self._run_bytes:
+            self._end_run()
+
+    def batches(self) -> Iterator[NDArray[Any]]:
+        """All rows as arrays of ``ROW``, in the order of issue."""
+        self._end_run()
+        waiting = sorted(self._runs, reverse=True)  # the next one last
+        open_runs: list[_Reader] = []
+        while waiting or open_runs:
+            # Rows up to the least last row of the blocks in memory have no unread predecessor.
+            while waiting and (
+                not open_runs or waiting[-1].first_issue <= min(run.last for run in open_runs)
+            ):
+                open_runs.append(_Reader(self._rows_of, waiting.pop(), self._block_rows))
+            bound = min(run.last for run in open_runs)
+            batch = np.concatenate([run.take(bound) for run in open_runs])
+            yield batch[np.argsort(batch["issue"], kind="stable")]
+            open_runs = [run for run in open_runs if run.has_rows()]
+
+    def _end_run(self) -> None:
+        if not self._latest:
+            return
+        rows = np.frombuffer(self._latest, ROW)
+        rows = rows[np.argsort(rows["issue"], kind="stable")]
+        start = self._runs[-1].stop if self._runs else 0
+        self._open_file.seek(start * ROW.itemsize)
+        self._open_file.write(rows.tobytes())
+        self._open_file.flush()
+        self._runs.append(_Run(int(rows["issue"][0]), start, start + rows.size))
+        self._latest = bytearray()
+
+    def _rows_of(self, start: int, stop: int) -> NDArray[Any]:
+        self._open_file.seek(start * ROW.itemsize)
+        return np.frombuffer(self._open_file.read((stop - start) * ROW.itemsize), ROW)
+
+    @property
+    def _open_file(self) -> BinaryIO:
+        assert self._file is not None, "rows are kept inside the with block"
+        return self._file
+
+
+class _Reader:
+    """A sorted run, read block by block.  All rows of one call lie in the same run."""
+
+    def __init__(self, rows_of: Any, run: _Run, block_rows: int) -> None:
+        self._rows_of = rows_of
+        self._next, self._stop = run.start, run.stop
+        self._block_rows = block_rows
+        self._block = np.empty(0, ROW)
+        self.has_rows()
+
+    def has_rows(self) -> bool:
+        """Whether any are left; reads the next block if the last one is used up."""
+        if not self._block.size and self._next < self._stop:
+            stop = min(self._next + self._block_rows, self._stop)
+            self._block = self._rows_of(self._next, stop)
+            self._next = stop
+        return self._block.size > 0
+
+    @property
+    def last(self) -> int:
+        """The issue number of the last row in memory."""
+        return int(self._block["issue"][-1])
+
+    def take(self, bound: int) -> NDArray[Any]:
+        """Remove and return the rows issued up to ``bound``."""
+        count = int(np.searchsorted(self._block["issue"], bound, side="right"))
+        taken, self._block = self._block[:count], self._block[count:]
+        return taken
+
 
 _PAUSES = frozenset({signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
 # What a call returns to the kernel alone, which then makes it again (linux/errno.h).

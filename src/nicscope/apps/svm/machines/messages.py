@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.apps.svm.domain import WORD, Diff
+from nicscope.apps.svm.domain import WORD, Diff, Domain, RemoteDomain
 from nicscope.errors import SimulationError
 from nicscope.interfaces.tasks import Gate
 from nicscope.interfaces.unet.active_messages import FIRST_FREE, HEADER, PIECE, SLOT, ActiveMessages
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from nicscope.apps.svm.coherence import Caller, Coherence
-    from nicscope.apps.svm.domain import Domain, RemoteDomain
     from nicscope.apps.svm.machines.remote_memory import HomeDirectory, Region, RemoteMemory
     from nicscope.apps.svm.machines.synchronization import MessageSynchronization, Questions
     from nicscope.apps.svm.records import Records

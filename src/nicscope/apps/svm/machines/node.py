@@ -6,10 +6,12 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.apps.svm.coherence import Caller, Coherence, Costs
-from nicscope.apps.svm.domain import PAGE, RemoteDomain
+from nicscope.apps.svm.domain import PAGE, Domain, Layout, RemoteDomain
 from nicscope.apps.svm.machines.messages import (
     DomainState,
+    Letter,
     MachineWire,
+    Mail,
     MessageWire,
     RemoteWire,
     UNetMail,
@@ -29,7 +31,15 @@ from nicscope.apps.svm.machines.synchronization import (
     Questions,
     ReceivedNotices,
 )
-from nicscope.apps.svm.process import Process, Run, domains_of, memory_at_homes
+from nicscope.apps.svm.process import (
+    Placement,
+    Process,
+    Program,
+    Run,
+    SetUp,
+    domains_of,
+    memory_at_homes,
+)
 from nicscope.apps.svm.records import ProgramRecord, Records
 from nicscope.errors import SimulationError, StuckError, WaitTimeoutError, did_you_mean
 from nicscope.interfaces import HostSize
@@ -38,9 +48,6 @@ from nicscope.interfaces.options import Cluster
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from nicscope.apps.svm.domain import Domain, Layout
-    from nicscope.apps.svm.machines.messages import Letter, Mail
-    from nicscope.apps.svm.process import Placement, Program, SetUp
     from nicscope.interfaces import Faults
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.run_report import RunReport

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.apps.svm.domain import POISON
+from nicscope.apps.svm.domain import POISON, Domain
 from nicscope.apps.svm.machines.messages import (
+    Letter,
     Mail,
     UnreachableError,
     answer_to,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.domain import Domain
-    from nicscope.apps.svm.machines.messages import Letter
     from nicscope.interfaces import mini, vmmc
     from nicscope.interfaces.ports.memory import Buffer
 

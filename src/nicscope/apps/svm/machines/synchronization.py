@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.apps.svm.coherence import Notices
-from nicscope.apps.svm.machines.messages import Kind, Letter
+from nicscope.apps.svm.coherence import Caller, Coherence, Costs, Notices
+from nicscope.apps.svm.machines.messages import Kind, Letter, Mail, Waits
 from nicscope.apps.svm.process import already_held_error, not_held_error
 from nicscope.interfaces.tasks import Gate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from nicscope.apps.svm.coherence import Caller, Coherence, Costs
-    from nicscope.apps.svm.machines.messages import Mail, Waits
 
 
 ITEM = struct.Struct("<HII")  # whose interval, which of its, and how many pages follow

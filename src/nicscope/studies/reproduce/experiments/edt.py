@@ -19,7 +19,7 @@ from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE
 from nicscope.memory.coherence.processor import STORE
 from nicscope.nic.coherent import Mechanism
 from nicscope.studies.latency.parts import Part
-from nicscope.studies.latency.report import PLATFORM, ask, measure
+from nicscope.studies.latency.report import PLATFORM, Latency, ask, measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.interfaces.via.cluster import Host
-    from nicscope.studies.latency.report import Latency
     from nicscope.studies.reproduce.verdict import Item, Outcome
 
 EDT, INTERVENTION, RETRY = MEASURED = ("edt", "cc-dma-intervention", "cc-dma-retry")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import Design, load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.mini.cluster import Cluster
@@ -19,7 +19,6 @@ from nicscope.studies.reproduce.experiments.utlb import requests_at
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from nicscope.config.design import Design
     from nicscope.interfaces.mini.endpoint import Endpoint
     from nicscope.studies.reproduce.verdict import Item, Outcome
 

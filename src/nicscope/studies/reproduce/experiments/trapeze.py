@@ -10,9 +10,10 @@ import numpy as np
 
 from nicscope.config.design import POLICIES
 from nicscope.drivers.simulate.observe import Engine
+from nicscope.drivers.simulate.script import Outcome as Traffic
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.fabric import topology
-from nicscope.interfaces.trapeze import Cluster
+from nicscope.interfaces.trapeze import Cluster, Endpoint
 from nicscope.studies.delivery_measures import (
     PAIRS,
     PAYLOAD,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.simulate.script import Outcome as Traffic
-    from nicscope.interfaces.trapeze import Endpoint
     from nicscope.studies.delivery_measures import ColdStart, Costs
     from nicscope.studies.reproduce.verdict import Item, Outcome
 

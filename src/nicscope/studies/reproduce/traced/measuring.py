@@ -5,17 +5,15 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import Design, load_design, with_settings
 from nicscope.config.platform import load_platform
-from nicscope.studies.pricing import price
+from nicscope.studies.pricing import Cost, price
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 
-    from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curves import Point
-    from nicscope.studies.pricing import Cost
     from nicscope.studies.reproduce.tables import Layout, Row
     from nicscope.studies.reproduce.verdict import Item, Outcome
     from nicscope.traces.schema import Requests

@@ -25,9 +25,9 @@ from nicscope.studies.applications import (
     write_requests,
 )
 from nicscope.studies.reproduce.traced.applications import ENDING, Application
-from nicscope.studies.reproduce.traced.workloads import PAPER
+from nicscope.studies.reproduce.traced.workloads import PAPER, Program, Workload
 from nicscope.traces.programs.schema import ENDING as PROGRAM_ENDING
-from nicscope.traces.reader import open_trace
+from nicscope.traces.reader import Trace, open_trace
 from nicscope.traces.schema import Op
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.studies.reproduce.traced.workloads import Program, Workload
-    from nicscope.traces.reader import Trace
 
 FORMAT = 1
 FOLDER = "programs"

@@ -11,12 +11,15 @@ import numpy as np
 
 from nicscope.errors import StudyError
 from nicscope.studies.reproduce.keeping import Kept, key_of_traces
-from nicscope.studies.reproduce.tables import StudyTable
-from nicscope.studies.reproduce.traced.applications import claimed
+from nicscope.studies.reproduce.tables import Layout, Row, StudyTable
+from nicscope.studies.reproduce.traced.applications import Application, claimed
 from nicscope.studies.reproduce.traced.measuring import (
     Asked,
     Findings,
+    Measured,
     Shown,
+    Spec,
+    Study,
     as_run,
     measure,
     reduced,
@@ -25,7 +28,9 @@ from nicscope.studies.reproduce.verdict import (
     Basis,
     CellGroup,
     ExpectedPoint,
+    Item,
     Outcome,
+    Paper,
     Reproduction,
     load_known,
     quantity_name,
@@ -36,11 +41,7 @@ from nicscope.traces.schema import Requests
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
-    from nicscope.studies.reproduce.tables import Layout, Row
-    from nicscope.studies.reproduce.traced.applications import Application
-    from nicscope.studies.reproduce.traced.measuring import Measured, Spec, Study
     from nicscope.studies.reproduce.traced.workloads import Ran
-    from nicscope.studies.reproduce.verdict import Item, Paper
     from nicscope.traces.reader import Trace
 
 

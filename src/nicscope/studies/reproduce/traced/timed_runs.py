@@ -18,7 +18,7 @@ import numpy as np
 
 from nicscope import errors
 from nicscope.studies.reproduce.keeping import Kept, key_of_traces
-from nicscope.studies.reproduce.traced.measuring import reduced
+from nicscope.studies.reproduce.traced.measuring import Spec, reduced
 from nicscope.studies.reproduce.traced.mini import AXES, POINTS, designs
 from nicscope.studies.simulating import PS_PER_S, PS_PER_US, choose_runnable
 from nicscope.studies.threads import Stopped, threaded
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.traced.program import Program as ProgramRows
     from nicscope.studies.reproduce.tables import Row
     from nicscope.studies.reproduce.traced.applications import Application
-    from nicscope.studies.reproduce.traced.measuring import Spec
     from nicscope.studies.reproduce.traced.workloads import Ran
 
     Work = Callable[[Path, Sequence[Spec], int], Iterator[tuple[Spec, "Timed"]]]

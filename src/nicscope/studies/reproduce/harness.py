@@ -206,8 +206,11 @@ def study(
     again.  Errors: ``TraceError`` naming the file, before anything is measured if it cannot be
     opened.
     """
-    from nicscope.studies.reproduce.traced.applications import open_applications
-    from nicscope.studies.reproduce.traced.programs import run_programs, traces_folder
+    from nicscope.studies.reproduce.traced.programs import (
+        open_applications,
+        run_programs,
+        traces_folder,
+    )
     from nicscope.studies.reproduce.traced.running import run_studies
     from nicscope.studies.reproduce.traced.timed_runs import time_programs
 

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curves import Point
-    from nicscope.studies.reproduce.tables import Layout, Row
-    from nicscope.studies.reproduce.verdict import Item, Outcome
+    from nicscope.studies.reproduce.verdict import Item, Layout, Outcome, Row
     from nicscope.traces.schema import Requests
 
     Caches = Mapping[tuple[int, int], Point]  # by entries and ways

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.studies.reproduce.tables import Axis, Layout, Line, Row
 from nicscope.studies.reproduce.traced.measuring import Findings, Shown, Spec, Study, per_lookup
+from nicscope.studies.reproduce.verdict import Axis, Layout, Line, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence

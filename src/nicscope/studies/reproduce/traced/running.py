@@ -11,8 +11,6 @@ import numpy as np
 
 from nicscope.errors import StudyError
 from nicscope.studies.reproduce.keeping import Kept, key_of_traces
-from nicscope.studies.reproduce.tables import Layout, Row, StudyTable
-from nicscope.studies.reproduce.traced.applications import Application, claimed
 from nicscope.studies.reproduce.traced.measuring import (
     Asked,
     Findings,
@@ -24,14 +22,18 @@ from nicscope.studies.reproduce.traced.measuring import (
     measure,
     reduced,
 )
+from nicscope.studies.reproduce.traced.programs import Application, claimed
 from nicscope.studies.reproduce.verdict import (
     Basis,
     CellGroup,
     ExpectedPoint,
     Item,
+    Layout,
     Outcome,
     Paper,
     Reproduction,
+    Row,
+    StudyTable,
     load_known,
     quantity_name,
 )

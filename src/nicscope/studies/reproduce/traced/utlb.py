@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from nicscope.studies.reproduce.tables import Axis, Layout, Line, Row
 from nicscope.studies.reproduce.traced.measuring import (
     NO_OFFSET,
     OFFSET,
@@ -19,6 +18,7 @@ from nicscope.studies.reproduce.traced.measuring import (
     per_lookup,
     printed_of,
 )
+from nicscope.studies.reproduce.verdict import Axis, Layout, Line, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping

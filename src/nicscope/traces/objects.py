@@ -26,10 +26,10 @@ from nicscope.kernel.decorators import kernel
 from nicscope.outputs import scratch_file, whole_file
 from nicscope.outputs.file import named_compression
 from nicscope.traces.atomic_writer import AtomicWriter
+from nicscope.traces.columns import only_requests
 from nicscope.traces.files import ByteSource
 from nicscope.traces.imported import Choices, Imported, filled, op_codes
 from nicscope.traces.numbering import Numbering, lookups_of
-from nicscope.traces.registrations import only_requests
 from nicscope.traces.schema import REQUIRED_COLUMNS, Requests, TraceMetadata
 from nicscope.traces.tables import (
     Layout,

@@ -15,16 +15,21 @@ import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
 from nicscope.outputs import OutputFolder, whole_file
-from nicscope.traces.columns import DAMAGE, TYPES, Checker, as_schema, may_hold, op_codes
-from nicscope.traces.files import MAGIC, SignedFile, check_footer, first_line, open_bytes
-from nicscope.traces.programs.schema import is_program
-from nicscope.traces.registrations import (
+from nicscope.traces.columns import (
+    DAMAGE,
+    TYPES,
+    Checker,
+    as_schema,
     check_registrations,
     lengths_of,
+    may_hold,
     may_register,
     only_requests,
+    op_codes,
     rows_of,
 )
+from nicscope.traces.files import MAGIC, SignedFile, check_footer, first_line, open_bytes
+from nicscope.traces.programs.schema import is_program
 from nicscope.traces.schema import (
     FIRST_RECEIVE,
     FIRST_REGISTRATION,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nicscope.traces.columns import requests_in
 from nicscope.traces.numbering import Numbering, lookups_of
-from nicscope.traces.registrations import requests_in
 from nicscope.traces.schema import OP_NAMES, Registration, Requests, Rows, TraceMetadata
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.apps.collectives.messages import Barrier, Messages
+from nicscope.apps.collectives.operations import Barrier, Messages
 from nicscope.errors import SimulationError, StandingError, did_you_mean
 from nicscope.interfaces import Cluster, Faults, HostSize, PortSize
 

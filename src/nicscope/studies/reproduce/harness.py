@@ -206,12 +206,12 @@ def study(
     again.  Errors: ``TraceError`` naming the file, before anything is measured if it cannot be
     opened.
     """
+    from nicscope.studies.reproduce.traced.measuring import run_studies
     from nicscope.studies.reproduce.traced.programs import (
         open_applications,
         run_programs,
         traces_folder,
     )
-    from nicscope.studies.reproduce.traced.running import run_studies
     from nicscope.studies.reproduce.traced.timed_runs import time_programs
 
     papers = load_papers() if papers is None else papers

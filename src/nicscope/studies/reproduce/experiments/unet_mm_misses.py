@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.apps.split_c.sorts import Blocking, multiply, radix_sort, sample_sort
+from nicscope.apps.split_c import Blocking, multiply, radix_sort, sample_sort
 from nicscope.config.design import load_design
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.design import Scheme, ServedBy
+from nicscope.config.design import Design, Scheme, ServedBy
 from nicscope.errors import DesignError
 from nicscope.kernel.decorators import kernel, row_of
 from nicscope.kernel.records import longer, records
@@ -57,10 +57,6 @@ from nicscope.nic.translate.utlb import SECOND_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from nicscope.config.design import Design
-    from nicscope.memory.numbering import Numbering
-    from nicscope.nic.translate.rnic import Rnic
 
 
 # What the ordinal of a process is multiplied with to offset its set indices (UTLB 3.2 leaves the

@@ -19,6 +19,7 @@ from nicscope.drivers.simulate.machine import (
     RECEIVE,
     SEND,
     SLEEP,
+    Machine,
 )
 from nicscope.drivers.simulate.ports.reports import LATE
 from nicscope.errors import SimulationError
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Process
     from nicscope.interfaces.trapeze import Cluster
 

@@ -10,9 +10,15 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.design import Scheme, ServedBy, Way, delivery_costs, transfer_costs
+from nicscope.config.design import Design, Scheme, ServedBy, Way, delivery_costs, transfer_costs
 from nicscope.config.machine import OF_VIA, VIA_COSTS, missing_machine_words
-from nicscope.config.platform import check_priced, load_platform, platform_names, unpriced_of_design
+from nicscope.config.platform import (
+    Platform,
+    check_priced,
+    load_platform,
+    platform_names,
+    unpriced_of_design,
+)
 from nicscope.drivers.simulate.ports.costs import check_searched
 from nicscope.errors import (
     DesignError,
@@ -25,8 +31,6 @@ from nicscope.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nicscope.config.design import Design
-    from nicscope.config.platform import Platform
 
 RUNS = "runs"
 PORTS = "a cluster of ports"

@@ -495,13 +495,13 @@ class Share(NamedTuple):
 
     def batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Requests]:
         """The requests of its nodes, in order for each node; errors: ``TraceError``."""
-        for requests, _ in _rows_of(self, _requests, max_rows):
-            yield requests
+        read: Read = lambda *of: ((rows, None) for rows in Trace.batches(*of))  # noqa: E731
+        return (rows for rows, _ in _rows_of(self, read, max_rows))
 
     def batches_of_rows(self, max_rows: int = BATCH_ROWS) -> Iterator[RowsAndRegistrations]:
         """The requests and registrations of its nodes, in order for each node."""
-        for rows, _ in _rows_of(self, _all_rows, max_rows):
-            yield rows
+        read: Read = lambda *of: ((rows, None) for rows in Trace.batches_of_rows(*of))  # noqa: E731
+        return (rows for rows, _ in _rows_of(self, read, max_rows))
 
 
 class FolderTrace(Trace):
@@ -558,7 +558,7 @@ class FolderTrace(Trace):
     def record_batches(self, max_rows: int = BATCH_ROWS) -> Iterator[Rows]:
         """As ``batches``, each with the Arrow record batch of every column."""
         for stretch in self.stretches:
-            yield from _rows_of(Share(stretch), _with_columns, max_rows)
+            yield from _rows_of(Share(stretch), Trace.record_batches, max_rows)
 
     def shares(self, hands: int) -> list[Share]:
         """The nodes divided among ``hands`` workers, the largest share first.
@@ -586,18 +586,6 @@ def open_folder(folder: Path) -> FolderTrace:
     trace = FolderTrace(folder, members, agree(looks), looks[0].schema)
     check_requests(trace)
     return trace
-
-
-def _requests(trace: Trace, max_rows: int) -> Iterator[Rows]:
-    return ((requests, None) for requests in trace.batches(max_rows))
-
-
-def _all_rows(trace: Trace, max_rows: int) -> Iterator[Rows]:
-    return ((rows, None) for rows in trace.batches_of_rows(max_rows))
-
-
-def _with_columns(trace: Trace, max_rows: int) -> Iterator[Rows]:
-    return trace.record_batches(max_rows)
 
 
 def _rows_of(share: Share, read: Read, max_rows: int) -> Iterator[Rows]:
@@ -641,16 +629,14 @@ def _within(member: Member, batches: Iterator[Rows]) -> Iterator[Rows]:
             ("node", rows[0].node, member.nodes),
             ("time_ns", rows[0].time_ns, member.times),
         ):
-            if span is not None and len(column) and not _is_within(column, span):
+            if span is None or not len(column):
+                continue
+            if int(column.min()) < span.low or int(column.max()) > span.high:
                 raise TraceError(
                     f"{member.name}: damaged: its footer says that {what} is from {span.low} to "
                     f"{span.high}, and a row has another; record or copy it again"
                 )
         yield rows
-
-
-def _is_within(column: Any, span: Span) -> bool:
-    return bool(int(column.min()) >= span.low and int(column.max()) <= span.high)
 
 
 class _Reader:

@@ -175,21 +175,15 @@ def _by_content(source: Input) -> str | None:
     counted = columns_in(header)
     if counted is not None:
         return "azure-llm" if counted is AZURE else "burstgpt"
-    if _is_trace_header(header):
+    # Half of a trace's columns, in any spelling and with any separator: what is wrong with such a
+    # header its reader tells; by column numbers it would be misread.
+    names = {name.decode().lower() for name in re.findall(rb"[A-Za-z_]+", header)}
+    if 2 * len(names & set(REQUIRED_COLUMNS)) >= len(REQUIRED_COLUMNS):
         return "csv"
     by_ending = _by_ending(Path(source.name))
     if by_ending is not None and by_ending.name == "csv":
         return "libcachesim-csv"
     return None
-
-
-def _is_trace_header(line: bytes) -> bool:
-    """Whether a line names half of a trace's columns, in any spelling and with any separator.
-
-    What is wrong with such a header its reader tells; by column numbers it would be misread.
-    """
-    names = {name.decode().lower() for name in re.findall(rb"[A-Za-z_]+", line)}
-    return 2 * len(names & set(REQUIRED_COLUMNS)) >= len(REQUIRED_COLUMNS)
 
 
 class Conversion(NamedTuple):

@@ -13,7 +13,6 @@ patched with the number of this one, so memory holds the last lookup of each pag
 
 from __future__ import annotations
 
-import functools
 import re
 import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,13 +39,15 @@ from nicscope.traces.tables import (
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
+
+    Place = Callable[[int], str]
 
 
 RECORD = np.dtype(
@@ -151,12 +152,8 @@ def read_oracle_general(
             np.ascontiguousarray(records["object_id"]),
             np.ascontiguousarray(records["byte_count"]),
         )
-        yield Imported(columns, functools.partial(_place, first, kept))
+        yield Imported(columns, lambda row, of=kept + first: f"record {of[row]} (the first is 0)")
         first += records.size
-
-
-def _place(first: int, kept: NDArray[np.int64], row: int) -> str:
-    return f"record {first + int(kept[row])} (the first is 0)"
 
 
 COLUMNS = {"time-col": 1, "obj-id-col": 2, "obj-size-col": 3}  # libCacheSim counts from 1
@@ -202,13 +199,13 @@ def read_libcachesim_csv(
         if not rows.strip():
             continue
         table = parse_block(source.name, start, rows, layout)
-        place = functools.partial(_line, start, rows)
+        place: Place = lambda row, of=(start, rows): f"line {line_of(*of, row)}"  # noqa: E731
         columns, kept = objects.columns(
             _time_ns(source.name, table, place),
             _numbers(source.name, table, "object", place).astype(np.uint64),
             _numbers(source.name, table, "size", place).astype(np.uint32),
         )
-        yield Imported(columns, functools.partial(_line_place, place, kept))
+        yield Imported(columns, lambda row, of=place, kept=kept: of(int(kept[row])))
 
 
 def description_of(text: str) -> Description:
@@ -284,9 +281,7 @@ def _taken(head: bytes, description: Description, layout: Layout) -> str:
     return one_line(", ".join(f"{names[at].strip()} as {what}" for what, at in taken))
 
 
-def _numbers(
-    called: str, table: pa.Table, name: str, place: functools.partial[str]
-) -> NDArray[Any]:
+def _numbers(called: str, table: pa.Table, name: str, place: Place) -> NDArray[Any]:
     column = table.column(name).combine_chunks()
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
@@ -295,7 +290,7 @@ def _numbers(
     return values
 
 
-def _time_ns(called: str, table: pa.Table, place: functools.partial[str]) -> NDArray[np.int64]:
+def _time_ns(called: str, table: pa.Table, place: Place) -> NDArray[np.int64]:
     seconds = _numbers(called, table, "time", place)
     bad = np.flatnonzero(~(np.abs(seconds) < np.iinfo(np.int64).max / NS_PER_S))
     if bad.size:
@@ -305,14 +300,6 @@ def _time_ns(called: str, table: pa.Table, place: functools.partial[str]) -> NDA
         )
     time_ns: NDArray[np.int64] = np.rint(seconds * NS_PER_S).astype(np.int64)
     return time_ns
-
-
-def _line(first: int, block: bytes, row: int) -> str:
-    return f"line {line_of(first, block, row)}"
-
-
-def _line_place(place: functools.partial[str], kept: NDArray[np.int64], row: int) -> str:
-    return place(int(kept[row]))
 
 
 LAST_SECOND = np.iinfo(np.uint32).max

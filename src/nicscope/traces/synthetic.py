@@ -42,7 +42,7 @@ class Zipf:
         one = np.array([1.5, many + 0.5, 2.5])
         first, self._end, second = (float(each) for each in self._area(one))
         self._begin = first - 1.0
-        self._sure = 2.0 - float(self._place(np.array([second - self._height(2.0)]))[0])
+        self._sure = 2.0 - float(self._place(np.array([second - float(2.0**-exponent)]))[0])
 
     def draw(self, rng: Generator, count: int) -> NDArray[np.int64]:
         """``count`` ranks, each independent of the others."""
@@ -58,9 +58,6 @@ class Zipf:
             ranks[open_[taken]] = rank[taken].astype(np.int64) - 1
             open_ = open_[~taken]
         return ranks
-
-    def _height(self, place: float) -> float:
-        return float(place**-self._exponent)
 
     def _area(self, place: NDArray[np.float64]) -> NDArray[np.float64]:
         """From 1 to ``place``: (place^(1-s) - 1) / (1 - s), without cancelling near s = 1."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import csv
-import functools
 import io
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -138,7 +137,7 @@ def read_csv(
             continue
         table = parse_block(source.name, start, rows, layout)
         columns = {name: table.column(name) for name in layout.names}
-        yield Imported(columns, functools.partial(_place, start, rows))
+        yield Imported(columns, lambda row, of=(start, rows): f"line {line_of(*of, row)}")
 
 
 def names_in(line: bytes) -> list[str]:
@@ -183,10 +182,6 @@ def layout_of(called: str, header: bytes) -> Layout:
     return Layout(names, types)
 
 
-def _place(first: int, block: bytes, row: int) -> str:
-    return f"line {line_of(first, block, row)}"
-
-
 def read_parquet(
     source: Input,
     choices: Choices,  # noqa: ARG001 - this format says everything itself
@@ -206,14 +201,10 @@ def read_trace(
     done = 0
     for requests, batch in trace.record_batches():
         columns = {name: batch.column(name) for name in batch.schema.names}
-        yield Imported(columns, functools.partial(_cell_place, done))
+        yield Imported(columns, lambda row, first=done: f"row {first + row} (the first is 0)")
         done += requests.length.size
         if watch is not None:
             watch(done, trace.all_rows)
-
-
-def _cell_place(first: int, row: int) -> str:
-    return f"row {first + row} (the first is 0)"
 
 
 _WRITTEN = (

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from nicscope.drivers.simulate.machine import CHAIN, continue_run
-from nicscope.drivers.simulate.process import OPERATION_STRUCT, put_length
-from nicscope.drivers.simulate.programs import LAST
+from nicscope.drivers.simulate.process import OPERATION_STRUCT, Record, put_length
+from nicscope.drivers.simulate.programs import LAST, Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from nicscope.drivers.simulate.process import Record
-    from nicscope.drivers.simulate.programs import Simulation
 
 
 _AT_ONCE = 1 << 20  # events between two chances to be interrupted

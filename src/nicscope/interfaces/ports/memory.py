@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.simulate.machine import ACCESS, COMPUTE, UNPIN
+from nicscope.drivers.simulate.machine import ACCESS, COMPUTE, UNPIN, Machine
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import (
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.interfaces.ownership import Owner

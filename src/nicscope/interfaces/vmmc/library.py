@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, UNPIN
+from nicscope.drivers.simulate.machine import COMPUTE, GIVE_UP, REGISTER, UNPIN, Machine
 from nicscope.errors import SimulationError
 from nicscope.host.pages import TABLE_PAGES, is_table_swapped_out, swap_table
 from nicscope.interfaces.arguments import LEAST, whole
@@ -21,7 +21,6 @@ from nicscope.nic.translate.state import translation_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.interfaces.ports.memory import Buffer
     from nicscope.interfaces.vmmc.cluster import Cluster

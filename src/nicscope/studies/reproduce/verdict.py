@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -291,7 +292,9 @@ class Outcome:
 
     def point(self, quantity: str, unit: str, value: float | Decimal, **at: object) -> None:
         """Record ``value`` (in ``unit``) for the quantity at that place on its axes."""
-        self.values[quantity_name(quantity, unit, **at)] = _exact(value)
+        # Without the noise that binary arithmetic leaves past twelve digits.
+        exact = value if isinstance(value, Decimal) else Decimal(f"{value:.12g}")
+        self.values[quantity_name(quantity, unit, **at)] = exact
 
     def measure(
         self, item: Item, **measures: float | Decimal | Callable[..., float | Decimal]
@@ -558,6 +561,6 @@ def hold(
     )
 
 
-def _exact(value: float | Decimal) -> Decimal:
-    """``value`` without the noise that binary arithmetic leaves past twelve digits."""
-    return value if isinstance(value, Decimal) else Decimal(f"{value:.12g}")
+def rising(values: Iterable[float]) -> bool:
+    """Whether each is larger than the one before."""
+    return all(low < high for low, high in pairwise(values))

@@ -6,7 +6,6 @@ both, in that order; an instruction fetch is no data transfer and is only counte
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -148,8 +147,4 @@ def _imported(rows: np.ndarray, first_line: int, choices: Choices) -> Imported:
         "address": rows[:, 1].view(np.uint64).copy(),
         "length": rows[:, 2].astype(np.uint32),
     }
-    return Imported(columns, functools.partial(_place, first_line, rows[:, 3]))
-
-
-def _place(first_line: int, lines: np.ndarray, row: int) -> str:
-    return f"line {first_line + int(lines[row])}"
+    return Imported(columns, lambda row: f"line {first_line + int(rows[row, 3])}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -104,7 +103,8 @@ class Service:
                 "address": address,
                 "length": length,
             }
-            yield Imported(columns, functools.partial(_place, served.lines[request[piece]], each))
+            lines = served.lines[request[piece]]
+            yield Imported(columns, lambda row, lines=lines: f"line {lines[row // each]}")
 
     def _observed(self) -> dict[str, Any]:
         served, block_bytes = self._served, self._store.block_bytes
@@ -139,10 +139,6 @@ def read_service(
     service = Service(source.name, read(source, kv, watch), choices)
     service.tell(metadata, importer)
     yield from service.batches()
-
-
-def _place(lines: NDArray[np.int64], each: int, row: int) -> str:
-    return f"line {lines[row // each]}"
 
 
 NS_PER_MS = 1_000_000

@@ -10,7 +10,6 @@ there before the log begins, or is made by a call that the log leaves out, is no
 
 from __future__ import annotations
 
-import functools
 import re
 from array import array
 from collections import Counter, deque
@@ -832,8 +831,4 @@ def _batches(
             "tid": np.where(task == FIRST_TASK, np.int32(first_pid), task),
             "syscall": pa.DictionaryArray.from_arrays(pa.array(calls), names),
         }
-        yield Imported(columns, functools.partial(_place, lines))
-
-
-def _place(lines: NDArray[np.int64], row: int) -> str:
-    return f"line {lines[row]}"
+        yield Imported(columns, lambda row, lines=lines: f"line {lines[row]}")

@@ -32,7 +32,7 @@ from nicscope.traces.programs.schema import (
     is_program,
     places_of_rows,
 )
-from nicscope.traces.reader import ParquetRows
+from nicscope.traces.reader import ParquetRows, read_ahead
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -260,14 +260,7 @@ def program_of(source: Input, watch: Watch | None = None) -> ProgramTrace:
     columns = _Columns(source.name, file.rows, metadata)
     lists = [name for name in (*LIST_COLUMNS, *OTHERS_COLUMNS) if name in file.schema.names]
     names = [*PROGRAM_COLUMNS, *lists]
-    batches = file.record_batches(names, BATCH_ROWS)
-    while True:
-        try:
-            batch = next(batches, None)
-        except DAMAGE as error:
-            raise columns.error(0, f"damaged from here on: {first_line(error)}") from error
-        if batch is None:
-            break
+    for batch in read_ahead(file.record_batches(names, BATCH_ROWS), columns.error):
         columns.add(batch)
         if watch is not None:
             watch(columns.rows, file.rows)

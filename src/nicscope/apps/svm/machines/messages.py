@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.apps.svm.coherence import POISON, WORD, Diff, Domain, RemoteDomain
+from nicscope.apps.svm.coherence import POISON, WORD, Caller, Coherence, Diff, Domain, RemoteDomain
 from nicscope.errors import SimulationError
 from nicscope.interfaces.tasks import Gate
 from nicscope.interfaces.unet.active_messages import FIRST_FREE, HEADER, PIECE, SLOT, ActiveMessages
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.coherence import Caller, Coherence
     from nicscope.apps.svm.machines.node import MessageSynchronization, Questions
     from nicscope.apps.svm.process import Records
     from nicscope.interfaces import mini, vmmc

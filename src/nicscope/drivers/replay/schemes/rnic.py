@@ -9,13 +9,14 @@ import numpy as np
 from nicscope.kernel.decorators import kernel, step
 from nicscope.memory import numbering as numbers
 from nicscope.memory import regions as table
-from nicscope.memory.numbering import NONE, process_of, unit_of
-from nicscope.memory.regions import DENIED
+from nicscope.memory.numbering import NONE, Numbering, process_of, unit_of
+from nicscope.memory.regions import DENIED, Regions
 from nicscope.nic.layout import EMPTY
-from nicscope.nic.translate.book import NOT_DONE, note_pins
+from nicscope.nic.translate.book import NOT_DONE, Book, note_pins
 from nicscope.nic.translate.rnic import (
     MPT_BYTES,
     MTT_BYTES,
+    Rnic,
     ask_line,
     ask_part,
     ask_regions,
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import Stream
-    from nicscope.memory.numbering import Numbering
-    from nicscope.memory.regions import Regions
-    from nicscope.nic.translate.book import Book
-    from nicscope.nic.translate.rnic import Rnic
 
 
 REQUEST, REGISTER, DEREGISTER = range(3)  # kinds of rows

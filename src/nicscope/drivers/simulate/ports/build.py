@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.config.design import Scheme, Transport, load_design
+from nicscope.config.design import Delivery, Design, Scheme, Transport, load_design
 from nicscope.drivers.simulate.ports.state import COSTS, Extent, Ports, port_shapes
 from nicscope.drivers.translation import (
     CODES,
@@ -23,13 +23,13 @@ from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
 from nicscope.host.pages import TABLE_PAGES
 from nicscope.kernel.decorators import kernel
-from nicscope.memory.numbering import BLOCK, capacity
+from nicscope.memory.numbering import BLOCK, Numbering, capacity
 from nicscope.memory.paging.frames import take_frame
-from nicscope.memory.paging.layout import READ, WRITE, memory_shapes, new_memory
+from nicscope.memory.paging.layout import READ, WRITE, HostMemory, memory_shapes, new_memory
 from nicscope.memory.paging.spaces import map_pages
 from nicscope.memory_limit import bytes_of, zeroed
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
-from nicscope.nic.layout import cache_bytes, new_cache
+from nicscope.nic.layout import Nic, cache_bytes, new_cache
 from nicscope.nic.ports.layout import (
     FETCHES,
     KERNEL,
@@ -50,10 +50,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.design import Delivery, Design
-    from nicscope.memory.numbering import Numbering
-    from nicscope.memory.paging.layout import HostMemory
-    from nicscope.nic.layout import Nic
     from nicscope.nic.translate.state import Translations
 
 

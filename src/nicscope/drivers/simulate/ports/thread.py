@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.machine import CPU, KINDS, TIMER
+from nicscope.drivers.simulate.machine import CPU, KINDS, TIMER, Machine
 from nicscope.drivers.simulate.ports.calls import interrupt_cpu
 from nicscope.drivers.simulate.processor import all_compute
 from nicscope.drivers.simulate.traced.state import log_miss
 from nicscope.host.calls import apply_pin_actions, fault_in_page
 from nicscope.kernel.decorators import distant, step
-from nicscope.memory.paging.layout import COPY, DISK, GARBAGE_FRAME, PRESENT, READY, ZERO
+from nicscope.memory.paging.layout import (
+    COPY,
+    DISK,
+    GARBAGE_FRAME,
+    PRESENT,
+    READY,
+    ZERO,
+    HostMemory,
+)
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports.arrivals import TAKEN
@@ -32,10 +40,6 @@ from nicscope.nic.ports.lookup import key_of
 from nicscope.nic.ports.receive import place_message
 from nicscope.nic.translate.handle import unpin_surplus
 from nicscope.nic.translate.state import translation_of
-
-if TYPE_CHECKING:
-    from nicscope.drivers.simulate.machine import Machine
-    from nicscope.memory.paging.layout import HostMemory
 
 
 @step

@@ -8,13 +8,18 @@ import msgspec
 import numpy as np
 
 from nicscope.drivers.simulate.build import machine_bytes, new_machine
-from nicscope.drivers.simulate.machine import ROW
+from nicscope.drivers.simulate.machine import ROW, Machine
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new_ports, ports_bytes
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.store import new_store
 from nicscope.drivers.simulate.traced.program import (
     ROW_NAMES,
     SYNC_ADDRESS,
+    NodePages,
+    OthersWaitedFor,
+    Program,
+    WaitedFor,
+    Wiring,
     check_fits_machine,
     pages_of_nodes,
     rounds_of,
@@ -35,7 +40,7 @@ from nicscope.drivers.simulate.traced.state import (
 )
 from nicscope.drivers.translation import line_bits_of
 from nicscope.errors import SimulationError
-from nicscope.fabric.topology import crossbar
+from nicscope.fabric.topology import Topology, crossbar
 from nicscope.host.calls import admit_piece
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.distant import link
@@ -54,18 +59,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.design import Delivery, Design, Transport
-    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.costs import ServiceCosts
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.drivers.simulate.traced.program import (
-        NodePages,
-        OthersWaitedFor,
-        Program,
-        WaitedFor,
-        Wiring,
-    )
-    from nicscope.drivers.simulate.traced.state import Traced
-    from nicscope.fabric.topology import Topology
 
 
 PS_PER_NS = 1000

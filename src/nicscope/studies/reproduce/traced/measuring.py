@@ -657,7 +657,10 @@ def _table(
         reduction=reduction,
         designs=[" ".join(spec) for spec in designs],
         rows=[as_run(row, reduction) for row in rows],
-        printed=[_as_floats(row) for row in study.printed(paper.items)],
+        printed=[
+            {key: float(each) if isinstance(each, Decimal) else each for key, each in row.items()}
+            for row in study.printed(paper.items)
+        ],
         printed_note=study.printed_note,
         comparable=_comparable(paper, item, applications, ran),
         why=_incomparable(item, ran),
@@ -680,10 +683,6 @@ def _incomparable(item: Item, ran: Ran | None) -> str:
     if ran is not None and not ran.are_the_papers and item.cells:
         return "reduced problem sizes, caches and pin limits"
     return SIMPLY_NOT if item.tolerance is not None and ran is None else str(item.study)
-
-
-def _as_floats(row: Row) -> Row:
-    return {key: float(v) if isinstance(v, Decimal) else v for key, v in row.items()}
 
 
 def _rejected(application: str, found: Findings) -> list[str]:

@@ -18,12 +18,10 @@ from nicscope.studies.reproduce.traced.measuring import (
     per_lookup,
     printed_of,
 )
-from nicscope.studies.reproduce.verdict import Axis, Layout, Line, Row
+from nicscope.studies.reproduce.verdict import Axis, Item, Layout, Line, Outcome, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
-
-    from nicscope.studies.reproduce.verdict import Item, Outcome
 
     Measure = Callable[..., Any]  # of findings, at a place on the axes
 

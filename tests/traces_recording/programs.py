@@ -13,7 +13,7 @@ from nicscope.traces.reader import open_trace
 from nicscope.traces.recording.record import record
 
 if TYPE_CHECKING:
-    from nicscope.traces.recording.tracer import Observed
+    from nicscope.traces.recording.connections import Observed
 
 PREAMBLE = """
 import ctypes, fcntl, json, os, signal, socket, sys, threading, time

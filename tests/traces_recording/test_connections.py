@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from nicscope.traces.reader import open_trace
-from nicscope.traces.recording.tracer import UNKNOWN, Connections
+from nicscope.traces.recording.connections import UNKNOWN, Connections
 from traces_recording.programs import run, run_and_agree
 
 TWO = """

@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from nicscope.traces.recording import tracer
-from nicscope.traces.recording.tracer import Descriptors
+from nicscope.traces.recording import connections
+from nicscope.traces.recording.connections import Descriptors
 
 
 def open_here():
@@ -33,7 +33,7 @@ def test_a_descriptor_that_is_another_file_by_now_is_told_so():
 
 
 def test_many_threads_take_few_descriptors_and_in_the_end_none(monkeypatch):
-    monkeypatch.setattr(tracer, "MOST_FOLDERS", 2)
+    monkeypatch.setattr(connections, "MOST_FOLDERS", 2)
     looked_at = Descriptors()
     others = [subprocess.Popen(["sleep", "60"]) for _ in range(4)]
     before = open_here()

@@ -16,8 +16,8 @@ from nicscope.outputs import STDOUT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nicscope.traces.recording.connections import Observed
     from nicscope.traces.recording.record import Progress, Recording
-    from nicscope.traces.recording.tracer import Observed
 
 # Options end where the program begins: what follows is the program's own.
 CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": False}

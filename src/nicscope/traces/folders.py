@@ -1,7 +1,6 @@
 """A folder of trace files that is one trace: their footers, how a trace is split, and reading.
 
 The rows of a node come in the order of their times, then of the files' names, then of rows.
-
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 A conversion reads one and writes another.  An LLM serving trace is read directly as well: nothing
 is written, and every pass generates the same requests again.
-
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ Source of oracleGeneral's record: libCacheSim, ``oracleGeneralBin.h`` (layout) a
 One is written per lookup, its object the page: a process number (in order of appearance) above a
 page number, all of a page's size.  When a page is met again, the record of its last lookup is
 patched with the number of this one, so memory holds the last lookup of each page, not the trace.
-
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from nicscope.outputs.file import named_compression
 from nicscope.traces.atomic_writer import AtomicWriter
 from nicscope.traces.columns import only_requests
 from nicscope.traces.files import ByteSource
-from nicscope.traces.imported import Choices, Imported, filled, op_codes
+from nicscope.traces.imported import Choices, Imported, filled, numbered, op_codes
 from nicscope.traces.numbering import Numbering, lookups_of
 from nicscope.traces.schema import REQUIRED_COLUMNS, Requests, TraceMetadata
 from nicscope.traces.tables import (
     Layout,
     check_width,
-    line_of,
+    line_place,
     parse_block,
 )
 
@@ -152,7 +151,7 @@ def read_oracle_general(
             np.ascontiguousarray(records["object_id"]),
             np.ascontiguousarray(records["byte_count"]),
         )
-        yield Imported(columns, lambda row, of=kept + first: f"record {of[row]} (the first is 0)")
+        yield Imported(columns, numbered("record {} (the first is 0)", kept + first))
         first += records.size
 
 
@@ -199,13 +198,13 @@ def read_libcachesim_csv(
         if not rows.strip():
             continue
         table = parse_block(source.name, start, rows, layout)
-        place: Place = lambda row, of=(start, rows): f"line {line_of(*of, row)}"  # noqa: E731
+        place = line_place(start, rows)
         columns, kept = objects.columns(
             _time_ns(source.name, table, place),
             _numbers(source.name, table, "object", place).astype(np.uint64),
             _numbers(source.name, table, "size", place).astype(np.uint32),
         )
-        yield Imported(columns, lambda row, of=place, kept=kept: of(int(kept[row])))
+        yield Imported(columns, line_place(start, rows, kept))
 
 
 def description_of(text: str) -> Description:

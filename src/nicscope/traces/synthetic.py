@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 
 from nicscope.errors import TraceError, did_you_mean
 from nicscope.traces.formats import Conversion, output_format, write_batches
-from nicscope.traces.imported import Imported
+from nicscope.traces.imported import Imported, numbered
 from nicscope.traces.kv_pool import ALIGNED, BASE
 from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES, TraceMetadata, check_page_size
 
@@ -287,7 +286,7 @@ def batches(recipe: Recipe, watch: Watch | None = None) -> Iterator[Imported]:
     place, arriving = _StartAddresses(recipe), _ArrivalTimes(recipe)
     for first in range(0, recipe.requests, CHUNK_ROWS):
         rows = np.arange(first, min(first + CHUNK_ROWS, recipe.requests))
-        yield Imported(_columns(recipe, place, arriving, rows), functools.partial(_row, first))
+        yield Imported(_columns(recipe, place, arriving, rows), numbered("row {}", rows))
         if watch is not None:
             watch(int(rows[-1]) + 1, recipe.requests)
 
@@ -311,10 +310,6 @@ def _columns(
         "address": place.addresses(own, rng),
         "length": length.astype(np.uint32),
     }
-
-
-def _row(first: int, row: int) -> str:
-    return f"row {first + row}"
 
 
 def _chosen(rng: Generator, values: list[int], shares: list[float]) -> NDArray[np.int64]:

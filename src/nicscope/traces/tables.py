@@ -1,7 +1,6 @@
 """Our own traces as CSV, read and written, and as Parquet, read for conversion to other formats.
 
 CSV has a header line with the schema's column names, then a line per request.
-
 """
 
 from __future__ import annotations
@@ -22,13 +21,16 @@ from nicscope.outputs.file import named_compression
 from nicscope.traces.atomic_writer import AtomicWriter
 from nicscope.traces.columns import FURTHER, TYPES, holds, is_text, may_register
 from nicscope.traces.files import ByteSource, first_line
-from nicscope.traces.imported import Choices, Imported
+from nicscope.traces.imported import Choices, Imported, numbered
 from nicscope.traces.reader import Trace, trace_of
 from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS, Requests, TraceMetadata
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
@@ -85,6 +87,17 @@ def line_of(first: int, block: bytes, row: int) -> int:
     return next(number for index, number in enumerate(filled) if index == row)
 
 
+def line_place(
+    first: int, block: bytes, kept: Sequence[int] | NDArray[np.int64] | None = None
+) -> Callable[[int], str]:
+    """Places of a block's rows, or of those of them that are ``kept``; told when asked for."""
+
+    def place(row: int) -> str:
+        return f"line {line_of(first, block, row if kept is None else int(kept[row]))}"
+
+    return place
+
+
 def _fits(lines: bytes, layout: Layout) -> bool:
     try:
         _parse(lines, layout)
@@ -137,7 +150,7 @@ def read_csv(
             continue
         table = parse_block(source.name, start, rows, layout)
         columns = {name: table.column(name) for name in layout.names}
-        yield Imported(columns, lambda row, of=(start, rows): f"line {line_of(*of, row)}")
+        yield Imported(columns, line_place(start, rows))
 
 
 def names_in(line: bytes) -> list[str]:
@@ -201,7 +214,9 @@ def read_trace(
     done = 0
     for requests, batch in trace.record_batches():
         columns = {name: batch.column(name) for name in batch.schema.names}
-        yield Imported(columns, lambda row, first=done: f"row {first + row} (the first is 0)")
+        yield Imported(
+            columns, numbered("row {} (the first is 0)", range(done, done + requests.length.size))
+        )
         done += requests.length.size
         if watch is not None:
             watch(done, trace.all_rows)

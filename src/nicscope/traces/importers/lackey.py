@@ -13,7 +13,7 @@ import numpy as np
 from nicscope.errors import TraceError
 from nicscope.kernel.decorators import kernel
 from nicscope.traces.files import ByteSource
-from nicscope.traces.imported import Choices, Imported, filled
+from nicscope.traces.imported import Choices, Imported, filled, numbered
 from nicscope.traces.schema import Op, TraceMetadata
 
 if TYPE_CHECKING:
@@ -147,4 +147,4 @@ def _imported(rows: np.ndarray, first_line: int, choices: Choices) -> Imported:
         "address": rows[:, 1].view(np.uint64).copy(),
         "length": rows[:, 2].astype(np.uint32),
     }
-    return Imported(columns, lambda row: f"line {first_line + int(rows[row, 3])}")
+    return Imported(columns, numbered("line {}", rows[:, 3] + first_line))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from nicscope.errors import TraceError, one_line
 from nicscope.traces.files import ByteSource
-from nicscope.traces.imported import Choices, Imported, filled
+from nicscope.traces.imported import Choices, Imported, filled, numbered
 from nicscope.traces.kv_pool import BLOCK_TOKENS, Cutter, KvChoices, place
 from nicscope.traces.schema import Op, TraceMetadata
 from nicscope.traces.tables import Layout, check_width, line_of, names_in, parse_block
@@ -103,8 +103,7 @@ class Service:
                 "address": address,
                 "length": length,
             }
-            lines = served.lines[request[piece]]
-            yield Imported(columns, lambda row, lines=lines: f"line {lines[row // each]}")
+            yield Imported(columns, numbered("line {}", served.lines[request[piece]].repeat(each)))
 
     def _observed(self) -> dict[str, Any]:
         served, block_bytes = self._served, self._store.block_bytes

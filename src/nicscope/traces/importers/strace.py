@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from nicscope.errors import TraceError
 from nicscope.traces.files import ByteSource
-from nicscope.traces.imported import Choices, Imported, filled
+from nicscope.traces.imported import Choices, Imported, filled, numbered
 from nicscope.traces.schema import Op, TraceMetadata
 
 if TYPE_CHECKING:
@@ -831,4 +831,4 @@ def _batches(
             "tid": np.where(task == FIRST_TASK, np.int32(first_pid), task),
             "syscall": pa.DictionaryArray.from_arrays(pa.array(calls), names),
         }
-        yield Imported(columns, lambda row, lines=lines: f"line {lines[row]}")
+        yield Imported(columns, numbered("line {}", lines))

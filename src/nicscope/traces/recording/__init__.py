@@ -3,5 +3,6 @@
 ``record.record`` and ``record.record_running`` are the ways in.  From the kernel upwards: ``calls``
 says which system calls move bytes and makes the filter by which the kernel stops a program at them,
 ``ptrace`` talks to stopped threads, ``record`` starts a program or attaches to a running one, and
-hands each stop to ``tracer``, which makes rows of calls in the order of issue; ``result`` writes.
+hands each stop to ``tracer``, which makes rows of calls in the order of issue; ``connections``
+tells their sockets and counts, ``result`` writes.
 """

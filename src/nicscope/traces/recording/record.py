@@ -23,7 +23,8 @@ from nicscope import __version__
 from nicscope.errors import RecordError
 from nicscope.outputs.file import PARQUET, check_output, format_to_write
 from nicscope.traces.atomic_writer import WRITTEN
-from nicscope.traces.recording.calls import install_filter, this_machine
+from nicscope.traces.recording.calls import filter_program, install_filter, this_machine
+from nicscope.traces.recording.connections import Connection, Observed
 from nicscope.traces.recording.ptrace import (
     CONTINUE,
     TO_NEXT_STOP,
@@ -36,11 +37,12 @@ from nicscope.traces.recording.ptrace import (
     why_refused,
     yama_scope,
 )
-from nicscope.traces.recording.tracer import Connection, Observed, Tracer
 from nicscope.traces.schema import TraceMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from nicscope.traces.recording.tracer import Tracer
 
 
 HELD = frozenset(
@@ -604,8 +606,6 @@ def record(
     """
 
     def begin(mask: Collection[int]) -> Launched:
-        from nicscope.traces.recording.calls import filter_program
-
         aside = check_output(path).is_standard_output()
         return launch(command, filter_program(this_machine()), mask, aside=aside)
 
@@ -625,12 +625,7 @@ def record_running(
     Errors: ``RecordError`` if the process may not be traced, ``OutputError`` if ``path`` cannot
     be written.
     """
-
-    def begin(_: Collection[int]) -> Attached:
-
-        return Attached(pid, seconds)
-
-    return _record(begin, path, watch)
+    return _record(lambda _: Attached(pid, seconds), path, watch)
 
 
 def _record(

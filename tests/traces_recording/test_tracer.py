@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 
 import pytest
-from nicscope.traces.recording.launch import launch
-from nicscope.traces.recording.signals import held_signals
 
 from nicscope.errors import OutputError
 from nicscope.traces.recording.calls import filter_program, this_machine
 from nicscope.traces.recording.connections import Observed
+from nicscope.traces.recording.record import held_signals, launch
 from nicscope.traces.recording.tracer import IssueOrder, Tracer
 from traces_recording.programs import has_ended
 

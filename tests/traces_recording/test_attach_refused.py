@@ -143,8 +143,7 @@ def test_a_machine_that_forbids_it(monkeypatch, scope, said):
     def refuse(_):
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(record, "seize_detachable", refuse)
-    monkeypatch.setattr(record, "yama_scope", lambda: scope)
+    monkeypatch.setattr(ptrace, "seize_detachable", refuse)
     monkeypatch.setattr(ptrace, "yama_scope", lambda: scope)
     with running(WAITS) as target, refused(RecordError, said):
         Attachment(target.pid).trace(_NoTracer(), lambda: None)

@@ -21,16 +21,8 @@ from nicscope.traces.columns import TYPES, Checker, op_column
 from nicscope.traces.files import MAGIC, first_bytes, open_bytes
 from nicscope.traces.folders import is_folder, open_folder
 from nicscope.traces.imported import Choices, Imported
+from nicscope.traces.importers import services
 from nicscope.traces.importers.lackey import read_lackey
-from nicscope.traces.importers.services import (
-    AZURE,
-    Service,
-    columns_in,
-    read_azure,
-    read_burstgpt,
-    read_mooncake,
-    read_service,
-)
 from nicscope.traces.importers.strace import read_strace
 from nicscope.traces.objects import (
     OracleGeneralWriter,
@@ -61,7 +53,6 @@ if TYPE_CHECKING:
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.importers.services import Reader
 
 
 SNIFFED_BYTES = 1 << 14
@@ -81,11 +72,13 @@ class Format(NamedTuple):
     endings: tuple[str, ...]  # of file names, before .zst or .gz
     read: Callable[..., Any]
     writer: Callable[..., Any] | None = None
-    service: Reader | None = None  # of a language model's service: reads what was asked of it
+    service: services.Reader | None = (
+        None  # of a language model's service: reads what was asked of it
+    )
 
 
-def _of_service(name: str, endings: tuple[str, ...], read: Reader) -> Format:
-    return Format(name, endings, partial(read_service, name, read), service=read)
+def _of_service(name: str, endings: tuple[str, ...], read: services.Reader) -> Format:
+    return Format(name, endings, partial(services.read_service, name, read), service=read)
 
 
 FORMATS = {
@@ -102,9 +95,9 @@ FORMATS = {
             read_oracle_general,
             OracleGeneralWriter,
         ),
-        _of_service("mooncake", (".jsonl",), read_mooncake),
-        _of_service("azure-llm", (), read_azure),
-        _of_service("burstgpt", (), read_burstgpt),
+        _of_service("mooncake", (".jsonl",), services.read_mooncake),
+        _of_service("azure-llm", (), services.read_azure),
+        _of_service("burstgpt", (), services.read_burstgpt),
     )
 }
 
@@ -171,9 +164,9 @@ def _by_content(source: Input) -> str | None:
     if _STRACE_LINE.search(text):
         return "strace"
     header = text.partition(b"\n")[0]
-    counted = columns_in(header)
+    counted = services.columns_in(header)
     if counted is not None:
-        return "azure-llm" if counted is AZURE else "burstgpt"
+        return "azure-llm" if counted is services.AZURE else "burstgpt"
     # Half of a trace's columns, in any spelling and with any separator: what is wrong with such a
     # header its reader tells; by column numbers it would be misread.
     names = {name.decode().lower() for name in re.findall(rb"[A-Za-z_]+", header)}
@@ -318,7 +311,7 @@ class _Made:
     path: Path | None = None  # no other process finds these rows in a file
     schema = pa.schema([(name, TYPES[name]) for name in REQUIRED_COLUMNS])
 
-    def __init__(self, service: Service, byte_count: int) -> None:
+    def __init__(self, service: services.Service, byte_count: int) -> None:
         self._service = service
         self.byte_count = byte_count
 
@@ -362,7 +355,7 @@ def any_of(source: Input, choices: Choices, watch: Watch | None = None) -> Trace
             "have a size once a model is named: --model llama-3-70b, here or for 'nicscope trace "
             "convert'"
         )
-    service = Service(source.name, found.service(source, choices.kv, watch), choices)
+    service = services.Service(source.name, found.service(source, choices.kv, watch), choices)
     if not service.rows:
         raise TraceError(f"{source.name}: holds no requests ({found.name})")
     metadata = TraceMetadata()

@@ -5,20 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.collectives.mailbox import (
-    HEAD,
-    ONLY_CREDIT,
-    PLACES,
-    PLAIN,
-    ROOM,
-    SLOT,
-    Credits,
-    Key,
-    Note,
-    Placed,
-    Wire,
-    unreachable_error,
-)
+from nicscope.apps.collectives import mailbox
 from nicscope.interfaces.via import Descriptors, Host, Nic, Reliability, Status, VipError
 from nicscope.interfaces.via.descriptor import AddressSegment, Region
 
@@ -37,15 +24,15 @@ class Peer:
         self.vi = vi
         self.sends = sends
         self.receives = receives
-        self.credits = Credits()
+        self.credits = mailbox.Credits()
         self.next = 0  # slot that the next message fills
         self.outstanding: deque[bool] = deque()  # in the send queue: whether each is of a note
 
 
-class ViaWire(Wire):
+class ViaWire(mailbox.Wire):
     """One process with a VI for each peer, all of whose receives end in one completion queue."""
 
-    short = SLOT - HEAD
+    short = mailbox.SLOT - mailbox.HEAD
     is_one_sided = True
     endpoint: Nic
     _queue: CompletionQueue
@@ -66,8 +53,8 @@ class ViaWire(Wire):
         if self.ranks == 1:
             return
         self._most = nic.query_nic().max_transfer
-        self._queue = await nic.create_cq(self._tag, self.ranks * PLACES)
-        count = self.ranks * ROOM
+        self._queue = await nic.create_cq(self._tag, self.ranks * mailbox.PLACES)
+        count = self.ranks * mailbox.ROOM
         self._inbox, self._outbox = nic.allocate(count), nic.allocate(count)
         self._receives = await nic.register_mem(self._inbox, self._tag)
         self._sends = await nic.register_mem(self._outbox, self._tag)
@@ -81,9 +68,9 @@ class ViaWire(Wire):
         vi = await nic.create_vi(
             tag, LEVEL, enable_rdma_write=True, enable_rdma_read=True, recv_cq=self._queue
         )
-        peer = Peer(vi, await nic.descriptors(tag), await nic.descriptors(tag, PLACES, 1))
+        peer = Peer(vi, await nic.descriptors(tag), await nic.descriptors(tag, mailbox.PLACES, 1))
         self._peers[rank], self._ranks[vi.number] = peer, rank
-        for place in range(PLACES):
+        for place in range(mailbox.PLACES):
             await self._expect(rank, place)
         if self.rank < rank:
             await nic.connect_request(vi, rank, f"{self.rank} to {rank}")
@@ -93,7 +80,7 @@ class ViaWire(Wire):
     async def _expect(self, rank: int, place: int) -> None:
         """Post a receive into the slot of the peer's message after ``PLACES - 1`` others."""
         peer = self._peers[rank]
-        segment = self._receives.segment(rank * ROOM + place * SLOT, SLOT)
+        segment = self._receives.segment(rank * mailbox.ROOM + place * mailbox.SLOT, mailbox.SLOT)
         await self.endpoint.post_recv(peer.vi, peer.receives.request(segment))
 
     async def close(self) -> None:
@@ -117,7 +104,7 @@ class ViaWire(Wire):
     async def note(self, rank: int, content: bytes) -> None:
         """Send a note once the peer has a free slot."""
         await self._slot(rank)
-        await self._say(rank, content, PLAIN)
+        await self._say(rank, content, mailbox.PLAIN)
 
     async def _slot(self, rank: int) -> None:
         while not self._peers[rank].credits.has_free_slot:
@@ -125,8 +112,8 @@ class ViaWire(Wire):
 
     async def _say(self, rank: int, content: bytes, kind: int) -> None:
         peer = self._peers[rank]
-        place, told = peer.credits.send(only_credit=kind == ONLY_CREDIT)
-        at, count = rank * ROOM + place * SLOT, HEAD + len(content)
+        place, told = peer.credits.send(only_credit=kind == mailbox.ONLY_CREDIT)
+        at, count = rank * mailbox.ROOM + place * mailbox.SLOT, mailbox.HEAD + len(content)
         await self._room(peer)
         await self.endpoint.write(self._outbox.address + at, bytes((told, kind)) + content)
         await self.endpoint.post_send(peer.vi, peer.sends.request(self._sends.segment(at, count)))
@@ -140,27 +127,27 @@ class ViaWire(Wire):
         try:
             done = await self.endpoint.recv_done(vi)
         except VipError as error:
-            raise unreachable_error(self.rank, rank, str(error)) from None
+            raise mailbox.unreachable_error(self.rank, rank, str(error)) from None
         assert done is not None
-        place, peer.next = peer.next, (peer.next + 1) % PLACES
-        kind = PLAIN
+        place, peer.next = peer.next, (peer.next + 1) % mailbox.PLACES
+        kind = mailbox.PLAIN
         if done.status & REMOTE_WRITE == REMOTE_WRITE:
             told = done.immediate
-            self._events.append(Placed(rank))
+            self._events.append(mailbox.Placed(rank))
         else:
-            at = self._inbox.address + rank * ROOM + place * SLOT
+            at = self._inbox.address + rank * mailbox.ROOM + place * mailbox.SLOT
             raw = await self.endpoint.read(at, done.length)
             told, kind = raw[0], raw[1]
-            if kind != ONLY_CREDIT:
-                self._events.append(Note(rank, raw[HEAD:]))
+            if kind != mailbox.ONLY_CREDIT:
+                self._events.append(mailbox.Note(rank, raw[mailbox.HEAD :]))
         await self._expect(rank, place)
-        peer.credits.take(told, only_credit=kind == ONLY_CREDIT)
+        peer.credits.take(told, only_credit=kind == mailbox.ONLY_CREDIT)
         if peer.credits.must_return_credits:
-            await self._say(rank, b"", ONLY_CREDIT)
+            await self._say(rank, b"", mailbox.ONLY_CREDIT)
 
-    async def offer(self, buffer: Any) -> Key:
+    async def offer(self, buffer: Any) -> mailbox.Key:
         """Register the buffer, if it is not yet; the key is its address and memory handle."""
-        return Key(buffer.address, (await self._region(buffer)).handle)
+        return mailbox.Key(buffer.address, (await self._region(buffer)).handle)
 
     async def _region(self, buffer: Any) -> Region:
         found = self._regions.get(buffer.address)
@@ -178,20 +165,20 @@ class ViaWire(Wire):
                 return region, at
         return await self._region(buffer), 0
 
-    async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+    async def put(self, rank: int, key: mailbox.Key, offset: int, buffer: Any) -> None:
         """RDMA write; the last piece has immediate data, for which the peer has a receive."""
         await self._slot(rank)
         peer = self._peers[rank]
         _, told = peer.credits.send()
         await self._write(peer, key, offset, buffer, told)
 
-    async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+    async def write(self, rank: int, key: mailbox.Key, offset: int, buffer: Any) -> None:
         """RDMA write without immediate data, and wait for its completion."""
         await self._write(self._peers[rank], key, offset, buffer, None)
         await self.settle()
 
     async def _write(
-        self, peer: Peer, key: Key, offset: int, buffer: Any, word: int | None
+        self, peer: Peer, key: mailbox.Key, offset: int, buffer: Any, word: int | None
     ) -> None:
         region, begin = await self._own(buffer)
         for at in range(0, len(buffer), self._most):
@@ -206,7 +193,7 @@ class ViaWire(Wire):
             )
             peer.outstanding.append(False)
 
-    async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+    async def fetch(self, rank: int, key: mailbox.Key, offset: int, buffer: Any) -> None:
         """RDMA read, and wait for its completion."""
         region, begin = await self._own(buffer)
         peer = self._peers[rank]
@@ -236,4 +223,4 @@ class ViaWire(Wire):
             await self.endpoint.send_wait(peer.vi)
         except VipError as error:
             rank = self._ranks[peer.vi.number]
-            raise unreachable_error(self.rank, rank, str(error)) from None
+            raise mailbox.unreachable_error(self.rank, rank, str(error)) from None

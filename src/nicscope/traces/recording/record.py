@@ -23,20 +23,9 @@ from nicscope import __version__
 from nicscope.errors import RecordError
 from nicscope.outputs.file import PARQUET, check_output, format_to_write
 from nicscope.traces.atomic_writer import WRITTEN
+from nicscope.traces.recording import ptrace
 from nicscope.traces.recording.calls import filter_program, install_filter, this_machine
 from nicscope.traces.recording.connections import Connection, Observed
-from nicscope.traces.recording.ptrace import (
-    CONTINUE,
-    TO_NEXT_STOP,
-    pending_stop,
-    seize_detachable,
-    seize_with_exitkill,
-    status_of,
-    tracer_of,
-    wait_for_stop,
-    why_refused,
-    yama_scope,
-)
 from nicscope.traces.schema import TraceMetadata
 
 if TYPE_CHECKING:
@@ -219,7 +208,7 @@ class Launched:
     """A traced child process that is about to exec, or to report why it could not."""
 
     attached = False
-    go_on = CONTINUE
+    go_on = ptrace.CONTINUE
 
     def __init__(self, pid: int, command: Sequence[str], complaints: int) -> None:
         self.pid = pid
@@ -244,7 +233,7 @@ class Launched:
             try:
                 while True:
                     try:
-                        stopped = wait_for_stop()
+                        stopped = ptrace.wait_for_stop()
                     except ChildProcessError:
                         break
                     tracer.take(*stopped)
@@ -313,14 +302,14 @@ def launch(
     os.close(gate)
     os.close(complain)
     try:
-        seize_with_exitkill(pid)
+        ptrace.seize_with_exitkill(pid)
         os.write(opener, b"!")
     except OSError as error:
-        tracer = tracer_of(pid)
+        tracer = ptrace.tracer_of(pid)
         os.close(opener)  # opens nothing: the child ends
         os.close(complaints)
         os.waitpid(pid, 0)
-        raise RecordError(why_refused(repr(command[0]), error, tracer)) from error
+        raise RecordError(ptrace.why_refused(repr(command[0]), error, tracer)) from error
     os.close(opener)
     return Launched(pid, command, complaints)
 
@@ -354,7 +343,7 @@ def _kill_all(processes: Collection[int]) -> None:
         _kill(process)
     while True:
         try:
-            tid, status = wait_for_stop()
+            tid, status = ptrace.wait_for_stop()
         except ChildProcessError:
             return
         if os.WIFSTOPPED(status):  # started just now
@@ -380,7 +369,7 @@ class Attached:
     """
 
     attached = True
-    go_on = TO_NEXT_STOP
+    go_on = ptrace.TO_NEXT_STOP
 
     def __init__(self, pid: int, seconds: float | None = None) -> None:
         self.pid = pid
@@ -418,7 +407,7 @@ class Attached:
             for tid in new:
                 tried.add(tid)
                 try:
-                    seize_detachable(tid)
+                    ptrace.seize_detachable(tid)
                 except OSError as error:
                     self._ignore_ended(tid, error)
                 else:
@@ -431,27 +420,27 @@ class Attached:
 
         Errors: ``RecordError`` for any other reason.
         """
-        status = status_of(tid)
+        status = ptrace.status_of(tid)
         ended = error.errno == errno.ESRCH or status.get("State", "Z")[0] in "ZX"
         if ended or int(status.get("TracerPid", 0)) == os.getpid():
             return
         raise RecordError(self._why_refused(status, error)) from error
 
     def _why_refused(self, status: dict[str, str], error: OSError) -> str:
-        tracer = tracer_of(self.pid)
+        tracer = ptrace.tracer_of(self.pid)
         owner, user = int(status["Uid"].split()[1]), os.geteuid()
         if tracer is None and owner != user:
             return (
                 f"{self._name} cannot be recorded: it belongs to {_user(owner)} and you are "
                 f"{_user(user)}; record as that user{', or as root' if user else ''}"
             )
-        if tracer is None and yama_scope() == 1:
+        if tracer is None and ptrace.yama_scope() == 1:
             return (
                 f"{self._name} cannot be recorded: this machine lets a process be traced by its "
                 "ancestors alone (kernel.yama.ptrace_scope is 1); record as root, or let root say "
                 "sysctl kernel.yama.ptrace_scope=0"
             )
-        return why_refused(self._name, error, tracer)
+        return ptrace.why_refused(self._name, error, tracer)
 
     def _follow(self, tracer: Tracer) -> None:
         end = time.monotonic() + self._seconds
@@ -462,7 +451,7 @@ class Attached:
                 next_look = now + _LOOK_S
                 if now >= end or wait_for_signal(0) is not None:
                     return
-            stopped = pending_stop()
+            stopped = ptrace.pending_stop()
             if stopped is not None:
                 tracer.take(*stopped)
             elif wait_for_signal(min(TICK_S, max(end - now, 0)), or_stop=True) is not None:
@@ -476,7 +465,7 @@ def _release(tracer: Tracer, heeding: bool) -> None:
     """
     tracer.let_go(heeding)
     while not tracer.has_ended:
-        stopped = pending_stop()
+        stopped = ptrace.pending_stop()
         if stopped is not None:
             tracer.take(*stopped)
         elif wait_for_signal(TICK_S, or_stop=True) is not None:
@@ -495,7 +484,7 @@ def _checked_name(pid: int) -> str:
 
     Errors: ``RecordError`` if it cannot or should not be traced, whoever asks.
     """
-    status = status_of(pid) if 0 < pid <= _LARGEST else {}
+    status = ptrace.status_of(pid) if 0 < pid <= _LARGEST else {}
     if not status:
         if 0 < pid <= _LARGEST and _exists(pid):
             return ""  # hidden; the kernel will say why it may not be traced
@@ -513,9 +502,9 @@ def _checked_name(pid: int) -> str:
         )
     if _is_kernel_thread(pid):
         raise RecordError(f"process {pid}{name} is a thread of the kernel; it has no sockets")
-    tracer = tracer_of(pid)
+    tracer = ptrace.tracer_of(pid)
     if tracer is not None:
-        raise RecordError(why_refused(f"process {pid}{name}", OSError(), tracer))
+        raise RecordError(ptrace.why_refused(f"process {pid}{name}", OSError(), tracer))
     if status["State"][0] in "ZX" and not _threads_of(pid) - {pid}:
         raise RecordError(
             f"process {pid}{name} has ended; only its number is left until process "
@@ -539,7 +528,7 @@ def _ancestors() -> set[int]:
     parent = os.getppid()
     while parent and parent not in found:
         found.add(parent)
-        parent = int(status_of(parent).get("PPid", 0))
+        parent = int(ptrace.status_of(parent).get("PPid", 0))
     return found
 
 
@@ -558,7 +547,7 @@ def _command_of(pid: int) -> list[str]:
     except OSError:
         text = ""
     words = text.rstrip("\0").split("\0") if text else []
-    return words or [status_of(pid).get("Name", "?")]
+    return words or [ptrace.status_of(pid).get("Name", "?")]
 
 
 def _user(number: int) -> str:

@@ -20,24 +20,7 @@ from nicscope.apps.svm.coherence import (
     Notices,
     RemoteDomain,
 )
-from nicscope.apps.svm.machines.messages import (
-    DomainState,
-    HomeDirectory,
-    Kind,
-    Letter,
-    MachineWire,
-    Mail,
-    MessageWire,
-    MiniMemory,
-    Region,
-    RemoteMail,
-    RemoteMemory,
-    RemoteWire,
-    UNetMail,
-    UnreachableError,
-    VmmcMemory,
-    Waits,
-)
+from nicscope.apps.svm.machines import messages
 from nicscope.apps.svm.process import (
     Placement,
     Process,
@@ -150,7 +133,7 @@ class MessageSynchronization:
         notices: ReceivedNotices,
         questions: Questions,
         costs: Costs,
-        waits: Waits,
+        waits: messages.Waits,
     ) -> None:
         self._coherence = coherence
         self._notices = notices
@@ -201,26 +184,26 @@ class MessageSynchronization:
         gate = self._leave
         if self._here == len(caller.domain.processes):
             clock = self._notices.clock
-            self._tell(BARRIER_MANAGER, Kind.ARRIVE, self._notices.told(self._met, clock))
+            self._tell(BARRIER_MANAGER, messages.Kind.ARRIVE, self._notices.told(self._met, clock))
         with self._waits.waiting(caller, "all others at a barrier"):
             await gate.wait(caller.endpoint)
         self._coherence.accept(caller)
 
     # -- letters ---------------------------------------------------------------------------------
 
-    def asked(self, letter: Letter) -> None:
+    def asked(self, letter: messages.Letter) -> None:
         """Handle a request for a lock that this domain manages."""
         called, _ = _named(letter.body)
         before = self._last.get(called)
         self._last[called] = letter.sender
         if before is None:  # it is nobody's: what has been written before is no concern of it
             nothing = clock_bytes(np.zeros(self._domains, np.int64))
-            self._tell(letter.sender, Kind.GRANT, called + SEPARATOR + nothing, called)
+            self._tell(letter.sender, messages.Kind.GRANT, called + SEPARATOR + nothing, called)
         else:
             body = letter.sender.to_bytes(2, "little") + letter.body
-            self._tell(before, Kind.PASS, body, called)
+            self._tell(before, messages.Kind.PASS, body, called)
 
-    def passed(self, letter: Letter) -> None:
+    def passed(self, letter: messages.Letter) -> None:
         """Handle a request, forwarded by the manager, for a lock that this domain holds."""
         asker = int.from_bytes(letter.body[:2], "little")
         called, rest = _named(letter.body[2:])
@@ -229,7 +212,7 @@ class MessageSynchronization:
         if lock.is_here and lock.holder is None:
             self._grant_next(called, lock)
 
-    def granted(self, letter: Letter) -> None:
+    def granted(self, letter: messages.Letter) -> None:
         """Handle the grant of a lock to this domain."""
         called, rest = _named(letter.body)
         lock = self._locks[called]
@@ -237,17 +220,17 @@ class MessageSynchronization:
         lock.clock = self._notices.hear(rest)
         self._grant_next(called, lock)
 
-    def arrived(self, letter: Letter) -> None:
+    def arrived(self, letter: messages.Letter) -> None:
         """Handle a domain's arrival at the barrier that this one manages."""
         self._arrived[letter.sender] = self._notices.hear(letter.body)
         if len(self._arrived) < self._domains:
             return
         everything = np.max([*self._arrived.values()], axis=0)
         for domain, clock in self._arrived.items():
-            self._tell(domain, Kind.LEAVE, self._notices.told(clock, everything))
+            self._tell(domain, messages.Kind.LEAVE, self._notices.told(clock, everything))
         self._arrived.clear()
 
-    def left(self, letter: Letter) -> None:
+    def left(self, letter: messages.Letter) -> None:
         """Release the barrier here: apply the notices, and wake the domain's processes."""
         everything = self._notices.hear(letter.body)
         self._coherence.meet(everything)
@@ -264,7 +247,7 @@ class MessageSynchronization:
             asker, clock, _ = lock.next
             lock.next, lock.is_here, lock.clock = None, False, None
             told = self._notices.told(clock, self._notices.clock)
-            self._tell(asker, Kind.GRANT, called + SEPARATOR + told, called)
+            self._tell(asker, messages.Kind.GRANT, called + SEPARATOR + told, called)
             if lock.waiting:
                 self._ask(called, lock)
         elif lock.waiting:
@@ -280,9 +263,9 @@ class MessageSynchronization:
         lock.is_asked_for = True
         manager = lock_number(called) % self._domains
         known = clock_bytes(self._notices.clock)
-        self._tell(manager, Kind.LOCK, called + SEPARATOR + known, called)
+        self._tell(manager, messages.Kind.LOCK, called + SEPARATOR + known, called)
 
-    def _tell(self, to: int, kind: Kind, body: bytes, lock: bytes | None = None) -> None:
+    def _tell(self, to: int, kind: messages.Kind, body: bytes, lock: bytes | None = None) -> None:
         what = "a barrier" if lock is None else f"lock {lock.decode()}"
         self._questions.tell(to, kind, body, what)
 
@@ -310,7 +293,7 @@ class Question:
 class Questions:
     """One domain's outstanding requests."""
 
-    def __init__(self, own: int, domains: int, mail: Mail) -> None:
+    def __init__(self, own: int, domains: int, mail: messages.Mail) -> None:
         self.own = own
         self.domains = domains
         self._mail = mail
@@ -318,19 +301,25 @@ class Questions:
         self._asked = 0
 
     async def ask(
-        self, endpoint: Any, to: int, kind: Kind, body: bytes, what: str, page: int | None = None
+        self,
+        endpoint: Any,
+        to: int,
+        kind: messages.Kind,
+        body: bytes,
+        what: str,
+        page: int | None = None,
     ) -> bytes:
         """Ask domain ``to``; its reply.  ``page``: its bytes are the answer's body."""
         self._asked += 1
         number = self._asked
         question = self._open[number] = Question(page)
-        self._mail.post(Letter(kind, self.own, to, number, body), what)
+        self._mail.post(messages.Letter(kind, self.own, to, number, body), what)
         await question.gate.wait(endpoint)
         return question.answer
 
-    def tell(self, to: int, kind: Kind, body: bytes, what: str) -> None:
+    def tell(self, to: int, kind: messages.Kind, body: bytes, what: str) -> None:
         """Send domain ``to`` a message that needs no reply."""
-        self._mail.post(Letter(kind, self.own, to, 0, body), what)
+        self._mail.post(messages.Letter(kind, self.own, to, 0, body), what)
 
     def page_asked(self, number: int) -> int:
         """The page that a request asks for."""
@@ -338,7 +327,7 @@ class Questions:
         assert page is not None, "an answer with a page to a question for none"
         return page
 
-    def answered(self, letter: Letter) -> None:
+    def answered(self, letter: messages.Letter) -> None:
         """Handle a reply."""
         question = self._open.pop(letter.number)
         question.answer = letter.body
@@ -356,7 +345,7 @@ class Job(NamedTuple):
     is_initial: Any  # pages that were written before the processes were made
     costs: Costs
     records: Records
-    waits: Waits
+    waits: messages.Waits
     processes: int
     each: int  # of a node
 
@@ -364,11 +353,11 @@ class Job(NamedTuple):
 class NodeRun(ABC):
     """One node of a run."""
 
-    def __init__(self, job: Job, domains: Sequence[Domain], mail: Mail) -> None:
+    def __init__(self, job: Job, domains: Sequence[Domain], mail: messages.Mail) -> None:
         self.job = job
         self.mail = mail
         self.node = domains[0].node
-        self.seats: dict[int, DomainState] = {}
+        self.seats: dict[int, messages.DomainState] = {}
         self.ended_us = 0.0  # when its last process had
         self._domains = domains
         mail.on_letter = self._take
@@ -397,20 +386,20 @@ class NodeRun(ABC):
         await self.mail.open()
         near = {}
         for domain in self._domains:
-            near[domain.number] = Region(domain, self.mail.allocate(domain.memory.size))
+            near[domain.number] = messages.Region(domain, self.mail.allocate(domain.memory.size))
         await self._connect(endpoint, near)
         for domain in self._domains:
             self.seats[domain.number] = self._seat(domain, near)
 
     @abstractmethod
-    async def _connect(self, endpoint: Any, near: dict[int, Region]) -> None:
+    async def _connect(self, endpoint: Any, near: dict[int, messages.Region]) -> None:
         """Export this node's regions, and import other nodes'."""
 
     @abstractmethod
-    def _wire(self, questions: Questions, near: dict[int, Region]) -> MachineWire:
+    def _wire(self, questions: Questions, near: dict[int, messages.Region]) -> messages.MachineWire:
         """The wire of a domain."""
 
-    def _seat(self, domain: Domain, near: dict[int, Region]) -> DomainState:
+    def _seat(self, domain: Domain, near: dict[int, messages.Region]) -> messages.DomainState:
         job, many = self.job, len(self.job.places)
         questions = Questions(domain.number, many, self.mail)
         notices = ReceivedNotices(many, domain.number)
@@ -424,11 +413,11 @@ class NodeRun(ABC):
         coherence = Coherence(known, notices, wire, job.costs, record, is_eager=True)
         coherence.is_initial[:] = job.is_initial
         meeting = MessageSynchronization(coherence, notices, questions, job.costs, job.waits)
-        homes = HomeDirectory(self.mail)
+        homes = messages.HomeDirectory(self.mail)
         region = near[domain.number]
-        return DomainState(domain, region, self.mail, questions, homes, coherence, meeting)
+        return messages.DomainState(domain, region, self.mail, questions, homes, coherence, meeting)
 
-    async def _process(self, number: int, seat: DomainState, endpoint: Any) -> object:
+    async def _process(self, number: int, seat: messages.DomainState, endpoint: Any) -> object:
         job = self.job
         caller = Caller(endpoint, seat.domain, number % job.each)
         shared = Process(
@@ -445,21 +434,21 @@ class NodeRun(ABC):
         await shared.barrier()  # what it wrote is home
         return result
 
-    def _take(self, letter: Letter) -> None:
+    def _take(self, letter: messages.Letter) -> None:
         self.seats[letter.to].take(letter)
 
-    def _place_of(self, letter: Letter) -> Buffer:
+    def _place_of(self, letter: messages.Letter) -> Buffer:
         return self.seats[letter.to].place_of(letter)
 
 
 class RemoteNodeRun(NodeRun):
     """A node with VMMC or miNI."""
 
-    mail: RemoteMail
-    memory_type: type[RemoteMemory] = VmmcMemory
+    mail: messages.RemoteMail
+    memory_type: type[messages.RemoteMemory] = messages.VmmcMemory
 
     def __init__(self, job: Job, domains: Sequence[Domain], node_of: Sequence[int]) -> None:
-        super().__init__(job, domains, RemoteMail(domains[0].node, node_of))
+        super().__init__(job, domains, messages.RemoteMail(domains[0].node, node_of))
         self._far: dict[int, Any] = {}
 
     async def run(self, endpoint: Any) -> list[object]:
@@ -467,7 +456,7 @@ class RemoteNodeRun(NodeRun):
         self.mail.memory = self.memory_type(endpoint)
         return await super().run(endpoint)
 
-    async def _connect(self, endpoint: Any, near: dict[int, Region]) -> None:
+    async def _connect(self, endpoint: Any, near: dict[int, messages.Region]) -> None:
         del endpoint
         memory = self.mail.memory
         for number, region in near.items():
@@ -476,28 +465,28 @@ class RemoteNodeRun(NodeRun):
             if place.number not in near:
                 self._far[place.number] = await memory.find(place.node, _name(place.number))
 
-    def _wire(self, questions: Questions, near: dict[int, Region]) -> MachineWire:
+    def _wire(self, questions: Questions, near: dict[int, messages.Region]) -> messages.MachineWire:
         job, memory = self.job, self.mail.memory
-        return RemoteWire(questions, job.records, job.waits, near, memory, self._far)
+        return messages.RemoteWire(questions, job.records, job.waits, near, memory, self._far)
 
 
 class MiniNodeRun(RemoteNodeRun):
     """A node with miNI."""
 
-    memory_type = MiniMemory
+    memory_type = messages.MiniMemory
 
 
 class UNetNodeRun(NodeRun):
     """A node with U-Net."""
 
     def __init__(self, job: Job, domains: Sequence[Domain], node_of: Sequence[int]) -> None:
-        super().__init__(job, domains, UNetMail(domains[0].node, node_of))
+        super().__init__(job, domains, messages.UNetMail(domains[0].node, node_of))
 
-    async def _connect(self, endpoint: Any, near: dict[int, Region]) -> None:
+    async def _connect(self, endpoint: Any, near: dict[int, messages.Region]) -> None:
         """Does nothing: messages need only the Active Message layer."""
 
-    def _wire(self, questions: Questions, near: dict[int, Region]) -> MachineWire:
-        return MessageWire(questions, self.job.records, self.job.waits, near)
+    def _wire(self, questions: Questions, near: dict[int, messages.Region]) -> messages.MachineWire:
+        return messages.MessageWire(questions, self.job.records, self.job.waits, near)
 
 
 STATIONS: dict[str, Any] = {"vmmc": RemoteNodeRun, "mini": MiniNodeRun, "unet": UNetNodeRun}
@@ -566,7 +555,7 @@ def run_on_machines(
         is_initial=domains[0].memory.any(axis=1),
         costs=Costs(),
         records=Records(ProgramRecord(placement.processes), layout.page_bytes),
-        waits=Waits(),
+        waits=messages.Waits(),
         processes=placement.nodes * placement.processes,
         each=placement.processes,
     )
@@ -590,7 +579,7 @@ def _stations(kind: type[Any], job: Job, domains: list[Domain]) -> list[NodeRun]
     return [kind(job, [each for each in domains if each.node == node], node_of) for node in nodes]
 
 
-def _results_of(cluster: Any, waits: Waits, faults: Faults | None) -> list[object]:
+def _results_of(cluster: Any, waits: messages.Waits, faults: Faults | None) -> list[object]:
     """The results of all processes.  Errors: ``SimulationError`` saying who waited for what."""
     try:
         of_nodes = cluster.run()
@@ -598,7 +587,7 @@ def _results_of(cluster: Any, waits: Waits, faults: Faults | None) -> list[objec
         said = "nothing more can come"
     except WaitTimeoutError as error:
         said = error.said
-    except UnreachableError as error:
+    except messages.UnreachableError as error:
         said = str(error)
     else:
         if None not in of_nodes:

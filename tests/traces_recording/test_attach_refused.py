@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nicscope.errors import RecordError
-from nicscope.traces.recording import ptrace, record
+from nicscope.traces.recording import ptrace
 from nicscope.traces.recording.record import Attached as Attachment
 from refusals import assert_named, refused, refused_command
 from traces_recording.running import (

@@ -156,13 +156,13 @@ class Wire(ABC):
         Errors: ``SimulationError`` if some of it did not get through.
         """
 
+    @abstractmethod
     async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Write ``buffer`` remotely and wait, without notifying; if ``is_one_sided``."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Fill ``buffer`` from ``offset`` of what ``rank`` offered; if ``is_one_sided``."""
-        raise NotImplementedError
 
 
 def unreachable_error(here: int, there: int, status: str) -> SimulationError:
@@ -177,7 +177,7 @@ PLAIN, ONLY_CREDIT = 0, 1
 INBOX = Key(0)  # arrays come behind
 
 
-class MailboxWire(Wire):
+class MailboxWire(Wire, ABC):
     """A wire over remote writes into peers' memory."""
 
     short = SLOT - HEAD

@@ -23,7 +23,7 @@ import numpy as np
 
 from nicscope.studies.replaying import choose_subjects, compare
 from nicscope.studies.workers import LocalWorkers
-from nicscope.traces.folders.reading import open_folder
+from nicscope.traces.folders import open_folder
 from nicscope.traces.writer import TraceWriter
 
 FILES = 64

@@ -8,7 +8,7 @@ import numpy as np
 from workload import workload
 
 from nicscope.drivers.translation import OFFSET_STEP
-from nicscope.traces.importers.objects import NEVER, RECORD
+from nicscope.traces.objects import NEVER, RECORD
 
 if TYPE_CHECKING:
     from pathlib import Path

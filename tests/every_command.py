@@ -18,9 +18,8 @@ import typer.main
 
 from nicscope.cli.app import app
 from nicscope.config.toml_files import CATALOG
-from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.schema import Operation, ProgramMetadata
-from nicscope.traces.programs.writer import write_program
+from nicscope.traces.programs.writer import ProgramBuilder, write_program
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 

@@ -133,7 +133,7 @@ def test_memory_that_runs_out_elsewhere_is_one_line_too(monkeypatch, capsys):
     def takes_all(*_, **__):
         raise np._core._exceptions._ArrayMemoryError((1 << 40,), np.dtype(np.uint8))
 
-    monkeypatch.setattr("nicscope.traces.service_trace.open_any", takes_all)
+    monkeypatch.setattr("nicscope.traces.formats.open_any", takes_all)
 
     assert main(["curve", "bundled:redis_server"]) == 2
     assert capsys.readouterr().err == (

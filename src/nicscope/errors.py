@@ -48,7 +48,7 @@ class TraceError(NicscopeError):
 class MistakenRowError(TraceError):
     """A row that cannot be believed: number ``nth``, from 0, of those of ``node`` in their order.
 
-    Where it stands in which file is added by who has these (``traces.folders.reading``).
+    Where it stands in which file is added by who has these (``traces.folders``).
     """
 
     def __init__(self, said: str, node: int = 0, nth: int = 0) -> None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 
 from nicscope.apps.splash.barnes import barnes
-from nicscope.apps.splash.fft import fft
-from nicscope.apps.splash.lu import lu
+from nicscope.apps.splash.kernels import fft, lu, radix
 from nicscope.apps.splash.ocean import ocean
-from nicscope.apps.splash.radix import radix
 from nicscope.apps.splash.raytrace import raytrace
 from nicscope.apps.splash.volrend import volrend
-from nicscope.apps.splash.water_nsquared import water_nsquared
-from nicscope.apps.splash.water_spatial import water_spatial
+from nicscope.apps.splash.water import water_nsquared, water_spatial
 from nicscope.apps.svm.machines.node import run_on_machines
 from nicscope.apps.svm.process import run_on_shared_memory
 from nicscope.interfaces import Faults

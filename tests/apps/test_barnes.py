@@ -7,17 +7,17 @@ import pytest
 from machine_runs import name_of, shared
 
 from nicscope.apps.splash import barnes as barnes_module
-from nicscope.apps.splash.barnes import barnes
-from nicscope.apps.splash.octree import (
+from nicscope.apps.splash.barnes import (
     AccelerationSums,
     Builder,
+    barnes,
     curve,
     direct_accelerations,
     eighths,
     lay_out,
     plummer,
 )
-from nicscope.apps.svm.domain import Layout
+from nicscope.apps.svm.coherence import Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicscope.apps.collectives import messages
+from nicscope.apps.collectives import operations
 from nicscope.apps.collectives.mailbox import PLACES, SLOTS, Credits
 from nicscope.apps.collectives.operations import BakeryLock, ManagedLock
 from nicscope.apps.collectives.running import INTERFACES, Machine, run_ranks
@@ -56,11 +56,11 @@ def test_a_barrier_holds_on_a_network_that_loses(interface):
 def test_a_barrier_with_a_round_too_few_is_found(monkeypatch):
     async def one_round(self):
         its = self._messages
-        await its.say((its.rank + 1) % its.ranks, messages.ARRIVED, bytes(7))
+        await its.say((its.rank + 1) % its.ranks, operations.ARRIVED, bytes(7))
         await its.wait_until(lambda: self._arrived[0] > 0)
         self._arrived[0] -= 1
 
-    monkeypatch.setattr(messages.Barrier, "meet", one_round)
+    monkeypatch.setattr(operations.Barrier, "meet", one_round)
 
     assert not held_back(times_at_a_barrier("mini", 4, 0))
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nicscope.apps.collectives.messages import Messages
-from nicscope.apps.collectives.operations import Arithmetic, bounds
+from nicscope.apps.collectives.operations import Arithmetic, Messages, bounds
 from nicscope.apps.collectives.running import INTERFACES, Machine, run_ranks
 from nicscope.errors import SimulationError, StudyError
 from nicscope.interfaces import Faults

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from machine_runs import OF_ODD_SIZES, name_of, shared
 
-from nicscope.apps.splash.fft import fft
-from nicscope.apps.splash.lu import lu
-from nicscope.apps.splash.water_nsquared import water_nsquared
+from nicscope.apps.splash.kernels import fft, lu
+from nicscope.apps.splash.water import water_nsquared
 from nicscope.apps.svm import process
 from nicscope.apps.svm.coherence import Coherence
 from nicscope.apps.svm.process import Placement

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from nicscope.apps.interactive import user_behaviour
-from nicscope.apps.interactive.posted_pages import PAGE, PostedPages
+from nicscope.apps.interactive.servers import PAGE, PostedPages
 from nicscope.apps.interactive.session import PARTS, Plan, set_out
 from nicscope.apps.interactive.session_check import check, participants
 from nicscope.errors import SimulationError

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machine_runs import INTERFACES, PROGRAMS, lossy, run_of
 
-from nicscope.apps.svm.domain import Domain, Layout
-from nicscope.apps.svm.machines.messages import MessageWire, RemoteWire
-from nicscope.apps.svm.machines.node import run_on_machines
-from nicscope.apps.svm.machines.remote_memory import Region
-from nicscope.apps.svm.machines.synchronization import ReceivedNotices, clock_bytes
+from nicscope.apps.svm.coherence import Domain, Layout
+from nicscope.apps.svm.machines.messages import MessageWire, Region, RemoteWire
+from nicscope.apps.svm.machines.node import ReceivedNotices, clock_bytes, run_on_machines
 from nicscope.apps.svm.process import Placement
 from nicscope.errors import SimulationError
 from nicscope.interfaces import Faults

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import nicscope as ns
-from nicscope.apps.svm.domain import Layout
+from nicscope.apps.svm.coherence import Layout
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import OutputError
-from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.reader import read_program
 from nicscope.traces.programs.schema import Operation, ProgramMetadata
+from nicscope.traces.programs.writer import ProgramBuilder
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import Op
 from oracle.program_execution import Execution

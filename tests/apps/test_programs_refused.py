@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 
 from nicscope.apps.splash.barnes import barnes
-from nicscope.apps.splash.fft import fft
-from nicscope.apps.splash.lu import lu
+from nicscope.apps.splash.kernels import fft, lu, radix
 from nicscope.apps.splash.ocean import ocean
-from nicscope.apps.splash.radix import radix
 from nicscope.apps.splash.raytrace import raytrace
 from nicscope.apps.splash.volrend import volrend
-from nicscope.apps.splash.water_forces import box_of, lattice
-from nicscope.apps.splash.water_nsquared import water_nsquared
-from nicscope.apps.splash.water_spatial import water_spatial
-from nicscope.apps.svm.domain import Layout
+from nicscope.apps.splash.water import box_of, lattice, water_nsquared, water_spatial
+from nicscope.apps.svm.coherence import Layout
 from nicscope.apps.svm.machines.node import MOST_PAGES, run_on_machines
 from nicscope.apps.svm.process import Placement, run_on_shared_memory
 from nicscope.errors import SimulationError

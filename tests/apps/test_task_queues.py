@@ -7,8 +7,8 @@ from itertools import chain
 import numpy as np
 import pytest
 
-from nicscope.apps.splash.task_queues import TaskQueues, shares
-from nicscope.apps.svm.domain import Layout
+from nicscope.apps.splash.program import TaskQueues, shares
+from nicscope.apps.svm.coherence import Layout
 from nicscope.apps.svm.process import Placement, Process, run_on_shared_memory
 from nicscope.errors import SimulationError
 from refusals import refused

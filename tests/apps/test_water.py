@@ -8,8 +8,7 @@ import pytest
 from machine_runs import OF_ODD_SIZES, shared
 
 from nicscope.apps.splash.ocean import cube, edges, plane
-from nicscope.apps.splash.water_nsquared import water_nsquared
-from nicscope.apps.splash.water_spatial import water_spatial
+from nicscope.apps.splash.water import water_nsquared, water_spatial
 from nicscope.apps.svm.process import Placement, Process
 from nicscope.errors import SimulationError
 from refusals import refused

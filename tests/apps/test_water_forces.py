@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nicscope.apps.splash.water_forces import (
+from nicscope.apps.splash.water import (
     KINETIC,
     MASSES,
     POTENTIAL,

@@ -11,9 +11,8 @@ import nicscope as ns
 from nicscope.cli.app import main
 from nicscope.config.design import design_names
 from nicscope.errors import SimulationError
-from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.schema import Operation, ProgramMetadata
-from nicscope.traces.programs.writer import write_program
+from nicscope.traces.programs.writer import ProgramBuilder, write_program
 from refusals import refused, refused_command
 
 PAGE = 4096

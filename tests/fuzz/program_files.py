@@ -7,9 +7,8 @@ from pathlib import Path
 
 from calling import commanded
 
-from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.schema import Operation, ProgramMetadata
-from nicscope.traces.programs.writer import write_program
+from nicscope.traces.programs.writer import ProgramBuilder, write_program
 
 GOAL = [
     b"num_ranks 2\n\nrank 0 { // one\nl1: calc 100 cpu 0\nl2: send 10b to 1 tag 7 cpu 0 nic 0\n"

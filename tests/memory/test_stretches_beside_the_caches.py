@@ -7,8 +7,7 @@ import pytest
 
 from bus_by_hand import Bus
 from nicscope.memory.coherence.bus import forget, host_of, settle
-from nicscope.memory.coherence.layout import EMPTY, MODIFIED, SHARED
-from nicscope.memory.coherence.lines import find_l2
+from nicscope.memory.coherence.layout import EMPTY, MODIFIED, SHARED, find_l2
 
 BLOCKS = 6
 STORED = (0, 1, 2, 4)  # of the six

@@ -21,7 +21,7 @@ from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
 from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.traced.running import find_study
+from nicscope.studies.reproduce.traced.measuring import find_study
 from nicscope.studies.reproduce.verdict import (
     Basis,
     Met,

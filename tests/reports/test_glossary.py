@@ -10,7 +10,7 @@ import pytest
 from nicscope.cli.app import main
 from nicscope.config.glossary import column_of, columns, terms
 from nicscope.studies.reproduce.harness import study_names
-from nicscope.studies.reproduce.traced.running import find_study
+from nicscope.studies.reproduce.traced.measuring import find_study
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.traced.measuring import Asked, Findings, measure
+from nicscope.studies.reproduce.traced.measuring import Asked, Findings, find_study, measure
 from nicscope.studies.reproduce.traced.programs import run_programs
-from nicscope.studies.reproduce.traced.running import find_study
 from nicscope.studies.reproduce.traced.workloads import SMALL, WORKLOADS, Program, Workload
 
 # But for FFT both sizes are one, so that its traces serve both.

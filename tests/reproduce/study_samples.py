@@ -4,8 +4,8 @@ import numpy as np
 
 from nicscope.studies.reproduce.experiments.utlb import PAGE, shared_memory_traffic
 from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.traced.applications import open_applications
-from nicscope.studies.reproduce.traced.running import run_studies
+from nicscope.studies.reproduce.traced.measuring import run_studies
+from nicscope.studies.reproduce.traced.programs import open_applications
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace
 

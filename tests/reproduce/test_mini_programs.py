@@ -19,10 +19,9 @@ from nicscope.studies.reproduce.harness import (
     study,
 )
 from nicscope.studies.reproduce.keeping import Kept
-from nicscope.studies.reproduce.traced.applications import Application
+from nicscope.studies.reproduce.traced.measuring import find_study
 from nicscope.studies.reproduce.traced.mini import ALL, CLOSE, EIGHT, POINTS, grid, rank_correlation
-from nicscope.studies.reproduce.traced.programs import both_ends, run_programs
-from nicscope.studies.reproduce.traced.running import find_study
+from nicscope.studies.reproduce.traced.programs import Application, both_ends, run_programs
 from nicscope.studies.reproduce.traced.timed_runs import (
     STATIC,
     STATIC_ENTRIES,

@@ -12,7 +12,7 @@ from nicscope.cli.app import main
 from nicscope.errors import StudyError
 from nicscope.studies.reproduce import verdict
 from nicscope.studies.reproduce.harness import load_papers, plan, reproduce, study
-from nicscope.studies.reproduce.traced import programs, running
+from nicscope.studies.reproduce.traced import measuring, programs
 from nicscope.studies.reproduce.traced.measuring import as_run, reduced
 from nicscope.studies.reproduce.traced.programs import KEPT_S, run_programs
 from nicscope.studies.reproduce.traced.workloads import PAPER, SMALL, WORKLOADS
@@ -189,8 +189,8 @@ def test_a_known_miss_of_one_size_is_none_of_the_other(monkeypatch):
 
 @pytest.mark.usefixtures("tiny")
 def test_a_study_that_does_not_answer_its_statements_is_refused(monkeypatch):
-    real = running.find_study
-    monkeypatch.setattr(running, "find_study", lambda *one: real(*one)._replace(state=None))
+    real = measuring.find_study
+    monkeypatch.setattr(measuring, "find_study", lambda *one: real(*one)._replace(state=None))
     found = reproduce(["utlb/table3"])
 
     with pytest.raises(RuntimeError, match="utlb/table3: expectation and experiment differ"):

@@ -13,7 +13,7 @@ from nicscope.errors import StudyError
 from nicscope.studies.reproduce import harness, keeping
 from nicscope.studies.reproduce.harness import find_experiment, load_papers, reproduce, study
 from nicscope.studies.reproduce.keeping import kept_beside
-from nicscope.studies.reproduce.traced import running
+from nicscope.studies.reproduce.traced import measuring
 from nicscope.studies.reproduce.verdict import Outcome, Reproduction
 from pressing import interrupted
 from refusals import refused, refused_command
@@ -162,7 +162,7 @@ def studied(traces, kept=None, names=STUDIES):
 def test_a_trace_that_was_measured_for_the_studies_is_not_measured_again(
     tmp_path, traces, monkeypatch, names
 ):
-    real, measured = running.measure, []
+    real, measured = measuring.measure, []
 
     def measure(name, *rest):
         if len(measured) == 2:
@@ -170,12 +170,12 @@ def test_a_trace_that_was_measured_for_the_studies_is_not_measured_again(
         measured.append(name)
         return real(name, *rest)
 
-    monkeypatch.setattr(running, "measure", measure)
+    monkeypatch.setattr(measuring, "measure", measure)
     with pytest.raises(KeyboardInterrupt), kept_beside(tmp_path / "report") as kept:
         studied(traces, kept, names)
     assert measured == ["a", "b"]
     again = []
-    monkeypatch.setattr(running, "measure", lambda *each: again.append(each[0]) or real(*each))
+    monkeypatch.setattr(measuring, "measure", lambda *each: again.append(each[0]) or real(*each))
 
     with kept_beside(tmp_path / "report") as kept:
         resumed = studied(traces, kept, names)
@@ -187,8 +187,8 @@ def test_a_trace_that_was_measured_for_the_studies_is_not_measured_again(
 
 @pytest.mark.compiled
 def test_a_trace_that_changed_is_measured_again(tmp_path, traces, monkeypatch):
-    real, measured = running.measure, []
-    monkeypatch.setattr(running, "measure", lambda *each: measured.append(each[0]) or real(*each))
+    real, measured = measuring.measure, []
+    monkeypatch.setattr(measuring, "measure", lambda *each: measured.append(each[0]) or real(*each))
     names = STUDIES[:1]
     with killed(tmp_path / "report") as kept:
         studied(traces, kept, names)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from nicscope.apps.split_c.sorts import Blocking
+from nicscope.apps.split_c import Blocking
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.studies.reproduce.experiments import unet_mm_misses
 from nicscope.studies.reproduce.experiments.unet_mm_misses import (

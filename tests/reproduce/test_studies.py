@@ -15,7 +15,7 @@ from nicscope.studies.reproduce.harness import (
     reproduce,
     study,
 )
-from nicscope.studies.reproduce.traced.running import find_study
+from nicscope.studies.reproduce.traced.measuring import find_study
 from nicscope.traces.reader import open_trace
 
 pytestmark = pytest.mark.compiled

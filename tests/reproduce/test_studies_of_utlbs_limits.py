@@ -5,8 +5,8 @@ import pytest
 
 from nicscope.errors import StudyError
 from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.traced.applications import open_applications
-from nicscope.studies.reproduce.traced.running import mixed, run_studies
+from nicscope.studies.reproduce.traced.measuring import mixed, run_studies
+from nicscope.studies.reproduce.traced.programs import open_applications
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace

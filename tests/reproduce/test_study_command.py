@@ -15,7 +15,7 @@ from nicscope.reports.figures.style import save
 from nicscope.reports.printing import lines_of
 from nicscope.reports.reproduction import study_parts, study_rows
 from nicscope.studies.reproduce.harness import load_papers
-from nicscope.studies.reproduce.traced.running import find_study
+from nicscope.studies.reproduce.traced.measuring import find_study
 from pressing import has_loaded, interrupted
 from refusals import refused_command
 

@@ -12,7 +12,7 @@ from nicscope.studies import curves
 from nicscope.studies.curves import ask
 from nicscope.studies.replaying import choose_subjects, compare
 from nicscope.studies.sources import ShareDone
-from nicscope.traces.folders.reading import open_folder
+from nicscope.traces.folders import open_folder
 from nicscope.traces.writer import write_trace
 from oracle import replay as oracle
 from oracle.runs import traces_of_runs

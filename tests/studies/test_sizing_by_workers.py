@@ -7,7 +7,7 @@ from own_hands import Here
 from nicscope.cli.app import main
 from nicscope.studies.sizing import counting
 from nicscope.studies.sizing.counting import Passes, Whole, extent, grids
-from nicscope.traces.folders.reading import open_folder
+from nicscope.traces.folders import open_folder
 from nicscope.traces.writer import write_trace
 from tasks_given import rows_by_worker
 

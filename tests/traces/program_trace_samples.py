@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.schema import Operation, ProgramMetadata
+from nicscope.traces.programs.writer import ProgramBuilder
 from nicscope.traces.schema import METADATA_KEY
 
 BASE = 1 << 32

@@ -15,13 +15,11 @@ from nicscope.cli import app
 from nicscope.errors import TraceError
 from nicscope.traces.files import open_bytes
 from nicscope.traces.formats import convert
-from nicscope.traces.goal.exporting import write_goal
-from nicscope.traces.goal.importing import read_goal
+from nicscope.traces.goal import read_goal, write_goal
 from nicscope.traces.imported import Choices
-from nicscope.traces.programs.building import ProgramBuilder, summarize_program
 from nicscope.traces.programs.reader import read_program
 from nicscope.traces.programs.schema import Operation, times_without_network
-from nicscope.traces.programs.writer import write_program
+from nicscope.traces.programs.writer import ProgramBuilder, summarize_program, write_program
 from oracle.goal import read_goal as slowly_read
 from refusals import refused
 

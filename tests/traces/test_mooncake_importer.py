@@ -16,7 +16,7 @@ from nicscope.config.language_model import language_model_names, load_language_m
 from nicscope.library.kv_cache import kv_choices
 from nicscope.traces.formats import convert
 from nicscope.traces.imported import Choices
-from nicscope.traces.kv_pool import ALIGNED, BASE, Cutter, KvChoices, place
+from nicscope.traces.kv_pool import ALIGNED, BASE, KvChoices, Pool, place
 from oracle import kv_pool as oracle
 
 # Of a token, as the makers of traces and stores print it (KiB where they do).
@@ -82,7 +82,7 @@ def test_a_pool_finds_and_places_what_an_ordered_dictionary_does(requests, capac
 def test_a_run_is_cut_as_the_transfer_engine_does(token_bytes, size):
     kv = TINY._replace(token_bytes=token_bytes, slice_bytes=size)
 
-    address, length = Cutter(kv.store(3)).requests(np.array([2, 0]))
+    address, length = Pool(kv, 3).requests(np.array([2, 0]))
 
     run = token_bytes * 512
     cut = oracle.pieces(run, size)
@@ -93,7 +93,7 @@ def test_a_run_is_cut_as_the_transfer_engine_does(token_bytes, size):
 
 def test_layer_by_layer_a_block_has_pages_of_every_region_and_shares_none():
     kv = TINY._replace(layout="layer", slice_bytes=None)
-    cutter = Cutter(kv.store(5))
+    cutter = Pool(kv, 5)
 
     address, length = cutter.requests(np.arange(5))
 

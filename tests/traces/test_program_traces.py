@@ -19,10 +19,9 @@ from program_trace_samples import (
 
 from nicscope.errors import TraceError
 from nicscope.traces.programs import reader
-from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.reader import read_program
 from nicscope.traces.programs.schema import Operation
-from nicscope.traces.programs.writer import write_program
+from nicscope.traces.programs.writer import ProgramBuilder, write_program
 from nicscope.traces.reader import open_trace
 from refusals import refused
 

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nicscope.errors import TraceError
-from nicscope.traces.folders.members import split
-from nicscope.traces.folders.reading import open_folder
+from nicscope.traces.folders import open_folder, split
 from nicscope.traces.formats import convert
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import ROW_CODES

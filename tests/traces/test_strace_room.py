@@ -13,7 +13,7 @@ from test_strace_importer import brief, rows_of
 from nicscope.errors import TraceError
 from nicscope.traces.files import open_bytes
 from nicscope.traces.imported import Choices
-from nicscope.traces.importers import strace_lines
+from nicscope.traces.importers import strace
 from nicscope.traces.importers.strace import read_strace
 from nicscope.traces.schema import TraceMetadata
 from refusals import refused
@@ -152,18 +152,18 @@ def test_long_calls_that_have_not_ended_are_not_kept_whole(lines, tmp_path):
 def test_a_log_that_makes_its_reader_remember_more_and_more_is_refused_in_one_line(
     lines, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(strace_lines, "MOST_TASKS", 300)
-    monkeypatch.setattr(strace_lines, "MOST_DESCRIPTORS", 1000)
-    monkeypatch.setattr(strace_lines, "MOST_CHARACTERS", 400 * strace_lines.A_CALL)
+    monkeypatch.setattr(strace, "MOST_TASKS", 300)
+    monkeypatch.setattr(strace, "MOST_DESCRIPTORS", 1000)
+    monkeypatch.setattr(strace, "MOST_CHARACTERS", 400 * strace.A_CALL)
 
     with refused(TraceError, "log: line ", "over ", ENDLESS[lines]):
         read(itertools.islice(lines(), 5000), tmp_path)
 
 
 def test_what_has_ended_takes_no_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(strace_lines, "MOST_TASKS", 3)
-    monkeypatch.setattr(strace_lines, "MOST_DESCRIPTORS", 8)
-    monkeypatch.setattr(strace_lines, "MOST_CHARACTERS", 4 * strace_lines.A_CALL)
+    monkeypatch.setattr(strace, "MOST_TASKS", 3)
+    monkeypatch.setattr(strace, "MOST_DESCRIPTORS", 8)
+    monkeypatch.setattr(strace, "MOST_CHARACTERS", 4 * strace.A_CALL)
     text = ""
     for pid in range(2, 100):
         text += (

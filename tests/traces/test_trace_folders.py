@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from trace_samples import parquet, request_lists, rows
 
 from nicscope.errors import TraceError
-from nicscope.traces.folders import members as ordering
-from nicscope.traces.folders.members import Order
-from nicscope.traces.folders.reading import open_folder
+from nicscope.traces import folders as ordering
+from nicscope.traces.folders import Order, open_folder
 from nicscope.traces.schema import METADATA_KEY, TraceMetadata
 from nicscope.traces.writer import write_trace
 from refusals import refused, refused_command

@@ -11,8 +11,7 @@ from trace_samples import as_lists, disk_of_4_kib, parquet, request_lists, rows 
 
 from nicscope.cli.app import main
 from nicscope.errors import OutputError, TraceError
-from nicscope.traces.folders.members import Order, split
-from nicscope.traces.folders.reading import open_folder
+from nicscope.traces.folders import Order, open_folder, split
 from nicscope.traces.reader import open_trace
 from nicscope.traces.schema import TraceMetadata
 from nicscope.traces.writer import write_trace

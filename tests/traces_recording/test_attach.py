@@ -14,10 +14,9 @@ import pytest
 from nicscope.errors import OutputError
 from nicscope.traces.recording.calls import this_machine
 from nicscope.traces.recording.connections import Observed
-from nicscope.traces.recording.launch import Attached as Attachment
-from nicscope.traces.recording.rows import IssueOrder
-from nicscope.traces.recording.signals import held_signals
-from nicscope.traces.recording.tracer import Tracer
+from nicscope.traces.recording.record import Attached as Attachment
+from nicscope.traces.recording.record import held_signals
+from nicscope.traces.recording.tracer import IssueOrder, Tracer
 from traces_recording.running import Attached, eventually, is_alive, running, tracer_of
 
 pytestmark = pytest.mark.long  # real processes, which take their time to join

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from nicscope.errors import RecordError
-from nicscope.traces.recording import launch, ptrace
-from nicscope.traces.recording.launch import Attached as Attachment
+from nicscope.traces.recording import ptrace
+from nicscope.traces.recording.record import Attached as Attachment
 from refusals import assert_named, refused, refused_command
 from traces_recording.running import (
     UNPRIVILEGED,
@@ -143,8 +143,7 @@ def test_a_machine_that_forbids_it(monkeypatch, scope, said):
     def refuse(_):
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(launch, "seize_detachable", refuse)
-    monkeypatch.setattr(launch, "yama_scope", lambda: scope)
+    monkeypatch.setattr(ptrace, "seize_detachable", refuse)
     monkeypatch.setattr(ptrace, "yama_scope", lambda: scope)
     with running(WAITS) as target, refused(RecordError, said):
         Attachment(target.pid).trace(_NoTracer(), lambda: None)

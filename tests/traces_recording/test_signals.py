@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-from nicscope.traces.recording import signals
+from nicscope.traces.recording import record
 
 WAITING = """
 import os, sys
-from nicscope.traces.recording.signals import held_signals, wait_for_signal
+from nicscope.traces.recording.record import held_signals, wait_for_signal
 with held_signals():
     print(os.getpid(), flush=True)
     print(wait_for_signal({seconds}))
@@ -47,10 +47,10 @@ def test_a_signal_comes_with_its_sender():
 )
 def test_what_the_program_has_got_too_is_not_passed_on(sender, code, passed_on, monkeypatch):
     sent = []
-    monkeypatch.setattr(signals, "_send", lambda *told: sent.append(told))
-    forwarder = signals.Forwarder(7, lambda: [7, 8], lambda: None)
+    monkeypatch.setattr(record, "_send", lambda *told: sent.append(told))
+    forwarder = record.Forwarder(7, lambda: [7, 8], lambda: None)
 
-    forwarder._pass_on(signals.ReceivedSignal(signal.SIGINT, code, sender))
+    forwarder._pass_on(record.ReceivedSignal(signal.SIGINT, code, sender))
 
     assert sent == [(7, signal.SIGINT)] * passed_on
 

@@ -9,10 +9,8 @@ import pytest
 from nicscope.errors import OutputError
 from nicscope.traces.recording.calls import filter_program, this_machine
 from nicscope.traces.recording.connections import Observed
-from nicscope.traces.recording.launch import launch
-from nicscope.traces.recording.rows import IssueOrder
-from nicscope.traces.recording.signals import held_signals
-from nicscope.traces.recording.tracer import Tracer
+from nicscope.traces.recording.record import held_signals, launch
+from nicscope.traces.recording.tracer import IssueOrder, Tracer
 from traces_recording.programs import has_ended
 
 PROGRAM = """

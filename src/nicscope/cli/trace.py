@@ -185,13 +185,11 @@ def info(
     """Show what a trace holds: requests, pages, reuse; of a program its operations and waits."""
     from nicscope.reports.trace import ShownProgramTrace, ShownSummary
     from nicscope.traces.files import open_bytes
-    from nicscope.traces.folders.members import is_folder
-    from nicscope.traces.folders.reading import open_folder
+    from nicscope.traces.folders import is_folder, open_folder
+    from nicscope.traces.formats import any_of
     from nicscope.traces.imported import Choices
-    from nicscope.traces.programs.building import summarize_program
-    from nicscope.traces.programs.writer import program_format, read_as_program
+    from nicscope.traces.programs.writer import program_format, read_as_program, summarize_program
     from nicscope.traces.schema import check_page_size
-    from nicscope.traces.service_trace import any_of
     from nicscope.traces.summary import summarize
 
     path = trace_path(file)
@@ -350,7 +348,7 @@ def split(
     as_json: AsJson = False,
 ) -> None:
     """Divide a trace among the files of a folder, which is a trace as well."""
-    from nicscope.traces.folders.members import split as divide
+    from nicscope.traces.folders import split as divide
 
     opened = open_trace(trace)
     with progress("splitting", "rows") as watch:

@@ -6,6 +6,7 @@ import operator
 import re
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from nicscope.config.costs import Evidence, Origin, check_known_keys, read_origin
 from nicscope.config.quantities import read_bytes
 from nicscope.config.toml_files import beside, open_shelf, read_text, read_texts, shelf_names
-from nicscope.errors import DesignError, did_you_mean
+from nicscope.errors import DesignError, NicscopeError, did_you_mean
 from nicscope.memory.replacement import Replacement
 from nicscope.tracebacks import TrimmedTraceback
 
@@ -351,11 +352,14 @@ class Setting(msgspec.Struct, frozen=True):
     optional: bool = False
 
 
+_power = partial(Setting, kind=Kind.COUNT, low=1, power_of_two=True)
+_optional = partial(Setting, kind=Kind.BYTES, optional=True)
+
 SETTINGS: dict[str, Setting] = {
     "area_bytes": Setting("pinned buffer area per process", Kind.BYTES, low=1, high=2**48),
-    "entries": Setting("translations in all", Kind.COUNT, low=1, power_of_two=True),
-    "ways": Setting("associativity", Kind.COUNT, low=1, power_of_two=True, default=1),
-    "line": Setting("translations per line", Kind.COUNT, low=1, power_of_two=True, default=1),
+    "entries": _power("translations in all"),
+    "ways": _power("associativity", default=1),
+    "line": _power("translations per line", default=1),
     "victim_entries": Setting("entries of the victim cache", Kind.COUNT, default=0),
     "most_valid": Setting(
         "valid entries at most, so pinned pages of a node", Kind.COUNT, low=1, optional=True
@@ -368,63 +372,28 @@ SETTINGS: dict[str, Setting] = {
     "high_water": Setting(
         "pinned pages per node that start unpinning", Kind.COUNT, high=2**40, optional=True
     ),
-    "mpt_entries": Setting(
-        "regions that the NIC has at hand", Kind.COUNT, low=1, power_of_two=True
-    ),
-    "mpt_ways": Setting(
-        "associativity of the regions", Kind.COUNT, low=1, power_of_two=True, default=1
-    ),
-    "l1_entries": Setting(
-        "translations of a second level on the NIC",
-        Kind.COUNT,
-        low=1,
-        power_of_two=True,
-        optional=True,
-    ),
-    "l1_ways": Setting(
-        "associativity of the second level", Kind.COUNT, low=1, power_of_two=True, default=1
-    ),
+    "mpt_entries": _power("regions that the NIC has at hand"),
+    "mpt_ways": _power("associativity of the regions", default=1),
+    "l1_entries": _power("translations of a second level on the NIC", optional=True),
+    "l1_ways": _power("associativity of the second level", default=1),
     "l1_shared": Setting("regions have lines of the second level too", Kind.SWITCH, default=False),
-    "mpt_l1_entries": Setting(
-        "regions of a second level of their own",
-        Kind.COUNT,
-        low=1,
-        power_of_two=True,
-        optional=True,
+    "mpt_l1_entries": _power("regions of a second level of their own", optional=True),
+    "mpt_l1_ways": _power("associativity of that level", default=1),
+    "mtu": _optional(
+        "bytes of a packet, each of which has its region looked up", low=1, high=2**32
     ),
-    "mpt_l1_ways": Setting(
-        "associativity of that level", Kind.COUNT, low=1, power_of_two=True, default=1
-    ),
-    "mtu": Setting(
-        "bytes of a packet, each of which has its region looked up",
-        Kind.BYTES,
-        low=1,
-        high=2**32,
-        optional=True,
-    ),
-    "indirect": Setting(
+    "indirect": _optional(
         "bytes of each region that an indirect region is made of",
-        Kind.BYTES,
         low=512,
         high=2**48,
         power_of_two=True,
-        optional=True,
     ),
-    "registered": Setting(
-        "bytes that each process registers, from its lowest address on",
-        Kind.BYTES,
-        low=1,
-        high=2**60,
-        optional=True,
+    "registered": _optional(
+        "bytes that each process registers, from its lowest address on", low=1, high=2**60
     ),
     "seed": Setting("seed of random replacement", Kind.COUNT, high=2**62, default=0),
-    "page_size": Setting(
-        "bytes per page; absent: the trace's",
-        Kind.BYTES,
-        low=512,
-        high=2**30,
-        power_of_two=True,
-        optional=True,
+    "page_size": _optional(
+        "bytes per page; absent: the trace's", low=512, high=2**30, power_of_two=True
     ),
 }
 

@@ -11,6 +11,8 @@ import msgspec
 
 from nicscope.config.costs import (
     Evidence,
+    File,
+    Known,
     Origin,
     RangedCosts,
     check_known_keys,
@@ -25,7 +27,6 @@ from nicscope.tracebacks import TrimmedTraceback
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nicscope.config.costs import File, Known
 
 IN_US = {"us": Decimal(1)}
 IN_US_OR_MS = {"us": Decimal(1), "ms": Decimal(1000)}
@@ -117,28 +118,13 @@ class NicCosts(RangedCosts, frozen=True):
 
 RegistrationCosts = RangedCosts
 
-
-def load_fault_costs(name_or_path: str | Path) -> RangedCosts:
-    """Load fault costs by catalog name, or from a ``.toml`` file."""
-    return load_ranged_costs("faults", {"costs": FAULT_COSTS}, RangedCosts, name_or_path)
-
-
-def load_path_costs(name_or_path: str | Path) -> RangedCosts:
-    """Load path costs by catalog name, or from a ``.toml`` file."""
-    return load_ranged_costs("paths", {"costs": PATH_COSTS}, RangedCosts, name_or_path)
-
-
-def load_registration_costs(name_or_path: str | Path) -> RegistrationCosts:
-    """Load registration costs by catalog name, or from a ``.toml`` file."""
-    known = {"costs": REGISTRATION_COSTS}
-    return load_ranged_costs("registrations", known, RegistrationCosts, name_or_path)
-
-
-def load_nic_costs(name_or_path: str | Path) -> NicCosts:
-    """Load a NIC's costs by catalog name, or from a ``.toml`` file."""
-    known = {"costs": NIC_COSTS, "counts": COUNTS, "rates": RATES}
-    return load_ranged_costs("nics", known, NicCosts, name_or_path)
-
+# Each loads costs by catalog name, or from a ``.toml`` file.
+_registering = {"costs": REGISTRATION_COSTS}
+load_fault_costs = partial(load_ranged_costs, "faults", {"costs": FAULT_COSTS}, RangedCosts)
+load_path_costs = partial(load_ranged_costs, "paths", {"costs": PATH_COSTS}, RangedCosts)
+load_registration_costs = partial(load_ranged_costs, "registrations", _registering, RangedCosts)
+_of_nics = {"costs": NIC_COSTS, "counts": COUNTS, "rates": RATES}
+load_nic_costs = partial(load_ranged_costs, "nics", _of_nics, NicCosts)
 
 fault_names = partial(shelf_names, "faults")
 path_names = partial(shelf_names, "paths")

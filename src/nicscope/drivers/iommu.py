@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import ROWS, TracePartitioner, new_stream
+from nicscope.drivers.replay.columns import (
+    ROWS,
+    RequestColumns,
+    Stream,
+    TracePartitioner,
+    new_stream,
+)
 from nicscope.host.iommu import COUNTS, NUMBERINGS, new_iommu, translate
 from nicscope.memory.numbering import BLOCK, grown
 from nicscope.memory_limit import check_memory
@@ -13,7 +19,6 @@ from nicscope.memory_limit import check_memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.drivers.replay.columns import RequestColumns, Stream
 
 PIECE_BITS = 12  # of what one access of a device moves at most
 BYTES_OF_A_PAGE = 8

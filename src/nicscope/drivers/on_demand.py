@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import TracePartitioner
-from nicscope.drivers.replay.page_numbering import LookupArrays, PageNumberer
+from nicscope.drivers.replay.columns import RequestColumns, TracePartitioner
+from nicscope.drivers.replay.page_numbering import LookupArrays, NumberedRequests, PageNumberer
 from nicscope.host.on_demand import COUNTS, Asked, map_more, new_on_demand, use_requests, use_rest
-from nicscope.memory.numbering import BLOCK, capacity
+from nicscope.memory.numbering import BLOCK, Numbering, capacity
 from nicscope.memory.paging.layout import PRESENT, SWAPPED, grown_memory, new_memory
 from nicscope.memory_limit import check_memory
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.drivers.replay.page_numbering import NumberedRequests
-    from nicscope.memory.numbering import Numbering
 
 FEW = 1024  # pages that a node has room for at first
 BYTES_OF_A_PAGE = 64  # of the kernel's tables, for every page that is told apart

@@ -8,6 +8,7 @@ import numpy as np
 
 from nicscope.host.registration_cache import (
     COUNTS,
+    RegistrationCache,
     grown_registration_cache,
     new_registration_cache,
     use_ranges,
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.replay.columns import RequestColumns
-    from nicscope.host.registration_cache import RegistrationCache
 
 FEW = 1024  # regions that a cache has rows for at first
 UNLIMITED = 1 << 62

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.design import Scheme, ServedBy
+from nicscope.config.design import Design, Scheme, ServedBy
 from nicscope.errors import DesignError
 from nicscope.kernel.decorators import kernel, row_of
 from nicscope.kernel.records import longer, records

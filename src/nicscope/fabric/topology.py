@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 class Search(NamedTuple):

@@ -14,15 +14,13 @@ import numpy as np
 
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.records import records
-from nicscope.memory.numbering import NONE, new_numbering, number
+from nicscope.memory.numbering import NONE, Numbering, new_numbering, number
 from nicscope.nic.cache import renew
-from nicscope.nic.layout import new_cache
+from nicscope.nic.layout import Nic, new_cache
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.memory.numbering import Numbering
-    from nicscope.nic.layout import Nic
 
 LEVEL_BITS = 9  # of a page number, for each level of the tree
 LEVELS = 4  # of a tree whose pages have 4 KiB

@@ -7,7 +7,7 @@ import numpy as np
 from nicscope.host import calls
 from nicscope.host.calls import apply_pin_actions, repin_page
 from nicscope.host.pages import has_tables, is_mapped, lock_tables, unlock_tables
-from nicscope.host.tables import enter_table
+from nicscope.host.release import enter_table
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.memory.pinning import PINNED

@@ -16,13 +16,12 @@ import numpy as np
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.records import records
 from nicscope.memory.paging.frames import bring, need
-from nicscope.memory.paging.layout import DISK, READ, READY, WRITE
+from nicscope.memory.paging.layout import DISK, READ, READY, WRITE, HostMemory
 from nicscope.memory.paging.spaces import map_pages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.memory.paging.layout import HostMemory
 
 WHOLE = 62  # piece_bits of pieces that are whole requests
 MOST_FAULTS = 1023  # of one request that are told apart from more

@@ -1,4 +1,8 @@
-"""What is given back: ports that close, registrations, pages that nobody wants any more."""
+"""What is given back: ports that close, registrations, pages that nobody wants any more.
+
+Tables pin pages as they enter them and unpin them as they leave; a static one is on the NIC and
+full some time, an RDMA NIC's is in host memory.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ import numpy as np
 from nicscope.fabric.faults import is_dead
 from nicscope.host.calls import apply_pin_actions, free_port_buffers
 from nicscope.host.pages import lock_tables, unlock_tables
-from nicscope.host.tables import leave_table
 from nicscope.kernel.decorators import distant, step
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
@@ -26,9 +29,42 @@ from nicscope.nic.ports.streams import NO_ENTRY, destination_port_of, stream_to
 from nicscope.nic.translate.book import INTERRUPT, RNIC, STATIC, UNET_MM, UTLB, unpin_page
 from nicscope.nic.translate.interrupt import evict_interrupt
 from nicscope.nic.translate.requests import page_of_key
-from nicscope.nic.translate.state import translation_of
+from nicscope.nic.translate.rnic import deregister_rnic, register_rnic
+from nicscope.nic.translate.state import levels_of, translation_of
+from nicscope.nic.translate.static import free_entry, serve_freed_entry, serve_static
 from nicscope.nic.translate.unet_mm import evict_unet_mm
 from nicscope.nic.translate.utlb import forget
+
+
+@step
+def enter_table(machine, n, space, page, key):
+    """Pin ``page`` and enter it in the table; false if the table is full.
+
+    ``apply_pin_actions`` must follow.
+    """
+    ports = machine.ports
+    nic, host, book = translation_of(ports.translations, n)
+    if ports.rules[0].scheme == RNIC:
+        register_rnic(nic, host, book, space, page, key)
+        return True
+    if serve_freed_entry(nic, host, book, space, page, key):
+        return True
+    return serve_static(nic, host, book, space, page, key) >= 0
+
+
+@step
+def leave_table(machine, n, space, page, key):
+    """Unpin a registered page that nothing needs; no cache has its translation any more."""
+    ports = machine.ports
+    nic, host, book = translation_of(ports.translations, n)
+    if ports.rules[0].scheme == RNIC:
+        levels = levels_of(ports.translations, n)
+        deregister_rnic(nic, levels, host, book, space, page, key)
+        apply_pin_actions(machine, n, 0)
+        return
+    unpin_page(host, book, space, key)
+    apply_pin_actions(machine, n, 0)
+    free_entry(nic, host, key)
 
 
 @distant

@@ -6,7 +6,7 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, overload
 
-from nicscope.config.design import INTERFACE_NAMES, read_interface
+from nicscope.config.design import INTERFACE_NAMES, Delivery, Design, Transport, read_interface
 from nicscope.errors import DesignError, SimulationError, did_you_mean
 from nicscope.tracebacks import TrimmedTraceback
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeAlias
 
-    from nicscope.config.design import Delivery, Design, Transport
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
     from nicscope.drivers.simulate.processor import OtherMaster

@@ -15,7 +15,7 @@ from nicscope import __version__
 from nicscope.drivers.simulate import records as doing
 from nicscope.drivers.simulate.observe import Engine, RunLog, Stop, Task
 from nicscope.errors import SimulationError
-from nicscope.interfaces.run_report import title
+from nicscope.interfaces.run_report import Names, Source, title
 from nicscope.outputs import whole_file
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.interfaces.run_report import Names, Source
 
 
 TRACKS = {

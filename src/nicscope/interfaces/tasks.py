@@ -8,7 +8,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.simulate.diagnostics import us
-from nicscope.drivers.simulate.process import PARKED, coroutine
+from nicscope.drivers.simulate.process import PARKED, Process, Record, coroutine
+from nicscope.drivers.simulate.process import Process as SimProcess
+from nicscope.drivers.simulate.process import Task as Running
 from nicscope.drivers.simulate.records import SLEEP
 from nicscope.errors import SimulationError, WaitTimeoutError
 from nicscope.frames import is_ours, is_own, place
@@ -17,9 +19,6 @@ from nicscope.interfaces.arguments import PS_PER_US, in_ps, shown
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator, Sequence
 
-    from nicscope.drivers.simulate.process import Process, Record
-    from nicscope.drivers.simulate.process import Process as SimProcess
-    from nicscope.drivers.simulate.process import Task as Running
     from nicscope.interfaces.ownership import Owner
 
 

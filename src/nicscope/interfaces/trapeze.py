@@ -12,11 +12,11 @@ from nicscope.config.design import POLICIES, Delivery, Policy, Way, policy_name
 from nicscope.config.platform import Platform, delivery_costs, load_platform, shadow_costs
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_of_endpoints
-from nicscope.drivers.simulate.bus.state import bytes_at_buses, machine_parameters
+from nicscope.drivers.simulate.bus.state import Bus, Parameters, bytes_at_buses, machine_parameters
 from nicscope.drivers.simulate.processor import OtherMaster
 from nicscope.drivers.simulate.programs import Simulation
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.fabric.topology import crossbar
+from nicscope.fabric.topology import Topology, crossbar
 from nicscope.interfaces.arguments import (
     LEAST,
     check_deaths,
@@ -59,11 +59,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.simulate.bus.state import Bus, Parameters
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.build import Faults
-    from nicscope.fabric.topology import Topology
-    from nicscope.interfaces.trapeze_endpoint import Counted
 
 
 class TrapezeRun(MachineRun):

@@ -20,6 +20,7 @@ from nicscope.drivers.simulate.records import (
     RECEIVE,
     SEND,
     SLEEP,
+    Machine,
 )
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, whole
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Process
     from nicscope.interfaces.trapeze import Cluster
 

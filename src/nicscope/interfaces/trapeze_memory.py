@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nicscope.config.design import CONTROL_BYTES, PAYLOAD_ALIGNMENT
-from nicscope.drivers.simulate.store import UNMAPPED
+from nicscope.drivers.simulate.store import UNMAPPED, Store
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, whole
-from nicscope.interfaces.ownership import Owned
+from nicscope.interfaces.ownership import Owned, Owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Ended
-    from nicscope.drivers.simulate.store import Store
-    from nicscope.interfaces.ownership import Owner
     from nicscope.interfaces.trapeze_endpoint import Endpoint, HostBuffer, Payloads
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.design import Scheme, ServedBy, Way
+from nicscope.config.design import Design, Scheme, ServedBy, Way
 from nicscope.config.machine import OF_VIA, VIA_COSTS
 from nicscope.config.platform import (
+    Platform,
     check_priced,
     delivery_costs,
     load_platform,
@@ -33,8 +34,6 @@ from nicscope.errors import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nicscope.config.design import Design
-    from nicscope.config.platform import Platform
 
 RUNS = "runs"
 PORTS = "a cluster of ports"

@@ -32,7 +32,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import coded, step
 from nicscope.kernel.entry import Version
-from nicscope.kernel.layout import handed, handed_at, place_of_field
+from nicscope.kernel.layout import StateKind, handed, handed_at, place_of_field
 from nicscope.kernel.settings import INTERPRETED, MODE, SWITCH
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.kernel.layout import StateKind
 
 P = ParamSpec("P")
 R = TypeVar("R")

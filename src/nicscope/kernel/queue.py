@@ -29,6 +29,8 @@ from nicscope.kernel.settings import CHECKED, VARIABLE, numba_settings
 if TYPE_CHECKING:
     from nicscope.kernel.layout import StateKind
 
+from nicscope.kernel.layout import StateKind
+
 PACKAGE = Path(__file__).parent.parent
 AT_MOST_S = 600  # that the process compiles, however much is asked for
 _REQUEST, _KIND, _FAILED = ".ask", ".kind", ".failed"

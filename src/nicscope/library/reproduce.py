@@ -74,7 +74,7 @@ def check(
     """
     from nicscope.studies.reproduce import harness
     from nicscope.studies.reproduce.public_traces import parted
-    from nicscope.studies.reproduce.traced.applications import trace_files
+    from nicscope.studies.reproduce.traced.programs import trace_files
 
     given, papers = several(traces), harness.load_papers()
     todo = harness.plan(papers, several(wanted), bool(given), programs)

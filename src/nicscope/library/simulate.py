@@ -30,12 +30,12 @@ def opened(given: Any) -> tuple[str, ProgramTrace] | Trace:
     A stream is read once, so it is looked into where it is opened.  Errors: ``TraceError``.
     """
     from nicscope.traces.files import open_bytes
-    from nicscope.traces.folders.members import is_folder
+    from nicscope.traces.folders import is_folder
+    from nicscope.traces.formats import any_of
     from nicscope.traces.imported import Choices
     from nicscope.traces.programs.reader import program_of
     from nicscope.traces.programs.schema import ENDING, ProgramTrace
     from nicscope.traces.programs.writer import PROGRAM, program_format
-    from nicscope.traces.service_trace import any_of
 
     if isinstance(given, ProgramTrace):
         return given.metadata.program or "a program", given

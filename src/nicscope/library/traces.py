@@ -90,8 +90,7 @@ def open_trace(
     """
     from nicscope.library.kv_cache import kv_choices
     from nicscope.traces import reader
-    from nicscope.traces.folders.members import is_folder
-    from nicscope.traces.folders.reading import open_folder
+    from nicscope.traces.folders import is_folder, open_folder
 
     service: dict[str, str | int | bool | None] = {
         "--tp": ranks if ranks != 1 else None,
@@ -135,15 +134,15 @@ def open_trace(
 
 
 def _open_plain(path: Path) -> Trace:
+    from nicscope.traces.formats import open_any
     from nicscope.traces.imported import Choices
-    from nicscope.traces.service_trace import open_any
 
     return open_any(path, Choices())
 
 
 def _open_service(path: Path, kv: KvChoices, options: Mapping[str, Any]) -> Trace:
+    from nicscope.traces.formats import open_any
     from nicscope.traces.imported import Choices
-    from nicscope.traces.service_trace import open_any
 
     with progress("reading", "") as watch:
         trace = open_any(path, Choices(kv=kv), watch)
@@ -154,7 +153,7 @@ def _open_service(path: Path, kv: KvChoices, options: Mapping[str, Any]) -> Trac
 @in_one_line
 def open_file(source: TraceLike) -> Trace:
     """As ``open_trace``; errors: ``TraceError`` for a folder too."""
-    from nicscope.traces.folders.reading import FolderTrace
+    from nicscope.traces.folders import FolderTrace
 
     trace = open_trace(source)
     if isinstance(trace, FolderTrace):

@@ -36,7 +36,7 @@ def workers_for(
     many, or if the cluster at ``scheduler`` cannot be had.
     """
     from nicscope.studies.sweep.grid import worker_count
-    from nicscope.traces.folders.reading import FolderTrace
+    from nicscope.traces.folders import FolderTrace
 
     asked = workers is not None or scheduler is not None
     hands = worker_count(whole("workers", workers), scheduler)

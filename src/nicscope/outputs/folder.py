@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nicscope.errors import OutputError
-from nicscope.outputs.target import is_read_only, unwritable
+from nicscope.outputs.target import Sink, is_read_only, unwritable
 from nicscope.outputs.temporary import (
     ENDING,
     Part,
@@ -33,7 +33,6 @@ from nicscope.outputs.temporary import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nicscope.outputs.target import Sink
 
 LAST = "results.json"
 COMPLETE = ".set"  # ending of a folder that holds all that is left to be moved in

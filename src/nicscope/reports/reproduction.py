@@ -20,8 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.reproduce.tables import Layout, Row, StudyTable
-    from nicscope.studies.reproduce.verdict import Missing, Offered, Point, Reproduction
+    from nicscope.studies.reproduce.verdict import (
+        Layout,
+        Missing,
+        Offered,
+        Point,
+        Reproduction,
+        Row,
+        StudyTable,
+    )
 
 
 _QUANTITY = re.compile(r"(.*?)(?:\[(.*)\])? (\S+)")

@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from nicscope.reports.reproduction import Placed
-    from nicscope.studies.reproduce.tables import StudyTable
-    from nicscope.studies.reproduce.verdict import Item, Paper, Point, Reproduction, Shape
+    from nicscope.studies.reproduce.verdict import (
+        Item,
+        Paper,
+        Point,
+        Reproduction,
+        Shape,
+        StudyTable,
+    )
 
 
 _WITHOUT_END = ("meta", "input", "img", "br")

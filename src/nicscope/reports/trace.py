@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.reports.printing import Printed
-    from nicscope.traces.programs.building import ProgramSummary
+    from nicscope.traces.programs.writer import ProgramSummary
     from nicscope.traces.summary import TraceSummary
 
 

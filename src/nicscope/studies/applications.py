@@ -7,27 +7,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from nicscope.apps.splash.barnes import barnes
-from nicscope.apps.splash.fft import fft
-from nicscope.apps.splash.lu import lu
+from nicscope.apps.splash.kernels import fft, lu, radix
 from nicscope.apps.splash.ocean import ocean
-from nicscope.apps.splash.radix import radix
 from nicscope.apps.splash.raytrace import raytrace
 from nicscope.apps.splash.volrend import volrend
-from nicscope.apps.splash.water_nsquared import water_nsquared
-from nicscope.apps.splash.water_spatial import water_spatial
+from nicscope.apps.splash.water import water_nsquared, water_spatial
 from nicscope.apps.svm.coherence import Costs
 from nicscope.apps.svm.machines.node import check_machines, run_on_machines
-from nicscope.apps.svm.process import Placement, run_on_shared_memory
-from nicscope.apps.svm.records import LEFT_OUT, SHARED_BASE
+from nicscope.apps.svm.process import LEFT_OUT, SHARED_BASE, Placement, run_on_shared_memory
 from nicscope.config.design import read_interface
 from nicscope.config.quantities import read_bytes
 from nicscope.drivers.simulate.ports.build import Faults
 from nicscope.errors import SimulationError, StudyError, did_you_mean
 from nicscope.interfaces.run_report import on_run
 from nicscope.memory_limit import check_memory
-from nicscope.traces.programs.building import ProgramBuilder
 from nicscope.traces.programs.schema import OPERATION_CODES, Operation, ProgramMetadata
-from nicscope.traces.programs.writer import write_program
+from nicscope.traces.programs.writer import ProgramBuilder, write_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -36,8 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.apps.splash.program import SharedProgram
-    from nicscope.apps.svm.process import Run
-    from nicscope.apps.svm.records import ProgramRecord
+    from nicscope.apps.svm.process import ProgramRecord, Run
     from nicscope.interfaces.run_report import RunReport
     from nicscope.traces.programs.schema import ProgramTrace
 

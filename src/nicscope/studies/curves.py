@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay.lookups import Nic
     from nicscope.drivers.replay.page_numbering import Alignment
     from nicscope.studies.workers import Workers
-    from nicscope.traces.folders.reading import Share
+    from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
 
 

@@ -13,7 +13,7 @@ from nicscope.errors import DesignError, did_you_mean
 from nicscope.studies.pricing import Cost, Denominator, denominator_of, price
 from nicscope.studies.sources import ShareDone, extent_of, repeat
 from nicscope.studies.workers import Nodes
-from nicscope.traces.folders.reading import placed
+from nicscope.traces.folders import placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay import ReplayResult
     from nicscope.drivers.replay.engine import NodeResult
     from nicscope.studies.workers import Workers
-    from nicscope.traces.folders.reading import Share
+    from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests, Rows
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay.page_numbering import Alignment
     from nicscope.studies.pricing import Cost
     from nicscope.studies.replaying import Priced
-    from nicscope.traces.folders.reading import Share
+    from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests, Rows
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 import nicscope
 from nicscope.errors import NicscopeError, StudyError
-from nicscope.traces.folders.reading import FolderTrace
+from nicscope.traces.folders import FolderTrace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nicscope.traces.folders.reading import Share
+    from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
 
     Watch = Callable[[int, int], None]

@@ -1,6 +1,7 @@
 """The file formats that ``convert`` knows, and how a file's format is recognized.
 
-A conversion reads one and writes another.
+A conversion reads one and writes another.  An LLM serving trace is read directly as well: nothing
+is written, and every pass generates the same requests again.
 """
 
 from __future__ import annotations
@@ -11,53 +12,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from nicscope.errors import TraceError, did_you_mean, printable
 from nicscope.outputs.file import format_to_write, named_format
 from nicscope.traces.atomic_writer import WRITTEN
-from nicscope.traces.columns import Checker
-from nicscope.traces.exporters.csv import CsvWriter
-from nicscope.traces.exporters.oracle_general import OracleGeneralWriter
+from nicscope.traces.columns import TYPES, Checker, op_column
 from nicscope.traces.files import MAGIC, first_bytes, open_bytes
-from nicscope.traces.folders.members import is_folder
-from nicscope.traces.folders.reading import open_folder
-from nicscope.traces.imported import Choices
+from nicscope.traces.folders import is_folder, open_folder
+from nicscope.traces.imported import Choices, Imported
+from nicscope.traces.importers import services
 from nicscope.traces.importers.lackey import read_lackey
-from nicscope.traces.importers.objects import read_libcachesim_csv, read_oracle_general
-from nicscope.traces.importers.services import (
-    AZURE,
-    columns_in,
-    read_azure,
-    read_burstgpt,
-    read_mooncake,
-    read_service,
-)
 from nicscope.traces.importers.strace import read_strace
-from nicscope.traces.importers.tables import read_csv, read_parquet, read_trace
-from nicscope.traces.programs.building import request_metadata, requests_of_program
+from nicscope.traces.objects import (
+    OracleGeneralWriter,
+    read_libcachesim_csv,
+    read_oracle_general,
+)
 from nicscope.traces.programs.writer import (
     PROGRAM_FORMATS,
     program_format,
     program_format_to_write,
     read_as_program,
+    request_metadata,
+    requests_of_program,
     write_as,
 )
-from nicscope.traces.reader import requests_of
+from nicscope.traces.reader import Trace, requests_of, trace_of
 from nicscope.traces.schema import (
     FIRST_REGISTRATION,
     REQUIRED_COLUMNS,
     TraceMetadata,
     check_page_size,
 )
+from nicscope.traces.tables import CsvWriter, read_csv, read_parquet, read_trace
 from nicscope.traces.writer import TraceWriter, batch_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.imported import Imported
-    from nicscope.traces.importers.services import Reader
+
 
 SNIFFED_BYTES = 1 << 14
 
@@ -76,11 +72,13 @@ class Format(NamedTuple):
     endings: tuple[str, ...]  # of file names, before .zst or .gz
     read: Callable[..., Any]
     writer: Callable[..., Any] | None = None
-    service: Reader | None = None  # of a language model's service: reads what was asked of it
+    service: services.Reader | None = (
+        None  # of a language model's service: reads what was asked of it
+    )
 
 
-def _of_service(name: str, endings: tuple[str, ...], read: Reader) -> Format:
-    return Format(name, endings, partial(read_service, name, read), service=read)
+def _of_service(name: str, endings: tuple[str, ...], read: services.Reader) -> Format:
+    return Format(name, endings, partial(services.read_service, name, read), service=read)
 
 
 FORMATS = {
@@ -97,9 +95,9 @@ FORMATS = {
             read_oracle_general,
             OracleGeneralWriter,
         ),
-        _of_service("mooncake", (".jsonl",), read_mooncake),
-        _of_service("azure-llm", (), read_azure),
-        _of_service("burstgpt", (), read_burstgpt),
+        _of_service("mooncake", (".jsonl",), services.read_mooncake),
+        _of_service("azure-llm", (), services.read_azure),
+        _of_service("burstgpt", (), services.read_burstgpt),
     )
 }
 
@@ -166,24 +164,18 @@ def _by_content(source: Input) -> str | None:
     if _STRACE_LINE.search(text):
         return "strace"
     header = text.partition(b"\n")[0]
-    counted = columns_in(header)
+    counted = services.columns_in(header)
     if counted is not None:
-        return "azure-llm" if counted is AZURE else "burstgpt"
-    if _is_trace_header(header):
+        return "azure-llm" if counted is services.AZURE else "burstgpt"
+    # Half of a trace's columns, in any spelling and with any separator: what is wrong with such a
+    # header its reader tells; by column numbers it would be misread.
+    names = {name.decode().lower() for name in re.findall(rb"[A-Za-z_]+", header)}
+    if 2 * len(names & set(REQUIRED_COLUMNS)) >= len(REQUIRED_COLUMNS):
         return "csv"
     by_ending = _by_ending(Path(source.name))
     if by_ending is not None and by_ending.name == "csv":
         return "libcachesim-csv"
     return None
-
-
-def _is_trace_header(line: bytes) -> bool:
-    """Whether a line names half of a trace's columns, in any spelling and with any separator.
-
-    What is wrong with such a header its reader tells; by column numbers it would be misread.
-    """
-    names = {name.decode().lower() for name in re.findall(rb"[A-Za-z_]+", line)}
-    return 2 * len(names & set(REQUIRED_COLUMNS)) >= len(REQUIRED_COLUMNS)
 
 
 class Conversion(NamedTuple):
@@ -311,3 +303,74 @@ def _convert_program(
         writer.append(requests_of(batch, Checker(source.name)), batch)
     lost = ["computing, locks and barriers, and what waits for what", *writer.lost]
     return Conversion(batch.num_rows, kind, writing.name, TraceMetadata(), lost)
+
+
+class _Made:
+    """Rows of a serving trace, generated anew for each pass."""
+
+    path: Path | None = None  # no other process finds these rows in a file
+    schema = pa.schema([(name, TYPES[name]) for name in REQUIRED_COLUMNS])
+
+    def __init__(self, service: services.Service, byte_count: int) -> None:
+        self._service = service
+        self.byte_count = byte_count
+
+    def record_batches(self, columns: list[str], max_rows: int) -> Iterator[Any]:
+        for made, _ in self._service.batches():
+            arrays = [
+                op_column(made[name]) if name == "op" else pa.array(made[name]) for name in columns
+            ]
+            batch = pa.RecordBatch.from_arrays(arrays, columns)
+            for first in range(0, batch.num_rows, max_rows):
+                yield batch.slice(first, max_rows)
+
+
+def open_any(path: Path | str, choices: Choices, watch: Watch | None = None) -> Trace:
+    """The trace in a Parquet file, or in an LLM serving trace.
+
+    Errors: ``TraceError`` for a file of another format, which has to be converted, and for
+    ``choices`` that are not for this one.
+    """
+    return any_of(open_bytes(path), choices, watch)
+
+
+def any_of(source: Input, choices: Choices, watch: Watch | None = None) -> Trace:
+    """As ``open_any``, of a file that is open."""
+    found = None if source.head(len(MAGIC)) == MAGIC else _told(source)
+    if found is None or found.service is None:
+        if choices.kv is not None:
+            raise TraceError(
+                f"{source.name}: --model is for traces of a language model's service, as "
+                "Mooncake's are; leave it out"
+            )
+        if found is not None:
+            raise TraceError(
+                f"{source.name}: is not Parquet but {found.name}; 'nicscope trace convert "
+                f"{source.name} OUT.parquet' makes that"
+            )
+        return trace_of(source)
+    if choices.kv is None:
+        raise TraceError(
+            f"{source.name}: is a trace of a language model's service ({found.name}), whose blocks "
+            "have a size once a model is named: --model llama-3-70b, here or for 'nicscope trace "
+            "convert'"
+        )
+    service = services.Service(source.name, found.service(source, choices.kv, watch), choices)
+    if not service.rows:
+        raise TraceError(f"{source.name}: holds no requests ({found.name})")
+    metadata = TraceMetadata()
+    metadata.origin["file"] = source.name
+    service.tell(metadata, found.name)
+    made = _Made(service, source.byte_count or source.position)
+    return Trace(source.name, service.rows, metadata, made)
+
+
+def _told(source: Input) -> Format | None:
+    """The format of a file that is not Parquet; None if it is no request trace."""
+    if program_format(source, None) is not None:
+        return None
+    try:
+        found = input_format(source)
+    except TraceError:
+        return None
+    return None if found.name == "parquet" else found  # by its ending alone

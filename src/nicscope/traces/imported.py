@@ -9,7 +9,7 @@ import numpy as np
 from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from numpy.typing import NDArray
@@ -36,6 +36,11 @@ class Imported(NamedTuple):
 
     columns: Mapping[str, Any]
     place: Callable[[int], str]
+
+
+def numbered(what: str, numbers: Sequence[int] | NDArray[np.int64]) -> Callable[[int], str]:
+    """Places of rows: ``what``, such as "line {}", with the row's number."""
+    return lambda row: what.format(numbers[row])
 
 
 def filled(value: int, count: int, kind: type[np.generic]) -> NDArray[Any]:

@@ -21,39 +21,6 @@ LAYOUTS = ("block", "layer")
 _LONGEST = (1 << 32) - 1  # bytes of a request
 
 
-class Store(NamedTuple):
-    """The layout of a pool's memory at one rank."""
-
-    layout: str
-    token_bytes: int  # of a token at the rank
-    regions: int  # of the layout by layers
-    slots: int  # blocks that there is room for
-    slice_bytes: int | None  # a longer run is cut into these; None: one request each
-    seed: int  # of the order in which pages were handed out
-    block_tokens: int = BLOCK_TOKENS
-
-    @property
-    def block_bytes(self) -> int:
-        """The bytes of a block at the rank."""
-        return self.token_bytes * self.block_tokens
-
-    @property
-    def pages(self) -> int:
-        """The pages of a block in each region, in the layout by layers."""
-        return self.block_tokens // PAGE_TOKENS
-
-    @property
-    def region_bytes(self) -> int:
-        """The bytes of each region."""
-        return self.slots * self.block_bytes // (self.regions if self.layout == "layer" else 1)
-
-    def region_starts(self) -> NDArray[np.uint64]:
-        """Address of each region."""
-        many = self.regions if self.layout == "layer" else 1
-        stride = -(-self.region_bytes // ALIGNED) * ALIGNED
-        return (BASE + np.arange(many, dtype=np.int64) * stride).astype(np.uint64)
-
-
 class KvChoices(NamedTuple):
     """The model, layout and capacity of a KV cache pool, which a trace of tokens does not state."""
 
@@ -86,19 +53,6 @@ class KvChoices(NamedTuple):
             )
         return self.pool_bytes // block
 
-    def store(self, used: int) -> Store:
-        """The memory of the pool, as large as it may be, or as ``used`` blocks need."""
-        slots = used if self.blocks is None else self.blocks
-        return Store(
-            self.layout,
-            self.token_bytes,
-            self.regions,
-            slots,
-            self.slice_bytes,
-            self.seed,
-            self.block_tokens,
-        )
-
     def said(self) -> dict[str, Any]:
         """The choices that a trace's metadata should state."""
         return {
@@ -113,43 +67,51 @@ class KvChoices(NamedTuple):
         }
 
 
-class Cutter:
-    """Turns block slots of a store into the requests that transfer them."""
+class Pool:
+    """A pool's memory at one rank: turns block slots into the requests that transfer them."""
 
-    def __init__(self, store: Store) -> None:
-        """Errors: ``TraceError`` if a run is longer than a request can be, or does not divide."""
-        if store.layout == "block":
-            run, runs = store.block_bytes, 1
+    def __init__(self, kv: KvChoices, used: int) -> None:
+        """As large as ``kv`` says, or as ``used`` blocks need.
+
+        Errors: ``TraceError`` if a run is longer than a request can be, or does not divide.
+        """
+        slots = used if kv.blocks is None else kv.blocks
+        self.block_bytes = kv.token_bytes * kv.block_tokens
+        is_whole = kv.layout == "block"
+        regions = 1 if is_whole else kv.regions
+        pages = kv.block_tokens // PAGE_TOKENS  # of a block in each region
+        if is_whole:
+            run, runs = self.block_bytes, 1
         else:
-            run, rest = divmod(store.token_bytes * PAGE_TOKENS, store.regions)
+            run, rest = divmod(kv.token_bytes * PAGE_TOKENS, regions)
             if rest:
                 raise TraceError(
-                    f"{store.token_bytes} bytes of a token do not divide by {store.regions} regions"
+                    f"{kv.token_bytes} bytes of a token do not divide by {regions} regions"
                 )
-            runs = store.regions * store.pages
-        if store.slice_bytes is None and run > _LONGEST:
+            runs = regions * pages
+        if kv.slice_bytes is None and run > _LONGEST:
             raise TraceError(f"a block of {run:,} bytes is too long for one request; give --slice")
-        self._store = store
         self._run = run
-        self._offsets, self._lengths = _slices(run, store.slice_bytes)
+        self._offsets, self._lengths = _slices(run, kv.slice_bytes)
         self.requests_of_block = runs * len(self._lengths)
-        if store.layout == "layer":
-            rng = np.random.default_rng(store.seed)
-            self._pages = rng.permutation(store.slots * store.pages).reshape(
-                store.slots, store.pages
-            )
+        self.region_bytes = slots * self.block_bytes // regions
+        apart = -(-self.region_bytes // ALIGNED) * ALIGNED
+        self.starts = BASE + np.arange(regions, dtype=np.int64) * apart  # of each region
+        self._pages: NDArray[np.int64] | None = None  # of each slot, where regions have them
+        if not is_whole:
+            rng = np.random.default_rng(kv.seed)
+            self._pages = rng.permutation(slots * pages).reshape(slots, pages)
 
     def requests(self, slots: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
         """Address and length of each request for the blocks in ``slots``, in order of issue.
 
         Layer by layer a block's pages of one region come together, in the order of its tokens.
         """
-        starts = self._store.region_starts().astype(np.int64)
-        if self._store.layout == "block":
-            runs = starts[0] + slots * self._run
+        if self._pages is None:
+            runs = self.starts[0] + slots * self._run
         else:
             pages = self._pages[slots]  # (blocks, pages)
-            runs = starts[None, :, None] + pages[:, None, :] * self._run
+            runs = self.starts[None, :, None] + pages[:, None, :] * self._run
         address = (runs.reshape(-1, 1) + self._offsets).reshape(-1)
         lengths = np.tile(self._lengths, runs.size)
         return address.astype(np.uint64), lengths

@@ -14,17 +14,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nicscope.errors import TraceError
-from nicscope.outputs import whole_file
-from nicscope.traces.columns import DAMAGE, TYPES, Checker, as_schema, may_hold, op_codes
-from nicscope.traces.files import MAGIC, SignedFile, check_footer, first_line, open_bytes
-from nicscope.traces.programs.schema import is_program
-from nicscope.traces.registrations import (
+from nicscope.outputs import OutputFolder, whole_file
+from nicscope.traces.columns import (
+    DAMAGE,
+    TYPES,
+    Checker,
+    as_schema,
     check_registrations,
     lengths_of,
+    may_hold,
     may_register,
     only_requests,
+    op_codes,
     rows_of,
 )
+from nicscope.traces.files import MAGIC, SignedFile, check_footer, first_line, open_bytes
+from nicscope.traces.programs.schema import is_program
 from nicscope.traces.schema import (
     FIRST_RECEIVE,
     FIRST_REGISTRATION,
@@ -44,7 +49,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.inputs import Input
-    from nicscope.outputs import OutputFolder
 
 
 # A larger column chunk is read through a window, so that even one giant row group is never in
@@ -192,7 +196,7 @@ class Trace:
         if not may_register(self.column_names):
             return 0
         checker, found = Checker(self.name), 0
-        for batch in _read_ahead(self._source.record_batches(["op"], BATCH_ROWS), checker):
+        for batch in read_ahead(self._source.record_batches(["op"], BATCH_ROWS), checker.error):
             codes = op_codes(batch.column("op"), checker)
             found += int(np.count_nonzero(codes >= FIRST_REGISTRATION))
             checker.rows += len(codes)
@@ -265,9 +269,12 @@ class Trace:
     def _checked(self, columns: list[str], max_rows: int) -> Iterator[tuple[Requests, Any]]:
         checker = Checker(self.name)
         every = columns == self.column_names
-        if every:
-            _check_once(self.name, columns)
-        for batch in _read_ahead(self._source.record_batches(columns, max_rows), checker):
+        for column in columns if every else ():
+            if columns.count(column) > 1:
+                raise TraceError(
+                    f"{self.name}: column {column!r} is there {columns.count(column)} times"
+                )
+        for batch in read_ahead(self._source.record_batches(columns, max_rows), checker.error):
             if every:
                 _check_whole(batch, checker)
             known = as_schema(batch, [name for name in TYPES if name in columns], checker)
@@ -334,31 +341,21 @@ def decode_alone() -> None:
     pa.set_cpu_count(1)
 
 
-def _read_ahead(batches: Iterator[Any], checker: Checker) -> Iterator[Any]:
-    """Decode the next batch while the consumer is busy with this one."""
-    if _Alone.here:
-        yield from _read_along(batches, checker)
-        return
-    ahead = _decoder().submit(next, batches, None)
+def read_ahead(batches: Iterator[Any], error_of: Callable[[int, str], TraceError]) -> Iterator[Any]:
+    """Decode the next batch while the consumer is busy with this one, unless ``decode_alone``.
+
+    Errors: what ``error_of`` makes of row 0 of the next batch, if that is damaged.
+    """
+    ahead = None if _Alone.here else _decoder().submit(next, batches, None)
     while True:
         try:
-            batch = ahead.result()
+            batch = next(batches, None) if ahead is None else ahead.result()
         except DAMAGE as error:
-            raise checker.error(0, f"damaged from here on: {first_line(error)}") from error
+            raise error_of(0, f"damaged from here on: {first_line(error)}") from error
         if batch is None:
             return
-        ahead = _decoder().submit(next, batches, None)
-        yield batch
-
-
-def _read_along(batches: Iterator[Any], checker: Checker) -> Iterator[Any]:
-    while True:
-        try:
-            batch = next(batches, None)
-        except DAMAGE as error:
-            raise checker.error(0, f"damaged from here on: {first_line(error)}") from error
-        if batch is None:
-            return
+        if ahead is not None:
+            ahead = _decoder().submit(next, batches, None)
         yield batch
 
 
@@ -462,12 +459,6 @@ def _check_columns(name: str, schema: Any) -> None:
         if not may_hold(found, column):
             must = "text" if column == "op" else f"{TYPES[column]}, or another integer"
             raise TraceError(f"{name}: column {column!r} is {found}; must be {must}")
-
-
-def _check_once(name: str, columns: list[str]) -> None:
-    for column in columns:
-        if columns.count(column) > 1:
-            raise TraceError(f"{name}: column {column!r} is there {columns.count(column)} times")
 
 
 def _check_whole(batch: Any, checker: Checker) -> None:

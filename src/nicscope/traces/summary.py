@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nicscope.traces.columns import requests_in
 from nicscope.traces.numbering import Numbering, lookups_of
-from nicscope.traces.registrations import requests_in
-from nicscope.traces.schema import OP_NAMES, Registration, TraceMetadata
+from nicscope.traces.schema import OP_NAMES, Registration, Requests, TraceMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from nicscope.traces.files import Watch
     from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests, Rows
 
 SIZE_CLASSES = 32  # lengths are 32 bits wide: class k holds 2^k to 2^(k+1) - 1 bytes
 
@@ -69,99 +68,62 @@ class TraceSummary:
         return fields
 
 
-class _Counter:
-    """Accumulates batches; keeps its tables of pages and processes between them."""
-
-    def __init__(self, summary: TraceSummary) -> None:
-        self._summary = summary
-        self._nodes: set[int] = set()
-        self._processes = Numbering()
-        self._pages = Numbering()
-
-    def add(self, requests: Requests) -> None:
-        """Count one batch."""
-        total = self._summary
-        total.requests += requests.length.size
-        total.bytes += int(requests.length.sum(dtype=np.uint64))
-        self._add_extent(requests)
-        self._add_operations(requests)
-        known = self._processes.count
-        process = self._processes.number(
-            requests.node.astype(np.int64), requests.pid.astype(np.int64)
-        )
-        self._nodes.update(requests.node[process >= known].tolist())
-        for rows, pages in lookups_of(requests, total.metadata.page_size):
-            self._pages.number(process[rows], pages)
-            total.lookups += rows.size
-        total.nodes = len(self._nodes)
-        total.processes = self._processes.count
-        total.pages = self._pages.count
-
-    def _add_extent(self, requests: Requests) -> None:
-        total = self._summary
-        last = requests.address + (requests.length - np.uint32(1))
-        total.first_time_ns = _lower(total.first_time_ns, int(requests.time_ns.min()))
-        total.last_time_ns = _higher(total.last_time_ns, int(requests.time_ns.max()))
-        total.lowest_address = _lower(total.lowest_address, int(requests.address.min()))
-        total.highest_address = _higher(total.highest_address, int(last.max()))
-
-    def _add_operations(self, requests: Requests) -> None:
-        total = self._summary
-        counts = np.bincount(requests.op, minlength=len(OP_NAMES))
-        for code, name in enumerate(OP_NAMES):
-            if counts[code]:
-                total.requests_per_op[name] += int(counts[code])
-                mine = requests.length[requests.op == code]
-                total.bytes_per_op[name] += int(mine.sum(dtype=np.uint64))
-        # frexp is exact for 32-bit integers: the exponent is the position of the highest bit.
-        classes = np.frexp(requests.length.astype(np.float64))[1] - 1
-        for size_class, count in enumerate(np.bincount(classes, minlength=SIZE_CLASSES)):
-            total.requests_per_size_class[size_class] += int(count)
-
-
 def summarize(trace: Trace, watch: Watch | None = None) -> TraceSummary:
     """Counts over ``trace``; tells ``watch`` how many of its rows are done.
 
     Errors: ``TraceError`` at the first row that the schema does not allow.
     """
-    if not trace.registrations:
-        return summarize_batches(trace.batches(), trace.metadata, trace.rows, watch)
-    counted = TraceSummary(trace.metadata)
-    batches = _requests_beside(trace.batches_of_rows(), counted)
-    summary = summarize_batches(batches, trace.metadata, trace.rows, watch)
-    for name in ("registrations", "deregistrations", "registered_bytes"):
-        setattr(summary, name, getattr(counted, name))
-    return summary
+    total, nodes = TraceSummary(trace.metadata), set[int]()
+    numbers, pages_of = Numbering(), Numbering()
+    for requests in _requests_beside(trace, total) if trace.registrations else trace.batches():
+        total.requests += requests.length.size
+        total.bytes += int(requests.length.sum(dtype=np.uint64))
+        _add_extent(total, requests)
+        _add_operations(total, requests)
+        known = numbers.count
+        process = numbers.number(requests.node.astype(np.int64), requests.pid.astype(np.int64))
+        nodes.update(requests.node[process >= known].tolist())
+        for rows, pages in lookups_of(requests, total.metadata.page_size):
+            pages_of.number(process[rows], pages)
+            total.lookups += rows.size
+        total.nodes, total.processes, total.pages = len(nodes), numbers.count, pages_of.count
+        if watch is not None:
+            watch(total.requests, trace.rows)
+    return total
 
 
-def _requests_beside(batches: Iterable[Rows], summary: TraceSummary) -> Iterator[Requests]:
-    """The requests of ``batches``, whose registrations ``summary`` counts."""
-    for rows in batches:
+def _requests_beside(trace: Trace, total: TraceSummary) -> Iterator[Requests]:
+    """The requests of ``trace``, whose registrations ``total`` counts."""
+    for rows in trace.batches_of_rows():
         is_new = rows.op == Registration.REGISTER
-        summary.registrations += int(np.count_nonzero(is_new))
-        summary.deregistrations += int(np.count_nonzero(rows.op == Registration.DEREGISTER))
-        summary.registered_bytes += sum(rows.region_bytes[is_new].tolist())
+        total.registrations += int(np.count_nonzero(is_new))
+        total.deregistrations += int(np.count_nonzero(rows.op == Registration.DEREGISTER))
+        total.registered_bytes += sum(rows.region_bytes[is_new].tolist())
         requests = requests_in(rows)
         if len(requests.op):
             yield requests
 
 
-def summarize_batches(
-    batches: Iterable[Requests], metadata: TraceMetadata, rows: int, watch: Watch | None = None
-) -> TraceSummary:
-    """Counts over checked ``batches`` that belong to one trace of ``rows`` requests."""
-    summary = TraceSummary(metadata)
-    counter = _Counter(summary)
-    for requests in batches:
-        counter.add(requests)
-        if watch is not None:
-            watch(summary.requests, rows)
-    return summary
+def _add_extent(total: TraceSummary, requests: Requests) -> None:
+    last = requests.address + (requests.length - np.uint32(1))
+    for name, extreme, value in (
+        ("first_time_ns", min, requests.time_ns.min()),
+        ("last_time_ns", max, requests.time_ns.max()),
+        ("lowest_address", min, requests.address.min()),
+        ("highest_address", max, last.max()),
+    ):
+        before = getattr(total, name)
+        setattr(total, name, int(value) if before is None else extreme(before, int(value)))
 
 
-def _lower(old: int | None, new: int) -> int:
-    return new if old is None else min(old, new)
-
-
-def _higher(old: int | None, new: int) -> int:
-    return new if old is None else max(old, new)
+def _add_operations(total: TraceSummary, requests: Requests) -> None:
+    counts = np.bincount(requests.op, minlength=len(OP_NAMES))
+    for code, name in enumerate(OP_NAMES):
+        if counts[code]:
+            total.requests_per_op[name] += int(counts[code])
+            mine = requests.length[requests.op == code]
+            total.bytes_per_op[name] += int(mine.sum(dtype=np.uint64))
+    # frexp is exact for 32-bit integers: the exponent is the position of the highest bit.
+    classes = np.frexp(requests.length.astype(np.float64))[1] - 1
+    for size_class, count in enumerate(np.bincount(classes, minlength=SIZE_CLASSES)):
+        total.requests_per_size_class[size_class] += int(count)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.errors import TraceError, did_you_mean
-from nicscope.traces.formats import output_format, write_batches
-from nicscope.traces.imported import Imported
+from nicscope.traces.formats import Conversion, output_format, write_batches
+from nicscope.traces.imported import Imported, numbered
 from nicscope.traces.kv_pool import ALIGNED, BASE
 from nicscope.traces.schema import DEFAULT_PAGE_SIZE, OP_CODES, TraceMetadata, check_page_size
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.traces.files import Watch
-    from nicscope.traces.formats import Conversion
 
 
 MOST_EXPONENT = 16.0  # beyond, every draw is the first rank
@@ -43,7 +41,7 @@ class Zipf:
         one = np.array([1.5, many + 0.5, 2.5])
         first, self._end, second = (float(each) for each in self._area(one))
         self._begin = first - 1.0
-        self._sure = 2.0 - float(self._place(np.array([second - self._height(2.0)]))[0])
+        self._sure = 2.0 - float(self._place(np.array([second - float(2.0**-exponent)]))[0])
 
     def draw(self, rng: Generator, count: int) -> NDArray[np.int64]:
         """``count`` ranks, each independent of the others."""
@@ -59,9 +57,6 @@ class Zipf:
             ranks[open_[taken]] = rank[taken].astype(np.int64) - 1
             open_ = open_[~taken]
         return ranks
-
-    def _height(self, place: float) -> float:
-        return float(place**-self._exponent)
 
     def _area(self, place: NDArray[np.float64]) -> NDArray[np.float64]:
         """From 1 to ``place``: (place^(1-s) - 1) / (1 - s), without cancelling near s = 1."""
@@ -291,7 +286,7 @@ def batches(recipe: Recipe, watch: Watch | None = None) -> Iterator[Imported]:
     place, arriving = _StartAddresses(recipe), _ArrivalTimes(recipe)
     for first in range(0, recipe.requests, CHUNK_ROWS):
         rows = np.arange(first, min(first + CHUNK_ROWS, recipe.requests))
-        yield Imported(_columns(recipe, place, arriving, rows), functools.partial(_row, first))
+        yield Imported(_columns(recipe, place, arriving, rows), numbered("row {}", rows))
         if watch is not None:
             watch(int(rows[-1]) + 1, recipe.requests)
 
@@ -315,10 +310,6 @@ def _columns(
         "address": place.addresses(own, rng),
         "length": length.astype(np.uint32),
     }
-
-
-def _row(first: int, row: int) -> str:
-    return f"row {first + row}"
 
 
 def _chosen(rng: Generator, values: list[int], shares: list[float]) -> NDArray[np.int64]:

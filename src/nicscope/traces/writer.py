@@ -11,13 +11,12 @@ import pyarrow as pa
 from nicscope.traces.atomic_writer import AtomicWriter
 from nicscope.traces.columns import TYPES, Checker, array_of, as_schema, op_array, op_column
 from nicscope.traces.reader import ROW_GROUP_ROWS, SignedParquet, requests_of
-from nicscope.traces.schema import REQUIRED_COLUMNS, TraceMetadata
+from nicscope.traces.schema import REQUIRED_COLUMNS, Requests, TraceMetadata
 
 if TYPE_CHECKING:
     import contextlib
 
     from nicscope.outputs import OutputFolder
-    from nicscope.traces.schema import Requests
 
 
 class TraceWriter(AtomicWriter):

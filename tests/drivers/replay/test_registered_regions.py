@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from nicscope.drivers.replay import follows_registrations, replay
 from nicscope.errors import DesignError, TraceError
-from nicscope.traces.columns import Checker
+from nicscope.traces.columns import Checker, rows_of
 from nicscope.traces.reader import requests_of
-from nicscope.traces.registrations import rows_of
 from nicscope.traces.writer import batch_of
 from oracle import replay_regions as oracle
 from oracle.replay import DEFAULTS, PATHS

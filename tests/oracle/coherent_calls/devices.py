@@ -26,8 +26,10 @@ from nicscope.memory.coherence.layout import (
     UPGRADE,
     WRITE,
     WRITE_BACK,
+    clean,
+    discard,
+    find_l2,
 )
-from nicscope.memory.coherence.lines import clean, discard, find_l2
 from oracle.bytecopy import copy_bytes
 
 

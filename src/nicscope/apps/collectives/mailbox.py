@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.errors import SimulationError
 
@@ -75,65 +75,92 @@ class Key(NamedTuple):
     second: int = 0
 
 
-class Wire(Protocol):
+class Wire(ABC):
     """One process's channels to its peers, in order for each peer."""
 
-    rank: int
-    ranks: int
     short: int
     """Bytes of the longest note."""
-    is_one_sided: bool
+    is_one_sided = False
     """Whether ``fetch`` reads a peer's memory, without its processor."""
+
+    def __init__(self, endpoint: Any, rank: int, ranks: int) -> None:
+        """``endpoint``: what the interface gives a process: its clock, memory and processor."""
+        self.endpoint = endpoint
+        self.rank, self.ranks = rank, ranks
+        self._events: deque[Note | Placed] = deque()
 
     @property
     def now_us(self) -> float:
         """The process's clock."""
+        found: float = self.endpoint.now_us
+        return found
 
+    @abstractmethod
     async def open(self) -> None:
         """Connect with all peers, which do so too."""
 
+    @abstractmethod
     async def close(self) -> None:
         """Stay until no peer needs this process any more."""
 
     def allocate(self, byte_count: int) -> Any:
         """Allocate array memory: the interface's buffers, which have parts and views."""
+        return self.endpoint.allocate(max(1, byte_count))
 
     async def load(self, buffer: Any) -> bytes:
         """Load all of ``buffer`` as the program, with the time that it takes."""
+        content: bytes = await buffer.read()
+        return content
 
     async def store(self, buffer: Any, content: bytes) -> None:
         """Store ``content`` to the beginning of ``buffer`` as the program."""
+        await buffer.write(content)
 
     async def compute(self, microseconds: float) -> None:
         """Keep the processor busy."""
+        await self.endpoint.compute(microseconds)
 
     async def rest(self, microseconds: float) -> None:
         """Yield the processor, where the interface has a call for that."""
+        await self.endpoint.sleep(microseconds)
 
+    @abstractmethod
     async def note(self, rank: int, content: bytes) -> None:
         """Send up to ``short`` bytes to a peer; ``content`` is copied before this returns."""
 
     async def event(self) -> Note | Placed:
         """Wait for the next event from any peer."""
+        while not self._events:
+            await self._take()
+        return self._events.popleft()
 
+    @abstractmethod
+    async def _take(self) -> None:
+        """Receive something from a peer, or wait for it."""
+
+    @abstractmethod
     async def offer(self, buffer: Any) -> Key:
         """Let peers write into ``buffer``; offered again, it has the same key at no cost."""
 
+    @abstractmethod
     async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Post ``buffer``, of a byte or more, to ``offset`` of what ``rank`` offered.
 
         It must stay as it is until ``settle`` returns.
         """
 
+    @abstractmethod
     async def settle(self) -> None:
         """Wait until the NIC has completed everything that was put.
 
         Errors: ``SimulationError`` if some of it did not get through.
         """
 
+    @abstractmethod
     async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Write ``buffer`` remotely and wait, without notifying; if ``is_one_sided``."""
 
+    @abstractmethod
     async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Fill ``buffer`` from ``offset`` of what ``rank`` offered; if ``is_one_sided``."""
 
@@ -150,17 +177,14 @@ PLAIN, ONLY_CREDIT = 0, 1
 INBOX = Key(0)  # arrays come behind
 
 
-class MailboxWire(ABC):
+class MailboxWire(Wire, ABC):
     """A wire over remote writes into peers' memory."""
 
     short = SLOT - HEAD
     is_one_sided = True
 
     def __init__(self, endpoint: Any, ranks: int) -> None:
-        self.endpoint = endpoint
-        self.rank: int = endpoint.node
-        self.ranks = ranks
-        self._events: deque[Note | Placed] = deque()
+        super().__init__(endpoint, endpoint.node, ranks)
         self._credits = {peer: Credits() for peer in range(ranks) if peer != self.rank}
         self._offered: dict[tuple[int, int], Key] = {}
         self._known: dict[tuple[int, Key], Any] = {}  # what peers have offered, as named here
@@ -194,20 +218,10 @@ class MailboxWire(ABC):
         """Wait for the next notified write: its node, buffer, offset and length."""
 
     @abstractmethod
-    async def settle(self) -> None:
-        """Wait until the NIC has completed everything that was put."""
-
-    @abstractmethod
     async def _drain(self) -> None:
         """Wait until the NIC has completed all writes, those of notes too."""
 
     # -- as every wire ----------------------------------------------------------------------------
-
-    @property
-    def now_us(self) -> float:
-        """The process's clock."""
-        found: float = self.endpoint.now_us
-        return found
 
     async def open(self) -> None:
         """Publish the slots, and find those of all peers."""
@@ -224,27 +238,6 @@ class MailboxWire(ABC):
         """Wait until all posted writes have completed."""
         await self._drain()
 
-    def allocate(self, byte_count: int) -> Any:
-        """Memory of the process."""
-        return self.endpoint.allocate(max(1, byte_count))
-
-    async def load(self, buffer: Any) -> bytes:
-        """The program's loads."""
-        content: bytes = await buffer.read()
-        return content
-
-    async def store(self, buffer: Any, content: bytes) -> None:
-        """The program's stores."""
-        await buffer.write(content)
-
-    async def compute(self, microseconds: float) -> None:
-        """Keep the processor busy."""
-        await self.endpoint.compute(microseconds)
-
-    async def rest(self, microseconds: float) -> None:
-        """Leave the processor to others."""
-        await self.endpoint.sleep(microseconds)
-
     async def note(self, rank: int, content: bytes) -> None:
         """Write a note to the peer's next slot, once that is empty."""
         while not self._credits[rank].has_free_slot:
@@ -256,12 +249,6 @@ class MailboxWire(ABC):
         slot = self._outbox.part(rank * ROOM + place * SLOT, HEAD + len(content))
         await slot.write(bytes((told, kind)) + content)
         await self._write(self._boxes[rank], self.rank * ROOM + place * SLOT, slot, is_note=True)
-
-    async def event(self) -> Note | Placed:
-        """Wait for the next event."""
-        while not self._events:
-            await self._take()
-        return self._events.popleft()
 
     async def _take(self) -> None:
         """Receive the next write."""

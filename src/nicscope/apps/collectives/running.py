@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.apps.collectives.messages import Barrier, Messages
+from nicscope.apps.collectives.operations import Barrier, Messages
 from nicscope.errors import SimulationError, StandingError, did_you_mean
 from nicscope.interfaces import Cluster, Faults, HostSize, PortSize
 
@@ -68,24 +68,18 @@ class Machine(NamedTuple):
 
     def wire(self, given: Any, ranks: int, cluster: Any) -> Wire:
         """The wire of a program that is called with ``given``."""
-        if self.interface == "vmmc":
-            from nicscope.apps.collectives.mailbox import VmmcWire
+        if self.interface in ("vmmc", "mini"):
+            from nicscope.apps.collectives.mailbox import MiniWire, VmmcWire
 
-            return VmmcWire(given, ranks)
-        if self.interface == "mini":
-            from nicscope.apps.collectives.mailbox import MiniWire
-
-            return MiniWire(given, ranks)
+            return VmmcWire(given, ranks) if self.interface == "vmmc" else MiniWire(given, ranks)
         if self.interface == "via":
             from nicscope.apps.collectives.via_wire import ViaWire
 
             return ViaWire(given, ranks, given.node)
+        from nicscope.apps.collectives.message_wires import TrapezeWire, UNetWire
+
         if self.interface == "unet":
-            from nicscope.apps.collectives.unet_wire import UNetWire
-
             return UNetWire(given, ranks)
-        from nicscope.apps.collectives.trapeze_wire import TrapezeWire
-
         is_lossy = self.faults is not None and self.faults.any
         return TrapezeWire(given, ranks, cluster.delivery.max_payload, is_lossy=is_lossy)
 

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.collectives.mailbox import PLACES, Credits, Key, Note, Placed, unreachable_error
-from nicscope.interfaces.via import Reliability, Status, VipError
-from nicscope.interfaces.via.descriptor import AddressSegment
+from nicscope.apps.collectives import mailbox
+from nicscope.interfaces.via import Descriptors, Host, Nic, Reliability, Status, VipError
+from nicscope.interfaces.via.descriptor import AddressSegment, Region
 
 if TYPE_CHECKING:
-    from nicscope.interfaces.via import Descriptors, Host, Nic
-    from nicscope.interfaces.via.descriptor import Region
     from nicscope.interfaces.via.vi import CompletionQueue, Vi
 
-ROOM = 4096  # bytes: all slots for the notes of a peer are on one page
-SLOT = ROOM // PLACES
-HEAD = 2  # bytes before a note: how many slots are empty, and whether that is all that it says
-PLAIN, ONLY_CREDIT = 0, 1
 LEVEL = Reliability.VIP_SERVICE_RELIABLE_DELIVERY
 OUTSTANDING = 32  # descriptors of a VI
 REMOTE_WRITE = Status.VIP_STATUS_OP_REMOTE_RDMA_WRITE
@@ -30,43 +24,37 @@ class Peer:
         self.vi = vi
         self.sends = sends
         self.receives = receives
-        self.credits = Credits()
+        self.credits = mailbox.Credits()
         self.next = 0  # slot that the next message fills
         self.outstanding: deque[bool] = deque()  # in the send queue: whether each is of a note
 
 
-class ViaWire:
+class ViaWire(mailbox.Wire):
     """One process with a VI for each peer, all of whose receives end in one completion queue."""
 
-    short = SLOT - HEAD
+    short = mailbox.SLOT - mailbox.HEAD
     is_one_sided = True
-    _nic: Nic
+    endpoint: Nic
     _queue: CompletionQueue
 
     def __init__(self, host: Host, ranks: int, rank: int) -> None:
+        super().__init__(None, rank, ranks)  # until ``open``
         self._host = host
-        self.rank, self.ranks = rank, ranks
-        self._events: deque[Note | Placed] = deque()
         self._peers: dict[int, Peer] = {}
         self._ranks: dict[int, int] = {}  # by number of a VI
         self._regions: dict[int, Region] = {}  # by the address of an array
         self._inbox: Any = None
         self._outbox: Any = None
 
-    @property
-    def now_us(self) -> float:
-        """The process's clock."""
-        return self._nic.now_us
-
     async def open(self) -> None:
         """Open the NIC, and connect a VI with one of each peer."""
-        nic = self._nic = await self._host.open_nic()
+        nic = self.endpoint = await self._host.open_nic()
         self._tag = await nic.create_ptag()
         if self.ranks == 1:
             return
         self._most = nic.query_nic().max_transfer
-        self._queue = await nic.create_cq(self._tag, self.ranks * PLACES)
-        count = self.ranks * ROOM
+        self._queue = await nic.create_cq(self._tag, self.ranks * mailbox.PLACES)
+        count = self.ranks * mailbox.ROOM
         self._inbox, self._outbox = nic.allocate(count), nic.allocate(count)
         self._receives = await nic.register_mem(self._inbox, self._tag)
         self._sends = await nic.register_mem(self._outbox, self._tag)
@@ -76,13 +64,13 @@ class ViaWire:
 
     async def _connect(self, rank: int) -> None:
         """Connect with a peer: the lower rank requests, in an order that cannot deadlock."""
-        nic, tag = self._nic, self._tag
+        nic, tag = self.endpoint, self._tag
         vi = await nic.create_vi(
             tag, LEVEL, enable_rdma_write=True, enable_rdma_read=True, recv_cq=self._queue
         )
-        peer = Peer(vi, await nic.descriptors(tag), await nic.descriptors(tag, PLACES, 1))
+        peer = Peer(vi, await nic.descriptors(tag), await nic.descriptors(tag, mailbox.PLACES, 1))
         self._peers[rank], self._ranks[vi.number] = peer, rank
-        for place in range(PLACES):
+        for place in range(mailbox.PLACES):
             await self._expect(rank, place)
         if self.rank < rank:
             await nic.connect_request(vi, rank, f"{self.rank} to {rank}")
@@ -92,8 +80,8 @@ class ViaWire:
     async def _expect(self, rank: int, place: int) -> None:
         """Post a receive into the slot of the peer's message after ``PLACES - 1`` others."""
         peer = self._peers[rank]
-        segment = self._receives.segment(rank * ROOM + place * SLOT, SLOT)
-        await self._nic.post_recv(peer.vi, peer.receives.request(segment))
+        segment = self._receives.segment(rank * mailbox.ROOM + place * mailbox.SLOT, mailbox.SLOT)
+        await self.endpoint.post_recv(peer.vi, peer.receives.request(segment))
 
     async def close(self) -> None:
         """Wait until everything that was posted has completed."""
@@ -101,30 +89,22 @@ class ViaWire:
             while peer.outstanding:
                 await self._end(peer)
 
-    def allocate(self, byte_count: int) -> Any:
-        """Memory of the process."""
-        return self._nic.allocate(max(1, byte_count))
-
     async def load(self, buffer: Any) -> bytes:
         """The program's loads, through the caches of its host where it has some."""
-        return await self._nic.read(buffer.address, len(buffer))
+        return await self.endpoint.read(buffer.address, len(buffer))
 
     async def store(self, buffer: Any, content: bytes) -> None:
         """The program's stores, likewise."""
-        await self._nic.write(buffer.address, content)
-
-    async def compute(self, microseconds: float) -> None:
-        """Keep the processor busy."""
-        await self._nic.compute(microseconds)
+        await self.endpoint.write(buffer.address, content)
 
     async def rest(self, microseconds: float) -> None:
         """Keep the processor busy: VIPL has no call that yields it."""
-        await self._nic.compute(microseconds)
+        await self.endpoint.compute(microseconds)
 
     async def note(self, rank: int, content: bytes) -> None:
         """Send a note once the peer has a free slot."""
         await self._slot(rank)
-        await self._say(rank, content, PLAIN)
+        await self._say(rank, content, mailbox.PLAIN)
 
     async def _slot(self, rank: int) -> None:
         while not self._peers[rank].credits.has_free_slot:
@@ -132,53 +112,47 @@ class ViaWire:
 
     async def _say(self, rank: int, content: bytes, kind: int) -> None:
         peer = self._peers[rank]
-        place, told = peer.credits.send(only_credit=kind == ONLY_CREDIT)
-        at, count = rank * ROOM + place * SLOT, HEAD + len(content)
+        place, told = peer.credits.send(only_credit=kind == mailbox.ONLY_CREDIT)
+        at, count = rank * mailbox.ROOM + place * mailbox.SLOT, mailbox.HEAD + len(content)
         await self._room(peer)
-        await self._nic.write(self._outbox.address + at, bytes((told, kind)) + content)
-        await self._nic.post_send(peer.vi, peer.sends.request(self._sends.segment(at, count)))
+        await self.endpoint.write(self._outbox.address + at, bytes((told, kind)) + content)
+        await self.endpoint.post_send(peer.vi, peer.sends.request(self._sends.segment(at, count)))
         peer.outstanding.append(True)
-
-    async def event(self) -> Note | Placed:
-        """What comes next."""
-        while not self._events:
-            await self._take()
-        return self._events.popleft()
 
     async def _take(self) -> None:
         """Take the next receive completion, and repost its slot."""
-        vi, _ = await self._nic.cq_wait(self._queue)
+        vi, _ = await self.endpoint.cq_wait(self._queue)
         rank = self._ranks[vi.number]
         peer = self._peers[rank]
         try:
-            done = await self._nic.recv_done(vi)
+            done = await self.endpoint.recv_done(vi)
         except VipError as error:
-            raise unreachable_error(self.rank, rank, str(error)) from None
+            raise mailbox.unreachable_error(self.rank, rank, str(error)) from None
         assert done is not None
-        place, peer.next = peer.next, (peer.next + 1) % PLACES
-        kind = PLAIN
+        place, peer.next = peer.next, (peer.next + 1) % mailbox.PLACES
+        kind = mailbox.PLAIN
         if done.status & REMOTE_WRITE == REMOTE_WRITE:
             told = done.immediate
-            self._events.append(Placed(rank))
+            self._events.append(mailbox.Placed(rank))
         else:
-            at = self._inbox.address + rank * ROOM + place * SLOT
-            raw = await self._nic.read(at, done.length)
+            at = self._inbox.address + rank * mailbox.ROOM + place * mailbox.SLOT
+            raw = await self.endpoint.read(at, done.length)
             told, kind = raw[0], raw[1]
-            if kind != ONLY_CREDIT:
-                self._events.append(Note(rank, raw[HEAD:]))
+            if kind != mailbox.ONLY_CREDIT:
+                self._events.append(mailbox.Note(rank, raw[mailbox.HEAD :]))
         await self._expect(rank, place)
-        peer.credits.take(told, only_credit=kind == ONLY_CREDIT)
+        peer.credits.take(told, only_credit=kind == mailbox.ONLY_CREDIT)
         if peer.credits.must_return_credits:
-            await self._say(rank, b"", ONLY_CREDIT)
+            await self._say(rank, b"", mailbox.ONLY_CREDIT)
 
-    async def offer(self, buffer: Any) -> Key:
+    async def offer(self, buffer: Any) -> mailbox.Key:
         """Register the buffer, if it is not yet; the key is its address and memory handle."""
-        return Key(buffer.address, (await self._region(buffer)).handle)
+        return mailbox.Key(buffer.address, (await self._region(buffer)).handle)
 
     async def _region(self, buffer: Any) -> Region:
         found = self._regions.get(buffer.address)
         if found is None or found.length < len(buffer):
-            found = self._regions[buffer.address] = await self._nic.register_mem(
+            found = self._regions[buffer.address] = await self.endpoint.register_mem(
                 buffer, self._tag, enable_rdma_write=True, enable_rdma_read=True
             )
         return found
@@ -191,26 +165,26 @@ class ViaWire:
                 return region, at
         return await self._region(buffer), 0
 
-    async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+    async def put(self, rank: int, key: mailbox.Key, offset: int, buffer: Any) -> None:
         """RDMA write; the last piece has immediate data, for which the peer has a receive."""
         await self._slot(rank)
         peer = self._peers[rank]
         _, told = peer.credits.send()
         await self._write(peer, key, offset, buffer, told)
 
-    async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+    async def write(self, rank: int, key: mailbox.Key, offset: int, buffer: Any) -> None:
         """RDMA write without immediate data, and wait for its completion."""
         await self._write(self._peers[rank], key, offset, buffer, None)
         await self.settle()
 
     async def _write(
-        self, peer: Peer, key: Key, offset: int, buffer: Any, word: int | None
+        self, peer: Peer, key: mailbox.Key, offset: int, buffer: Any, word: int | None
     ) -> None:
         region, begin = await self._own(buffer)
         for at in range(0, len(buffer), self._most):
             count = min(self._most, len(buffer) - at)
             await self._room(peer)
-            await self._nic.rdma_write(
+            await self.endpoint.rdma_write(
                 peer.vi,
                 peer.sends,
                 [region.segment(begin + at, count)],
@@ -219,12 +193,12 @@ class ViaWire:
             )
             peer.outstanding.append(False)
 
-    async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+    async def fetch(self, rank: int, key: mailbox.Key, offset: int, buffer: Any) -> None:
         """RDMA read, and wait for its completion."""
         region, begin = await self._own(buffer)
         peer = self._peers[rank]
         await self._room(peer)
-        await self._nic.rdma_read(
+        await self.endpoint.rdma_read(
             peer.vi,
             peer.sends,
             [region.segment(begin, len(buffer))],
@@ -246,7 +220,7 @@ class ViaWire:
     async def _end(self, peer: Peer) -> None:
         peer.outstanding.popleft()
         try:
-            await self._nic.send_wait(peer.vi)
+            await self.endpoint.send_wait(peer.vi)
         except VipError as error:
             rank = self._ranks[peer.vi.number]
-            raise unreachable_error(self.rank, rank, str(error)) from None
+            raise mailbox.unreachable_error(self.rank, rank, str(error)) from None

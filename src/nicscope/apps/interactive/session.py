@@ -93,7 +93,7 @@ def run(folder: Path) -> int:
     began: list[subprocess.Popen[str]] = []
 
     def part(*arguments: str, **more: Any) -> subprocess.Popen[str]:
-        module = "nicscope.apps.interactive.participant"
+        module = "nicscope.apps.interactive.servers"
         command = [sys.executable, "-m", module, str(folder), *arguments]
         made = subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL, **more)
         began.append(made)

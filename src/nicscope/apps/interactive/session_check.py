@@ -8,15 +8,13 @@ import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.apps.interactive.session import HOMES, PARTS, SITE, read_plan
-from nicscope.apps.interactive.shell import SHELL, SURROUNDINGS
+from nicscope.apps.interactive.servers import SHELL, SURROUNDINGS
+from nicscope.apps.interactive.session import HOMES, PARTS, SITE, Plan, read_plan
 from nicscope.apps.interactive.user_behaviour import kind_of, name_of, typed
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from nicscope.apps.interactive.session import Plan
 
 
 class Participant(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.apps.splash.program import SharedProgram, check_result
-from nicscope.apps.svm.domain import Layout
+from nicscope.apps.svm.coherence import Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.apps.svm.domain import SharedArray
     from nicscope.apps.svm.process import Process, Run
 
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from nicscope.apps.splash.program import SharedProgram, at_once, check_result
-from nicscope.apps.splash.task_queues import TaskQueues, shares
-from nicscope.apps.svm.domain import WORD, Layout
+from nicscope.apps.splash.program import SharedProgram, TaskQueues, at_once, check_result, shares
+from nicscope.apps.svm.coherence import WORD, Layout, SharedArray
 from nicscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-    from nicscope.apps.svm.domain import SharedArray
     from nicscope.apps.svm.process import Process, Run
 
 

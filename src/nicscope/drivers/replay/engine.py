@@ -8,26 +8,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from nicscope.config.design import Scheme
+from nicscope.config.design import Design, Scheme
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import TracePartitioner, new_stream, requests_among
+from nicscope.drivers.replay.columns import (
+    Directory,
+    RequestColumns,
+    Share,
+    TracePartitioner,
+    new_stream,
+    requests_among,
+)
 from nicscope.drivers.replay.node import Node, Notes, group_bits, joins
 from nicscope.drivers.replay.page_numbering import (
     NO_GRAIN,
+    Alignment,
     LookupArrays,
     PageNumberer,
     alignments_of,
 )
-from nicscope.drivers.replay.rnic import RegionView, lowest_addresses, registers_ahead
+from nicscope.drivers.replay.rnic import (
+    Lowest,
+    RegionView,
+    RnicNode,
+    lowest_addresses,
+    registers_ahead,
+)
 from nicscope.drivers.translation import OFFSET_STEP, line_bits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nicscope.config.design import Design
-    from nicscope.drivers.replay.columns import Directory, RequestColumns, Share
-    from nicscope.drivers.replay.page_numbering import Alignment
-    from nicscope.drivers.replay.rnic import Lowest, RnicNode
 
 Counts = dict[str, int | None]
 DEFAULT_PAGE_SIZE = 4096

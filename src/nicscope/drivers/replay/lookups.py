@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import TracePartitioner, new_stream
-from nicscope.drivers.replay.page_numbering import LookupArrays, PageNumberer
+from nicscope.drivers.replay.columns import RequestColumns, Share, TracePartitioner, new_stream
+from nicscope.drivers.replay.page_numbering import Alignment, LookupArrays, PageNumberer
 from nicscope.drivers.translation import OFFSET_STEP
 
 if TYPE_CHECKING:
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-
-    from nicscope.drivers.replay.columns import RequestColumns, Share
-    from nicscope.drivers.replay.page_numbering import Alignment
 
 
 class Nic(NamedTuple):

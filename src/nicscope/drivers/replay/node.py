@@ -7,25 +7,20 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from nicscope.config.design import Scheme
+from nicscope.config.design import Design, Scheme
 from nicscope.drivers.replay.schemes import entries_held, passes_of
 from nicscope.drivers.replay.state import Case, whole
-from nicscope.drivers.translation import counts_of_book, grown_parts, memory_of, new_parts
+from nicscope.drivers.translation import Parts, counts_of_book, grown_parts, memory_of, new_parts
 from nicscope.kernel.entry import bound
-from nicscope.memory.numbering import capacity
-from nicscope.nic.layout import EMPTY, SEARCHED_WAYS, new_cache
-from nicscope.nic.recency import grown_recency, new_recency
+from nicscope.memory.numbering import Numbering, capacity
+from nicscope.nic.layout import EMPTY, SEARCHED_WAYS, Nic, new_cache
+from nicscope.nic.recency import Recency, grown_recency, new_recency
 from nicscope.nic.translate.book import COUNT_NAMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.config.design import Design
     from nicscope.drivers.replay.page_numbering import Alignment, LookupArrays, NumberedRequests
-    from nicscope.drivers.translation import Parts
-    from nicscope.memory.numbering import Numbering
-    from nicscope.nic.layout import Nic
-    from nicscope.nic.recency import Recency
 
 
 class Notes:

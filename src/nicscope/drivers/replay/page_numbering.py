@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import TracePartitioner, new_stream
+from nicscope.drivers.replay.columns import RequestColumns, Stream, TracePartitioner, new_stream
 from nicscope.drivers.translation import OFFSET_STEP
 from nicscope.hashing import LOW
 from nicscope.kernel.decorators import kernel, step
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
-
-    from nicscope.drivers.replay.columns import RequestColumns, Stream
 
 
 # Assumed: groups of fewer pages save less than it costs to read a trace once more for them.

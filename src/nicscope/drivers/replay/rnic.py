@@ -6,11 +6,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope.config.design import Scheme
+from nicscope.config.design import Design, Scheme
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import RegionRows, TracePartitioner, new_stream
+from nicscope.drivers.replay.columns import (
+    RegionColumns,
+    RegionRows,
+    RequestColumns,
+    TracePartitioner,
+    new_stream,
+)
 from nicscope.drivers.replay.node import Notes
-from nicscope.drivers.replay.page_numbering import LookupArrays, PageNumberer
+from nicscope.drivers.replay.page_numbering import (
+    LookupArrays,
+    Lookups,
+    NumberedRequests,
+    PageNumberer,
+)
 from nicscope.drivers.replay.schemes.cache_pass import note_lookups
 from nicscope.drivers.replay.schemes.rnic import (
     DEREGISTER,
@@ -35,7 +46,7 @@ from nicscope.drivers.translation import (
 from nicscope.errors import DesignError, MistakenRowError
 from nicscope.kernel.entry import bound
 from nicscope.kernel.records import longer, records
-from nicscope.memory.numbering import capacity
+from nicscope.memory.numbering import Numbering, capacity
 from nicscope.memory.regions import new_regions, with_room
 from nicscope.nic.translate.book import SEEN, grown_book, new_book
 from nicscope.nic.translate.rnic import KLM_BYTES, MPT_BYTES, MTT_BYTES, new_rules
@@ -44,11 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from nicscope.config.design import Design
-    from nicscope.drivers.replay.columns import RegionColumns, RequestColumns
-    from nicscope.drivers.replay.page_numbering import Lookups, NumberedRequests
-    from nicscope.memory.numbering import Numbering
 
 
 class RnicNode:

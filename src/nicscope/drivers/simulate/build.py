@@ -8,11 +8,11 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import new_agenda
-from nicscope.drivers.simulate.bus.state import FETCHING, NO_WAY, no_bus
+from nicscope.drivers.simulate.bus.state import FETCHING, NO_WAY, Bus, no_bus
 from nicscope.drivers.simulate.flow import FLOW
 from nicscope.drivers.simulate.machine import Machine
 from nicscope.drivers.simulate.observe import ACCOUNTS, LOG, MESSAGE
-from nicscope.drivers.simulate.ports.build import no_ports
+from nicscope.drivers.simulate.ports.build import Faults, no_ports
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.records import (
     CHAIN,
@@ -26,8 +26,8 @@ from nicscope.drivers.simulate.records import (
     SCRIPTED,
     TALLY,
 )
-from nicscope.drivers.simulate.store import PLACE, store_shapes
-from nicscope.drivers.simulate.traced.state import no_traced
+from nicscope.drivers.simulate.store import PLACE, Store, store_shapes
+from nicscope.drivers.simulate.traced.state import Traced, no_traced
 from nicscope.fabric.paths import NOBODY, new_paths
 from nicscope.kernel.distant import new_calls
 from nicscope.kernel.records import records
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nicscope.config.design import Delivery
-    from nicscope.drivers.simulate.bus.state import Bus
-    from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.store import Store
     from nicscope.drivers.simulate.traced.state import Traced

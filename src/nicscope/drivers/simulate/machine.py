@@ -8,8 +8,8 @@ import numpy as np
 
 from nicscope.drivers.simulate.records import PATHS
 from nicscope.fabric.faults import is_dead
-from nicscope.fabric.paths import add_path, links_of, make_wanted_paths, path_to
-from nicscope.fabric.topology import Fabric, Search
+from nicscope.fabric.paths import Paths, add_path, links_of, make_wanted_paths, path_to
+from nicscope.fabric.topology import Fabric, Search, Topology
 from nicscope.nic.ports.streams import ROOM, grow, node_of
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.ports.state import Ports
     from nicscope.drivers.simulate.store import Store
     from nicscope.drivers.simulate.traced.state import Traced
-    from nicscope.fabric.paths import Paths
-    from nicscope.fabric.topology import Topology
 
 
 def time_route_searches(machine: Machine, topology: Topology) -> None:

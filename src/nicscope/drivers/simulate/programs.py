@@ -35,7 +35,7 @@ from nicscope.drivers.simulate.process import (
     Tasks,
     places_of,
 )
-from nicscope.drivers.simulate.processor import place_masters
+from nicscope.drivers.simulate.processor import OtherMaster, place_masters
 from nicscope.drivers.simulate.store import new_store
 from nicscope.errors import (
     ProgramMistakeError,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.bus.state import Bus
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.drivers.simulate.processor import OtherMaster
     from nicscope.fabric.topology import Topology
 
 _ALL_LOOK = -1

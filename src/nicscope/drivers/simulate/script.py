@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nicscope.config.design import DELIVERY_COSTS
+from nicscope.config.design import DELIVERY_COSTS, Delivery
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import machine_bytes, new_machine
 from nicscope.drivers.simulate.bus.build import buffers_of
-from nicscope.drivers.simulate.machine import continue_run
+from nicscope.drivers.simulate.machine import Machine, continue_run
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
-from nicscope.drivers.simulate.processor import place_masters
+from nicscope.drivers.simulate.processor import OtherMaster, place_masters
 from nicscope.drivers.simulate.records import COPYING, OPERATION, REPORT, ROW, SLEEP
 from nicscope.drivers.simulate.store import new_store, no_store
 from nicscope.errors import SimulationError
@@ -27,12 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.design import Delivery
     from nicscope.drivers.simulate.bus.state import Bus
-    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.build import Faults
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.drivers.simulate.processor import OtherMaster
     from nicscope.fabric.topology import Topology
 
 

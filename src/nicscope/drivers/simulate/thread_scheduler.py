@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from nicscope.drivers.simulate.machine import continue_run
-from nicscope.drivers.simulate.process import OPERATION_STRUCT, put_length
-from nicscope.drivers.simulate.programs import LAST
+from nicscope.drivers.simulate.process import OPERATION_STRUCT, Record, put_length
+from nicscope.drivers.simulate.programs import LAST, Simulation
 from nicscope.drivers.simulate.records import CHAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from nicscope.drivers.simulate.process import Record
-    from nicscope.drivers.simulate.programs import Simulation
 
 
 _AT_ONCE = 1 << 20  # events between two chances to be interrupted

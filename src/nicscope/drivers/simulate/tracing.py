@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.config.design import POLICIES, Transport
-from nicscope.drivers.replay.columns import Stream, TracePartitioner, pieces
+from nicscope.config.design import POLICIES, Delivery, Design, Transport
+from nicscope.drivers.replay.columns import RequestColumns, Stream, TracePartitioner, pieces
 from nicscope.drivers.replay.page_numbering import numbering_of
 from nicscope.drivers.simulate.build import machine_bytes
 from nicscope.drivers.simulate.bus.build import bus_frames, bus_of_ports
@@ -25,7 +25,7 @@ from nicscope.drivers.simulate.records import POST
 from nicscope.drivers.simulate.script import ROWS_AT_ONCE, Scripted, rows_of
 from nicscope.drivers.translation import counts_of, line_bits_of, nic_memory_bytes
 from nicscope.fabric.topology import pair
-from nicscope.memory.numbering import capacity
+from nicscope.memory.numbering import Numbering, capacity
 from nicscope.memory.paging.layout import make_resident
 from nicscope.memory_limit import check_memory
 from nicscope.nic.ports import layout
@@ -36,12 +36,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.design import Delivery, Design
-    from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.simulate.bus.state import Bus, Parameters
     from nicscope.drivers.simulate.ports.costs import ServiceCosts
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.memory.numbering import Numbering
     from nicscope.nic.coherent import Mechanism
 
 SINK = 1  # the node beside node 0, which is the trace's

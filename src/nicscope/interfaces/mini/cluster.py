@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import msgspec
 
-from nicscope.config.design import Scheme, Transport, chosen_design
+from nicscope.config.design import Design, Scheme, Transport, chosen_design
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, checked_host, shown, whole
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nicscope.config.design import Design
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.programs import Simulation

@@ -18,7 +18,7 @@ from nicscope.drivers.translation import nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.kernel.decorators import row_of
 from nicscope.nic.layout import region_bytes
-from nicscope.nic.ports.streams import BLANK, NO_ENTRY
+from nicscope.nic.ports.streams import BLANK, NO_ENTRY, Pools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.nic.ports.streams import Pools
 
 WORD = 4
 # Fields of records that no firmware would have: the observer's, and what the network does.

@@ -38,7 +38,7 @@ from nicscope.drivers.simulate.ports.costs import service_costs
 from nicscope.drivers.simulate.programs import Simulation
 from nicscope.drivers.translation import counts_of
 from nicscope.errors import SimulationError, did_you_mean
-from nicscope.fabric.topology import crossbar
+from nicscope.fabric.topology import Topology, crossbar
 from nicscope.interfaces.arguments import (
     a_fraction,
     check_deaths,
@@ -87,7 +87,6 @@ if TYPE_CHECKING:
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.fabric.topology import Topology
 
 
 class _Held(NamedTuple):

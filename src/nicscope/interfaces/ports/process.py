@@ -17,7 +17,8 @@ from nicscope.drivers.simulate.ports.posting import (
     SIGNAL,
 )
 from nicscope.drivers.simulate.ports.reports import GIVEN_BITS, KIND_BITS, LATE
-from nicscope.drivers.simulate.process import ADDRESS, OWN, PACKET, PEER, TIME, coroutine
+from nicscope.drivers.simulate.process import ADDRESS, OWN, PACKET, PEER, TIME, Record, coroutine
+from nicscope.drivers.simulate.process import Process as SimProcess
 from nicscope.drivers.simulate.records import CHAIN, COMPUTE, POST, PROVIDE, REPORT, SLEEP
 from nicscope.errors import SimulationError, did_you_mean
 from nicscope.host.calls import close_port
@@ -25,7 +26,7 @@ from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, sh
 from nicscope.interfaces.buffers import allocated
 from nicscope.interfaces.ownership import Owner
 from nicscope.interfaces.ports.diagnostics import describe_state, failed_sends, unread_arrivals
-from nicscope.interfaces.ports.memory import Buffer, MemoryRelease, OwnMemory
+from nicscope.interfaces.ports.memory import Buffer, Memory, MemoryRelease, OwnMemory
 from nicscope.interfaces.tasks import ProcessTasks, latest, timeout_error
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
@@ -45,10 +46,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.drivers.simulate.process import Process as SimProcess
-    from nicscope.drivers.simulate.process import Record
     from nicscope.interfaces.ports.cluster import PortCluster
-    from nicscope.interfaces.ports.memory import Memory
 
 
 class Done(NamedTuple):

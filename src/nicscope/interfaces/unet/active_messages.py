@@ -20,7 +20,7 @@ from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import raw_bytes, whole
 from nicscope.interfaces.buffers import checked_range, memory_of
 from nicscope.interfaces.ports.memory import Buffer
-from nicscope.interfaces.unet.endpoint import SMALL
+from nicscope.interfaces.unet.endpoint import SMALL, Endpoint
 from nicscope.interfaces.unet.links import LONGEST_TIME_OUT_US, NEVER_US, Links
 from nicscope.nic.ports.layout import NOBODY
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from nicscope.interfaces.tasks import Gate
     from nicscope.interfaces.unet.cluster import Process
-    from nicscope.interfaces.unet.endpoint import Endpoint
 
     Handler = Callable[[int, int, int, bytes], Awaitable[None]]
 

@@ -8,7 +8,7 @@ from nicscope.errors import SimulationError
 from nicscope.host.calls import deregister_frame, register_frame
 from nicscope.interfaces.arguments import whole
 from nicscope.interfaces.buffers import Allocation, allocated
-from nicscope.interfaces.ports.memory import FREED, Buffer, refusal
+from nicscope.interfaces.ports.memory import FREED, Buffer, Memory, refusal
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.entry import bound
 from nicscope.memory.paging.frames import pin_page, unpin_frame
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.interfaces.ports.memory import Memory
     from nicscope.interfaces.ports.process import Process
 
 

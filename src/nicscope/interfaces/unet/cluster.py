@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from nicscope.config.design import Scheme, Transport, chosen_design
+from nicscope.config.design import Design, Scheme, Transport, chosen_design
 from nicscope.drivers.simulate.records import COMPUTE
 from nicscope.errors import PlatformError, SimulationError
 from nicscope.interfaces.arguments import a_name, whole
@@ -14,7 +14,7 @@ from nicscope.interfaces.ports import process as ports
 from nicscope.interfaces.ports.cluster import MOST_PORTS, PAGE_SIZE, PortCluster
 from nicscope.interfaces.unet.area import Area
 from nicscope.interfaces.unet.endpoint import Endpoint, Placed, check_fits, place_structures
-from nicscope.interfaces.unet.links import AtmCircuits, Registry
+from nicscope.interfaces.unet.links import AtmCircuits, Registry, TagForm
 from nicscope.nic.ports.layout import BUFFERS
 from nicscope.tracebacks import TrimmedTraceback
 
@@ -22,12 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
     from pathlib import Path
 
-    from nicscope.config.design import Design
     from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.process import Process as SimProcess
     from nicscope.drivers.simulate.programs import Simulation
     from nicscope.interfaces.ports.memory import Buffer
-    from nicscope.interfaces.unet.links import TagForm
 
 
 FRAME_BYTES = 1498  # what a frame of Fast Ethernet carries (U-Net/MM, Table 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from nicscope.config.design import Scheme, Transport
-from nicscope.config.platform import program_costs
+from nicscope.config.design import Design, Scheme, Transport
+from nicscope.config.platform import Platform, program_costs
 from nicscope.drivers.simulate.ports.build import PortSize
 from nicscope.interfaces.arguments import checked_host
 from nicscope.interfaces.mini.memory import check_fits
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nicscope.config.design import Design
-    from nicscope.config.platform import Platform
     from nicscope.drivers.simulate.programs import Simulation
 
 

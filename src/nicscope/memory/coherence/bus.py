@@ -21,8 +21,10 @@ from nicscope.memory.coherence.layout import (
     UPGRADE,
     WRITE_BACK,
     Host,
+    clean,
+    discard,
+    find_l2,
 )
-from nicscope.memory.coherence.lines import clean, discard, find_l2
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,8 +23,6 @@ from nicscope.memory.coherence.layout import (
     UNCACHED_WRITE,
     UPGRADE,
     WRITE_BACK,
-)
-from nicscope.memory.coherence.lines import (
     discard,
     find_l1,
     find_l2,

@@ -11,7 +11,7 @@ from nicscope.kernel.records import records
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import REFUSED as NO_WAY_FREE
 from nicscope.nic.cache import drop, fill, find, frame_of, renew
-from nicscope.nic.layout import EMPTY, new_cache
+from nicscope.nic.layout import EMPTY, Nic, new_cache
 from nicscope.nic.translate.book import (
     DROP,
     MISS,
@@ -31,8 +31,6 @@ from nicscope.nic.translate.state import Rnic, set_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from nicscope.nic.layout import Nic
 
 
 # Bytes of the structures in host memory, which caches hold as they are: rdma-core,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.kernel.decorators import routine, row_of, step
-from nicscope.memory.indices import new_indices
-from nicscope.memory.lines import await_unpinning, new_lines
-from nicscope.memory.numbering import new_numbering, unit_of
-from nicscope.memory.pinning import PINNED
+from nicscope.memory.indices import Indices, new_indices
+from nicscope.memory.lines import Lines, await_unpinning, new_lines
+from nicscope.memory.numbering import Numbering, new_numbering, unit_of
+from nicscope.memory.pinning import PINNED, Pinning
 from nicscope.nic.cache import find as find_entry
 from nicscope.nic.cache import hold, release
-from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
+from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE, Nic
 from nicscope.nic.linked import is_used
-from nicscope.nic.translate.book import INTERRUPT, MISS, PINNED_AREA, UNET_MM
+from nicscope.nic.translate.book import INTERRUPT, MISS, PINNED_AREA, UNET_MM, Book
 from nicscope.nic.victim import ABSENT, find_victim
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.studies.reproduce.tables import Row
+    from nicscope.studies.reproduce.verdict import Row
 
 COLUMNS = 4  # panels beside each other
 HEADROOM = 1.12

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.studies.reproduce.tables import Row, StudyTable
+    from nicscope.studies.reproduce.verdict import Row, StudyTable
 
 MOST_PANELS = 8  # of a page
 MOST_COLUMNS = 4

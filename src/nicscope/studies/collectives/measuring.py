@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from nicscope.apps.collectives.messages import ARRIVED
 from nicscope.apps.collectives.operations import (
+    ARRIVED,
     OPERATIONS,
     Arithmetic,
     BakeryLock,

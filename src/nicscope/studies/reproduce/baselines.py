@@ -5,12 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from nicscope.studies.reproduce.verdict import Outcome
+from nicscope.studies.reproduce.verdict import Outcome, Paper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nicscope.studies.reproduce.verdict import Paper
 
 KB = 1024
 # Trapeze's pairs as its Table 1 orders them, by the names of our platforms.

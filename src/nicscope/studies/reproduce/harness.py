@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.errors import StudyError, did_you_mean
@@ -12,10 +12,12 @@ from nicscope.studies.reproduce.baselines import by_hand
 from nicscope.studies.reproduce.keeping import Kept
 from nicscope.studies.reproduce.traced.workloads import NONE, PAPER, SIZES, SMALL, WORKLOADS, ran
 from nicscope.studies.reproduce.verdict import (
+    ExpectedPoint,
     Item,
     Missing,
     Offered,
     Outcome,
+    Paper,
     Reproduction,
     load_known,
     load_paper,
@@ -23,11 +25,9 @@ from nicscope.studies.reproduce.verdict import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from nicscope.studies.reproduce.verdict import ExpectedPoint, Paper
 
 Experiment = Callable[[Item], Outcome]
 Watch = Callable[[int, int], None]  # hears how much is done of how much
@@ -206,9 +206,12 @@ def study(
     again.  Errors: ``TraceError`` naming the file, before anything is measured if it cannot be
     opened.
     """
-    from nicscope.studies.reproduce.traced.applications import open_applications
-    from nicscope.studies.reproduce.traced.programs import run_programs, traces_folder
-    from nicscope.studies.reproduce.traced.running import run_studies
+    from nicscope.studies.reproduce.traced.measuring import run_studies
+    from nicscope.studies.reproduce.traced.programs import (
+        open_applications,
+        run_programs,
+        traces_folder,
+    )
     from nicscope.studies.reproduce.traced.timed_runs import time_programs
 
     papers = load_papers() if papers is None else papers

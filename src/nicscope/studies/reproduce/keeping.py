@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any
 from nicscope import __version__
 from nicscope.config.toml_files import CATALOG
 from nicscope.errors import OutputError
-from nicscope.outputs.log import open_log
+from nicscope.outputs.log import Log, open_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nicscope.outputs.log import Log
 
 ENDING = ".journal"
 FORMAT = 1

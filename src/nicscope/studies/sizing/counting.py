@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.replay.lookups import Nic
     from nicscope.studies.workers import Workers
-    from nicscope.traces.folders.reading import Share
+    from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests
 

@@ -32,7 +32,7 @@ from nicscope.studies.sweep.table import (
     tally,
     write_table,
 )
-from nicscope.traces.folders.reading import placed
+from nicscope.traces.folders import placed
 from nicscope.traces.reader import open_trace
 
 if TYPE_CHECKING:

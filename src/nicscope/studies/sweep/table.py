@@ -33,9 +33,8 @@ from nicscope.studies.replaying import with_price
 from nicscope.studies.sources import rates
 from nicscope.studies.sweep.grid import SCHEME
 from nicscope.studies.threads import Stopped, threaded
-from nicscope.traces.columns import DAMAGE
+from nicscope.traces.columns import DAMAGE, requests_in
 from nicscope.traces.files import first_line
-from nicscope.traces.registrations import requests_in
 from nicscope.traces.schema import FIRST_REGISTRATION, Requests, Rows, kinds_of
 
 if TYPE_CHECKING:

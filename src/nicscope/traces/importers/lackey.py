@@ -6,7 +6,6 @@ both, in that order; an instruction fetch is no data transfer and is only counte
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,16 +13,14 @@ import numpy as np
 from nicscope.errors import TraceError
 from nicscope.kernel.decorators import kernel
 from nicscope.traces.files import ByteSource
-from nicscope.traces.imported import Imported, filled
-from nicscope.traces.schema import Op
+from nicscope.traces.imported import Choices, Imported, filled, numbered
+from nicscope.traces.schema import Op, TraceMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.imported import Choices
-    from nicscope.traces.schema import TraceMetadata
 
 NEWLINE, SPACE, EQUALS, COMMA = ord("\n"), ord(" "), ord("="), ord(",")
 INSTRUCTION, LOAD, STORE, MODIFY = ord("I"), ord("L"), ord("S"), ord("M")
@@ -150,8 +147,4 @@ def _imported(rows: np.ndarray, first_line: int, choices: Choices) -> Imported:
         "address": rows[:, 1].view(np.uint64).copy(),
         "length": rows[:, 2].astype(np.uint32),
     }
-    return Imported(columns, functools.partial(_place, first_line, rows[:, 3]))
-
-
-def _place(first_line: int, lines: np.ndarray, row: int) -> str:
-    return f"line {first_line + int(lines[row])}"
+    return Imported(columns, numbered("line {}", rows[:, 3] + first_line))

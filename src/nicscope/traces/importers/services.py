@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,10 +11,10 @@ import pyarrow as pa
 
 from nicscope.errors import TraceError, one_line
 from nicscope.traces.files import ByteSource
-from nicscope.traces.imported import Imported, filled
-from nicscope.traces.importers.tables import Layout, check_width, line_of, names_in, parse_block
-from nicscope.traces.kv_pool import BLOCK_TOKENS, Cutter, place
-from nicscope.traces.schema import Op
+from nicscope.traces.imported import Choices, Imported, filled, numbered
+from nicscope.traces.kv_pool import BLOCK_TOKENS, KvChoices, Pool, place
+from nicscope.traces.schema import Op, TraceMetadata
+from nicscope.traces.tables import Layout, check_width, line_of, names_in, parse_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.kv_pool import KvChoices
 
 
 if TYPE_CHECKING:
@@ -35,9 +33,6 @@ if TYPE_CHECKING:
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.imported import Choices
-    from nicscope.traces.kv_pool import KvChoices
-    from nicscope.traces.schema import TraceMetadata
 
     Reader = Callable[[Input, KvChoices | None, Watch | None], "Served"]
 
@@ -73,9 +68,8 @@ class Service:
         kv = named(name, choices)
         self._served, self._choices, self._kv = served, choices, kv
         self._placed = place(served.firsts, served.ids, kv.blocks)
-        self._store = kv.store(self._placed.used)
-        self._cutter = Cutter(self._store)
-        self.rows = len(served.ids) * self._cutter.requests_of_block
+        self._pool = Pool(kv, self._placed.used)
+        self.rows = len(served.ids) * self._pool.requests_of_block
 
     def tell(self, metadata: TraceMetadata, importer: str) -> None:
         """Record in ``metadata`` what was read, chosen and assumed."""
@@ -84,20 +78,19 @@ class Service:
         if self._served.assumed:
             metadata.origin["assumed"] = list(self._served.assumed)
         metadata.regions = [
-            {"address": int(start), "bytes": self._store.region_bytes}
-            for start in self._store.region_starts()
+            {"address": int(start), "bytes": self._pool.region_bytes} for start in self._pool.starts
         ]
         metadata.observed.update(self._observed())
 
     def batches(self) -> Iterator[Imported]:
         """All requests from the first one on; may be iterated more than once."""
-        served, placed, each = self._served, self._placed, self._cutter.requests_of_block
+        served, placed, each = self._served, self._placed, self._pool.requests_of_block
         request = np.repeat(np.arange(len(served.lines)), np.diff(served.firsts))
         is_found = np.arange(len(request)) - served.firsts[request] < placed.found[request]
         step = max(1, BATCH_REQUESTS // each)
         for first in range(0, len(request), step):
             piece = slice(first, first + step)
-            address, length = self._cutter.requests(placed.slots[piece])
+            address, length = self._pool.requests(placed.slots[piece])
             op = np.where(is_found[piece], Op.SERVE_READ, Op.SERVE_WRITE).astype(np.uint8)
             columns = {
                 "time_ns": np.repeat(served.time_ns[request[piece]], each),
@@ -107,10 +100,10 @@ class Service:
                 "address": address,
                 "length": length,
             }
-            yield Imported(columns, functools.partial(_place, served.lines[request[piece]], each))
+            yield Imported(columns, numbered("line {}", served.lines[request[piece]].repeat(each)))
 
     def _observed(self) -> dict[str, Any]:
-        served, block_bytes = self._served, self._store.block_bytes
+        served, block_bytes = self._served, self._pool.block_bytes
         read = int(self._placed.found.sum())
         written = len(served.ids) - read
         return {
@@ -142,10 +135,6 @@ def read_service(
     service = Service(source.name, read(source, kv, watch), choices)
     service.tell(metadata, importer)
     yield from service.batches()
-
-
-def _place(lines: NDArray[np.int64], each: int, row: int) -> str:
-    return f"line {lines[row // each]}"
 
 
 NS_PER_MS = 1_000_000

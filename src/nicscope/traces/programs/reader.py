@@ -11,26 +11,8 @@ from nicscope.errors import TraceError
 from nicscope.memory_limit import check_memory
 from nicscope.traces.columns import DAMAGE, is_text
 from nicscope.traces.files import MAGIC, first_line, open_bytes
-from nicscope.traces.programs.schema import (
-    LIST_COLUMNS,
-    MOST_NS,
-    NOBODY,
-    OPERATION_CODES,
-    OPERATION_NAMES,
-    OTHERS_COLUMNS,
-    PLACE,
-    PROGRAM_COLUMNS,
-    Lists,
-    Operation,
-    OtherLists,
-    OthersOfRows,
-    ProgramMetadata,
-    ProgramTrace,
-    WaitsOfRows,
-    is_program,
-    places_of_rows,
-)
-from nicscope.traces.reader import ParquetRows
+from nicscope.traces.programs import schema
+from nicscope.traces.reader import ParquetRows, read_ahead
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,16 +21,15 @@ if TYPE_CHECKING:
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.programs.schema import Others, Waits
 
 
 ROWS_AT_ONCE = 1 << 20  # so that what a check makes for itself stays small
-_OF_NODES = (Operation.FETCH, Operation.DEPOSIT)
-_OF_PROCESSES = (Operation.SEND, Operation.RECEIVE)
+_OF_NODES = (schema.Operation.FETCH, schema.Operation.DEPOSIT)
+_OF_PROCESSES = (schema.Operation.SEND, schema.Operation.RECEIVE)
 _LAST = np.uint64(2**64 - 1)
 
 
-def check_program(trace: ProgramTrace, source: str) -> None:
+def check_program(trace: schema.ProgramTrace, source: str) -> None:
     """Return if every row is valid; errors: ``TraceError`` naming ``source`` and the first bad row.
 
     Whether every message that is waited for is sent shows only when the program runs.
@@ -67,7 +48,7 @@ def check_program(trace: ProgramTrace, source: str) -> None:
 class _Check:
     """Looks at one trace; every method raises ``TraceError`` for the first row that is wrong."""
 
-    def __init__(self, trace: ProgramTrace, source: str) -> None:
+    def __init__(self, trace: schema.ProgramTrace, source: str) -> None:
         self._trace = trace
         self._source = source
 
@@ -81,8 +62,8 @@ class _Check:
         process = int(np.searchsorted(trace.first, row, "right")) - 1
         place = row - int(trace.first[process])
         values = {
-            "operation": OPERATION_NAMES[trace.operation[row]]
-            if trace.operation[row] < len(OPERATION_NAMES)
+            "operation": schema.OPERATION_NAMES[trace.operation[row]]
+            if trace.operation[row] < len(schema.OPERATION_NAMES)
             else f"operation {trace.operation[row]}",
             "peer": int(trace.peer[row]),
             "address": hex(trace.address[row]),
@@ -98,19 +79,19 @@ class _Check:
         """Check what can be checked of each row by itself."""
         trace, part = self._trace, slice(begin, end)
         operation, peer, length = trace.operation[part], trace.peer[part], trace.length[part]
-        self._refuse(operation >= len(OPERATION_NAMES), begin, "{operation} is none")
+        self._refuse(operation >= len(schema.OPERATION_NAMES), begin, "{operation} is none")
         of_node, of_process = np.isin(operation, _OF_NODES), np.isin(operation, _OF_PROCESSES)
         nodes, processes = trace.metadata.nodes, trace.metadata.processes
         outside = of_node & ((peer < 0) | (peer >= nodes))
         self._refuse(outside, begin, f"{{operation}}: peer {{peer}} is none of {nodes} nodes")
-        lowest = np.where(operation == Operation.RECEIVE, NOBODY, 0)
+        lowest = np.where(operation == schema.Operation.RECEIVE, schema.NOBODY, 0)
         outside = of_process & ((peer < lowest) | (peer >= processes))
         self._refuse(
             outside, begin, f"{{operation}}: peer {{peer}} is none of {processes} processes"
         )
         moves = of_node | of_process
         self._refuse(
-            ~moves & (peer != NOBODY),
+            ~moves & (peer != schema.NOBODY),
             begin,
             "{operation}: has peer {peer}; it has none, which -1 says",
         )
@@ -149,10 +130,10 @@ class _Check:
             f"{metadata.memory_bytes:,} bytes from {metadata.base:#x} on",
         )
 
-    def _waits(self, name: str, waits: Waits, part: slice) -> None:
+    def _waits(self, name: str, waits: schema.Waits, part: slice) -> None:
         first = waits.first[part.start : part.stop + 1]
         counts = np.diff(first)
-        places = np.repeat(places_of_rows(self._trace.first, part.start, part.stop), counts)
+        places = np.repeat(schema.places_of_rows(self._trace.first, part.start, part.stop), counts)
         wrong = waits.places[first[0] : first[-1]] >= places
         if wrong.any():
             at = int(np.argmax(wrong))
@@ -163,7 +144,7 @@ class _Check:
                 "its process only",
             )
 
-    def _others(self, name: str, others: Others, part: slice) -> None:
+    def _others(self, name: str, others: schema.Others, part: slice) -> None:
         first, of = others.first[part.start : part.stop + 1], self._trace.first
         counts = np.diff(first)
         named = others.rows[first[0] : first[-1]]
@@ -182,7 +163,7 @@ class _Check:
             zip(trace.first[:-1].tolist(), trace.first[1:].tolist(), strict=True)
         ):
             took = float(trace.duration_ns[begin:end].sum(dtype=np.float64))
-            if took > MOST_NS:
+            if took > schema.MOST_NS:
                 raise TraceError(
                     f"{self._source}: process {process} computes {took:.3g} ns in all; at most "
                     "2^53 ns (104 days) can be timed"
@@ -191,13 +172,15 @@ class _Check:
     def locks(self) -> None:
         """Check that each lock is released once by its holder before it is acquired again."""
         trace = self._trace
-        rows = np.flatnonzero(np.isin(trace.operation, (Operation.LOCK, Operation.UNLOCK)))
+        rows = np.flatnonzero(
+            np.isin(trace.operation, (schema.Operation.LOCK, schema.Operation.UNLOCK))
+        )
         if not len(rows):
             return
         process = np.searchsorted(trace.first, rows, "right") - 1
         order = np.lexsort((rows, trace.name[rows], process))
         rows, process = rows[order], process[order]
-        name, is_lock = trace.name[rows], trace.operation[rows] == Operation.LOCK
+        name, is_lock = trace.name[rows], trace.operation[rows] == schema.Operation.LOCK
         is_new = np.ones(len(rows), np.bool_)
         is_new[1:] = (process[1:] != process[:-1]) | (name[1:] != name[:-1])
         was_held = np.zeros(len(rows), np.bool_)
@@ -214,7 +197,7 @@ class _Check:
     def barriers(self) -> None:
         """Check that all processes of a barrier arrive equally often."""
         trace = self._trace
-        rows = np.flatnonzero(trace.operation == Operation.BARRIER)
+        rows = np.flatnonzero(trace.operation == schema.Operation.BARRIER)
         if not len(rows):
             return
         process = np.searchsorted(trace.first, rows, "right") - 1
@@ -235,7 +218,7 @@ ROW_BYTES = 33 + 2 * (8 + 4)  # of memory, if each row waits for one and for one
 _NO_OPERATION = 255
 
 
-def read_program(path: Path | str, watch: Watch | None = None) -> ProgramTrace:
+def read_program(path: Path | str, watch: Watch | None = None) -> schema.ProgramTrace:
     """The program trace in the Parquet file ``path``; ``-`` is standard input.
 
     ``watch`` hears how many rows of how many are read.
@@ -246,7 +229,7 @@ def read_program(path: Path | str, watch: Watch | None = None) -> ProgramTrace:
         return program_of(source, watch)
 
 
-def program_of(source: Input, watch: Watch | None = None) -> ProgramTrace:
+def program_of(source: Input, watch: Watch | None = None) -> schema.ProgramTrace:
     """The program trace in a file that is open; errors: as ``read_program``."""
     if source.head(len(MAGIC)) != MAGIC:
         raise TraceError(
@@ -254,19 +237,14 @@ def program_of(source: Input, watch: Watch | None = None) -> ProgramTrace:
             "OUT.program.parquet' makes a program trace of GOAL"
         )
     file = ParquetRows(source, _check_columns, ["operation"])
-    metadata = ProgramMetadata.from_json(file.metadata, source.name)
+    metadata = schema.ProgramMetadata.from_json(file.metadata, source.name)
     check_memory(file.rows * ROW_BYTES, f"{source.name}: {file.rows:,} rows", "read a shorter one")
     columns = _Columns(source.name, file.rows, metadata)
-    lists = [name for name in (*LIST_COLUMNS, *OTHERS_COLUMNS) if name in file.schema.names]
-    names = [*PROGRAM_COLUMNS, *lists]
-    batches = file.record_batches(names, BATCH_ROWS)
-    while True:
-        try:
-            batch = next(batches, None)
-        except DAMAGE as error:
-            raise columns.error(0, f"damaged from here on: {first_line(error)}") from error
-        if batch is None:
-            break
+    lists = [
+        name for name in (*schema.LIST_COLUMNS, *schema.OTHERS_COLUMNS) if name in file.schema.names
+    ]
+    names = [*schema.PROGRAM_COLUMNS, *lists]
+    for batch in read_ahead(file.record_batches(names, BATCH_ROWS), columns.error):
         columns.add(batch)
         if watch is not None:
             watch(columns.rows, file.rows)
@@ -275,43 +253,47 @@ def program_of(source: Input, watch: Watch | None = None) -> ProgramTrace:
     return trace
 
 
-def _check_columns(name: str, schema: Any) -> None:
-    if not is_program(schema):
+def _check_columns(name: str, arrow: Any) -> None:
+    if not schema.is_program(arrow):
         raise TraceError(
             f"{name}: is no program trace, as it has no column 'operation'; 'nicscope apps run' "
             "records them and 'nicscope trace convert IN.goal OUT.program.parquet' makes them"
         )
-    for column, kind in PROGRAM_COLUMNS.items():
-        places = schema.get_all_field_indices(column)
+    for column, kind in schema.PROGRAM_COLUMNS.items():
+        places = arrow.get_all_field_indices(column)
         if len(places) != 1:
             raise TraceError(
                 f"{name}: column {column!r} is there {len(places)} times; must be once"
             )
-        found = schema.field(places[0]).type
+        found = arrow.field(places[0]).type
         if column == "operation":
             is_fit = is_text(found.value_type if pa.types.is_dictionary(found) else found)
         else:
             is_fit = pa.types.is_integer(found)
         if not is_fit:
             raise TraceError(f"{name}: column {column!r} is {found}; must be {kind}")
-    for column in (*LIST_COLUMNS, *OTHERS_COLUMNS):
-        places = schema.get_all_field_indices(column)
+    for column in (*schema.LIST_COLUMNS, *schema.OTHERS_COLUMNS):
+        places = arrow.get_all_field_indices(column)
         if len(places) > 1:
             raise TraceError(f"{name}: column {column!r} is there {len(places)} times")
-        if places and not _is_list_column(found := schema.field(places[0]).type, column):
-            of = "uint32" if column in LIST_COLUMNS else "structs of process and row, both uint32"
+        if places and not _is_list_column(found := arrow.field(places[0]).type, column):
+            of = (
+                "uint32"
+                if column in schema.LIST_COLUMNS
+                else "structs of process and row, both uint32"
+            )
             raise TraceError(f"{name}: column {column!r} is {found}; must be a list of {of}")
 
 
 def _is_list_column(kind: Any, column: str) -> bool:
     if not pa.types.is_list(kind):
         return False
-    if column in LIST_COLUMNS:
+    if column in schema.LIST_COLUMNS:
         return bool(pa.types.is_integer(kind.value_type))
     if not pa.types.is_struct(kind.value_type):
         return False
     parts = [*kind.value_type]
-    return [part.name for part in parts] == [*PLACE] and all(
+    return [part.name for part in parts] == [*schema.PLACE] and all(
         pa.types.is_integer(part.type) for part in parts
     )
 
@@ -319,7 +301,7 @@ def _is_list_column(kind: Any, column: str) -> bool:
 class _Columns:
     """Collects the columns of all batches."""
 
-    def __init__(self, name: str, rows: int, metadata: ProgramMetadata) -> None:
+    def __init__(self, name: str, rows: int, metadata: schema.ProgramMetadata) -> None:
         self._name = name
         self._metadata = metadata
         self._size = rows
@@ -328,11 +310,11 @@ class _Columns:
         self._first = np.zeros(metadata.processes + 1, np.int64)
         self._held = {
             name: np.empty(rows, np.uint8 if name == "operation" else np.dtype(kind))
-            for name, kind in PROGRAM_COLUMNS.items()
+            for name, kind in schema.PROGRAM_COLUMNS.items()
             if name != "process"
         }
-        self._waits = {name: WaitsOfRows(name) for name in LIST_COLUMNS}
-        self._others = {name: OthersOfRows() for name in OTHERS_COLUMNS}
+        self._waits = {name: schema.WaitsOfRows(name) for name in schema.LIST_COLUMNS}
+        self._others = {name: schema.OthersOfRows() for name in schema.OTHERS_COLUMNS}
 
     def error(self, row: int, what: str) -> TraceError:
         """An error saying ``what`` is wrong with row ``row`` of the next batch."""
@@ -352,15 +334,15 @@ class _Columns:
                 held[part] = self._operations(batch.column(name))
             else:
                 held[part] = self._numbers(batch, name, held.dtype)
-        for name in LIST_COLUMNS:
+        for name in schema.LIST_COLUMNS:
             column = batch.column(name) if name in batch.schema.names else None
             self._waits[name].add(places, self._lists(column, name, count))
-        for name in OTHERS_COLUMNS:
+        for name in schema.OTHERS_COLUMNS:
             column = batch.column(name) if name in batch.schema.names else None
             self._others[name].add(count, self._of_others(column, name, count))
         self.rows += count
 
-    def trace(self) -> ProgramTrace:
+    def trace(self) -> schema.ProgramTrace:
         """The whole trace.  Errors: ``TraceError`` if there are fewer rows than there should be."""
         if self.rows != self._size:
             raise TraceError(
@@ -376,7 +358,7 @@ class _Columns:
                     f"{self._name}: row {row} (the first is 0): {name} names a row that is none"
                 )
         others_of_rows = {name: each.others(self._first) for name, each in self._others.items()}
-        return ProgramTrace(
+        return schema.ProgramTrace(
             self._metadata,
             self._first,
             **self._held,  # type: ignore[arg-type]
@@ -430,7 +412,7 @@ class _Columns:
         names = column.dictionary.cast(pa.large_binary()).to_pylist()
         codes = np.array(
             [
-                OPERATION_CODES.get((name or b"").decode(errors="replace"), _NO_OPERATION)
+                schema.OPERATION_CODES.get((name or b"").decode(errors="replace"), _NO_OPERATION)
                 for name in names
             ]
             + [_NO_OPERATION],  # where indices are null or outside
@@ -445,26 +427,28 @@ class _Columns:
             place = int(places[row])
             said = names[place] if 0 <= place < len(names) else None
             shown = "null" if said is None else repr(said.decode(errors="backslashreplace"))
-            raise self.error(row, f"operation is {shown}; there are {', '.join(OPERATION_CODES)}")
+            raise self.error(
+                row, f"operation is {shown}; there are {', '.join(schema.OPERATION_CODES)}"
+            )
         return found
 
-    def _lists(self, column: Any, name: str, count: int) -> Lists | None:
+    def _lists(self, column: Any, name: str, count: int) -> schema.Lists | None:
         """Of a column's rows; None if all are null."""
         if column is None or column.null_count == count:
             return None
         counts, values = self._parted(column, name)
         is_null = column.is_null().to_numpy(zero_copy_only=False)
-        return Lists(is_null, counts, self._places_named(values, counts, name))
+        return schema.Lists(is_null, counts, self._places_named(values, counts, name))
 
-    def _of_others(self, column: Any, name: str, count: int) -> OtherLists | None:
+    def _of_others(self, column: Any, name: str, count: int) -> schema.OtherLists | None:
         """The same, of rows of other processes."""
         if column is None or column.null_count == count:
             return None
         counts, values = self._parted(column, name)
         if values.null_count:
             raise self.error(_row_of_null(values, counts), f"{name} names a row that is null")
-        both = [self._places_named(values.field(part), counts, name) for part in PLACE]
-        return OtherLists(counts, *both)
+        both = [self._places_named(values.field(part), counts, name) for part in schema.PLACE]
+        return schema.OtherLists(counts, *both)
 
     def _parted(self, column: Any, name: str) -> tuple[NDArray[np.int64], Any]:
         """The length of each list, and the concatenated values."""

@@ -31,6 +31,8 @@ class Call(NamedTuple):
     """One system call that moves bytes."""
 
     name: str
+    x86_64: int  # its number there
+    aarch64: int
     shape: Shape
     receives: bool = False
     # Arguments that hold a descriptor which may be something other than a socket; empty where
@@ -38,23 +40,24 @@ class Call(NamedTuple):
     descriptors: tuple[int, ...] = ()
 
 
+# Numbers: asm/unistd_64.h and asm-generic/unistd.h of Linux 6.
 CALLS: tuple[Call, ...] = (
-    Call("read", Shape.BUFFER, True, (0,)),
-    Call("write", Shape.BUFFER, False, (0,)),
-    Call("readv", Shape.VECTOR, True, (0,)),
-    Call("writev", Shape.VECTOR, False, (0,)),
-    Call("preadv2", Shape.VECTOR, True, (0,)),  # with offset -1 they take sockets
-    Call("pwritev2", Shape.VECTOR, False, (0,)),
-    Call("recvfrom", Shape.BUFFER, True),
-    Call("sendto", Shape.BUFFER, False),
-    Call("recvmsg", Shape.MESSAGE, True),
-    Call("sendmsg", Shape.MESSAGE, False),
-    Call("recvmmsg", Shape.MESSAGES, True),
-    Call("sendmmsg", Shape.MESSAGES, False),
-    Call("sendfile", Shape.COPY, False, (0,)),
-    Call("splice", Shape.COPY, False, (0, 2)),
-    Call("io_uring_setup", Shape.RING),
-    Call("io_uring_enter", Shape.RING),
+    Call("read", 0, 63, Shape.BUFFER, True, (0,)),
+    Call("write", 1, 64, Shape.BUFFER, False, (0,)),
+    Call("readv", 19, 65, Shape.VECTOR, True, (0,)),
+    Call("writev", 20, 66, Shape.VECTOR, False, (0,)),
+    Call("preadv2", 327, 286, Shape.VECTOR, True, (0,)),  # with offset -1 they take sockets
+    Call("pwritev2", 328, 287, Shape.VECTOR, False, (0,)),
+    Call("recvfrom", 45, 207, Shape.BUFFER, True),
+    Call("sendto", 44, 206, Shape.BUFFER, False),
+    Call("recvmsg", 47, 212, Shape.MESSAGE, True),
+    Call("sendmsg", 46, 211, Shape.MESSAGE, False),
+    Call("recvmmsg", 299, 243, Shape.MESSAGES, True),
+    Call("sendmmsg", 307, 269, Shape.MESSAGES, False),
+    Call("sendfile", 40, 71, Shape.COPY, False, (0,)),
+    Call("splice", 275, 76, Shape.COPY, False, (0, 2)),
+    Call("io_uring_setup", 425, 425, Shape.RING),
+    Call("io_uring_enter", 426, 426, Shape.RING),
 )
 NAMES: tuple[str, ...] = tuple(call.name for call in CALLS)
 CODES: dict[str, int] = {name: code for code, name in enumerate(NAMES)}
@@ -67,50 +70,9 @@ class Machine(NamedTuple):
     numbers: dict[str, int]  # by name of the call
 
 
-# asm/unistd_64.h and asm-generic/unistd.h of Linux 6.
 MACHINES: dict[str, Machine] = {
-    "x86_64": Machine(
-        audit_arch=0xC000003E,
-        numbers={
-            "read": 0,
-            "write": 1,
-            "readv": 19,
-            "writev": 20,
-            "preadv2": 327,
-            "pwritev2": 328,
-            "recvfrom": 45,
-            "sendto": 44,
-            "recvmsg": 47,
-            "sendmsg": 46,
-            "recvmmsg": 299,
-            "sendmmsg": 307,
-            "sendfile": 40,
-            "splice": 275,
-            "io_uring_setup": 425,
-            "io_uring_enter": 426,
-        },
-    ),
-    "aarch64": Machine(
-        audit_arch=0xC00000B7,
-        numbers={
-            "read": 63,
-            "write": 64,
-            "readv": 65,
-            "writev": 66,
-            "preadv2": 286,
-            "pwritev2": 287,
-            "recvfrom": 207,
-            "sendto": 206,
-            "recvmsg": 212,
-            "sendmsg": 211,
-            "recvmmsg": 243,
-            "sendmmsg": 269,
-            "sendfile": 71,
-            "splice": 76,
-            "io_uring_setup": 425,
-            "io_uring_enter": 426,
-        },
-    ),
+    "x86_64": Machine(0xC000003E, {call.name: call.x86_64 for call in CALLS}),
+    "aarch64": Machine(0xC00000B7, {call.name: call.aarch64 for call in CALLS}),
 }
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.traces.recording.connections import Connection
-    from nicscope.traces.recording.rows import IssueOrder
+    from nicscope.traces.recording.tracer import IssueOrder
     from nicscope.traces.schema import TraceMetadata
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nicscope.config.design import Scheme
+from nicscope.config.design import Design, Scheme
 from nicscope.nic.layout import SEARCHED_WAYS
-
-if TYPE_CHECKING:
-    from nicscope.config.design import Design
 
 
 def interleaves_host_and_nic(design: Design) -> bool:

@@ -9,10 +9,10 @@ import numpy as np
 from nicscope.kernel.decorators import kernel, step
 from nicscope.memory import numbering as numbers
 from nicscope.memory import regions as table
-from nicscope.memory.numbering import NONE, process_of, unit_of
-from nicscope.memory.regions import DENIED
+from nicscope.memory.numbering import NONE, Numbering, process_of, unit_of
+from nicscope.memory.regions import DENIED, Regions
 from nicscope.nic.layout import EMPTY
-from nicscope.nic.translate.book import NOT_DONE, note_pins
+from nicscope.nic.translate.book import NOT_DONE, Book, note_pins
 from nicscope.nic.translate.rnic import (
     MPT_BYTES,
     MTT_BYTES,
@@ -24,6 +24,7 @@ from nicscope.nic.translate.rnic import (
     is_outside,
     packets_of,
 )
+from nicscope.nic.translate.state import Rnic
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from nicscope.drivers.simulate.bus.completion_writes import ENTRY_BYTES
-from nicscope.drivers.simulate.bus.state import Bus, new_bus
+from nicscope.drivers.simulate.bus.state import Bus, Parameters, new_bus
 from nicscope.drivers.simulate.store import buffers_in
 from nicscope.errors import SimulationError
-from nicscope.memory.paging.layout import NOBODY
+from nicscope.memory.paging.layout import NOBODY, HostMemory
 from nicscope.nic.coherent import COHERENT_METHOD, FALL_BACK, Mechanism, queue_bytes
 from nicscope.nic.ports.descriptor import MOST_BYTES
 from nicscope.nic.ports.layout import REPORT
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.design import Delivery
-    from nicscope.drivers.simulate.bus.state import Parameters
-    from nicscope.memory.paging.layout import HostMemory
 
 WINDOW_BYTES = 4096  # that a program stores or loads at once, where there are no pages
 BY_CPU = (Mechanism.PIO, Mechanism.PIO_COMBINED, Mechanism.CNI)

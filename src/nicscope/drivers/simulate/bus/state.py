@@ -10,7 +10,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.config.machine import MACHINE
-from nicscope.config.platform import load_platform, missing_machine_words
+from nicscope.config.platform import Platform, load_platform, missing_machine_words
 from nicscope.drivers.simulate.agenda import Agenda, earliest, new_agenda, put
 from nicscope.drivers.simulate.ports.calls import DRIVER
 from nicscope.drivers.simulate.records import BUS, BUS_KINDS, CPU, ENGINE, KINDS, PCI, REPORTING
@@ -33,7 +33,7 @@ from nicscope.memory.coherence.bus import (
     ordered_at,
     watcher_of,
 )
-from nicscope.memory.coherence.layout import HOST_PARAMETERS, LINE, host_settings
+from nicscope.memory.coherence.layout import HOST_PARAMETERS, LINE, Host, host_settings
 from nicscope.memory.coherence.processor import new_accesses
 from nicscope.nic.coherent import NIC_PARAMETERS, TAG, nic_settings
 from nicscope.nic.ways.state import (
@@ -51,9 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
-
-    from nicscope.config.platform import Platform
-    from nicscope.memory.coherence.layout import Host
 
 
 @routine

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from nicscope.clock import NEVER
-from nicscope.config.design import Scheme, Transport, load_design
+from nicscope.config.design import Delivery, Design, Scheme, Transport, load_design
 from nicscope.drivers.simulate.ports.state import COSTS, Extent, Ports, port_shapes
 from nicscope.drivers.translation import (
     CODES,
@@ -23,15 +23,18 @@ from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
 from nicscope.host.pages import TABLE_PAGES
 from nicscope.kernel.decorators import kernel
-from nicscope.memory.numbering import BLOCK, capacity
+from nicscope.memory.numbering import BLOCK, Numbering, capacity
 from nicscope.memory.paging.frames import take_frame
-from nicscope.memory.paging.layout import READ, WRITE, memory_shapes, new_memory
+from nicscope.memory.paging.layout import READ, WRITE, HostMemory, memory_shapes, new_memory
 from nicscope.memory.paging.spaces import map_pages
 from nicscope.memory_limit import bytes_of, zeroed
 from nicscope.nic.handles import BUFFER_WORDS, PROCESS_WORDS
-from nicscope.nic.layout import cache_bytes, new_cache
+from nicscope.nic.layout import Nic, cache_bytes, new_cache
 from nicscope.nic.ports import layout
-from nicscope.nic.ports.layout import new_shared_tables, shared_shapes
+from nicscope.nic.ports.layout import (
+    new_shared_tables,
+    shared_shapes,
+)
 from nicscope.nic.ports.streams import new_pools, pool_shapes
 from nicscope.nic.ports.work_queues import new_work_queues, work_shapes
 from nicscope.tracebacks import TrimmedTraceback
@@ -42,10 +45,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.design import Delivery, Design
-    from nicscope.memory.numbering import Numbering
-    from nicscope.memory.paging.layout import HostMemory
-    from nicscope.nic.layout import Nic
     from nicscope.nic.translate.state import Translations
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.config.design import Scheme, ServedBy
+from nicscope.config.design import Design, Scheme, ServedBy
 from nicscope.errors import PlatformError
 from nicscope.kernel.decorators import step
 from nicscope.nic.layout import SEARCHED_WAYS
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.config.design import Design
     from nicscope.config.platform import ProgramCosts
 
 

@@ -11,7 +11,7 @@ from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import PACKET
 from nicscope.nic.ports import layout
 from nicscope.nic.ports.plan import PLAN
-from nicscope.nic.ports.streams import MARKS, POOLS
+from nicscope.nic.ports.streams import MARKS, POOLS, Pools
 from nicscope.nic.ports.traffic import (
     ACCOUNT_NAMES,
     ENDED_NAMES,
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from nicscope.memory.paging.layout import HostMemory
     from nicscope.memory_limit import Shapes
     from nicscope.nic.layout import Nic
-    from nicscope.nic.ports.layout import SharedTables
-    from nicscope.nic.ports.streams import Pools
+    from nicscope.nic.ports.layout import (
+        SharedTables,
+    )
     from nicscope.nic.ports.work_queues import WorkQueues
     from nicscope.nic.translate.state import Translations
 

@@ -14,7 +14,15 @@ from nicscope.drivers.simulate.records import CPU, KINDS, TIMER
 from nicscope.drivers.simulate.traced.state import log_miss
 from nicscope.host.calls import apply_pin_actions, fault_in_page
 from nicscope.kernel.decorators import distant, step
-from nicscope.memory.paging.layout import COPY, DISK, GARBAGE_FRAME, PRESENT, READY, ZERO
+from nicscope.memory.paging.layout import (
+    COPY,
+    DISK,
+    GARBAGE_FRAME,
+    PRESENT,
+    READY,
+    ZERO,
+    HostMemory,
+)
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.handles import is_handle
 from nicscope.nic.ports import layout
@@ -27,7 +35,6 @@ from nicscope.nic.translate.state import translation_of
 
 if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine
-    from nicscope.memory.paging.layout import HostMemory
 
 
 @step

@@ -15,6 +15,11 @@ from nicscope.drivers.simulate.store import new_store
 from nicscope.drivers.simulate.traced.program import (
     ROW_NAMES,
     SYNC_ADDRESS,
+    NodePages,
+    OthersWaitedFor,
+    Program,
+    WaitedFor,
+    Wiring,
     check_fits_machine,
     pages_of_nodes,
     rounds_of,
@@ -35,7 +40,7 @@ from nicscope.drivers.simulate.traced.state import (
 )
 from nicscope.drivers.translation import line_bits_of
 from nicscope.errors import SimulationError
-from nicscope.fabric.topology import crossbar
+from nicscope.fabric.topology import Topology, crossbar
 from nicscope.host.calls import admit_piece
 from nicscope.kernel.decorators import kernel
 from nicscope.kernel.distant import link
@@ -57,15 +62,6 @@ if TYPE_CHECKING:
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.ports.costs import ServiceCosts
     from nicscope.drivers.simulate.ports.state import Ports
-    from nicscope.drivers.simulate.traced.program import (
-        NodePages,
-        OthersWaitedFor,
-        Program,
-        WaitedFor,
-        Wiring,
-    )
-    from nicscope.drivers.simulate.traced.state import Traced
-    from nicscope.fabric.topology import Topology
 
 
 PS_PER_NS = 1000

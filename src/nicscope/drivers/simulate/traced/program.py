@@ -22,13 +22,12 @@ from nicscope.drivers.simulate.traced.state import (
 )
 from nicscope.drivers.translation import line_bits_of
 from nicscope.errors import SimulationError
-from nicscope.memory.numbering import fitted
+from nicscope.memory.numbering import Numbering, fitted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.config.design import Design
-    from nicscope.memory.numbering import Numbering
 
 
 ROW_NAMES = ("COMPUTE", "FETCH", "DEPOSIT", "SEND", "RECEIVE", "LOCK", "UNLOCK", "BARRIER")

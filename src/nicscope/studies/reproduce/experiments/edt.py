@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from itertools import pairwise, product
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,8 @@ from nicscope.memory.coherence.layout import CPU, DEVICE, READ, UPGRADE
 from nicscope.memory.coherence.processor import STORE
 from nicscope.nic.coherent import Mechanism
 from nicscope.studies.latency.parts import Part
-from nicscope.studies.latency.report import PLATFORM, ask, measure
+from nicscope.studies.latency.report import PLATFORM, Latency, ask, measure
+from nicscope.studies.reproduce.verdict import Item, Outcome, rising
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.interfaces.via.cluster import Host
-    from nicscope.studies.latency.report import Latency
-    from nicscope.studies.reproduce.verdict import Item, Outcome
 
 EDT, INTERVENTION, RETRY = MEASURED = ("edt", "cc-dma-intervention", "cc-dma-retry")
 SIZES = (64, 128, 256, 512, 1024, 2048, 4096)  # bytes; the plotted ones are not stated
@@ -71,11 +70,6 @@ def same(counts: Iterable[float], within: float = 0.01) -> bool:
     """Whether no two differ by more than that share of the larger."""
     least, *_, most = sorted(counts)
     return most - least <= within * most
-
-
-def rising(counts: Iterable[float]) -> bool:
-    """Whether each is larger than the one before."""
-    return all(low < high for low, high in pairwise(counts))
 
 
 def listed(counts: Iterable[float], digits: int = 0) -> str:

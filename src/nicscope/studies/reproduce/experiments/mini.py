@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.config.design import load_design, with_settings
+from nicscope.config.design import Design, load_design, with_settings
 from nicscope.drivers.simulate.ports.build import HostSize
 from nicscope.errors import SimulationError
 from nicscope.interfaces.mini.cluster import Cluster
 from nicscope.interfaces.mini.memory import LOOKUP, nic_structures, total_by_group
 from nicscope.studies.handle_misses import PAGE, ROUND_TRIPS, by_page, measure
 from nicscope.studies.reproduce.experiments.utlb import requests_at
+from nicscope.studies.reproduce.verdict import Item, Outcome, rising
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from nicscope.config.design import Design
     from nicscope.interfaces.mini.endpoint import Endpoint
-    from nicscope.studies.reproduce.verdict import Item, Outcome
 
 KB, MB = 1024, 2**20  # bytes; the paper's own 64 GB example takes binary units
 TABLES = (2**15, 2**16)  # two tables: their difference is what entries alone take
@@ -208,7 +207,7 @@ def figure4(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - sizes and r
     outcome.shape("latency-is-linear", min(fits) >= LINEAR, f"R^2 of {min(fits):.6f} or more")
     outcome.shape(
         "larger-messages-rise-more",
-        slopes[0] > 0 and _rising(slopes),
+        slopes[0] > 0 and rising(slopes),
         ", ".join(f"{size} B {slope:.1f} us" for size, slope in zip(SIZES, slopes, strict=True)),
     )
 
@@ -227,7 +226,7 @@ def figure4(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - sizes and r
         ),
     )
     lost = {size: rate[0] - rate[HALF] for size, rate in rates.items()}
-    outcome.shape("larger-messages-lose-more", _rising(lost.values()), _losses(lost))
+    outcome.shape("larger-messages-lose-more", rising(lost.values()), _losses(lost))
     # The other reading: a message misses once, whatever its length, or not at all.
     by_message = {
         size: measure(size, 0.0).mbytes_s - measure(size, RATIOS[HALF]).mbytes_s for size in SIZES
@@ -276,10 +275,6 @@ def figure4(outcome: Outcome, item: Item) -> None:  # noqa: ARG001 - sizes and r
         f"{PAGE} B: "
         + ", ".join(f"{name} {value:.1f} us" for name, value in large._asdict().items()),
     )
-
-
-def _rising(values: Iterable[float]) -> bool:
-    return all(small < large for small, large in pairwise(values))
 
 
 def _losses(lost: dict[int, float]) -> str:

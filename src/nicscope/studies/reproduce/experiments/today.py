@@ -8,7 +8,7 @@ import numpy as np
 
 from nicscope.config.design import load_design, with_values
 from nicscope.config.platform import load_platform
-from nicscope.config.rdma_costs import load_nic_costs, load_registration_costs
+from nicscope.config.rdma_costs import NicCosts, load_nic_costs, load_registration_costs
 from nicscope.drivers.registration import RegistrationReplay, Rules
 from nicscope.drivers.replay import replay
 from nicscope.studies.connections import FULL, Asked, measure
@@ -19,7 +19,6 @@ from nicscope.studies.verbs_measures import all_latencies, ask
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nicscope.config.rdma_costs import NicCosts
     from nicscope.studies.reproduce.verdict import Item, Outcome
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise, product
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,9 +10,10 @@ import numpy as np
 
 from nicscope.config.design import POLICIES
 from nicscope.drivers.simulate.observe import Engine
+from nicscope.drivers.simulate.script import Outcome as Traffic
 from nicscope.drivers.simulate.script import Run, simulate_script
 from nicscope.fabric import topology
-from nicscope.interfaces.trapeze import Cluster
+from nicscope.interfaces.trapeze import Cluster, Endpoint
 from nicscope.studies.delivery_measures import (
     PAIRS,
     PAYLOAD,
@@ -33,16 +34,14 @@ from nicscope.studies.delivery_measures import (
     steady_mbytes_s,
     stream,
 )
+from nicscope.studies.reproduce.verdict import Item, Outcome, rising
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from nicscope.drivers.simulate.script import Outcome as Traffic
-    from nicscope.interfaces.trapeze import Endpoint
     from nicscope.studies.delivery_measures import ColdStart, Costs
-    from nicscope.studies.reproduce.verdict import Item, Outcome
 
     Cell = tuple[str, str, str, str]  # kind, size, quantity, pair
     Curves = Mapping[str, list[float]]  # by policy
@@ -59,11 +58,6 @@ def dma_mbytes_s(costs: Costs, size: int) -> dict[str, float]:
         (transfer,) = log[log["engine"] == engine]
         found[direction] = size * PS_PER_US / float(transfer["end"] - transfer["start"])
     return found
-
-
-def rising(values: Iterable[float]) -> bool:
-    """Whether each is larger than the one before."""
-    return all(a < b for a, b in pairwise(values))
 
 
 TRANSFERS = tuple(128 << power for power in range(10))  # bytes, to 64 KB

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nicscope.config.design import Design, load_design
-from nicscope.config.platform import load_platform
+from nicscope.config.platform import Platform, load_platform
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
-from nicscope.interfaces.unet import Cluster
+from nicscope.interfaces.unet import Cluster, Endpoint, Process
 from nicscope.memory.paging.layout import PRESENT
 from nicscope.studies.reproduce.experiments import unet_mm_misses as misses
 from nicscope.studies.reproduce.experiments.utlb import cost_at, lookup_us
@@ -23,9 +23,7 @@ from nicscope.studies.reproduce.experiments.utlb import cost_at, lookup_us
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from nicscope.config.platform import Platform
     from nicscope.interfaces.ports.memory import Buffer
-    from nicscope.interfaces.unet import Endpoint, Process
     from nicscope.studies.reproduce.verdict import Item, Outcome
 
     Program = Callable[[Process], Coroutine[Any, Any, Any]]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from nicscope.apps.split_c.sorts import Blocking, multiply, radix_sort, sample_sort
+from nicscope.apps.split_c import Blocking, multiply, radix_sort, sample_sort
 from nicscope.config.design import load_design
 from nicscope.drivers.replay import replay
 from nicscope.drivers.simulate.ports.build import Faults, HostSize, PortSize
-from nicscope.interfaces.unet import Cluster
+from nicscope.interfaces.unet import Cluster, Process
 from nicscope.interfaces.unet.active_messages import ActiveMessages
 from nicscope.traces.bundled import bundled_traces
 from nicscope.traces.reader import open_trace
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nicscope.interfaces.unet import Process
 
 PATHS = ("send", "receive")
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nicscope.config.design import load_design, with_settings
-from nicscope.config.platform import in_us, load_platform
+from nicscope.config.platform import Platform, in_us, load_platform
 from nicscope.drivers.simulate.observe import Engine
-from nicscope.interfaces.vmmc import Cluster
+from nicscope.interfaces.vmmc import Cluster, Endpoint
 from nicscope.studies.pricing import price
 from nicscope.traces.schema import FIRST_RECEIVE, Op, Requests
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from nicscope.config.platform import Platform
-    from nicscope.interfaces.vmmc import Endpoint
     from nicscope.studies.reproduce.verdict import Item, Outcome
 
     Program = Callable[[Endpoint], Coroutine[Any, Any, Any]]

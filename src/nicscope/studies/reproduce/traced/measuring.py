@@ -1,26 +1,56 @@
-"""What a table over any traces is made of, and what is read of one trace for it."""
+"""Studies of a paper's programs: what a table is made of, what is read of a trace, and verdicts."""
 
 from __future__ import annotations
 
+import importlib
+from decimal import Decimal
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope.config.design import load_design, with_settings
+import numpy as np
+
+from nicscope.config.design import Design, load_design, with_settings
 from nicscope.config.platform import load_platform
-from nicscope.studies.pricing import price
+from nicscope.errors import StudyError
+from nicscope.studies.pricing import Cost, price
+from nicscope.studies.reproduce.keeping import Kept, key_of_traces
+from nicscope.studies.reproduce.traced.programs import Application, claimed
+from nicscope.studies.reproduce.verdict import (
+    Basis,
+    CellGroup,
+    ExpectedPoint,
+    Item,
+    Layout,
+    Outcome,
+    Paper,
+    Reproduction,
+    Row,
+    StudyTable,
+    load_known,
+    quantity_name,
+)
+from nicscope.studies.sources import RowsDone
+from nicscope.traces.schema import Requests
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Hashable,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
-    from nicscope.config.design import Design
     from nicscope.drivers.replay import ReplayResult
     from nicscope.studies.curves import Point
-    from nicscope.studies.pricing import Cost
-    from nicscope.studies.reproduce.tables import Layout, Row
-    from nicscope.studies.reproduce.verdict import Item, Outcome
-    from nicscope.traces.schema import Requests
+    from nicscope.studies.reproduce.traced.workloads import Ran
+    from nicscope.traces.reader import Trace
 
     Caches = Mapping[tuple[int, int], Point]  # by entries and ways
+
 
 # A catalog design's name and what is set on it: ("utlb", "entries=1024").
 Spec = tuple[str, ...]
@@ -287,3 +317,376 @@ def built(spec: Spec) -> Design:
     """The design that ``spec`` names, as ``replay --design NAME --set ...`` would have it."""
     name, *assignments = spec
     return with_settings(load_design(name), assignments)
+
+
+CLAIMED = "the trace says that it is the paper's program; nothing was chosen by its cells"
+PROBLEMS = "table3"  # of a paper: its applications and their problem sizes
+UNITS = {
+    "_us_per_lookup": "us/lookup",
+    "_per_lookup": "events/lookup",
+    "_percent": "%",
+    "_pages": "pages",
+    "_lookups": "lookups",
+}
+
+
+def judged_as(paper: Paper, item: Item, application: Application) -> str | None:
+    """The paper's application whose cells a trace has to meet; None: there is none."""
+    if item.tolerance is None or PROBLEMS not in paper.items:
+        return None
+    return claimed(application, paper.items[PROBLEMS])
+
+
+def _judge(
+    result: Reproduction,
+    chosen: _Chosen,
+    rows: Sequence[Row],
+    applications: Sequence[Application],
+    ran: Ran | None,
+) -> None:
+    """Verdicts on the printed cells, and on statements, that ``rows`` have to meet.
+
+    Of programs that we ran at the paper's sizes those of the item, and of any size statements; of
+    a trace that says it is the paper's application all cells of that.
+    """
+    paper, name, study = chosen
+    item = paper.items[name]
+    if ran is not None:
+        outcome = Outcome()
+        if study.state is not None:
+            study.state(outcome, Shown(list(rows), paper.items, ran.are_the_papers))
+        points = _expected(outcome, chosen, rows, item.cells if ran.are_the_papers else ())
+        shapes = [one for one in item.shapes if ran.are_the_papers or not one.at_paper_size]
+        result.judge(paper.key, name, points, shapes, outcome, load_known(paper.key, ran.programs))
+        return
+    for one in applications:
+        claim = judged_as(paper, item, one)
+        if claim is not None:
+            ours = [{**row, "application": claim} for row in rows if row["application"] == one.name]
+            cells = CellGroup(
+                measures=study.layout.measures,
+                apps=[claim],
+                why="as printed",
+                basis=Basis.PREDICTED,
+                because=CLAIMED,
+                tolerance=item.tolerance or Decimal(0),
+            )
+            outcome = Outcome()
+            points = _expected(outcome, chosen, ours, [cells])
+            result.judge(paper.key, name, points, (), outcome)
+
+
+def _expected(
+    outcome: Outcome, chosen: _Chosen, rows: Sequence[Row], groups: Sequence[CellGroup]
+) -> list[ExpectedPoint]:
+    """What the printed cells of ``groups`` ask for; ``outcome`` gets what ``rows`` have there."""
+    points = []
+    for cell in _cells(chosen.paper, chosen.study) if groups else ():
+        for group in groups:
+            if cell.app in group.apps and cell.measure in group.measures:
+                quantity = cell.quantity(chosen.study.layout)
+                slack = group.tolerance or group.share * cell.printed
+                points.append(
+                    ExpectedPoint(
+                        quantity, cell.printed, slack, group.why, group.basis, group.because
+                    )
+                )
+                outcome.values[quantity] = cell.found(chosen.study.layout, rows)
+    return points
+
+
+class _Cell(NamedTuple):
+    """A printed number: of which application, where on the axes, of which measure."""
+
+    app: str
+    at: tuple[int, ...]
+    measure: str
+    printed: Decimal
+
+    def quantity(self, layout: Layout) -> str:
+        """What it is called."""
+        ending = next(ending for ending in UNITS if self.measure.endswith(ending))
+        places = dict(zip([axis.key for axis in layout.axes], self.at, strict=True))
+        return quantity_name(
+            self.measure.removesuffix(ending), UNITS[ending], app=self.app, **places
+        )
+
+    def found(self, layout: Layout, rows: Sequence[Row]) -> Decimal:
+        """The same of ``rows``."""
+        [row] = [
+            row
+            for row in rows
+            if row["application"] == self.app
+            and tuple(row[axis.key] for axis in layout.axes) == self.at
+        ]
+        return Decimal(f"{row[self.measure]:.12g}")
+
+
+def _cells(paper: Paper, study: Study) -> Iterator[_Cell]:
+    """Every printed cell whose application is known, in the order of the print."""
+    for row in (study.labelled or study.printed)(paper.items):
+        at = tuple(row[axis.key] for axis in study.layout.axes)
+        for measured in study.layout.measures:
+            if measured in row:
+                yield _Cell(row["application"], at, measured, Decimal(row[measured]))
+
+
+TIME_SPAN = 1 << 40  # ns that every program is stretched or pressed to
+
+
+def mixed(traces: Sequence[Trace]) -> Requests:
+    """The requests of all ``traces`` by time, each spread over the same span.
+
+    A node runs what each trace has on the node of that number; no two programs share a process.
+    Errors: ``StudyError`` if their pages differ, ``TraceError`` as when one is read.
+    """
+    sizes = {trace.metadata.page_size for trace in traces}
+    if len(sizes) > 1:
+        raise StudyError(
+            f"the traces have pages of {', '.join(map(str, sorted(sizes)))} bytes; programs that "
+            "run together have one size: give traces of one, or name other studies"
+        )
+    parts = [_spread(trace.read(), 1 + place, len(traces)) for place, trace in enumerate(traces)]
+    whole: list[Any] = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    order = np.argsort(whole[0], kind="stable")  # time_ns
+    return Requests(*(column[order] for column in whole))
+
+
+def _spread(requests: Requests, place: int, programs: int) -> Requests:
+    """One program's: its times from 0 to the span, its processes no other program's."""
+    time = requests.time_ns
+    if len(time) == 0:
+        return requests
+    begin, length = time.min(), max(int(time.max() - time.min()), 1)
+    shares = (time - begin).astype(np.float64) / length
+    _, processes = np.unique(requests.pid, return_inverse=True)
+    pid = (processes * programs + place).astype(np.int32)
+    return requests._replace(time_ns=(shares * TIME_SPAN).astype(np.int64), pid=pid)
+
+
+ALL_TOGETHER = "all"  # the name of what stands for every trace
+SIMPLY_NOT = "other programs or problem sizes than the paper's"
+
+
+def find_study(paper: str, item: str) -> Study:
+    """The study of that item."""
+    module = importlib.import_module(f"nicscope.studies.reproduce.traced.{paper}")
+    study: Study = getattr(module, item.upper())
+    return study
+
+
+class _Chosen(NamedTuple):
+    """A study that was asked for."""
+
+    paper: Paper
+    name: str
+    study: Study
+
+
+def run_studies(
+    chosen: Sequence[tuple[str, str]],
+    applications: Sequence[Application],
+    papers: Mapping[str, Paper],
+    ran: Ran | None = None,
+    watch: Callable[[int, int], None] | None = None,
+    kept: Kept | None = None,
+    timings: Mapping[str, list[Row]] | None = None,
+) -> Reproduction:
+    """The table of each (paper, id), and verdicts on what is the paper's.
+
+    ``ran``: the applications are programs that were run for them, else traces that somebody
+    brought.  Each trace is measured once for all tables, unless ``kept`` has what came of it.
+    ``timings``: rows of each application's timed runs, if a study asks for them.  ``watch`` hears
+    how many rows are done of how many.  Errors: ``TraceError`` at the first row that the schema
+    does not allow.
+    """
+    studies = [_Chosen(papers[key], name, find_study(key, name)) for key, name in chosen]
+    measuring = _Measuring(studies, applications, ran, Kept() if kept is None else kept, timings)
+    rows, notes = measuring.run(watch)
+    studied = Reproduction()
+    for one, found, told in zip(studies, rows, notes, strict=True):
+        studied.tables.append(_table(one, applications, ran, found, told))
+        _judge(studied, one, found, applications, ran)
+    return studied
+
+
+Found = list[tuple[list["Row"], list[str]]]  # of each study: rows and notes
+
+
+class _Measuring:
+    """Measures applications for studies, those that are not kept."""
+
+    def __init__(
+        self,
+        studies: Sequence[_Chosen],
+        applications: Sequence[Application],
+        ran: Ran | None,
+        kept: Kept,
+        timings: Mapping[str, list[Row]] | None,
+    ) -> None:
+        self._studies = studies
+        self._applications = applications
+        self._reduction = 1 if ran is None else ran.reduction
+        self._kept = kept
+        self._timings = timings or {}
+        own = {offset for one in studies for offset in one.study.caches}
+        self._caches = sorted(own, reverse=True)
+        self._together = [place for place, one in enumerate(studies) if one.study.together]
+        self._nodes = any(one.study.nodes for one in studies)
+
+    def run(
+        self, watch: Callable[[int, int], None] | None
+    ) -> tuple[list[list[Row]], list[list[str]]]:
+        """Rows and notes of each study; a row tells caches by the sizes that the study names."""
+        keys = [self._key("alone", [one]) for one in self._applications]
+        before = [None if key is None else self._kept.get(key) for key in keys]
+        whole_key = self._key("together", self._applications)
+        whole = None if whole_key is None else self._kept.get(whole_key)
+        wants_all = bool(self._together) and whole is None
+        passes = len(self._caches) + self._nodes
+        passes += any(one.study.designs(1) for one in self._studies)
+        progress = RowsDone(
+            watch,
+            sum(
+                one.trace.rows * (passes if found is None else len(self._caches) * wants_all)
+                for one, found in zip(self._applications, before, strict=True)
+            ),
+        )
+        rows: list[list[Row]] = [[] for _ in self._studies]
+        notes: list[list[str]] = [[] for _ in self._studies]
+        alone = []
+        for one, key, found in zip(self._applications, keys, before, strict=True):
+            if found is None or wants_all:
+                alone.append(self._measured(one, progress, anew=found is None))
+            if found is None:
+                found = self._found(one, alone[-1])
+                if key is not None:
+                    self._kept.put(key, found)
+            for place, (more, told) in enumerate(found):
+                rows[place] += more
+                notes[place] += told
+        if wants_all:
+            whole = self._whole(alone)
+            if whole_key is not None:
+                self._kept.put(whole_key, whole)
+        for place, together in zip(self._together, whole or [], strict=False):
+            rows[place] = together
+            if len(self._applications) == 1:
+                notes[place].append("one trace has nothing beside it: give several")
+        return rows, notes
+
+    def _key(self, what: str, applications: Sequence[Application]) -> str | None:
+        studies = [[one.paper.key, one.name] for one in self._studies]
+        traces = [(one.name, one.trace.path) for one in applications]
+        return key_of_traces([what, self._reduction, *studies], traces)
+
+    def _designs(self, page_size: int) -> list[Mapping[Hashable, Spec]]:
+        return [one.study.designs(page_size) for one in self._studies]
+
+    def _measured(self, one: Application, progress: RowsDone, *, anew: bool) -> Measured:
+        """What came of a trace: all of it, or what is asked of all traces at the same time."""
+        designs = self._designs(one.trace.metadata.page_size)
+        specs = dict.fromkeys(spec for each in designs for spec in each.values())
+        asked = Asked(
+            list(specs) if anew else (), self._caches, self._nodes and anew, self._reduction
+        )
+        read = partial(progress.through, one.trace)
+        return measure(one.name, read, one.trace.metadata.page_size, asked)
+
+    def _found(self, one: Application, measured: Measured) -> Found:
+        found: Found = []
+        designs = self._designs(one.trace.metadata.page_size)
+        for chosen, own in zip(self._studies, designs, strict=True):
+            if chosen.study.together:
+                found.append(([], []))
+                continue
+            findings = Findings(measured._replace(timed=self._timings.get(one.name)), own)
+            rows = [{"application": one.name, **row} for row in chosen.study.rows(findings)]
+            found.append((rows, _rejected(one.name, findings)))
+        return found
+
+    def _whole(self, alone: Sequence[Measured]) -> list[list[Row]]:
+        """Rows of the studies of all traces at the same time."""
+        requests = mixed([one.trace for one in self._applications])
+        page_size = self._applications[0].trace.metadata.page_size
+        asked = Asked((), self._caches, reduction=self._reduction)
+        measured = measure(ALL_TOGETHER, lambda: iter([requests]), page_size, asked)
+        findings = Findings(measured._replace(parts=tuple(alone)), {})
+        return [
+            [
+                {"application": ALL_TOGETHER, **row}
+                for row in self._studies[place].study.rows(findings)
+            ]
+            for place in self._together
+        ]
+
+
+def _table(
+    chosen: _Chosen,
+    applications: Sequence[Application],
+    ran: Ran | None,
+    rows: list[Row],
+    notes: list[str],
+) -> StudyTable:
+    paper, study = chosen.paper, chosen.study
+    item = paper.items[chosen.name]
+    reduction = 1 if ran is None else ran.reduction
+    sizes = dict.fromkeys(one.trace.metadata.page_size for one in applications)
+    designs = dict.fromkeys(
+        reduced(spec, reduction) for size in sizes for spec in study.designs(size).values()
+    )
+    return StudyTable(
+        paper=paper.key,
+        id=chosen.name,
+        where=item.where,
+        what=item.what,
+        unit=study.unit,
+        conditions=study.conditions,
+        layout=study.layout,
+        traces=[
+            {
+                "application": one.name,
+                "file": one.command or one.trace.name,
+                "requests": one.trace.rows,
+                "page_bytes": one.trace.metadata.page_size,
+                "origin": one.trace.metadata.origin,
+            }
+            for one in applications
+        ],
+        programs=None if ran is None else ran.programs,
+        reduction=reduction,
+        designs=[" ".join(spec) for spec in designs],
+        rows=[as_run(row, reduction) for row in rows],
+        printed=[
+            {key: float(each) if isinstance(each, Decimal) else each for key, each in row.items()}
+            for row in study.printed(paper.items)
+        ],
+        printed_note=study.printed_note,
+        comparable=_comparable(paper, item, applications, ran),
+        why=_incomparable(item, ran),
+        notes=notes,
+    )
+
+
+def _comparable(
+    paper: Paper, item: Item, applications: Sequence[Application], ran: Ran | None
+) -> list[str]:
+    """The applications whose cells are judged."""
+    if ran is None:
+        return [one.name for one in applications if judged_as(paper, item, one) is not None]
+    apps = {app for group in item.cells for app in group.apps} if ran.are_the_papers else ()
+    return [one.name for one in applications if one.name in apps]
+
+
+def _incomparable(item: Item, ran: Ran | None) -> str:
+    """Why cells are not judged."""
+    if ran is not None and not ran.are_the_papers and item.cells:
+        return "reduced problem sizes, caches and pin limits"
+    return SIMPLY_NOT if item.tolerance is not None and ran is None else str(item.study)
+
+
+def _rejected(application: str, found: Findings) -> list[str]:
+    most = max((found.total(design, "rejected") for design in found.designs), default=0)
+    if not most:
+        return []
+    return [f"{application}: up to {most:,} requests rejected, as they exceed the pin limit alone"]

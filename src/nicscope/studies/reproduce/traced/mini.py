@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.studies.reproduce.tables import Axis, Layout, Line
-from nicscope.studies.reproduce.traced.measuring import Study, per_lookup
+from nicscope.studies.reproduce.traced.measuring import Findings, Shown, Spec, Study, per_lookup
+from nicscope.studies.reproduce.verdict import Axis, Layout, Line, Outcome, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from nicscope.studies.reproduce.tables import Row
-    from nicscope.studies.reproduce.traced.measuring import Findings, Shown, Spec
-    from nicscope.studies.reproduce.verdict import Outcome
 
     Rows = Mapping[str, Sequence[Row]]  # of each program, by ``POINTS``
     Grid = NDArray[np.float64]  # by size, line and ways

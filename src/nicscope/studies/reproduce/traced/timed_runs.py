@@ -1,6 +1,8 @@
 """Programs of miNI's figures timed with each cache of Table III, and with static tables.
 
-A run keeps the interpreter to itself, so each has a process of its own: ``worker``.
+A run keeps the interpreter to itself, so each has a process of its own: ``python -m
+nicscope.studies.reproduce.traced.timed_runs PROGRAM`` times that program's runs: it answers each
+line, a design, with a line, until its input ends.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import contextlib
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,10 +21,12 @@ import numpy as np
 
 from nicscope import errors
 from nicscope.studies.reproduce.keeping import Kept, key_of_traces
-from nicscope.studies.reproduce.traced.measuring import reduced
+from nicscope.studies.reproduce.traced.measuring import Spec, reduced
 from nicscope.studies.reproduce.traced.mini import AXES, POINTS, designs
 from nicscope.studies.simulating import PS_PER_S, PS_PER_US, choose_runnable
 from nicscope.studies.threads import Stopped, threaded
+from nicscope.studies.timing import program_of, time_design
+from nicscope.traces.programs.reader import read_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,12 +35,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nicscope.drivers.simulate.traced.program import Program as ProgramRows
-    from nicscope.studies.reproduce.tables import Row
-    from nicscope.studies.reproduce.traced.applications import Application
-    from nicscope.studies.reproduce.traced.measuring import Spec
+    from nicscope.studies.reproduce.traced.programs import Application
     from nicscope.studies.reproduce.traced.workloads import Ran
+    from nicscope.studies.reproduce.verdict import Row
 
     Work = Callable[[Path, Sequence[Spec], int], Iterator[tuple[Spec, "Timed"]]]
+
 
 PLATFORM = "mini-cluster"
 PAGE = 4096
@@ -45,7 +50,7 @@ PERCENTILES = (0, 10, 25, 50, 75, 90, 100)
 DELAY_US, PROCESSING_US = (0.0, 50.0), (5.0, 500.0)  # as printed
 SLACK_US = 1e-6  # of adding floats
 WORKERS = min(os.cpu_count() or 1, 2)  # at once: each has the memory of four hosts
-WORKER = "nicscope.studies.reproduce.traced.worker"
+WORKER = "nicscope.studies.reproduce.traced.timed_runs"
 
 
 class Distribution(NamedTuple):
@@ -124,8 +129,6 @@ def specs(reduction: int) -> list[Spec]:
 
 def time_cache(program: ProgramRows, spec: Spec) -> Timed:
     """What a run of ``program`` comes to.  Errors: as ``time_design``."""
-    from nicscope.studies.timing import time_design
-
     name, *assignments = spec
     [subject], _ = choose_runnable([name], PLATFORM, assignments)
     found = time_design(program, PAGE, subject, kinds=False)
@@ -201,9 +204,6 @@ def time_programs(
     design as soon as it is over.  ``watch`` hears how many runs are over of how many.
     Errors: ``TraceError`` for a program trace that cannot be read, and those of ``time_cache``.
     """
-    from nicscope.studies.timing import program_of
-    from nicscope.traces.programs.reader import read_program
-
     kept = Kept() if kept is None else kept
     asked = specs(ran.reduction)
     done, every = 0, len(asked) * len(applications)
@@ -234,3 +234,20 @@ def time_programs(
         static, *caches = (found[spec] for spec in asked)
         programs[one.name] = Program(alone_ps / PS_PER_S, static, caches)
     return programs
+
+
+def answer_all(program: str) -> None:
+    """Answer every line of standard input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asked ends this
+    rows = program_of(read_program(program))
+    for line in sys.stdin:
+        try:
+            timed = time_cache(rows, tuple(json.loads(line)))
+            answer: dict[str, Any] = {"timed": msgspec.to_builtins(timed)}
+        except errors.NicscopeError as error:
+            answer = {"error": str(error), "kind": type(error).__name__}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    answer_all(sys.argv[1])

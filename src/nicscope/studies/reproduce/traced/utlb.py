@@ -5,23 +5,23 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from nicscope.studies.reproduce.tables import Axis, Layout, Line
 from nicscope.studies.reproduce.traced.measuring import (
     NO_OFFSET,
     OFFSET,
+    Findings,
+    Measured,
+    Shown,
+    Spec,
     Study,
     grid,
     pages_of,
     per_lookup,
     printed_of,
 )
+from nicscope.studies.reproduce.verdict import Axis, Item, Layout, Line, Outcome, Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
-
-    from nicscope.studies.reproduce.tables import Row
-    from nicscope.studies.reproduce.traced.measuring import Findings, Measured, Shown, Spec
-    from nicscope.studies.reproduce.verdict import Item, Outcome
 
     Measure = Callable[..., Any]  # of findings, at a place on the axes
 

@@ -1,4 +1,4 @@
-"""Importers of our own traces from CSV and Parquet, for conversion to other formats.
+"""Our own traces as CSV, read and written, and as Parquet, read for conversion to other formats.
 
 CSV has a header line with the schema's column names, then a line per request.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import bisect
 import csv
-import functools
 import io
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,21 +15,26 @@ import pyarrow as pa
 import pyarrow.csv
 
 from nicscope.errors import TraceError
-from nicscope.traces.columns import FURTHER
+from nicscope.outputs import whole_file
+from nicscope.outputs.csv_table import CsvTable
+from nicscope.outputs.file import named_compression
+from nicscope.traces.atomic_writer import AtomicWriter
+from nicscope.traces.columns import FURTHER, TYPES, holds, is_text, may_register
 from nicscope.traces.files import ByteSource, first_line
-from nicscope.traces.imported import Imported
-from nicscope.traces.reader import trace_of
-from nicscope.traces.registrations import may_register
-from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS
+from nicscope.traces.imported import Choices, Imported, numbered
+from nicscope.traces.reader import Trace, trace_of
+from nicscope.traces.schema import OPTIONAL_COLUMNS, REQUIRED_COLUMNS, Requests, TraceMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    import contextlib
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from nicscope.inputs import Input
     from nicscope.traces.files import Watch
-    from nicscope.traces.imported import Choices
-    from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import TraceMetadata
+
 
 OTHER_DELIMITERS = (b";", b"\t", b"|")  # of tables that others write
 MOST_COLUMNS = 1000  # the library keeps some 20 KB for each
@@ -81,6 +85,17 @@ def line_of(first: int, block: bytes, row: int) -> int:
     """Number of the line that holds row ``row`` of a block; blank lines hold none."""
     filled = (number for number, line in enumerate(block.split(b"\n"), first) if line.strip(b"\r"))
     return next(number for index, number in enumerate(filled) if index == row)
+
+
+def line_place(
+    first: int, block: bytes, kept: Sequence[int] | NDArray[np.int64] | None = None
+) -> Callable[[int], str]:
+    """Places of a block's rows, or of those of them that are ``kept``; told when asked for."""
+
+    def place(row: int) -> str:
+        return f"line {line_of(first, block, row if kept is None else int(kept[row]))}"
+
+    return place
 
 
 def _fits(lines: bytes, layout: Layout) -> bool:
@@ -135,7 +150,7 @@ def read_csv(
             continue
         table = parse_block(source.name, start, rows, layout)
         columns = {name: table.column(name) for name in layout.names}
-        yield Imported(columns, functools.partial(_place, start, rows))
+        yield Imported(columns, line_place(start, rows))
 
 
 def names_in(line: bytes) -> list[str]:
@@ -180,10 +195,6 @@ def layout_of(called: str, header: bytes) -> Layout:
     return Layout(names, types)
 
 
-def _place(first: int, block: bytes, row: int) -> str:
-    return f"line {line_of(first, block, row)}"
-
-
 def read_parquet(
     source: Input,
     choices: Choices,  # noqa: ARG001 - this format says everything itself
@@ -203,11 +214,91 @@ def read_trace(
     done = 0
     for requests, batch in trace.record_batches():
         columns = {name: batch.column(name) for name in batch.schema.names}
-        yield Imported(columns, functools.partial(_cell_place, done))
+        yield Imported(
+            columns, numbered("row {} (the first is 0)", range(done, done + requests.length.size))
+        )
         done += requests.length.size
         if watch is not None:
             watch(done, trace.all_rows)
 
 
-def _cell_place(first: int, row: int) -> str:
-    return f"row {first + row} (the first is 0)"
+_WRITTEN = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_decimal,
+    pa.types.is_temporal,
+    pa.types.is_null,
+)
+
+
+class CsvWriter(AtomicWriter):
+    """Appends requests to a CSV file, compressed if its name ends in ``.zst`` or ``.gz``."""
+
+    _table: CsvTable
+
+    def _open(self, opening: contextlib.ExitStack) -> None:
+        sink = opening.enter_context(whole_file(self.path))
+        self._table = CsvTable(sink, named_compression(self.path))
+        opening.push(self._abandon)
+
+    def _finish(self) -> None:
+        self._table.finish()
+        self.lost += self.metadata.without_defaults()
+
+    def _abandon(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Discard the file: no further byte is written."""
+        if kind is not None:
+            self._table.abandon()
+
+    def append(self, requests: Requests, batch: Any) -> None:
+        """Append a batch of checked requests with all its columns.
+
+        Errors: ``TraceError`` for a column that has no form in a line of text.
+        """
+        columns = {
+            name: self._plain(name, column)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        }
+        if not self.rows:
+            self._check_names(batch.schema.names)
+            self.lost += _types_lost(batch.schema)
+        try:
+            self._table.write(pa.RecordBatch.from_pydict(columns))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise TraceError(f"{self.path}: a column has no form in CSV: {error}") from error
+        self.rows += requests.length.size
+
+    def _plain(self, name: str, column: Any) -> Any:
+        """``column`` as the CSV library writes it, each text on one line."""
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            column, kind = column.cast(kind.value_type), kind.value_type
+        if pa.types.is_string_view(kind):
+            column, kind = column.cast(pa.large_string()), pa.large_string()
+        if not (is_text(kind) or any(of_kind(kind) for of_kind in _WRITTEN)):
+            raise TraceError(f"{self.path}: column {name!r} is {kind}, which has no form in CSV")
+        row = holds(column, "[\r\n]") if is_text(kind) else None
+        if row is not None:
+            raise TraceError(
+                f"{self.path}: row {self.rows + row} (the first is 0): {name} has a line end, "
+                "which has no place in a line of CSV"
+            )
+        return column
+
+    def _check_names(self, names: list[str]) -> None:
+        """Errors: ``TraceError`` for a column whose name would be read as another."""
+        for name in names:
+            quoted = name.replace('"', '""')
+            if names_in(f'"{quoted}"'.encode()) != [name] or not {"\r", "\n"}.isdisjoint(name):
+                raise TraceError(f"{self.path}: column {name!r} has a name without a form in CSV")
+
+
+def _types_lost(schema: Any) -> list[str]:
+    """The types of further columns that are text when they are read back, in a line if any."""
+    lost = [
+        f"{field.name} ({field.type})"
+        for field in schema
+        if field.name not in TYPES and field.type != FURTHER.get(field.name, pa.string())
+    ]
+    return [f"types, which are text when read back: {', '.join(lost)}"] if lost else []

@@ -1,8 +1,7 @@
-"""Collectives over Trapeze: notes are control messages, pieces of arrays are payloads.
+"""Collectives over U-Net and Trapeze, which write to no peer's memory: messages are all they have.
 
-A payload comes to a buffer of the receive ring, and the processor copies it to the array.  Trapeze
-sends nothing again, so where the network may lose something messages are numbered, acknowledged and
-repeated by the rules of Active Messages (``nicscope.interfaces.unet.links``).
+Pieces of arrays lie in a receive buffer as they come, and the processor copies them to the array,
+at the price that the platform has for that.
 """
 
 from __future__ import annotations
@@ -11,12 +10,110 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from nicscope.apps.collectives.mailbox import Key, Note, Placed
+from nicscope.apps.collectives.mailbox import Key, Note, Placed, Wire
 from nicscope.errors import SimulationError, WaitTimeoutError
+from nicscope.interfaces.unet import Process, active_messages
+from nicscope.interfaces.unet.active_messages import FIRST_FREE, PAGE, SLOT, ActiveMessages
 from nicscope.interfaces.unet.links import LONGEST_TIME_OUT_US, MOST_TRIES, NEVER_US, Kept, Stream
 
 if TYPE_CHECKING:
     from nicscope.interfaces.trapeze import Endpoint
+
+
+class MessageWire(Wire):
+    """A wire over messages alone: offered arrays have numbers, and nothing is pinned for that."""
+
+    refusals: tuple[str, str]  # of remote writes and reads
+
+    def __init__(self, endpoint: Any, rank: int, ranks: int) -> None:
+        super().__init__(endpoint, rank, ranks)
+        self._offered: list[Any] = []
+        self._keys: dict[tuple[int, int], Key] = {}
+        self._has_put = False
+
+    async def offer(self, buffer: Any) -> Key:
+        """Assign a number to the buffer."""
+        place = (buffer.address, len(buffer))
+        if place not in self._keys:
+            self._keys[place] = Key(len(self._offered))
+            self._offered.append(buffer)
+        return self._keys[place]
+
+    async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:  # noqa: ARG002
+        """Not supported."""
+        raise SimulationError(self.refusals[0])
+
+    async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:  # noqa: ARG002
+        """Not supported."""
+        raise SimulationError(self.refusals[1])
+
+
+ON_NOTE, ON_PIECE = FIRST_FREE, FIRST_FREE + 1  # handlers of Active Messages
+KEY_BITS = 32  # of the second argument, above the end of what is put
+BUFFERS_EACH = 8  # of a peer
+
+
+class UNetWire(MessageWire):
+    """One process with Active Messages: they carry notes, and pieces of arrays."""
+
+    refusals = (
+        "U-Net writes to no other process's memory",
+        "U-Net reads no other process's memory",
+    )
+    short = SLOT - active_messages.HEADER.size
+
+    def __init__(self, process: Process, ranks: int) -> None:
+        super().__init__(process, process.node, ranks)
+        self._layer = ActiveMessages(process, ranks, max(64, BUFFERS_EACH * ranks))
+        self._layer.on(ON_NOTE, self._hear)
+        self._layer.on(ON_PIECE, self._place)
+
+    async def open(self) -> None:
+        """Open the layer, which connects all."""
+        await self._layer.open()
+        self._page = self._layer.endpoint.allocate(PAGE)
+
+    async def close(self) -> None:
+        """Serve peers until no one sends any more."""
+        await self._layer.linger()
+
+    def allocate(self, byte_count: int) -> Any:
+        """Memory of the process; of its pinned area where original U-Net is."""
+        return self._layer.endpoint.allocate(max(1, byte_count))
+
+    async def note(self, rank: int, content: bytes) -> None:
+        """Send a small Active Message."""
+        await self._layer.request(rank, ON_NOTE, content=content)
+
+    async def _take(self) -> None:
+        await self._layer.wait_until(lambda: bool(self._events))
+
+    async def _hear(self, rank: int, first: int, second: int, content: bytes) -> None:
+        del first, second
+        self._events.append(Note(rank, content))
+
+    async def _place(self, rank: int, first: int, second: int, content: bytes) -> None:
+        """Copy a piece to its place; the last one completes the ``put``."""
+        key, end = second >> KEY_BITS, second & ((1 << KEY_BITS) - 1)
+        came = self._page.part(0, len(content))
+        await came.write(content)  # where the layer has it: no time of its own
+        await self.endpoint.copy(came, self._offered[key].part(first, len(content)))
+        if first + len(content) == end:  # its sender waits to hear of that
+            await self._layer.acknowledge(rank)
+            self._events.append(Placed(rank))
+
+    async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
+        """Store the buffer remotely in pieces, in place."""
+        end = offset + len(buffer)
+        self._has_put = True
+        await self._layer.store(rank, ON_PIECE, offset, buffer, key.first << KEY_BITS | end)
+
+    async def settle(self) -> None:
+        """Wait until all pieces are acknowledged."""
+        if self._has_put:
+            await self._layer.flush()
+            self._has_put = False
+
 
 HEADER = struct.Struct("<BBBB")  # kind, number, what is expected, bytes of a note
 PIECE = struct.Struct("<IQQ")  # key, offset, end of what is put
@@ -29,34 +126,33 @@ LEAST_US = 0.001  # of a wait: what is due a rounding error later comes due by i
 LINGER_US = 8 * LONGEST_TIME_OUT_US
 
 
-class TrapezeWire:
-    """One process with an endpoint of Trapeze."""
+class TrapezeWire(MessageWire):
+    """One process with an endpoint of Trapeze: control messages are notes, payloads pieces.
 
+    A payload comes to a buffer of the receive ring.  Trapeze sends nothing again, so where the
+    network may lose something messages are numbered, acknowledged and repeated by the rules of
+    Active Messages (``nicscope.interfaces.unet.links``).
+    """
+
+    refusals = (
+        "Trapeze writes to no other process's memory by name",
+        "Trapeze reads no other process's memory",
+    )
     short = CONTROL_BYTES - HEADER.size
-    is_one_sided = False
+    endpoint: Endpoint
 
     def __init__(self, endpoint: Endpoint, ranks: int, payload: int, *, is_lossy: bool) -> None:
         """``payload``: bytes of the longest; ``is_lossy``: what is sent may have to go again."""
-        self._endpoint = endpoint
-        self.rank, self.ranks = endpoint.node, ranks
+        super().__init__(endpoint, endpoint.node, ranks)
         self._payload = payload // ALIGNMENT * ALIGNMENT
         self._is_lossy = is_lossy
         peers = [peer for peer in range(ranks) if peer != self.rank]
         self._streams = {peer: Stream(TOLD_AFTER) for peer in peers}
-        self._events: deque[Note | Placed] = deque()
-        self._offered: list[Any] = []
-        self._keys: dict[tuple[int, int], Key] = {}
         self._rooms: deque[Any] = deque()
-        self._has_put = False
-
-    @property
-    def now_us(self) -> float:
-        """The process's clock."""
-        return self._endpoint.now_us
 
     async def open(self) -> None:
         """Allocate staging buffers; peers are addressed by their numbers."""
-        self._rooms.extend(self._endpoint.allocate(self._payload) for _ in range(ROOMS))
+        self._rooms.extend(self.endpoint.allocate(self._payload) for _ in range(ROOMS))
 
     async def close(self) -> None:
         """Stay until no peer has sent for a long time, where the network loses messages."""
@@ -75,26 +171,10 @@ class TrapezeWire:
     def _duplicates(self) -> int:
         return sum(stream.duplicates for stream in self._streams.values())
 
-    def allocate(self, byte_count: int) -> Any:
-        """Memory of the host."""
-        return self._endpoint.allocate(max(1, byte_count))
-
     async def load(self, buffer: Any) -> bytes:
         """The program's loads."""
         content: bytes = buffer.bytes.tobytes()
         return content
-
-    async def store(self, buffer: Any, content: bytes) -> None:
-        """Store as the program, after the NIC's pending reads of that buffer."""
-        await buffer.write(content)
-
-    async def compute(self, microseconds: float) -> None:
-        """Keep the processor busy."""
-        await self._endpoint.compute(microseconds)
-
-    async def rest(self, microseconds: float) -> None:
-        """Leave the processor to others."""
-        await self._endpoint.sleep(microseconds)
 
     async def note(self, rank: int, content: bytes) -> None:
         """Send a control message without a payload."""
@@ -120,28 +200,22 @@ class TrapezeWire:
         """Post a message with the current acknowledgement number for ``rank``."""
         expected = bytes((self._streams[rank].acknowledging(),))
         control = head[:2] + expected + head[3:]
-        self._endpoint.reserve(len(control))[:] = control
-        return await self._endpoint.send(rank, payload)
-
-    async def event(self) -> Note | Placed:
-        """What comes next."""
-        while not self._events:
-            await self._take()
-        return self._events.popleft()
+        self.endpoint.reserve(len(control))[:] = control
+        return await self.endpoint.send(rank, payload)
 
     async def _take(self, until: float = NEVER_US) -> None:
         """Receive a message, or do what is due before one arrives."""
         due = min([until, *(stream.due for stream in self._streams.values())])
         try:
             wait = None if due == NEVER_US else max(LEAST_US, due - self.now_us)
-            message = await self._endpoint.receive(timeout_us=wait)
+            message = await self.endpoint.receive(timeout_us=wait)
         except WaitTimeoutError:
             await self._send_due()
             return
         kind, number, expected, length = HEADER.unpack(message.scan(HEADER.size))
         words = message.scan(length)
         content = message.payload.tobytes()
-        self._endpoint.release(message)
+        self.endpoint.release(message)
         rank = message.sender
         if self._is_lossy and not await self._process_acknowledgement(rank, kind, number, expected):
             return
@@ -152,7 +226,7 @@ class TrapezeWire:
 
     async def _place(self, rank: int, content: bytes, key: int, at: int, end: int) -> None:
         """Copy a piece to its array; the last one completes the ``put``."""
-        await self._endpoint.copy(len(content))
+        await self.endpoint.copy(len(content))
         await self._offered[key].part(at, len(content)).write(content)
         if at + len(content) == end:
             if self._is_lossy:  # its sender waits to hear of that
@@ -192,14 +266,6 @@ class TrapezeWire:
                 kept.request = await self._post_message(rank, head, payload)
                 stream.repeated += 1
 
-    async def offer(self, buffer: Any) -> Key:
-        """Assign a number to the buffer; nothing is pinned, as DMA reaches all of the host."""
-        place = (buffer.address, len(buffer))
-        if place not in self._keys:
-            self._keys[place] = Key(len(self._offered))
-            self._offered.append(buffer)
-        return self._keys[place]
-
     async def put(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
         """Send the buffer as payloads, in place if DMA can begin there, else from copies."""
         self._has_put = True
@@ -211,7 +277,7 @@ class TrapezeWire:
                     await self._take()
                 room = self._rooms.popleft()
                 await room.write(piece.bytes)
-                await self._endpoint.copy(len(piece))
+                await self.endpoint.copy(len(piece))
                 piece = room.part(0, len(piece))
             words = PIECE.pack(key.first, offset + at, offset + len(buffer))
             await self._send(rank, PUT, words, piece, room)
@@ -222,15 +288,5 @@ class TrapezeWire:
             return
         while self._is_lossy and any(stream.kept for stream in self._streams.values()):
             await self._take()
-        await self._endpoint.sent()
+        await self.endpoint.sent()
         self._has_put = False
-
-    async def write(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """Not supported."""
-        del rank, key, offset, buffer
-        raise SimulationError("Trapeze writes to no other process's memory by name")
-
-    async def fetch(self, rank: int, key: Key, offset: int, buffer: Any) -> None:
-        """Not supported."""
-        del rank, key, offset, buffer
-        raise SimulationError("Trapeze reads no other process's memory")

@@ -1,1 +1,0 @@
-"""Traces for other programs: one file per format, each a context manager with ``append``."""

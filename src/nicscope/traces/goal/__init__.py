@@ -1,1 +1,0 @@
-"""Schedules in GOAL's text, the group operation assembly language of LogGOPSim and ATLAHS."""

@@ -20,7 +20,6 @@ from nicscope.drivers.simulate.records import (
     RECEIVE,
     SEND,
     SLEEP,
-    Machine,
 )
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US, in_ps, raw_bytes, whole
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Process
     from nicscope.interfaces.trapeze import Cluster
 

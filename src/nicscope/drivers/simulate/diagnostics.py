@@ -26,7 +26,6 @@ from nicscope.drivers.simulate.records import (
     SLEEP,
     TRAP,
     UNPIN,
-    Machine,
 )
 from nicscope.errors import WaitTimeoutError, one_line
 from nicscope.frames import awaited, entries, is_ours, is_own, own_entry, place
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from types import FrameType
 
+    from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Process, Tasks
 
 

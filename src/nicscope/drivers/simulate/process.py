@@ -37,7 +37,7 @@ else:
 # Reads and writes single words several times faster than NumPy does.
 OPERATION_STRUCT = struct.Struct(f"{len(OPERATION.names or ())}q")
 HEAD = struct.Struct("q")  # the first of them, which says whose operation it is
-_FOLLOW = (OPERATION.names or ()).index("time") * HEAD.size  # where a chain's length stands
+FOLLOW = (OPERATION.names or ()).index("time") * HEAD.size  # where a chain's length stands
 _pack, _pack_into = OPERATION_STRUCT.pack, OPERATION_STRUCT.pack_into
 _SIZE = OPERATION_STRUCT.size
 Record = tuple[int, ...]  # the same fields as ``Ended``, in their order, and cheaper to make
@@ -142,7 +142,7 @@ class Process:
         behind it begins.  All but the last say no more than that they have ended.
         """
         first = requests[0]
-        before, behind = first[:_FOLLOW], first[_FOLLOW + HEAD.size :]
+        before, behind = first[:FOLLOW], first[FOLLOW + HEAD.size :]
         return b"".join((before, HEAD.pack(len(requests) - 1), behind, *requests[1:]))
 
     @coroutine
@@ -206,11 +206,6 @@ def _unfit(*given: object) -> SimulationError:
     return SimulationError(
         f"an operation is of whole numbers of 64 bits; one of what was given is none: {wrong!r:.60}"
     )
-
-
-def put_length(asked: memoryview, count: int) -> None:
-    """Have ``count`` operations in ``asked`` be a chain, as ``Process.chain`` makes one."""
-    HEAD.pack_into(asked, _FOLLOW, count - 1)
 
 
 def _fits(value: object) -> bool:

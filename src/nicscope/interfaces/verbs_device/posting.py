@@ -66,6 +66,9 @@ OPERATIONS = {
 }
 
 
+WITHOUT_RECEIVES = codes.XRC_SEND, codes.XRC_RECV
+
+
 class Posting(CompletionQueues):
     """Calls that post work to the NIC."""
 
@@ -92,26 +95,30 @@ class Posting(CompletionQueues):
     @uninterrupted
     def post_send(self, number: int, send: Send) -> None:
         """Post a work request to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
-        pair = self._pair(number)
-        if pair.state < codes.RTS or pair.kind == codes.XRC_RECV:
+        pair = self._pairs.get(number)
+        if pair is None or pair.state < codes.RTS or pair.kind == codes.XRC_RECV:
             raise Refused(errno.EINVAL)
-        if send.opcode not in self.operations:
+        opcode, inline, caps, sends = send.opcode, send.inline, pair.caps, pair.sends
+        if opcode not in self.operations:
             raise Refused(errno.EOPNOTSUPP)
         if pair.kind == codes.UD and send.ud is None:
             raise Refused(errno.EINVAL)
-        if len(send.pieces) > pair.caps.send_sge:
+        if len(send.pieces) > caps.send_sge:
             raise Refused(errno.EINVAL)
-        inline = send.inline
-        if inline is not None and len(inline) > max(pair.caps.inline, 8 * _is_word(send)):
+        if inline is not None and len(inline) > max(
+            caps.inline, 8 * (opcode == codes.WR_ATOMIC_WRITE)
+        ):
             raise Refused(errno.EINVAL)
-        if len(pair.sends) >= pair.caps.send_wr:
+        if len(sends) >= caps.send_wr:
             raise Refused(errno.ENOMEM)
         self._cookies = cookie = self._cookies + 1
-        pair.sends.append((cookie, send.wr_id, codes.OF_REQUEST[send.opcode]))
+        sends.append((cookie, send.wr_id, codes.OF_REQUEST[opcode]))
         if self._to_keep:
             self._to_keep -= 1
-            self.posted[cookie] = Posted(pair.number, send.opcode, send.wr_id)
-        if pair.waiting_sends or self._is_held(pair) or not self._has_place(pair):
+            self.posted[cookie] = Posted(pair.number, opcode, send.wr_id)
+        # What is not known to have ended is no more than there are places: nearly always.
+        is_sure = len(sends) <= self._ring or self._has_place(pair)
+        if pair.waiting_sends or (pair.state == codes.SQD and self._is_held(pair)) or not is_sure:
             pair.waiting_sends.append((cookie, send))
             self._backlog.add(pair)
         else:
@@ -119,7 +126,7 @@ class Posting(CompletionQueues):
 
     def _has_place(self, pair: Pair) -> bool:
         if len(pair.sends) <= self._ring:
-            return True  # what is not known to have ended is no more than there are places
+            return True
         record = self._ports.table[self._node, pair.port]
         taken = record["posted"] + record["refused"] - record["reaped"]
         return bool(taken + self._before < self._ring)
@@ -189,7 +196,7 @@ class Posting(CompletionQueues):
         at, gathers = 0, self._gathers[self._before]
         for piece in pieces:
             key = piece.lkey
-            begin = piece.address + self._shift_of(key) if shifted else piece.address
+            begin = piece.address + self._shifts.get(key, 0) if shifted else piece.address
             _SEGMENT.pack_into(gathers, at, begin & _MASK, piece.length, key)
             at += _SEGMENT.size
         return len(pieces)
@@ -197,16 +204,17 @@ class Posting(CompletionQueues):
     @uninterrupted
     def post_recv(self, number: int, receive: Receive) -> None:
         """Post a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
-        pair = self._pair(number)
-        if pair.state == codes.RESET or pair.srq or pair.kind in (codes.XRC_SEND, codes.XRC_RECV):
+        pair = self._pairs.get(number)
+        if pair is None or pair.state == codes.RESET or pair.srq or pair.kind in WITHOUT_RECEIVES:
             raise Refused(errno.EINVAL)
-        if len(receive.pieces) > pair.caps.recv_sge:
+        pieces, receives = receive.pieces, pair.receives
+        if len(pieces) > pair.caps.recv_sge:
             raise Refused(errno.EINVAL)
-        if len(pair.receives) >= pair.caps.recv_wr:
+        if len(receives) >= pair.caps.recv_wr:
             raise Refused(errno.ENOMEM)
         self._cookies = cookie = self._cookies + 1
-        pair.receives.append((cookie, receive.wr_id, receive.pieces))
-        is_sure = len(pair.receives) <= self._receive_ring
+        receives.append((cookie, receive.wr_id, pieces))
+        is_sure = len(receives) <= self._receive_ring
         if pair.waiting_receives or not (is_sure or self._has_receive_place(pair.port)):
             pair.waiting_receives.append((cookie, receive))
             self._backlog.add(pair)
@@ -234,10 +242,6 @@ class Posting(CompletionQueues):
             self._hand_over(pair, *pair.waiting_sends.popleft())
         while pair.waiting_receives and self._has_receive_place(pair.port):
             self._provide(pair.port, *pair.waiting_receives.popleft())
-
-
-def _is_word(send: Send) -> bool:
-    return send.opcode == codes.WR_ATOMIC_WRITE
 
 
 def _flush_word(flush: Flush) -> int:

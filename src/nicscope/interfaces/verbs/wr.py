@@ -14,22 +14,18 @@ from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs_device.calls import Bind, Piece, Receive, Refused, Send, UdTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from nicscope.interfaces.verbs.addr import AH
     from nicscope.interfaces.verbs.mr import MW, MWBindInfo
+    from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
 
 
-def post_chain(wr: Any, bad: Any, post: Callable[[Any], None], failed: str) -> None:
-    """Post ``first`` and the work requests chained to it."""
-    while wr is not None:
-        try:
-            post(wr)
-        except Refused as refused:
-            if bad is not None:
-                bad.take(wr)
-            raise error(failed, refused.errno) from None
-        wr = wr.next_wr
+def not_posted(failed: str, refused: Refused, wr: Any, bad: Any) -> PyverbsRDMAError:
+    """The error for ``wr``, which was refused, and which ``bad``, if there is one, now equals."""
+    if bad is not None:
+        bad.take(wr)
+    return error(failed, refused.errno)
 
 
 LONG = (1 << 64) - 1
@@ -62,8 +58,9 @@ def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:
     """The values of a scatter/gather list as they are now."""
     listed = () if sg is None else sg
     wanted = int(num_sge)
-    if wanted == 1 and listed:
-        return (listed[0].piece(),)
+    if wanted == 1 and listed:  # nearly always
+        one = listed[0]
+        return (Piece(int(one.addr), int(one.length), int(one.lkey)),)
     if wanted > len(listed):
         raise PyverbsUserError(f"{wanted} SGEs of a list of {len(listed)}")
     return tuple([each.piece() for each in listed[:wanted]])
@@ -95,16 +92,22 @@ class RecvWR(Pieces):
         self.wr_id, self.next_wr = int(wr_id), next_wr
         self.pieces = pieces_of(sg, num_sge)
 
-    def request(self) -> Receive:
-        """The device's receive request."""
-        return Receive(self.wr_id & LONG, self.pieces)
-
     def take(self, other: RecvWR) -> None:
         """Copy the fields of ``other``."""
         self.wr_id, self.pieces, self.next_wr = other.wr_id, other.pieces, other.next_wr
 
     def __str__(self) -> str:
         return f"RecvWR: wr_id {self.wr_id}, {self.num_sge} SGEs"
+
+
+def post_receives(wr: Any, bad: Any, post: Any, queue: int, failed: str) -> None:
+    """Post ``wr`` and the receives chained to it to ``queue`` by the device's ``post``."""
+    try:
+        while wr is not None:
+            post(queue, Receive(wr.wr_id & LONG, wr.pieces))
+            wr = wr.next_wr
+    except Refused as refused:
+        raise not_posted(failed, refused, wr, bad) from None
 
 
 class SendWR(Pieces):
@@ -157,9 +160,8 @@ class SendWR(Pieces):
 
     def request(self) -> Send:
         """The device's work request, without inline bytes."""
-        pieces, flags = self.pieces, self.send_flags
+        pieces, flags, further = self.pieces, self.send_flags, self.further
         wr_id, word = self.wr_id & LONG, self.imm_data & WORD
-        further = self.further
         if flags & INLINE:
             data = b"".join([read(piece.address, piece.length) for piece in pieces])
             pieces, further = (), {**further, "inline": data}

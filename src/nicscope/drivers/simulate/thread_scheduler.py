@@ -36,8 +36,9 @@ class Caller(Protocol):
     def look(self) -> None:
         """Has the NIC poll for changes made beside operations."""
 
-    def rest(self, mark: int) -> bool:
-        """Lets other programs of the process run; False at once if none can."""
+    @property
+    def rest(self) -> Callable[[int], bool] | None:
+        """Lets other programs of the process run; False at once if none can.  None: none ever."""
 
 
 class DriverEntry:
@@ -82,6 +83,8 @@ class DriverEntry:
 class SingleCaller(DriverEntry):
     """The only process of a simulation, called by plain Python code."""
 
+    rest = None  # there are no other programs
+
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(simulation)
         self.process = simulation.processes[0]
@@ -100,10 +103,6 @@ class SingleCaller(DriverEntry):
             return None
         self.process.now = self._record[TIME]
         return self._record
-
-    def rest(self, mark: int) -> bool:  # noqa: ARG002
-        """There are no other programs."""
-        return False
 
 
 _PATIENCE = 1.0  # seconds until a thread that is to stop is left alone

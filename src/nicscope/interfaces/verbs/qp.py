@@ -373,7 +373,8 @@ class QP(PyverbsCM):
 
     def post_send(self, wr: SendWR, bad_wr: SendWR | None = None) -> None:
         """Post ``wr`` and the work requests chained to it."""
-        post, number, each = self._device.post_send, self._number, wr
+        post, number = self._device.post_send, self._number
+        each: SendWR | None = wr
         try:
             while each is not None:
                 wrong = send_errno(self, each)

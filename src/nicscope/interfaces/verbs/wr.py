@@ -92,6 +92,10 @@ class RecvWR(Pieces):
         self.wr_id, self.next_wr = int(wr_id), next_wr
         self.pieces = pieces_of(sg, num_sge)
 
+    def request(self) -> Receive:
+        """The device's receive request."""
+        return Receive(self.wr_id & LONG, self.pieces)
+
     def take(self, other: RecvWR) -> None:
         """Copy the fields of ``other``."""
         self.wr_id, self.pieces, self.next_wr = other.wr_id, other.pieces, other.next_wr
@@ -104,7 +108,7 @@ def post_receives(wr: Any, bad: Any, post: Any, queue: int, failed: str) -> None
     """Post ``wr`` and the receives chained to it to ``queue`` by the device's ``post``."""
     try:
         while wr is not None:
-            post(queue, Receive(wr.wr_id & LONG, wr.pieces))
+            post(queue, wr.request())
             wr = wr.next_wr
     except Refused as refused:
         raise not_posted(failed, refused, wr, bad) from None

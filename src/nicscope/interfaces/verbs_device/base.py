@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import functools
+import struct
 from abc import ABC, abstractmethod
 from gc import disable, enable, isenabled
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from nicscope.drivers.simulate.machine import AWAIT_QUEUE, CHAIN, COMPUTE
 from nicscope.drivers.simulate.ports.reports import LATE
-from nicscope.drivers.simulate.process import OWN
+from nicscope.drivers.simulate.process import OWN, SIZE, pack_into, unfit
 from nicscope.errors import SimulationError
 from nicscope.host.calls import drop_page
 from nicscope.interfaces.verbs_device.calls import Refused
@@ -82,7 +83,7 @@ class Base(ABC):
         self._ports = simulation.machine.ports
         self._have_caller()
         self._sim_process = simulation.processes[self._node]
-        self._put_down = self._sim_process.put_down
+        self._process = self._sim_process.number
         costs = self._ports.costs[self._node]
         self._call_ps, self._poll_ps = int(costs["system_call"]), int(costs["poll"])
         record = self._ports.table[self._node, OWN_PORT]
@@ -110,13 +111,12 @@ class Base(ABC):
         self._calling = self._fabric.caller()
         # Where operations are put down, and how many posts are, which go before what is asked next.
         self._asked, self._before = self._calling.asked, 0
-        # Whether other programs of the process could go on in place of time.
         self._rest = self._calling.rest
 
     @uninterrupted
     def _ask(self, operation: int, *numbers: int, **named: int) -> Sequence[int] | None:
         """Perform an operation of the process, after the work that was posted before."""
-        self._put_down(self._asked, self._before, operation, *numbers, **named)
+        self._sim_process.put_down(self._asked, self._before, operation, *numbers, **named)
         return self._carry_out(1)
 
     def _carry_out(self, more: int) -> Sequence[int] | None:
@@ -139,7 +139,13 @@ class Base(ABC):
         The call that posts is uninterrupted, from when the post's pieces are put down.
         """
         place = self._before
-        self._put_down(self._asked, place, operation, peer, payload, tag, 0, duration, packet, own)
+        try:
+            pack_into(
+                self._asked, place * SIZE, self._process, operation, 0, self._node, peer, packet,
+                payload, tag, 0, own, duration,
+            )  # fmt: skip
+        except struct.error:
+            raise unfit(peer, payload, tag, 0, duration, packet, own) from None
         self._before = place + 1
         if place + 1 == MOST_BEFORE:
             self._carry_out(0)
@@ -172,7 +178,10 @@ class Base(ABC):
         self._read_to[ANY_QUEUE] = self._written[ANY_QUEUE]
         before = self._before
         latest = self._sim_process.now + ps
-        self._put_down(self._asked, before, AWAIT_QUEUE, ANY_QUEUE, 0, 0, latest)
+        pack_into(
+            self._asked, before * SIZE, self._process, AWAIT_QUEUE, 0, self._node, ANY_QUEUE, 0,
+            0, 0, latest, 0, 0,
+        )  # fmt: skip
         self._before = 0
         ended = self._calling.carry_out(before + 1)
         is_heard = ended is not None and ended[OWN] != LATE

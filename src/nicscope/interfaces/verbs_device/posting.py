@@ -6,6 +6,7 @@ import errno
 import heapq
 import struct
 from collections import deque
+from gc import disable, enable, isenabled
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -49,6 +50,7 @@ NOBODYS = 1 << 30  # a port that no NIC has
 MOST_INLINE = 512  # bytes; assumed, of the order of what cards take
 _WORDS = struct.Struct("=3Q")
 _SEGMENT = struct.Struct("=Q2q")
+_pack_segment, _SEGMENT_BYTES = _SEGMENT.pack_into, _SEGMENT.size
 _MASK = (1 << 64) - 1
 OPERATIONS = {
     codes.WR_WRITE: (WRITE, 0),
@@ -92,7 +94,6 @@ class Posting(CompletionQueues):
         self._to_keep = self._fabric.keeps  # of these
         self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
 
-    @uninterrupted
     def post_send(self, number: int, send: Send) -> None:
         """Post a work request to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
         pair = self._pairs.get(number)
@@ -111,18 +112,25 @@ class Posting(CompletionQueues):
             raise Refused(errno.EINVAL)
         if len(sends) >= caps.send_wr:
             raise Refused(errno.ENOMEM)
-        self._cookies = cookie = self._cookies + 1
-        sends.append((cookie, send.wr_id, codes.OF_REQUEST[opcode]))
-        if self._to_keep:
-            self._to_keep -= 1
-            self.posted[cookie] = Posted(pair.number, opcode, send.wr_id)
-        # What is not known to have ended is no more than there are places: nearly always.
-        is_sure = len(sends) <= self._ring or self._has_place(pair)
-        if pair.waiting_sends or (pair.state == codes.SQD and self._is_held(pair)) or not is_sure:
-            pair.waiting_sends.append((cookie, send))
-            self._backlog.add(pair)
-        else:
-            self._hand_over(pair, cookie, send)
+        collects = isenabled()
+        disable()  # as ``uninterrupted``
+        try:
+            self._cookies = cookie = self._cookies + 1
+            sends.append((cookie, send.wr_id, codes.OF_REQUEST[opcode]))
+            if self._to_keep:
+                self._to_keep -= 1
+                self.posted[cookie] = Posted(pair.number, opcode, send.wr_id)
+            # What is not known to have ended is no more than there are places: nearly always.
+            has_place = len(sends) <= self._ring or self._has_place(pair)
+            is_held = pair.state == codes.SQD and self._is_held(pair)
+            if pair.waiting_sends or is_held or not has_place:
+                pair.waiting_sends.append((cookie, send))
+                self._backlog.add(pair)
+            else:
+                self._hand_over(pair, cookie, send)
+        finally:
+            if collects:
+                enable()
 
     def _has_place(self, pair: Pair) -> bool:
         if len(pair.sends) <= self._ring:
@@ -197,11 +205,10 @@ class Posting(CompletionQueues):
         for piece in pieces:
             key = piece.lkey
             begin = piece.address + self._shifts.get(key, 0) if shifted else piece.address
-            _SEGMENT.pack_into(gathers, at, begin & _MASK, piece.length, key)
-            at += _SEGMENT.size
+            _pack_segment(gathers, at, begin & _MASK, piece.length, key)
+            at += _SEGMENT_BYTES
         return len(pieces)
 
-    @uninterrupted
     def post_recv(self, number: int, receive: Receive) -> None:
         """Post a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
         pair = self._pairs.get(number)
@@ -212,14 +219,20 @@ class Posting(CompletionQueues):
             raise Refused(errno.EINVAL)
         if len(receives) >= pair.caps.recv_wr:
             raise Refused(errno.ENOMEM)
-        self._cookies = cookie = self._cookies + 1
-        receives.append((cookie, receive.wr_id, pieces))
-        is_sure = len(receives) <= self._receive_ring
-        if pair.waiting_receives or not (is_sure or self._has_receive_place(pair.port)):
-            pair.waiting_receives.append((cookie, receive))
-            self._backlog.add(pair)
-        else:
-            self._provide(pair.port, cookie, receive)
+        collects = isenabled()
+        disable()  # as ``uninterrupted``
+        try:
+            self._cookies = cookie = self._cookies + 1
+            receives.append((cookie, receive.wr_id, pieces))
+            has_place = len(receives) <= self._receive_ring or self._has_receive_place(pair.port)
+            if pair.waiting_receives or not has_place:
+                pair.waiting_receives.append((cookie, receive))
+                self._backlog.add(pair)
+            else:
+                self._provide(pair.port, cookie, receive)
+        finally:
+            if collects:
+                enable()
 
     def _has_receive_place(self, port: int) -> bool:
         record = self._ports.table[self._node, port]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import struct
 from collections import deque
+from gc import disable, enable, isenabled
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +15,7 @@ from nicscope.drivers.simulate.machine import COMPUTE
 from nicscope.drivers.simulate.ports.connections import leave_connection
 from nicscope.drivers.simulate.ports.reports import AT_ONCE, COLUMNS, Collecting, collect
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import ANY_QUEUE, PS_PER_NS, SPACE, uninterrupted
+from nicscope.interfaces.verbs_device.base import ANY_QUEUE, PS_PER_NS, SPACE
 from nicscope.interfaces.verbs_device.calls import Completion, Cq, Event, Refused
 from nicscope.interfaces.verbs_device.fabric import HEADER, address_like, header
 from nicscope.interfaces.verbs_device.regions import Protection
@@ -41,7 +42,7 @@ NEVER_ARMED, FOR_ANY, FOR_URGENT = range(3)
 EMPTY_POLL_PS = 1_000_000_000  # the longest that one empty poll moves virtual time
 FIRST_COOKIE = 1 << 40  # of a shared queue's receives, beyond those of pairs' own
 _ROW = struct.Struct(f"{COLUMNS}q")
-_unpack_from = _ROW.unpack_from
+_unpack_from, _ROW_BYTES = _ROW.unpack_from, _ROW.size
 LONGEST_BLOCK_PS = 60 * 10**12  # after which nothing that a program could want comes any more
 
 
@@ -114,24 +115,29 @@ class CompletionQueues(Protection):
         del self._queues[handle]
         self._unused_queues.append(handle)
 
-    @uninterrupted
     def poll(self, cq: int, most: int) -> list[Completion]:
         """Completions, oldest first; an empty queue advances virtual time to the next event."""
         queue = self._queues.get(cq)
         if queue is None:
             raise Refused(errno.EINVAL)
         held, shown, read_to = queue.held, self._shown, self._read_to
-        if held or shown[cq] != read_to[cq]:
-            # The processor is busy that long before what comes next.
-            self._put(COMPUTE, 0, 0, 0, self._poll_ps, 0, 0)
-        elif not self._rest(self._written[ANY_QUEUE]):
-            self._go_on(EMPTY_POLL_PS)
-        if self._backlog:
-            self._drain_to_host()
-        found = [held.popleft() for _ in range(min(most, len(held)))] if held else []
-        if shown[cq] != read_to[cq]:
-            self._take(queue, most, found)
-        return found
+        collects = isenabled()
+        disable()  # as ``uninterrupted``
+        try:
+            if held or shown[cq] != read_to[cq]:
+                # The processor is busy that long before what comes next.
+                self._put(COMPUTE, 0, 0, 0, self._poll_ps, 0, 0)
+            elif self._rest is None or not self._rest(self._written[ANY_QUEUE]):
+                self._go_on(EMPTY_POLL_PS)
+            if self._backlog:
+                self._drain_to_host()
+            found = [held.popleft() for _ in range(min(most, len(held)))] if held else []
+            if shown[cq] != read_to[cq]:
+                self._take(queue, most, found)
+            return found
+        finally:
+            if collects:
+                enable()
 
     def _take(self, queue: Queue, most: int, found: list[Completion]) -> None:
         """Take completions off the NIC's queue, until ``most`` are found.
@@ -140,8 +146,9 @@ class CompletionQueues(Protection):
         """
         made, many = queue.made, AT_ONCE
         while many == AT_ONCE and len(found) < most:
-            many = self._collect(self._node, queue.place, min(most - len(found), AT_ONCE))
-            for begin in range(0, many * _ROW.size, _ROW.size):
+            wanted = most - len(found)
+            many = self._collect(self._node, queue.place, wanted if wanted < AT_ONCE else AT_ONCE)
+            for begin in range(0, many * _ROW_BYTES, _ROW_BYTES):
                 port, side, cookie, status, operation, length, named, beside, offset, node = (
                     _unpack_from(self._rows_out, begin)
                 )
@@ -150,8 +157,12 @@ class CompletionQueues(Protection):
                 if cookie >= FIRST_COOKIE:
                     wr_id, pieces = self._take_shared(cookie)
                 else:
-                    if side == SENT:
-                        wr_id, opcode = pair.remove_send(cookie)
+                    if side == SENT:  # with all that was posted before it and not signalled
+                        ended = 0
+                        while ended != cookie:
+                            ended, wr_id, opcode = pair.sends.popleft()
+                    elif pair.receives[0][0] == cookie:  # nearly always
+                        _, wr_id, pieces = pair.receives.popleft()
                     else:
                         wr_id, pieces = pair.remove_receive(cookie)
                     if pair.waiting_sends or pair.waiting_receives:
@@ -254,8 +265,9 @@ class CompletionQueues(Protection):
 
     def _may_go_on(self, latest: int) -> bool:
         """Yield to other programs of the process, or wait; False if nothing ends by ``latest``."""
-        rested = self._rest(self._written[ANY_QUEUE])
-        return rested or self._wait_for(latest - self._sim_process.now)
+        if self._rest is not None and self._rest(self._written[ANY_QUEUE]):
+            return True
+        return self._wait_for(latest - self._sim_process.now)
 
     def _collect_errors(self) -> None:
         """Convert errors of ports and finished drains into asynchronous events."""

@@ -56,11 +56,14 @@ class SGE(PyverbsValue, msgspec.Struct, eq=False, gc=False):
 
 def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:
     """The values of a scatter/gather list as they are now."""
+    if num_sge == 1 and sg:  # nearly always
+        one = sg[0]
+        address, length, lkey = one.addr, one.length, one.lkey
+        if not (type(address) is type(length) is type(lkey) is int):
+            address, length, lkey = int(address), int(length), int(lkey)
+        return (Piece(address, length, lkey),)
     listed = () if sg is None else sg
     wanted = int(num_sge)
-    if wanted == 1 and listed:  # nearly always
-        one = listed[0]
-        return (Piece(int(one.addr), int(one.length), int(one.lkey)),)
     if wanted > len(listed):
         raise PyverbsUserError(f"{wanted} SGEs of a list of {len(listed)}")
     return tuple([each.piece() for each in listed[:wanted]])

@@ -130,7 +130,8 @@ def _waits(queue: int) -> Callable[[Wait], Wait]:
         return self._taken(known, queue)
 
     def declared(call: Any) -> Any:
-        _waited.__qualname__, _waited.__doc__ = f"Nic.{call.__name__}", call.__doc__
+        _waited.__name__, _waited.__doc__ = call.__name__, call.__doc__
+        _waited.__qualname__ = f"Nic.{call.__name__}"  # as programs know it
         return _waited
 
     return declared
@@ -152,18 +153,20 @@ class Completions(Program):
         return await self._done(vi, RECEIVE_QUEUE)
 
     @_waits(SEND_QUEUE)
-    def send_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
+    def send_wait(  # type: ignore[empty-body]
+        self, vi: Vi, timeout_us: float | None = None
+    ) -> Awaitable[Descriptor]:
         """Wait until the oldest posted send is done, and return it.
 
         Errors: as ``send_done``, and ``VIP_TIMEOUT``; ``VIP_INVALID_PARAMETER`` for a queue that
         has a completion queue, as all waiting is done there then.
         """
-        raise NotImplementedError
 
     @_waits(RECEIVE_QUEUE)
-    def recv_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
+    def recv_wait(  # type: ignore[empty-body]
+        self, vi: Vi, timeout_us: float | None = None
+    ) -> Awaitable[Descriptor]:
         """Wait until the oldest posted receive is done, and return it."""
-        raise NotImplementedError
 
     async def cq_done(self, queue: CompletionQueue) -> tuple[Vi, bool] | None:
         """The VI that has the next completion, and whether it is a receive; None if none has.

@@ -37,9 +37,9 @@ else:
 # Reads and writes single words several times faster than NumPy does.
 OPERATION_STRUCT = struct.Struct(f"{len(OPERATION.names or ())}q")
 HEAD = struct.Struct("q")  # the first of them, which says whose operation it is
-_FOLLOW = (OPERATION.names or ()).index("time") * HEAD.size  # where a chain's length stands
-_pack, _pack_into = OPERATION_STRUCT.pack, OPERATION_STRUCT.pack_into
-_SIZE = OPERATION_STRUCT.size
+FOLLOW = (OPERATION.names or ()).index("time") * HEAD.size  # where a chain's length stands
+_pack, pack_into = OPERATION_STRUCT.pack, OPERATION_STRUCT.pack_into
+SIZE = OPERATION_STRUCT.size
 Record = tuple[int, ...]  # the same fields as ``Ended``, in their order, and cheaper to make
 
 
@@ -111,7 +111,7 @@ class Process:
                 tag, address, own, duration,
             )  # fmt: skip
         except struct.error:
-            raise _unfit(peer, payload, tag, address, duration, packet, own) from None
+            raise unfit(peer, payload, tag, address, duration, packet, own) from None
 
     def put_down(
         self,
@@ -128,12 +128,12 @@ class Process:
     ) -> None:
         """Write the same operation down at ``place`` of a chain in ``asked``; errors: likewise."""
         try:
-            _pack_into(
-                asked, place * _SIZE, self.number, operation, 0, self.node, peer, packet,
+            pack_into(
+                asked, place * SIZE, self.number, operation, 0, self.node, peer, packet,
                 payload, tag, address, own, duration,
             )  # fmt: skip
         except struct.error:
-            raise _unfit(peer, payload, tag, address, duration, packet, own) from None
+            raise unfit(peer, payload, tag, address, duration, packet, own) from None
 
     def chain(self, requests: Sequence[bytes]) -> bytes:
         """What a coroutine yields to begin operations one after the other; at most ``CHAIN``.
@@ -142,7 +142,7 @@ class Process:
         behind it begins.  All but the last say no more than that they have ended.
         """
         first = requests[0]
-        before, behind = first[:_FOLLOW], first[_FOLLOW + HEAD.size :]
+        before, behind = first[:FOLLOW], first[FOLLOW + HEAD.size :]
         return b"".join((before, HEAD.pack(len(requests) - 1), behind, *requests[1:]))
 
     @coroutine
@@ -200,17 +200,12 @@ class Process:
         self._simulation.all_look = True
 
 
-def _unfit(*given: object) -> SimulationError:
+def unfit(*given: object) -> SimulationError:
     """The error of an operation that cannot cross to the driver."""
     wrong = next((value for value in given if not _fits(value)), None)
     return SimulationError(
         f"an operation is of whole numbers of 64 bits; one of what was given is none: {wrong!r:.60}"
     )
-
-
-def put_length(asked: memoryview, count: int) -> None:
-    """Have ``count`` operations in ``asked`` be a chain, as ``Process.chain`` makes one."""
-    HEAD.pack_into(asked, _FOLLOW, count - 1)
 
 
 def _fits(value: object) -> bool:

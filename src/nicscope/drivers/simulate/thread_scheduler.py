@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from nicscope.drivers.simulate.machine import continue_run
-from nicscope.drivers.simulate.process import OPERATION_STRUCT, Record, put_length
+from nicscope.drivers.simulate.process import (
+    FOLLOW,
+    HEAD,
+    OPERATION_STRUCT,
+    TIME,
+    Record,
+)
 from nicscope.drivers.simulate.programs import LAST, Simulation
 from nicscope.drivers.simulate.records import CHAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 _AT_ONCE = 1 << 20  # events between two chances to be interrupted
@@ -25,14 +31,18 @@ class Caller(Protocol):
 
     asked: memoryview  # where operations are put down, one behind the other
 
-    def carry_out(self, count: int) -> Record | None:
-        """How the last of the first ``count`` in ``asked`` ended; None if it never can."""
+    def carry_out(self, count: int) -> Sequence[int] | None:
+        """How the last of the first ``count`` in ``asked`` ended, a ``Record`` until the next.
+
+        None if it never can.
+        """
 
     def look(self) -> None:
         """Has the NIC poll for changes made beside operations."""
 
-    def rest(self, mark: int) -> bool:
-        """Lets other programs of the process run; False at once if none can."""
+    @property
+    def rest(self) -> Callable[[int], bool] | None:
+        """Lets other programs of the process run; False at once if none can.  None: none ever."""
 
 
 class DriverEntry:
@@ -54,8 +64,11 @@ class DriverEntry:
 
         False if none can ever end.
         """
+        return self._continue(self._enter(begun, _AT_ONCE))
+
+    def _continue(self, fired: int) -> bool:
+        """Fires events until an operation has ended; ``fired``: those that have been."""
         enter, ended, wants = self._enter, self._ended, self._wants
-        fired = enter(begun, _AT_ONCE)
         while wants[0] or not ended[0]:
             if wants[0]:
                 fired += continue_run(enter, self._machine, self._topology, _AT_ONCE - fired)
@@ -74,33 +87,31 @@ class DriverEntry:
 class SingleCaller(DriverEntry):
     """The only process of a simulation, called by plain Python code."""
 
+    rest = None  # there are no other programs
+
     def __init__(self, simulation: Simulation) -> None:
         super().__init__(simulation)
         self.process = simulation.processes[0]
         self.asked = self._outbox
+        self._record: memoryview = simulation.machine.inbox.view(np.int64).data
 
-    def carry_out(self, count: int) -> Record | None:
+    def carry_out(self, count: int) -> Sequence[int] | None:
         """How the last of the first ``count`` in ``asked`` ended; None if it never can.
 
         It may wait on, and is forgotten with the next one that is asked for.
         """
         if count > 1:
-            put_length(self.asked, count)
-        if not self._run_events(1):
+            HEAD.pack_into(self.asked, FOLLOW, count - 1)
+        fired = self._enter(1, _AT_ONCE)
+        if (self._wants[0] or not self._ended[0]) and not self._continue(fired):
             return None
-        record = OPERATION_STRUCT.unpack_from(self._inbox)
-        self.process.now = record[_TIME]
-        return record
-
-    def rest(self, mark: int) -> bool:  # noqa: ARG002
-        """There are no other programs."""
-        return False
+        self.process.now = self._record[TIME]
+        return self._record
 
 
 _PATIENCE = 1.0  # seconds until a thread that is to stop is left alone
 NEVER = 1 << 80  # a moment that does not come
 _PROCESS = 0  # in a Record
-_TIME = 2
 
 
 def _pass(_: int) -> None:
@@ -353,7 +364,7 @@ class ThreadScheduler(DriverEntry):
             process = record[_PROCESS]
             number = self._begun.pop(process, None)
             if number is not None:  # else it is one that was given up
-                self._simulation.processes[process].now = record[_TIME]
+                self._simulation.processes[process].now = record[TIME]
                 self._deliver_record(number, record)
 
     def _deliver_record(self, number: int, record: Record | None) -> None:
@@ -386,7 +397,7 @@ class ScheduledCaller:
 
     def carry_out(self, count: int) -> Record | None:
         """How the last of the first ``count`` in ``asked`` ended; None if it never can."""
-        put_length(self.asked, count)
+        HEAD.pack_into(self.asked, FOLLOW, count - 1)
         request = self.asked[: count * OPERATION_STRUCT.size].tobytes()
         return self.turns.carry_out(self.turns.holder, request)
 

@@ -36,7 +36,15 @@ from nicscope.interfaces.verbs.qp_attr import (
     transition_errno,
 )
 from nicscope.interfaces.verbs.texts import qp_state_to_str, qp_type_to_str
-from nicscope.interfaces.verbs.wr import INLINE, LONG, WORD, bind_of, post_chain, remote
+from nicscope.interfaces.verbs.wr import (
+    INLINE,
+    LONG,
+    WORD,
+    bind_of,
+    not_posted,
+    post_receives,
+    remote,
+)
 from nicscope.interfaces.verbs_device.calls import Caps, Flush, Refused, Send, UdTarget
 
 if TYPE_CHECKING:
@@ -365,20 +373,21 @@ class QP(PyverbsCM):
 
     def post_send(self, wr: SendWR, bad_wr: SendWR | None = None) -> None:
         """Post ``wr`` and the work requests chained to it."""
-        post_chain(wr, bad_wr, self._post, "Failed to post send")
-
-    def _post(self, wr: SendWR) -> None:
-        wrong = send_errno(self, wr)
-        if wrong:
-            raise Refused(wrong)
-        self._device.post_send(self._number, wr.request())
+        post, number = self._device.post_send, self._number
+        each: SendWR | None = wr
+        try:
+            while each is not None:
+                wrong = send_errno(self, each)
+                if wrong:
+                    raise Refused(wrong)
+                post(number, each.request())
+                each = each.next_wr
+        except Refused as refused:
+            raise not_posted("Failed to post send", refused, each, bad_wr) from None
 
     def post_recv(self, wr: RecvWR, bad_wr: RecvWR | None = None) -> None:
         """Post receive buffers."""
-        post_chain(wr, bad_wr, self._post_receive, "Failed to post recv")
-
-    def _post_receive(self, wr: RecvWR) -> None:
-        self._device.post_recv(self._number, wr.request())
+        post_receives(wr, bad_wr, self._device.post_recv, self._number, "Failed to post recv")
 
     def bind_mw(self, mw: MW, mw_bind: MWBind) -> None:
         """Bind a window of type 1; its rkey changes at once."""

@@ -9,7 +9,7 @@ from nicscope.interfaces.verbs import libibverbs_enums as e
 from nicscope.interfaces.verbs.base import Fields, Number, PyverbsCM, PyverbsObject, error, refusal
 from nicscope.interfaces.verbs.pd import SRQ as QUEUE
 from nicscope.interfaces.verbs.pd import QueueMemory
-from nicscope.interfaces.verbs.wr import post_chain
+from nicscope.interfaces.verbs.wr import post_receives
 
 if TYPE_CHECKING:
     from nicscope.interfaces.verbs.device import Context
@@ -117,13 +117,8 @@ class SRQ(PyverbsCM):
 
     def post_recv(self, recv_wr: RecvWR, bad_wr: RecvWR | None = None) -> None:
         """Post a receive, taken by the first message to any of its queue pairs."""
-        device = self.ctx.world.device
-        post_chain(
-            recv_wr,
-            bad_wr,
-            lambda wr: device.srq_post(self.handle, wr.request()),
-            "Failed to post receive to SRQ",
-        )
+        post, failed = self.ctx.world.device.srq_post, "Failed to post receive to SRQ"
+        post_receives(recv_wr, bad_wr, post, self.handle, failed)
 
     def modify(self, attr: SrqAttr, comp_mask: int) -> None:
         """Change its depth, or arm the limit event."""

@@ -14,22 +14,18 @@ from nicscope.interfaces.verbs.pyverbs_error import PyverbsUserError
 from nicscope.interfaces.verbs_device.calls import Bind, Piece, Receive, Refused, Send, UdTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from nicscope.interfaces.verbs.addr import AH
     from nicscope.interfaces.verbs.mr import MW, MWBindInfo
+    from nicscope.interfaces.verbs.pyverbs_error import PyverbsRDMAError
 
 
-def post_chain(wr: Any, bad: Any, post: Callable[[Any], None], failed: str) -> None:
-    """Post ``first`` and the work requests chained to it."""
-    while wr is not None:
-        try:
-            post(wr)
-        except Refused as refused:
-            if bad is not None:
-                bad.take(wr)
-            raise error(failed, refused.errno) from None
-        wr = wr.next_wr
+def not_posted(failed: str, refused: Refused, wr: Any, bad: Any) -> PyverbsRDMAError:
+    """The error for ``wr``, which was refused, and which ``bad``, if there is one, now equals."""
+    if bad is not None:
+        bad.take(wr)
+    return error(failed, refused.errno)
 
 
 LONG = (1 << 64) - 1
@@ -60,10 +56,14 @@ class SGE(PyverbsValue, msgspec.Struct, eq=False, gc=False):
 
 def pieces_of(sg: Any, num_sge: int) -> tuple[Piece, ...]:
     """The values of a scatter/gather list as they are now."""
+    if num_sge == 1 and sg:  # nearly always
+        one = sg[0]
+        address, length, lkey = one.addr, one.length, one.lkey
+        if not (type(address) is type(length) is type(lkey) is int):
+            address, length, lkey = int(address), int(length), int(lkey)
+        return (Piece(address, length, lkey),)
     listed = () if sg is None else sg
     wanted = int(num_sge)
-    if wanted == 1 and listed:
-        return (listed[0].piece(),)
     if wanted > len(listed):
         raise PyverbsUserError(f"{wanted} SGEs of a list of {len(listed)}")
     return tuple([each.piece() for each in listed[:wanted]])
@@ -105,6 +105,16 @@ class RecvWR(Pieces):
 
     def __str__(self) -> str:
         return f"RecvWR: wr_id {self.wr_id}, {self.num_sge} SGEs"
+
+
+def post_receives(wr: Any, bad: Any, post: Any, queue: int, failed: str) -> None:
+    """Post ``wr`` and the receives chained to it to ``queue`` by the device's ``post``."""
+    try:
+        while wr is not None:
+            post(queue, wr.request())
+            wr = wr.next_wr
+    except Refused as refused:
+        raise not_posted(failed, refused, wr, bad) from None
 
 
 class SendWR(Pieces):
@@ -157,9 +167,8 @@ class SendWR(Pieces):
 
     def request(self) -> Send:
         """The device's work request, without inline bytes."""
-        pieces, flags = self.pieces, self.send_flags
+        pieces, flags, further = self.pieces, self.send_flags, self.further
         wr_id, word = self.wr_id & LONG, self.imm_data & WORD
-        further = self.further
         if flags & INLINE:
             data = b"".join([read(piece.address, piece.length) for piece in pieces])
             pieces, further = (), {**further, "inline": data}

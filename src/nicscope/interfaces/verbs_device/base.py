@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import errno
 import functools
+import struct
 from abc import ABC, abstractmethod
 from gc import disable, enable, isenabled
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from nicscope.drivers.simulate.ports.reports import LATE
+from nicscope.drivers.simulate.process import OWN, SIZE, pack_into, unfit
 from nicscope.drivers.simulate.records import AWAIT_QUEUE, CHAIN, COMPUTE
 from nicscope.errors import SimulationError
 from nicscope.host.calls import drop_page
@@ -18,11 +20,10 @@ from nicscope.kernel.entry import bound
 from nicscope.memory.paging.layout import UNMAPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from nicscope.drivers.simulate.machine import Machine
     from nicscope.drivers.simulate.process import Process as SimProcess
-    from nicscope.drivers.simulate.process import Record
     from nicscope.drivers.simulate.thread_scheduler import Caller
     from nicscope.interfaces.ports.memory import Memory
     from nicscope.interfaces.verbs_device.calls import Piece
@@ -36,7 +37,6 @@ T = TypeVar("T")
 SPACE = 0
 ANY_QUEUE = 0  # in which every end of work and every trouble is announced
 OWN_PORT = 1  # of the process, at which it registers
-OWN = 9  # in a Record
 NEVER_FULL = 1 << 62
 MOST_BEFORE = CHAIN - 1  # what is asked next is the last of the chain
 PS_PER_NS = 1000
@@ -72,6 +72,8 @@ class Base(ABC):
     _ports: Any
     _calling: Caller
     _node = 0  # of the fabric
+    _draining: dict[int, Pair]
+    _heard = _told = 0  # entries that have been seen, and troubles among them
 
     def _begin_machine(self) -> None:
         simulation = self._fabric.begun()
@@ -81,6 +83,7 @@ class Base(ABC):
         self._ports = simulation.machine.ports
         self._have_caller()
         self._sim_process = simulation.processes[self._node]
+        self._process = self._sim_process.number
         costs = self._ports.costs[self._node]
         self._call_ps, self._poll_ps = int(costs["system_call"]), int(costs["poll"])
         record = self._ports.table[self._node, OWN_PORT]
@@ -108,14 +111,15 @@ class Base(ABC):
         self._calling = self._fabric.caller()
         # Where operations are put down, and how many posts are, which go before what is asked next.
         self._asked, self._before = self._calling.asked, 0
+        self._rest = self._calling.rest
 
     @uninterrupted
-    def _ask(self, operation: int, *numbers: int, **named: int) -> Record | None:
+    def _ask(self, operation: int, *numbers: int, **named: int) -> Sequence[int] | None:
         """Perform an operation of the process, after the work that was posted before."""
         self._sim_process.put_down(self._asked, self._before, operation, *numbers, **named)
         return self._carry_out(1)
 
-    def _carry_out(self, more: int) -> Record | None:
+    def _carry_out(self, more: int) -> Sequence[int] | None:
         """Carry out what was posted and ``more`` that are put down behind; how the last ended."""
         count, self._before = self._before + more, 0
         return self._calling.carry_out(count)
@@ -135,9 +139,13 @@ class Base(ABC):
         The call that posts is uninterrupted, from when the post's pieces are put down.
         """
         place = self._before
-        self._sim_process.put_down(
-            self._asked, place, operation, peer, payload, tag, 0, duration, packet, own
-        )
+        try:
+            pack_into(
+                self._asked, place * SIZE, self._process, operation, 0, self._node, peer, packet,
+                payload, tag, 0, own, duration,
+            )  # fmt: skip
+        except struct.error:
+            raise unfit(peer, payload, tag, 0, duration, packet, own) from None
         self._before = place + 1
         if place + 1 == MOST_BEFORE:
             self._carry_out(0)
@@ -161,10 +169,6 @@ class Base(ABC):
         self._flush_posted()
         self._have_caller()
 
-    def _yield_to_others(self) -> bool:
-        """Yield to other programs of the process; True if completions may have arrived."""
-        return self._calling.rest(self._written[ANY_QUEUE])
-
     @uninterrupted
     def _wait_for(self, ps: int) -> bool:
         """Wait until something ends or fails, at most ``ps``; True if something did."""
@@ -172,12 +176,20 @@ class Base(ABC):
 
     def _go_on(self, ps: int) -> bool:
         self._read_to[ANY_QUEUE] = self._written[ANY_QUEUE]
-        sim_process = self._sim_process
-        latest = sim_process.now + ps
-        sim_process.put_down(self._asked, self._before, AWAIT_QUEUE, ANY_QUEUE, 0, 0, latest)
-        ended = self._carry_out(1)
-        self._collect_errors()
-        return ended is not None and ended[OWN] != LATE
+        before = self._before
+        latest = self._sim_process.now + ps
+        pack_into(
+            self._asked, before * SIZE, self._process, AWAIT_QUEUE, 0, self._node, ANY_QUEUE, 0,
+            0, 0, latest, 0, 0,
+        )  # fmt: skip
+        self._before = 0
+        ended = self._calling.carry_out(before + 1)
+        is_heard = ended is not None and ended[OWN] != LATE
+        if self._draining or self._told != self._troubles[self._node]:
+            self._collect_errors()
+        else:
+            self._heard = self._written[ANY_QUEUE]
+        return is_heard
 
     @abstractmethod
     def _collect_errors(self) -> None:

@@ -101,19 +101,8 @@ class Pair:
         """The pair's completion queues."""
         return {self.send_cq, self.recv_cq} - {0}
 
-    def remove_send(self, cookie: int) -> tuple[int, int]:
-        """Remove a send from the queue, with all before it: its ``wr_id`` and opcode."""
-        while True:
-            number, wr_id, opcode = self.sends.popleft()
-            if number == cookie:
-                return wr_id, opcode
-
     def remove_receive(self, cookie: int) -> tuple[int, tuple[Piece, ...]]:
         """Remove a receive from the queue: its ``wr_id`` and buffers."""
-        number, wr_id, pieces = self.receives[0]
-        if number == cookie:
-            self.receives.popleft()
-            return wr_id, pieces
         for place, (number, wr_id, pieces) in enumerate(self.receives):
             if number == cookie:
                 del self.receives[place]

@@ -6,6 +6,7 @@ import errno
 import heapq
 import struct
 from collections import deque
+from gc import disable, enable, isenabled
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -49,6 +50,7 @@ NOBODYS = 1 << 30  # a port that no NIC has
 MOST_INLINE = 512  # bytes; assumed, of the order of what cards take
 _WORDS = struct.Struct("=3Q")
 _SEGMENT = struct.Struct("=Q2q")
+_pack_segment, _SEGMENT_BYTES = _SEGMENT.pack_into, _SEGMENT.size
 _MASK = (1 << 64) - 1
 OPERATIONS = {
     codes.WR_WRITE: (WRITE, 0),
@@ -64,6 +66,9 @@ OPERATIONS = {
     codes.WR_FETCH_ADD: (FETCH_ADD, 0),
     codes.WR_FLUSH: (FETCH, 0),
 }
+
+
+WITHOUT_RECEIVES = codes.XRC_SEND, codes.XRC_RECV
 
 
 class Posting(CompletionQueues):
@@ -89,37 +94,47 @@ class Posting(CompletionQueues):
         self._to_keep = self._fabric.keeps  # of these
         self._receive_ring = min(self._ring, self._ports.work.receives.shape[2])
 
-    @uninterrupted
     def post_send(self, number: int, send: Send) -> None:
         """Post a work request to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
-        pair = self._pair(number)
-        if pair.state < codes.RTS or pair.kind == codes.XRC_RECV:
+        pair = self._pairs.get(number)
+        if pair is None or pair.state < codes.RTS or pair.kind == codes.XRC_RECV:
             raise Refused(errno.EINVAL)
-        if send.opcode not in self.operations:
+        opcode, inline, caps, sends = send.opcode, send.inline, pair.caps, pair.sends
+        if opcode not in self.operations:
             raise Refused(errno.EOPNOTSUPP)
         if pair.kind == codes.UD and send.ud is None:
             raise Refused(errno.EINVAL)
-        if len(send.pieces) > pair.caps.send_sge:
+        if len(send.pieces) > caps.send_sge:
             raise Refused(errno.EINVAL)
-        inline = send.inline
-        if inline is not None and len(inline) > max(pair.caps.inline, 8 * _is_word(send)):
+        if inline is not None and len(inline) > max(
+            caps.inline, 8 * (opcode == codes.WR_ATOMIC_WRITE)
+        ):
             raise Refused(errno.EINVAL)
-        if len(pair.sends) >= pair.caps.send_wr:
+        if len(sends) >= caps.send_wr:
             raise Refused(errno.ENOMEM)
-        self._cookies = cookie = self._cookies + 1
-        pair.sends.append((cookie, send.wr_id, codes.OF_REQUEST[send.opcode]))
-        if self._to_keep:
-            self._to_keep -= 1
-            self.posted[cookie] = Posted(pair.number, send.opcode, send.wr_id)
-        if pair.waiting_sends or self._is_held(pair) or not self._has_place(pair):
-            pair.waiting_sends.append((cookie, send))
-            self._backlog.add(pair)
-        else:
-            self._hand_over(pair, cookie, send)
+        collects = isenabled()
+        disable()  # as ``uninterrupted``
+        try:
+            self._cookies = cookie = self._cookies + 1
+            sends.append((cookie, send.wr_id, codes.OF_REQUEST[opcode]))
+            if self._to_keep:
+                self._to_keep -= 1
+                self.posted[cookie] = Posted(pair.number, opcode, send.wr_id)
+            # What is not known to have ended is no more than there are places: nearly always.
+            has_place = len(sends) <= self._ring or self._has_place(pair)
+            is_held = pair.state == codes.SQD and self._is_held(pair)
+            if pair.waiting_sends or is_held or not has_place:
+                pair.waiting_sends.append((cookie, send))
+                self._backlog.add(pair)
+            else:
+                self._hand_over(pair, cookie, send)
+        finally:
+            if collects:
+                enable()
 
     def _has_place(self, pair: Pair) -> bool:
         if len(pair.sends) <= self._ring:
-            return True  # what is not known to have ended is no more than there are places
+            return True
         record = self._ports.table[self._node, pair.port]
         taken = record["posted"] + record["refused"] - record["reaped"]
         return bool(taken + self._before < self._ring)
@@ -189,29 +204,35 @@ class Posting(CompletionQueues):
         at, gathers = 0, self._gathers[self._before]
         for piece in pieces:
             key = piece.lkey
-            begin = piece.address + self._shift_of(key) if shifted else piece.address
-            _SEGMENT.pack_into(gathers, at, begin & _MASK, piece.length, key)
-            at += _SEGMENT.size
+            begin = piece.address + self._shifts.get(key, 0) if shifted else piece.address
+            _pack_segment(gathers, at, begin & _MASK, piece.length, key)
+            at += _SEGMENT_BYTES
         return len(pieces)
 
-    @uninterrupted
     def post_recv(self, number: int, receive: Receive) -> None:
         """Post a receive to the NIC.  Errors: EINVAL, ENOMEM for a full queue."""
-        pair = self._pair(number)
-        if pair.state == codes.RESET or pair.srq or pair.kind in (codes.XRC_SEND, codes.XRC_RECV):
+        pair = self._pairs.get(number)
+        if pair is None or pair.state == codes.RESET or pair.srq or pair.kind in WITHOUT_RECEIVES:
             raise Refused(errno.EINVAL)
-        if len(receive.pieces) > pair.caps.recv_sge:
+        pieces, receives = receive.pieces, pair.receives
+        if len(pieces) > pair.caps.recv_sge:
             raise Refused(errno.EINVAL)
-        if len(pair.receives) >= pair.caps.recv_wr:
+        if len(receives) >= pair.caps.recv_wr:
             raise Refused(errno.ENOMEM)
-        self._cookies = cookie = self._cookies + 1
-        pair.receives.append((cookie, receive.wr_id, receive.pieces))
-        is_sure = len(pair.receives) <= self._receive_ring
-        if pair.waiting_receives or not (is_sure or self._has_receive_place(pair.port)):
-            pair.waiting_receives.append((cookie, receive))
-            self._backlog.add(pair)
-        else:
-            self._provide(pair.port, cookie, receive)
+        collects = isenabled()
+        disable()  # as ``uninterrupted``
+        try:
+            self._cookies = cookie = self._cookies + 1
+            receives.append((cookie, receive.wr_id, pieces))
+            has_place = len(receives) <= self._receive_ring or self._has_receive_place(pair.port)
+            if pair.waiting_receives or not has_place:
+                pair.waiting_receives.append((cookie, receive))
+                self._backlog.add(pair)
+            else:
+                self._provide(pair.port, cookie, receive)
+        finally:
+            if collects:
+                enable()
 
     def _has_receive_place(self, port: int) -> bool:
         record = self._ports.table[self._node, port]
@@ -234,10 +255,6 @@ class Posting(CompletionQueues):
             self._hand_over(pair, *pair.waiting_sends.popleft())
         while pair.waiting_receives and self._has_receive_place(pair.port):
             self._provide(pair.port, *pair.waiting_receives.popleft())
-
-
-def _is_word(send: Send) -> bool:
-    return send.opcode == codes.WR_ATOMIC_WRITE
 
 
 def _flush_word(flush: Flush) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import struct
 from collections import deque
+from gc import disable, enable, isenabled
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,7 +15,7 @@ from nicscope.drivers.simulate.ports.connections import leave_connection
 from nicscope.drivers.simulate.ports.reports import AT_ONCE, COLUMNS, Collecting, collect
 from nicscope.drivers.simulate.records import COMPUTE
 from nicscope.interfaces.verbs_device import codes
-from nicscope.interfaces.verbs_device.base import ANY_QUEUE, PS_PER_NS, SPACE, uninterrupted
+from nicscope.interfaces.verbs_device.base import ANY_QUEUE, PS_PER_NS, SPACE
 from nicscope.interfaces.verbs_device.calls import Completion, Cq, Event, Refused
 from nicscope.interfaces.verbs_device.fabric import HEADER, address_like, header
 from nicscope.interfaces.verbs_device.regions import Protection
@@ -41,6 +42,7 @@ NEVER_ARMED, FOR_ANY, FOR_URGENT = range(3)
 EMPTY_POLL_PS = 1_000_000_000  # the longest that one empty poll moves virtual time
 FIRST_COOKIE = 1 << 40  # of a shared queue's receives, beyond those of pairs' own
 _ROW = struct.Struct(f"{COLUMNS}q")
+_unpack_from, _ROW_BYTES = _ROW.unpack_from, _ROW.size
 LONGEST_BLOCK_PS = 60 * 10**12  # after which nothing that a program could want comes any more
 
 
@@ -113,34 +115,75 @@ class CompletionQueues(Protection):
         del self._queues[handle]
         self._unused_queues.append(handle)
 
-    @uninterrupted
     def poll(self, cq: int, most: int) -> list[Completion]:
         """Completions, oldest first; an empty queue advances virtual time to the next event."""
         queue = self._queues.get(cq)
         if queue is None:
             raise Refused(errno.EINVAL)
         held, shown, read_to = queue.held, self._shown, self._read_to
-        if held or shown[cq] != read_to[cq]:
-            # The processor is busy that long before what comes next.
-            self._put(COMPUTE, 0, 0, 0, self._poll_ps, 0, 0)
-        elif not self._yield_to_others():
-            self._go_on(EMPTY_POLL_PS)
-        if self._backlog:
-            self._drain_to_host()
-        found = [held.popleft() for _ in range(min(most, len(held)))] if held else []
-        if shown[cq] != read_to[cq]:
-            self._take(queue, most, found)
-        return found
+        collects = isenabled()
+        disable()  # as ``uninterrupted``
+        try:
+            if held or shown[cq] != read_to[cq]:
+                # The processor is busy that long before what comes next.
+                self._put(COMPUTE, 0, 0, 0, self._poll_ps, 0, 0)
+            elif self._rest is None or not self._rest(self._written[ANY_QUEUE]):
+                self._go_on(EMPTY_POLL_PS)
+            if self._backlog:
+                self._drain_to_host()
+            found = [held.popleft() for _ in range(min(most, len(held)))] if held else []
+            if shown[cq] != read_to[cq]:
+                self._take(queue, most, found)
+            return found
+        finally:
+            if collects:
+                enable()
 
     def _take(self, queue: Queue, most: int, found: list[Completion]) -> None:
-        """Take completions off the NIC's queue, until ``most`` are found."""
-        made = queue.made
-        while len(found) < most:
-            many = self._collect(self._node, queue.place, min(most - len(found), AT_ONCE))
-            rows = _ROW.iter_unpack(self._rows_out[: many * _ROW.size])
-            found.extend([self._completion(made, *row) for row in rows])
-            if many < AT_ONCE:
-                break
+        """Take completions off the NIC's queue, until ``most`` are found.
+
+        What was posted makes room for more.
+        """
+        made, many = queue.made, AT_ONCE
+        while many == AT_ONCE and len(found) < most:
+            wanted = most - len(found)
+            many = self._collect(self._node, queue.place, wanted if wanted < AT_ONCE else AT_ONCE)
+            for begin in range(0, many * _ROW_BYTES, _ROW_BYTES):
+                port, side, cookie, status, operation, length, named, beside, offset, node = (
+                    _unpack_from(self._rows_out, begin)
+                )
+                pair, now = self._by_port[port], self._sim_process.now // PS_PER_NS
+                word = flags = source = 0
+                if cookie >= FIRST_COOKIE:
+                    wr_id, pieces = self._take_shared(cookie)
+                else:
+                    if side == SENT:  # with all that was posted before it and not signalled
+                        ended = 0
+                        while ended != cookie:
+                            ended, wr_id, opcode = pair.sends.popleft()
+                    elif pair.receives[0][0] == cookie:  # nearly always
+                        _, wr_id, pieces = pair.receives.popleft()
+                    else:
+                        wr_id, pieces = pair.remove_receive(cookie)
+                    if pair.waiting_sends or pair.waiting_receives:
+                        self._post_waiting(pair)
+                if side != SENT:
+                    opcode = codes.WC_RECV_IMM if operation == codes.PORT_WRITE else codes.WC_RECV
+                    source = pair.peer or 0
+                    if beside:
+                        flags = (
+                            codes.WITH_IMM if beside & 1 else codes.WITH_INV if beside & 2 else 0
+                        )
+                        word = named if flags else 0
+                    if pair.kind == codes.UD and status == DONE:
+                        flags |= codes.WITH_GRH
+                        source = self._write_grh(node, offset, length, pieces)
+                said, number = codes.STATUSES.get(status, codes.GENERAL_ERR), pair.number
+                found.append(
+                    made(
+                        wr_id, said, opcode, 0, length, number, source, word, flags, 0, 0, 0, 0, now
+                    )
+                )
 
     def _drain_to_host(self) -> None:
         """Move completions off the NIC's queues while work requests wait for a free entry."""
@@ -153,43 +196,6 @@ class CompletionQueues(Protection):
             if not pair.waiting_sends and not pair.waiting_receives:
                 self._backlog.discard(pair)
 
-    def _completion(
-        self,
-        made: type[Completion],
-        port: int,
-        side: int,
-        cookie: int,
-        status: int,
-        operation: int,
-        length: int,
-        named: int,
-        beside: int,
-        offset: int,
-        node: int,
-    ) -> Completion:
-        """What a row of ``collect`` tells; what was posted makes room for more."""
-        pair, now = self._by_port[port], self._sim_process.now // PS_PER_NS
-        word, flags, source, own = 0, 0, 0, cookie < FIRST_COOKIE
-        if side == SENT:
-            wr_id, opcode = pair.remove_send(cookie)
-        elif own:
-            wr_id, pieces = pair.remove_receive(cookie)
-        else:
-            wr_id, pieces = self._take_shared(cookie)
-        if own and (pair.waiting_sends or pair.waiting_receives):
-            self._post_waiting(pair)
-        if side != SENT:
-            opcode = codes.WC_RECV_IMM if operation == codes.PORT_WRITE else codes.WC_RECV
-            source = pair.peer or 0
-            if beside:
-                flags = codes.WITH_IMM if beside & 1 else codes.WITH_INV if beside & 2 else 0
-                word = named if flags else 0
-            if pair.kind == codes.UD and status == DONE:
-                flags |= codes.WITH_GRH
-                source = self._write_grh(node, offset, length, pieces)
-        said, number = codes.STATUSES.get(status, codes.GENERAL_ERR), pair.number
-        return made(wr_id, said, opcode, 0, length, number, source, word, flags, 0, 0, 0, 0, now)
-
     def _write_grh(self, node: int, port: int, length: int, pieces: tuple[Piece, ...]) -> int:
         """Write the GRH before a received datagram; the sending queue pair's number."""
         sender = self._fabric.devices[node].pair_at(port)
@@ -200,7 +206,7 @@ class CompletionQueues(Protection):
             source, to = (address_like(to, each) for each in (node, self._node))
         left = header(source, to, length - HEADER)
         for piece in pieces:
-            begin = piece.address + self._shift_of(piece.lkey)
+            begin = piece.address + self._shifts.get(piece.lkey, 0)
             self._memory.write(self._node, SPACE, begin, left[: piece.length])
             left = left[piece.length :]
             if not left:
@@ -228,7 +234,7 @@ class CompletionQueues(Protection):
                     return cq
             if all(self._queues[cq].armed == NEVER_ARMED for cq in cqs):
                 return None
-            if not self._yield_to_others() and not self._wait_for(latest - self._sim_process.now):
+            if not self._may_go_on(latest):
                 return None
 
     def _has_event(self, queue: Queue) -> bool:
@@ -254,8 +260,14 @@ class CompletionQueues(Protection):
                 if event.element in (qps, cqs, srqs)[of]:
                     self._events.remove(event)
                     return event
-            if not self._yield_to_others() and not self._wait_for(latest - self._sim_process.now):
+            if not self._may_go_on(latest):
                 return None
+
+    def _may_go_on(self, latest: int) -> bool:
+        """Yield to other programs of the process, or wait; False if nothing ends by ``latest``."""
+        if self._rest is not None and self._rest(self._written[ANY_QUEUE]):
+            return True
+        return self._wait_for(latest - self._sim_process.now)
 
     def _collect_errors(self) -> None:
         """Convert errors of ports and finished drains into asynchronous events."""
@@ -277,8 +289,6 @@ class CompletionQueues(Protection):
                     self._collect_errors_of(pair)
                 elif int(self._ports.table[self._node, port]["shared"]):
                     self._events.append(Event(codes.EVENT_SRQ_LIMIT, port))
-
-    _heard = _told = 0  # entries that have been seen, and troubles among them
 
     def _collect_errors_of(self, pair: Pair) -> None:
         record = self._ports.table[self._node, pair.port]

@@ -63,6 +63,7 @@ class Protection(AddressSpace):
         self._unused_rows = list(range(len(self._rows) - 1, 0, -1))
         self._tags = [0] * len(self._rows)
         self._regions: dict[int, Registered] = {}  # by row
+        self._shifts: dict[int, int] = {}  # by lkey: bytes from IOVA to virtual address
         self._windows: dict[int, Registered] = {}
         self._domains: set[int] = set()
         self._domains_made = 0
@@ -188,6 +189,7 @@ class Protection(AddressSpace):
     def _write_region(self, made: Registered) -> None:
         """Write a region's current attributes into the NIC's region table."""
         record = self._rows[made.row]
+        self._shifts[made.key] = shift = made.address - made.base
         for name, value in (
             ("key", made.key),
             ("space", SPACE),
@@ -196,7 +198,7 @@ class Protection(AddressSpace):
             ("length", made.length),
             ("rights", codes.rights_of_region(made.access)),
             ("port", 0),
-            ("shift", made.address - made.base),
+            ("shift", shift),
             ("kind", 0),
             ("of", 0),
         ):
@@ -242,7 +244,7 @@ class Protection(AddressSpace):
         self._await_transfers(region)
         self._forget_region(self._node, handle)
         self._unpin(region)
-        del self._regions[handle]
+        del self._regions[handle], self._shifts[region.key]
         self._unused_rows.append(handle)
 
     def prefetch(
@@ -280,11 +282,6 @@ class Protection(AddressSpace):
         if found is None:
             raise Refused(errno.EINVAL)
         return found
-
-    def _shift_of(self, lkey: int) -> int:
-        """Bytes from a region's IOVA to its virtual address."""
-        region = self._regions.get(lkey >> KEY_BITS)
-        return 0 if region is None or region.key != lkey else region.address - region.base
 
     def _take_row(self) -> int:
         if not self._unused_rows:

@@ -6,14 +6,14 @@ import functools
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.ports.posting import POLL, SIGNAL
 from nicscope.drivers.simulate.ports.reports import KIND_BITS, LATE
-from nicscope.drivers.simulate.process import ADDRESS, OWN, PACKET, TIME, Ended, coroutine
+from nicscope.drivers.simulate.process import OWN, TIME, coroutine
 from nicscope.drivers.simulate.records import AWAIT_QUEUE, COMPUTE, REPORT
 from nicscope.interfaces.via.names import (
     STATUS_ERROR_MASK,
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 NAMES = ("send", "receive")  # by work queue
 DONE_CALLS = ("send_done", "recv_done")
-PAYLOAD, TAG = Ended._fields.index("payload"), Ended._fields.index("tag")
 ERRORS = {
     ended_as.DONE: Status(0),
     ended_as.PROTECTION: Status.VIP_STATUS_PROTECTION_ERROR,
@@ -93,11 +92,49 @@ def status_of(queue: int, operation: int, ended: int, has_immediate: bool) -> St
     return status | Status.VIP_STATUS_OP_RECEIVE
 
 
-def _named(name: str, call: Any) -> Awaitable[Descriptor]:
-    """``call`` under the name by which programs know it."""
-    call.__qualname__ = name
-    waited: Awaitable[Descriptor] = call
-    return waited
+Wait = TypeVar("Wait", bound=Callable[..., Awaitable["Descriptor"]])
+
+
+def _waits(queue: int) -> Callable[[Wait], Wait]:
+    """Have the declared call wait for the oldest descriptor of a work queue."""
+
+    @coroutine
+    def _waited(
+        self: Completions, vi: Vi, timeout_us: float | None = None
+    ) -> Generator[bytes, Record, Descriptor]:
+        if RUNNING.program is not self._sim_process:
+            self._enter()
+        found = self._owner.records.get(id(vi))
+        if found is None or type(vi) is not Vi:
+            self._owner.refuse(vi, Vi)
+        known: Endpoint = found[1]
+        if known.completion_queues[queue] is not None:
+            raise VipError(
+                Return.VIP_INVALID_PARAMETER,
+                f"VI {known.number} has a completion queue for its {NAMES[queue]}s, where they are "
+                f"waited for: call cq_wait, then {DONE_CALLS[queue]}",
+            )
+        posted = known.posted[queue]
+        if not posted:
+            self._check_posted(known, queue)
+        if timeout_us is not None:
+            latest = self._latest(timeout_us)
+            while not posted[0].told:
+                if not (yield from self._reported(known, queue, latest)):
+                    raise VipTimeoutError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
+            return self._taken(known, queue)
+        while not posted[0].told:
+            before = self._process._before
+            question = known.questions[queue]
+            self._note(known, queue, (yield self._process.behind(question) if before else question))
+        return self._taken(known, queue)
+
+    def declared(call: Any) -> Any:
+        _waited.__name__, _waited.__doc__ = call.__name__, call.__doc__
+        _waited.__qualname__ = f"Nic.{call.__name__}"  # as programs know it
+        return _waited
+
+    return declared
 
 
 class Completions(Program):
@@ -115,17 +152,21 @@ class Completions(Program):
         """Remove and return the oldest posted receive if it is done; else None."""
         return await self._done(vi, RECEIVE_QUEUE)
 
-    def send_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
+    @_waits(SEND_QUEUE)
+    def send_wait(  # type: ignore[empty-body]
+        self, vi: Vi, timeout_us: float | None = None
+    ) -> Awaitable[Descriptor]:
         """Wait until the oldest posted send is done, and return it.
 
         Errors: as ``send_done``, and ``VIP_TIMEOUT``; ``VIP_INVALID_PARAMETER`` for a queue that
         has a completion queue, as all waiting is done there then.
         """
-        return _named("Nic.send_wait", self._waited(vi, SEND_QUEUE, timeout_us))
 
-    def recv_wait(self, vi: Vi, timeout_us: float | None = None) -> Awaitable[Descriptor]:
+    @_waits(RECEIVE_QUEUE)
+    def recv_wait(  # type: ignore[empty-body]
+        self, vi: Vi, timeout_us: float | None = None
+    ) -> Awaitable[Descriptor]:
         """Wait until the oldest posted receive is done, and return it."""
-        return _named("Nic.recv_wait", self._waited(vi, RECEIVE_QUEUE, timeout_us))
 
     async def cq_done(self, queue: CompletionQueue) -> tuple[Vi, bool] | None:
         """The VI that has the next completion, and whether it is a receive; None if none has.
@@ -165,36 +206,6 @@ class Completions(Program):
         vi, which = ring.take()
         ring.say()
         return vi.handle, which == RECEIVE_QUEUE
-
-    @coroutine
-    def _waited(
-        self, handle: Vi, queue: int, timeout_us: float | None
-    ) -> Generator[bytes, Record, Descriptor]:
-        if RUNNING.program is not self._sim_process:
-            self._enter()
-        found = self._owner.records.get(id(handle))
-        if found is None or type(handle) is not Vi:
-            self._owner.refuse(handle, Vi)
-        vi: Endpoint = found[1]
-        if vi.completion_queues[queue] is not None:
-            raise VipError(
-                Return.VIP_INVALID_PARAMETER,
-                f"VI {vi.number} has a completion queue for its {NAMES[queue]}s, where they are "
-                f"waited for: call cq_wait, then {DONE_CALLS[queue]}",
-            )
-        if not vi.posted[queue]:
-            self._check_posted(vi, queue)
-        if timeout_us is not None:
-            latest = self._latest(timeout_us)
-            while not vi.posted[queue][0].told:
-                if not (yield from self._reported(vi, queue, latest)):
-                    raise VipTimeoutError(Return.VIP_TIMEOUT, "the descriptor is not done in time")
-            return self._taken(vi, queue)
-        while not vi.posted[queue][0].told:
-            before = self._process._before
-            question = vi.questions[queue]
-            self._note(vi, queue, (yield self._process.behind(question) if before else question))
-        return self._taken(vi, queue)
 
     async def _done(self, handle: Vi, queue: int) -> Descriptor | None:
         self._enter()
@@ -247,19 +258,17 @@ class Completions(Program):
 
     def _note(self, vi: Endpoint, queue: int, ended: Record) -> None:
         """Record the end of a descriptor that a port's report states."""
-        self._sim_process.now = ended[TIME]
-        cookie, status = ended[PACKET], ended[ADDRESS]
+        _, _, self._sim_process.now, _, _, cookie, length, tag, status, own, _ = ended
         work = vi.posted[queue][0]
         if work.cookie != cookie:
             work = posted_with_cookie(vi, queue, cookie)
-        operation, immediate, has_immediate = ended[TAG], work.said[3], False
+        operation, immediate, has_immediate = tag, work.said[3], False
         if queue == RECEIVE_QUEUE:
-            own = ended[OWN]
             operation = own & ((1 << KIND_BITS) - 1)
             if own >> KIND_BITS:
-                immediate, has_immediate = ended[TAG], True
+                immediate, has_immediate = tag, True
         said = status_of(queue, operation, status, has_immediate)
-        work.ended = said, 0 if status else ended[PAYLOAD], immediate
+        work.ended = said, 0 if status else length, immediate
         work.told, work.failed = True, status != ended_as.DONE
 
     def _taken(self, vi: Endpoint, queue: int) -> Descriptor:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nicscope.drivers.current_program import RUNNING
 from nicscope.errors import SimulationError
 from nicscope.interfaces import arguments
 from nicscope.interfaces.arguments import LEAST
@@ -35,7 +36,9 @@ ADDRESS_SEGMENT = struct.Struct("<QII")
 STATUS_AT = CONTROL_SEGMENT.size - STATUS_WORDS.size
 DATA_SEGMENT = struct.Struct("<QII")
 ALIGNMENT = 64
+NOT_YET = Status(0)
 _DONE = int(Status.VIP_STATUS_DONE)
+_ENDED_AS = STATUS_ERROR_MASK | _DONE
 
 
 class DataSegment(msgspec.Struct, frozen=True):
@@ -68,7 +71,7 @@ class Descriptor(msgspec.Struct, eq=False):
     remote: AddressSegment | None = None
     immediate: int = 0
     length: int = 0
-    status: Status = Status(0)
+    status: Status = NOT_YET
     places: Descriptors | None = None  # that gave it
 
     def __repr__(self) -> str:
@@ -83,7 +86,7 @@ class Descriptor(msgspec.Struct, eq=False):
     @property
     def ok(self) -> bool:
         """Whether it completed without an error."""
-        return int(self.status) & (STATUS_ERROR_MASK | _DONE) == _DONE
+        return int(self.status) & _ENDED_AS == _DONE
 
     @property
     def byte_count(self) -> int:
@@ -223,7 +226,7 @@ class Descriptors(Owned):
     origin = "descriptors()"
 
     def __init__(self, region: Region, segments: int) -> None:
-        self._region = region
+        self._region, self._handle = region, region.handle
         self._size = place_bytes(segments)
         self._count = region.length // self._size
         self._most = segments
@@ -244,8 +247,9 @@ class Descriptors(Owned):
         immediate: int | None = None,
     ) -> Descriptor:
         """A descriptor for a send or a receive of ``data``, or as ``control`` says."""
-        if self._owner is not None:
-            self._owner.check_caller()
+        owner = self._owner
+        if owner is not None and RUNNING.program is not owner._actor:
+            owner.check_caller()
         if len(data) + (remote is not None) > self._most:
             raise VipError(
                 Return.VIP_INVALID_PARAMETER,
@@ -254,23 +258,16 @@ class Descriptors(Owned):
         for one in data:
             if type(one) is not DataSegment:
                 _refuse_memory(one)
-        address = self._region.address + self._next % self._count * self._size
-        self._next += 1
+        turn = self._next
+        address = self._begin + turn % self._count * self._size
+        self._next = turn + 1
         word, how = 0, control
         if type(control) is not Control:
             how = Control(whole(control, "a control word", 0, 0xFFFF))
         if immediate is not None:
             word = whole(immediate, "immediate data", LEAST)
             how |= Control.VIP_CONTROL_IMMEDIATE
-        return Descriptor(
-            address,
-            self._region.handle,
-            data,
-            how,
-            remote,
-            immediate=word,
-            places=self,
-        )
+        return Descriptor(address, self._handle, data, how, remote, word, 0, NOT_YET, self)
 
     def _holds(self, address: int, count: int) -> bool:
         """Whether a descriptor of ``count`` bytes there is in one of these places."""
@@ -300,25 +297,24 @@ def is_unmodified(descriptor: Descriptor, records: Mapping[int, object]) -> bool
 
     ``records``: what the process has been given.  It may be False for what is right all the same.
     """
-    places, data = descriptor.places, descriptor.data
+    places, data, address = descriptor.places, descriptor.data, descriptor.address
     if type(places) is not Descriptors or id(places) not in records or type(data) is not tuple:
         return False
-    address, end = descriptor.address, places._end
-    if type(address) is not int or not places._begin <= address < end:
+    begin = places._begin
+    if type(address) is not int or not begin <= address < places._end:
         return False
-    if (address - places._begin) % places._size or len(data) > places._most:
+    if (address - begin) % places._size or len(data) > places._most:
         return False
-    if descriptor.handle != places._region.handle or type(descriptor.control) is not Control:
+    if descriptor.handle != places._handle or type(descriptor.control) is not Control:
         return False
     for one in data:
-        region = one.region
+        region, at, length = one.region, one.address, one.length
         if type(region) is not Region or id(region) not in records:
             return False
-        if type(one.address) is not int or type(one.length) is not int:
+        if type(at) is not int or type(length) is not int or length < 0:
             return False
-        if not region.address <= one.address <= region.address + region.length - one.length:
-            return False
-        if one.handle != region.handle or one.length < 0:
+        begin = region.address
+        if not begin <= at <= begin + region.length - length or one.handle != region.handle:
             return False
     return descriptor.remote is None and descriptor.immediate == 0
 

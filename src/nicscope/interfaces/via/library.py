@@ -11,13 +11,14 @@ import numpy as np
 from nicscope.drivers.current_program import RUNNING
 from nicscope.drivers.simulate.ports.posting import GATHER
 from nicscope.drivers.simulate.ports.reports import KIND_BITS
-from nicscope.drivers.simulate.process import coroutine
+from nicscope.drivers.simulate.process import SIZE, coroutine, pack_into, unfit
 from nicscope.drivers.simulate.records import CHAIN, POST, PROVIDE
 from nicscope.interfaces.arguments import LEAST
 from nicscope.interfaces.via.completions import Notifications
 from nicscope.interfaces.via.connections import PeerRequest, Request, peer_timeout
 from nicscope.interfaces.via.descriptor import (
     ALIGNMENT,
+    NOT_YET,
     AddressSegment,
     DataSegment,
     Descriptor,
@@ -37,7 +38,6 @@ from nicscope.interfaces.via.names import (
     Reliability,
     Return,
     State,
-    Status,
     SystemInfo,
     VipError,
 )
@@ -552,9 +552,9 @@ NO_OPERATION = 0  # for what no NIC can make sense of
 PLAIN = Control.VIP_CONTROL_OP_SENDRECV
 HAS_IMMEDIATE = int(Control.VIP_CONTROL_IMMEDIATE)
 HAS_FENCE = int(Control.VIP_CONTROL_QFENCE)
-NOT_YET = Status(0)
 _WORDS = struct.Struct("<2q")  # immediate, and the handle of the memory of the descriptor itself
 _SEGMENT = struct.Struct("=Q2q")  # an address is any of 64 bits: the NIC says what it thinks of it
+_pack_segment, _SEGMENT_BYTES = _SEGMENT.pack_into, _SEGMENT.size
 
 
 class Posting(Program):
@@ -571,23 +571,44 @@ class Posting(Program):
             sim_process.control_bytes,
             *(memoryview(one) for one in sim_process.inlined),
         ]
+        self._number = sim_process.number
         self._depths = int(self._ports.rules[0]["ring"]), self._ports.work.receives.shape[2]
 
     @coroutine
     def post_send(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
         """Post a send or an RDMA.  Errors: see ``_posted``."""
         endpoint, work = self._posted(vi, SEND_QUEUE, descriptor)
-        if len(self._process._before) == MOST_BEFORE:
-            yield from self._process.settle()
-        self._sending(endpoint, work)
+        process = self._process
+        if process._before == MOST_BEFORE:
+            yield from process.settle()
+        _, control, remote, word = work.said
+        operation, flags, key, at = SEND, 0, 0, 0
+        _WORDS.pack_into(self._words_with[process._before], 0, word, work.handle)
+        if control is not PLAIN or remote is not None:
+            how = int(control)
+            operation = OPERATIONS.get(how & CONTROL_OP_MASK, NO_OPERATION)
+            if how & HAS_IMMEDIATE:
+                flags = IMMEDIATE
+            if how & HAS_FENCE:
+                flags |= FENCED
+            if remote is not None:
+                key, at = remote.handle, remote.address
+                at -= (at >> 63) << 64  # as the driver has it: signed
+            if how & CONTROL_RESERVED or (remote is None) != (operation == SEND):
+                operation = NO_OPERATION
+        self._put(POST, endpoint, work, key, at, operation | flags << KIND_BITS | GATHER)
 
     @coroutine
     def post_recv(self, vi: Vi, descriptor: Descriptor) -> Generator[bytes, Record, None]:
         """Post a receive, before the message is sent.  Errors: see ``_posted``."""
         endpoint, work = self._posted(vi, RECEIVE_QUEUE, descriptor)
-        if len(self._process._before) == MOST_BEFORE:
+        if self._process._before == MOST_BEFORE:
             yield from self._process.settle()
-        self._receiving(endpoint, work)
+        _, control, remote, _ = work.said
+        found = DONE
+        if remote is not None or (control is not PLAIN and int(control) & ~HAS_IMMEDIATE):
+            found = BAD_DESCRIPTOR
+        self._put(PROVIDE, endpoint, work, work.handle, 0, found)
 
     async def rdma_write(
         self,
@@ -656,54 +677,25 @@ class Posting(Program):
         vi.addresses.add(address)
         return vi, work
 
-    def _write_segments(self, data: Sequence[DataSegment], place: int) -> None:
-        """Write a descriptor's segment list where the driver reads it."""
-        at, pieces = 0, self._pieces[place]
+    def _put(self, what: int, vi: Endpoint, work: Work, name: int, at: int, how: int) -> None:
+        """Queue a descriptor ahead of the process's next request."""
+        process, data = self._process, work.said[0]
+        before, begin = process._before, 0
+        pieces = self._pieces[before]
         for one in data:
-            _SEGMENT.pack_into(pieces, at, one.address, one.length, one.handle)
-            at += _SEGMENT.size
-
-    def _sending(self, vi: Endpoint, work: Work) -> None:
-        """Queue a send descriptor ahead of the process's next request."""
-        process = self._process
-        data, control, remote, word = work.said
-        place = len(process._before)
-        operation, flags, key, at = SEND, 0, 0, 0
-        _WORDS.pack_into(self._words_with[place], 0, word, work.handle)
-        if control is not PLAIN or remote is not None:
-            how = int(control)
-            operation = OPERATIONS.get(how & CONTROL_OP_MASK, NO_OPERATION)
-            if how & HAS_IMMEDIATE:
-                flags = IMMEDIATE
-            if how & HAS_FENCE:
-                flags |= FENCED
-            if remote is not None:
-                key, at = remote.handle, remote.address
-                at -= (at >> 63) << 64  # as the driver has it: signed
-            if how & CONTROL_RESERVED or (remote is None) != (operation == SEND):
-                operation = NO_OPERATION
-        self._write_segments(data, place)
-        own = process._mapped[vi.place] | operation | flags << KIND_BITS | GATHER
-        token = work.address + 2 + len(data) + (remote is not None)
-        process._before.append(
-            self._sim_process.request(POST, vi.place, len(data), key, token, at, work.cookie, own)
-        )
-
-    def _receiving(self, vi: Endpoint, work: Work) -> None:
-        """Queue a receive descriptor ahead of the process's next request."""
-        process = self._process
-        data, control, remote, _ = work.said
-        found = DONE
-        if remote is not None or (control is not PLAIN and int(control) & ~HAS_IMMEDIATE):
-            found = BAD_DESCRIPTOR
-        self._write_segments(data, len(process._before))
-        own = process._mapped[vi.place] | found
-        token = work.address + 2 + len(data) + (remote is not None)
-        process._before.append(
-            self._sim_process.request(
-                PROVIDE, vi.place, len(data), work.handle, token, 0, work.cookie, own
-            )
-        )
+            _pack_segment(pieces, begin, one.address, one.length, one.handle)
+            begin += _SEGMENT_BYTES
+        count, port = len(data), vi.place
+        token = work.address + 2 + count + (work.said[2] is not None)
+        own = process._mapped[port] | how
+        try:
+            pack_into(
+                process._asked, before * SIZE, self._number, what, 0, process._node, port,
+                work.cookie, count, name, token, own, at,
+            )  # fmt: skip
+        except struct.error:
+            raise unfit(port, count, name, token, at, work.cookie, own) from None
+        process._before = before + 1
 
 
 class Nic(Posting, Notifications, Peers, Management, Library):

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nicscope.drivers.current_program import RUNNING
-from nicscope.drivers.simulate.process import TIME, Ended, coroutine
+from nicscope.drivers.simulate.process import FOLLOW, HEAD, SIZE, TIME, Ended, coroutine
 from nicscope.drivers.simulate.records import ACCESS, CHAIN, COMPUTE
 from nicscope.errors import SimulationError
 from nicscope.interfaces.arguments import LEAST, PS_PER_US
@@ -40,7 +40,9 @@ class Process(ports.Process):
     def __init__(self, cluster: Cluster, sim_process: SimProcess, number: int) -> None:
         super().__init__(cluster, sim_process, number)
         refused = partial(VipError, Return.VIP_INVALID_PARAMETER)
-        self._before: list[bytes] = []
+        # What goes before the process's next request, put down as a chain, and how many that is.
+        self._asked = memoryview(bytearray(CHAIN * SIZE))
+        self._before = 0
         self._has_store = False  # among them
         self._owner = Owner(self._owner.name, cluster.simulation, sim_process, refused)
 
@@ -64,11 +66,15 @@ class Process(ports.Process):
         before = self._before
         if not before:
             return what
-        before.append(what)
-        chain = self._sim_process.chain(before)
-        before.clear()
-        self._has_store = False
-        return chain
+        end = (before + 1) * SIZE
+        self._asked[end - SIZE : end] = what
+        return self._chained(before + 1)
+
+    def _chained(self, count: int) -> bytes:
+        """The first ``count`` operations that are put down, as one request."""
+        HEAD.pack_into(self._asked, FOLLOW, count - 1)
+        self._before, self._has_store = 0, False
+        return self._asked[: count * SIZE].tobytes()
 
     async def ask(
         self, operation: int, peer: int = 0, payload: int = 0, address: int = 0, duration: int = 0
@@ -87,8 +93,7 @@ class Process(ports.Process):
     def settle(self) -> Generator[bytes, Record, None]:
         """Wait until all queued operations have ended."""
         if self._before:
-            last = self._before.pop()
-            ended = yield self.behind(last)
+            ended = yield self._chained(self._before)
             self._sim_process.now = ended[TIME]
 
     def reports(self, port: int, ring: int) -> int:
@@ -176,11 +181,12 @@ class Program(ProcessTasks):
         if self._window is None:
             self._memory.write(process._node, process._number, address, raw)
             return
-        if process._has_store or len(process._before) == MOST_BEFORE:
+        if process._has_store or process._before == MOST_BEFORE:
             yield from process.settle()
         self._window[:count] = raw
-        process._before.append(self._access(STORE, address, count))
-        process._has_store = True
+        begin = process._before * SIZE
+        process._asked[begin : begin + SIZE] = self._access(STORE, address, count)
+        process._before, process._has_store = process._before + 1, True
 
     @coroutine
     def read(self, address: int, byte_count: int) -> Generator[Any, Any, bytes]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from nicscope.reports.printing import heading, remark
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import in_words, significant, whole
@@ -31,6 +32,7 @@ class ShownConnections(Report):
 
     found: ConnectionReport
     topic = "connections"
+    drawn: ClassVar = {"connections": "rdma.draw_connections"}
 
     def summary(self) -> list[str]:
         """Which way has the highest rate, what binds it, and where the cliff is along each axis."""
@@ -51,25 +53,20 @@ class ShownConnections(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table: each way."""
-        from rich.text import Text
-
         nic = self.found.nic
-        yield Text(f"{nic.name}: {nic.title}", style="bold")
-        yield Text()
+        yield heading(f"{nic.name}: {nic.title}")
         yield way_rows(self.found)
         kinds: dict[str, list[str]] = {}
         for name, origin in nic.origins.items():
             kinds.setdefault(origin.evidence.value, []).append(name)
         told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(kinds.items()))
-        yield Text(
+        yield remark(
             f"Ranges: from the highest costs and smallest caches to the lowest and largest "
-            f"that are known.  Numbers that went in are {told}.",
-            style="dim",
+            f"that are known.  Numbers that went in are {told}."
         )
-        yield Text(
+        yield remark(
             "On the machine: ICM Cache Miss and Receive WQE Cache Miss (Neo-Host), "
-            "outbound_pci_stalled_rd (ethtool -S); perftest with -q and -t.",
-            style="dim",
+            "outbound_pci_stalled_rd (ethtool -S); perftest with -q and -t."
         )
 
     def tables(self) -> Iterator[tuple[str, Any]]:
@@ -96,13 +93,6 @@ class ShownConnections(Report):
                 row[f"bound_by_{end}"] = rate.bound_by
             rows.append(row)
         yield "connections", pa.Table.from_pylist(rows)
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and a figure."""
-        from nicscope.reports.figures.rdma import draw_connections
-
-        yield from super().files()
-        yield "connections", draw_connections(self.found)
 
 
 def way_rows(found: ConnectionReport) -> Rows:

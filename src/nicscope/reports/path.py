@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.result import Report
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Report, table_of_rows
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import (
     byte_size,
@@ -43,6 +44,7 @@ class ShownPaths(Report):
 
     found: PathReport
     topic = "path"
+    drawn: ClassVar = {"paths": "rdma.draw_paths"}
 
     def summary(self) -> list[str]:
         """What bounds the best and the worst path, and which counter shows it."""
@@ -66,24 +68,16 @@ class ShownPaths(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table: each path."""
-        from rich.text import Text
-
         found = self.found
-        yield Text(
-            f"{of_trace(found.trace)}, caches of {in_words(found.walk_cache, 'table')} a level",
-            style="bold",
+        yield heading(
+            f"{of_trace(found.trace)}, caches of {in_words(found.walk_cache, 'table')} a level"
         )
-        yield Text()
         yield path_rows(found)
-        yield Text(
-            f"Costs: {found.costs.name!r} ({evidence_classes(found.costs.origins)}).", style="dim"
-        )
-        yield Text(_NODES, style="dim")
+        yield remark(f"Costs: {found.costs.name!r} ({evidence_classes(found.costs.origins)}).")
+        yield remark(_NODES)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each path."""
-        import pyarrow as pa
-
         counts = ("pieces", "misses", "reads")
         rows = []
         for each in self.found.found:
@@ -103,22 +97,7 @@ class ShownPaths(Report):
             mapped = each.each_mapped_us or (None, None)
             row["each_mapped_us_low"], row["each_mapped_us_high"] = mapped
             rows.append(row)
-        kinds = {
-            name: pa.string()
-            if name in ("iommu", "pcie", "bound")
-            else pa.float64()
-            if name.endswith(("_low", "_high"))
-            else pa.int64()
-            for name in rows[0]
-        }
-        yield "paths", pa.Table.from_pylist(rows, pa.schema(kinds))
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and a figure."""
-        from nicscope.reports.figures.rdma import draw_paths
-
-        yield from super().files()
-        yield "paths", draw_paths(self.found)
+        yield "paths", table_of_rows(rows, words=("iommu", "pcie", "bound"))
 
 
 def path_rows(found: PathReport) -> Rows:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from nicscope.reports.printing import heading, remark
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, whole
@@ -22,6 +23,7 @@ class ShownPlans(Report):
 
     found: PlanReport
     topic = "plan"
+    drawn: ClassVar = {"plans": "rdma.draw_plan"}
 
     def summary(self) -> list[str]:
         """What fits and how, what does not and why, and what would."""
@@ -73,21 +75,15 @@ class ShownPlans(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Tables: each page size, and the limits."""
-        from rich.text import Text
-
         wanted = self.found.wanted
-        yield Text(
-            f"{byte_size(wanted.byte_count)} in blocks of {byte_size(wanted.block)}", style="bold"
-        )
-        yield Text()
+        yield heading(f"{byte_size(wanted.byte_count)} in blocks of {byte_size(wanted.block)}")
         yield plan_rows(self.found)
         if wanted.limits:
-            yield Text()
             yield limit_rows(self.found)
         most = wanted.most("entries")
         if most is not None:
             reach = [f"{byte_size(p.page)}: {byte_size(most * p.page)}" for p in self.found.plans]
-            yield Text(f"{most:,} entries reach, by the page: {'; '.join(reach)}.", style="dim")
+            yield remark(f"{most:,} entries reach, by the page: {'; '.join(reach)}.")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each page size, then one for each region of each."""
@@ -120,13 +116,6 @@ class ShownPlans(Report):
                 columns["offset_bytes"].append(offset)
                 columns["region_bytes"].append(size)
         yield "regions", pa.table({name: pa.array(v, pa.int64()) for name, v in columns.items()})
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the tables and a figure."""
-        from nicscope.reports.figures.rdma import draw_plan
-
-        yield from super().files()
-        yield "plans", draw_plan(self.found)
 
 
 def all_plans(found: PlanReport) -> list[Plan]:

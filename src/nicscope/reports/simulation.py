@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.result import Report, tidy
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Report, table_of_rows, tidy
 from nicscope.reports.summaries import of_program, of_simulation
 from nicscope.reports.table import rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
@@ -59,35 +60,26 @@ class ShownTrace(Report):
 
     def parts(self) -> Iterator[Printed]:
         """The trace, both tables, and what their headings mean."""
-        from rich.text import Text
-
         found, trace = self.found, self.found.trace
         sizes = sorted({each.design.page_size or 0 for each in found.found})
-        yield Text(
+        yield heading(
             f"{Path(trace['file']).name}: {in_words(trace['requests'], 'request')}, "
-            f"{in_words(trace['nodes'], 'node')}, {listed([*map(byte_size, sizes)])} pages",
-            style="bold",
+            f"{in_words(trace['nodes'], 'node')}, {listed([*map(byte_size, sizes)])} pages"
         )
-        yield Text()
         yield time_rows(found)
-        yield Text()
         yield work_rows(found)
-        yield Text()
-        yield Text(
+        yield ""
+        yield remark(
             "library: on the CPU (post, check, pin, poll).  miss: until the translation is there.  "
             "queues: the NIC's processor.  dma, network, peer: what nothing before covers.  "
-            "waiting: for time-outs, or for a request's time.",
-            style="dim",
+            "waiting: for time-outs, or for a request's time."
         )
         for line in found.skipped:
-            yield Text(f"left out: {line}", style="dim")
+            yield remark(f"left out: {line}")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per design; and one per design, node and part of its time."""
-        import pyarrow as pa
-
-        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
-        yield "designs", pa.Table.from_pylist([_row(each) for each in self.found.found], schema)
+        yield "designs", table_of_rows(map(_row, self.found.found), COLUMNS)
         rows = (
             (each.design.name, node.number, name, ps)
             for each in self.found.found
@@ -127,11 +119,9 @@ class ShownProgram(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Run after run, each with its tables and their notes."""
-        from rich.text import Text
-
         for run in self.found.runs:
             yield from run.parts()
-            yield Text()
+            yield ""
 
 
 def time_rows(found: TraceSimulation) -> Rows:

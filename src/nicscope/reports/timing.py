@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.result import Report, tidy
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Report, table_of_rows, tidy
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
 from nicscope.studies.timing import OPERATIONS, PART_NAMES, PERCENTILES
@@ -87,42 +88,29 @@ class ShownTiming(Report):
 
     def parts(self) -> Iterator[Printed]:
         """The program, its tables, and what is left out."""
-        from rich.text import Text
-
         found, trace = self.found, self.found.trace
         sizes = sorted({each.design.page_size or 0 for each in found.found})
-        yield Text(
+        yield heading(
             f"{Path(trace['file']).name}: {in_words(trace['operations'], 'operation')}, "
             f"{processes_in_words(trace['processes'])} on {in_words(trace['nodes'], 'node')}, "
-            f"{listed([*map(byte_size, sizes)])} pages",
-            style="bold",
+            f"{listed([*map(byte_size, sizes)])} pages"
         )
-        yield Text()
         yield share_rows(found)
-        yield Text()
         yield operation_rows(found)
-        yield Text()
         yield nic_rows(found)
         if any(each.outcome.misses for each in found.found):
-            yield Text()
             yield miss_rows(found)
         if len(found.found) == 1 and len(found.found[0].nodes) <= MOST_PROCESSES:
-            yield Text()
             yield process_rows(found.found[0])
-        yield Text()
+        yield ""
         for line in found.left_out:
-            yield Text(line, style="dim")
+            yield remark(line)
         for line in found.skipped:
-            yield Text(f"left out: {line}", style="dim")
+            yield remark(f"left out: {line}")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per design; and one per design, process and part of its time."""
-        import pyarrow as pa
-
-        schema = pa.schema(
-            [(name, pa.type_for_alias(kind)) for name, kind in DESIGN_COLUMNS.items()]
-        )
-        yield "designs", pa.Table.from_pylist([_row(each) for each in self.found.found], schema)
+        yield "designs", table_of_rows(map(_row, self.found.found), DESIGN_COLUMNS)
         rows = (
             (each.design.name, node, process, name, ps)
             for each in self.found.found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from nicscope.reports.printing import heading, remark
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, whole
@@ -59,6 +60,7 @@ class ShownBandwidths(Report):
 
     found: Bandwidths
     topic = "verbs"
+    drawn: ClassVar = {"bandwidth": "latency.draw_bandwidths"}
 
     def summary(self) -> list[str]:
         """What each design reaches, and who is busiest then."""
@@ -77,7 +79,7 @@ class ShownBandwidths(Report):
         yield from _headed(self.found, f"bandwidth, {self.found.depth:,} outstanding")
         for design, rows in _by_design(self.found.rows):
             yield bandwidth_rows(design, rows)
-            yield _blank()
+            yield ""
         yield bill_rows(self.found.rows)
         yield _note(self.found)
 
@@ -94,19 +96,13 @@ class ShownBandwidths(Report):
         }
         yield "bandwidth", _table(kinds, self.found.rows)
 
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and the figure."""
-        from nicscope.reports.figures.latency import draw_bandwidths
-
-        yield from super().files()
-        yield "bandwidth", draw_bandwidths(self.found)
-
 
 class ShownVerbsLatencies(Report):
     """Latencies by design and size."""
 
     found: AllLatencies
     topic = "verbs"
+    drawn: ClassVar = {"latency": "latency.draw_latencies"}
 
     def summary(self) -> list[str]:
         """What the smallest message takes on each design, and where most of that goes."""
@@ -126,9 +122,9 @@ class ShownVerbsLatencies(Report):
         yield from _headed(self.found, "latency, one message at a time")
         for design, rows in _by_design(self.found.rows):
             yield latency_rows(design, rows)
-            yield _blank()
+            yield ""
             yield part_rows(rows)
-            yield _blank()
+            yield ""
         yield bill_rows(self.found.rows)
         yield _note(self.found)
 
@@ -170,13 +166,6 @@ class ShownVerbsLatencies(Report):
             ),
         )
 
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the tables and the figure."""
-        from nicscope.reports.figures.latency import draw_latencies
-
-        yield from super().files()
-        yield "latency", draw_latencies(self.found)
-
 
 def _table(
     kinds: dict[str, str],
@@ -207,31 +196,20 @@ def _by_design(rows: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _headed(found: Measured, what: str) -> Iterator[Printed]:
-    from rich.text import Text
-
     pairs = "1 queue pair" if found.queue_pairs == 1 else f"{found.queue_pairs:,} queue pairs"
     inline = f", inline up to {byte_size(found.inline_bytes)}" if found.inline_bytes else ""
-    yield Text(f"RC {found.operation} {what}: {pairs}{inline}", style="bold")
-    yield Text()
-
-
-def _blank() -> Printed:
-    from rich.text import Text
-
-    return Text()
+    yield heading(f"RC {found.operation} {what}: {pairs}{inline}")
+    yield ""
 
 
 def _note(found: Measured) -> Printed:
-    from rich.text import Text
-
     classes = "; ".join(
         f"{platform}: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
         for platform, counts in found.evidence.items()
     )
-    return Text(
+    return remark(
         "Virtual time.  One node sends to itself: its NIC, bus and processor do the work of both "
-        f"ends.  Costs by evidence: {classes}.  Differences say more than any one number.",
-        style="dim",
+        f"ends.  Costs by evidence: {classes}.  Differences say more than any one number."
     )
 
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicscope.cli import arguments
 from nicscope.cli.answer import check_explained, tell
-from nicscope.cli.arguments import AsJson, Explain, option
+from nicscope.cli.arguments import AsJson, Explain, offering, option
 from nicscope.cli.streams import exit_resumable
 from nicscope.library.progress import progress
 
@@ -47,7 +46,7 @@ def reproduce(
             "SIZES",
             "Sizes of the papers' programs, which are run for their tables: small, paper (minutes, "
             "the first time), or none.",
-            autocompletion=arguments.programs,
+            autocompletion=offering("programs"),
         ),
     ] = "small",
     as_json: AsJson = False,

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from nicscope.reports.printing import heading, remark
-from nicscope.reports.result import Report, tidy
+from nicscope.reports.result import Report, table_of
 from nicscope.reports.table import rows_of
 
 if TYPE_CHECKING:
@@ -77,8 +77,10 @@ class ShownCollectives(Report):
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each collective, algorithm, interface and size."""
-        rows = (tuple(getattr(one, name) for name in TABLE) for one in self.found.rows)
-        yield "collectives", tidy(TABLE, rows)
+        yield (
+            "collectives",
+            table_of(self.found.rows, {name: (kind, name) for name, kind in TABLE.items()}),
+        )
 
 
 def collective_rows(name: str, rows: list[CollectiveRow]) -> Rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.reports.printing import heading, remark
-from nicscope.reports.result import Report
+from nicscope.reports.result import Column, Report, table_of
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import in_words, significant, whole
 from nicscope.studies.connections import best_of, cliff_of
@@ -71,28 +71,24 @@ class ShownConnections(Report):
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each way."""
-        import pyarrow as pa
-
-        rows = []
-        for one in self.found.found:
-            asked = one.asked
-            row: dict[str, Any] = {
-                "operation": asked.operation,
-                "threads": asked.threads,
-                "queue_pairs": asked.queue_pairs,
-                "outstanding": asked.outstanding,
-                "read_window": asked.window,
-                "doorbells": asked.doorbells,
-                "nic_replacement": asked.replacement,
+        columns: dict[str, Column] = {
+            "operation": ("string", "asked.operation"),
+            "threads": ("int64", "asked.threads"),
+            "queue_pairs": ("int64", "asked.queue_pairs"),
+            "outstanding": ("int64", "asked.outstanding"),
+            "read_window": ("int64", "asked.window"),
+            "doorbells": ("string", "asked.doorbells"),
+            "nic_replacement": ("string", "asked.replacement"),
+        }
+        for end in ("low", "high"):
+            columns |= {
+                f"millions_per_s_{end}": ("float64", f"{end}.millions"),
+                f"nic_us_{end}": ("float64", f"{end}.us"),
+                f"refetches_per_operation_{end}": ("float64", f"{end}.work_request_misses"),
+                f"context_misses_per_operation_{end}": ("float64", f"{end}.context_misses"),
+                f"bound_by_{end}": ("string", f"{end}.bound_by"),
             }
-            for end, rate in (("low", one.low), ("high", one.high)):
-                row[f"millions_per_s_{end}"] = rate.millions
-                row[f"nic_us_{end}"] = rate.us
-                row[f"refetches_per_operation_{end}"] = rate.work_request_misses
-                row[f"context_misses_per_operation_{end}"] = rate.context_misses
-                row[f"bound_by_{end}"] = rate.bound_by
-            rows.append(row)
-        yield "connections", pa.Table.from_pylist(rows)
+        yield "connections", table_of(self.found.found, columns)
 
 
 def way_rows(found: ConnectionReport) -> Rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.reports.printing import heading, remark
-from nicscope.reports.result import Report
+from nicscope.reports.result import Column, Report, table_of, tidy
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, whole
 
@@ -87,35 +87,24 @@ class ShownPlans(Report):
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each page size, then one for each region of each."""
-        import pyarrow as pa
-
         found = self.found
-        plans = [
-            {
-                "page_size_bytes": plan.page,
-                "fits": plan.fits,
-                "pool_bytes": found.wanted.byte_count,
-                "pool_regions": plan.regions,
-                "largest_region_bytes": plan.largest,
-                "smallest_region_bytes": plan.smallest,
-                "page_aligned": plan.is_aligned,
-                "unregistered_bytes": found.wanted.byte_count - plan.registered,
-                "page_entries": plan.entries,
-                "table_bytes": plan.table_bytes,
-                "nics_sharing": found.sharing(plan),
-            }
-            for plan in all_plans(found)
-        ]
-        yield "plans", pa.Table.from_pylist(plans)
-        columns: dict[str, list[int]] = {
-            name: [] for name in ("page_size_bytes", "offset_bytes", "region_bytes")
+        kinds: dict[str, Column] = {
+            "page_size_bytes": ("int64", "page"),
+            "fits": ("bool", "fits"),
+            "pool_bytes": ("int64", lambda _: found.wanted.byte_count),
+            "pool_regions": ("int64", "regions"),
+            "largest_region_bytes": ("int64", "largest"),
+            "smallest_region_bytes": ("int64", "smallest"),
+            "page_aligned": ("bool", "is_aligned"),
+            "unregistered_bytes": ("int64", lambda one: found.wanted.byte_count - one.registered),
+            "page_entries": ("int64", "entries"),
+            "table_bytes": ("int64", "table_bytes"),
+            "nics_sharing": ("int64", found.sharing),
         }
-        for plan in all_plans(found):
-            for offset, size in plan.each():
-                columns["page_size_bytes"].append(plan.page)
-                columns["offset_bytes"].append(offset)
-                columns["region_bytes"].append(size)
-        yield "regions", pa.table({name: pa.array(v, pa.int64()) for name, v in columns.items()})
+        yield "plans", table_of(all_plans(found), kinds)
+        regions = ((plan.page, *region) for plan in all_plans(found) for region in plan.each())
+        names = ("page_size_bytes", "offset_bytes", "region_bytes")
+        yield "regions", tidy(dict.fromkeys(names, "int64"), regions)
 
 
 def all_plans(found: PlanReport) -> list[Plan]:

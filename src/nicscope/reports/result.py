@@ -12,6 +12,7 @@ import importlib
 import io
 import json
 from abc import ABC, abstractmethod
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -228,6 +229,15 @@ def write_file(folder: OutputFolder, name: str, content: Any) -> list[Path]:
 
 # Of a column: its type, and the attribute that it shows or the function that says it.
 Column: TypeAlias = tuple[str, "str | Callable[[Any], Any]"]
+
+
+def of_totals(*counts: str) -> dict[str, Column]:
+    """Columns of ``counts``, by name, of things that have a ``total``; null: not counted."""
+
+    def total(one: Any, name: str) -> Any:
+        return one.total.get(name)
+
+    return {name: ("int64", partial(total, name=name)) for name in counts}
 
 
 def table_of(things: Iterable[Any], columns: Mapping[str, Column]) -> Any:

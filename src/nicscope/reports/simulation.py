@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.reports.printing import heading, remark
-from nicscope.reports.result import Report, table_of_rows, tidy
+from nicscope.reports.result import Column, Report, of_totals, table_of, tidy
 from nicscope.reports.summaries import of_program, of_simulation
 from nicscope.reports.table import rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
@@ -33,18 +33,21 @@ WORK = {  # heading: count
 }
 
 
-COLUMNS = {  # of the first table: a row per design
-    "design": "string",
-    "scheme": "string",
-    "platform": "string",
-    "page_size_bytes": "int64",
-    "requests_per_s": "float64",
-    "elapsed_us": "float64",
-    "busy_us": "float64",
-    "busy_us_per_request": "float64",
-    **dict.fromkeys(COUNT_NAMES, "int64"),  # null: not counted
-    "repeated_lookups": "int64",
-    "nic_memory_bytes": "int64",
+COLUMNS: dict[str, Column] = {  # of the first table: a row per design
+    "design": ("string", "design.name"),
+    "scheme": ("string", "design.scheme.value"),
+    "platform": ("string", "platform"),
+    "page_size_bytes": ("int64", "design.page_size"),
+    "requests_per_s": ("float64", "requests_per_s"),
+    "elapsed_us": ("float64", lambda each: each.elapsed_ps / PS_PER_US),
+    "busy_us": ("float64", lambda each: each.busy_ps / PS_PER_US),
+    "busy_us_per_request": (
+        "float64",
+        lambda each: each.busy_ps / PS_PER_US / max(each.requests, 1),
+    ),
+    **of_totals(*COUNT_NAMES),  # null: not counted
+    "repeated_lookups": ("int64", lambda each: sum(node.repeated for node in each.nodes)),
+    "nic_memory_bytes": ("int64", "nic_bytes"),
 }
 
 
@@ -79,7 +82,7 @@ class ShownTrace(Report):
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per design; and one per design, node and part of its time."""
-        yield "designs", table_of_rows(map(_row, self.found.found), COLUMNS)
+        yield "designs", table_of(self.found.found, COLUMNS)
         rows = (
             (each.design.name, node.number, name, ps)
             for each in self.found.found
@@ -88,23 +91,6 @@ class ShownTrace(Report):
         )
         kinds = {"design": "string", "node": "int32", "part": "string", "part_ps": "int64"}
         yield "times", tidy(kinds, rows)
-
-
-def _row(each: Simulated) -> dict[str, Any]:
-    """A design's row of the first table."""
-    return {
-        **each.total,
-        "design": each.design.name,
-        "scheme": each.design.scheme.value,
-        "platform": each.platform,
-        "page_size_bytes": each.design.page_size,
-        "nic_memory_bytes": each.nic_bytes,
-        "requests_per_s": each.requests_per_s,
-        "elapsed_us": each.elapsed_ps / PS_PER_US,
-        "busy_us": each.busy_ps / PS_PER_US,
-        "busy_us_per_request": each.busy_ps / PS_PER_US / max(each.requests, 1),
-        "repeated_lookups": sum(node.repeated for node in each.nodes),
-    }
 
 
 class ShownProgram(Report):

@@ -29,6 +29,7 @@ from nicscope.reports.figures.style import (
     beside,
     hatched,
     legend,
+    note,
     row_sheet,
     sheet,
     stacked,
@@ -173,16 +174,7 @@ def _draw(
         )
     axes.plot([one.page for one in cut], [value(one) for one in cut], color=INK, lw=1, zorder=1)
     for one in cut:
-        axes.annotate(
-            spell(value(one)),
-            (one.page, value(one)),
-            (0, 13),
-            textcoords="offset points",
-            ha="center",
-            fontsize=12,
-            color=INK,
-            bbox=BEHIND,
-        )
+        note(axes, spell(value(one)), (one.page, value(one)), (0, 13), bbox=BEHIND)
     if most is not None:
         axes.axhline(most, color=INK, lw=1.5, ls=(0, (4, 3)), label="limit")
     heights = [*(value(one) for one in cut), *([] if most is None else [most])]
@@ -530,15 +522,7 @@ def _draw_entries(axes: Axes, shown: Sequence[Explained]) -> None:
         draw_range(axes, row, ends, colour, "|")
         axes.plot([one.best], [row], color=colour, marker=marker, ms=9)
         if one.high == MOST_ENTRIES and one.low < one.high:
-            axes.annotate(
-                "or more",
-                (max(ends), row),
-                (9, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=11,
-                color=INK,
-            )
+            note(axes, "or more", (max(ends), row), (9, 0), va="center", fontsize=11, ha="left")
     sizes = [size for one in shown for size in (one.low, one.best)]
     axes.set_xlim(min(sizes) / 2, 4 * max(sizes))
     axes.xaxis.set_major_locator(LogLocator(2, numticks=6))

@@ -21,11 +21,11 @@ from nicscope.cli import (
     derived,
     explore,
     record,
-    reproduce,
     trace,
     verbs,
 )
 from nicscope.cli.arguments import Timeline
+from nicscope.cli.reproduce import answer_reproduction
 from nicscope.cli.simulate import answer_simulation
 from nicscope.cli.streams import (
     ENDINGS,
@@ -52,6 +52,7 @@ from nicscope.library.rdma import (
     rcache,
     register,
 )
+from nicscope.library.reproduce import reproduce
 from nicscope.library.simulate import simulate
 from nicscope.library.translation import curve, replay, size, sweep
 from nicscope.outputs import ReaderGone
@@ -126,7 +127,7 @@ derived.add(
 app.command(epilog=explore.EXAMPLES)(explore.explore)
 derived.add(app, sweep, answering=answer_sweep)
 app.command(epilog=demo.EXAMPLE)(demo.demo)
-app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+derived.add(app, reproduce, answering=answer_reproduction)
 app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAMPLES)(
     compiling.compile_kernels
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from nicscope.reports.printing import heading, remark
 from nicscope.reports.result import Column, Report, table_of
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import in_words, significant, whole
+from nicscope.reports.wording import between, in_words, whole
 from nicscope.studies.connections import best_of, cliff_of
 
 if TYPE_CHECKING:
@@ -132,8 +132,7 @@ def way_rows(found: ConnectionReport) -> Rows:
 
 
 def _span(one: float, other: float) -> str:
-    low, high = significant(min(one, other)), significant(max(one, other))
-    return low if low == high else f"{low} to {high}"
+    return between(min(one, other), max(one, other))
 
 
 def _millions(one: Found) -> str:

@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 from nicscope.reports.printing import heading, remark
 from nicscope.reports.result import Report, table_of_rows
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import byte_size, in_words, listed, of_trace, significant, whole
+from nicscope.reports.wording import (
+    between,
+    byte_size,
+    in_words,
+    listed,
+    of_trace,
+    significant,
+    whole,
+)
 from nicscope.studies.descriptors import BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nicscope.config.costs import Span
     from nicscope.reports.printing import Printed
     from nicscope.studies.descriptors import DescriptorReport, Transfer
 
@@ -151,7 +158,7 @@ def bound_rows(found: DescriptorReport) -> Rows:
         {
             "engine": lambda one: one.through.engine,
             **{
-                name: lambda one, name=name: _spelt(one.bounds[name])  # type: ignore[misc]
+                name: lambda one, name=name: between(*one.bounds[name])  # type: ignore[misc]
                 for name in names
             },
         },
@@ -188,13 +195,4 @@ def _mean(one: Transfer) -> str:
 
 
 def _rate(one: Transfer) -> str:
-    return _spelt_ends(one.gbytes_per_s(1), one.gbytes_per_s(0))
-
-
-def _spelt(span: Span) -> str:
-    return _spelt_ends(span.low, span.high)
-
-
-def _spelt_ends(one: float, other: float) -> str:
-    low, high = significant(one), significant(other)
-    return low if low == high else f"{low} to {high}"
+    return between(one.gbytes_per_s(1), one.gbytes_per_s(0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nicscope.reports.printing import Note, heading
 from nicscope.reports.result import Column, Report, table_of
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import significant, whole
+from nicscope.reports.wording import between, significant, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,8 +110,7 @@ def cost_rows(found: HostReport) -> Rows:
 
     def spelt(name: str, span: Span) -> str:
         factor = float(next(iter(REGISTRATION_COSTS[name][1].values())))
-        low, high = (significant(end / factor) for end in span)
-        return low if low == high else f"{low} to {high}"
+        return between(span.low / factor, span.high / factor)
 
     return rows_of(
         "Costs of registration",

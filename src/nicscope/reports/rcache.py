@@ -8,11 +8,11 @@ from nicscope.reports.printing import heading, remark
 from nicscope.reports.result import Report, table_of_rows
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import (
+    between,
     byte_size,
     evidence_classes,
     in_words,
     of_trace,
-    significant,
     whole,
 )
 
@@ -97,18 +97,13 @@ def cache_rows(found: CacheReport) -> Rows:
             "dropped": lambda one: whole(one.deregistrations),
             "regions": lambda one: whole(one.counts["most_regions"]),
             "kept": lambda one: byte_size(one.counts["most_bytes"]),
-            "us per request": _us,
+            "us per request": lambda one: between(one.us_low, one.us_high),
         },
         words=("policy",),
         key=2,
         grouped=True,
         least=("regions", "dropped"),
     )
-
-
-def _us(one: Used) -> str:
-    low, high = significant(one.us_low), significant(one.us_high)
-    return low if low == high else f"{low} to {high}"
 
 
 def _share(one: Used) -> str:

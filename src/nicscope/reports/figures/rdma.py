@@ -37,7 +37,7 @@ from nicscope.reports.figures.style import (
 )
 from nicscope.reports.fit import shape_name
 from nicscope.reports.odp import way_name
-from nicscope.reports.path import host_name, spelt_gbits
+from nicscope.reports.path import host_name
 from nicscope.reports.plan import all_plans
 from nicscope.reports.printing import wrapped
 from nicscope.reports.region_sizes import setting_name
@@ -49,6 +49,7 @@ from nicscope.reports.wording import (
     ORANGE,
     SKY,
     VERMILION,
+    between,
     byte_size,
     in_words,
     whole,
@@ -117,7 +118,7 @@ def draw_paths(report: PathReport) -> Figure:
                 draw_range(axes, height, span, colour, marker, label)
                 labelled.add(part)
             most = max(span.high for span in one.allows.values())
-            say(axes, row, (most,), f"{one.bound} bounds: {spelt_gbits(one.gbits)}")
+            say(axes, row, (most,), f"{one.bound} bounds: {between(*one.gbits)}")
         ends = [end for one in shown for span in one.allows.values() for end in span]
         axes.set_xlim(min(ends) / 1.5, max(ends) * PATH_ROOM)
         logarithmic(axes.xaxis, axes.get_xlim(), lambda rate: f"{rate:,.9g}")

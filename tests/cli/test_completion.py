@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nicscope.cli import arguments
 from nicscope.cli.app import main
+from nicscope.cli.arguments import offering
 from nicscope.config.toml_files import shelf_names
 from nicscope.traces.bundled import bundled_traces
 
@@ -46,5 +46,5 @@ def test_a_shell_is_offered(words, wanted, offered):
 
 
 def test_every_name_of_the_catalog_is_offered():
-    assert arguments.designs("") == shelf_names("designs")
-    assert arguments.platforms("") == shelf_names("platforms")
+    assert offering("designs")("") == shelf_names("designs")
+    assert offering("platforms")("") == shelf_names("platforms")

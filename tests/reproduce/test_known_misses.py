@@ -6,9 +6,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nicscope.cli.reproduce import reproduce as command
+from nicscope.cli.derived import derived
+from nicscope.cli.reproduce import answer_reproduction
 from nicscope.config import toml_files
 from nicscope.errors import StudyError
+from nicscope.library.reproduce import reproduce as command
 from nicscope.reports.printing import lines_of
 from nicscope.reports.reproduction import ShownReproduction, as_markdown
 from nicscope.studies.reproduce.harness import load_papers, reproduce
@@ -79,7 +81,7 @@ def status(monkeypatch, result):
     monkeypatch.undo()
     monkeypatch.setattr("nicscope.studies.reproduce.harness.reproduce", lambda _, **__: result)
     app = typer.Typer()
-    app.command()(command)
+    app.command()(derived(command, answer_reproduction))
     return CliRunner().invoke(app, ["utlb/table6"]).exit_code
 
 

@@ -6,8 +6,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nicscope.cli.reproduce import EXAMPLES, reproduce
+from nicscope.cli.derived import derived
+from nicscope.cli.reproduce import answer_reproduction
 from nicscope.errors import OutputError, StudyError
+from nicscope.library.reproduce import reproduce
 from nicscope.reports.printing import lines_of
 from nicscope.reports.reproduction import ShownReproduction, as_markdown
 from nicscope.reports.table import Rows
@@ -33,7 +35,7 @@ FAILED = Reproduction(
 
 def run(*arguments):
     app = typer.Typer()
-    app.command()(reproduce)
+    app.command()(derived(reproduce, answer_reproduction))
     return CliRunner().invoke(app, list(arguments))
 
 
@@ -97,7 +99,7 @@ def test_what_is_refused_is_refused_before_any_work_and_leaves_all_as_it_was(tmp
 
 
 def test_help_has_an_example():
-    assert "nicscope reproduce utlb/table4 --trace traces" in EXAMPLES
+    assert "nicscope reproduce utlb/table4 --trace traces" in reproduce.command.examples
     assert "--trace" in run("--help").stdout
 
 

@@ -21,12 +21,12 @@ from nicscope.cli import (
     derived,
     explore,
     record,
-    reproduce,
-    simulate,
-    sweep,
     trace,
     verbs,
 )
+from nicscope.cli.arguments import Timeline
+from nicscope.cli.reproduce import answer_reproduction
+from nicscope.cli.simulate import answer_simulation
 from nicscope.cli.streams import (
     ENDINGS,
     ending_status,
@@ -34,6 +34,7 @@ from nicscope.cli.streams import (
     interrupts_delivered,
     standard_streams,
 )
+from nicscope.cli.sweep import answer_sweep
 from nicscope.cli.usage import Commands, told
 from nicscope.errors import NicscopeError, one_line
 from nicscope.inputs import small_streams_kept
@@ -51,7 +52,9 @@ from nicscope.library.rdma import (
     rcache,
     register,
 )
-from nicscope.library.translation import curve, replay, size
+from nicscope.library.reproduce import reproduce
+from nicscope.library.simulate import simulate
+from nicscope.library.translation import curve, replay, size, sweep
 from nicscope.outputs import ReaderGone
 from nicscope.studies.programs import ProgramError
 
@@ -102,7 +105,7 @@ app.add_typer(catalog.platforms, name="platforms")
 app.add_typer(trace.app)
 app.add_typer(apps.app)
 app.add_typer(verbs.app)
-app.command(epilog=simulate.EXAMPLES)(simulate.simulate)
+derived.add(app, simulate, answering=answer_simulation, timeline=Timeline)
 derived.add(
     app,
     replay,
@@ -122,9 +125,9 @@ derived.add(
     latency,
 )
 app.command(epilog=explore.EXAMPLES)(explore.explore)
-app.command(epilog=sweep.EXAMPLES)(sweep.sweep)
+derived.add(app, sweep, answering=answer_sweep)
 app.command(epilog=demo.EXAMPLE)(demo.demo)
-app.command(epilog=reproduce.EXAMPLES)(reproduce.reproduce)
+derived.add(app, reproduce, answering=answer_reproduction)
 app.command("compile", context_settings=compiling.CONTEXT, epilog=compiling.EXAMPLES)(
     compiling.compile_kernels
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from nicscope.library.traces import BUNDLED
 from nicscope.outputs import STDOUT, check_output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from nicscope.library.command import Option
     from nicscope.studies.programs import ProgramRuns
@@ -27,93 +28,41 @@ if TYPE_CHECKING:
     from nicscope.traces.reader import Trace
 
 
-def designs(incomplete: str) -> list[str]:
-    """Designs of the catalog that begin with ``incomplete``."""
-    from nicscope.config.design import design_names
-
-    return _beginning(design_names(), incomplete)
-
-
-def platforms(incomplete: str) -> list[str]:
-    """Platforms of the catalog that begin with ``incomplete``."""
-    from nicscope.config.platform import platform_names
-
-    return _beginning(platform_names(), incomplete)
-
-
-def language_models(incomplete: str) -> list[str]:
-    """Language models of the catalog that begin with ``incomplete``."""
-    from nicscope.config.language_model import language_model_names
-
-    return _beginning(language_model_names(), incomplete)
+# What a shell offers, by what an option asks for: a module, and its names or the function that has
+# them.  The modules are imported when a shell asks.
+OFFERED = {
+    "designs": "config.design.design_names",
+    "platforms": "config.platform.platform_names",
+    "language_models": "config.language_model.language_model_names",
+    "registrations": "config.rdma_costs.registration_names",
+    "limits": "config.costs.limit_names",
+    "hypotheses": "config.rdma_costs.hypothesis_names",
+    "nics": "config.rdma_costs.nic_names",
+    "faults": "config.rdma_costs.fault_names",
+    "paths": "config.rdma_costs.path_names",
+    "apps": "library.applications.app_names",
+    "collectives": "library.measurements.collective_names",
+    "programs": "studies.reproduce.traced.workloads.SIZES",
+}
 
 
-def registrations(incomplete: str) -> list[str]:
-    """Costs of registration in the catalog that begin with ``incomplete``."""
-    from nicscope.config.rdma_costs import registration_names
+def offering(what: str) -> Callable[[str], list[str]]:
+    """A function of what is ``OFFERED`` that begins with what was typed."""
+    module, _, name = OFFERED[what].rpartition(".")
 
-    return _beginning(registration_names(), incomplete)
+    def offer(incomplete: str) -> list[str]:
+        names = getattr(importlib.import_module(f"nicscope.{module}"), name)
+        every = names() if callable(names) else names
+        return [each for each in every if each.startswith(incomplete)]
 
-
-def limits(incomplete: str) -> list[str]:
-    """Limits of registered memory in the catalog that begin with ``incomplete``."""
-    from nicscope.config.costs import limit_names
-
-    return _beginning(limit_names(), incomplete)
-
-
-def hypotheses(incomplete: str) -> list[str]:
-    """Hypotheses of the catalog that begin with ``incomplete``."""
-    from nicscope.config.rdma_costs import hypothesis_names
-
-    return _beginning(hypothesis_names(), incomplete)
-
-
-def nics(incomplete: str) -> list[str]:
-    """NICs of the catalog that begin with ``incomplete``."""
-    from nicscope.config.rdma_costs import nic_names
-
-    return _beginning(nic_names(), incomplete)
-
-
-def faults(incomplete: str) -> list[str]:
-    """Costs of faults in the catalog that begin with ``incomplete``."""
-    from nicscope.config.rdma_costs import fault_names
-
-    return _beginning(fault_names(), incomplete)
-
-
-def paths(incomplete: str) -> list[str]:
-    """Costs of paths in the catalog that begin with ``incomplete``."""
-    from nicscope.config.rdma_costs import path_names
-
-    return _beginning(path_names(), incomplete)
+    return offer
 
 
 def traces(incomplete: str) -> list[str]:
     """Bundled traces, offered after the first letter only, as most traces are files."""
     from nicscope.traces.bundled import bundled_traces
 
-    if not incomplete:
-        return []
-    return _beginning([BUNDLED + name for name in bundled_traces()], incomplete)
-
-
-def collectives(incomplete: str) -> list[str]:
-    """Collectives that begin with ``incomplete``."""
-    from nicscope.library.measurements import collective_names
-
-    return _beginning([*collective_names(), "all"], incomplete)
-
-
-def programs(incomplete: str) -> list[str]:
-    """Sizes of the papers' programs."""
-    from nicscope.studies.reproduce.traced.workloads import SIZES
-
-    return _beginning(SIZES, incomplete)
-
-
-def _beginning(names: Sequence[str], incomplete: str) -> list[str]:
+    names = [BUNDLED + name for name in bundled_traces()] if incomplete else []
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -130,7 +79,7 @@ def declared(option: Option, *names: str, **more: Any) -> Any:
     if option.metavar:
         more["metavar"] = option.metavar
     if option.offers:
-        more["autocompletion"] = globals()[option.offers]
+        more["autocompletion"] = traces if option.offers == "traces" else offering(option.offers)
     if option.is_argument:
         return typer.Argument(help=option.help, **more | {"show_default": False})
     return typer.Option(*names, help=option.help, min=option.least, max=option.most, **more)
@@ -184,15 +133,7 @@ def text_beside(out: Path, as_json: bool = False) -> Iterator[None]:
         yield
 
 
-Timeline = Annotated[
-    Path | None,
-    option(
-        "FILE",
-        "Of a program: what every engine did when, for ui.perfetto.dev, or a page that shows "
-        "itself where FILE ends in .html; - for standard output.",
-        parser=output_path,
-    ),
-]
+Timeline = Annotated[str | None, _option_of(command.Timeline)]
 
 
 def beside_timeline(timeline: Path | None, as_json: bool) -> Any:
@@ -232,7 +173,7 @@ class Service(NamedTuple):
         _option(
             "NAME|FILE",
             "The model whose KV cache a pool keeps, as llama-3-70b.",
-            autocompletion=language_models,
+            autocompletion=offering("language_models"),
         ),
     ] = None
     ranks: Annotated[int, _option("N", "Ranks that share the model's heads.", "--tp", min=1)] = 1

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from nicscope.cli import arguments
 from nicscope.cli.answer import tell
-from nicscope.cli.arguments import option
+from nicscope.cli.arguments import offering, option
 from nicscope.cli.usage import Commands
 
 designs = typer.Typer(cls=Commands)
@@ -42,7 +41,7 @@ def show_design(
         typer.Argument(
             metavar="NAME|FILE",
             help="A design of the catalog, or a .toml file.",
-            autocompletion=arguments.designs,
+            autocompletion=offering("designs"),
         ),
     ],
     as_json: _Json = False,
@@ -90,7 +89,7 @@ def show_platform(
         typer.Argument(
             metavar="NAME|FILE",
             help="A platform of the catalog, or a .toml file.",
-            autocompletion=arguments.platforms,
+            autocompletion=offering("platforms"),
         ),
     ],
     as_json: _Json = False,

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nicscope.cli import arguments
-from nicscope.cli.arguments import OneTrace, option
+from nicscope.cli.arguments import OneTrace, offering, option
 from nicscope.library.traces import trace_path
 
 EXAMPLES = (
@@ -31,7 +30,7 @@ def explore(
             "NAME|FILE",
             "A design file of your own, offered beside the catalog; may be repeated. The page "
             "begins with the first.",
-            autocompletion=arguments.designs,
+            autocompletion=offering("designs"),
         ),
     ] = None,
     port: Annotated[int, option("N", "Port on 127.0.0.1; 0 is any that is free.")] = 0,

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from pathlib import Path  # noqa: TC003 - Typer reads the annotations
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 import typer.core
 
-from nicscope.cli import arguments, derived
+from nicscope.cli import derived
 from nicscope.cli.answer import answer
-from nicscope.cli.arguments import (
-    AsJson,
-    Assignments,
-    Explain,
-    Timeline,
-    beside_timeline,
-    option,
-    report_omitted,
-)
+from nicscope.cli.arguments import beside_timeline, output_path, report_omitted
 from nicscope.cli.usage import Commands
 from nicscope.library.measurements import verbs_bandwidth, verbs_latency
+from nicscope.library.verbs import run_verbs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nicscope.reports.verbs import ShownVerbs
 
 
@@ -70,110 +64,29 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 derived.add(app, verbs_bandwidth, verbs_latency)
-CONTEXT = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
-@app.command(
-    cls=RunCommand,
-    context_settings=CONTEXT,
-    epilog="Examples:\n\n"
-    "[bold]nicscope verbs run pingpong.py[/bold]\n\n"
-    "[bold]nicscope verbs run --design utlb --design mini ring.py --size 4096[/bold]\n\n"
-    "[bold]nicscope verbs run --loss 0.01 --seed 3 tests/run_tests.py -v -k test_mr[/bold]\n\n"
-    "[bold]nicscope verbs run --timeline pingpong.html pingpong.py[/bold]\n\n"
-    '[bold]nicscope verbs run --node 0 server.py --node 1 "client.py 10.0.0.1"[/bold]',
-)
-def run(
-    program: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FILE.py", help="A program that imports pyverbs.", show_default=False
-        ),
-    ] = None,
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[ARGUMENT]...", help="The program's own.", show_default=False),
-    ] = None,
-    design: Annotated[
-        list[str] | None,
-        option(
-            "NAME|FILE",
-            "What translates on the NIC; again to run the program on another.",
-            autocompletion=arguments.designs,
-        ),
-    ] = None,
-    platform: Annotated[
-        str | None,
-        option(
-            "NAME|FILE",
-            "What things cost; left out: the design's own.",
-            autocompletion=arguments.platforms,
-        ),
-    ] = None,
-    assignments: Assignments = None,
-    node: Annotated[
-        list[str] | None,
-        option(
-            'N "FILE.py [ARGUMENT]..."',
-            "Instead of FILE.py: what runs on node N, its arguments quoted with it; again for the "
-            "nodes 0, 1 and so on, which one network joins.",
-        ),
-    ] = None,
-    topology: Annotated[
-        str | None,
-        option("crossbar|pair|trunk", "Of several nodes: who is joined how; default crossbar."),
-    ] = None,
-    device: Annotated[
-        str | None, option("NAME", "For programs that open one by name, such as mlx5_0.")
-    ] = None,
-    seed: Annotated[
-        int, option("N", "Of what goes wrong, and of the program's random numbers.", min=0)
-    ] = 0,
-    loss: Annotated[float, option("SHARE", "Of packets that are lost.", min=0, max=1)] = 0.0,
-    duplication: Annotated[float, option("SHARE", "That come twice.", min=0, max=1)] = 0.0,
-    reordering: Annotated[float, option("SHARE", "That come late.", min=0, max=1)] = 0.0,
-    corruption: Annotated[float, option("SHARE", "That are damaged.", min=0, max=1)] = 0.0,
-    out: Annotated[Path | None, option("DIR", "Folder for results.json and three tables.")] = None,
-    timeline: Timeline = None,
-    as_json: AsJson = False,
-    explain: Explain = False,
+def _answer_programs(
+    found: Callable[..., ShownVerbs], given: dict[str, Any], as_json: bool, explain: bool
 ) -> None:
-    """Run a program that imports pyverbs, and show what its messages and translations cost.
-
-    Options come before FILE.py; what follows it is the program's.  With --node there are several
-    programs, each with a device of its own: node 0 is 10.0.0.1, node 1 is 10.0.0.2, and TCP between
-    them works.
-    """
-    from nicscope.library.verbs import run_verbs
-
+    """Run the programs and print what they cost; exit status 1 if one of them failed."""
+    program, node, out = given["program"], given["nodes"], given.pop("out")
     if program is None and not node:
         raise typer.BadParameter("give a program, FILE.py, or one for each node with --node")
     if program is not None and node:
         raise typer.BadParameter(
-            f"with --node there is no other program; got {str(program)!r}: quote the arguments of "
+            f"with --node there is no other program; got {program!r}: quote the arguments of "
             'each with it, as in --node 1 "client.py 10.0.0.1"'
         )
+    given["nodes"] = nodes_of(node) if node else None
+    timeline = given["timeline"] and output_path(given["timeline"])
+    given["timeline"] = timeline
     # What the program prints is its own; with --json the standard output is one object.
     aside: Any = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
 
     def measured() -> ShownVerbs:
         with aside:
-            shown = run_verbs(
-                program,
-                arguments or [],
-                nodes=nodes_of(node) if node else None,
-                design=design,
-                platform=platform,
-                assignments=assignments,
-                topology=topology,
-                device=device,
-                seed=seed,
-                loss=loss,
-                duplication=duplication,
-                reordering=reordering,
-                corruption=corruption,
-                timeline=timeline,
-            )
+            shown = found()
         if timeline is not None and shown.found.seen is not None:
             report_omitted(shown.found.seen, timeline)
         return shown
@@ -183,3 +96,14 @@ def run(
         shown = answer(measured, out, as_json, explain, also)
     if any(each.status for each in shown.found.runs):
         raise typer.Exit(1)
+
+
+derived.add(
+    app,
+    run_verbs,
+    answering=_answer_programs,
+    typer_options={
+        "cls": RunCommand,
+        "context_settings": {"ignore_unknown_options": True, "allow_interspersed_args": False},
+    },
+)

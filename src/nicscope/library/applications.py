@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from nicscope.errors import OutputError, StudyError, in_one_line
-from nicscope.library.command import number, whole
+from nicscope.errors import OutputError, StudyError
+from nicscope.library.command import Option, Text, as_given, command
 from nicscope.library.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from nicscope.reports.applications import (
         ShownApplication,
@@ -41,8 +41,6 @@ def traces_of(out: str | Path | Sequence[str | Path] | None) -> list[Path]:
 
     Several are those that they are, and so is a stream.
     """
-    from pathlib import Path
-
     from nicscope.traces.programs.schema import ENDING
     from nicscope.traces.programs.writer import is_program_file
 
@@ -59,45 +57,89 @@ def traces_of(out: str | Path | Sequence[str | Path] | None) -> list[Path]:
     return [outs[0], beside]
 
 
-@in_one_line
+@command(
+    "nicscope apps run fft --size 64K --out fft.parquet",
+    "nicscope apps run radix --size 4M --nodes 4 --processes 4 --json",
+    "nicscope apps run fft --nodes 8 --processes 1 --out fft.program.parquet",
+    "nicscope apps run fft --on vmmc --faults loss=0.05 --faults seed=3",
+    words="apps run",
+)
 def run_app(
-    name: str,
-    size: str | int | None = None,
+    _repeat: list[str],
+    /,
+    name: Annotated[
+        str,
+        Option(
+            "NAME",
+            "A program; [bold]nicscope apps list[/bold] has them.",
+            offers="apps",
+            is_argument=True,
+        ),
+    ],
+    size: Annotated[
+        Text,
+        Option(
+            "N",
+            "How much it computes, such as 64K or 4M; a small one.",
+            ("--size", "--points"),
+            read=as_given,
+        ),
+    ] = None,
     *,
-    nodes: int = 4,
-    processes: int = 4,
-    private: bool = False,
-    seed: int = 0,
-    out: str | Path | Sequence[str | Path] | None = None,
-    with_initial: bool = False,
-    on: str | None = None,
-    design: str | Path | None = None,
-    platform: str | Path | None = None,
-    faults: Given = None,
+    nodes: Annotated[int, Option("N", "Machines.", least=1)] = 4,
+    processes: Annotated[int, Option("N", "Processes of each.", least=1)] = 4,
+    private: Annotated[
+        bool, Option("", "Copies of pages are each process's own, not shared by a node's.")
+    ] = False,
+    seed: Annotated[int, Option("N", "Of its input.", least=0)] = 0,
+    out: Annotated[
+        str | Path | Sequence[str | Path] | None,
+        Option(
+            "FILE",
+            "NAME.parquet: a trace of what it asks of network interfaces, and beside it "
+            "NAME.program.parquet, of what its processes do and wait for; or that one alone.",
+            read=as_given,
+            is_repeated=True,
+        ),
+    ] = None,
+    with_initial: Annotated[
+        bool, Option("", "Also trace the first distribution of its data.")
+    ] = False,
+    on: Annotated[
+        Text,
+        Option(
+            "INTERFACE",
+            "vmmc, mini or unet: run on simulated machines whose NICs serve that; else in "
+            "logical time.",
+        ),
+    ] = None,
+    design: Annotated[
+        str | Path | None,
+        Option(
+            "NAME", "With --on: a design of NICs, or a file of one.", (), "designs", read=as_given
+        ),
+    ] = None,
+    platform: Annotated[
+        str | Path | None,
+        Option(
+            "NAME",
+            "With --on: what things cost, or a file of that.",
+            offers="platforms",
+            read=as_given,
+        ),
+    ] = None,
+    faults: Annotated[
+        Given,
+        Option(
+            "KEY=VALUE",
+            "With --on: loss=0.05, duplication, reordering, corruption, seed=3, link=1@600 or "
+            "node=2@600, which dies at 600 us; may be repeated.",
+            read=as_given,
+            is_repeated=True,
+        ),
+    ] = None,
 ) -> ShownApplication | ShownMachineApplication:
-    """Run a parallel program on shared virtual memory, check its result, and keep its requests.
-
-    Args:
-        name: fft, lu, radix, ocean, barnes, water-nsquared, water-spatial, raytrace or volrend.
-        size: how much it computes, such as ``"4M"``; None: a small one.
-        nodes: machines.
-        processes: of each.
-        private: every process has copies of pages of its own; else those of a node share theirs.
-        seed: of its input.
-        out: a trace of what it asked of network interfaces (``NAME.parquet``), beside which one
-            of what its processes did and waited for is written (``NAME.program.parquet``), or
-            that one alone; those of a list as they are named; None: none.
-        with_initial: the trace also holds the first distribution of data.
-        on: ``"vmmc"``, ``"mini"`` or ``"unet"``: on simulated machines whose NICs serve that, so
-            that pages, diffs, locks and barriers cross them; None: in logical time.
-        design: of those NICs; None: the interface's first choice.
-        platform: what things cost there; None: the design's.
-        faults: what goes wrong there: ``Faults``, or texts such as ``"loss=0.05"``, ``"seed=3"``
-            and ``"link=1@600"``, which dies at 600 us; several in a list.
-
-    Errors: ``NicscopeError`` for what cannot run, and if the result is wrong.
-
-    """
+    """Run a parallel program on shared memory, check its result, and trace its requests."""
     from nicscope.reports.applications import ShownApplication
     from nicscope.studies.applications import (
         placed,
@@ -112,13 +154,6 @@ def run_app(
         _check_trace(path)
     if len({*outs}) < len(outs):
         raise OutputError(f"{outs[-1]}: is named twice; name a trace of each kind")
-    for called, count, least in (
-        ("nodes", nodes, 1),
-        ("processes", processes, 1),
-        ("seed", seed, 0),
-    ):
-        if (whole(called, count) or 0) < least:
-            raise StudyError(f"{called} must be at least {least}, got {count}")
     placement = placed(nodes, processes, private=private)
     if on is not None:
         if outs:
@@ -168,38 +203,32 @@ def _check_trace(out: Path) -> None:
         )
 
 
-@in_one_line
+@command(
+    "nicscope apps record-sockets --users 32 --out sockets.parquet",
+    words="apps record-sockets",
+)
 def record_sockets(
-    out: str | Path,
+    _repeat: list[str],
+    /,
+    out: Annotated[str | Path, Option("FILE", "The trace to write (Parquet).", read=as_given)],
     *,
-    users: int = 32,
-    seconds: float = 30,
-    seed: int = 0,
-    receive_pages: int = 64,
+    users: Annotated[int, Option("N", "Programs in use.", least=1, most=256)] = 32,
+    seconds: Annotated[
+        float, Option("S", "How long each user's pauses last in all.", least=0.1, most=600)
+    ] = 30.0,
+    seed: Annotated[int, Option("N", "Of what users do, and when.", least=0)] = 0,
+    receive_pages: Annotated[
+        int, Option("N", "Pages that each process receives into.", least=1, most=4096)
+    ] = 64,
 ) -> ShownSession:
-    """Run people's programs and their servers on this machine, and record what their sockets move.
+    """Record people at a shell, a web and a mail server: real programs, over loopback.
 
-    Args:
-        out: the trace (Parquet).
-        users: programs that are used by somebody: in turn a shell's, the web's and mail's.
-        seconds: how long each user's pauses last in all.
-        seed: of what they do, and of their pauses.
-        receive_pages: pages that each process posts to receive into.
-
-    Errors: ``NicscopeError`` where programs may not be traced, and if a byte did not arrive.
-
+    Each user and each server is a program of this machine, in a network namespace of their own
+    where one may be made. That every byte arrived is checked before the trace is written.
     """
-    from pathlib import Path
-
     from nicscope.reports.applications import ShownSession
     from nicscope.studies.interactive import record_session
 
     _check_trace(Path(out))
-    counts = [
-        whole(called, count) or 0
-        for called, count in (("users", users), ("seed", seed), ("receive_pages", receive_pages))
-    ]
-    lasting = number("seconds", seconds) or 0.0
     with progress("recording users", "users") as watch:
-        found = record_session(Path(out), counts[0], lasting, counts[1], counts[2], watch)
-    return ShownSession(found)
+        return ShownSession(record_session(Path(out), users, seconds, seed, receive_pages, watch))

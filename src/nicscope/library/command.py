@@ -54,7 +54,7 @@ class Option(NamedTuple):
     metavar: str  # what stands for the value in --help; of a switch, nothing
     help: str
     names: tuple[str, ...] = ()  # where it is not --name-of-the-parameter; the last one repeats it
-    offers: str = ""  # what a shell completes it with: a function of nicscope.cli.arguments
+    offers: str = ""  # what a shell completes it with: of nicscope.cli.arguments
     read: Callable[[str, Any], Any] | None = None  # of what is given; None: by the type
     words: Callable[[Any], Any] = lambda value: value  # what is read, in the repeated line
     is_argument: bool = False  # stands on the command line without a name
@@ -63,6 +63,7 @@ class Option(NamedTuple):
     is_of_result: bool = True  # the same numbers need it again
     least: float | None = None
     most: float | None = None
+    is_required: bool = False  # on the command line, where a call may leave it out
 
 
 def each_given(what: str, value: Any) -> list[Any]:  # noqa: ARG001 - as the other readers
@@ -101,6 +102,15 @@ Scheduler = Annotated[
         "tcp://HOST:PORT",
         "A Dask cluster to share a folder's nodes out to; it reads the files by the same paths.",
         is_of_result=False,
+    ),
+]
+
+Timeline = Annotated[
+    str | Path | None,
+    Option(
+        "FILE",
+        "Of a program: what every engine did when, for ui.perfetto.dev, or a page that shows "
+        "itself where FILE ends in .html; - for standard output.",
     ),
 ]
 
@@ -144,8 +154,8 @@ class Asked(NamedTuple):
         least, most = self.option.least, self.option.most
         too_little = found is not None and least is not None and found < least
         if too_little or (found is not None and most is not None and found > most):
-            end = "up" if most is None else f"to {most}"
-            raise StudyError(f"{self.names[-1]} must be from {least} {end}, got {found}")
+            bounds = f"at least {least}" if most is None else f"from {least} to {most}"
+            raise StudyError(f"{self.names[-1]} must be {bounds}, got {found}")
         return found
 
 

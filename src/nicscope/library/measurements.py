@@ -304,10 +304,10 @@ def verbs_latency(
 
 
 def collective_names() -> list[str]:
-    """The collectives that ``run_collective`` runs."""
+    """What ``run_collective`` runs: a collective, or all of them."""
     from nicscope.studies.collectives.report import ALGORITHMS
 
-    return list(ALGORITHMS)
+    return [*ALGORITHMS, "all"]
 
 
 @command(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from nicscope.errors import TraceError, in_one_line
-from nicscope.library.command import several
+from nicscope.errors import TraceError
+from nicscope.library.command import Option, Text, Values, command, each_given, several
 from nicscope.library.progress import progress
 from nicscope.library.traces import trace_path
 
@@ -18,48 +18,70 @@ if TYPE_CHECKING:
     from nicscope.studies.reproduce.keeping import Kept
 
 
-@in_one_line
+@command(
+    "nicscope reproduce utlb/table6 unet_mm --out results",
+    "nicscope reproduce utlb/table4 --trace traces",
+    "nicscope reproduce today --trace FAST25-release/traces",
+    out="Folder for results.json, results.md, and tables and figures.",
+)
 def reproduce(
-    wanted: str | Sequence[str] | None = None,
+    repeat: list[str],
+    /,
+    wanted: Annotated[
+        Values,
+        Option(
+            "PAPER[/ID]",
+            "What to reproduce; by default all.",
+            read=each_given,
+            is_argument=True,
+            is_repeated=True,
+        ),
+    ] = None,
     *,
-    traces: str | Path | Sequence[str | Path] | None = None,
-    programs: str = "small",
+    traces: Annotated[
+        Values,
+        Option(
+            "DIR",
+            "Traces for the tables of programs, each file a program, instead of the papers' "
+            "programs; for today the public traces that its items are of; may be repeated.",
+            ("--trace",),
+            read=each_given,
+            is_repeated=True,
+        ),
+    ] = None,
+    programs: Annotated[
+        Text,
+        Option(
+            "SIZES",
+            "Sizes of the papers' programs, which are run for their tables: small, paper (minutes, "
+            "the first time), or none.",
+            offers="programs",
+        ),
+    ] = "small",
     kept: Kept | None = None,
 ) -> ShownReproduction:
-    """What the papers published beside what nicscope finds.
+    """Set what the papers published beside what nicscope finds.
 
-    Args:
-        wanted: ``"PAPER"`` or ``"PAPER/ID"``, one or several; None: everything.
-        traces: for the tables of programs: folders, files or ``bundled:NAME``, instead of the
-            papers' programs.
-        programs: the sizes of these: ``"small"``, ``"paper"``, or ``"none"``: they are not run.
-        kept: results that an earlier run has kept, to which this one adds its own.
-
-    Errors: ``NicscopeError`` for a name that does not exist, a trace that cannot be read, or a
-    program that does not fit into memory.
-
+    Exit status 1 if a number or statement misses that is not listed as a known miss, or if one
+    that is listed misses no more.
     """
     from nicscope.reports.reproduction import ShownReproduction
     from nicscope.studies.reproduce import harness
 
     todo, files, public = check(wanted, traces=traces, programs=programs)
-    names, given = several(wanted), several(traces)
     with progress("reproducing", "items") as watch:
         count = Count(watch, len(todo.items))
         found = harness.reproduce(
-            names,
+            wanted,
             progress=count,
-            traced=bool(given),
+            traced=bool(traces),
             kept=kept,
             programs=programs,
             public=public,
         )
-    if todo.studies and (files or not given):
-        harness.study(found, names, files, telling=progress, kept=kept, programs=programs)
-    wording = [*names, *(part for one in given for part in ("--trace", str(one)))]
-    if programs != "small":
-        wording += ["--programs", programs]
-    return ShownReproduction(found, wording)
+    if todo.studies and (files or not traces):
+        harness.study(found, wanted, files, telling=progress, kept=kept, programs=programs)
+    return ShownReproduction(found, repeat[2:])
 
 
 def check(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from nicscope.errors import SimulationError, in_one_line
-from nicscope.library.command import assignments as set_of
-from nicscope.library.command import command_line, several, whole
+from nicscope.errors import SimulationError
+from nicscope.library.command import (
+    Assignments,
+    Option,
+    Values,
+    as_given,
+    command,
+    designs,
+    platform_option,
+)
 from nicscope.library.progress import progress
 from nicscope.library.traces import open_file, trace_path, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from nicscope.config.design import Design
     from nicscope.config.platform import Platform
     from nicscope.library.command import One
     from nicscope.library.traces import TraceLike
@@ -49,95 +53,84 @@ def opened(given: Any) -> tuple[str, ProgramTrace] | Trace:
         return str(given), program_of(source, watch)
 
 
-def time_program(
-    given: tuple[str, ProgramTrace],
-    names: Sequence[str | Path | Design],
-    platform: str | Path | Platform | None,
-    overrides: Sequence[str],
-    unfit: Mapping[str, Any],
-) -> ShownTiming:
-    """What becomes of a program trace, with its name, under each design.
-
-    ``unfit``: options of request traces, by name, with what they were given as.  Errors:
-    ``NicscopeError``, before anything is timed if it can be.
-    """
-    from nicscope.reports.timing import ShownTiming
-    from nicscope.studies.simulating import choose_runnable
-    from nicscope.studies.timing import time_program as time_it
-
-    name, trace = given
-    wrong = [option for option, value in unfit.items() if value]
-    if wrong:
-        raise SimulationError(
-            f"{name}: is a program trace, whose operations wait for each other; {wrong[0]} is for "
-            "request traces"
-        )
-    options = {"--design": names, "--platform": platform, "--set": overrides}
-    command = command_line(["simulate", name], options)
-    runnable, skipped = choose_runnable(names, platform, overrides)
-    with progress("timing", "operations", always_say=True) as watch:
-        return ShownTiming(
-            time_it(trace, name, runnable, skipped=skipped, command=command, watch=watch)
-        )
-
-
 MOST_WINDOW = 64  # packets
 
 
-@in_one_line
+@command(
+    "nicscope simulate mine.py",
+    "nicscope simulate mine.py --timeline mine.json",
+    "nicscope simulate bundled:redis_server --design utlb --design vmmc-interrupt",
+    "nicscope simulate mine.parquet --design mini --set entries=64 --json",
+    "nicscope simulate fft.program.parquet --design mini --design utlb",
+    out="Folder for results.json and two tables.",
+)
 def simulate(
-    trace: TraceLike | ProgramTrace,
-    designs: str | Path | Design | Sequence[str | Path | Design] | None = None,
-    platform: str | Path | Platform | None = None,
+    repeat: list[str],
+    /,
+    trace: Annotated[
+        TraceLike | ProgramTrace,
+        Option(
+            "FILE.py|TRACE",
+            "A program whose main() runs clusters, or a trace (Parquet, or bundled:NAME).",
+            offers="traces",
+            read=as_given,
+            words=words_of,
+            is_argument=True,
+        ),
+    ],
+    designs: Annotated[
+        Values,
+        designs("Of a trace; may be repeated; left out: every design of the catalog."),
+    ] = None,
+    platform: Annotated[
+        str | Path | Platform | None,
+        platform_option("Of a trace: what things cost; left out: the design's own."),
+    ] = None,
     *,
-    requests: int | None = None,
-    timed: bool = False,
-    window: int = 1,
-    assignments: str | Iterable[str] | None = None,
-    **settings: One,
+    requests: Annotated[
+        int | None, Option("N", "Only the first N requests of the trace.", least=1)
+    ] = None,
+    timed: Annotated[bool, Option("", "A request waits for its time in the trace.")] = False,
+    window: Annotated[
+        int,
+        Option(
+            "PACKETS",
+            "That may be outstanding; with 1 the counts are a replay's.",
+            least=1,
+            most=MOST_WINDOW,
+        ),
+    ] = 1,
+    assignments: Assignments = None,
+    **_settings: One,
 ) -> ShownTrace | ShownTiming:
-    """What becomes of a trace's requests in virtual time: what each took, and why.
+    """Run a program's clusters, or a trace, in virtual time: what it cost, and why.
 
-    Of a program trace, whose operations wait for each other, all processes run on one machine, and
-    what comes of it is how long the program takes.  Programs of one's own are started on a
-    ``Cluster`` instead.
-
-    Args:
-        trace: a path, ``bundled:NAME``, a table of Arrow, pandas or Polars, or a program trace.
-        designs: names of the catalog, files or ``Design`` objects; None: all that can run.
-        platform: what things cost; None: each design's own.
-        requests: only so many, from the beginning.
-        timed: a request waits for its time in the trace.
-        window: packets that may be outstanding; with 1 the counts are a replay's.
-        assignments: ``KEY=VALUE``, one or several, set on every design.
-        settings: the same by name, such as ``entries=64``; None removes a limit.
-
-    Errors: ``NicscopeError``, before anything is simulated if it can be.
-
+    Of a program trace (NAME.program.parquet) all processes run on one machine, and wait for each
+    other as they did.
     """
-    from nicscope.reports.simulation import ShownTrace
-    from nicscope.studies.simulating import choose_runnable, simulate_trace
+    from nicscope.studies.simulating import choose_runnable
 
-    requests, window = whole("requests", requests), whole("window", window) or 0
-    if requests is not None and requests < 1:
-        raise SimulationError(f"requests must be at least 1, got {requests}")
-    if not 1 <= window <= MOST_WINDOW:
-        raise SimulationError(f"window must be from 1 to {MOST_WINDOW} packets, got {window}")
-    names, overrides = several(designs), set_of(assignments, settings)
     found = opened(trace)
     if isinstance(found, tuple):
-        unfit = {"--requests": requests, "--timed": timed, "--window": window != 1}
-        return time_program(found, names, platform, overrides, unfit)
-    options = {
-        "--design": names,
-        "--platform": platform,
-        "--set": overrides,
-        "--requests": requests,
-        "--timed": timed,
-        "--window": window if window != 1 else None,
-    }
-    command = command_line(["simulate", *words_of(trace)], options)
-    runnable, skipped = choose_runnable(names, platform, overrides)
+        from nicscope.reports.timing import ShownTiming
+        from nicscope.studies.timing import time_program
+
+        name, program = found
+        given = {"--requests": requests, "--timed": timed, "--window": window != 1}
+        if wrong := [option for option, value in given.items() if value]:
+            raise SimulationError(
+                f"{name}: is a program trace, whose operations wait for each other; {wrong[0]} is "
+                "for request traces"
+            )
+        runnable, skipped = choose_runnable(designs, platform, assignments)
+        with progress("timing", "operations", always_say=True) as watch:
+            return ShownTiming(
+                time_program(program, name, runnable, skipped=skipped, command=repeat, watch=watch)
+            )
+    from nicscope.reports.simulation import ShownTrace
+    from nicscope.studies.simulating import simulate_trace
+
+    runnable, skipped = choose_runnable(designs, platform, assignments)
     with progress("simulating", "requests", always_say=True) as watch:
         return ShownTrace(
             simulate_trace(
@@ -147,7 +140,7 @@ def simulate(
                 most=requests,
                 timed=timed,
                 window=window,
-                command=command,
+                command=repeat,
                 watch=watch,
             )
         )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from nicscope.errors import StudyError, in_one_line
+from nicscope.errors import StudyError
 from nicscope.library.command import (
     Assignments,
     Kinds,
@@ -18,13 +18,11 @@ from nicscope.library.command import (
     Workers,
     as_given,
     command,
-    command_line,
     designs,
     each_given,
     platform_option,
     span,
     texts,
-    whole,
     word,
 )
 from nicscope.library.progress import progress
@@ -296,56 +294,82 @@ def size(
         return ShownTargets(targets(traces, target, repeat, watch, hired))
 
 
-@in_one_line
+def axes(_what: str, grid: Mapping[str, Word] | Iterable[str] | None) -> list[str]:
+    """The axes of ``grid`` as ``--grid`` takes them."""
+    if not isinstance(grid, Mapping):
+        return texts(grid)
+    every = {key: [None] if values is None else values for key, values in grid.items()}
+    return [f"{key}={word(key, values)}" for key, values in every.items()]
+
+
+@command(
+    "nicscope sweep bundled:redis_server --design utlb --grid entries=1024,4096,16384 "
+    "--grid pin_limit=512,2048,none --grid replacement=lru,mru --out grid.parquet",
+    "nicscope sweep mine.parquet --design utlb --grid prefetch=1,4,16 "
+    "--grid costs.interrupt=5us,10us --out grid.parquet --workers 8",
+    "nicscope sweep /shared/mine.parquet --design mini --grid line=8,64 --out grid.parquet "
+    "--scheduler tcp://10.0.0.1:8786",
+)
 def sweep(
-    trace: TraceLike | Sequence[TraceLike],
-    design: str | Path | Design,
-    grid: Mapping[str, Word] | Iterable[str] = (),
-    platform: str | Path | Platform | None = None,
+    repeat: list[str],
+    /,
+    trace: Traces,
+    design: Annotated[
+        str | Path | Design,
+        Option("NAME|FILE", "What is varied.", offers="designs", read=as_given),
+    ],
+    grid: Annotated[
+        Values,
+        Option(
+            "KEY=V1,V2,...",
+            "A setting, scheme, platform or costs.NAME, and its values; may be repeated.",
+            read=axes,
+            is_repeated=True,
+        ),
+    ] = (),
+    platform: Annotated[
+        str | Path | Platform | None,
+        platform_option("Prices all; left out: the design's own platform."),
+    ] = None,
     *,
-    out: str | Path | None = None,
-    workers: int | None = None,
-    scheduler: str | None = None,
-    kinds: bool = True,
-    many: bool = False,
+    out: Annotated[
+        Text,
+        Option(
+            "FILE",
+            "The table, as its ending says: .parquet, or .csv (.zst, .gz); a device, a FIFO "
+            "or - (standard output) gets CSV. Until it is complete, a journal lies beside a file.",
+            is_required=True,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, Option("N", "Threads; left out: one per processor.", is_of_result=False)
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        Option(
+            "tcp://HOST:PORT",
+            "A Dask cluster to count on; its workers read the traces by the same paths.",
+            is_of_result=False,
+        ),
+    ] = None,
+    kinds: Kinds = True,
+    many: Annotated[
+        bool, Option("", "Yes, a million points or more.", ("--yes",), is_of_result=False)
+    ] = False,
     begun: Callable[[Done], None] = lambda _: None,
 ) -> ShownSweep:
-    """What a trace costs under every combination of some settings of a design.
-
-    Args:
-        trace: a path, ``bundled:NAME``, or a table; or a list of them.
-        design: what is varied.
-        grid: values by setting, such as ``{"entries": [64, 128], "pin_limit": [512, None]}``; or
-            ``KEY=V1,V2,...``, one by one.
-        platform: that prices all; None: the design's own.
-        out: a file for the table, .parquet or .csv; if the sweep is interrupted, the same call
-            continues.  None: the result alone has it.
-        workers: threads; None: one for each processor.
-        scheduler: of a Dask cluster to count on, such as ``"tcp://10.0.0.1:8786"``.
-        kinds: whether misses are parted by cause, which takes time.
-        many: whether a million points or more are wanted.
-        begun: is told how much an interrupted sweep had done.
-
-    Errors: ``NicscopeError``, before the trace is read if it can be.
-
-    """
+    """Replay traces through every design of a grid; killed, the same command continues."""
     from nicscope.studies.sweep.grid import ask, worker_count
 
-    assignments = _spelt(grid)
-    points = ask(design, platform, assignments, many=many)
-    hands = worker_count(whole("workers", workers), scheduler)
+    points = ask(design, platform, grid, many=many)
+    hands = worker_count(workers, scheduler)
     from nicscope.reports.sweep import ShownSweep
     from nicscope.studies.sweep.sweeping import Sweep
     from nicscope.studies.sweep.sweeping import sweep as run
     from nicscope.studies.sweep.table import Table, in_memory, table_output
 
-    path = None if out is None else Path(out)
-    options = {"--design": design, "--grid": assignments, "--platform": platform}
-    command = command_line(
-        ["sweep", *words_of(trace)], {**options, "--out": path, "--no-kinds": not kinds}
-    )
     with contextlib.ExitStack() as stack:
-        output = stack.enter_context(in_memory() if path is None else table_output(path))
+        output = stack.enter_context(in_memory() if out is None else table_output(Path(out)))
         what = Sweep(points, opened_with_names(trace), output.path, kinds=kinds)
         cluster: Any = None
         if scheduler is not None:
@@ -355,12 +379,4 @@ def sweep(
             cluster = stack.enter_context(connected(scheduler, CONTINUES))
         watch = stack.enter_context(progress("sweeping", "designs"))
         done = run(what, hands, cluster, watch, begun, output)
-        return ShownSweep(what, Table(output.readable), command, done)
-
-
-def _spelt(grid: Mapping[str, Word] | Iterable[str]) -> list[str]:
-    """The axes of ``grid`` as ``--grid`` takes them."""
-    if not isinstance(grid, Mapping):
-        return texts(grid)
-    every = {key: [None] if values is None else values for key, values in grid.items()}
-    return [f"{key}={word(key, values)}" for key, values in every.items()]
+        return ShownSweep(what, Table(output.readable), repeat, done)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.reports.printing import heading, said
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
 
@@ -71,12 +72,8 @@ class ShownApplication(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table: each node's requests."""
-        from rich.text import Text
-
-        yield Text(f"{self.found.name}, {self.found.size}", style="bold")
-        yield Text()
+        yield heading(f"{self.found.name}, {self.found.size}")
         yield node_rows(self.found)
-        yield Text()
         yield run_rows(self.found)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
@@ -129,16 +126,13 @@ class ShownMachineApplication(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Tables: what the processes did together, and what the NICs did for that, node by node."""
-        from rich.text import Text
-
         found = self.found
-        yield Text(f"{found.name}, {found.size}, on {found.report.title()}", style="bold")
-        yield Text()
+        yield heading(f"{found.name}, {found.size}, on {found.report.title()}")
         yield _in_all(found)
         for table in found.report.tables():
-            yield Text()
+            yield ""
             yield Rows(table.title, table.headings, table.cells, left=())
-            yield from (Text(note) for note in table.notes)
+            yield from (said(note) for note in table.notes)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield what each node did."""
@@ -178,12 +172,8 @@ class ShownSession(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table: each kind of program."""
-        from rich.text import Text
-
-        yield Text("interactive users, a shell, a web and a mail server", style="bold")
-        yield Text()
+        yield heading("interactive users, a shell, a web and a mail server")
         yield group_rows(self.found.groups)
-        yield Text()
         yield session_rows(self.found)
 
     def tables(self) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from nicscope.reports.result import Report, tidy
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Report, table_of
 from nicscope.reports.table import rows_of
 
 if TYPE_CHECKING:
@@ -59,30 +60,27 @@ class ShownCollectives(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table of each collective, and what the bound is made of."""
-        from rich.text import Text
-
         found = self.found
-        yield Text(
+        yield heading(
             f"{found.nodes} nodes, a first call and {found.repeat} later, in us of virtual time; "
-            f"seed {found.seed}",
-            style="bold",
+            f"seed {found.seed}"
         )
         for name, group in groupby(found.rows, key=lambda one: one.collective):
-            yield Text()
             yield collective_rows(name, list(group))
-        yield Text()
+        yield ""
         for name, machine in found.machines.items():
-            yield Text(
+            yield remark(
                 f"bound on {name}: alpha {machine.alpha_us:.1f} us, beta "
                 f"{machine.beta_us * 1000:.2f} ns a byte, measured between two of its nodes; the "
-                "rest is arithmetic (identity).",
-                style="dim",
+                "rest is arithmetic (identity)."
             )
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each collective, algorithm, interface and size."""
-        rows = (tuple(getattr(one, name) for name in TABLE) for one in self.found.rows)
-        yield "collectives", tidy(TABLE, rows)
+        yield (
+            "collectives",
+            table_of(self.found.rows, {name: (kind, name) for name, kind in TABLE.items()}),
+        )
 
 
 def collective_rows(name: str, rows: list[CollectiveRow]) -> Rows:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.config.design import Scheme
-from nicscope.reports.result import Report, tidy
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Report, table_of_rows, tidy
 from nicscope.reports.summaries import of_replay
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import (
@@ -397,35 +398,27 @@ class ReplayReport(Report):
 
     def parts(self) -> Iterator[Printed]:
         """The trace, its misses, the work of the hosts, memory, and what the tables do not say."""
-        from rich.text import Text
-
         found = self.found
         yield _headline(found)
-        yield Text()
         yield miss_rows(found)
         yield _legend(found)
-        yield Text()
         yield work_rows(found)
-        yield Text()
         yield memory_rows(found)
         levels = level_rows(found)
         if levels is not None:
-            yield Text()
             yield levels
         if found.tool is not None:
             counters = self._counters(found.tool)
             if counters:
-                yield Text()
                 yield counter_rows(found.tool.title, counters)
-            yield Text(f"{found.tool.title} does not show {found.tool.without}.", style="dim")
+            yield remark(f"{found.tool.title} does not show {found.tool.without}.")
         if len(found.priced) == 1 and found.priced[0].cost.components:
-            yield Text()
             yield component_rows(found.priced[0])
         lines = [*notes(found), *registered_notes(found), *registration_notes(found)]
         if lines:
-            yield Text()
+            yield ""
         for line in lines:
-            yield Text(line, style="dim")
+            yield remark(line)
 
     def _counters(self, tool: Tool) -> list[Counter]:
         results = [priced.result for priced in self.found.priced]
@@ -433,15 +426,7 @@ class ReplayReport(Report):
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per design; per design, node and count; per design and part of its cost."""
-        import pyarrow as pa
-
-        yield (
-            "designs",
-            pa.Table.from_pylist(
-                [_row(priced) for priced in self.found.priced],
-                pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()]),
-            ),
-        )
+        yield "designs", table_of_rows(map(_row, self.found.priced), COLUMNS)
         counts = (
             (priced.name, node["node"], name, value)
             for priced in self.found.priced
@@ -484,9 +469,7 @@ def _row(priced: Priced) -> dict[str, Any]:
 
 
 def _headline(comparison: Comparison) -> Text:
-    from rich.text import Text
-
-    name = Text(Path(comparison.trace["file"]).name, style="bold")
+    name = heading(Path(comparison.trace["file"]).name)
     return name.append(f": {headline(comparison)}", style="not bold")
 
 

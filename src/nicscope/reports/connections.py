@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.result import Report
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Column, Report, table_of
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import in_words, significant, whole
+from nicscope.reports.wording import between, in_words, whole
 from nicscope.studies.connections import best_of, cliff_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class ShownConnections(Report):
 
     found: ConnectionReport
     topic = "connections"
+    drawn: ClassVar = {"connections": "rdma.draw_connections"}
 
     def summary(self) -> list[str]:
         """Which way has the highest rate, what binds it, and where the cliff is along each axis."""
@@ -51,58 +53,42 @@ class ShownConnections(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table: each way."""
-        from rich.text import Text
-
         nic = self.found.nic
-        yield Text(f"{nic.name}: {nic.title}", style="bold")
-        yield Text()
+        yield heading(f"{nic.name}: {nic.title}")
         yield way_rows(self.found)
         kinds: dict[str, list[str]] = {}
         for name, origin in nic.origins.items():
             kinds.setdefault(origin.evidence.value, []).append(name)
         told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(kinds.items()))
-        yield Text(
+        yield remark(
             f"Ranges: from the highest costs and smallest caches to the lowest and largest "
-            f"that are known.  Numbers that went in are {told}.",
-            style="dim",
+            f"that are known.  Numbers that went in are {told}."
         )
-        yield Text(
+        yield remark(
             "On the machine: ICM Cache Miss and Receive WQE Cache Miss (Neo-Host), "
-            "outbound_pci_stalled_rd (ethtool -S); perftest with -q and -t.",
-            style="dim",
+            "outbound_pci_stalled_rd (ethtool -S); perftest with -q and -t."
         )
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each way."""
-        import pyarrow as pa
-
-        rows = []
-        for one in self.found.found:
-            asked = one.asked
-            row: dict[str, Any] = {
-                "operation": asked.operation,
-                "threads": asked.threads,
-                "queue_pairs": asked.queue_pairs,
-                "outstanding": asked.outstanding,
-                "read_window": asked.window,
-                "doorbells": asked.doorbells,
-                "nic_replacement": asked.replacement,
+        columns: dict[str, Column] = {
+            "operation": ("string", "asked.operation"),
+            "threads": ("int64", "asked.threads"),
+            "queue_pairs": ("int64", "asked.queue_pairs"),
+            "outstanding": ("int64", "asked.outstanding"),
+            "read_window": ("int64", "asked.window"),
+            "doorbells": ("string", "asked.doorbells"),
+            "nic_replacement": ("string", "asked.replacement"),
+        }
+        for end in ("low", "high"):
+            columns |= {
+                f"millions_per_s_{end}": ("float64", f"{end}.millions"),
+                f"nic_us_{end}": ("float64", f"{end}.us"),
+                f"refetches_per_operation_{end}": ("float64", f"{end}.work_request_misses"),
+                f"context_misses_per_operation_{end}": ("float64", f"{end}.context_misses"),
+                f"bound_by_{end}": ("string", f"{end}.bound_by"),
             }
-            for end, rate in (("low", one.low), ("high", one.high)):
-                row[f"millions_per_s_{end}"] = rate.millions
-                row[f"nic_us_{end}"] = rate.us
-                row[f"refetches_per_operation_{end}"] = rate.work_request_misses
-                row[f"context_misses_per_operation_{end}"] = rate.context_misses
-                row[f"bound_by_{end}"] = rate.bound_by
-            rows.append(row)
-        yield "connections", pa.Table.from_pylist(rows)
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and a figure."""
-        from nicscope.reports.figures.rdma import draw_connections
-
-        yield from super().files()
-        yield "connections", draw_connections(self.found)
+        yield "connections", table_of(self.found.found, columns)
 
 
 def way_rows(found: ConnectionReport) -> Rows:
@@ -146,8 +132,7 @@ def way_rows(found: ConnectionReport) -> Rows:
 
 
 def _span(one: float, other: float) -> str:
-    low, high = significant(min(one, other)), significant(max(one, other))
-    return low if low == high else f"{low} to {high}"
+    return between(min(one, other), max(one, other))
 
 
 def _millions(one: Found) -> str:

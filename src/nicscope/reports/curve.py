@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nicscope.reports.printing import heading, remark, said
 from nicscope.reports.result import Report
 from nicscope.reports.summaries import of_curves, of_many_curves
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
@@ -64,25 +65,22 @@ class ShownCurves(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Curve after curve, or all in one table; then what is to be said of any."""
-        from rich.text import Text
-
         curves = self.found.curves
         if len(curves) > SPELT_OUT:
             names = dict.fromkeys(curve.trace for curve in curves)
-            yield Text(f"{listed([*names])}: {whole(len(curves))} curves", style="bold")
-            yield Text()
+            yield heading(f"{listed([*names])}: {whole(len(curves))} curves")
+            yield ""
             yield from _summary(curves)
         else:
             for number, curve in enumerate(curves):
                 if number:
-                    yield Text()
+                    yield ""
                 yield _headline(curve)
-                yield Text()
                 yield size_rows(curve)
                 yield _legend(curve)
-                yield Text(_knee_line(curve))
+                yield said(_knee_line(curve))
         for note in dict.fromkeys(curve.note for curve in curves if curve.note):
-            yield Text(note, style="dim")
+            yield remark(note)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for every cache."""
@@ -124,11 +122,9 @@ def _schema() -> Any:
 
 
 def _headline(curve: MissCurve) -> Text:
-    from rich.text import Text
-
     what = "pages" if curve.line == 1 else "lines"
     nics = f"{whole(curve.nics)} NIC{'s' if curve.nics != 1 else ''}"
-    headline = Text(curve.name, style="bold")
+    headline = heading(curve.name)
     begin = f" after {whole(curve.skipped)} requests that fill the caches" if curve.skipped else ""
     return headline.append(
         f": {whole(curve.lookups)} lookups{begin}, {whole(curve.footprint)} {what} of "
@@ -236,16 +232,14 @@ def _knee_line(curve: MissCurve) -> str:
 
 def _summary(curves: list[MissCurve]) -> Iterator[Printed]:
     """One row per curve, those with most lookups first."""
-    from rich.text import Text
-
     by_lookups = sorted(curves, key=lambda curve: -curve.lookups)
     shown = by_lookups[:LISTED]
     yield summary_rows(shown, curves)
     drawn = _span(curves)
-    yield Text(f"{drawn}: misses by entries, over doublings, each curve by its own scale", "dim")
+    yield remark(f"{drawn}: misses by entries, over doublings, each curve by its own scale")
     if len(curves) > len(shown):
         left = len(curves) - len(shown)
-        yield Text(f"{left} more, with fewer lookups, are in --json and --out", style="dim")
+        yield remark(f"{left} more, with fewer lookups, are in --json and --out")
 
 
 def _ends(curves: list[MissCurve]) -> tuple[int, int]:

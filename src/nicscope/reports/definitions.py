@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.config.glossary import meaning_of
-from nicscope.reports.printing import Note
+from nicscope.reports.printing import Note, heading
 from nicscope.reports.table import Rows
 
 if TYPE_CHECKING:
@@ -23,16 +23,14 @@ def distinct_headings(parts: Iterable[Printed]) -> list[str]:
 
 def explained(parts: Iterable[Printed], topic: str) -> Iterator[Printed]:
     """A paragraph for each term in the tables among ``parts``, on ``topic``."""
-    from rich.text import Text
-
     told: dict[str, tuple[Meaning, list[str]]] = {}
-    for heading in distinct_headings(parts):
-        found = meaning_of(heading, topic)
+    for word in distinct_headings(parts):
+        found = meaning_of(word, topic)
         if found is not None:
-            told.setdefault(found.name, (found, []))[1].append(heading)
+            told.setdefault(found.name, (found, []))[1].append(word)
     if told:
-        yield Text()
-        yield Text("What the tables' words mean", style="bold")
+        yield ""
+        yield heading("What the tables' words mean")
     for (name, term), headings in told.values():
         source = f"  [{term.source}]" if term.source else ""
         yield Note(f"{_called(name, headings)}: {term.means}{source}")

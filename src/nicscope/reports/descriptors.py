@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.result import Report
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Report, table_of_rows
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import byte_size, in_words, listed, of_trace, significant, whole
+from nicscope.reports.wording import (
+    between,
+    byte_size,
+    in_words,
+    listed,
+    of_trace,
+    significant,
+    whole,
+)
 from nicscope.studies.descriptors import BOUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nicscope.config.costs import Span
     from nicscope.reports.printing import Printed
     from nicscope.studies.descriptors import DescriptorReport, Transfer
 
@@ -59,38 +67,28 @@ class ShownDescriptors(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table of descriptors and rates, and one of bounds."""
-        from rich.text import Text
-
         trace, nic = self.found.trace, self.found.nic
-        yield Text(
-            f"{of_trace(trace)}; {nic.name}: {nic.title}",
-            style="bold",
-        )
-        yield Text()
+        yield heading(f"{of_trace(trace)}; {nic.name}: {nic.title}")
         yield engine_rows(self.found)
-        yield Text()
         yield bound_rows(self.found)
         first = self.found.found[0]
         needed = _sufficient_threads(first)
         if needed is not None:
-            yield Text(
+            yield remark(
                 f"Posting would bind {_called(first)} no more with {in_words(needed, 'thread')}, "
-                f"{significant(needed / first.through.threads)} times as many.",
-                style="dim",
+                f"{significant(needed / first.through.threads)} times as many."
             )
         absent = [name for name in BOUNDS if name not in first.bounds]
         if absent:
-            yield Text(f"Not known of this NIC, and left out: {listed(absent)}.", style="dim")
+            yield remark(f"Not known of this NIC, and left out: {listed(absent)}.")
         kinds: dict[str, list[str]] = {}
         for name, origin in nic.origins.items():
             kinds.setdefault(origin.evidence.value, []).append(name)
         told = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(kinds.items()))
-        yield Text(f"Numbers that went in are {told}.", style="dim")
+        yield remark(f"Numbers that went in are {told}.")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each engine and way."""
-        import pyarrow as pa
-
         rows = []
         for one in self.found.found:
             row: dict[str, Any] = {
@@ -115,15 +113,7 @@ class ShownDescriptors(Report):
                 row[f"bound_{key}_s_high"] = None if span is None else span.high
             rows.append(row)
         words = ("engine", "bound_by_low", "bound_by_high")
-        kinds = {
-            name: pa.string()
-            if name in words
-            else pa.float64()
-            if name.endswith(("_low", "_high"))
-            else pa.int64()
-            for name in rows[0]
-        }
-        yield "descriptors", pa.Table.from_pylist(rows, pa.schema(kinds))
+        yield "descriptors", table_of_rows(rows, words=words)
 
 
 def engine_rows(found: DescriptorReport) -> Rows:
@@ -168,7 +158,7 @@ def bound_rows(found: DescriptorReport) -> Rows:
         {
             "engine": lambda one: one.through.engine,
             **{
-                name: lambda one, name=name: _spelt(one.bounds[name])  # type: ignore[misc]
+                name: lambda one, name=name: between(*one.bounds[name])  # type: ignore[misc]
                 for name in names
             },
         },
@@ -205,13 +195,4 @@ def _mean(one: Transfer) -> str:
 
 
 def _rate(one: Transfer) -> str:
-    return _spelt_ends(one.gbytes_per_s(1), one.gbytes_per_s(0))
-
-
-def _spelt(span: Span) -> str:
-    return _spelt_ends(span.low, span.high)
-
-
-def _spelt_ends(one: float, other: float) -> str:
-    low, high = significant(one), significant(other)
-    return low if low == high else f"{low} to {high}"
+    return between(one.gbytes_per_s(1), one.gbytes_per_s(0))

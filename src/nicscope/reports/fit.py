@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.result import Report, tidy
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Column, Report, table_of
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, whole
 from nicscope.studies.curves import MOST_ENTRIES
@@ -24,6 +25,7 @@ class ShownFit(Report):
 
     found: FitReport
     topic = "fit"
+    drawn: ClassVar = {"caches": "rdma.draw_fit"}
 
     def summary(self) -> list[str]:
         """Which caches explain the counts, what they leave open, and what would close it."""
@@ -62,50 +64,26 @@ class ShownFit(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Tables: the counts, and every shape of cache."""
-        from rich.text import Text
-
-        yield Text(f"{self.found.trace}: {self.found.cache}", style="bold")
-        yield Text()
+        yield heading(f"{self.found.trace}: {self.found.cache}")
         yield count_rows(self.found)
-        yield Text()
         yield shape_rows(self.found)
         if self.found.unused:
             told = [f"{name} ({why})" for name, why in self.found.unused.items()]
-            yield Text(f"Not used: {listed(told)}.", style="dim")
+            yield remark(f"Not used: {listed(told)}.")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each shape of cache."""
-        kinds = {
-            "nic_replacement": "string",
-            "line_pages": "int64",
-            "ways": "int64",
-            "explains": "bool",
-            "entries_low": "int64",
-            "entries_high": "int64",
-            "entries_best": "int64",
-            "open_off": "float64",
+        columns: dict[str, Column] = {
+            "nic_replacement": ("string", "replacement"),
+            "line_pages": ("int64", "line"),
+            "ways": ("int64", lambda one: one.ways or None),
+            "explains": ("bool", "explains"),
+            "entries_low": ("int64", "low"),
+            "entries_high": ("int64", "high"),
+            "entries_best": ("int64", "best"),
+            "open_off": ("float64", "off"),
         }
-        rows = (
-            (
-                one.replacement,
-                one.line,
-                one.ways or None,
-                one.explains,
-                one.low,
-                one.high,
-                one.best,
-                one.off,
-            )
-            for one in self.found.shapes
-        )
-        yield "caches", tidy(kinds, rows)
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and a figure."""
-        from nicscope.reports.figures.rdma import draw_fit
-
-        yield from super().files()
-        yield "caches", draw_fit(self.found)
+        yield "caches", table_of(self.found.shapes, columns)
 
 
 def count_rows(found: FitReport) -> Rows:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nicscope.reports.printing import heading, remark, said
 from nicscope.reports.result import Report
 from nicscope.reports.simulation import timeline_text
 from nicscope.reports.summaries import of_flow
@@ -54,27 +55,20 @@ class ShownFlow(Report):
 
     def parts(self) -> Iterator[Printed]:
         """The result, the packets, the parts of their latency, the engines and NIC memory."""
-        from rich.text import Text
-
         report = self.found
         yield _headline(report)
-        yield Text(_result_line(report))
-        yield Text()
+        yield said(_result_line(report))
         yield packet_rows(report)
         if (report.detailed["read"] >= 0).any():
-            yield Text()
             yield part_rows(report)
-            yield Text(
+            yield remark(
                 "an instant is the part's that is furthest downstream; busy: what each took in "
-                "all, overlaps too",
-                style="dim",
+                "all, overlaps too"
             )
-        yield Text()
         yield engine_rows(report)
-        yield Text()
         yield memory_rows(report)
         for line in _notes(report):
-            yield Text(line, style="dim")
+            yield remark(line)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per message with its parts; and one per transfer."""
@@ -101,15 +95,13 @@ def us(ps: int) -> str:
 
 
 def _headline(report: FlowReport) -> Text:
-    from rich.text import Text
-
     ask = report.question
     names = list(dict.fromkeys(each.name for each in ask.platforms))
     senders = len(ask.flows)
     traffic = in_words(ask.count, "message")
     traffic += f" from each of {senders} senders" if senders > 1 else ""
     gap = f", {us(ask.gap_ps).rstrip('0').rstrip('.')} us apart" if ask.gap_ps else ""
-    headline = Text(f"{' to '.join(names)}, {ask.policy}", style="bold")
+    headline = heading(f"{' to '.join(names)}, {ask.policy}")
     return headline.append(
         f": {traffic} of {whole(ask.payload)} bytes{gap}, {ask.topology.name}", style="not bold"
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import Note
-from nicscope.reports.result import Report, tidy
+from nicscope.reports.printing import Note, heading
+from nicscope.reports.result import Column, Report, table_of
 from nicscope.reports.table import Rows, rows_of
-from nicscope.reports.wording import significant, whole
+from nicscope.reports.wording import between, significant, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,13 +49,9 @@ class ShownHost(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Tables: what was measured, and the costs for ``register``."""
-        from rich.text import Text
-
         machine = self.found.machine
-        yield Text(f"{machine['processor']}, {machine['kernel']}", style="bold")
-        yield Text()
+        yield heading(f"{machine['processor']}, {machine['kernel']}")
         yield measurement_rows(self.found)
-        yield Text()
         yield cost_rows(self.found)
         yield Note(
             f"Costs as a file: {FILE} in the folder of --out; then nicscope register 1TiB "
@@ -64,24 +60,15 @@ class ShownHost(Report):
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each measurement."""
-        kinds = {
-            "measurement": "string",
-            "of_bytes": "int64",
-            "us_low": "float64",
-            "us_median": "float64",
-            "us_high": "float64",
-            "rounds": "int64",
+        columns: dict[str, Column] = {
+            "measurement": ("string", "name"),
+            "of_bytes": ("int64", "each_bytes"),
+            "us_low": ("float64", "span.low"),
+            "us_median": ("float64", "median"),
+            "us_high": ("float64", "span.high"),
+            "rounds": ("int64", "rounds"),
         }
-        yield (
-            "host",
-            tidy(
-                kinds,
-                (
-                    (one.name, one.each_bytes, one.span.low, one.median, one.span.high, one.rounds)
-                    for one in self.found.measured.values()
-                ),
-            ),
-        )
+        yield "host", table_of(self.found.measured.values(), columns)
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Beside the table, the costs as ``register`` reads them."""
@@ -123,8 +110,7 @@ def cost_rows(found: HostReport) -> Rows:
 
     def spelt(name: str, span: Span) -> str:
         factor = float(next(iter(REGISTRATION_COSTS[name][1].values())))
-        low, high = (significant(end / factor) for end in span)
-        return low if low == high else f"{low} to {high}"
+        return between(span.low / factor, span.high / factor)
 
     return rows_of(
         "Costs of registration",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from nicscope.reports.printing import heading, remark, said
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.summaries import of_latencies
 from nicscope.reports.table import Rows
@@ -49,6 +50,7 @@ class ShownLatencies(Report):
 
     found: LatencyReport
     topic = "latency"
+    drawn: ClassVar = {"latency": "latency.draw_latency"}
 
     def summary(self) -> list[str]:
         """Which way is fastest."""
@@ -56,28 +58,23 @@ class ShownLatencies(Report):
 
     def parts(self) -> Iterator[Printed]:
         """What was measured, the table, and what it means."""
-        from rich.text import Text
-
         report = self.found
-        yield Text(
+        yield heading(
             f"{report.platform}: DMA at {report.dma_mbytes_s:,} MB/s, MTU {report.mtu:,} bytes, "
-            f"{report.delivery}; host cycles of 1 ns",
-            style="bold",
+            f"{report.delivery}; host cycles of 1 ns"
         )
         if report.translation is not None:
-            yield Text("\n".join(_of_translations(report, report.translation)))
+            yield said("\n".join(_of_translations(report, report.translation)))
         yield latency_rows(report)
-        yield Text(
+        yield remark(
             "write: user data; read: the receiver loads it.  init, exec, intr (DMA), blocks "
             "(coherent), copy (by the CPU): data transfer.  send, recv: transport, by the NICs.  "
-            "vipl: the library posts and polls.",
-            style="dim",
+            "vipl: the library posts and polls."
         )
         fitted, assumed = (report.evidence.get(kind, 0) for kind in ("fitted", "assumed"))
-        yield Text(
+        yield remark(
             f"{fitted} of the platform's times are fitted, {assumed} assumed: differences say "
-            "more than any one latency.",
-            style="dim",
+            "more than any one latency."
         )
 
     def tables(self) -> Iterator[tuple[str, Any]]:
@@ -88,13 +85,6 @@ class ShownLatencies(Report):
             for name, ps in one.parts_ps.items()
         )
         yield "latency", tidy(TABLE, rows)
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and the figure."""
-        from nicscope.reports.figures.latency import draw_latency
-
-        yield from super().files()
-        yield "latency", draw_latency(self.found)
 
 
 def _of_translations(report: LatencyReport, made: Translating) -> Iterator[str]:

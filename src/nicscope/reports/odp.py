@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.reports.printing import heading, remark
 from nicscope.reports.register import spelt_seconds
-from nicscope.reports.result import Report
+from nicscope.reports.result import Report, table_of_rows
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import (
     byte_size,
@@ -97,39 +98,29 @@ class ShownDemand(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Tables: what each way takes, and what the machine's own counters would show."""
-        from rich.text import Text
-
         found, ahead = self.found, self.found.ahead
-        yield Text(
+        yield heading(
             f"{of_trace(found.trace)}, "
             f"{in_words(ahead.pages, 'page')} of {byte_size(found.page)} in "
-            f"{in_words(ahead.regions, 'region')}",
-            style="bold",
+            f"{in_words(ahead.regions, 'region')}"
         )
-        yield Text()
         yield way_rows(found)
-        yield Text()
         yield wait_rows(found)
-        yield Text()
         yield counter_rows(found)
-        yield Text(
+        yield remark(
             f"Registered ahead: {byte_size(ahead.pages * found.page)} in "
             f"{spelt_seconds(ahead.seconds)}, then no request waits. Costs: "
             f"{found.costs!r} of registration, {found.fault_costs.name!r} of faults "
-            f"({evidence_classes(found.fault_costs.origins)}).",
-            style="dim",
+            f"({evidence_classes(found.fault_costs.origins)})."
         )
-        yield Text(
+        yield remark(
             "On the machine: ibv_devinfo -v (odp_caps), rdma statistic show mr, and a run with "
-            "and without IBV_ACCESS_ON_DEMAND.",
-            style="dim",
+            "and without IBV_ACCESS_ON_DEMAND."
         )
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each way of paging."""
-        import pyarrow as pa
-
-        rows = [
+        rows = (
             {
                 "fault_bytes": each.way.fault_bytes,
                 "advice": each.way.prefetch,
@@ -148,16 +139,8 @@ class ShownDemand(Report):
                 **{f"faults_{name}": count for name, count in each.tail.items()},
             }
             for each in self.found.demand
-        ]
-        kinds = {
-            name: pa.string()
-            if name == "advice"
-            else pa.float64()
-            if name.endswith(("_low", "_high"))
-            else pa.int64()
-            for name in rows[0]
-        }
-        yield "odp", pa.Table.from_pylist(rows, pa.schema(kinds))
+        )
+        yield "odp", table_of_rows(rows, words=("advice",))
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table and a figure, or two if several limits may hold."""

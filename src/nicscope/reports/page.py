@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from nicscope.reports.printing import Note
+from nicscope.reports.printing import Note, is_blank
 from nicscope.reports.table import Rows
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ def html_of(parts: Iterable[Printed]) -> str:
     """``parts`` as HTML: headings, paragraphs, tables, and commands to copy."""
     found = ""
     for part in parts:
+        if is_blank(part):
+            continue
         if isinstance(part, Rows):
             found += html_table(part)
         elif isinstance(part, Note):
@@ -95,7 +97,8 @@ def _html_bar(bar: Bar) -> str:
 
 def markdown_of(parts: Iterable[Printed]) -> str:
     """``parts`` as Markdown."""
-    return "\n\n".join(piece for part in parts if (piece := "\n".join(_markdown(part)))) + "\n"
+    shown = ("\n".join(_markdown(part)) for part in parts if not is_blank(part))
+    return "\n\n".join(piece for piece in shown if piece) + "\n"
 
 
 def _markdown(part: Printed) -> Iterator[str]:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.result import Report
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Report, table_of_rows
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import (
+    between,
     byte_size,
     evidence_classes,
     in_words,
     of_trace,
     per_hundred,
-    significant,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nicscope.config.costs import Span
     from nicscope.reports.printing import Printed
     from nicscope.studies.paths import Host, Path, PathReport
 
@@ -43,6 +43,7 @@ class ShownPaths(Report):
 
     found: PathReport
     topic = "path"
+    drawn: ClassVar = {"paths": "rdma.draw_paths"}
 
     def summary(self) -> list[str]:
         """What bounds the best and the worst path, and which counter shows it."""
@@ -52,13 +53,13 @@ class ShownPaths(Report):
         named = _PARTS[best.bound]
         told = [
             f"{named[0].upper()}{named[1:]} bounds with {_called(best.host)}: "
-            f"{spelt_gbits(best.gbits)} Gb/s."
+            f"{between(*best.gbits)} Gb/s."
         ]
         if worst.gbits.high < best.gbits.low:
             reads = f", for {_reads(worst)} reads of tables for 4 KiB" if worst.counts else ""
             told.append(
                 f"With {_called(worst.host)} it is {_PARTS[worst.bound]}: "
-                f"{spelt_gbits(worst.gbits)} Gb/s{reads}."
+                f"{between(*worst.gbits)} Gb/s{reads}."
             )
         bounds = dict.fromkeys(one.bound for one in (best, worst))
         shown = (f"That {_PARTS[name]} bounds shows in {COUNTERS[name]}." for name in bounds)
@@ -66,24 +67,16 @@ class ShownPaths(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table: each path."""
-        from rich.text import Text
-
         found = self.found
-        yield Text(
-            f"{of_trace(found.trace)}, caches of {in_words(found.walk_cache, 'table')} a level",
-            style="bold",
+        yield heading(
+            f"{of_trace(found.trace)}, caches of {in_words(found.walk_cache, 'table')} a level"
         )
-        yield Text()
         yield path_rows(found)
-        yield Text(
-            f"Costs: {found.costs.name!r} ({evidence_classes(found.costs.origins)}).", style="dim"
-        )
-        yield Text(_NODES, style="dim")
+        yield remark(f"Costs: {found.costs.name!r} ({evidence_classes(found.costs.origins)}).")
+        yield remark(_NODES)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each path."""
-        import pyarrow as pa
-
         counts = ("pieces", "misses", "reads")
         rows = []
         for each in self.found.found:
@@ -103,22 +96,7 @@ class ShownPaths(Report):
             mapped = each.each_mapped_us or (None, None)
             row["each_mapped_us_low"], row["each_mapped_us_high"] = mapped
             rows.append(row)
-        kinds = {
-            name: pa.string()
-            if name in ("iommu", "pcie", "bound")
-            else pa.float64()
-            if name.endswith(("_low", "_high"))
-            else pa.int64()
-            for name in rows[0]
-        }
-        yield "paths", pa.Table.from_pylist(rows, pa.schema(kinds))
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and a figure."""
-        from nicscope.reports.figures.rdma import draw_paths
-
-        yield from super().files()
-        yield "paths", draw_paths(self.found)
+        yield "paths", table_of_rows(rows, words=("iommu", "pcie", "bound"))
 
 
 def path_rows(found: PathReport) -> Rows:
@@ -131,11 +109,11 @@ def path_rows(found: PathReport) -> Rows:
         "PCIe": lambda one: one.host.pcie,
         "missed": _missed,
         "reads/4 KiB": _reads,
-        "PCIe allows": lambda one: spelt_gbits(one.allows["PCIe"]),
-        "IOMMU allows": lambda one: spelt_gbits(one.allows["IOMMU"]) if one.counts else "",
-        "window allows": lambda one: spelt_gbits(one.allows["window"]),
+        "PCIe allows": lambda one: between(*one.allows["PCIe"]),
+        "IOMMU allows": lambda one: between(*one.allows["IOMMU"]) if one.counts else "",
+        "window allows": lambda one: between(*one.allows["window"]),
         "bound": lambda one: one.bound,
-        "us if mapped": lambda one: spelt_gbits(one.each_mapped_us) if one.each_mapped_us else "",
+        "us if mapped": lambda one: between(*one.each_mapped_us) if one.each_mapped_us else "",
     }
     if any("window" not in one.allows for one in found.found):
         del columns["window allows"]
@@ -157,12 +135,6 @@ def _missed(one: Path) -> str:
 
 def _reads(one: Path) -> str:
     return "" if one.reads_per_piece is None else per_hundred(one.reads_per_piece)
-
-
-def spelt_gbits(span: Span) -> str:
-    """A range, or a number where it has no width."""
-    low, high = significant(span.low), significant(span.high)
-    return low if low == high else f"{low} to {high}"
 
 
 def host_name(host: Host) -> str:

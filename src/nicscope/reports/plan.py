@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.result import Report
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Column, Report, table_of, tidy
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, whole
 
@@ -22,6 +23,7 @@ class ShownPlans(Report):
 
     found: PlanReport
     topic = "plan"
+    drawn: ClassVar = {"plans": "rdma.draw_plan"}
 
     def summary(self) -> list[str]:
         """What fits and how, what does not and why, and what would."""
@@ -73,60 +75,36 @@ class ShownPlans(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Tables: each page size, and the limits."""
-        from rich.text import Text
-
         wanted = self.found.wanted
-        yield Text(
-            f"{byte_size(wanted.byte_count)} in blocks of {byte_size(wanted.block)}", style="bold"
-        )
-        yield Text()
+        yield heading(f"{byte_size(wanted.byte_count)} in blocks of {byte_size(wanted.block)}")
         yield plan_rows(self.found)
         if wanted.limits:
-            yield Text()
             yield limit_rows(self.found)
         most = wanted.most("entries")
         if most is not None:
             reach = [f"{byte_size(p.page)}: {byte_size(most * p.page)}" for p in self.found.plans]
-            yield Text(f"{most:,} entries reach, by the page: {'; '.join(reach)}.", style="dim")
+            yield remark(f"{most:,} entries reach, by the page: {'; '.join(reach)}.")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each page size, then one for each region of each."""
-        import pyarrow as pa
-
         found = self.found
-        plans = [
-            {
-                "page_size_bytes": plan.page,
-                "fits": plan.fits,
-                "pool_bytes": found.wanted.byte_count,
-                "pool_regions": plan.regions,
-                "largest_region_bytes": plan.largest,
-                "smallest_region_bytes": plan.smallest,
-                "page_aligned": plan.is_aligned,
-                "unregistered_bytes": found.wanted.byte_count - plan.registered,
-                "page_entries": plan.entries,
-                "table_bytes": plan.table_bytes,
-                "nics_sharing": found.sharing(plan),
-            }
-            for plan in all_plans(found)
-        ]
-        yield "plans", pa.Table.from_pylist(plans)
-        columns: dict[str, list[int]] = {
-            name: [] for name in ("page_size_bytes", "offset_bytes", "region_bytes")
+        kinds: dict[str, Column] = {
+            "page_size_bytes": ("int64", "page"),
+            "fits": ("bool", "fits"),
+            "pool_bytes": ("int64", lambda _: found.wanted.byte_count),
+            "pool_regions": ("int64", "regions"),
+            "largest_region_bytes": ("int64", "largest"),
+            "smallest_region_bytes": ("int64", "smallest"),
+            "page_aligned": ("bool", "is_aligned"),
+            "unregistered_bytes": ("int64", lambda one: found.wanted.byte_count - one.registered),
+            "page_entries": ("int64", "entries"),
+            "table_bytes": ("int64", "table_bytes"),
+            "nics_sharing": ("int64", found.sharing),
         }
-        for plan in all_plans(found):
-            for offset, size in plan.each():
-                columns["page_size_bytes"].append(plan.page)
-                columns["offset_bytes"].append(offset)
-                columns["region_bytes"].append(size)
-        yield "regions", pa.table({name: pa.array(v, pa.int64()) for name, v in columns.items()})
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the tables and a figure."""
-        from nicscope.reports.figures.rdma import draw_plan
-
-        yield from super().files()
-        yield "plans", draw_plan(self.found)
+        yield "plans", table_of(all_plans(found), kinds)
+        regions = ((plan.page, *region) for plan in all_plans(found) for region in plan.each())
+        names = ("page_size_bytes", "offset_bytes", "region_bytes")
+        yield "regions", tidy(dict.fromkeys(names, "int64"), regions)
 
 
 def all_plans(found: PlanReport) -> list[Plan]:

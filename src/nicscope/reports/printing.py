@@ -103,6 +103,23 @@ class Note(NamedTuple):
     text: str = ""
 
 
+def said(text: str, style: str = "") -> Text:
+    """``text`` as a paragraph in a style of Rich."""
+    from rich.text import Text
+
+    return Text(text, style)
+
+
+def heading(text: str) -> Text:
+    """``text`` in bold."""
+    return said(text, "bold")
+
+
+def remark(text: str) -> Text:
+    """``text`` dimmed: what stands below tables."""
+    return said(text, "dim")
+
+
 def is_blank(part: Printed) -> bool:
     """Whether ``part`` is an empty line."""
     text = part if isinstance(part, str) else getattr(part, "plain", getattr(part, "text", "-"))
@@ -158,12 +175,15 @@ def text_of(parts: Iterable[Printed]) -> str:
 
 
 def lines_of(parts: Iterable[Printed], width: int, elsewhere: str = ELSEWHERE) -> Iterator[Any]:
-    """The lines of ``parts`` on an output of ``width`` columns."""
+    """The lines of ``parts`` on an output of ``width`` columns, one blank before a titled table."""
     from nicscope.reports.table import Rows
     from nicscope.reports.table_layout import table_lines
 
+    before: Printed = ""
     for part in parts:
         if isinstance(part, Rows):
+            if part.title and not is_blank(before):
+                yield ""
             yield from table_lines(part, width, elsewhere)
         elif isinstance(part, Note):
             first, *others = wrapped(
@@ -174,6 +194,7 @@ def lines_of(parts: Iterable[Printed], width: int, elsewhere: str = ELSEWHERE) -
             yield part
         else:
             yield from paragraph(part, min(width, PARAGRAPH))
+        before = part
 
 
 def paragraph(text: Text, width: int) -> Iterator[Text]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.result import Report
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Report, table_of_rows
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import (
+    between,
     byte_size,
     evidence_classes,
     in_words,
     of_trace,
-    significant,
     whole,
 )
 
@@ -35,6 +36,7 @@ class ShownCaches(Report):
 
     found: CacheReport
     topic = "rcache"
+    drawn: ClassVar = {"caches": "rdma.draw_caches"}
 
     def summary(self) -> list[str]:
         """Which cache registers least, and whether any of them thrashes."""
@@ -56,27 +58,18 @@ class ShownCaches(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table: each cache."""
-        from rich.text import Text
-
         trace = self.found.trace
-        yield Text(
-            f"{of_trace(trace)}, {self.found.processes:,} with a cache each",
-            style="bold",
-        )
-        yield Text()
+        yield heading(f"{of_trace(trace)}, {self.found.processes:,} with a cache each")
         yield cache_rows(self.found)
-        yield Text(
+        yield remark(
             f"us per request: a lookup and what registering takes, by the costs "
-            f"{self.found.costs.name!r} ({evidence_classes(self.found.costs.origins)}).",
-            style="dim",
+            f"{self.found.costs.name!r} ({evidence_classes(self.found.costs.origins)})."
         )
-        yield Text(ON_THE_MACHINE, style="dim")
+        yield remark(ON_THE_MACHINE)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each cache."""
-        import pyarrow as pa
-
-        rows = [
+        rows = (
             {
                 "policy": each.library.policy,
                 "alignment_bytes": each.library.alignment,
@@ -87,18 +80,8 @@ class ShownCaches(Report):
                 "registration_us_high": each.us_high,
             }
             for each in self.found.used
-        ]
-        kinds = {"policy": pa.string()} | {
-            name: pa.float64() if "_us_" in name else pa.int64() for name in [*rows[0]][1:]
-        }
-        yield "caches", pa.Table.from_pylist(rows, pa.schema(kinds))
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and a figure."""
-        from nicscope.reports.figures.rdma import draw_caches
-
-        yield from super().files()
-        yield "caches", draw_caches(self.found)
+        )
+        yield "caches", table_of_rows(rows, words=("policy",))
 
 
 def cache_rows(found: CacheReport) -> Rows:
@@ -114,18 +97,13 @@ def cache_rows(found: CacheReport) -> Rows:
             "dropped": lambda one: whole(one.deregistrations),
             "regions": lambda one: whole(one.counts["most_regions"]),
             "kept": lambda one: byte_size(one.counts["most_bytes"]),
-            "us per request": _us,
+            "us per request": lambda one: between(one.us_low, one.us_high),
         },
         words=("policy",),
         key=2,
         grouped=True,
         least=("regions", "dropped"),
     )
-
-
-def _us(one: Used) -> str:
-    low, high = significant(one.us_low), significant(one.us_high)
-    return low if low == high else f"{low} to {high}"
 
 
 def _share(one: Used) -> str:

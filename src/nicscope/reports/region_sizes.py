@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from nicscope.reports.printing import heading
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
@@ -20,6 +21,7 @@ class ShownRegionSizes(Report):
 
     found: RegionSizes
     topic = "explain"
+    drawn: ClassVar = {"predictions": "rdma.draw_hypotheses"}
 
     def summary(self) -> list[str]:
         """Which hypotheses say what was seen, and what tells them apart."""
@@ -48,12 +50,8 @@ class ShownRegionSizes(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Tables: predictions, and each hypothesis with its counter."""
-        from rich.text import Text
-
-        yield Text(f"{byte_size(self.found.byte_count)} registered", style="bold")
-        yield Text()
+        yield heading(f"{byte_size(self.found.byte_count)} registered")
         yield prediction_rows(self.found)
-        yield Text()
         yield hypothesis_rows(self.found)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
@@ -74,13 +72,6 @@ class ShownRegionSizes(Report):
             for one in self.found.hypotheses
         ]
         yield "predictions", pa.Table.from_pylist(rows)
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and a figure."""
-        from nicscope.reports.figures.rdma import draw_hypotheses
-
-        yield from super().files()
-        yield "predictions", draw_hypotheses(self.found)
 
 
 def _said(found: RegionSizes, setting: Setting) -> str:

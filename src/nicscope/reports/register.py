@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from nicscope.reports.printing import heading, remark
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import (
@@ -41,6 +42,7 @@ class ShownRegistrations(Report):
 
     found: RegisterReport
     topic = "register"
+    drawn: ClassVar = {"registrations": "rdma.draw_times", "parts": "rdma.draw_parts"}
 
     def summary(self) -> list[str]:
         """What the first way takes, what the shortest does, and where most of the time goes."""
@@ -58,26 +60,21 @@ class ShownRegistrations(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table: each way."""
-        from rich.text import Text
-
         pool = self.found.found[0].pool
-        yield Text(
+        yield heading(
             f"{byte_size(pool.byte_count)} in {in_words(len(pool.regions), 'region')}, "
-            f"costs {self.found.costs.name}: {self.found.costs.title}",
-            style="bold",
+            f"costs {self.found.costs.name}: {self.found.costs.title}"
         )
-        yield Text()
         yield way_rows(self.found)
         if self.found.costs.not_applicable:
             absent = [*self.found.costs.not_applicable]
-            yield Text(f"Not applicable here: {listed(absent)}.", style="dim")
-        yield Text(
-            f"Costs: {self.found.costs.name!r} ({evidence_classes(self.found.costs.origins)}).",
-            style="dim",
+            yield remark(f"Not applicable here: {listed(absent)}.")
+        yield remark(
+            f"Costs: {self.found.costs.name!r} ({evidence_classes(self.found.costs.origins)})."
         )
         if told := _extrapolated(self.found):
-            yield Text(told, style="dim")
-        yield Text(_ON_THE_MACHINE, style="dim")
+            yield remark(told)
+        yield remark(_ON_THE_MACHINE)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each way."""
@@ -104,14 +101,6 @@ class ShownRegistrations(Report):
                 row[f"{key}_low"], row[f"{key}_high"] = span
             rows.append(row)
         yield "registrations", pa.Table.from_pylist(rows)
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and two figures."""
-        from nicscope.reports.figures.rdma import draw_parts, draw_times
-
-        yield from super().files()
-        yield "registrations", draw_times(self.found)
-        yield "parts", draw_parts(self.found)
 
 
 def way_rows(found: RegisterReport) -> Rows:

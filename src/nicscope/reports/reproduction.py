@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope import __version__
 from nicscope.reports.page import markdown_table
-from nicscope.reports.printing import INDENT
+from nicscope.reports.printing import INDENT, heading, said
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.summaries import of_reproduction
 from nicscope.reports.table import Rows, rows_of
@@ -203,26 +203,24 @@ OWN = "own implementation and inputs"
 
 def study_parts(table: StudyTable) -> Iterator[Printed]:
     """The study of our traces, what the paper prints, and how far both can be compared."""
-    from rich.text import Text
-
-    yield Text(f"{table.paper}/{table.id} ({table.where})", style="bold")
-    yield Text(table.what)
-    yield Text(f"{table.unit}; {table.conditions}")
-    yield Text(origin_of(table))
-    yield Text()
+    yield heading(f"{table.paper}/{table.id} ({table.where})")
+    yield said(table.what)
+    yield said(f"{table.unit}; {table.conditions}")
+    yield said(origin_of(table))
+    yield ""
     yield study_rows(table.layout, table.rows)
     for note in table.notes[:MOST_NOTES]:
-        yield Text(f"note: {note}")
+        yield said(f"note: {note}")
     if len(table.notes) > MOST_NOTES:
-        yield Text(f"note: {len(table.notes) - MOST_NOTES} more such notes with --json")
-    yield Text()
+        yield said(f"note: {len(table.notes) - MOST_NOTES} more such notes with --json")
+    yield ""
     if not table.printed:
-        yield Text(comparison_of(table))
+        yield said(comparison_of(table))
         return
-    yield Text(f"the paper prints, for orientation; {comparison_of(table)}")
+    yield said(f"the paper prints, for orientation; {comparison_of(table)}")
     if table.printed_note is not None:
-        yield Text(table.printed_note)
-    yield Text()
+        yield said(table.printed_note)
+    yield ""
     yield study_rows(table.layout, table.printed)
 
 
@@ -343,35 +341,33 @@ class ShownReproduction(Report):
 
     def parts(self) -> Iterator[Printed]:
         """The checks, item by item, then what has no verdict or is missing, then the counts."""
-        from rich.text import Text
-
         found = self.found
         points = {key: list(group) for key, group in groupby(found.points, _key)}
         shapes = {key: list(group) for key, group in groupby(found.shapes, _key)}
         for key in sorted({*points, *shapes}):
             name = "/".join(key)
-            yield Text(name, style="bold")
+            yield heading(name)
             if key in points:
                 yield point_rows(points[key])
             if key in shapes:
                 yield shape_rows(shapes[key])
             yield from baseline_parts(points.get(key, []), found.baselines.get(name))
-            yield Text()
+            yield ""
         for table in found.tables:
             yield from study_parts(table)
-            yield Text()
+            yield ""
         if found.studies:
-            yield Text("studies: rows for any traces, without a verdict", style="bold")
+            yield heading("studies: rows for any traces, without a verdict")
             yield reason_rows(found.studies)
-            yield Text("run one by its name: nicscope reproduce utlb/table4 [--trace DIR]")
-            yield Text()
+            yield said("run one by its name: nicscope reproduce utlb/table4 [--trace DIR]")
+            yield ""
         if found.missing:
-            yield Text("not reproduced yet", style="bold")
+            yield heading("not reproduced yet")
             yield reason_rows(found.missing)
-            yield Text()
+            yield ""
         yield from miss_parts(found)
         if found.points or found.shapes or found.missing or found.studies:
-            yield Text(summary_line(found))
+            yield said(summary_line(found))
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per printed number; per statement; per application of each study."""
@@ -393,8 +389,6 @@ class ShownReproduction(Report):
 
 def baseline_parts(points: Sequence[Point], formula: str | None) -> Iterator[Printed]:
     """The formula that stands beside the predictions of an item, and how far both are off."""
-    from rich.text import Text
-
     if formula is None:
         return
     both = [
@@ -404,14 +398,12 @@ def baseline_parts(points: Sequence[Point], formula: str | None) -> Iterator[Pri
     ]
     if both:
         ours, theirs = (sum(errors) / len(both) for errors in zip(*both, strict=True))
-        yield Text(f"mean error: ours {share(ours)}, the baseline's {share(theirs)}")
-    yield Text(f"baseline: {formula}")
+        yield said(f"mean error: ours {share(ours)}, the baseline's {share(theirs)}")
+    yield said(f"baseline: {formula}")
 
 
 def miss_parts(found: Reproduction) -> Iterator[Printed]:
     """Why the known misses miss, which misses are new, and which known ones are none any more."""
-    from rich.text import Text
-
     misses = found.misses()
     for title, listed in (
         ("known misses", [(one, one.known_miss) for one in misses if one.known_miss is not None]),
@@ -421,15 +413,15 @@ def miss_parts(found: Reproduction) -> Iterator[Printed]:
         ),
     ):
         if listed:
-            yield Text(title, style="bold")
+            yield heading(title)
             rows = [[f"{one.paper}/{one.id}", f"{name_of(one)}: {why}"] for one, why in listed]
             yield Rows("", ["", ""], rows, left=(0, 1))
-            yield Text()
+            yield ""
     if found.met:
-        yield Text("known misses that are met now: take them off the list", style="bold")
+        yield heading("known misses that are met now: take them off the list")
         rows = [[f"{one.paper}/{one.id}", one.name] for one in found.met]
         yield Rows("", ["", ""], rows, left=(0, 1))
-        yield Text()
+        yield ""
 
 
 def _key(check: Point | Shape) -> tuple[str, str]:

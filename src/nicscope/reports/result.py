@@ -12,15 +12,17 @@ import importlib
 import io
 import json
 from abc import ABC, abstractmethod
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from nicscope.errors import OutputError, StudyError, did_you_mean, in_one_line
 from nicscope.outputs import OutputFolder, whole_folder
-from nicscope.reports.printing import is_blank, show, text_of
+from nicscope.reports.printing import is_blank, said, show, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from matplotlib.figure import Figure
 
@@ -37,6 +39,8 @@ class Report(ABC):
     found: Any
     is_headed = True  # its first part says what it is about, and the summary goes below that
     topic = ""  # by which the glossary tells headings apart that others use otherwise
+    # Figures of all that was found, by name: each a function of a module in ``reports.figures``.
+    drawn: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, found: Any) -> None:
         self.found = found
@@ -58,27 +62,29 @@ class Report(ABC):
         yield from ()
 
     def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield (name, content) of each file beside results.json: at first the tables.
+        """Yield (name, content) of each file beside results.json: at first tables and figures.
 
         The content is text, an Arrow table, a function that writes into an open file, or a
         Matplotlib figure, whose name has no ending, as it becomes two files.
         """
         for name, table in self.tables():
             yield f"{name}.parquet", table
+        for name, place in self.drawn.items():
+            module, _, draw = place.partition(".")
+            figures = importlib.import_module(f"nicscope.reports.figures.{module}")
+            yield name, getattr(figures, draw)(self.found)
 
     def printed(self, *, explain: bool = False) -> Iterator[Printed]:
         """The summary, the parts, and with ``explain`` the definitions of headings."""
-        from rich.text import Text
-
         shown = list(self.parts())
         if sentences := self.summary():
             if self.is_headed:
                 yield shown[0]
-                yield Text()
-            yield Text(" ".join(sentences))
+                yield ""
+            yield said(" ".join(sentences))
             rest = shown[1:] if self.is_headed else shown
             if not is_blank(rest[0]):
-                yield Text()
+                yield ""
             yield from rest
         else:
             yield from shown
@@ -219,6 +225,44 @@ def write_file(folder: OutputFolder, name: str, content: Any) -> list[Path]:
 
             pq.write_table(content, file)
     return [folder.path / name]
+
+
+# Of a column: its type, and the attribute that it shows or the function that says it.
+Column: TypeAlias = tuple[str, "str | Callable[[Any], Any]"]
+
+
+def of_totals(*counts: str) -> dict[str, Column]:
+    """Columns of ``counts``, by name, of things that have a ``total``; null: not counted."""
+
+    def total(one: Any, name: str) -> Any:
+        return one.total.get(name)
+
+    return {name: ("int64", partial(total, name=name)) for name in counts}
+
+
+def table_of(things: Iterable[Any], columns: Mapping[str, Column]) -> Any:
+    """An Arrow table with a row for each of ``things``."""
+    reads = [attrgetter(one) if isinstance(one, str) else one for _, one in columns.values()]
+    kinds = {name: kind for name, (kind, _) in columns.items()}
+    return tidy(kinds, ([read(one) for read in reads] for one in things))
+
+
+def table_of_rows(
+    rows: Iterable[Mapping[str, Any]],
+    kinds: Mapping[str, str] | None = None,
+    words: Collection[str] = (),
+) -> Any:
+    """An Arrow table of ``rows``, with columns of the types ``kinds``.
+
+    Left out: ``words`` are text, the ends of a range, ``_low`` and ``_high``, may be broken
+    numbers, and all others are whole ones.
+    """
+    every = list(rows)
+    if kinds is None:
+        kinds = {
+            name: "float64" if name.endswith(("_low", "_high")) else "int64" for name in every[0]
+        } | dict.fromkeys(words, "string")
+    return tidy(kinds, ([row.get(name) for name in kinds] for row in every))
 
 
 def tidy(kinds: Mapping[str, str], rows: Iterable[Iterable[Any]]) -> Any:

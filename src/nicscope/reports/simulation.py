@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.result import Report, tidy
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Column, Report, of_totals, table_of, tidy
 from nicscope.reports.summaries import of_program, of_simulation
 from nicscope.reports.table import rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
@@ -32,18 +33,21 @@ WORK = {  # heading: count
 }
 
 
-COLUMNS = {  # of the first table: a row per design
-    "design": "string",
-    "scheme": "string",
-    "platform": "string",
-    "page_size_bytes": "int64",
-    "requests_per_s": "float64",
-    "elapsed_us": "float64",
-    "busy_us": "float64",
-    "busy_us_per_request": "float64",
-    **dict.fromkeys(COUNT_NAMES, "int64"),  # null: not counted
-    "repeated_lookups": "int64",
-    "nic_memory_bytes": "int64",
+COLUMNS: dict[str, Column] = {  # of the first table: a row per design
+    "design": ("string", "design.name"),
+    "scheme": ("string", "design.scheme.value"),
+    "platform": ("string", "platform"),
+    "page_size_bytes": ("int64", "design.page_size"),
+    "requests_per_s": ("float64", "requests_per_s"),
+    "elapsed_us": ("float64", lambda each: each.elapsed_ps / PS_PER_US),
+    "busy_us": ("float64", lambda each: each.busy_ps / PS_PER_US),
+    "busy_us_per_request": (
+        "float64",
+        lambda each: each.busy_ps / PS_PER_US / max(each.requests, 1),
+    ),
+    **of_totals(*COUNT_NAMES),  # null: not counted
+    "repeated_lookups": ("int64", lambda each: sum(node.repeated for node in each.nodes)),
+    "nic_memory_bytes": ("int64", "nic_bytes"),
 }
 
 
@@ -59,35 +63,26 @@ class ShownTrace(Report):
 
     def parts(self) -> Iterator[Printed]:
         """The trace, both tables, and what their headings mean."""
-        from rich.text import Text
-
         found, trace = self.found, self.found.trace
         sizes = sorted({each.design.page_size or 0 for each in found.found})
-        yield Text(
+        yield heading(
             f"{Path(trace['file']).name}: {in_words(trace['requests'], 'request')}, "
-            f"{in_words(trace['nodes'], 'node')}, {listed([*map(byte_size, sizes)])} pages",
-            style="bold",
+            f"{in_words(trace['nodes'], 'node')}, {listed([*map(byte_size, sizes)])} pages"
         )
-        yield Text()
         yield time_rows(found)
-        yield Text()
         yield work_rows(found)
-        yield Text()
-        yield Text(
+        yield ""
+        yield remark(
             "library: on the CPU (post, check, pin, poll).  miss: until the translation is there.  "
             "queues: the NIC's processor.  dma, network, peer: what nothing before covers.  "
-            "waiting: for time-outs, or for a request's time.",
-            style="dim",
+            "waiting: for time-outs, or for a request's time."
         )
         for line in found.skipped:
-            yield Text(f"left out: {line}", style="dim")
+            yield remark(f"left out: {line}")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per design; and one per design, node and part of its time."""
-        import pyarrow as pa
-
-        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
-        yield "designs", pa.Table.from_pylist([_row(each) for each in self.found.found], schema)
+        yield "designs", table_of(self.found.found, COLUMNS)
         rows = (
             (each.design.name, node.number, name, ps)
             for each in self.found.found
@@ -96,23 +91,6 @@ class ShownTrace(Report):
         )
         kinds = {"design": "string", "node": "int32", "part": "string", "part_ps": "int64"}
         yield "times", tidy(kinds, rows)
-
-
-def _row(each: Simulated) -> dict[str, Any]:
-    """A design's row of the first table."""
-    return {
-        **each.total,
-        "design": each.design.name,
-        "scheme": each.design.scheme.value,
-        "platform": each.platform,
-        "page_size_bytes": each.design.page_size,
-        "nic_memory_bytes": each.nic_bytes,
-        "requests_per_s": each.requests_per_s,
-        "elapsed_us": each.elapsed_ps / PS_PER_US,
-        "busy_us": each.busy_ps / PS_PER_US,
-        "busy_us_per_request": each.busy_ps / PS_PER_US / max(each.requests, 1),
-        "repeated_lookups": sum(node.repeated for node in each.nodes),
-    }
 
 
 class ShownProgram(Report):
@@ -127,11 +105,9 @@ class ShownProgram(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Run after run, each with its tables and their notes."""
-        from rich.text import Text
-
         for run in self.found.runs:
             yield from run.parts()
-            yield Text()
+            yield ""
 
 
 def time_rows(found: TraceSimulation) -> Rows:

@@ -6,7 +6,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.result import Report
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Report, table_of_rows
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import (
     byte_size,
@@ -474,11 +475,8 @@ class ShownSizes(Report):
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield one row for each family and size of NIC memory from which a better design fits."""
-        import pyarrow as pa
-
-        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
         rows = [row for sizing in self.found.sizings for row in _rows(sizing)]
-        yield "sizes", pa.Table.from_pylist(rows, schema)
+        yield "sizes", table_of_rows(rows, COLUMNS)
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table, and a figure for each trace."""
@@ -494,31 +492,25 @@ class ShownSizes(Report):
 
 def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
     """The text of one trace, piece by piece; commands are plain strings."""
-    from rich.text import Text
-
-    yield Text(sizing.trace, style="bold").append(headline(sizing), style="not bold")
-    yield Text()
+    yield heading(sizing.trace).append(headline(sizing), style="not bold")
     tables = [best_rows(sizing, report), part_rows(sizing, report)] if sizing.answers else []
     tables[1:1] = [memory_rows(answers, report) for answers in ranked_alike(sizing)]
     if sizing.answers and report.question.target_us is not None:
         tables.append(target_rows(sizing, report))
     if sizing.page_sizes:
         tables.append(page_rows(sizing, report))
-    for number, rows in enumerate(tables):
-        if number:
-            yield Text()
-        yield rows
+    yield from tables
     if sizing.page_sizes:
         for line in page_remarks(sizing):
-            yield Text(line, style="dim")
-    yield Text()
+            yield remark(line)
+    yield ""
     remarks = remarks_on(sizing, report) if sizing.answers else []
     for line in remarks:
-        yield Text(line, style="dim")
+        yield remark(line)
     if remarks:
-        yield Text()
+        yield ""
     from_file = "" if report.repeat["command"] else f", once {sizing.trace} is a file"
-    yield Text(f"to count each of them again{from_file}:", style="dim")
+    yield remark(f"to count each of them again{from_file}:")
     for answer in sizing.answers:
         if answer.best is not None:
             yield f"  {command(answer.command)}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.result import Report
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Column, Report, table_of
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, per_hundred, whole
 
@@ -15,16 +16,16 @@ if TYPE_CHECKING:
     from nicscope.reports.printing import Printed
     from nicscope.studies.sizing.targets import Cliff, Target, TargetReport
 
-COLUMNS = {
-    "trace": "string",
-    "page_size_bytes": "int64",
-    "lookups": "int64",
-    "touched_pages": "int64",
-    "ni_misses_compulsory": "int64",
-    "enough_entries": "int64",
-    "enough_ni_misses": "int64",
-    "steady_entries": "int64",
-    "cliff_entries": "int64",
+COLUMNS: dict[str, Column] = {
+    "trace": ("string", "trace"),
+    "page_size_bytes": ("int64", "page_size"),
+    "lookups": ("int64", "lookups"),
+    "touched_pages": ("int64", "pages"),
+    "ni_misses_compulsory": ("int64", "compulsory"),
+    "enough_entries": ("int64", "entries"),
+    "enough_ni_misses": ("int64", "misses"),
+    "steady_entries": ("int64", "steady_entries"),
+    "cliff_entries": ("int64", lambda one: None if one.cliff is None else one.cliff.entries),
 }
 NO_CACHE = "none"
 ON_THE_MACHINE = (
@@ -56,49 +57,28 @@ class ShownTargets(Report):
 
     def parts(self) -> Iterator[Printed]:
         """A table: each page size of each trace."""
-        from rich.text import Text
-
         skipped = self.found.question.skip
         for number, trace in enumerate(self.found.traces):
             after = f", of which {whole(skipped)} only fill the caches" if skipped else ""
             requests = in_words(trace["requests"], "request")
             if number:
-                yield Text()
-            yield Text(f"{trace['name']}: {requests}{after}", style="bold")
-            yield Text()
+                yield ""
+            yield heading(f"{trace['name']}: {requests}{after}")
+            yield ""
             those = [one for one in self.found.targets if one.trace == trace["name"]]
             yield target_rows(those, self.found)
             cliffs = [(one, one.cliff) for one in those if one.cliff is not None]
             if cliffs:
-                yield Text()
                 yield cliff_rows(cliffs)
-        yield Text(
+        yield remark(
             "Fully associative, least recently used first out, one cache on each node's NIC. From "
-            "the start: all misses count; steady: first lookups of a page are left out.",
-            style="dim",
+            "the start: all misses count; steady: first lookups of a page are left out."
         )
-        yield Text(ON_THE_MACHINE, style="dim")
+        yield remark(ON_THE_MACHINE)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each page size of each trace."""
-        import pyarrow as pa
-
-        schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in COLUMNS.items()])
-        rows = [
-            {
-                "trace": one.trace,
-                "page_size_bytes": one.page_size,
-                "lookups": one.lookups,
-                "touched_pages": one.pages,
-                "ni_misses_compulsory": one.compulsory,
-                "enough_entries": one.entries,
-                "enough_ni_misses": one.misses,
-                "steady_entries": one.steady_entries,
-                "cliff_entries": None if one.cliff is None else one.cliff.entries,
-            }
-            for one in self.found.targets
-        ]
-        yield "targets", pa.Table.from_pylist(rows, schema)
+        yield "targets", table_of(self.found.targets, COLUMNS)
 
 
 def target_rows(targets: list[Target], found: TargetReport) -> Rows:

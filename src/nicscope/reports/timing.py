@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.result import Report, tidy
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Column, Report, of_totals, table_of, tidy
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
 from nicscope.studies.timing import OPERATIONS, PART_NAMES, PERCENTILES
@@ -34,22 +35,19 @@ SHARES = {  # heading: parts of the processes' time
 }
 MOST_PROCESSES = 16  # that are told one by one
 UNTOLD = "-"
-DESIGN_COLUMNS = {
-    "design": "string",
-    "scheme": "string",
-    "platform": "string",
-    "page_size_bytes": "int64",
-    "elapsed_us": "float64",
-    "sequential_us": "float64",
-    "speed_up": "float64",
-    "lookups": "int64",
-    "ni_misses": "int64",
-    "pins": "int64",
-    "unpins": "int64",
-    "interrupts": "int64",
-    "mean_miss_us": "float64",
-    "failed": "int64",
-    "nic_memory_bytes": "int64",
+DESIGN_COLUMNS: dict[str, Column] = {
+    "design": ("string", "design.name"),
+    "scheme": ("string", "design.scheme.value"),
+    "platform": ("string", "platform"),
+    "page_size_bytes": ("int64", "design.page_size"),
+    "elapsed_us": ("float64", lambda each: each.elapsed_ps / PS_PER_US),
+    "sequential_us": ("float64", lambda each: each.outcome.compute_ps / PS_PER_US),
+    "speed_up": ("float64", "speed_up"),
+    **of_totals("lookups", "ni_misses", "pins", "unpins"),
+    "interrupts": ("int64", "interrupts"),
+    "mean_miss_us": ("float64", "miss_time.mean"),
+    "failed": ("int64", "outcome.failed"),
+    "nic_memory_bytes": ("int64", "nic_bytes"),
 }
 TIME_COLUMNS = {
     "design": "string",
@@ -87,42 +85,29 @@ class ShownTiming(Report):
 
     def parts(self) -> Iterator[Printed]:
         """The program, its tables, and what is left out."""
-        from rich.text import Text
-
         found, trace = self.found, self.found.trace
         sizes = sorted({each.design.page_size or 0 for each in found.found})
-        yield Text(
+        yield heading(
             f"{Path(trace['file']).name}: {in_words(trace['operations'], 'operation')}, "
             f"{processes_in_words(trace['processes'])} on {in_words(trace['nodes'], 'node')}, "
-            f"{listed([*map(byte_size, sizes)])} pages",
-            style="bold",
+            f"{listed([*map(byte_size, sizes)])} pages"
         )
-        yield Text()
         yield share_rows(found)
-        yield Text()
         yield operation_rows(found)
-        yield Text()
         yield nic_rows(found)
         if any(each.outcome.misses for each in found.found):
-            yield Text()
             yield miss_rows(found)
         if len(found.found) == 1 and len(found.found[0].nodes) <= MOST_PROCESSES:
-            yield Text()
             yield process_rows(found.found[0])
-        yield Text()
+        yield ""
         for line in found.left_out:
-            yield Text(line, style="dim")
+            yield remark(line)
         for line in found.skipped:
-            yield Text(f"left out: {line}", style="dim")
+            yield remark(f"left out: {line}")
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row per design; and one per design, process and part of its time."""
-        import pyarrow as pa
-
-        schema = pa.schema(
-            [(name, pa.type_for_alias(kind)) for name, kind in DESIGN_COLUMNS.items()]
-        )
-        yield "designs", pa.Table.from_pylist([_row(each) for each in self.found.found], schema)
+        yield "designs", table_of(self.found.found, DESIGN_COLUMNS)
         rows = (
             (each.design.name, node, process, name, ps)
             for each in self.found.found
@@ -135,27 +120,6 @@ class ShownTiming(Report):
 def processes_in_words(count: int) -> str:
     """``count`` processes."""
     return f"{whole(count)} process{'' if count == 1 else 'es'}"
-
-
-def _row(each: TimedDesign) -> dict[str, Any]:
-    total = each.total
-    return {
-        "design": each.design.name,
-        "scheme": each.design.scheme.value,
-        "platform": each.platform,
-        "page_size_bytes": each.design.page_size,
-        "elapsed_us": each.elapsed_ps / PS_PER_US,
-        "sequential_us": each.outcome.compute_ps / PS_PER_US,
-        "speed_up": each.speed_up,
-        "lookups": total["lookups"],
-        "ni_misses": total["ni_misses"],
-        "pins": total["pins"],
-        "unpins": total["unpins"],
-        "interrupts": each.interrupts,
-        "mean_miss_us": each.miss_time.mean,
-        "failed": each.outcome.failed,
-        "nic_memory_bytes": each.nic_bytes,
-    }
 
 
 def share_rows(found: ProgramTiming) -> Rows:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.errors import printable
+from nicscope.reports.printing import heading
 from nicscope.reports.result import Report
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import byte_size
@@ -37,13 +38,11 @@ class ShownSummary(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Three tables: of the trace as a whole, its operations, its sizes."""
-        from rich.text import Text
-
-        yield Text()
-        yield Text(Path(self.file).name, style="bold")
+        yield ""
+        yield heading(Path(self.file).name)
         for rows in (fact_rows, operation_rows, size_rows):
             yield rows(self.found)
-            yield Text()
+            yield ""
 
 
 def fact_rows(summary: TraceSummary) -> Rows:
@@ -154,14 +153,12 @@ class ShownProgramTrace(Report):
 
     def parts(self) -> Iterator[Printed]:
         """Two tables: of the trace as a whole, and its operations."""
-        from rich.text import Text
-
-        yield Text()
-        yield Text(Path(self.file).name, style="bold")
+        yield ""
+        yield heading(Path(self.file).name)
         yield _facts(self.found)
-        yield Text()
+        yield ""
         yield _operations(self.found)
-        yield Text()
+        yield ""
 
 
 def _facts(summary: ProgramSummary) -> Rows:

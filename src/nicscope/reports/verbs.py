@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nicscope.reports.printing import heading
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, significant, whole
@@ -67,21 +68,15 @@ class ShownVerbs(Report):
 
     def parts(self) -> Iterator[Printed]:
         """What each run has cost, and its tests by what they came to."""
-        from rich.text import Text
-
         command = " ".join([self.found.program, *self.found.arguments])
-        yield Text(command, style="bold")
-        yield Text()
+        yield heading(command)
         yield run_rows(self.found)
         if self.found.counters():
-            yield Text()
             yield counter_rows(self.found)
         tests = [test for run in self.found.runs[:1] for test in run.tests]
         if tests:
-            yield Text()
             yield outcome_rows(tests)
         if any(test.outcome != OUTCOMES[0] for test in tests):
-            yield Text()
             yield reason_rows(tests)
 
     def tables(self) -> Iterator[tuple[str, Any]]:

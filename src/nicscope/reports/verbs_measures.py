@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.result import Report, tidy
+from nicscope.reports.printing import heading, remark
+from nicscope.reports.result import Column, Report, table_of, tidy
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, whole
 from nicscope.studies.latency.parts import Part
@@ -45,6 +46,42 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "waiting": (Part.WAIT,),
 }
 
+
+def busy_share(one: Bandwidth | Latencies, who: str) -> float:
+    """The share of the time that an engine is busy."""
+    return one.costs.busy_percent(who) / 100
+
+
+def in_us(one: Latencies, name: str) -> float:
+    """One of its times, in microseconds."""
+    ns: float = getattr(one, name)
+    return ns / NS_PER_US
+
+
+# Columns of both tables: which row it is, and what the engines and translations did meanwhile.
+WHICH: dict[str, Column] = {
+    "design": ("string", "design"),
+    "platform": ("string", "platform"),
+    "payload_bytes": ("int64", "payload_bytes"),
+    "iterations": ("int64", "iterations"),
+}
+MEANWHILE: dict[str, Column] = {
+    **{f"{who}_share": ("double", partial(busy_share, who=who)) for who in ENGINES},
+    **{name: ("int64", f"costs.{name}") for name in BILL},
+}
+_TIMES = {
+    "t_min_us": "least",
+    "t_max_us": "most",
+    "t_typical_us": "typical",
+    "t_avg_us": "average",
+    "t_stdev_us": "deviation",
+    "t_99_us": "p99",
+    "t_99_9_us": "p99_9",
+}
+TIMES: dict[str, Column] = {
+    column: ("double", partial(in_us, name=name)) for column, name in _TIMES.items()
+}
+
 SAID = {  # in sentences, where the heading alone would not do
     "library": "the library's",
     "sending": "the NIC's for what goes",
@@ -59,6 +96,7 @@ class ShownBandwidths(Report):
 
     found: Bandwidths
     topic = "verbs"
+    drawn: ClassVar = {"bandwidth": "latency.draw_bandwidths"}
 
     def summary(self) -> list[str]:
         """What each design reaches, and who is busiest then."""
@@ -77,29 +115,15 @@ class ShownBandwidths(Report):
         yield from _headed(self.found, f"bandwidth, {self.found.depth:,} outstanding")
         for design, rows in _by_design(self.found.rows):
             yield bandwidth_rows(design, rows)
-            yield _blank()
+            yield ""
         yield bill_rows(self.found.rows)
         yield _note(self.found)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each design and size."""
-        kinds = {
-            "design": "string",
-            "platform": "string",
-            "payload_bytes": "int64",
-            "iterations": "int64",
-            "peak_mib_s": "double",
-            "average_mib_s": "double",
-            "rate_mpps": "double",
-        }
-        yield "bandwidth", _table(kinds, self.found.rows)
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and the figure."""
-        from nicscope.reports.figures.latency import draw_bandwidths
-
-        yield from super().files()
-        yield "bandwidth", draw_bandwidths(self.found)
+        rates = dict.fromkeys(("peak_mib_s", "average_mib_s", "rate_mpps"), "double")
+        columns = {name: (kind, name) for name, kind in rates.items()}
+        yield "bandwidth", table_of(self.found.rows, WHICH | columns | MEANWHILE)
 
 
 class ShownVerbsLatencies(Report):
@@ -107,6 +131,7 @@ class ShownVerbsLatencies(Report):
 
     found: AllLatencies
     topic = "verbs"
+    drawn: ClassVar = {"latency": "latency.draw_latencies"}
 
     def summary(self) -> list[str]:
         """What the smallest message takes on each design, and where most of that goes."""
@@ -126,79 +151,26 @@ class ShownVerbsLatencies(Report):
         yield from _headed(self.found, "latency, one message at a time")
         for design, rows in _by_design(self.found.rows):
             yield latency_rows(design, rows)
-            yield _blank()
+            yield ""
             yield part_rows(rows)
-            yield _blank()
+            yield ""
         yield bill_rows(self.found.rows)
         yield _note(self.found)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield a row for each design and size, and one for each part of each."""
-        times = {
-            "t_min_us": "least",
-            "t_max_us": "most",
-            "t_typical_us": "typical",
-            "t_avg_us": "average",
-            "t_stdev_us": "deviation",
-            "t_99_us": "p99",
-            "t_99_9_us": "p99_9",
-        }
-        kinds = {
-            "design": "string",
-            "platform": "string",
-            "payload_bytes": "int64",
-            "iterations": "int64",
-        }
-        more = dict.fromkeys(times, "double")
-        rows = self.found.rows
-        beside = [[getattr(one, name) / NS_PER_US for name in times.values()] for one in rows]
-        yield "latency", _table(kinds, rows, more, beside)
+        yield "latency", table_of(self.found.rows, WHICH | TIMES | MEANWHILE)
         kinds = dict.fromkeys(("design", "platform"), "string") | {
             "payload_bytes": "int64",
             "part": "string",
             "part_ns": "double",
         }
-        yield (
-            "parts",
-            tidy(
-                kinds,
-                (
-                    (one.design, one.platform, one.payload_bytes, part, ns)
-                    for one in rows
-                    for part, ns in one.parts_ns.items()
-                ),
-            ),
+        parts = (
+            (one.design, one.platform, one.payload_bytes, part, ns)
+            for one in self.found.rows
+            for part, ns in one.parts_ns.items()
         )
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the tables and the figure."""
-        from nicscope.reports.figures.latency import draw_latencies
-
-        yield from super().files()
-        yield "latency", draw_latencies(self.found)
-
-
-def _table(
-    kinds: dict[str, str],
-    rows: Iterable[Any],
-    more: dict[str, str] | None = None,
-    beside: list[list[float]] | None = None,
-) -> Any:
-    """Each row's values by name, further columns beside them, and the costs meanwhile."""
-    busy = {f"{who}_share": "double" for who in ENGINES}
-    said = kinds | (more or {}) | busy | dict.fromkeys(BILL, "int64")
-    return tidy(
-        said,
-        (
-            (
-                *(getattr(one, name) for name in kinds),
-                *(beside[place] if beside else ()),
-                *(one.costs.busy_percent(who) / 100 for who in ENGINES),
-                *(getattr(one.costs, name) for name in BILL),
-            )
-            for place, one in enumerate(rows)
-        ),
-    )
+        yield "parts", tidy(kinds, parts)
 
 
 def _by_design(rows: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
@@ -207,31 +179,20 @@ def _by_design(rows: Iterable[Any]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _headed(found: Measured, what: str) -> Iterator[Printed]:
-    from rich.text import Text
-
     pairs = "1 queue pair" if found.queue_pairs == 1 else f"{found.queue_pairs:,} queue pairs"
     inline = f", inline up to {byte_size(found.inline_bytes)}" if found.inline_bytes else ""
-    yield Text(f"RC {found.operation} {what}: {pairs}{inline}", style="bold")
-    yield Text()
-
-
-def _blank() -> Printed:
-    from rich.text import Text
-
-    return Text()
+    yield heading(f"RC {found.operation} {what}: {pairs}{inline}")
+    yield ""
 
 
 def _note(found: Measured) -> Printed:
-    from rich.text import Text
-
     classes = "; ".join(
         f"{platform}: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
         for platform, counts in found.evidence.items()
     )
-    return Text(
+    return remark(
         "Virtual time.  One node sends to itself: its NIC, bus and processor do the work of both "
-        f"ends.  Costs by evidence: {classes}.  Differences say more than any one number.",
-        style="dim",
+        f"ends.  Costs by evidence: {classes}.  Differences say more than any one number."
     )
 
 

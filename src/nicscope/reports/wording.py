@@ -57,6 +57,12 @@ def significant(number: float) -> str:
     return f"{number:.{decimals}f}"
 
 
+def between(low: float, high: float) -> str:
+    """A range to three significant digits, or a number where both ends look the same."""
+    first, last = significant(low), significant(high)
+    return first if first == last else f"{first} to {last}"
+
+
 def us_per(denominator: Denominator, cost: Cost) -> str:
     """Microseconds per lookup or request: a number or a range, "≥" before a lower bound."""
     return us_within(cost.per_us(cost.count_of(denominator)), cost)
@@ -66,10 +72,8 @@ def us_within(bounds: tuple[Decimal, Decimal] | None, cost: Cost) -> str:
     """``bounds`` of ``cost``: a number or a range, "≥" before a lower bound."""
     if bounds is None:
         return "unknown"
-    low, high = (significant(float(bound)) for bound in bounds)
-    if cost.is_lower_bound:
-        return f"≥ {low}"
-    return low if low == high else f"{low} to {high}"
+    low, high = (float(bound) for bound in bounds)
+    return f"≥ {significant(low)}" if cost.is_lower_bound else between(low, high)
 
 
 def listed(words: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import PercentFormatter
 
-from nicscope.reports.figures.style import INK, MOST_PANELS, legend, new_panels, plain, styled
+from nicscope.reports.figures.style import INK, MOST_PANELS, legend, new_panels, note, plain, styled
 from nicscope.reports.wording import (
     BLUE,
     GREEN,
@@ -117,16 +117,15 @@ def _mark_knee(axes: Axes, curve: MissCurve, top: float, wide: bool) -> None:
         [curve.knee], [ratio], ls="", marker="o", ms=15, mfc="none", mec=INK, mew=2, clip_on=False
     )
     right = curve.knee > RIGHT * math.sqrt(curve.span[0] * curve.span[1])
-    axes.annotate(
+    note(
+        axes,
         f"knee: {curve.knee:,} entries\n{significant(100 * ratio)} % "
         + ("of lookups miss" if wide else "miss"),
         (curve.knee, ratio / 2 if high else top),
         (-10 if right else 10, 0),
-        textcoords="offset points",
         ha="right" if right else "left",
         va="center" if high else "top",
         fontsize=13 if wide else 11,
-        color=INK,
         bbox={"boxstyle": "square,pad=0.2", "fc": "white", "ec": "none", "alpha": 0.75},
     )
 

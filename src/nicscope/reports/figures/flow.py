@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.patches import Patch
 
-from nicscope.reports.figures.style import INK, legend, plain, sheet, styled
+from nicscope.reports.figures.style import INK, legend, note, plain, sheet, styled
 from nicscope.reports.wording import BAND_SHADES, GREY, whole
 from nicscope.studies.flow.parts import BANDS, NET_RCV, bandwidth_steps, is_moving, receptions
 
@@ -117,14 +117,7 @@ def _number(axes: Axes, band: int, transfers: NDArray[Any], shown: NDArray[Any])
         if at - last < NARROWEST * span:
             continue
         last = at
-        axes.annotate(
-            str(packet),
-            (at, band - FULL / 2),
-            (0, 2),
-            textcoords="offset points",
-            fontsize=10,
-            color=INK,
-        )
+        note(axes, str(packet), (at, band - FULL / 2), (0, 2), fontsize=10, ha="left")
 
 
 BANDWIDTH_HEIGHT = 6.4  # inches

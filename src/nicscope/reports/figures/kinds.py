@@ -11,6 +11,7 @@ from nicscope.reports.figures.style import (
     hatched,
     legend,
     new_panels,
+    note,
     plain,
     stacked,
     styled,
@@ -105,14 +106,8 @@ def _draw(axes: Axes, panel: Panel, columns: int) -> None:
     totals = stacked(axes.bar, places, 0.8, looks)
     if len(panel.points) * columns <= 2 * LABELS:
         for place, total in zip(places, totals, strict=True):
-            axes.annotate(
-                per_hundred(total),
-                (place, total),
-                (0, 3),
-                textcoords="offset points",
-                ha="center",
-                fontsize=10 if columns > 1 else 12,
-                color=INK,
+            note(
+                axes, per_hundred(total), (place, total), (0, 3), fontsize=10 if columns > 1 else 12
             )
     axes.set_ylim(0, max(axes.get_ylim()[1], HEADROOM * max(totals)))
     every = max(1, math.ceil(len(panel.points) * columns / TICKS))

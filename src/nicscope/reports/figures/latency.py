@@ -13,6 +13,7 @@ from nicscope.reports.figures.style import (
     INK,
     hatched,
     legend,
+    note,
     plain,
     sheet,
     slide,
@@ -104,15 +105,7 @@ def _draw(axes: Axes, latencies: Sequence[Latency], used: Sequence[str]) -> None
         series.append((widths, look | {"linewidth": 0.4}))
     ends = stacked(axes.barh, range(len(latencies)), 0.72, series)
     for row, one in enumerate(latencies):
-        axes.annotate(
-            f"{one.us:.1f}",
-            (one.us, row),
-            (4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=11,
-            color=INK,
-        )
+        note(axes, f"{one.us:.1f}", (one.us, row), (4, 0), va="center", fontsize=11, ha="left")
     axes.set_yticks(range(len(latencies)), [one.mechanism for one in latencies])
     axes.set_ylim(len(latencies) - 0.4, -0.6)
     axes.set_xlim(0, 1.2 * max(ends))
@@ -168,14 +161,13 @@ def _name_ends(axes: Axes, end: int) -> None:
     ends = [(float(line.get_ydata()[end]), line) for line in axes.lines]  # type: ignore[index, arg-type]
     for height, line in sorted(ends, key=lambda one: one[0]):
         last = max(height, last + least)
-        axes.annotate(
+        note(
+            axes,
             str(line.get_label()),
             (1.0 if end else 0.0, last),
             (9 if end else -9, 0),
-            textcoords="offset points",
             ha="left" if end else "right",
             va="center",
-            fontsize=12,
             color=line.get_color(),
         )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FuncFormatter
 
-from nicscope.reports.figures.style import FAINT, INK, legend, slide, styled
+from nicscope.reports.figures.style import FAINT, INK, legend, note, slide, styled
 from nicscope.reports.wording import BLUE, GREY, ORANGE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -80,16 +80,14 @@ def _speed_ups(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set_xticks([*places.values()], [str(way) for _, way in places])
     axes.tick_params(axis="x", labelsize=9)
     for size in sizes:
-        axes.annotate(
+        note(
+            axes,
             f"{size // 1024} K",
             (places[size, ways[len(ways) // 2]], 0),
             (0, -22),
             xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            ha="center",
             va="top",
             fontsize=11,
-            color=INK,
         )
     top = max([static, *(row["speed_up"] for row in rows)])
     axes.set_ylim(0, HEADROOM * top)
@@ -110,15 +108,7 @@ def draw_overheads(rows: Sequence[Row]) -> Figure:
             places = [place + aside for place in range(len(found))]
             axes.bar(places, heights, 0.38, color=colour, label=label)
             for place, height in zip(places, heights, strict=True):
-                axes.annotate(
-                    f"{height:.1f}",
-                    (place, max(height, 100 + BOUND)),
-                    (0, 3),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize=10,
-                    color=INK,
-                )
+                note(axes, f"{height:.1f}", (place, max(height, 100 + BOUND)), (0, 3), fontsize=10)
         axes.axhline(100, color=INK, lw=1)
         axes.axhline(
             100 + BOUND, color=VERMILION, lw=1.5, ls="--", label=f"{BOUND:g} % longer, as printed"

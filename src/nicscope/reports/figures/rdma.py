@@ -29,6 +29,7 @@ from nicscope.reports.figures.style import (
     beside,
     hatched,
     legend,
+    note,
     row_sheet,
     sheet,
     stacked,
@@ -36,7 +37,7 @@ from nicscope.reports.figures.style import (
 )
 from nicscope.reports.fit import shape_name
 from nicscope.reports.odp import way_name
-from nicscope.reports.path import host_name, spelt_gbits
+from nicscope.reports.path import host_name
 from nicscope.reports.plan import all_plans
 from nicscope.reports.printing import wrapped
 from nicscope.reports.region_sizes import setting_name
@@ -48,6 +49,7 @@ from nicscope.reports.wording import (
     ORANGE,
     SKY,
     VERMILION,
+    between,
     byte_size,
     in_words,
     whole,
@@ -116,7 +118,7 @@ def draw_paths(report: PathReport) -> Figure:
                 draw_range(axes, height, span, colour, marker, label)
                 labelled.add(part)
             most = max(span.high for span in one.allows.values())
-            say(axes, row, (most,), f"{one.bound} bounds: {spelt_gbits(one.gbits)}")
+            say(axes, row, (most,), f"{one.bound} bounds: {between(*one.gbits)}")
         ends = [end for one in shown for span in one.allows.values() for end in span]
         axes.set_xlim(min(ends) / 1.5, max(ends) * PATH_ROOM)
         logarithmic(axes.xaxis, axes.get_xlim(), lambda rate: f"{rate:,.9g}")
@@ -173,16 +175,7 @@ def _draw(
         )
     axes.plot([one.page for one in cut], [value(one) for one in cut], color=INK, lw=1, zorder=1)
     for one in cut:
-        axes.annotate(
-            spell(value(one)),
-            (one.page, value(one)),
-            (0, 13),
-            textcoords="offset points",
-            ha="center",
-            fontsize=12,
-            color=INK,
-            bbox=BEHIND,
-        )
+        note(axes, spell(value(one)), (one.page, value(one)), (0, 13), bbox=BEHIND)
     if most is not None:
         axes.axhline(most, color=INK, lw=1.5, ls=(0, (4, 3)), label="limit")
     heights = [*(value(one) for one in cut), *([] if most is None else [most])]
@@ -530,15 +523,7 @@ def _draw_entries(axes: Axes, shown: Sequence[Explained]) -> None:
         draw_range(axes, row, ends, colour, "|")
         axes.plot([one.best], [row], color=colour, marker=marker, ms=9)
         if one.high == MOST_ENTRIES and one.low < one.high:
-            axes.annotate(
-                "or more",
-                (max(ends), row),
-                (9, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=11,
-                color=INK,
-            )
+            note(axes, "or more", (max(ends), row), (9, 0), va="center", fontsize=11, ha="left")
     sizes = [size for one in shown for size in (one.low, one.best)]
     axes.set_xlim(min(sizes) / 2, 4 * max(sizes))
     axes.xaxis.set_major_locator(LogLocator(2, numticks=6))

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from nicscope.reports import size as say
 from nicscope.reports.figures.comparison import draw_groups, group_us
-from nicscope.reports.figures.style import INK, beside, new_panels, plain, styled
+from nicscope.reports.figures.style import INK, beside, new_panels, note, plain, styled
 from nicscope.reports.wording import FAMILY_LOOKS, KIND_COLOURS, byte_size, whole
 
 if TYPE_CHECKING:
@@ -88,17 +88,16 @@ def _draw_steps(axes: Axes, answers: Sequence[Answer], report: SizingReport) -> 
     for answer, steps in zip(answers, drawn, strict=True):
         _draw_family(axes, answer, steps, (edge, high))
     axes.axvline(budget, color=INK, lw=1.5, ls=(0, (4, 3)))
-    axes.annotate(
+    note(
+        axes,
         f"budget: {byte_size(budget)}",
         (budget, 1),
         (-6, -6),
         xycoords=("data", "axes fraction"),
-        textcoords="offset points",
         ha="right",
         va="top",
         rotation=90,
         fontsize=10,
-        color=INK,
     )
     _scale(axes, [height(step) for step in every])
     axes.set_xlim(edge, high * 1.2)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import FuncFormatter
 
 from nicscope.reports.figures.program_runs import draw_overheads, draw_penalties, draw_speed_ups
-from nicscope.reports.figures.style import FAINT, INK, hatched, legend, slide, stacked, styled
+from nicscope.reports.figures.style import FAINT, INK, hatched, legend, note, slide, stacked, styled
 from nicscope.reports.wording import BLUE, GREEN, KIND_COLOURS, ORANGE, PURPLE, SKY, VERMILION
 
 if TYPE_CHECKING:
@@ -66,14 +66,12 @@ def _breakdown_panel(axes: Axes, rows: list[Row]) -> None:
     )
     totals = stacked(axes.bar, range(len(rows)), WIDTH, series)
     for place, total in enumerate(totals):
-        axes.annotate(
+        note(
+            axes,
             f"{total:.2f}" if total >= PLENTY else f"{total:.2g}",
             (place, total),
             (0, 4),
-            textcoords="offset points",
-            ha="center",
             fontsize=10,
-            color=INK,
         )
     axes.set_xticks(range(len(rows)), [f"{row['cache_entries'] // 1024} K" for row in rows])
     axes.set_ylim(0, 1.14 * max(*totals, 1e-6))
@@ -123,16 +121,14 @@ def _sweep_panel(axes: Axes, rows: Sequence[Row]) -> None:
     axes.tick_params(axis="x", labelsize=11)
     for line in lines:
         own = [at for at, row in zip(places, rows, strict=True) if row["line_entries"] == line]
-        axes.annotate(
+        note(
+            axes,
             f"L {line}",
             (sum(own) / len(own), 0),
             (0, -UNDER),
             xycoords=("data", "axes fraction"),
-            textcoords="offset points",
-            ha="center",
             va="top",
             fontsize=13,
-            color=INK,
         )
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
 

@@ -126,10 +126,15 @@ def hatched(label: str, colour: str, hatch: str) -> dict[str, Any]:
     return {"color": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0, "label": label}
 
 
+def note(axes: Axes, text: str, at: Any, aside: tuple[int, int], **look: Any) -> None:
+    """Write ``text`` so many points ``aside`` of the place ``at``, centred unless ``ha`` says."""
+    usual: dict[str, Any] = {"ha": "center", "fontsize": 12, "color": INK}
+    axes.annotate(text, at, aside, textcoords="offset points", **usual | look)
+
+
 def beside(axes: Axes, end: tuple[float, float], text: str, **look: Any) -> None:
     """Write ``text`` to the right of a bar that ends at ``end``."""
-    look = {"textcoords": "offset points", "va": "center", "fontsize": 12, "color": INK, **look}
-    axes.annotate(text, end, (7, 0), **look)
+    note(axes, text, end, (7, 0), ha="left", va="center", **look)
 
 
 def legend(figure: Figure, axes: Axes, columns: int, right: bool = False) -> None:

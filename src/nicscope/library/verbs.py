@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from nicscope.errors import StudyError
 from nicscope.library.command import (
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from nicscope.library.command import One
     from nicscope.reports.verbs import ShownVerbs
+
+CommandLines: TypeAlias = "Mapping[int, str | Sequence[str]] | None"  # of programs, by node
 
 
 def _share(help: str) -> Option:  # noqa: A002 - what it is everywhere here
@@ -60,7 +62,7 @@ def run_verbs(
     ] = (),
     *,
     nodes: Annotated[
-        Mapping[int, str | Sequence[str]] | None,
+        CommandLines,
         Option(
             'N "FILE.py [ARGUMENT]..."',
             "Instead of FILE.py: what runs on node N, its arguments quoted with it; again for the "

@@ -19,7 +19,7 @@ PACKAGE = Path(nicscope.__file__).parent
 # before anything is built in it.
 GROUND = {
     *("clock", "errors", "frames", "hashing", "inputs", "kernel", "memory_limit", "outputs"),
-    "tracebacks",
+    *("tracebacks", "version"),
 }
 MODELS = {"memory", "nic", "fabric", "host"}
 STARTING = {"cli", "config", "errors", "inputs", "library", "outputs", "__main__", "__init__"}
@@ -29,6 +29,7 @@ DRIVING = GROUND | MODELS | {"config"}
 OPEN = {"__main__", "__init__"}  # the package itself names what is public, wherever it lies
 MAY_IMPORT = {
     "clock": set(),
+    "version": set(),
     "errors": set(),
     "frames": set(),
     "tracebacks": {"errors", "frames"},
@@ -97,7 +98,6 @@ def arrows():
         (str(path.relative_to(PACKAGE)), room_of(path), name, target_of(name))
         for path in modules()
         for name in imported(ast.parse(path.read_text()))
-        if target_of(name) != "__version__"
     ]
 
 

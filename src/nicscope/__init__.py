@@ -14,6 +14,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from nicscope.version import __version__
+
 if TYPE_CHECKING:
     from nicscope.config.design import Design, Transport, design_names, load_design
     from nicscope.config.platform import Platform, load_platform, platform_names
@@ -60,7 +62,6 @@ if TYPE_CHECKING:
     from nicscope.reports.result import Report
     from nicscope.traces.reader import Trace
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Cluster",

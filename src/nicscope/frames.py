@@ -11,13 +11,11 @@ import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import nicscope
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType, TracebackType
 
-PACKAGE = Path(nicscope.__file__).parent
+PACKAGE = Path(__file__).parent
 _LIBRARIES = [
     Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")
 ]

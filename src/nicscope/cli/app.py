@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from nicscope import __version__
 from nicscope.cli import (
     apps,
     catalog,
@@ -57,6 +56,7 @@ from nicscope.library.simulate import simulate
 from nicscope.library.translation import curve, replay, size, sweep
 from nicscope.outputs import ReaderGone
 from nicscope.studies.programs import ProgramError
+from nicscope.version import __version__
 
 
 class _Interrupted(Exception):  # noqa: N818 - nobody's error

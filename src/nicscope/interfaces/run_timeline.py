@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nicscope import __version__
 from nicscope.drivers.simulate import records as doing
 from nicscope.drivers.simulate.observe import Engine, RunLog, Stop, Task
 from nicscope.errors import SimulationError
 from nicscope.interfaces.run_report import Names, Source, title
 from nicscope.outputs import whole_file
+from nicscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

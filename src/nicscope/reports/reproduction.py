@@ -7,7 +7,6 @@ import shlex
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nicscope import __version__
 from nicscope.reports.page import markdown_table
 from nicscope.reports.printing import INDENT, heading, said
 from nicscope.reports.result import Report, tidy
@@ -15,6 +14,7 @@ from nicscope.reports.summaries import of_reproduction
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import per_hundred
 from nicscope.studies.reproduce.verdict import Shape
+from nicscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -10,12 +10,12 @@ from itertools import cycle, groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope import __version__
 from nicscope.reports.figures.style import save
 from nicscope.reports.page import html_table
 from nicscope.reports.reproduction import command_of, placed
 from nicscope.studies.reproduce.harness import load_papers
 from nicscope.studies.reproduce.verdict import Basis
+from nicscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

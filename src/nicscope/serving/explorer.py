@@ -19,9 +19,9 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from nicscope import __version__
 from nicscope.errors import NicscopeError, StudyError, one_line
 from nicscope.reports.template import design_file
+from nicscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -6,11 +6,11 @@ import contextlib
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from nicscope import __version__
 from nicscope.config.platform import in_us
 from nicscope.drivers.replay.page_numbering import AlignmentSearch
 from nicscope.errors import StudyError, printable
 from nicscope.nic.translate.book import COUNT_NAMES
+from nicscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

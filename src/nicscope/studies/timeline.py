@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope import __version__
 from nicscope.interfaces.run_timeline import MOST_RECORDS, Drawn, document, write_document
+from nicscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

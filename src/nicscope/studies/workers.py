@@ -18,7 +18,6 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
-import nicscope
 from nicscope.errors import NicscopeError, StudyError
 from nicscope.traces.folders import FolderTrace
 
@@ -149,7 +148,7 @@ class _Worker:
         ours, its = socket.socketpair()
         with its:
             self.connection = Connection(ours.detach())
-            home = str(Path(nicscope.__file__).parent.parent)
+            home = str(Path(__file__).parents[2])
             path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
             # A session of its own: Ctrl-C is for us, who end it; and it ends when we are gone.
             self.process = subprocess.Popen(

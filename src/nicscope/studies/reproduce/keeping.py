@@ -16,10 +16,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope import __version__
 from nicscope.config.toml_files import CATALOG
 from nicscope.errors import OutputError
 from nicscope.outputs.log import Log, open_log
+from nicscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

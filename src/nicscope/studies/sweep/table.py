@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nicscope import __version__
 from nicscope.config.design import SETTINGS, Kind
 from nicscope.drivers.replay import ReplayResult
 from nicscope.drivers.replay.columns import ROWS
@@ -36,6 +35,7 @@ from nicscope.studies.threads import Stopped, threaded
 from nicscope.traces.columns import DAMAGE, requests_in
 from nicscope.traces.files import first_line
 from nicscope.traces.schema import FIRST_REGISTRATION, Requests, Rows, kinds_of
+from nicscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -19,7 +19,6 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from nicscope import __version__
 from nicscope.errors import RecordError
 from nicscope.outputs.file import PARQUET, check_output, format_to_write
 from nicscope.traces.atomic_writer import WRITTEN
@@ -27,6 +26,7 @@ from nicscope.traces.recording import ptrace
 from nicscope.traces.recording.calls import filter_program, install_filter, this_machine
 from nicscope.traces.recording.connections import Connection, Observed
 from nicscope.traces.schema import TraceMetadata
+from nicscope.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

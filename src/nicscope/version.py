@@ -1,0 +1,3 @@
+"""The version of nicscope, which reports and files name."""
+
+__version__ = "0.1.0"

@@ -15,7 +15,7 @@ import pytest
 import nicscope
 from every_command import LONG, RUNS, Run
 from nicscope.cli.app import main
-from nicscope.reports import table_layout
+from nicscope.reports import printing as table_layout
 from nicscope.reports.printing import show
 from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_rows
 from nicscope.reports.result import Report

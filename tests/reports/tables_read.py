@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from nicscope.reports.printing import ELSEWHERE, lines_of, pieces, width_of
-from nicscope.reports.table_layout import GAP, fit
+from nicscope.reports.printing import ELSEWHERE, GAP, fit, lines_of, pieces, width_of
 
 
 def text_of(rows, width):

@@ -28,10 +28,9 @@ from nicscope.outputs import whole_folder
 from nicscope.reports import summaries
 from nicscope.reports.definitions import distinct_headings
 from nicscope.reports.page import html_of, markdown_of
-from nicscope.reports.printing import Note, lines_of, width_of
+from nicscope.reports.printing import Note, fit, lines_of, width_of
 from nicscope.reports.result import Report
 from nicscope.reports.table import Rows
-from nicscope.reports.table_layout import fit
 
 WIDTHS = (80, 90, 100, 140)
 COPIED = "  nicscope "  # what a line of a command to be copied begins with

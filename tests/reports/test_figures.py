@@ -9,9 +9,9 @@ import pytest
 from comparison_samples import DESIGNS, comparison
 
 from drawn_figures import drawn
-from nicscope.reports.comparison import memory_rows, miss_rows, work_rows
-from nicscope.reports.figures.comparison import FIGURES
+from nicscope.reports.comparison import ReplayReport, memory_rows, miss_rows, work_rows
 from nicscope.reports.figures.style import save
+from nicscope.reports.result import drawing
 from nicscope.reports.wording import (
     GROUP_COLOURS,
     KIND_COLOURS,
@@ -21,6 +21,8 @@ from nicscope.reports.wording import (
     significant,
 )
 from nicscope.studies.pricing import STEP_NAMES
+
+FIGURES = {name: drawing(place) for name, place in ReplayReport.drawn.items()}
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,8 @@ from tables_read import assert_whole, text_of
 
 from every_command import LONG
 from nicscope.cli.app import main
-from nicscope.reports.printing import PARAGRAPH, PIPED, output_width, width_of, wrapped
+from nicscope.reports.printing import GAP, PARAGRAPH, PIPED, fit, output_width, width_of, wrapped
 from nicscope.reports.table import Bar, Piece, Rows
-from nicscope.reports.table_layout import GAP, fit
 
 WORDS = st.text("abcxyz-_", min_size=1, max_size=12)
 NUMBERS = st.integers(0, 10**13).map("{:,}".format)

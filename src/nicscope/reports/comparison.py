@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from nicscope.config.design import Scheme
 from nicscope.reports.printing import heading, remark
 from nicscope.reports.result import Report, table_of_rows, tidy
-from nicscope.reports.summaries import of_replay
+from nicscope.reports.summaries import MissRates, of_replay
 from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import (
     KIND_COLOURS,
@@ -21,8 +21,8 @@ from nicscope.reports.wording import (
     us_per,
     whole,
 )
-from nicscope.studies.replaying import counters_of
-from nicscope.studies.sources import COUNT_NAMES, rates
+from nicscope.studies.replaying import counters_of, rates
+from nicscope.studies.sources import COUNT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -203,15 +203,6 @@ COMPONENTS = {  # a row per design and part of its cost
 }
 
 
-class MissRates(NamedTuple):
-    """NI misses per 100 lookups or requests: total, by path, and by kind, which add up."""
-
-    design: str
-    misses: float
-    by_path: dict[str, float]
-    by_kind: dict[str, float]
-
-
 def kind_names(comparison: Comparison) -> list[str]:
     """The kinds of misses that were counted separately."""
     return list(_KINDS if comparison.kinds else _WITHOUT_KINDS)
@@ -386,6 +377,11 @@ class ReplayReport(Report):
 
     found: Comparison
     topic = "replay"
+    drawn: ClassVar = {
+        "misses": "comparison.draw_misses",
+        "costs": "comparison.draw_costs",
+        "memory": "comparison.draw_memory",
+    }
 
     @property
     def comparison(self) -> Comparison:
@@ -446,14 +442,6 @@ class ReplayReport(Report):
             for part in priced.cost.components
         ]
         yield "components", tidy(COMPONENTS, parts)
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the tables and the figures."""
-        from nicscope.reports.figures.comparison import FIGURES
-
-        yield from super().files()
-        for name, draw in FIGURES.items():
-            yield name, draw(self.found)
 
 
 def _row(priced: Priced) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nicscope.reports.printing import heading, remark
 from nicscope.reports.register import spelt_seconds
@@ -37,6 +37,7 @@ class ShownDemand(Report):
     """A trace, registered ahead and paged on demand."""
 
     found: DemandReport
+    drawn: ClassVar = {"waits": "rdma.draw_waits", "resident": "rdma.draw_resident"}
     topic = "odp"
 
     def summary(self) -> list[str]:
@@ -141,15 +142,6 @@ class ShownDemand(Report):
             for each in self.found.demand
         )
         yield "odp", table_of_rows(rows, words=("advice",))
-
-    def files(self) -> Iterator[tuple[str, Any]]:
-        """Yield the table and a figure, or two if several limits may hold."""
-        from nicscope.reports.figures.rdma import draw_resident, draw_waits, has_limits
-
-        yield from super().files()
-        yield "waits", draw_waits(self.found)
-        if has_limits(self.found):
-            yield "resident", draw_resident(self.found)
 
 
 def way_rows(found: DemandReport) -> Rows:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.cells import cell_len
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import TypeAlias
 
     from rich.text import Text
@@ -177,7 +177,6 @@ def text_of(parts: Iterable[Printed]) -> str:
 def lines_of(parts: Iterable[Printed], width: int, elsewhere: str = ELSEWHERE) -> Iterator[Any]:
     """The lines of ``parts`` on an output of ``width`` columns, one blank before a titled table."""
     from nicscope.reports.table import Rows
-    from nicscope.reports.table_layout import table_lines
 
     before: Printed = ""
     for part in parts:
@@ -203,3 +202,312 @@ def paragraph(text: Text, width: int) -> Iterator[Text]:
         for part in line.divide(breaks(line.plain, width)):
             part.rstrip()
             yield part
+
+
+# A table as lines of text.  In this order: the bar becomes shorter, headings and prose wrap between
+# words, the bar goes, and then column after column, what matters least first.  Where not even the
+# key and what matters most fit, every row is stacked: a line for each of its cells.  No name and no
+# number is ever cut.
+GAP = 2  # columns between two columns
+SHORTEST_BAR = 6
+MOST_LINES = 4  # of a heading
+NARROWEST_PROSE = 20  # columns: what is narrower is tiresome to read
+
+
+class Block(NamedTuple):
+    """Columns shown side by side: their indices and widths."""
+
+    columns: list[int]
+    widths: list[int]
+    bar: int = 0  # columns of the longest bar; 0: there is none
+
+
+class Shape(NamedTuple):
+    """The layout of a table: blocks one below the other; without blocks, rows are stacked."""
+
+    blocks: list[Block]
+    left_out: list[str]  # headings
+
+
+def fit(rows: Rows, width: int) -> Shape:
+    """Lay out ``rows`` within ``width`` columns."""
+    if rows.groups:
+        return _fit_groups(rows, width)
+    shown = list(range(len(rows.headings)))
+    leaving = rows.leaving()
+    gone: set[int] = set()
+    while True:
+        block = _fit_columns(rows, shown, width, NARROWEST_PROSE)
+        if block is None and len(leaving) < 2:
+            block = _fit_columns(rows, shown, width, 0)
+            if block is None:
+                return Shape([], [])
+        if block is not None:
+            return Shape([block], [rows.headings[column] for column in sorted(gone)])
+        least = leaving.pop(0)
+        gone.add(least)
+        shown.remove(least)
+
+
+def _fit_groups(rows: Rows, width: int) -> Shape:
+    """Place as many groups side by side as fit, and the others below."""
+    blocks: list[Block] = []
+    keys = list(range(rows.key))
+    first = rows.key
+    for _, count in rows.groups:
+        group = list(range(first, first + count))
+        first += count
+        both = None
+        if blocks:
+            both = _natural(rows, blocks[-1].columns + group, width)
+        alone = _natural(rows, keys + group, width)
+        if both is not None:
+            blocks[-1] = both
+        elif alone is not None:
+            blocks.append(alone)
+        else:
+            return Shape([], [])
+    return Shape(blocks, [])
+
+
+def _natural(rows: Rows, columns: list[int], width: int) -> Block | None:
+    widths = grouped_widths(rows, columns)
+    return Block(columns, widths) if _total(widths) <= width else None
+
+
+def grouped_widths(rows: Rows, columns: Sequence[int]) -> list[int]:
+    """Widths of ``columns``, the first of each group wide enough for the heading above them."""
+    widths = [max(_cells(rows, column), width_of(rows.headings[column])) for column in columns]
+    first = rows.key
+    for name, count in rows.groups:
+        if first in columns:
+            place = list(columns).index(first)
+            spare = width_of(name) - _total(widths[place : place + count])
+            widths[place] += max(spare, 0)
+        first += count
+    return widths
+
+
+def _fit_columns(rows: Rows, columns: list[int], width: int, narrowest: int) -> Block | None:
+    """Fit ``columns`` by shortening the bar and wrapping headings and prose, or without a bar."""
+    bar = min(SHORTEST_BAR, rows.longest_bar) if rows.bars else 0
+    for least_bar in dict.fromkeys((bar, 0)):
+        room = width - (least_bar + GAP if least_bar else 0)
+        widths = _wrapped_widths(rows, columns, room, narrowest)
+        if _total(widths) <= room:
+            spare = room - _total(widths)
+            return Block(
+                columns, widths, min(rows.longest_bar, least_bar + spare) if least_bar else 0
+            )
+    return None
+
+
+def _wrapped_widths(rows: Rows, columns: list[int], room: int, narrowest: int) -> list[int]:
+    """Widths that add up to ``room`` or less, if wrapping alone can do it.
+
+    Headings wrap to two lines, then prose, and at last headings to as many lines as they can.
+    """
+    heads = [rows.headings[column] for column in columns]
+    cells = [_cells(rows, column) for column in columns]
+    widths = [max(width_of(head), cell) for head, cell in zip(heads, cells, strict=True)]
+    _wrap_headings(heads, cells, widths, room, 2)
+    least = list(widths)
+    for place, column in enumerate(columns):
+        if rows.wraps(column):
+            pieces = [longest_piece(row[column]) for row in rows.cells]
+            floor = max([*pieces, longest_piece(heads[place])])
+            least[place] = min(widths[place], max(floor, narrowest))
+    _wrap_prose(widths, least, room)
+    floors = [min(pair) for pair in zip(cells, widths, strict=True)]
+    _wrap_headings(heads, floors, widths, room, MOST_LINES)
+    for place, head in enumerate(heads):
+        widths[place] += _widening_that_saves(head, widths[place], room - _total(widths))
+    return widths
+
+
+def _wrap_headings(
+    heads: list[str], cells: list[int], widths: list[int], room: int, lines: int
+) -> None:
+    """Wrap headings to at most ``lines`` lines, the one that saves most first, until all fits."""
+    least = [max(cell, _narrowest(head, lines)) for head, cell in zip(heads, cells, strict=True)]
+    for place in sorted(range(len(heads)), key=lambda i: least[i] - widths[i]):
+        if _total(widths) > room:
+            widths[place] = min(widths[place], least[place])
+
+
+def _narrowest(head: str, lines: int) -> int:
+    """The least width at which ``head`` takes at most ``lines`` lines."""
+    width = longest_piece(head)
+    while len(wrapped(head, width)) > lines:
+        width += 1
+    return width
+
+
+def _wrap_prose(widths: list[int], least: list[int], room: int) -> None:
+    """Narrow the prose columns, the widest first."""
+    while _total(widths) > room:
+        place = max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))
+        if widths[place] <= least[place]:
+            break
+        widths[place] -= 1
+
+
+def _widening_that_saves(heading: str, width: int, spare: int) -> int:
+    """The columns, of ``spare``, that save a wrapped heading a line; 0 if none."""
+    lines = len(wrapped(heading, width))
+    for more in range(1, spare + 1):
+        if len(wrapped(heading, width + more)) < lines:
+            return more
+    return 0
+
+
+def _cells(rows: Rows, column: int) -> int:
+    return max((width_of(row[column]) for row in rows.cells), default=0)
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+PLAIN = {"0": "dim", "none": "dim", "unknown": "dim", "-": "dim"}
+RULE = "─"
+STACK_INDENT = 2
+
+
+def table_lines(rows: Rows, width: int, elsewhere: str) -> Iterator[Text]:
+    """``rows`` within ``width`` columns; omitted columns are named, with ``elsewhere``."""
+    from rich.text import Text
+
+    rows = rows._replace(
+        headings=[visible(heading) for heading in rows.headings],
+        cells=[[visible(cell) for cell in row] for row in rows.cells],
+    )
+    if rows.title:
+        yield from (Text(line, style="bold") for line in wrapped(visible(rows.title), width))
+    shape = fit(rows, width)
+    if not shape.blocks:
+        yield from _stacked(rows, width)
+    for number, block in enumerate(shape.blocks):
+        if number:
+            yield Text()
+        yield from _block_lines(rows, block)
+    if shape.left_out:
+        told = f"not shown at {width} columns: {', '.join(shape.left_out)}; see {elsewhere}"
+        yield from (Text(line, style="dim") for line in wrapped(told, width))
+
+
+def _block_lines(rows: Rows, block: Block) -> Iterator[Text]:
+    from rich.text import Text
+
+    if any(rows.headings):
+        yield from _head_lines(rows, block)
+    above = ""
+    for number, row in enumerate(rows.cells):
+        if number in rows.gaps:
+            yield Text()
+        cells = [row[column] for column in block.columns]
+        if rows.grouped and row[0] == above and number not in rows.gaps:
+            cells[0] = ""
+        above = row[0]
+        bar = rows.bars[number].draw(block.bar) if block.bar and number < len(rows.bars) else None
+        style = rows.row_styles.get(number, "")
+        yield from _lines_of(rows, block, cells, style, bar)
+
+
+def _head_lines(rows: Rows, block: Block) -> Iterator[Text]:
+    from rich.text import Text
+
+    if any(name for name, _ in rows.groups):
+        yield _group_line(rows, block)
+    yield from _lines_of(
+        rows, block, [rows.headings[column] for column in block.columns], "bold", None, bottom=True
+    )
+    if not rows.groups:
+        taken = sum(block.widths) + GAP * (len(block.widths) - 1)
+        yield Text(RULE * (taken + (block.bar + GAP if block.bar else 0)))
+
+
+def _group_line(rows: Rows, block: Block) -> Text:
+    """The headings above groups of columns, each at the right end of its own."""
+    from rich.text import Text
+
+    line, end, first = "", -GAP, rows.key
+    ends = {}
+    for column, width in zip(block.columns, block.widths, strict=True):
+        end += width + GAP
+        ends[column] = end
+    for name, count in rows.groups:
+        if first in ends:
+            line += padded(name, ends[first + count - 1] - width_of(line), left=False)
+        first += count
+    return Text(line, style="bold")
+
+
+def _lines_of(
+    rows: Rows,
+    block: Block,
+    cells: Sequence[str],
+    style: str,
+    bar: Text | None,
+    *,
+    bottom: bool = False,
+) -> Iterator[Text]:
+    """The lines of one row, as many as its tallest cell; headings are aligned at the ``bottom``."""
+    from rich.text import Text
+
+    columns = [wrapped(cell, width) for cell, width in zip(cells, block.widths, strict=True)]
+    height = max(map(len, columns))
+    for number in range(height):
+        line = Text(style=style)
+        for place, (column, lines) in enumerate(zip(block.columns, columns, strict=True)):
+            at = number - (height - len(lines)) if bottom else number
+            text = lines[at] if 0 <= at < len(lines) else ""
+            left = column in rows.left
+            line.append(" " * GAP if place else "")
+            line.append(
+                padded(text, block.widths[place], left=left),
+                style="" if bottom else _look(rows, cells[place]),
+            )
+        if bar is not None and not number:
+            line.append(" " * GAP).append_text(bar)
+        line.rstrip()
+        yield line
+
+
+def _look(rows: Rows, cell: str) -> str:
+    return rows.styles.get(cell, PLAIN.get(cell, ""))
+
+
+def _stacked(rows: Rows, width: int) -> Iterator[Text]:
+    """Each row as a list of headings and cells, one below the other."""
+    from rich.text import Text
+
+    names = list(rows.headings)
+    first = rows.key
+    for group, count in rows.groups:
+        for column in range(first, first + count):
+            names[column] = f"{group} {names[column]}".rstrip()
+        first += count
+    for number, row in enumerate(rows.cells):
+        if number:
+            yield Text()
+        for column, cell in enumerate(row):
+            if not cell:
+                continue
+            indent = 0 if column < rows.key else STACK_INDENT
+            for line in _pair(names[column], cell, width - indent):
+                text = " " * indent + line
+                fits = width_of(text) <= width
+                yield Text(text if fits else line.lstrip(), style="" if indent else "bold")
+
+
+def _pair(name: str, cell: str, width: int) -> Iterator[str]:
+    """A heading and its cell: beside each other, or the cell below, as it fits."""
+    beside = f"{name}  {cell}" if name else cell
+    if width_of(beside) <= width:
+        yield beside
+        return
+    if name:
+        yield from wrapped(name, width)
+    for line in wrapped(cell, width - STACK_INDENT):
+        yield " " * STACK_INDENT + line if width_of(line) + STACK_INDENT <= width else line

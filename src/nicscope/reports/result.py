@@ -29,6 +29,15 @@ if TYPE_CHECKING:
     from nicscope.reports.printing import Printed
 
 
+def drawing(place: str) -> Callable[..., Any]:
+    """The function ``module.name`` of ``reports.figures``, where Matplotlib is imported."""
+    module, _, name = place.partition(".")
+    found: Callable[..., Any] = getattr(
+        importlib.import_module(f"nicscope.reports.figures.{module}"), name
+    )
+    return found
+
+
 class Report(ABC):
     """A result, ``found``, that shows itself; each kind of result has a class of its own.
 
@@ -39,7 +48,7 @@ class Report(ABC):
     found: Any
     is_headed = True  # its first part says what it is about, and the summary goes below that
     topic = ""  # by which the glossary tells headings apart that others use otherwise
-    # Figures of all that was found, by name: each a function of a module in ``reports.figures``.
+    # Figures of all that was found, by name: each a ``drawing``, which may draw none.
     drawn: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, found: Any) -> None:
@@ -70,9 +79,9 @@ class Report(ABC):
         for name, table in self.tables():
             yield f"{name}.parquet", table
         for name, place in self.drawn.items():
-            module, _, draw = place.partition(".")
-            figures = importlib.import_module(f"nicscope.reports.figures.{module}")
-            yield name, getattr(figures, draw)(self.found)
+            figure = drawing(place)(self.found)
+            if figure is not None:
+                yield name, figure
 
     def printed(self, *, explain: bool = False) -> Iterator[Printed]:
         """The summary, the parts, and with ``explain`` the definitions of headings."""

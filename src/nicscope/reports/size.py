@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nicscope.reports.printing import heading, remark
-from nicscope.reports.result import Report, table_of_rows
+from nicscope.reports.result import Report, drawing, table_of_rows
 from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import (
     byte_size,
@@ -18,8 +18,8 @@ from nicscope.reports.wording import (
     whole,
 )
 from nicscope.studies.pricing import denominator_of
+from nicscope.studies.replaying import rates
 from nicscope.studies.sizing.result import fewest_misses, uncertain_components
-from nicscope.studies.sources import rates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -480,14 +480,13 @@ class ShownSizes(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table, and a figure for each trace."""
-        from nicscope.reports.figures.sizes import draw_sizing
-
+        draw = drawing("sizes.draw_sizing")
         report = self.found
         yield from super().files()
         for number, sizing in enumerate(report.sizings, 1):
             alone = len(report.sizings) == 1
             name = "size" if alone else f"size_{number}_{short_name(sizing.trace)}"
-            yield name, draw_sizing(sizing, report)
+            yield name, draw(sizing, report)
 
 
 def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:

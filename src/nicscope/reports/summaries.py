@@ -7,7 +7,7 @@ said to have none, and prices of different machines are not compared without a w
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.reports.wording import (
     in_words,
@@ -21,7 +21,6 @@ from nicscope.reports.wording import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nicscope.reports.comparison import MissRates
     from nicscope.studies.curves import MissCurve
     from nicscope.studies.latency.report import Latency, LatencyReport
     from nicscope.studies.programs import ProgramRuns
@@ -33,6 +32,15 @@ PS_PER_US = 10**6
 MOST = 3  # sentences of one kind
 PLACES = ("first", "second", "third")  # of runs, one sentence each
 ESTIMATES = "These are estimates, from a sample of the pages."
+
+
+class MissRates(NamedTuple):
+    """NI misses per 100 lookups or requests: total, by path, and by kind, which add up."""
+
+    design: str
+    misses: float
+    by_path: dict[str, float]
+    by_kind: dict[str, float]
 
 
 def of_replay(comparison: Comparison, rates: Sequence[MissRates]) -> list[str]:

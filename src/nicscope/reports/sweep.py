@@ -16,7 +16,8 @@ from nicscope.reports.wording import (
     whole,
 )
 from nicscope.studies.pricing import Denominator
-from nicscope.studies.sources import AT_LEAST, repeat
+from nicscope.studies.replaying import AT_LEAST
+from nicscope.studies.sources import repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -18,7 +18,7 @@ from nicscope.reports.wording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -139,10 +139,3 @@ def draw_memory(comparison: Comparison) -> Figure:
         axes.set_xlabel("bytes, logarithmic (NIC: the node that takes most; host: peak, all nodes)")
         legend(figure, axes, columns=2)
     return figure
-
-
-FIGURES: dict[str, Callable[[Comparison], Figure]] = {  # by file name
-    "misses": draw_misses,
-    "costs": draw_costs,
-    "memory": draw_memory,
-}

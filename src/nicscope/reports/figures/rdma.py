@@ -430,8 +430,10 @@ def _named(row: int) -> str:
     return {0: f"{AHEAD}, once", 1: "what requests wait in all"}.get(row, "")
 
 
-def draw_resident(report: DemandReport) -> Figure:
-    """Waiting time over the share of the touched memory that may be resident."""
+def draw_resident(report: DemandReport) -> Figure | None:
+    """Waiting time over the share of the touched memory that may be resident; one limit: none."""
+    if len({one.way.resident_bytes for one in report.demand}) == 1:
+        return None
     touched = report.ahead.pages * report.page
     lines: dict[str, list[Demand]] = {}
     for one in report.demand:
@@ -457,11 +459,6 @@ def draw_resident(report: DemandReport) -> Figure:
         )
         line_legend(figure, axes)
     return figure
-
-
-def has_limits(report: DemandReport) -> bool:
-    """Whether there are several limits of what may be resident, to draw over."""
-    return len({one.way.resident_bytes for one in report.demand}) > 1
 
 
 def _share(one: Demand, touched: int) -> float:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nicscope.config.design import MESSAGE_STORE_AND_FORWARD, Way, load_design, with_settings
+from nicscope.config.design import MESSAGE_STORE_AND_FORWARD, Way
 from nicscope.config.platform import OF_DESIGN, OF_SCHEME, load_platform
 from nicscope.drivers.simulate.ports.build import HostSize, PortSize
-from nicscope.errors import DesignError, StudyError
 from nicscope.interfaces.via import Cluster, Reliability
 from nicscope.interfaces.via.cluster import settings_of
 from nicscope.interfaces.via.descriptor import ALIGNMENT
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from nicscope.config.platform import Platform
     from nicscope.interfaces.via import Host, Nic
     from nicscope.interfaces.via.vi import CompletionQueue, Vi
-    from nicscope.studies.latency.report import Question
 
 
 PAGE = 4096
@@ -267,27 +265,6 @@ class Translating(msgspec.Struct, frozen=True):
     platform: str  # of what it takes, as far as that of the messages does not state it
     entries: int | None
     pages: int  # that messages use in turn
-
-
-def translated(question: Question) -> tuple[Design, Translating | None]:
-    """The design of the cluster, and the report's description of its translation.
-
-    Errors: ``DesignError``, ``StudyError``.
-    """
-    if question.translation is None:
-        return load_design(DESIGN), None
-    design = load_design(DESIGNS.get(question.translation, question.translation))
-    if question.entries is not None:
-        try:
-            design = with_settings(design, [f"entries={question.entries}"])
-        except DesignError as error:
-            raise StudyError(f"--entries: {str(error).partition(': ')[2]}") from None
-    if design.platform is None:
-        raise StudyError(
-            f"design {design.name!r} names no platform, so nothing says what its misses take"
-        )
-    scheme = design.scheme.value
-    return design, Translating(design.name, scheme, design.platform, design.entries, question.pages)
 
 
 def costs_needed_by(design: Design) -> Sequence[str]:

@@ -7,21 +7,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from nicscope.config.costs import COSTS
-from nicscope.config.design import MESSAGE_STORE_AND_FORWARD, POLICIES, Policy, Way, with_settings
+from nicscope.config.design import (
+    MESSAGE_STORE_AND_FORWARD,
+    POLICIES,
+    Design,
+    Policy,
+    Way,
+    load_design,
+    with_settings,
+)
 from nicscope.config.machine import MACHINE, MACHINE_TIMES, read_number
 from nicscope.config.platform import completed, load_platform, read_cost
 from nicscope.config.quantities import read_bytes
-from nicscope.errors import StudyError, did_you_mean
+from nicscope.errors import DesignError, StudyError, did_you_mean
 from nicscope.interfaces.via.cluster import DELIVERIES, settings_of
 from nicscope.interfaces.ways import Combination, check_runs, why_way_refused
 from nicscope.studies.latency.parts import DATA_TRANSFER, TRANSPORT, Part
 from nicscope.studies.latency.ping_pong import (
+    DESIGN,
+    DESIGNS,
     Setting,
     Translating,
     costs_needed_by,
     ping_pong,
     rounds_of,
-    translated,
 )
 from nicscope.studies.sources import repeat
 
@@ -52,6 +61,27 @@ class Question(NamedTuple):
     entries: int | None = None  # of its cache; None: the design's
     pages: int = 1  # buffers that messages use in turn
     delivery: str = MESSAGE_STORE_AND_FORWARD
+
+
+def translated(question: Question) -> tuple[Design, Translating | None]:
+    """The design of the cluster, and the report's description of its translation.
+
+    Errors: ``DesignError``, ``StudyError``.
+    """
+    if question.translation is None:
+        return load_design(DESIGN), None
+    design = load_design(DESIGNS.get(question.translation, question.translation))
+    if question.entries is not None:
+        try:
+            design = with_settings(design, [f"entries={question.entries}"])
+        except DesignError as error:
+            raise StudyError(f"--entries: {str(error).partition(': ')[2]}") from None
+    if design.platform is None:
+        raise StudyError(
+            f"design {design.name!r} names no platform, so nothing says what its misses take"
+        )
+    scheme = design.scheme.value
+    return design, Translating(design.name, scheme, design.platform, design.entries, question.pages)
 
 
 def ask(

@@ -13,8 +13,7 @@ from nicscope.drivers.replay import ReplayResult
 from nicscope.nic.layout import new_cache, region_bytes
 from nicscope.studies.curves import knee
 from nicscope.studies.pricing import Denominator, denominator_of, plain
-from nicscope.studies.replaying import with_price
-from nicscope.studies.sources import bound_of
+from nicscope.studies.replaying import bound_of, with_price
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -28,8 +28,7 @@ from nicscope.outputs.csv_table import CsvTable
 from nicscope.outputs.file import CSV, PARQUET, TABLES, format_to_write, named_compression
 from nicscope.outputs.log import open_log
 from nicscope.studies.pricing import Denominator, denominator_of
-from nicscope.studies.replaying import with_price
-from nicscope.studies.sources import rates
+from nicscope.studies.replaying import rates, with_price
 from nicscope.studies.sweep.grid import SCHEME
 from nicscope.studies.threads import Stopped, threaded
 from nicscope.traces.columns import DAMAGE, requests_in

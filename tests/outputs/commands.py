@@ -80,6 +80,10 @@ def spread(pairs: Iterable[tuple[Case, Any]]) -> list[tuple[Case, Any]]:
     return chosen
 
 
+# What is written, where the command is made of a function, which takes paths as text too.
+AS_TEXT = {"out", "timeline"}
+
+
 def written_paths() -> set[tuple[str, str]]:
     """Command and parameter of every path that a command takes and that no run reads."""
     read = {(run.command, key) for run in RUNS for key, kind, _ in run.places if kind in INPUTS}
@@ -87,5 +91,5 @@ def written_paths() -> set[tuple[str, str]]:
         (name, parameter)
         for name, command in COMMANDS.items()
         for parameter, kind in get_type_hints(command.callback).items()
-        if kind is Path or {Path, list[Path]} & {*get_args(kind)}
+        if kind is Path or {Path, list[Path]} & {*get_args(kind)} or parameter in AS_TEXT
     } - read

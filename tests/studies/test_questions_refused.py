@@ -118,9 +118,9 @@ QUESTIONS = [
     ("verbs lat", {"size": "0"}, "--size"),
     ("verbs lat", {"size": 64, "iters": 1}, "--iters"),
     ("verbs lat", {"size": 64, "design": "no-such"}, "design", "no-such"),
-    ("verbs bw", {"qps": 0}, "from 1"),
+    ("verbs bw", {"qps": 0}, "--qps", "at least 1"),
     ("verbs bw", {"qps": 999}, "from 1"),
-    ("verbs bw", {"tx_depth": 0}, "from 1"),
+    ("verbs bw", {"tx_depth": 0}, "--tx-depth", "at least 1"),
     ("size", {"nic_memory": "0"}, "from 1B"),
     ("size", {"nic_memory": "-4KiB"}, "128KiB", "'-4KiB'"),
     ("size", {"nic_memory": "4 parsecs"}, "'4 parsecs'"),
@@ -235,6 +235,10 @@ def sizes_and_a_size(path):
     return ns.register("1GiB", regions=path)
 
 
+def name_of(load):
+    return load.args[0] if isinstance(load, partial) else load.__name__
+
+
 NANOSECONDS = 'post = { value = 3, unit = "ns"'
 STATED = 'evidence = "assumed", source = "a" }'
 FILES = [
@@ -272,7 +276,7 @@ FILES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", FILES, ids=lambda row: " ".join([row[0].__name__, *row[2:]]))
+@pytest.mark.parametrize("row", FILES, ids=lambda row: f"{name_of(row[0])} {' '.join(row[2:])}")
 def test_a_file_of_ones_own_is_checked(row, tmp_path):
     load, text, *facts = row
     path = tmp_path / "mine.toml"

@@ -24,7 +24,7 @@ def take_apart(monkeypatch):
     left = {}
     asked = []
     resume = programs.Simulation._resume
-    size, follow = programs._SIZE, process._FOLLOW
+    size, follow = programs._SIZE, process.FOLLOW
 
     def by_one(self, number, ended, begun):
         process = self._actors[number]

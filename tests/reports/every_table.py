@@ -15,7 +15,7 @@ import pytest
 import nicscope
 from every_command import LONG, RUNS, Run
 from nicscope.cli.app import main
-from nicscope.reports import printing as table_layout
+from nicscope.reports import printing
 from nicscope.reports.printing import show
 from nicscope.reports.reproduction import ShownReproduction, as_markdown, study_rows
 from nicscope.reports.result import Report
@@ -178,7 +178,7 @@ def built():
 def _printed(command: str, call: Callable[[], object]) -> Printed:
     """What ``call`` prints on a terminal of 80 columns."""
     made = Printed(command, "", [], [])
-    lines_of_table, shows = table_layout.table_lines, Report.show
+    lines_of_table, shows = printing.table_lines, Report.show
 
     def lines(rows, width, elsewhere):
         made.tables.append(rows)
@@ -189,7 +189,7 @@ def _printed(command: str, call: Callable[[], object]) -> Printed:
         shows(report, explain=explain)
 
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as out:
-        patch.setattr(table_layout, "table_lines", lines)
+        patch.setattr(printing, "table_lines", lines)
         patch.setattr(Report, "show", showing)
         patch.setenv("COLUMNS", "80")
         call()

@@ -27,17 +27,10 @@ if TYPE_CHECKING:
     from nicscope.drivers.replay import ReplayResult
     from nicscope.drivers.replay.columns import RequestColumns
     from nicscope.drivers.replay.lookups import Nic
-    from nicscope.studies.workers import Workers
-    from nicscope.traces.folders import Share
-    from nicscope.traces.reader import Trace
-    from nicscope.traces.schema import Requests
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from nicscope.studies.replaying import Priced
     from nicscope.studies.sizing.search import Ask, Family, Setting
+    from nicscope.studies.workers import Workers
+    from nicscope.traces.folders import Share
     from nicscope.traces.reader import Trace
     from nicscope.traces.schema import Requests
 

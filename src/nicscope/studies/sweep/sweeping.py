@@ -36,11 +36,18 @@ from nicscope.traces.folders import placed
 from nicscope.traces.reader import open_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    from numpy.typing import NDArray
 
     from nicscope.config.design import Design
-    from nicscope.studies.sweep.table import Tally
+    from nicscope.studies.sweep.grid import Grid
+    from nicscope.studies.sweep.table import Identity, Journal, Tally
     from nicscope.studies.workers import Cluster
+    from nicscope.traces.reader import Trace
+
+    Tallies = Generator[tuple[Sequence[int], list[Tally]], None, None]
 
 
 class Order(NamedTuple):
@@ -116,19 +123,6 @@ def tallies(
 
     return cluster.each(chunks, tally_on_worker, arguments)
 
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
-    from contextlib import AbstractContextManager
-
-    from numpy.typing import NDArray
-
-    from nicscope.studies.sweep.grid import Grid
-    from nicscope.studies.sweep.table import Identity, Journal, Tally
-    from nicscope.studies.workers import Cluster
-    from nicscope.traces.reader import Trace
-
-    Tallies = Generator[tuple[Sequence[int], list[Tally]], None, None]
 
 # Designs counted in one pass: beyond, sharing the parting and numbering of pages gains no more.
 CHUNK = 8

@@ -17,15 +17,6 @@ from nicscope.traces.schema import Op, TraceMetadata
 from nicscope.traces.tables import Layout, check_width, line_of, names_in, parse_block
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from numpy.typing import NDArray
-
-    from nicscope.inputs import Input
-    from nicscope.traces.files import Watch
-
-
-if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
@@ -35,6 +26,7 @@ if TYPE_CHECKING:
     from nicscope.traces.files import Watch
 
     Reader = Callable[[Input, KvChoices | None, Watch | None], "Served"]
+
 
 BATCH_REQUESTS = 1 << 20
 MOST_TOKENS = 1 << 31  # of a request

@@ -405,3 +405,18 @@ def test_nothing_but_pins_is_asked_of_the_host():
             node[name]
             for name in ("interrupts", "thread_misses", "stolen", "kernel_time", "page_ins")
         )
+
+
+@pytest.mark.parametrize("pages", [0, 1, 3])
+@pytest.mark.parametrize("design", ["utlb", "vmmc-interrupt"])
+def test_closing_unpins_by_one_call_or_none_where_nothing_was_pinned(design, pages):
+    async def program(endpoint, remote):
+        await send_pages(endpoint, remote, endpoint.allocate(4 * PAGE), range(pages))
+        await endpoint.close_port()
+        return endpoint.cluster.counts(1)
+
+    _, counts = run(program, design)
+
+    assert counts["unpins"] == counts["pins"] == pages
+    # The kernel's own unpinning, for a NIC that interrupts it, is no call of a process.
+    assert counts["unpin_calls"] == (pages > 0 and design == "utlb")

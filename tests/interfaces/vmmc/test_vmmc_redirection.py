@@ -171,3 +171,31 @@ def test_a_table_that_is_away_between_two_pages_comes_back_for_the_second():
     cluster = Cluster("utlb", host=HostSize(pages_per_space=2048))
     assert results_of(cluster, keeper, user) == [content, "done"]
     assert cluster.served(0)["table_ins"] == 1
+
+
+@pytest.mark.requirement("UT-53")
+@pytest.mark.parametrize(("chosen_at", "pages"), [(None, 1), (0, 1), (100, 2)])
+def test_a_payload_takes_the_time_of_a_lookup_for_each_page_it_is_redirected_to(chosen_at, pages):
+    dearer = 1_000_000  # ps
+
+    def delivered_us(extra_ps):
+        cluster = Cluster("vmmc-static")
+
+        async def keeper(endpoint):
+            default, around = endpoint.allocate(PAGE), endpoint.allocate(2 * PAGE)
+            exported = await endpoint.export(default, "b")
+            if chosen_at is not None:
+                await endpoint.redirect(exported, around.part(chosen_at, PAGE))
+            endpoint.cluster.simulation.machine.ports.costs["lookup_receive"] += extra_ps
+            await endpoint.export(endpoint.allocate(1), "go")
+            await endpoint.notification()
+            return endpoint.now_us
+
+        async def user(endpoint):
+            await endpoint.import_buffer(0, "go")
+            remote = await endpoint.import_buffer(0, "b")
+            await endpoint.store(remote, endpoint.allocate(PAGE), notify=True)
+
+        return results_of(cluster, keeper, user)[0]
+
+    assert delivered_us(dearer) - delivered_us(0) == pytest.approx(pages)

@@ -21,13 +21,11 @@ from nicscope.drivers.simulate.bus.state import (
     NO_HANDLER,
     PAUSING,
     RESTING,
-    end_report_write,
-    on_engine_free,
     schedule,
     wake,
 )
 from nicscope.drivers.simulate.observe import log_work
-from nicscope.drivers.simulate.ports.calls import begin_fetch
+from nicscope.drivers.simulate.ports.calls import begin_fetch, end_report_write, on_engine_free
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS
 from nicscope.drivers.simulate.records import (
     ACCESSING,

@@ -242,7 +242,7 @@ def _control_word(machine, p, number, operation, remote):
 
 @distant
 def on_engine_free(machine, n, now):
-    """The engine may be free: a descriptor that is to be fetched has it, or a CPU that waits."""
+    """Starts what waits for the engine, if that is free: a descriptor fetch, or a CPU."""
     if not is_engine_free(machine, n):
         return
     if machine.ports.rules[0].fetches == 1:

@@ -10,7 +10,6 @@ from nicscope.drivers.simulate.bus import (
     payloads,
     transactions,
 )
-from nicscope.drivers.simulate.bus.state import fire_bus  # noqa: F401  declared before counted
 from nicscope.drivers.simulate.ports import (
     interrupts,
     misses,

@@ -256,7 +256,7 @@ def _begin_post(machine, n, p):
 
 @distant
 def begin_at_port(machine, n, p, now):
-    """Have the CPU of ``n`` do what process ``p`` asks of its port."""
+    """Has the CPU of ``n`` carry out what process ``p`` asks of its port."""
     ports = machine.ports
     process = machine.processes[p]
     costs = ports.costs[n]
@@ -362,7 +362,7 @@ def _is_inside(machine, address, length):
 
 @distant
 def end_at_port(machine, n, p, now):
-    """Effect of what the CPU of ``n`` has done for process ``p`` at its port."""
+    """Completes what the CPU of ``n`` has done for process ``p`` at its port."""
     process = machine.processes[p]
     if cannot_complete(machine, n, p):
         process.own = process.packet = GONE

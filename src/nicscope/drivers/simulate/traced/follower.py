@@ -367,7 +367,7 @@ OF_NOTE = -1  # in place of the row, in what a report says: nobody waits for it
 
 @distant
 def run_trace_process(machine, p, now):
-    """Continues process ``p``, whose operation has ended."""
+    """Continues process ``p``, which follows a program trace and whose operation has ended."""
     _account(machine, p, now)
     _end_activity(machine, p, now)
     if machine.traced.rules[0].wrong != NOTHING_WRONG or not _run_follower(machine, p, now):

@@ -821,7 +821,7 @@ def passes_of(design: Design) -> tuple[Any, ...]:
         return _INTERLEAVED[scheme], note_lookups
     is_single, by_page = is_single_set(design), scheme is Scheme.UTLB
     if design.pin_limit is not None:  # a user library's own: entries leave the NIC
-        look_up = look_up_unpinning if by_page else look_up_unpinning_shared
+        look_up: Any = look_up_unpinning if by_page else look_up_unpinning_shared
         look_up = look_up_single_set_unpinning if is_single else look_up
         return admit_within_limit, look_up, note_lookups
     look_up = look_up_single_set if is_single else look_up_all

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from nicscope.nic import handles
 from nicscope.nic.ports import (
     arrivals,
     complete,
     connection,
     free_queue,
-    handle_cache,
     lookup,
     plan,
     receive,
     receive_queue,
     remote_memory,
-    remote_work,
     resume,
     retransmit,
     transmit,
@@ -27,13 +26,12 @@ MODULES = (
     complete,
     connection,
     free_queue,
-    handle_cache,
+    handles,
     lookup,
     plan,
     receive,
     receive_queue,
     remote_memory,
-    remote_work,
     resume,
     retransmit,
     transmit,

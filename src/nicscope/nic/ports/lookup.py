@@ -6,10 +6,16 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE, is_handle
+from nicscope.nic.handles import (
+    EXPORT_HANDLE,
+    IMPORT_HANDLE,
+    PROCESS_HANDLE,
+    hold_handle,
+    is_handle,
+    release_handle,
+)
 from nicscope.nic.ports import calls, layout
 from nicscope.nic.ports.calls import has_handle
-from nicscope.nic.ports.handle_cache import hold_handle, release_handle
 from nicscope.nic.ports.regions import is_descriptor_readable
 from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.ports.traffic import NO_HANDLE, count_handle, port_of_arrival

@@ -1,12 +1,36 @@
-"""Bus arbitration: the event that orders a bus's first request and resumes its requester."""
+"""What the events of a bus do: they order its first request, and resume who has made it.
+
+A CPU goes on by itself, hit by hit, up to the next event; then it requests the bus, too.
+"""
 
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.moves import recheck_arrivals, take_steps, wake_retries
-from nicscope.drivers.simulate.bus.state import schedule
+from nicscope.drivers.simulate.bus.moves import (
+    begin_handler_part,
+    end_handler_part,
+    must_enter_handler,
+    recheck_arrivals,
+    release_engine,
+    retry_after_crossing,
+    take_steps,
+    wake_retries,
+)
+from nicscope.drivers.simulate.bus.state import (
+    CALLED,
+    IN_ACCESS,
+    IN_HANDLER,
+    RESTING,
+    next_time,
+    schedule,
+)
+from nicscope.drivers.simulate.bus.transactions import next_transaction_part
 from nicscope.drivers.simulate.firmware import wait_for_bytes_to_send
-from nicscope.drivers.simulate.records import CPU, KINDS, PCI_READS
+from nicscope.drivers.simulate.observe import log_work
+from nicscope.drivers.simulate.ports.calls import end_at_port
+from nicscope.drivers.simulate.processor import end_operation
+from nicscope.drivers.simulate.records import ACCESS as OF_MEMORY
+from nicscope.drivers.simulate.records import ACCESSING, CPU, IDLE, KINDS, PCI_READS
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.bus import (
     AGAIN,
@@ -25,8 +49,29 @@ from nicscope.memory.coherence.bus import (
     host_of,
     watcher_of,
 )
-from nicscope.memory.coherence.processor import grant_processor
+from nicscope.memory.coherence.processor import (
+    ASKS,
+    DOORBELL,
+    ENDED,
+    LOAD,
+    STORE,
+    WINDOW,
+    begin_access,
+    grant_processor,
+    run_access,
+)
+from nicscope.memory.coherence.processor import KINDS as ACCESS_KINDS
+from nicscope.memory.paging.spaces import lock_address, unlock_address
 from nicscope.nic.delivery import NO_TASK
+from nicscope.nic.ways.state import (
+    ACCESS,
+    COLLECT,
+    FINISHED,
+    NO_CALL,
+    PUBLISH,
+    begin_move,
+)
+from nicscope.nic.ways.steps import take_step
 
 
 @distant
@@ -120,3 +165,110 @@ def play(machine, n, now):
     ask.rate = row.rate
     ask.answer = row.answer
     playing.row += 1
+
+
+# What a process asks for beside the kinds of an access: the CPU's part of a way.
+TO_PUBLISH = ACCESS_KINDS
+TO_COLLECT = ACCESS_KINDS + 1
+
+
+@distant
+def begin_bus_access(machine, n, p, now):
+    """Begins the memory access of process ``p`` on the idle CPU of ``n``.
+
+    With ``own`` of an address space, counted from 1, its address is one of that space; then it
+    lies within a page.  If that is not there any more the operation ends with ``own`` of -1.
+    """
+    process = machine.processes[p]
+    address = process.address
+    if process.own > 0:
+        write = 1 if process.tag == STORE else 0
+        address = lock_address(machine.ports.memory, n, process.own - 1, process.address, write)
+        if address < 0:
+            process.own = -1
+            end_operation(machine, p, now)
+            return
+    ways = machine.bus.ways
+    node = machine.nodes[n]
+    node.cpu = ACCESSING
+    m, kind = ways.moves[n, PROCESSOR], process.tag
+    m.call = NO_CALL
+    count, place = process.payload, process.packet
+    if kind in (TO_PUBLISH, TO_COLLECT):
+        call = PUBLISH if kind == TO_PUBLISH else COLLECT
+        begin_move(m, process.peer, call, address, place, count)
+        kind, count = LOAD, 0  # of nothing: then the way says what first
+    elif kind in (LOAD, STORE):
+        place = 0
+    begin_access(ways.access[n, 0], kind, address, place, count, WINDOW)
+    put(machine.agenda, n * KINDS + CPU, now)
+
+
+@distant
+def resume_bus_access(machine, n, now):
+    """Continues the memory access of the CPU of ``n``, which may end."""
+    if must_enter_handler(machine, n):
+        begin_handler_part(machine, n, now)
+        return
+    ways = machine.bus.ways
+    access = ways.access[n, 0]
+    host = host_of(machine.bus.hosts, n)
+    window = machine.bus.windows[max(machine.nodes[n].cpu_process, 0)]
+    timing = machine.bus.timing[n, PROCESSOR]
+    timing.state = IN_ACCESS
+    while True:
+        horizon = next_time(machine)
+        outcome, when = run_access(host, access, window, ways.nics.scratch[n], now, horizon)
+        if outcome == ASKS:
+            ways.asks[n, PROCESSOR].at = when
+            schedule(machine, n)
+            return
+        if outcome != ENDED or when > now:
+            put(machine.agenda, n * KINDS + CPU, when)
+            return
+        if ways.moves[n, PROCESSOR].call == NO_CALL:
+            break
+        seen = timing.seen
+        timing.seen = machine.bus.playing[n].crossings
+        needed = take_step(ways, n, PROCESSOR)
+        if needed == FINISHED:
+            break
+        if needed != ACCESS:
+            retry_after_crossing(machine, n, PROCESSOR, seen, now)
+            return
+    _end_access(machine, n, now)
+
+
+@step
+def _end_access(machine, n, now):
+    """Ends the access: continues the transaction it was part of, or completes the operation."""
+    node = machine.nodes[n]
+    p = node.cpu_process
+    if machine.bus.helps[n].state == IN_HANDLER:
+        end_handler_part(machine, n, now)
+        return
+    is_errand = machine.processes[p].operation != OF_MEMORY
+    if machine.bus.cpu_transactions[n].moving == 1:
+        machine.bus.cpu_transactions[n].moving = 0
+        release_engine(machine, n, now)
+    registers = machine.bus.ways.nics.registers[n, 0]
+    if machine.bus.ways.access[n, 0].kind == DOORBELL:
+        registers.token = machine.processes[p].peer if is_errand else machine.processes[p].address
+        registers.doorbells += 1
+    if is_errand and next_transaction_part(machine, n, p, now):
+        return
+    if not is_errand and machine.processes[p].own > 0:
+        unlock_address(machine.ports.memory, n)
+    machine.bus.timing[n, PROCESSOR].state = RESTING
+    machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
+    node.cpu_busy += now - node.cpu_since
+    if is_errand:
+        log_work(machine, n, machine.bus.cpu_transactions[n].work, now)
+        end_at_port(machine, n, p, now)
+    else:
+        log_work(machine, n, ACCESSING, now, machine.processes[p].payload)
+    node.cpu = IDLE
+    if not is_errand:
+        end_operation(machine, p, now)
+    if machine.bus.helps[n].state == CALLED:
+        begin_handler_part(machine, n, now)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from nicscope.drivers.simulate.bus import (
     arbitration,
     completion_writes,
-    cpu_access,
     moves,
     payloads,
     transactions,
@@ -15,7 +14,6 @@ from nicscope.drivers.simulate.ports import (
     misses,
     network,
     posting,
-    resume,
     scripted,
     thread,
 )
@@ -27,7 +25,6 @@ from nicscope.nic.ports.calls import FIRMWARE
 from nicscope.nic.ports.linked import MODULES
 
 _MODULES = (
-    cpu_access,
     follower,
     arbitration,
     interrupts,
@@ -39,7 +36,6 @@ _MODULES = (
     payloads,
     posting,
     release,
-    resume,
     scripted,
     completion_writes,
     thread,

@@ -105,7 +105,6 @@ def order(host, master, kind, ordered):
     config = host.config[0]
     registers = host.registers[0]
     registers.address_free = ordered - config.snoop * config.bus_cycle
-    registers.address_busy += config.address_phase * config.bus_cycle
     host.counts[master, kind] += 1
 
 
@@ -124,7 +123,6 @@ def data_phase(host, ready, count, mbytes_s):
         taken = max(taken, edge(host, (count * MB + mbytes_s - 1) // mbytes_s))
     start = max(edge(host, ready), registers.data_free)
     registers.data_free = start + taken
-    registers.data_busy += taken
     return start + taken
 
 

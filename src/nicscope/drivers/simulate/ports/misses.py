@@ -74,9 +74,6 @@ def serve_miss(machine, n, now):
     serving = ports.nodes[n]
     outcome = serving.outcome
     serving.outcome = layout.NOTHING_LEFT
-    who = serving.miss_for
-    space, page = serving.miss_space, serving.miss_page
-    receive, ahead = serving.miss_receive, serving.miss_ahead
     if outcome == layout.DESCRIPTOR_MISS:
         fetch_descriptor(machine, n, now)
         return
@@ -84,20 +81,20 @@ def serve_miss(machine, n, now):
         fetch_entries(machine, n, now)
         return
     if outcome == layout.HANDLE_MISS:
-        queue_miss(machine, n, who, space, page, receive, ahead, now)
+        queue_miss(machine, n, now)
         return
     service = ports.rules[0].service
     if service == layout.NO_ONE:
         _wait(machine, n, now, FAIL, 0)
     elif service == layout.FETCHES:
-        if is_table_swapped_out(machine, n, space, page):
+        if is_table_swapped_out(machine, n, serving.miss_space, serving.miss_page):
             ask_for_table(machine, n, now)
         else:
             fetch_entries(machine, n, now)
     elif service == layout.KERNEL:
         _ask_kernel(machine, n, now, _charged(machine, n))
     else:
-        queue_miss(machine, n, who, space, page, receive, ahead, now)
+        queue_miss(machine, n, now)
         _wait(machine, n, now, DEFER, 0)
 
 
@@ -148,21 +145,10 @@ def begin_fetch(machine, n, now):
 @step
 def ask_for_table(machine, n, now):
     """Interrupts the host for a second-level table that is on the disk (UTLB 3.3)."""
-    ports = machine.ports
-    serving = ports.nodes[n]
-    costs = ports.costs[n]
-    _interrupt(machine, n, costs.interrupt, now)
-    queue_miss(
-        machine,
-        n,
-        serving.miss_for,
-        serving.miss_space,
-        serving.miss_page,
-        serving.miss_receive,
-        serving.miss_ahead,
-        now + costs.interrupt,
-    )
-    _wait(machine, n, now, DEFER, costs.interrupt)
+    duration = machine.ports.costs[n].interrupt
+    _interrupt(machine, n, duration, now)
+    queue_miss(machine, n, now + duration)
+    _wait(machine, n, now, DEFER, duration)
 
 
 @step
@@ -176,16 +162,7 @@ def _ask_kernel(machine, n, now, spent):
     asking = max(np.int64(0), costs.handshake + costs.interrupt - spent)
     if needed == DISK and (ports.rules[0].fresh == 0 or serving.miss_ahead == 0):
         _interrupt(machine, n, costs.interrupt, now)
-        queue_miss(
-            machine,
-            n,
-            serving.miss_for,
-            serving.miss_space,
-            serving.miss_page,
-            receive,
-            serving.miss_ahead,
-            now + asking,
-        )
+        queue_miss(machine, n, now + asking)
         _wait(machine, n, now, DEFER, asking)
         return
     if needed < 0:

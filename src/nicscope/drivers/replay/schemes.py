@@ -23,6 +23,7 @@ from nicscope.memory.replacement import Replacement
 from nicscope.nic.cache import FOUR, drop_in, fill, lookup, renew
 from nicscope.nic.layout import EMPTY, SEARCHED_WAYS
 from nicscope.nic.recency import append_held, drop_held, keep_uses, renew_held, uses_of
+from nicscope.nic.translate import utlb
 from nicscope.nic.translate.book import (
     INVALIDATED,
     MISS,
@@ -41,15 +42,6 @@ from nicscope.nic.translate.interrupt import serve_interrupt
 from nicscope.nic.translate.state import set_of
 from nicscope.nic.translate.static import begin_registering, copy_request, serve_static
 from nicscope.nic.translate.unet_mm import evict_above_cap, unpin_evicted
-from nicscope.nic.translate.utlb import (
-    admit,
-    leave_table,
-    pin_in_table,
-    pin_runs,
-    prefetch_indices,
-    prefetch_pages,
-    use_pinned,
-)
 from nicscope.nic.victim import ABSENT, add_victim, append_victim, find_victim, remove_victim
 
 # The pass over the cache that all schemes share, and the counts: why lookups missed.
@@ -420,7 +412,7 @@ def _admit_listed(case, begin, end, found):
                 place += 1
             shared &= np.int64(state[case.number[at]] & PINNED != 0)  # else one call has both
             fresh = np.int64(state[case.number[after - 1]] & PINNED == 0)
-            admit(nic, host, book, case.number, laid_out(case, row, at))
+            utlb.admit(nic, host, book, case.number, laid_out(case, row, at))
         elif after > at:
             fresh = np.int64(0)
         calls += shared
@@ -451,7 +443,7 @@ def _admit_single(case, begin, end, found):
         at = np.int64(case.evicted[place])
         is_last = np.int64(begin + at == end - 1)
         fresh = is_last & np.int64(state[case.number[at]] & PINNED == 0)
-        admit(nic, host, book, case.number, laid_out(case, begin + at, at))
+        utlb.admit(nic, host, book, case.number, laid_out(case, begin + at, at))
     case.fresh[0] = fresh
 
 
@@ -522,12 +514,12 @@ def _admit_many(case, begin, end):
         if request.pages > rules.limit:
             book.counts[0].rejected += 1
             continue
-        fresh = use_pinned(host, case.number, request)
+        fresh = utlb.use_pinned(host, case.number, request)
         if fresh > 0:
             book.counts[0].check_misses += fresh
             last = request.first + request.pages - 1
             _list_unpinned(case, host, book, request, last, fresh)
-            pin_runs(nic, host, book, case.number, request, fresh, last)
+            utlb.pin_runs(nic, host, book, case.number, request, fresh, last)
         if host.indices.tables.size > 0:
             for i in range(request.at, at):
                 case.key[i] = host.indices.key_of[case.number[i]]
@@ -540,7 +532,7 @@ def _list_unpinned(case, host, book, request, last, fresh):
     at = request.at
     while owner.pinned + fresh > host.pinning.rules[0].limit:
         page = victim_of(host.pinning, host.numbering, request.process, request.first, last)
-        case.evicted[at] = leave_table(host, request.process, page) + 1
+        case.evicted[at] = utlb.leave_table(host, request.process, page) + 1
         unpin_page(host, book, request.process, page)
         book.counts[0].unpin_calls += 1
         at += 1
@@ -561,7 +553,7 @@ def _admit_single_pages(case, begin, end, policy):
             if pinning.state[page] & PINNED != 0:
                 use(pinning, process, page)
             else:
-                pin_in_table(nic, host, book, process, page)
+                utlb.pin_in_table(nic, host, book, process, page)
                 pinned += 1
             if by_index:
                 case.key[i] = host.indices.key_of[page]
@@ -681,7 +673,7 @@ def replay_utlb(case, begin, end, _count):
     for row in range(begin, end):
         request = request_of(case, row, at)
         at += request.pages
-        if not admit(nic, host, book, case.number, request):
+        if not utlb.admit(nic, host, book, case.number, request):
             _mark_rejected_lookups(case, request.at, at)
             continue
         for i in range(request.at, at):
@@ -692,7 +684,7 @@ def replay_utlb(case, begin, end, _count):
             misses += missed
             further += depth - missed
             if prefetches and missed:
-                prefetch_pages(nic, host, book, request.process, page)
+                utlb.prefetch_pages(nic, host, book, request.process, page)
     _add_fetched(nic, book, misses, further)
 
 
@@ -705,7 +697,7 @@ def replay_utlb_shared(case, begin, end, _count):
     for row in range(begin, end):
         request = request_of(case, row, at)
         at += request.pages
-        if not admit(nic, host, book, case.number, request):
+        if not utlb.admit(nic, host, book, case.number, request):
             _mark_rejected_lookups(case, request.at, at)
             continue
         for i in range(request.at, at):
@@ -716,7 +708,7 @@ def replay_utlb_shared(case, begin, end, _count):
             misses += missed
             further += depth - missed
             if prefetches and missed:
-                prefetch_indices(nic, host, book, request.process, index)
+                utlb.prefetch_indices(nic, host, book, request.process, index)
     _add_fetched(nic, book, misses, further)
 
 
@@ -731,7 +723,7 @@ def replay_utlb_process(case, begin, end, _count):
     for row in range(begin, end):
         request = request_of(case, row, at)
         at += request.pages
-        admit(nic, host, book, case.number, request)
+        utlb.admit(nic, host, book, case.number, request)
 
 
 @step

@@ -10,17 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.nic.ports import layout
-from nicscope.nic.ports.arrivals import (
-    CONSUMED,
-    DROPPED,
-    ENDED,
-    REFUSED_FOR_GOOD,
-    TAKEN,
-    discard_payload,
-    is_connected,
-    last_arrival,
-)
+from nicscope.nic.ports import arrivals, layout, regions
 from nicscope.nic.ports.calls import (
     break_connection,
     fail_receive,
@@ -30,18 +20,6 @@ from nicscope.nic.ports.calls import (
 )
 from nicscope.nic.ports.descriptor import WORD_BYTES, is_aligned
 from nicscope.nic.ports.receive import scatter_payload
-from nicscope.nic.ports.regions import (
-    OWN,
-    bind,
-    is_descriptor_readable,
-    is_flush,
-    lookup_region,
-    may_flush,
-    packets_in,
-    permits,
-    shift_of,
-    unbind,
-)
 from nicscope.nic.ports.remote_memory import is_expected_answer, post_answer, translate_arrival
 from nicscope.nic.ports.streams import (
     has_datagram_stream,
@@ -75,7 +53,7 @@ def check_work_request(nics, n, p):
     port.total = 0
     if port.state != layout.CONNECTED or port.stopped != 0:
         return np.int64(layout.FLUSHED)
-    if not is_descriptor_readable(nics, n, p, port.slot):
+    if not regions.is_descriptor_readable(nics, n, p, port.slot):
         # At any level: what is posted cannot be known any more.
         ports.pending[n, p, port.slot].status = layout.PROTECTION
         break_connection(nics, n, p, layout.BROKEN, POSTED_BADLY, layout.FLUSHED)
@@ -90,7 +68,9 @@ def check_work_request(nics, n, p):
         return np.int64(layout.BAD_DESCRIPTOR)
     for i in range(port.segments):
         segment = segments[i]
-        if not permits(nics, n, p, segment.key, segment.address, segment.length, OWN):
+        if not regions.permits(
+            nics, n, p, segment.key, segment.address, segment.length, regions.OWN
+        ):
             return np.int64(layout.PROTECTION)
         _look_up_own(nics, n, port, segment)
         port.total += segment.length
@@ -113,8 +93,8 @@ def check_work_request(nics, n, p):
 def _look_up_own(nics, n, port, segment):
     """Look up the region that ``port`` sends from; a fetch looks its own up on arrival."""
     if port.operation != layout.FETCH:
-        packets = packets_in(nics, port.total, segment.length, True)
-        lookup_region(nics, n, segment.key, packets)
+        packets = regions.packets_in(nics, port.total, segment.length, True)
+        regions.lookup_region(nics, n, segment.key, packets)
 
 
 @step
@@ -137,7 +117,11 @@ def _is_denied(port):
 def _execute_locally(nics, n, p):
     """Execute the copied bind request of connected port ``p``, which needs no packet."""
     port = nics.ports.table[n, p]
-    found = bind(nics, n, p) if port.operation == layout.BIND else unbind(nics, n, p, port.name)
+    found = (
+        regions.bind(nics, n, p)
+        if port.operation == layout.BIND
+        else regions.unbind(nics, n, p, port.name)
+    )
     if found == layout.DONE:
         port.busy = 0
         nics.ports.nodes[n].attention = 1
@@ -232,11 +216,11 @@ def start_remote_read(nics, n, p):
 def place_scattered_answer(nics, d):
     """Scatter the payload of a remote read's answer; whether it waits for a translation."""
     ports = nics.ports
-    slot = last_arrival(nics, d)
+    slot = arrivals.last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
     if not is_expected_answer(nics, d, packet, head):
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return False
     p = np.int64(head.name)
     pieces = ports.work.fetched[d, p, head.slot]
@@ -271,7 +255,7 @@ def right_needed_by(head):
     """The access right that the peer's message needs."""
     if head.kind == layout.WRITE:
         return layout.MAY_WRITE
-    if is_flush(head):
+    if regions.is_flush(head):
         return head.immediate & (layout.MAY_FLUSH | layout.MAY_PERSIST)
     return layout.MAY_FETCH if head.atomic == 0 else layout.MAY_ATOMIC
 
@@ -285,21 +269,21 @@ def _may_access(nics, d, p, head, right, payload):
     if head.total == 0 and nics.ports.table[d, p].by_verbs == 1:
         return True
     begin = head.remote - head.offset
-    if not permits(nics, d, p, head.remote_key, begin, head.total, right):
+    if not regions.permits(nics, d, p, head.remote_key, begin, head.total, right):
         return False
-    packets = packets_in(nics, head.offset, payload, head.offset == 0)
-    lookup_region(nics, d, head.remote_key, packets)
+    packets = regions.packets_in(nics, head.offset, payload, head.offset == 0)
+    regions.lookup_region(nics, d, head.remote_key, packets)
     return True
 
 
 @distant
 def place_by_key(nics, d):
     """Place the payload of a remote write by key; whether it waits for a translation."""
-    slot = last_arrival(nics, d)
+    slot = arrivals.last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if not is_connected(nics, d, packet, head):
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+    if not arrivals.is_connected(nics, d, packet, head):
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return False
     p = np.int64(nics.ports.channels[d, head.name].port)
     if not _may_access(nics, d, p, head, layout.MAY_WRITE, packet.payload):
@@ -308,10 +292,10 @@ def place_by_key(nics, d):
     if packet.payload == 0:
         return False
     space = np.int64(nics.ports.table[d, p].space)
-    address = head.remote + shift_of(nics, d, head.remote_key)
+    address = head.remote + regions.shift_of(nics, d, head.remote_key)
     waits = translate_arrival(nics, d, packet, head, space, address)
-    if not waits and head.status != TAKEN:
-        head.status = TAKEN
+    if not waits and head.status != arrivals.TAKEN:
+        head.status = arrivals.TAKEN
         fail_receive(nics, d, slot, np.int64(layout.REMOTE_PROTECTION))
     return waits
 
@@ -322,22 +306,22 @@ def complete_remote_work(nics, d, slot):
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if not is_connected(nics, d, packet, head):
-        return np.int64(REFUSED_FOR_GOOD)
+    if not arrivals.is_connected(nics, d, packet, head):
+        return np.int64(arrivals.REFUSED_FOR_GOOD)
     p = np.int64(ports.channels[d, head.name].port)
     if head.atomic != 0 and not is_aligned(head.remote):
         return _break_after_answers(nics, d, slot, p, REQUEST_INVALID, layout.REMOTE_INVALID)
     right = right_needed_by(head)
-    if is_flush(head) and not may_flush(nics, d, p, head):
+    if regions.is_flush(head) and not regions.may_flush(nics, d, p, head):
         return deny_remote_access(nics, d, slot)
     if head.said != layout.DONE:
         return deny_remote_access(nics, d, slot)
     if packet.payload == 0 and not _may_access(nics, d, p, head, right, head.total):
         return deny_remote_access(nics, d, slot)
     if head.kind == layout.WRITE:
-        return np.int64(TAKEN)
+        return np.int64(arrivals.TAKEN)
     space = np.int64(ports.table[d, p].space)
-    address = head.remote + (shift_of(nics, d, head.remote_key) if head.total > 0 else 0)
+    address = head.remote + (regions.shift_of(nics, d, head.remote_key) if head.total > 0 else 0)
     return np.int64(post_answer(nics, d, head, space, p, address))
 
 
@@ -351,13 +335,13 @@ def _break_after_answers(nics, d, slot, p, told, verdict):
     stream = stream_to(nics.ports, d, head.peer)
     if stream.answers == 0:
         break_connection(nics, d, p, layout.BROKEN, told, verdict)
-        return np.int64(ENDED)
+        return np.int64(arrivals.ENDED)
     stream.pending_verdict = verdict
     stream.pending_error = told
     if head.receive >= 0:
         undo_placement(nics, d, slot)
     head.why = REFUSED
-    return np.int64(DROPPED)
+    return np.int64(arrivals.DROPPED)
 
 
 @routine
@@ -384,4 +368,4 @@ def deny_remote_access(nics, d, slot):
         post_async_error(nics, d, p, code)
     if head.filled == 1:  # it had all of its receive; else the next message has that
         repost_receive(nics, d, slot)
-    return np.int64(CONSUMED)
+    return np.int64(arrivals.CONSUMED)

@@ -38,21 +38,8 @@ from nicscope.memory.paging.frames import could_take_frame
 from nicscope.memory.paging.layout import COPY, DISK, GARBAGE_FRAME, ZERO
 from nicscope.nic.delivery import MISSING
 from nicscope.nic.handles import is_handle
-from nicscope.nic.ports import layout
+from nicscope.nic.ports import calls, layout
 from nicscope.nic.ports.arrivals import exceeds_drop_limit
-from nicscope.nic.ports.calls import (
-    accept_buffer,
-    drop_arrival,
-    end_descriptor,
-    fill_handle,
-    needed_for,
-    resolve_deferred_buffer,
-    resume_failed,
-    resume_filled,
-    resume_without_entry,
-    return_buffer,
-    set_send_page,
-)
 from nicscope.nic.ports.lookup import is_entry_reserved, reserve_entry, yield_reservation
 from nicscope.nic.ports.resume import wait_for_entry
 from nicscope.nic.ports.streams import stream_to
@@ -158,7 +145,7 @@ def _ask_kernel(machine, n, now, spent):
     serving = ports.nodes[n]
     costs = ports.costs[n]
     receive = serving.miss_receive
-    needed = needed_for(machine, n, serving.miss_space, serving.miss_page, receive)
+    needed = calls.needed_for(machine, n, serving.miss_space, serving.miss_page, receive)
     asking = max(np.int64(0), costs.handshake + costs.interrupt - spent)
     if needed == DISK and (ports.rules[0].fresh == 0 or serving.miss_ahead == 0):
         _interrupt(machine, n, costs.interrupt, now)
@@ -235,9 +222,9 @@ def _end_stage(machine, n, now):
         _fill(machine, n, now)
     elif serving.stage == DEFER:
         if serving.miss_for == layout.ARRIVAL:
-            drop_arrival(machine, n)
+            calls.drop_arrival(machine, n)
     elif serving.stage == FAIL:
-        resume_failed(machine, n, layout.NO_RIGHTS)
+        calls.resume_failed(machine, n, layout.NO_RIGHTS)
     elif serving.stage == REST:
         serving.attention = 1
     else:
@@ -264,7 +251,7 @@ def _fill(machine, n, now):
         _resume_firmware(machine, n)
         return
     if found < 0:
-        resume_without_entry(machine, n, found == REFUSED, now)
+        calls.resume_without_entry(machine, n, found == REFUSED, now)
         return
     unpinned = apply_pin_actions(machine, n, receive)
     if unpinned < 0:
@@ -289,9 +276,9 @@ def _resume_firmware(machine, n):
         # A user library may have had it pinned to be read.
         usable = serving.miss_receive == 0 or may_be_written(machine, n, frame)
     if usable:
-        resume_filled(machine, n, frame)
+        calls.resume_filled(machine, n, frame)
     else:
-        resume_failed(machine, n, why)
+        calls.resume_failed(machine, n, why)
 
 
 @routine
@@ -332,7 +319,7 @@ def _bring_handle(machine, n, event, now):
     sender = np.int64(event.sender)
     if event.port < 0:
         yield_reservation(machine, n, sender)
-    fill_handle(machine, n, event.space, event.page)
+    calls.fill_handle(machine, n, event.space, event.page)
     if event.port >= 0:
         _free(machine, n, event.port)
     elif reserve_entry(machine, n, sender, event.space, event.page, now):
@@ -345,7 +332,7 @@ def _bring_page(machine, n, event, now):
     sender = np.int64(event.sender if event.port < 0 else layout.NOBODY)
     if sender != layout.NOBODY:
         yield_reservation(machine, n, sender)
-    needed = needed_for(machine, n, event.space, event.page, event.receive)
+    needed = calls.needed_for(machine, n, event.space, event.page, event.receive)
     found = needed
     if needed >= 0 and not repin_page(machine, n, event.space, event.page, event.receive):
         found = _serve(machine, n, event.space, event.page, event.port < 0)
@@ -377,9 +364,9 @@ def _retry_without_table(machine, n, event):
     _free(machine, n, p)
     if machine.ports.table[n, p].open == 1 and hopeless:
         if event.ahead == 1:
-            return_buffer(machine, n, p, layout.NO_ROOM)
+            calls.return_buffer(machine, n, p, layout.NO_ROOM)
         else:
-            end_descriptor(machine, n, p, layout.NO_ROOM)
+            calls.end_descriptor(machine, n, p, layout.NO_ROOM)
 
 
 @step
@@ -406,21 +393,21 @@ def _resume_port(machine, n, event, needed, found, now):
         return
     if needed < 0:
         if event.ahead == 1:
-            return_buffer(machine, n, p, layout.NO_RIGHTS)
+            calls.return_buffer(machine, n, p, layout.NO_RIGHTS)
         else:
-            end_descriptor(machine, n, p, layout.NO_RIGHTS)
+            calls.end_descriptor(machine, n, p, layout.NO_RIGHTS)
     elif found >= 0:
         frame = table_frame(machine, n, event.space, event.page)
         if frame == GARBAGE_FRAME and event.ahead == 1:
-            return_buffer(machine, n, p, layout.NO_ROOM)
+            calls.return_buffer(machine, n, p, layout.NO_ROOM)
         elif frame == GARBAGE_FRAME:
-            end_descriptor(machine, n, p, layout.NO_ROOM)
+            calls.end_descriptor(machine, n, p, layout.NO_ROOM)
         elif event.ahead == 1:
-            accept_buffer(machine, n, p, frame)
+            calls.accept_buffer(machine, n, p, frame)
         else:
             # The descriptor is looked at again, and finds what has just been filled in.
             ports.nodes[n].repeated += 1
-            set_send_page(machine, n, p, event.page, frame)
+            calls.set_send_page(machine, n, p, event.page, frame)
     elif found == REFUSED:
         page = np.int64(event.page)
         wait_for_entry(machine, n, p, np.int64(event.space), page, np.int64(event.ahead), now)
@@ -435,7 +422,7 @@ def _end_prefetched_buffer(machine, n, event, needed, found):
     if needed >= 0:
         frame = table_frame(machine, n, event.space, event.page)
     usable = frame if frame != GARBAGE_FRAME else np.int64(layout.FRAMELESS)
-    resolve_deferred_buffer(machine, n, event.port, event.page, usable)
+    calls.resolve_deferred_buffer(machine, n, event.port, event.page, usable)
     machine.ports.nodes[n].attention = 1
 
 

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nicscope.config.design import Design, Scheme
+from nicscope.drivers import translation
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import (
-    RegionColumns,
-    RegionRows,
-    RequestColumns,
-    Stream,
-    TracePartitioner,
-    new_stream,
-)
 from nicscope.drivers.replay.node import Bound, Notes
 from nicscope.drivers.replay.page_numbering import (
     LookupArrays,
@@ -27,13 +20,6 @@ from nicscope.drivers.replay.page_numbering import (
     PageNumberer,
 )
 from nicscope.drivers.replay.schemes import note_lookups
-from nicscope.drivers.translation import (
-    CODES,
-    counts_of_book,
-    line_bits_of,
-    rnic_bytes,
-    rnic_caches,
-)
 from nicscope.errors import DesignError, MistakenRowError
 from nicscope.kernel.decorators import kernel, step
 from nicscope.kernel.entry import bound
@@ -105,7 +91,7 @@ class RegionCase(NamedTuple):
     gone: Regions  # given back, but for those within another that was
     book: Book
     rows: HostRows
-    stream: Stream  # of the piece's requests: their region in place of the process
+    stream: columns.Stream  # of the piece's requests: their region in place of the process
     given_back: NDArray[Any]  # GIVEN_BACK, shape (deregistrations + room,)
     found: NDArray[np.int64]  # shape (2,): requests in the stream, regions given back
 
@@ -277,7 +263,7 @@ class Case(NamedTuple):
     book: Book
     rules: NDArray[Any]  # ``RULES`` of the firmware
     pools: NDArray[np.int64]  # shape (processes,): first page of what each registered ahead
-    stream: Stream  # shape (requests,)
+    stream: columns.Stream  # shape (requests,)
     key: NDArray[np.uint32]  # shape (lookups,): names of lines, as all that follow
     set_index: NDArray[np.uint32]  # low bits of the line's number
     receive: NDArray[np.uint8]
@@ -353,12 +339,12 @@ class RnicNode:
         self._design = design
         self._line = design.line or 1
         self._requests = self._lookups = self._received = self._processes = 0
-        self.rnic = rnic_caches(design)
+        self.rnic = translation.rnic_caches(design)
         self._pool_pages = -(-(design.registered or 0) >> page_bits)
         self._pools = np.array([low >> page_bits for low in pools], np.int64)
         self._part_bits = (design.indirect or 0).bit_length() - 1 - page_bits
         self._rules = new_rules(
-            line_bits_of(design),
+            translation.line_bits_of(design),
             design.mtu,
             design.indirect is not None,
             self._pool_pages,
@@ -370,7 +356,7 @@ class RnicNode:
         self.book = new_book(kinds, shadow)
         self.book.orders[0]["kinds_known"] = kinds
         self.book.orders[0]["cached"] = True
-        self.book.orders[0]["scheme"] = CODES[design.scheme]
+        self.book.orders[0]["scheme"] = translation.CODES[design.scheme]
         self._touched_parts = np.zeros(0, np.bool_)
         self._bound: Bound | None = None
 
@@ -451,7 +437,7 @@ class RnicNode:
             + lines * self._line * MTT_BYTES
             + parts * KLM_BYTES
         )
-        return counts_of_book(self.book)
+        return translation.counts_of_book(self.book)
 
     def _note_requests(self) -> None:
         """Adds what is counted here to the book."""
@@ -469,7 +455,7 @@ class RnicNode:
             return lines, lines * self._line, int(np.count_nonzero(self._touched_parts))
         first = self._pools[: self._processes]
         last = first + self._pool_pages - 1
-        bits = line_bits_of(self._design)
+        bits = translation.line_bits_of(self._design)
         lines = int(np.sum((last >> bits) - (first >> bits) + 1))
         parts = 0
         if self._design.indirect is not None:
@@ -478,7 +464,7 @@ class RnicNode:
 
     def nic_memory_bytes(self) -> dict[str, int]:
         """Bytes of NIC memory that each cache takes, and the tags of all."""
-        return rnic_bytes(self._design)
+        return translation.rnic_bytes(self._design)
 
 
 def follows_registrations(designs: Sequence[Design], registrations: int) -> bool:
@@ -508,9 +494,9 @@ class RegionView:
         self._lookup_arrays = LookupArrays()
         self._nodes: dict[int, _Host] = {}
 
-    def feed(self, batch: RegionColumns) -> None:
+    def feed(self, batch: columns.RegionColumns) -> None:
         """Replay one batch of any length."""
-        every = [getattr(batch, name) for name in RegionRows._fields]
+        every = [getattr(batch, name) for name in columns.RegionRows._fields]
         for node in np.unique(batch.node).tolist():
             if node not in self._nodes:
                 self._nodes[node] = _Host(self.design, self._kinds, node, self._lookup_arrays)
@@ -518,7 +504,7 @@ class RegionView:
             own = [column[chosen] for column in every]
             for piece in columns.pieces(len(chosen)):
                 rows = slice(piece.start, piece.stop)
-                self._nodes[node].feed(RegionRows._make(column[rows] for column in own))
+                self._nodes[node].feed(columns.RegionRows._make(column[rows] for column in own))
 
     def nodes(self) -> list[RegionNode]:
         """The NICs, node by node."""
@@ -533,7 +519,7 @@ class RegionNode(RnicNode):
     def counts(self) -> dict[str, int | None]:
         """Every count so far; the kinds are None where they were not told apart."""
         self._note_requests()
-        return counts_of_book(self.book)
+        return translation.counts_of_book(self.book)
 
 
 class _Host:
@@ -548,18 +534,18 @@ class _Host:
         self._number = number
         self._rows = 0  # that were carried out
         self._lookup_arrays = lookup_arrays
-        self._namer = PageNumberer(line_bits_of(design))
+        self._namer = PageNumberer(translation.line_bits_of(design))
         self._notes = Notes(columns.UNITS)
         self._host = records(1, HOST)
         self._host[0]["page_bits"] = page_bits
-        self._host[0]["line_bits"] = line_bits_of(design)
+        self._host[0]["line_bits"] = translation.line_bits_of(design)
         self._live, self._gone = new_regions(), new_regions()
         self._given_back = records(0, GIVEN_BACK)
         self._found = np.zeros(2, np.int64)
         self._caches: Caches | None = None
         self._forget: Callable[..., None] | None = None
 
-    def feed(self, rows: RegionRows) -> None:
+    def feed(self, rows: columns.RegionRows) -> None:
         """Replays one piece of this node's rows.  Errors: ``MistakenRowError``."""
         case = self._case(rows)
         end = replay_rows(case, 0, len(rows.pid))
@@ -584,7 +570,7 @@ class _Host:
         assert self._forget is not None
         return self._forget
 
-    def _case(self, rows: RegionRows) -> RegionCase:
+    def _case(self, rows: columns.RegionRows) -> RegionCase:
         kinds = rows.kind
         self._live = with_room(self._live, int(np.count_nonzero(kinds == REGISTER)))
         leaving = int(np.count_nonzero(kinds == DEREGISTER))
@@ -610,7 +596,7 @@ class _Host:
             self.nic.replay(self._namer.numbering, self._lookup_arrays, self._notes, named, owners)
 
 
-def _host_rows(rows: RegionRows, kinds: NDArray[np.uint8]) -> HostRows:
+def _host_rows(rows: columns.RegionRows, kinds: NDArray[np.uint8]) -> HostRows:
     # log2 of a power of two is exact; 0 stands for a size that is not said.
     bits = np.frexp(rows.page_size.astype(np.float64))[1].astype(np.int64) - 1
     return HostRows(
@@ -624,7 +610,7 @@ def _host_rows(rows: RegionRows, kinds: NDArray[np.uint8]) -> HostRows:
     )
 
 
-def _not_registered(rows: RegionRows, row: int) -> str:
+def _not_registered(rows: columns.RegionRows, row: int) -> str:
     size = int(rows.page_size[row])
     of_pages = f" in pages of {size} bytes" if size else ""
     return (
@@ -645,9 +631,9 @@ def registers_ahead(designs: Iterable[Design]) -> bool:
     return any(design.registered is not None for design in designs)
 
 
-def lowest_addresses(batches: Iterable[RequestColumns]) -> Lowest:
+def lowest_addresses(batches: Iterable[columns.RequestColumns]) -> Lowest:
     """The lowest address of each process, rounded down to the smallest page."""
-    parter, stream = TracePartitioner(), new_stream(columns.ROWS)
+    parter, stream = columns.TracePartitioner(), columns.new_stream(columns.ROWS)
     found: list[np.ndarray] = []
     for batch in batches:
         for piece in columns.pieces(len(batch.node)):

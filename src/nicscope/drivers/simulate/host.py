@@ -29,7 +29,7 @@ from nicscope.drivers.simulate.ports.calls import (
     run_kernel_thread,
     serve_in_trap,
 )
-from nicscope.drivers.simulate.ports.polling import signal_program
+from nicscope.drivers.simulate.ports.cpu import signal_program
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.processor import (
     across_bus,

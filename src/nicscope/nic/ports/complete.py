@@ -6,19 +6,12 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import copy_bytes, distant, step
-from nicscope.nic.ports import arrivals, calls, layout, traffic
+from nicscope.nic.ports import arrivals, calls, layout, traffic, window
 from nicscope.nic.ports.free_queue import recycle_buffers, release_buffers
 from nicscope.nic.ports.lookup import has_export_handle, peer_timeout, release_packet_page
 from nicscope.nic.ports.receive import release_segments, undo_placements_from
 from nicscope.nic.ports.remote_memory import check_export, is_expected_answer, post_answer
 from nicscope.nic.ports.streams import is_of_work, is_reliable, store_from, stream_to
-from nicscope.nic.ports.window import (
-    acknowledge,
-    adopt_peer_route,
-    on_rnr_nak,
-    schedule_acknowledgement,
-    set_stream_deadline,
-)
 from nicscope.nic.transport import is_acknowledged, may_acknowledge
 
 
@@ -43,15 +36,15 @@ def complete_arrival(nics, d, slot, now):
             nics, d, packet, head, _complete_unreliable(nics, d, slot, packet, head)
         )
         return
-    adopt_peer_route(nics, d, head.peer, head)
-    acknowledge(nics, d, head.peer, head, now)
+    window.adopt_peer_route(nics, d, head.peer, head)
+    window.acknowledge(nics, d, head.peer, head, now)
     if head.rnr_delay > 0:
-        on_rnr_nak(nics, d, head.peer, head, now)
+        window.on_rnr_nak(nics, d, head.peer, head, now)
     if head.sequence < 0:
         traffic.count_ended(nics, d, packet, head, traffic.ACKNOWLEDGED)
         return
     traffic.count_ended(nics, d, packet, head, _complete_reliable(nics, d, slot, packet, head))
-    schedule_acknowledgement(nics, d, head.peer, now)
+    window.schedule_acknowledgement(nics, d, head.peer, now)
 
 
 @step
@@ -60,7 +53,7 @@ def _start_message_timer(nics, d, s, now):
     stream = stream_to(nics.ports, d, s)
     if stream.message_due_at == NEVER:
         stream.message_due_at = now + peer_timeout(nics)
-        set_stream_deadline(nics, d, s, stream.message_due_at)
+        window.set_stream_deadline(nics, d, s, stream.message_due_at)
 
 
 @step

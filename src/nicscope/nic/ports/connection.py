@@ -13,7 +13,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import layout, streams
+from nicscope.nic.ports import layout, streams, window
 from nicscope.nic.ports.calls import (
     abandon_message,
     abort_transmission,
@@ -24,14 +24,6 @@ from nicscope.nic.ports.lookup import cancel_reservation, release_packet_page
 from nicscope.nic.ports.receive import release_segments, undo_placements_from
 from nicscope.nic.ports.traffic import ACKNOWLEDGED, VOID
 from nicscope.nic.ports.transmit import release_send_page
-from nicscope.nic.ports.window import (
-    acknowledge,
-    adopt_peer_route,
-    request_acknowledgement,
-    set_stream_deadline,
-    stop_retransmitting,
-    time_out_of,
-)
 from nicscope.nic.ports.work_queues import CONNECTION_LOST, local_error_verdict, post_async_error
 from nicscope.nic.transport import end_link
 
@@ -75,7 +67,7 @@ def break_connection(nics, n, p, state, told, verdict):
     port.channel = layout.NOBODY
     ports.nodes[n].attention = 1
     if verdict != layout.DONE:
-        request_acknowledgement(nics, n, d)
+        window.request_acknowledgement(nics, n, d)
 
 
 @step
@@ -89,7 +81,7 @@ def _fail_loopback(nics, n, p, d, verdict):
     head = ports.blank_head[0]
     head.acknowledged = stream.confirmed
     head.rejects = stream.rejects
-    acknowledge(nics, n, d, head, nics.tally[0].now)
+    window.acknowledge(nics, n, d, head, nics.tally[0].now)
     _set_oldest_status(ports, n, p, stream, verdict)
 
 
@@ -146,7 +138,7 @@ def _end_stream(nics, n, d, verdict):
     """End the stream to ``d``: only the verdict is sent, until ``d`` is known to have it."""
     ports = nics.ports
     stream = streams.stream_to(ports, n, d)
-    stop_retransmitting(nics, n, d)
+    window.stop_retransmitting(nics, n, d)
     void_packets(nics, n, d, nics.endpoints[n].finished)
     while stream.oldest_kept != streams.NO_ENTRY:
         entry = streams.take_oldest(ports, stream)
@@ -161,8 +153,8 @@ def _end_stream(nics, n, d, verdict):
     stream.message_due_at = NEVER
     stream.retransmit_at = NEVER
     if stream.heard == 0 and verdict != layout.DONE:
-        stream.retransmit_at = nics.tally[0].now + time_out_of(ports, stream)
-        set_stream_deadline(nics, n, d, stream.retransmit_at)
+        stream.retransmit_at = nics.tally[0].now + window.time_out_of(ports, stream)
+        window.set_stream_deadline(nics, n, d, stream.retransmit_at)
 
 
 @step
@@ -276,7 +268,7 @@ def on_disconnect(nics, d, slot, now):
     elif stream.heard == 1:
         stream.retransmit_at = NEVER
     if head.verdict == 0 or head.last == 0:
-        request_acknowledgement(nics, d, s)
+        window.request_acknowledgement(nics, d, s)
     return np.int64(ACKNOWLEDGED) if head.sequence < 0 else np.int64(VOID)
 
 
@@ -290,8 +282,8 @@ def _on_verdict(nics, d, s, head, now):
         stream.verdict = layout.FLUSHED  # its port has left this connection before, without a word
         return
     if streams.is_reliable(ports, stream):
-        adopt_peer_route(nics, d, s, head)
-        acknowledge(nics, d, s, head, now)
+        window.adopt_peer_route(nics, d, s, head)
+        window.acknowledge(nics, d, s, head, now)
     p = np.int64(stream.port)
     _set_oldest_status(ports, d, p, stream, head.verdict)
     break_connection(nics, d, p, layout.BROKEN, CONNECTION_LOST, layout.FLUSHED)
@@ -306,5 +298,5 @@ def resend_verdict(nics, n, d, now):
     if stream.heard == 1 or stream.retries == ports.rules[0].most_retries:
         return
     stream.retries += 1
-    stream.retransmit_at = now + time_out_of(ports, stream)
-    request_acknowledgement(nics, n, d)
+    stream.retransmit_at = now + window.time_out_of(ports, stream)
+    window.request_acknowledgement(nics, n, d)

@@ -6,14 +6,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
-from nicscope.nic.ports import layout, streams, window
-from nicscope.nic.ports.calls import (
-    abandon_message,
-    end_descriptor,
-    on_peer_dead,
-    report_sent,
-    search_route,
-)
+from nicscope.nic.ports import calls, layout, streams, window
 from nicscope.nic.ports.connection import resend_verdict, void_packets
 from nicscope.nic.ports.lookup import cancel_reservation, peer_timeout, release_packet_page
 from nicscope.nic.ports.receive import undo_placements_from
@@ -106,7 +99,7 @@ def _abandon_messages(nics, n, d):
     for tag in range(nics.ports.channels.shape[1]):
         channel = nics.ports.channels[n, tag]
         if channel.port != layout.NOBODY and streams.peer_of(channel) == d:
-            abandon_message(nics, n, tag)
+            calls.abandon_message(nics, n, tag)
 
 
 @step
@@ -125,7 +118,7 @@ def _begin_search(nics, n, d, now):
     window.stop_retransmitting(nics, n, d)
     stream.tried = 1
     ports.nodes[n].searching = d
-    search_route(nics, n, now)
+    calls.search_route(nics, n, now)
 
 
 @step
@@ -165,7 +158,7 @@ def _expire_entry_waits(nics, n, now):
             continue
         if port.until <= now:
             port.blocked = layout.FREE_TO_GO
-            end_descriptor(nics, n, p, layout.NO_ROOM)
+            calls.end_descriptor(nics, n, p, layout.NO_ROOM)
             ports.nodes[n].attention = 1
         else:
             ports.nodes[n].deadline = min(ports.nodes[n].deadline, port.until)
@@ -245,7 +238,7 @@ def _declare_peer_dead(nics, n, d):
     ports = nics.ports
     stream = streams.stream_to(ports, n, d)
     if stream.port != layout.OWN_PORT:
-        on_peer_dead(nics, n, d)
+        calls.on_peer_dead(nics, n, d)
         return
     window.stop_retransmitting(nics, n, d)
     void_packets(nics, n, d, nics.endpoints[n].sent)
@@ -258,7 +251,7 @@ def _declare_peer_dead(nics, n, d):
         head = ports.pools.heads[entry]
         release_packet_page(nics, n, head)
         if head.last == 1 and head.kind != layout.REPLY and head.kind != layout.FETCH:
-            report_sent(nics, n, head.from_port, head.slot, layout.PEER_DEAD)
+            calls.report_sent(nics, n, head.from_port, head.slot, layout.PEER_DEAD)
         streams.free_entry(ports, entry)
     stream.fetching = 0
     for p in range(ports.table.shape[1]):
@@ -266,5 +259,5 @@ def _declare_peer_dead(nics, n, d):
             fetch = ports.fetches[n, p, slot]
             if fetch.peer == d:
                 fetch.peer = layout.NOBODY
-                report_sent(nics, n, p, slot, layout.PEER_DEAD)
+                calls.report_sent(nics, n, p, slot, layout.PEER_DEAD)
     ports.nodes[n].attention = 1

@@ -7,14 +7,7 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import calls, layout, lookup, streams, window
-from nicscope.nic.ports.descriptor import (
-    NO_PAGE,
-    check_descriptor,
-    copy_descriptor,
-    is_atomic_answer,
-    perform_atomic,
-)
+from nicscope.nic.ports import calls, descriptor, layout, lookup, streams, window
 from nicscope.nic.ports.remote_memory import answer_without_data
 from nicscope.nic.ports.traffic import BYTES_OUT, MESSAGES_OUT
 from nicscope.nic.translate.requests import page_of_key
@@ -235,8 +228,8 @@ def serve_port(nics, n, p):
         handles_known = not lookup.caches_handles(nics) or p == layout.OWN_PORT
         if not handles_known and not lookup.has_request_handles(nics, n, p):
             return
-        copy_descriptor(nics, n, p)
-        status = check_descriptor(nics, n, p)
+        descriptor.copy_descriptor(nics, n, p)
+        status = descriptor.check_descriptor(nics, n, p)
         if status != layout.DONE:
             calls.end_descriptor(nics, n, p, status)
             return
@@ -256,7 +249,9 @@ def serve_port(nics, n, p):
         frame = _look_up(nics, n, p, space, page)
         if frame == layout.MISSED:
             port.missed = page
-            lookup.request_page(nics, n, p, space, page, np.int64(is_atomic_answer(port, p)), 0)
+            lookup.request_page(
+                nics, n, p, space, page, np.int64(descriptor.is_atomic_answer(port, p)), 0
+            )
             return
         if frame == layout.NOT_THERE:
             calls.end_descriptor(nics, n, p, layout.NO_RIGHTS)
@@ -271,7 +266,7 @@ def _look_up(nics, n, p, space, page):
     if space == layout.NOBODY:
         return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
     port = nics.ports.table[n, p]
-    receive = np.int64(is_atomic_answer(port, p))
+    receive = np.int64(descriptor.is_atomic_answer(port, p))
     if port.missed != page:
         return calls.ask_page(nics, n, p, space, page, receive)
     nics.ports.nodes[n].repeated += 1
@@ -294,7 +289,7 @@ def set_send_page(nics, n, p, page, frame):
     release_send_page(nics, n, p)
     port.page = page
     port.frame = frame
-    port.missed = NO_PAGE
+    port.missed = descriptor.NO_PAGE
     port.until = 0
     space = space_of(nics, n, p)
     if space != layout.NOBODY:
@@ -309,7 +304,7 @@ def release_send_page(nics, n, p):
     port = nics.ports.table[n, p]
     calls.release(nics, n, port.key)
     port.key = lookup.NO_KEY
-    port.page = NO_PAGE
+    port.page = descriptor.NO_PAGE
 
 
 @distant
@@ -362,7 +357,7 @@ def next_packet(nics, n, p):
             port.segment += 1
             port.segment_done = 0
     packet.payload = length
-    perform_atomic(nics, n, p, packet, head)
+    descriptor.perform_atomic(nics, n, p, packet, head)
     head.offset += port.done
     port.done += length
     moves_all = length == 0 or port.done == port.total

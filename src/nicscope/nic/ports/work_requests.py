@@ -10,25 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.nic.ports import arrivals, layout, regions
-from nicscope.nic.ports.calls import (
-    break_connection,
-    fail_receive,
-    report_sent,
-    repost_receive,
-    undo_placement,
-)
+from nicscope.nic.ports import arrivals, calls, layout, regions, streams
 from nicscope.nic.ports.descriptor import WORD_BYTES, is_aligned
 from nicscope.nic.ports.receive import scatter_payload
 from nicscope.nic.ports.remote_memory import is_expected_answer, post_answer, translate_arrival
-from nicscope.nic.ports.streams import (
-    has_datagram_stream,
-    is_reliable,
-    number_datagram,
-    open_stream,
-    peer_of,
-    stream_to,
-)
 from nicscope.nic.ports.traffic import ACCESS_REFUSED, REFUSED
 from nicscope.nic.ports.window import abort_message
 from nicscope.nic.ports.work_queues import (
@@ -56,11 +41,11 @@ def check_work_request(nics, n, p):
     if not regions.is_descriptor_readable(nics, n, p, port.slot):
         # At any level: what is posted cannot be known any more.
         ports.pending[n, p, port.slot].status = layout.PROTECTION
-        break_connection(nics, n, p, layout.BROKEN, POSTED_BADLY, layout.FLUSHED)
+        calls.break_connection(nics, n, p, layout.BROKEN, POSTED_BADLY, layout.FLUSHED)
         return np.int64(layout.PROTECTION)
     if port.operation in (layout.BIND, layout.UNBIND):
         return _execute_locally(nics, n, p)
-    if port.datagrams == 1 and not has_datagram_stream(nics, n, port):
+    if port.datagrams == 1 and not streams.has_datagram_stream(nics, n, port):
         return np.int64(layout.BAD_DESCRIPTOR)
     segments = ports.current[n, p]
     stream = _stream_of(nics, n, port)
@@ -84,7 +69,7 @@ def check_work_request(nics, n, p):
     if stream.dead == 1:
         return np.int64(layout.PEER_DEAD)
     channel.sent += 1
-    port.message = number_datagram(nics, n, port) if port.datagrams == 1 else channel.sent
+    port.message = streams.number_datagram(nics, n, port) if port.datagrams == 1 else channel.sent
     ports.pending[n, p, port.slot].length = port.total
     return np.int64(layout.DONE)
 
@@ -100,7 +85,7 @@ def _look_up_own(nics, n, port, segment):
 @step
 def _is_for_level(ports, port, stream):
     """Whether the service level of ``stream`` allows the descriptor of ``port``."""
-    if port.operation == layout.FETCH and not is_reliable(ports, stream):
+    if port.operation == layout.FETCH and not streams.is_reliable(ports, stream):
         return False  # nobody would learn that the question is lost
     return port.atomic == 0 or ports.rules[0].exchanges == 1
 
@@ -125,7 +110,7 @@ def _execute_locally(nics, n, p):
     if found == layout.DONE:
         port.busy = 0
         nics.ports.nodes[n].attention = 1
-        report_sent(nics, n, p, np.int64(port.slot), np.int64(layout.DONE))
+        calls.report_sent(nics, n, p, np.int64(port.slot), np.int64(layout.DONE))
     return np.int64(found)
 
 
@@ -161,15 +146,17 @@ def end_work_request(nics, n, p, status):
     if is_refused and port.by_verbs == 1:
         port.stopped = 1
     if port.datagrams == 1:
-        report_sent(nics, n, p, slot, status)  # of a message of which a part has left none is made
+        calls.report_sent(
+            nics, n, p, slot, status
+        )  # of a message of which a part has left none is made
         return
-    if is_refused and is_reliable(ports, _stream_of(nics, n, port)):
+    if is_refused and streams.is_reliable(ports, _stream_of(nics, n, port)):
         pending = ports.pending[n, p, slot]
         pending.status = status
         if port.by_verbs == 1 and has_open_predecessor(ports, n, p, slot):
             fail_after_predecessors(nics, n, p, slot, status)
             return
-        break_connection(nics, n, p, layout.BROKEN, POSTED_BADLY, local_error_verdict(port))
+        calls.break_connection(nics, n, p, layout.BROKEN, POSTED_BADLY, local_error_verdict(port))
         if pending.busy == 0:
             return  # it has been reported, in its turn
     elif (
@@ -178,15 +165,15 @@ def end_work_request(nics, n, p, status):
         and status != layout.PEER_DEAD
     ):
         abort_message(nics, n, np.int64(port.channel), port.message)
-    report_sent(nics, n, p, slot, status)
+    calls.report_sent(nics, n, p, slot, status)
 
 
 @step
 def _stream_of(nics, n, port):
     """The stream of the connection of ``port``, which has one."""
     if port.datagrams == 1:
-        return stream_to(nics.ports, n, port.offset)
-    return stream_to(nics.ports, n, peer_of(nics.ports.channels[n, port.channel]))
+        return streams.stream_to(nics.ports, n, port.offset)
+    return streams.stream_to(nics.ports, n, streams.peer_of(nics.ports.channels[n, port.channel]))
 
 
 # At the end that asks.
@@ -201,14 +188,14 @@ def start_remote_read(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     fetch = ports.fetches[n, p, port.slot]
-    fetch.peer = peer_of(ports.channels[n, port.channel])
+    fetch.peer = streams.peer_of(ports.channels[n, port.channel])
     fetch.length = port.total
     fetch.arrived = 0
     fetch.failure = layout.DONE
     fetch.cookie = port.cookie
     for i in range(port.segments):
         ports.work.fetched[n, p, port.slot, i] = ports.current[n, p, i]
-    open_stream(nics, n, fetch.peer).fetching += 1
+    streams.open_stream(nics, n, fetch.peer).fetching += 1
     port.reading += 1
 
 
@@ -237,12 +224,12 @@ def finish_remote_read(nics, n, p, slot, status):
     ports.table[n, p].reading -= 1
     ports.nodes[n].attention = 1
     if status == layout.DONE:
-        report_sent(nics, n, p, slot, status)
+        calls.report_sent(nics, n, p, slot, status)
         return
     ports.pending[n, p, slot].status = (
         status if status != layout.NO_RIGHTS else np.int64(layout.PROTECTION)
     )
-    break_connection(
+    calls.break_connection(
         nics, n, p, layout.BROKEN, POSTED_BADLY, local_error_verdict(ports.table[n, p])
     )
 
@@ -287,7 +274,7 @@ def place_by_key(nics, d):
         return False
     p = np.int64(nics.ports.channels[d, head.name].port)
     if not _may_access(nics, d, p, head, layout.MAY_WRITE, packet.payload):
-        fail_receive(nics, d, slot, np.int64(layout.REMOTE_PROTECTION))
+        calls.fail_receive(nics, d, slot, np.int64(layout.REMOTE_PROTECTION))
         return False
     if packet.payload == 0:
         return False
@@ -296,7 +283,7 @@ def place_by_key(nics, d):
     waits = translate_arrival(nics, d, packet, head, space, address)
     if not waits and head.status != arrivals.TAKEN:
         head.status = arrivals.TAKEN
-        fail_receive(nics, d, slot, np.int64(layout.REMOTE_PROTECTION))
+        calls.fail_receive(nics, d, slot, np.int64(layout.REMOTE_PROTECTION))
     return waits
 
 
@@ -332,14 +319,14 @@ def _break_after_answers(nics, d, slot, p, told, verdict):
     A queue pair answers first what it was asked before.  Until that has arrived it takes no more.
     """
     head = nics.ports.arrival_heads[d, slot]
-    stream = stream_to(nics.ports, d, head.peer)
+    stream = streams.stream_to(nics.ports, d, head.peer)
     if stream.answers == 0:
-        break_connection(nics, d, p, layout.BROKEN, told, verdict)
+        calls.break_connection(nics, d, p, layout.BROKEN, told, verdict)
         return np.int64(arrivals.ENDED)
     stream.pending_verdict = verdict
     stream.pending_error = told
     if head.receive >= 0:
-        undo_placement(nics, d, slot)
+        calls.undo_placement(nics, d, slot)
     head.why = REFUSED
     return np.int64(arrivals.DROPPED)
 
@@ -352,7 +339,7 @@ def deny_remote_access(nics, d, slot):
     channel = ports.channels[d, head.name]
     p = np.int64(channel.port)
     code = WRITE_REFUSED if head.kind == layout.WRITE else FETCH_REFUSED
-    if is_reliable(ports, stream_to(ports, d, head.peer)):
+    if streams.is_reliable(ports, streams.stream_to(ports, d, head.peer)):
         verdict = layout.REMOTE_PROTECTION
         if (
             ports.table[d, p].by_verbs == 1
@@ -367,5 +354,5 @@ def deny_remote_access(nics, d, slot):
         ports.tallies[d, ACCESS_REFUSED] += 1
         post_async_error(nics, d, p, code)
     if head.filled == 1:  # it had all of its receive; else the next message has that
-        repost_receive(nics, d, slot)
+        calls.repost_receive(nics, d, slot)
     return np.int64(arrivals.CONSUMED)

@@ -6,15 +6,7 @@ A CPU goes on by itself, hit by hit, up to the next event; then it requests the 
 from __future__ import annotations
 
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus import moves
-from nicscope.drivers.simulate.bus.state import (
-    CALLED,
-    IN_ACCESS,
-    IN_HANDLER,
-    RESTING,
-    next_time,
-    schedule,
-)
+from nicscope.drivers.simulate.bus import moves, state
 from nicscope.drivers.simulate.bus.transactions import next_transaction_part
 from nicscope.drivers.simulate.firmware import wait_for_bytes_to_send
 from nicscope.drivers.simulate.observe import log_work
@@ -51,7 +43,7 @@ def fire_bus(machine, n, now):
     else:
         end = _serve_device(machine, n, master, now)
     moves.wake_retries(machine, n, end)
-    schedule(machine, n)
+    state.schedule(machine, n)
 
 
 @step
@@ -179,15 +171,15 @@ def resume_bus_access(machine, n, now):
     host = bus.host_of(machine.bus.hosts, n)
     window = machine.bus.windows[max(machine.nodes[n].cpu_process, 0)]
     timing = machine.bus.timing[n, bus.PROCESSOR]
-    timing.state = IN_ACCESS
+    timing.state = state.IN_ACCESS
     while True:
-        horizon = next_time(machine)
+        horizon = state.next_time(machine)
         outcome, when = processor.run_access(
             host, access, window, ways.nics.scratch[n], now, horizon
         )
         if outcome == processor.ASKS:
             ways.asks[n, bus.PROCESSOR].at = when
-            schedule(machine, n)
+            state.schedule(machine, n)
             return
         if outcome != processor.ENDED or when > now:
             put(machine.agenda, n * KINDS + CPU, when)
@@ -210,7 +202,7 @@ def _end_access(machine, n, now):
     """Ends the access: continues the transaction it was part of, or completes the operation."""
     node = machine.nodes[n]
     p = node.cpu_process
-    if machine.bus.helps[n].state == IN_HANDLER:
+    if machine.bus.helps[n].state == state.IN_HANDLER:
         moves.end_handler_part(machine, n, now)
         return
     is_errand = machine.processes[p].operation != OF_MEMORY
@@ -225,7 +217,7 @@ def _end_access(machine, n, now):
         return
     if not is_errand and machine.processes[p].own > 0:
         unlock_address(machine.ports.memory, n)
-    machine.bus.timing[n, bus.PROCESSOR].state = RESTING
+    machine.bus.timing[n, bus.PROCESSOR].state = state.RESTING
     machine.bus.ways.moves[n, bus.PROCESSOR].call = NO_CALL
     node.cpu_busy += now - node.cpu_since
     if is_errand:
@@ -236,5 +228,5 @@ def _end_access(machine, n, now):
     node.cpu = IDLE
     if not is_errand:
         end_operation(machine, p, now)
-    if machine.bus.helps[n].state == CALLED:
+    if machine.bus.helps[n].state == state.CALLED:
         moves.begin_handler_part(machine, n, now)

@@ -12,15 +12,8 @@ from nicscope.drivers.simulate.observe import log_work
 from nicscope.drivers.simulate.ports.calls import begin_fetch, end_report_write, on_engine_free
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS
 from nicscope.kernel.decorators import copy_bytes, distant, routine, step
-from nicscope.memory.coherence import bus
+from nicscope.memory.coherence import bus, processor
 from nicscope.memory.coherence.layout import EMPTY, INVALID
-from nicscope.memory.coherence.processor import (
-    LOAD,
-    NO_PART,
-    TO_DEVICE_COMBINED,
-    WINDOW,
-    begin_access,
-)
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.coherent import BY_READING, NOWHERE, clear_tag, free_tag, set_tag, use_tag
 from nicscope.nic.delivery import HOST_RCV, HOST_TX
@@ -74,7 +67,7 @@ def must_enter_handler(machine, n):
     Stores that are being combined leave their buffers first.
     """
     access = machine.bus.ways.access[n, 0]
-    combines = access.kind == TO_DEVICE_COMBINED and access.part != NO_PART
+    combines = access.kind == processor.TO_DEVICE_COMBINED and access.part != processor.NO_PART
     return machine.bus.helps[n].state == state.CALLED and not combines
 
 
@@ -105,7 +98,9 @@ def begin_handler_part(machine, n, now):
     collects = help_.master == bus.ENGINE_IN and m.way != DMA
     call = COLLECT if collects else PUBLISH
     begin_move(ways.moves[n, bus.PROCESSOR], m.way, call, m.address, m.place, m.count)
-    begin_access(ways.access[n, 0], LOAD, m.address, 0, 0, WINDOW)  # then the way says what first
+    processor.begin_access(
+        ways.access[n, 0], processor.LOAD, m.address, 0, 0, processor.WINDOW
+    )  # then the way says what first
     put(machine.agenda, n * records.KINDS + records.CPU, now)
     if m.way == CNI:  # both ends work at once
         machine.bus.timing[n, help_.master].state = state.PAUSING
@@ -190,7 +185,9 @@ def is_engine_free(machine, n):
 def wait_for_engine(machine, n):
     """Has the CPU, amid a transaction, retry when the engine is free."""
     zero = np.int64(0)
-    begin_access(machine.bus.ways.access[n, 0], LOAD, zero, zero, zero, WINDOW)
+    processor.begin_access(
+        machine.bus.ways.access[n, 0], processor.LOAD, zero, zero, zero, processor.WINDOW
+    )
     machine.bus.ways.moves[n, bus.PROCESSOR].call = NO_CALL
     machine.bus.timing[n, bus.PROCESSOR].state = state.AWAITING_ENGINE
     put(machine.agenda, n * records.KINDS + records.CPU, NEVER)

@@ -25,14 +25,8 @@ from nicscope.drivers.simulate.ports.thread import schedule_timer, schedule_time
 from nicscope.drivers.simulate.processor import occupy_cpu
 from nicscope.drivers.simulate.records import IN_MISS, KINDS, PCI, PCI_IDLE, PCI_TABLE, PROCESSOR
 from nicscope.drivers.simulate.traced.state import log_miss
+from nicscope.host import pages
 from nicscope.host.calls import apply_pin_actions, repin_page, serve_page
-from nicscope.host.pages import (
-    TO_FILL,
-    is_table_swapped_out,
-    may_be_written,
-    note_read,
-    table_frame,
-)
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.frames import could_take_frame
 from nicscope.memory.paging.layout import COPY, DISK, GARBAGE_FRAME, ZERO
@@ -74,7 +68,7 @@ def serve_miss(machine, n, now):
     if service == layout.NO_ONE:
         _wait(machine, n, now, FAIL, 0)
     elif service == layout.FETCHES:
-        if is_table_swapped_out(machine, n, serving.miss_space, serving.miss_page):
+        if pages.is_table_swapped_out(machine, n, serving.miss_space, serving.miss_page):
             ask_for_table(machine, n, now)
         else:
             fetch_entries(machine, n, now)
@@ -194,12 +188,6 @@ def _wait(machine, n, now, stage, duration):
     put(machine.agenda, n * KINDS + PROCESSOR, now + duration)
 
 
-@step
-def wait_on(machine, n, now, duration):
-    """Has the processor wait ``duration`` longer, for pages that are unpinned."""
-    _wait(machine, n, now, GO_ON, duration)
-
-
 @distant
 def end_miss(machine, n, now):
     """Ends the present stage of the miss for which the processor of ``n`` has waited."""
@@ -237,14 +225,14 @@ def _fill(machine, n, now):
     ports = machine.ports
     serving = ports.nodes[n]
     space, page = serving.miss_space, serving.miss_page
-    receive = np.int64(TO_FILL) if serving.miss_ahead == 1 else np.int64(serving.miss_receive)
+    receive = np.int64(pages.TO_FILL) if serving.miss_ahead == 1 else np.int64(serving.miss_receive)
     if ports.rules[0].service == layout.KERNEL and repin_page(machine, n, space, page, receive):
         _resume_firmware(machine, n)
         return
-    if is_table_swapped_out(machine, n, space, page):
+    if pages.is_table_swapped_out(machine, n, space, page):
         ask_for_table(machine, n, now)  # it has gone while the NIC was reading
         return
-    note_read(machine, n, space, page)
+    pages.note_read(machine, n, space, page)
     found = _serve(machine, n, space, page, serving.miss_for == layout.ARRIVAL)
     if found == REJECTED and ports.rules[0].garbage == 1:
         serving.garbage += 1
@@ -257,7 +245,7 @@ def _fill(machine, n, now):
     if unpinned < 0:
         unpinned = -1 - unpinned  # what has left is paid for, whether or not another page came
     if unpinned > 0 and ports.costs[n].unpin > 0:
-        wait_on(machine, n, now, unpinned * ports.costs[n].unpin)
+        _wait(machine, n, now, GO_ON, unpinned * ports.costs[n].unpin)
         return
     _resume_firmware(machine, n)
 
@@ -266,7 +254,7 @@ def _fill(machine, n, now):
 def _resume_firmware(machine, n):
     """Resumes the firmware with the frame from the host's table, or without one."""
     serving = machine.ports.nodes[n]
-    frame = table_frame(machine, n, serving.miss_space, serving.miss_page)
+    frame = pages.table_frame(machine, n, serving.miss_space, serving.miss_page)
     why = np.int64(layout.NO_RIGHTS)
     if frame == GARBAGE_FRAME:
         usable = machine.ports.rules[0].garbage == 1
@@ -274,7 +262,7 @@ def _resume_firmware(machine, n):
             why = np.int64(layout.NO_ROOM)  # the host had no frame for it
     else:
         # A user library may have had it pinned to be read.
-        usable = serving.miss_receive == 0 or may_be_written(machine, n, frame)
+        usable = serving.miss_receive == 0 or pages.may_be_written(machine, n, frame)
     if usable:
         calls.resume_filled(machine, n, frame)
     else:
@@ -304,7 +292,7 @@ def run_kernel_thread(machine, n, now):
     elif is_handle(event.space):
         _bring_handle(machine, n, event, now)
         serve_next_miss(machine, n, now)
-    elif is_table_swapped_out(machine, n, event.space, event.page):
+    elif pages.is_table_swapped_out(machine, n, event.space, event.page):
         _retry_without_table(machine, n, event)
         serve_next_miss(machine, n, now)
     else:
@@ -346,7 +334,7 @@ def _bring_page(machine, n, event, now):
             machine, n, sender, np.int64(event.sequence)
         ):
             _fail_miss(machine, n, event)
-    elif found >= 0 and table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME:
+    elif found >= 0 and pages.table_frame(machine, n, event.space, event.page) == GARBAGE_FRAME:
         _fail_miss(machine, n, event)
     elif found >= 0 and reserve_entry(machine, n, sender, event.space, event.page, now):
         schedule_timer_by(machine, n, machine.ports.nodes[n].reserved_until)
@@ -397,7 +385,7 @@ def _resume_port(machine, n, event, needed, found, now):
         else:
             calls.end_descriptor(machine, n, p, layout.NO_RIGHTS)
     elif found >= 0:
-        frame = table_frame(machine, n, event.space, event.page)
+        frame = pages.table_frame(machine, n, event.space, event.page)
         if frame == GARBAGE_FRAME and event.ahead == 1:
             calls.return_buffer(machine, n, p, layout.NO_ROOM)
         elif frame == GARBAGE_FRAME:
@@ -420,7 +408,7 @@ def _end_prefetched_buffer(machine, n, event, needed, found):
         return  # or no entry is to be had: it comes back when its turn comes
     frame = np.int64(layout.UNUSABLE)
     if needed >= 0:
-        frame = table_frame(machine, n, event.space, event.page)
+        frame = pages.table_frame(machine, n, event.space, event.page)
     usable = frame if frame != GARBAGE_FRAME else np.int64(layout.FRAMELESS)
     calls.resolve_deferred_buffer(machine, n, event.port, event.page, usable)
     machine.ports.nodes[n].attention = 1

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nicscope.drivers.simulate.bus.arbitration import play
+from nicscope.drivers.simulate.bus.arbitration import TO_COLLECT, play
 from nicscope.drivers.simulate.bus.bus_harness import BusAlone, asked
-from nicscope.drivers.simulate.bus.cpu_access import TO_COLLECT
 from nicscope.drivers.simulate.bus.moves import deregister_frame
 from nicscope.drivers.simulate.bus.state import schedule
 from nicscope.drivers.simulate.records import ACCESS

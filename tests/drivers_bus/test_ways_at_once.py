@@ -21,8 +21,8 @@ from test_the_bus_agrees_with_the_oracle import (
     part,
 )
 
+from nicscope.drivers.simulate.bus.arbitration import TO_COLLECT, TO_PUBLISH
 from nicscope.drivers.simulate.bus.bus_harness import asked
-from nicscope.drivers.simulate.bus.cpu_access import TO_COLLECT, TO_PUBLISH
 from nicscope.drivers.simulate.records import ACCESS
 from nicscope.memory.coherence import processor
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, INTERVENED, REPORT

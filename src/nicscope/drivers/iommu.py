@@ -5,13 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import (
-    ROWS,
-    RequestColumns,
-    Stream,
-    TracePartitioner,
-    new_stream,
-)
 from nicscope.host.iommu import COUNTS, NUMBERINGS, new_iommu, translate
 from nicscope.memory.numbering import BLOCK, grown
 from nicscope.memory_limit import check_memory
@@ -37,11 +30,11 @@ class IommuReplay:
 
     def __init__(self, setups: Sequence[Translating]) -> None:
         self._setups = setups
-        self._parter = TracePartitioner()
-        self._stream = new_stream(ROWS)
+        self._parter = columns.TracePartitioner()
+        self._stream = columns.new_stream(columns.ROWS)
         self._nodes: list[list[_Host]] = []
 
-    def feed(self, batch: RequestColumns) -> None:
+    def feed(self, batch: columns.RequestColumns) -> None:
         """Translate what a batch of requests touches, in the order of issue."""
         for piece in columns.pieces(len(batch.node)):
             self._parter.owners(batch, piece)
@@ -67,7 +60,7 @@ class _Host:
         bits = setup.page.bit_length() - 1 - PIECE_BITS
         self.state = new_iommu(bits, setup.iotlb, setup.walk_cache)
 
-    def translate(self, stream: Stream, begin: int, end: int) -> None:
+    def translate(self, stream: columns.Stream, begin: int, end: int) -> None:
         while (begin := int(translate(self.state, stream, begin, end))) < end:
             self._grow(int(stream.pages[begin]))
 

@@ -22,8 +22,7 @@ from nicscope.config.platform import (
     in_us,
 )
 from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.grid import SetAssociativeGrid, of_groups
-from nicscope.drivers.onepass.recency import WIDTHS
+from nicscope.drivers.onepass.grid import WIDTHS, SetAssociativeGrid, of_groups
 from nicscope.drivers.onepass.sample import SampledCurve
 
 if TYPE_CHECKING:

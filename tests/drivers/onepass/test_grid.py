@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from lookups import chunks, cuts, lookups
 
 from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.grid import NO_NUMBER, SetAssociativeGrid
-from nicscope.drivers.onepass.recency import empty_sets, look_up
+from nicscope.drivers.onepass.grid import NO_NUMBER, SetAssociativeGrid, empty_sets, look_up
 from nicscope.kernel.decorators import kernel
 from oracle.onepass import fully_associative_misses, misses_by_kind
 from oracle.replay import replay

@@ -8,10 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lookups import chunks, cuts, lookups
 
-from nicscope.drivers.onepass import burst
-from nicscope.drivers.onepass.bucket import BUCKETS, PARTS, at_or_beyond, bucket_of, bucket_starts
+from nicscope.drivers.onepass import sample
 from nicscope.drivers.onepass.curve import LruCurve
-from nicscope.drivers.onepass.sample import SampledCurve
+from nicscope.drivers.onepass.sample import (
+    BUCKETS,
+    PARTS,
+    SampledCurve,
+    at_or_beyond,
+    bucket_of,
+    bucket_starts,
+)
 from oracle.onepass import fully_associative_misses
 
 MILLION = 1_000_000
@@ -183,8 +189,8 @@ def test_a_sample_of_nothing_knows_nothing():
 @pytest.mark.compiled
 def test_bursts_tell_small_capacities_however_the_lookups_are_cut():
     rng = np.random.default_rng(8)
-    numbers = zipf(0.8, 8 * burst.PERIOD, 100_000, rng)
-    whole, pieces = burst.Bursts(4), burst.Bursts(4)
+    numbers = zipf(0.8, 8 * sample.PERIOD, 100_000, rng)
+    whole, pieces = sample.Bursts(4), sample.Bursts(4)
     whole.feed(numbers)
     for chunk in np.split(numbers, np.sort(rng.integers(0, len(numbers), 50))):
         pieces.feed(chunk)

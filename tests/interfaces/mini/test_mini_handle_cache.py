@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from nicscope.drivers.simulate.ports.build import HANDLE_WAYS, PortSize
 from nicscope.interfaces.mini import Cluster
 from nicscope.kernel.entry import bound
-from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE
-from nicscope.nic.ports.handle_cache import fill_handle, has_handle, invalidate_handle
+from nicscope.nic.handles import (
+    EXPORT_HANDLE,
+    IMPORT_HANDLE,
+    PROCESS_HANDLE,
+    fill_handle,
+    has_handle,
+    invalidate_handle,
+)
 from oracle.handle_cache import HandleCache
 from program_results import results_of
 

@@ -13,19 +13,52 @@ on Computers 38(12), 1989, for the inclusion; the kinds of misses are those of r
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nicscope.drivers.onepass.curve import Curve, LruCurve
 from nicscope.drivers.onepass.distance import PIECE, StackDistances, check_numbers
-from nicscope.drivers.onepass.recency import EMPTY, WIDTHS, empty_sets, look_up
-from nicscope.kernel.decorators import kernel
+from nicscope.kernel.decorators import coded, kernel
+from nicscope.memory_limit import zeros
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+
+# Sets of keys in order of recency, and the one operation on them.
+#
+# A set is a row of 8 or 16 uint32 keys, most recently looked up first, ``EMPTY`` at its end.  A
+# look-up tells how deep the key stood and puts it first.  Scalar code takes several branches that
+# no processor can foresee; as a vector, a row is compared and moved at once.  The vector code is
+# plain LLVM, so it compiles for any processor.
+
+EMPTY = np.uint32(0)  # what fresh memory holds: sets take none until they are looked into
+WIDTHS = (8, 16)
+
+
+def empty_sets(count: int, width: int) -> NDArray[np.uint32]:
+    """``count`` empty sets of ``width`` keys in a row, aligned as the vector code wants them."""
+    raw = zeros((count * width + 16,), np.dtype(np.uint32))
+    start = -raw.ctypes.data % 64 // 4
+    return raw[start : start + count * width]
+
+
+@coded("nicscope.kernel.compiler.states:look_up")
+def look_up(sets: Any, first: Any, key: Any, lanes: Any) -> Any:
+    """Put ``key`` first in the row ``sets[first : first + len(lanes)]``; how deep it stood.
+
+    The depth, uint64, is ``len(lanes)`` if the key was not there.
+    """
+    row = sets[int(first) : int(first) + len(lanes)]
+    found = np.flatnonzero(row == key)
+    depth = int(found[0]) if len(found) else len(lanes)
+    row[1 : depth + 1] = row[:depth].copy()[: len(lanes) - 1]
+    row[0] = key
+    return np.uint64(depth)
+
 
 MOST_SET_BITS = 26
 

@@ -12,11 +12,12 @@ The interval adds what two errors may be.  Which keys were sampled: from the dif
 of a key were sampled, which shifts the curve sideways, and alike for many lookups: the
 hypergeometric deviation around each capacity, to which the width of a bucket is added.
 
-Small capacities are better told from bursts of lookups (``burst``): a capacity gets
+Small capacities are better told from bursts of lookups (``Bursts``): a capacity gets
 the estimate from these where its interval is much narrower.
 
-Source: for the sampling and its fixed-size form, see ``spatial``; strata and groups are standard
-practice of survey sampling (W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, 5A.9, 6.13).
+Source: for the sampling and its fixed-size form, see where keys are chosen; strata and groups are
+standard practice of survey sampling (W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, 5A.9,
+6.13).
 """
 
 from __future__ import annotations
@@ -25,13 +26,247 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nicscope.drivers.onepass.bucket import BUCKETS, PARTS, at_or_beyond
-from nicscope.drivers.onepass.burst import Bursts
-from nicscope.drivers.onepass.distance import StackDistances, check_numbers
-from nicscope.drivers.onepass.spatial import GROUPS, STRATA, add_strata, choose, hashes, record
+from nicscope.drivers.onepass.distance import NEVER, StackDistances, check_numbers
+from nicscope.kernel.decorators import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+
+
+# Counts of distances in few buckets: each to itself first, then in parts of an octave.
+
+PART_BITS = 6
+PARTS = 1 << PART_BITS
+OCTAVES = 40 - PART_BITS
+BUCKETS = PARTS * (OCTAVES + 1)
+NO_REUSE = BUCKETS  # where first lookups are counted
+
+
+@kernel
+def bit_length(value):
+    """How many bits ``value`` has without leading zeros."""
+    length = 0
+    while value > 0:
+        value >>= 1
+        length += 1
+    return length
+
+
+@kernel
+def bucket_of(distance):
+    """Where a whole ``distance`` is counted."""
+    octave = max(0, bit_length(distance) - PART_BITS - 1)
+    return min(octave * PARTS + (distance >> octave), BUCKETS - 1)
+
+
+def bucket_starts() -> NDArray[np.int64]:
+    """Return the least distance of each bucket, and where the last ends; (BUCKETS + 1,)."""
+    bucket = np.arange(BUCKETS + 1)
+    octave = np.maximum(bucket // PARTS - 1, 0)
+    starts: NDArray[np.int64] = (bucket - octave * PARTS) << octave
+    return starts
+
+
+def at_or_beyond(counts: NDArray[np.float64], places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how many were counted at ``places`` or beyond: the last axis becomes theirs.
+
+    A bucket that a place divides is taken to be filled evenly.
+    """
+    beyond = np.flip(np.cumsum(np.flip(counts, -1), -1), -1)
+    place = np.interp(places, bucket_starts(), np.arange(BUCKETS + 1))
+    bucket = np.minimum(place.astype(np.int64), BUCKETS - 1)
+    part = place - bucket
+    found: NDArray[np.float64] = beyond[..., bucket] * (1 - part) + beyond[..., bucket + 1] * part
+    return found
+
+
+# Choosing keys by a hash, and counting what was measured of them.
+#
+# A key is sampled if its hash lies below a threshold: then all its lookups are, and a stack
+# distance among sampled keys is to one among all keys as the threshold is to 2**64.
+# Source: C. Waldspurger, N. Park, A. Garthwaite and I. Ahmad, "Efficient MRC construction with
+# SHARDS", FAST 2015.
+
+GROUP_BITS = 5
+GROUPS = 1 << GROUP_BITS  # the sampled keys, divided at random
+STRATA = 17  # a lookup's is the bit length of the number of earlier lookups of its key, at most
+MOST = np.uint16(0xFFFF)  # earlier lookups
+
+FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+HALF, GROUP_PLACE, GROUP_MASK = np.uint64(32), np.uint64(20), np.uint64(GROUPS - 1)
+GOLDEN, WORD = 0x9E3779B9, 0xFFFFFFFF  # 2**32 / golden ratio: multiples are spread evenly
+
+
+@kernel
+def mixed(key, seed):
+    """Hash of ``key``, 64 bits; ``seed`` is 64 bits too."""
+    value = (np.uint64(key) ^ seed) * FIRST
+    return (value ^ (value >> HALF)) * SECOND
+
+
+@kernel
+def choose(numbers, counts, limits, chosen, earlier):
+    """Write the lookups whose hash is below ``limits[1]``, seeded with ``limits[0]``; how many.
+
+    ``earlier`` gets the number of earlier lookups of each key, which ``counts`` counts to ``MOST``.
+    """
+    size = 0
+    for i in range(numbers.size):
+        number = np.uint64(numbers[i])
+        before = counts[number]
+        counts[number] = before + np.uint16(before != MOST)
+        chosen[size] = numbers[i]
+        earlier[size] = before
+        size += mixed(number, limits[0]) < limits[1]
+    return size
+
+
+@kernel
+def hashes(numbers, seed, found):
+    """Write the hash of every key."""
+    for i in range(numbers.size):
+        found[i] = mixed(numbers[i], seed)
+
+
+@kernel
+def record(counts, distances, earlier, sampled, scale):
+    """Count sampled lookups by stratum, group and bucket of their distance among all keys.
+
+    ``sampled`` holds the hashes.  ``scale`` is the sampling rate and the number of lookups
+    recorded before.  A distance of j among sampled keys stands for all from j to j + 1, over
+    which lookups are spread evenly.
+    """
+    keys = 1.0 / scale[0]
+    for i in range(distances.size):
+        stratum = bit_length(np.int64(earlier[i]))
+        group = np.int64((sampled[i] >> GROUP_PLACE) & GROUP_MASK)
+        if distances[i] == NEVER:
+            counts[stratum, group, NO_REUSE] += 1.0
+        else:
+            part = ((scale[1] + i) * GOLDEN & WORD) / (WORD + 1)
+            bucket = bucket_of(np.int64((distances[i] + part) * keys))
+            counts[stratum, group, bucket] += 1.0
+
+
+@kernel
+def add_strata(counts, lookups):
+    """Add to ``lookups`` how many lookups each stratum has, but for those beyond ``MOST``."""
+    for key in range(counts.size):
+        count = np.int64(counts[key])
+        for stratum in range(STRATA):
+            start = (1 << stratum) >> 1
+            if start >= count:
+                break
+            lookups[stratum] += min(count, np.int64(1 << stratum)) - start
+
+
+# The miss ratio of small LRU caches, from bursts of consecutive lookups of all keys.
+#
+# A sample of the keys cannot tell what is in a cache that holds few sampled keys.  A burst can: in
+# each ``PERIOD`` of lookups one of ``BURST`` is measured exactly, as if it began without a past.
+# Its first half only fills the caches.  In the second, a lookup of a key that was not looked up in
+# the burst before has a distance of at least as many keys as the burst has seen; whether larger
+# caches would miss is open, and the interval allows for both.
+
+PERIOD = 1 << 19  # lookups
+BURST = 1 << 15
+FILLING = BURST // 2
+BURST_GROUPS = 32
+FEWEST = 6  # bursts from which to estimate how much they differ
+
+# Student's t, two-sided 99 %, for FEWEST - 1 = 5 to BURST_GROUPS - 1 = 31 degrees of freedom; any
+# table has these.  99 %, not 95, because the narrower of two intervals is taken in the end, and a
+# user looks at many capacities at once.
+STUDENT_99 = (
+    4.032, 3.707, 3.499, 3.355, 3.250, 3.169, 3.106, 3.055, 3.012, 2.977, 2.947, 2.921, 2.898,
+    2.878, 2.861, 2.845, 2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750,
+    2.744,
+)  # fmt: skip
+
+
+class Guess(NamedTuple):
+    """Miss ratios and, on both sides, how far they may be off; each of shape (capacities,)."""
+
+    ratio: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+
+@kernel
+def record_burst(state, distances, measured, unseen):
+    """Count the lookups of a burst that come after its first half.
+
+    ``state`` holds the lookups of the burst so far, and its keys.  A key that was last looked up
+    in an earlier burst has a distance of at least all keys of this one.  ``measured`` counts
+    distances, or all keys so far if that is less; ``unseen`` the latter alone.
+    """
+    for i in range(distances.size):
+        distance, keys = np.int64(distances[i]), state[1]
+        if state[0] >= FILLING:
+            measured[bucket_of(min(distance, keys))] += 1.0
+            if distance >= keys:
+                unseen[bucket_of(keys)] += 1.0
+        state[0] += 1
+        state[1] += distance >= keys
+
+
+class Bursts:
+    """Bursts of one NIC's lookups; every key costs 4 bytes."""
+
+    def __init__(self, seed: int) -> None:
+        """Place the bursts by ``seed``."""
+        self._random = np.random.default_rng(seed)
+        self._distances = StackDistances()
+        self._state = np.zeros(2, np.int64)
+        self._measured = np.zeros((BURST_GROUPS, BUCKETS + 1))
+        self._unseen = np.zeros((BURST_GROUPS, BUCKETS + 1))
+        self._number = -1
+        self._start = -BURST  # of the current burst; the next is placed when it is over
+        self._done = 0
+
+    def feed(self, numbers: NDArray[np.uint32]) -> None:
+        """Look up ``numbers`` after all that were fed before."""
+        end = self._done + len(numbers)
+        while self._done < end:
+            if self._done >= self._start + BURST:
+                self._place_next()
+            until = min(end, self._start + BURST)
+            if self._start < end:
+                burst = numbers[max(self._start, self._done) + len(numbers) - end :]
+                self._record(burst[: until - max(self._start, self._done)])
+            self._done = until if self._start < end else end
+
+    def skip(self) -> None:
+        """Measure only what comes from here on; a burst under way goes on."""
+        self._measured[:] = 0
+        self._unseen[:] = 0
+
+    def guess(self, capacities: NDArray[np.float64]) -> Guess | None:
+        """Return the miss ratio at ``capacities``, if there were bursts enough."""
+        started = self._measured.any(axis=1)
+        groups = int(np.count_nonzero(started))
+        if groups < FEWEST:
+            return None
+        measured, unseen = self._measured[started], self._unseen[started]
+        lookups = measured.sum(axis=1)
+        known = at_or_beyond(measured, capacities)
+        doubt = (unseen.sum(axis=1)[:, None] - at_or_beyond(unseen, capacities)) / 2
+        total = lookups.sum()
+        misses = known + doubt
+        ratio = misses.sum(axis=0) / total
+        rest = misses - ratio * lookups[:, None]
+        deviation = np.sqrt(rest.var(axis=0, ddof=1) * groups) / total
+        return Guess(ratio, STUDENT_99[groups - FEWEST] * deviation + doubt.sum(axis=0) / total)
+
+    def _place_next(self) -> None:
+        self._number += 1
+        self._start = self._number * PERIOD + int(self._random.integers(PERIOD - BURST + 1))
+        self._state[:] = 0
+
+    def _record(self, numbers: NDArray[np.uint32]) -> None:
+        group = self._number % BURST_GROUPS
+        for distances in self._distances.pieces(numbers):
+            record_burst(self._state, distances, self._measured[group], self._unseen[group])
+
 
 PIECE = 1 << 18  # lookups at a time
 WORTHWHILE = 1000  # sampled keys below which an exact curve is both better and cheap

@@ -9,30 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from nicscope.config.design import Design, Scheme
-from nicscope.drivers.replay import columns
-from nicscope.drivers.replay.columns import (
-    Directory,
-    RequestColumns,
-    Share,
-    TracePartitioner,
-    new_stream,
-    requests_among,
-)
+from nicscope.drivers.replay import columns, page_numbering, rnic
 from nicscope.drivers.replay.node import Node, Notes, group_bits, joins
-from nicscope.drivers.replay.page_numbering import (
-    NO_GRAIN,
-    Alignment,
-    LookupArrays,
-    PageNumberer,
-    alignments_of,
-)
-from nicscope.drivers.replay.rnic import (
-    Lowest,
-    RegionView,
-    RnicNode,
-    lowest_addresses,
-    registers_ahead,
-)
 from nicscope.drivers.translation import OFFSET_STEP, line_bits_of
 
 if TYPE_CHECKING:
@@ -61,12 +39,12 @@ class NodeResult(NamedTuple):
 
 
 def replay(
-    batches: Iterable[RequestColumns],
+    batches: Iterable[columns.RequestColumns],
     designs: Sequence[Design],
     kinds: bool = True,
     page_size: int = DEFAULT_PAGE_SIZE,
-    alignments: Mapping[int, Alignment] | None = None,
-    lowest: Lowest | None = None,
+    alignments: Mapping[int, page_numbering.Alignment] | None = None,
+    lowest: rnic.Lowest | None = None,
     by_region: bool = False,
 ) -> list[ReplayResult]:
     """Count what each of ``designs`` does with the requests, in the order of ``designs``.
@@ -78,9 +56,9 @@ def replay(
     all batches are held at once.  ``by_region``: RDMA NICs follow what batches of ``Rows`` say is
     registered.  Source: docs/counts.md says what every count means.
     """
-    if lowest is None and registers_ahead(designs):
+    if lowest is None and rnic.registers_ahead(designs):
         batches = list(batches)
-        lowest = lowest_addresses(batches)
+        lowest = rnic.lowest_addresses(batches)
     replayer = Replayer(designs, kinds, page_size, alignments, lowest, by_region)
     for batch in batches:
         replayer.feed(batch)
@@ -88,8 +66,8 @@ def replay(
 
 
 def alignments_for(
-    batches: Iterable[RequestColumns], designs: Sequence[Design], page_size: int
-) -> dict[int, Alignment]:
+    batches: Iterable[columns.RequestColumns], designs: Sequence[Design], page_size: int
+) -> dict[int, page_numbering.Alignment]:
     """The grains of ``batches`` for a replay of ``designs``; reads nothing if there is no use.
 
     ``page_size`` is the trace's.
@@ -99,7 +77,7 @@ def alignments_for(
         return {}
     spread = all(design.index_offset for design in joining)
     sizes = {1 << _page_bits(design) for design in joining}
-    return alignments_of(batches, sorted(sizes), spread=spread)
+    return page_numbering.alignments_of(batches, sorted(sizes), spread=spread)
 
 
 class Replayer:
@@ -110,30 +88,30 @@ class Replayer:
         designs: Sequence[Design],
         kinds: bool,
         page_size: int,
-        alignments: Mapping[int, Alignment] | None = None,
-        lowest: Lowest | None = None,
+        alignments: Mapping[int, page_numbering.Alignment] | None = None,
+        lowest: rnic.Lowest | None = None,
         by_region: bool = False,
     ) -> None:
         self._designs = [design.at_page_size(page_size) for design in designs]
-        self._parter = TracePartitioner()
+        self._parter = columns.TracePartitioner()
         self._views = []
-        self._followers: list[RegionView] = []
+        self._followers: list[rnic.RegionView] = []
         ahead = list(self._designs)
         if by_region:
             ahead = [design for design in self._designs if design.scheme is not Scheme.RNIC]
             nics = [design for design in self._designs if design.scheme is Scheme.RNIC]
-            self._followers = [RegionView(design, kinds) for design in nics]
+            self._followers = [rnic.RegionView(design, kinds) for design in nics]
         for page_bits in sorted({_page_bits(design) for design in ahead}):
-            alignment = (alignments or {}).get(1 << page_bits, NO_GRAIN)
+            alignment = (alignments or {}).get(1 << page_bits, page_numbering.NO_GRAIN)
             those = [design for design in ahead if _page_bits(design) == page_bits]
             self._views.append(_View(page_bits, those, kinds, alignment, lowest))
 
-    def feed(self, batch: RequestColumns) -> None:
+    def feed(self, batch: columns.RequestColumns) -> None:
         """Replay one batch of any length; by region, of rows that say what is registered."""
         for follower in self._followers:
             follower.feed(batch)  # type: ignore[arg-type]
         if self._followers:
-            batch = requests_among(batch)  # type: ignore[arg-type]
+            batch = columns.requests_among(batch)  # type: ignore[arg-type]
         if not self._views:
             return
         for piece in columns.pieces(len(batch.node)):
@@ -149,7 +127,7 @@ class Replayer:
 
     def node_results(self) -> list[list[NodeResult]]:
         """The counts so far on each node, for every design."""
-        nodes: dict[int, Sequence[Node | RnicNode]]
+        nodes: dict[int, Sequence[Node | rnic.RnicNode]]
         nodes = {id(design): found for view in self._views for design, found in view.nodes()}
         nodes |= {id(follower.design): follower.nodes() for follower in self._followers}
         return [
@@ -166,12 +144,14 @@ class _View:
         page_bits: int,
         designs: list[Design],
         kinds: bool,
-        alignment: Alignment,
-        lowest: Lowest | None,
+        alignment: page_numbering.Alignment,
+        lowest: rnic.Lowest | None,
     ) -> None:
         self.page_bits = page_bits
         told = any(design.scheme in (Scheme.PINNED, Scheme.RNIC) for design in designs)
-        self.lookup_arrays = LookupArrays(new_stream(columns.ROWS, lengths=told))
+        self.lookup_arrays = page_numbering.LookupArrays(
+            columns.new_stream(columns.ROWS, lengths=told)
+        )
         self._notes = Notes(columns.UNITS)
         self._kinds = kinds
         self._lowest = lowest
@@ -181,7 +161,7 @@ class _View:
             by_units.setdefault(units, []).append(design)
         self._groups = [_Group(*units, by_units[units]) for units in sorted(by_units)]
 
-    def feed(self, directory: Directory, shares: Iterable[Share]) -> None:
+    def feed(self, directory: columns.Directory, shares: Iterable[columns.Share]) -> None:
         for share in shares:
             processes = int(directory.processes[share.place])
             for group in self._groups:
@@ -189,7 +169,7 @@ class _View:
                     self._add_node(group, int(directory.nodes[share.place]))
                 self._feed_node(group.per_node[share.place], share, processes)
 
-    def _feed_node(self, node: _NumberedNode, share: Share, processes: int) -> None:
+    def _feed_node(self, node: _NumberedNode, share: columns.Share, processes: int) -> None:
         for named in node.namer.named(self.lookup_arrays, share.begin, share.end):
             if named.lookups > len(self._notes.key):
                 self._notes = Notes(named.lookups)
@@ -198,23 +178,22 @@ class _View:
 
     def _add_node(self, group: _Group, number: int) -> None:
         nodes = [self._new_node(design, number, group) for design in group.designs]
-        namer = PageNumberer(
+        namer = page_numbering.PageNumberer(
             group.unit_bits, group.reach, OFFSET_STEP, group.grain_bits, joins=group.joins
         )
         group.per_node.append(_NumberedNode(nodes, namer))
 
-    def _new_node(self, design: Design, number: int, group: _Group) -> Node | RnicNode:
+    def _new_node(self, design: Design, number: int, group: _Group) -> Node | rnic.RnicNode:
         if design.scheme is not Scheme.RNIC:
             return Node(design, self.page_bits, self._kinds, number, group.grain_bits)
-        from nicscope.drivers.replay.rnic import RnicNode
 
         pools = []
         if design.registered is not None:
             assert self._lowest is not None
             pools = self._lowest[len(group.per_node)]
-        return RnicNode(design, self.page_bits, self._kinds, number, pools)
+        return rnic.RnicNode(design, self.page_bits, self._kinds, number, pools)
 
-    def nodes(self) -> list[tuple[Design, list[Node | RnicNode]]]:
+    def nodes(self) -> list[tuple[Design, list[Node | rnic.RnicNode]]]:
         return [
             (design, [numbered.designs[place] for numbered in group.per_node])
             for group in self._groups
@@ -237,8 +216,8 @@ class _Group:
 class _NumberedNode(NamedTuple):
     """One node's numbering and its NIC under every design of a group."""
 
-    designs: list[Node | RnicNode]
-    namer: PageNumberer
+    designs: list[Node | rnic.RnicNode]
+    namer: page_numbering.PageNumberer
 
 
 def _page_bits(design: Design) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -10,17 +10,29 @@ import numpy as np
 from nicscope.config.design import Design, Scheme
 from nicscope.drivers.replay.schemes import entries_held, passes_of
 from nicscope.drivers.replay.state import Case, whole
-from nicscope.drivers.translation import Parts, counts_of_book, grown_parts, memory_of, new_parts
+from nicscope.drivers.translation import counts_of_book, grown_parts, memory_of, new_parts
 from nicscope.kernel.entry import bound
 from nicscope.memory.numbering import Numbering, capacity
 from nicscope.nic.layout import EMPTY, SEARCHED_WAYS, Nic, new_cache
-from nicscope.nic.recency import Recency, grown_recency, new_recency
+from nicscope.nic.recency import grown_recency, new_recency
 from nicscope.nic.translate.book import COUNT_NAMES
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
 
     from nicscope.drivers.replay.page_numbering import Alignment, LookupArrays, NumberedRequests
+
+
+class Bound:
+    """Kernels bound to a case, for as long as what that is made of stays the same."""
+
+    def __init__(self, passes: Iterable[Any], case: Any, *made_of: object) -> None:
+        self.passes = [bound(each, case) for each in passes]
+        self._made_of = made_of
+
+    def is_of(self, *made_of: object) -> bool:
+        """Whether these are what the case was made of."""
+        return all(one is other for one, other in zip(self._made_of, made_of, strict=True))
 
 
 class Notes:
@@ -103,7 +115,7 @@ class Node:
         self._parts.book.orders[0]["kinds_known"] = kinds
         held = entries_held(design)
         self._held = new_recency(held) if held else None
-        self._bound: dict[int, _Bound] = {}
+        self._bound: dict[int, Bound] = {}
 
     def replay(
         self,
@@ -122,15 +134,39 @@ class Node:
             self._bound.clear()
         self._parts.book.orders[0]["processes"] = processes
         known = self._bound.get(id(lookup_arrays))
-        if known is None or not known.is_of(lookup_arrays, notes):
-            known = self._bound[id(lookup_arrays)] = _Bound(
-                self._design, self._parts, lookup_arrays, notes, self._fresh, self._held
-            )
+        made_of = lookup_arrays, lookup_arrays.lookups, notes
+        if known is None or not known.is_of(*made_of):
+            known = Bound(passes_of(self._design), self._case(lookup_arrays, notes), *made_of)
+            self._bound[id(lookup_arrays)] = known
         self._requests += named.end - named.begin
         self._lookups += named.pages
         self._received += named.received
         for do in known.passes:
             do(named.begin, named.end, named.lookups)
+
+    def _case(self, lookup_arrays: LookupArrays, notes: Notes) -> Case:
+        nic, host, book = self._parts
+        lookups = lookup_arrays.lookups
+        by_index = self._design.scheme is Scheme.UTLB_SHARED
+        index = lookups.spread_index if self._design.index_offset else lookups.set_index
+        return Case(
+            nic=_indexed(nic, capacity(host.numbering)),
+            host=whole(host, host.pinning),
+            book=book,
+            stream=lookup_arrays.stream,
+            laid=lookup_arrays.laid,
+            opened=lookup_arrays.opened,
+            fresh=self._fresh,
+            number=lookups.number,
+            key=notes.key if by_index else lookups.number,
+            set_index=notes.set_index if by_index else index,
+            receive=lookups.receive,
+            outcome=notes.outcome,
+            missed=notes.missed,
+            evicted=notes.evicted,
+            found=notes.found,
+            held=self._held,
+        )
 
     def counts(self) -> dict[str, int | None]:
         """Every count so far; the kinds are None where they were not told apart."""
@@ -153,55 +189,6 @@ class Node:
             return memory_of(self._parts)
         whole = new_cache(self._whole.entries or 1, self._whole.ways or 1)
         return memory_of(self._parts._replace(nic=whole), self._group_bits)
-
-
-class _Bound:
-    """The kernels of a design, bound to one node and one set of lookup arrays."""
-
-    def __init__(
-        self,
-        design: Design,
-        parts: Parts,
-        lookup_arrays: LookupArrays,
-        notes: Notes,
-        fresh: NDArray[np.int64],
-        held: Recency | None,
-    ) -> None:
-        self._lookups, self._lookup_arrays, self._notes = (
-            lookup_arrays.lookups,
-            lookup_arrays,
-            notes,
-        )
-        nic, host, book = parts
-        lookups = lookup_arrays.lookups
-        by_index = design.scheme is Scheme.UTLB_SHARED
-        index = lookups.spread_index if design.index_offset else lookups.set_index
-        case = Case(
-            nic=_indexed(nic, capacity(host.numbering)),
-            host=whole(host, host.pinning),
-            book=book,
-            stream=lookup_arrays.stream,
-            laid=lookup_arrays.laid,
-            opened=lookup_arrays.opened,
-            fresh=fresh,
-            number=lookups.number,
-            key=notes.key if by_index else lookups.number,
-            set_index=notes.set_index if by_index else index,
-            receive=lookups.receive,
-            outcome=notes.outcome,
-            missed=notes.missed,
-            evicted=notes.evicted,
-            found=notes.found,
-            held=held,
-        )
-        self.passes = [bound(each, case) for each in passes_of(design)]
-
-    def is_of(self, lookup_arrays: LookupArrays, notes: Notes) -> bool:
-        return (
-            lookup_arrays is self._lookup_arrays
-            and lookup_arrays.lookups is self._lookups
-            and notes is self._notes
-        )
 
 
 def _indexed(nic: Nic, keys: int) -> Nic:

@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import earliest, put
-from nicscope.drivers.simulate.bus.state import fire_bus, has_bus, is_moving, resume_move
+from nicscope.drivers.simulate.bus.state import has_bus, is_moving
 from nicscope.drivers.simulate.firmware import look, rest, take_effect, wait_for_bytes_to_drain
 from nicscope.drivers.simulate.flow import change_rate
 from nicscope.drivers.simulate.host import (
@@ -27,6 +27,7 @@ from nicscope.drivers.simulate.link import (
 from nicscope.drivers.simulate.observe import account_time
 from nicscope.drivers.simulate.operations import take_operations
 from nicscope.drivers.simulate.pci import end_pci, retime_pci
+from nicscope.drivers.simulate.ports.calls import fire_bus, resume_move
 from nicscope.drivers.simulate.records import (
     BUS,
     BUS_KINDS,

@@ -6,7 +6,7 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.state import crosses_bus, fetched_at, on_engine_free
+from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import time_of
 from nicscope.drivers.simulate.link import (
     accepted_bytes,
@@ -22,6 +22,8 @@ from nicscope.drivers.simulate.ports.calls import (
     begin_handler,
     end_miss,
     end_packet_send,
+    fetched_at,
+    on_engine_free,
     serve_miss,
 )
 from nicscope.drivers.simulate.ports.costs import completion_time, placing_time, service_time

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.state import (
-    begin_bus_transaction,
-    crosses_bus,
-    resume_bus_access,
-)
+from nicscope.drivers.simulate.bus.state import crosses_bus
 from nicscope.drivers.simulate.flow import end_of
 from nicscope.drivers.simulate.observe import (
     HOST_READ,
@@ -25,13 +21,15 @@ from nicscope.drivers.simulate.operations import (
     set_timer,
 )
 from nicscope.drivers.simulate.ports.calls import (
+    begin_bus_transaction,
     end_at_port,
     end_handler,
     end_miss_in_trap,
+    resume_bus_access,
     run_kernel_thread,
     serve_in_trap,
 )
-from nicscope.drivers.simulate.ports.polling import signal_program
+from nicscope.drivers.simulate.ports.cpu import signal_program
 from nicscope.drivers.simulate.ports.state import has_ports
 from nicscope.drivers.simulate.processor import (
     across_bus,

@@ -10,10 +10,9 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.state import begin_bus_access
 from nicscope.drivers.simulate.flow import begin
-from nicscope.drivers.simulate.ports.calls import begin_at_port, can_begin_at_port
-from nicscope.drivers.simulate.ports.polling import keeps_polling, select_process, signal_program
+from nicscope.drivers.simulate.ports.calls import begin_at_port, begin_bus_access, can_begin_at_port
+from nicscope.drivers.simulate.ports.cpu import keeps_polling, select_process, signal_program
 from nicscope.drivers.simulate.ports.reports import (
     LATE,
     awaits_report,

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from nicscope.clock import NEVER
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.state import (
+from nicscope.drivers.simulate.bus.state import crosses_bus
+from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by, time_of
+from nicscope.drivers.simulate.host import contends
+from nicscope.drivers.simulate.observe import DESCRIPTOR, HOST_RCV, HOST_TX, TABLE, log_transfer
+from nicscope.drivers.simulate.ports.calls import (
+    begin_fetch,
     begin_payload,
-    crosses_bus,
+    check_transfer,
     end_descriptor_fetch,
     fetched_over_bus,
     on_engine_free,
 )
-from nicscope.drivers.simulate.flow import begin, change_rate, end_of, moved_by, time_of
-from nicscope.drivers.simulate.host import contends
-from nicscope.drivers.simulate.observe import DESCRIPTOR, HOST_RCV, HOST_TX, TABLE, log_transfer
-from nicscope.drivers.simulate.ports.calls import begin_fetch, check_transfer
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS, has_ports
 from nicscope.drivers.simulate.processor import bus_time, when_bus_time
 from nicscope.drivers.simulate.records import (

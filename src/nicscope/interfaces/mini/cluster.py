@@ -22,8 +22,7 @@ from nicscope.interfaces.options import SharedOptions, with_named_options
 from nicscope.interfaces.ports.cluster import PortCluster
 from nicscope.interfaces.ports.shared_memory import Names, SharedMemory
 from nicscope.kernel.entry import bound
-from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE
-from nicscope.nic.ports.handle_cache import invalidate_handle
+from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, invalidate_handle
 from nicscope.nic.ports.layout import NOBODY
 from nicscope.tracebacks import TrimmedTraceback
 

@@ -8,23 +8,8 @@ import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.kernel.records import records
-from nicscope.memory.coherence.layout import (
-    CPU,
-    DEVICE,
-    EMPTY,
-    INTERVENTION,
-    INVALID,
-    MODIFIED,
-    READ,
-    RETRY,
-    SHARED,
-    UPGRADE,
-    WRITE_BACK,
-    Host,
-    clean,
-    discard,
-    find_l2,
-)
+from nicscope.memory.coherence import layout
+from nicscope.memory.coherence.layout import clean, discard
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,7 +90,6 @@ def order(host, master, kind, ordered):
     config = host.config[0]
     registers = host.registers[0]
     registers.address_free = ordered - config.snoop * config.bus_cycle
-    registers.address_busy += config.address_phase * config.bus_cycle
     host.counts[master, kind] += 1
 
 
@@ -124,7 +108,6 @@ def data_phase(host, ready, count, mbytes_s):
         taken = max(taken, edge(host, (count * MB + mbytes_s - 1) // mbytes_s))
     start = max(edge(host, ready), registers.data_free)
     registers.data_free = start + taken
-    registers.data_busy += taken
     return start + taken
 
 
@@ -155,8 +138,8 @@ INTERVENED = 2  # the cache supplies, or merges, the bytes on the bus
 @step
 def is_dirty(host, block):
     """Whether the host's cache has modified the block."""
-    line = find_l2(host, block)
-    return line != EMPTY and host.l2[line].state == MODIFIED
+    line = layout.find_l2(host, block)
+    return line != layout.EMPTY and host.l2[line].state == layout.MODIFIED
 
 
 @step
@@ -169,10 +152,10 @@ def read_for_device(host, address, count, target, place, ordered, mbytes_s, answ
     block = address >> config.l2_shift
     ready = ordered + config.memory_latency
     if answer != UNSNOOPED:
-        line = find_l2(host, block)
-        if line != EMPTY:
-            if host.l2[line].state == MODIFIED:
-                host.counts[DEVICE, INTERVENTION] += 1
+        line = layout.find_l2(host, block)
+        if line != layout.EMPTY:
+            if host.l2[line].state == layout.MODIFIED:
+                host.counts[layout.DEVICE, layout.INTERVENTION] += 1
                 ready = ordered + config.cache_supply
             clean(host, line)
     copy_bytes(target, place, host.memory, address, count)
@@ -187,10 +170,10 @@ def write_from_device(host, address, count, source, place, ordered, mbytes_s, an
     whole = count == np.int64(1) << config.l2_shift
     ready = ordered
     if answer != UNSNOOPED:
-        line = find_l2(host, block)
-        if line != EMPTY:
-            if host.l2[line].state == MODIFIED and not whole:
-                host.counts[DEVICE, INTERVENTION] += 1
+        line = layout.find_l2(host, block)
+        if line != layout.EMPTY:
+            if host.l2[line].state == layout.MODIFIED and not whole:
+                host.counts[layout.DEVICE, layout.INTERVENTION] += 1
                 ready = data_phase(
                     host, ordered + config.cache_supply, np.int64(1) << config.l2_shift, 0
                 )
@@ -253,11 +236,11 @@ def new_watchers(
     watch["mbytes_s"] = mbytes_s
     watch["writing_mbytes_s"] = mbytes_s
     copies = records((nodes, blocks), COPY)
-    copies["block"] = EMPTY
+    copies["block"] = layout.EMPTY
     copies["due"] = AT_NO_TIME
     return Watcher(
         watch=watch,
-        home=np.full((nodes, host_blocks), EMPTY, np.int32),
+        home=np.full((nodes, host_blocks), layout.EMPTY, np.int32),
         copies=copies,
         pending=np.zeros((nodes, blocks), np.int32),
         ends=np.zeros((nodes, READS_AT_ONCE), np.int64),
@@ -280,7 +263,7 @@ def request_read(watcher, place, when):
 @step
 def lose(watcher, place, when):
     """Invalidate the agent's copy at ``place``: the host takes the block, at ``when``."""
-    watcher.copies[place].state = INVALID
+    watcher.copies[place].state = layout.INVALID
     if watcher.copies[place].reaction != NEVER:
         request_read(watcher, place, when + watcher.copies[place].reaction)
 
@@ -290,7 +273,7 @@ def watch_block(watcher, block, place, reaction):
     """From now on the agent keeps ``block`` of the host at its block ``place``; it is INVALID."""
     copy = watcher.copies[place]
     copy.block = block
-    copy.state = INVALID
+    copy.state = layout.INVALID
     copy.arrived = 0
     copy.reaction = reaction
     watcher.home[block] = place
@@ -300,9 +283,9 @@ def watch_block(watcher, block, place, reaction):
 def unwatch_block(watcher, place):
     """The agent keeps nothing in its block ``place`` any more; no read of it may be pending."""
     copy = watcher.copies[place]
-    watcher.home[copy.block] = EMPTY
-    copy.block = EMPTY
-    copy.state = INVALID
+    watcher.home[copy.block] = layout.EMPTY
+    copy.block = layout.EMPTY
+    copy.state = layout.INVALID
 
 
 @routine
@@ -313,17 +296,17 @@ def grant_agent(host, agent, now):
     copy = agent.copies[place]
     watch.head += 1
     copy.due = FAR
-    if copy.block == EMPTY or copy.state != INVALID:
+    if copy.block == layout.EMPTY or copy.state != layout.INVALID:
         if watch.head < watch.tail:  # what stood behind it could not ask before
             behind = agent.copies[np.int64(agent.pending[watch.head % agent.pending.size])]
             behind.due = max(behind.due, now)
         return VOID, now
     width = np.int64(1) << host.config[0].l2_shift
-    order(host, DEVICE, READ, now)
+    order(host, layout.DEVICE, layout.READ, now)
     memory, start = agent.memory, copy.block * width
     rate = watch.mbytes_s
     end = read_for_device(host, start, width, memory, place * width, now, rate, INTERVENED)
-    copy.state = SHARED
+    copy.state = layout.SHARED
     copy.arrived = end
     agent.ends[watch.reads % READS_AT_ONCE] = end
     watch.reads += 1
@@ -346,22 +329,22 @@ def grant_device(host, agent, memory, asks, master, now):
     ask = asks[master]
     block = ask.address >> host.config[0].l2_shift
     home = np.int64(agent.home[block])
-    if ask.kind == UPGRADE:
+    if ask.kind == layout.UPGRADE:
         return _grant_upgrade(host, agent, ask, home, now)
-    if ask.kind == WRITE_BACK:
+    if ask.kind == layout.WRITE_BACK:
         return _grant_write_back(host, agent, home, now)
-    if home != EMPTY and agent.copies[home].state == MODIFIED:
+    if home != layout.EMPTY and agent.copies[home].state == layout.MODIFIED:
         # The interface's own copy reaches memory before a device uses the block.
         return AGAIN, _write_back_copy(host, agent, home, now)
     if ask.answer == RETRIED and _must_retry(host, asks, ask, block):
         return AGAIN, _nack_for_retry(host, asks, block, now)
-    order(host, DEVICE, ask.kind, now)
+    order(host, layout.DEVICE, ask.kind, now)
     address, count, place, rate = ask.address, ask.count, ask.place, ask.rate
-    if ask.kind == READ:
+    if ask.kind == layout.READ:
         return MADE, read_for_device(host, address, count, memory, place, now, rate, ask.answer)
     end = write_from_device(host, address, count, memory, place, now, rate, ask.answer)
-    if home != EMPTY:
-        agent.copies[home].state = INVALID
+    if home != layout.EMPTY:
+        agent.copies[home].state = layout.INVALID
         if agent.copies[home].reaction != NEVER:
             request_read(agent, home, end)
     return MADE, end
@@ -370,7 +353,7 @@ def grant_device(host, agent, memory, asks, master, now):
 @step
 def _must_retry(host, asks, ask, block):
     """Whether the cache has modified the block, of which more is wanted than to replace it."""
-    if ask.kind != READ and ask.count == np.int64(1) << host.config[0].l2_shift:
+    if ask.kind != layout.READ and ask.count == np.int64(1) << host.config[0].l2_shift:
         return False
     if is_dirty(host, block):
         return True
@@ -382,7 +365,7 @@ def _must_retry(host, asks, ask, block):
 def _nack_for_retry(host, asks, block, now):
     """When the device asks again; meanwhile the cache writes the block back, if it is free to."""
     config = host.config[0]
-    order(host, DEVICE, RETRY, now)
+    order(host, layout.DEVICE, layout.RETRY, now)
     if asks[CACHE].at == FAR and is_dirty(host, block):
         asks[CACHE].at = now
         asks[CACHE].address = block << config.l2_shift
@@ -396,9 +379,9 @@ def grant_cache(host, asks, now):
     block = ask.address >> host.config[0].l2_shift
     if not is_dirty(host, block):
         return VOID, now
-    order(host, CPU, WRITE_BACK, now)
+    order(host, layout.CPU, layout.WRITE_BACK, now)
     end = data_phase(host, now, np.int64(1) << host.config[0].l2_shift, 0)
-    clean(host, find_l2(host, block))
+    clean(host, layout.find_l2(host, block))
     ask.place = block
     ask.count = end
     return MADE, end
@@ -413,16 +396,16 @@ def _write_back_copy(host, agent, home, now):
     width = np.int64(1) << host.config[0].l2_shift
     start = agent.copies[home].block * width
     rate = agent.watch[0].writing_mbytes_s
-    order(host, DEVICE, WRITE_BACK, now)
+    order(host, layout.DEVICE, layout.WRITE_BACK, now)
     end = write_from_device(host, start, width, agent.memory, home * width, now, rate, INTERVENED)
-    agent.copies[home].state = SHARED
+    agent.copies[home].state = layout.SHARED
     return end
 
 
 @step
 def _grant_write_back(host, agent, home, now):
     """VOID if the host has taken the block since: what it held is lost, or was read anew."""
-    if home == EMPTY or agent.copies[home].state in (INVALID, SHARED):
+    if home == layout.EMPTY or agent.copies[home].state in (layout.INVALID, layout.SHARED):
         return VOID, now
     return MADE, _write_back_copy(host, agent, home, now)
 
@@ -432,13 +415,13 @@ def _grant_upgrade(host, agent, ask, home, now):
     """The block becomes the agent's alone; VOID if it would lack bytes that it does not write."""
     copy = agent.copies[home]
     width = np.int64(1) << host.config[0].l2_shift
-    if copy.state == INVALID and ask.count < width:
+    if copy.state == layout.INVALID and ask.count < width:
         return VOID, now
-    order(host, DEVICE, UPGRADE, now)
-    line = find_l2(host, ask.address >> host.config[0].l2_shift)
-    if line != EMPTY:
+    order(host, layout.DEVICE, layout.UPGRADE, now)
+    line = layout.find_l2(host, ask.address >> host.config[0].l2_shift)
+    if line != layout.EMPTY:
         discard(host, line)
-    copy.state = MODIFIED
+    copy.state = layout.MODIFIED
     copy.arrived = now
     return MADE, now
 
@@ -446,7 +429,7 @@ def _grant_upgrade(host, agent, ask, home, now):
 @step
 def host_of(hosts, n):
     """Host ``n``: the same arrays, seen without their first axis."""
-    return Host(
+    return layout.Host(
         hosts.config[n],
         hosts.registers[n],
         hosts.counts[n],
@@ -502,8 +485,8 @@ def _for_each_block(hosts, h, start, count, keep):
     host = host_of(hosts, h)
     shift = host.config[0].l2_shift
     for block in range(start >> shift, (start + count - 1 >> shift) + 1):
-        line = find_l2(host, block)
-        if line != EMPTY and host.l2[line].state == MODIFIED:
+        line = layout.find_l2(host, block)
+        if line != layout.EMPTY and host.l2[line].state == layout.MODIFIED:
             clean(host, line)
-        if line != EMPTY and keep == 0:
+        if line != layout.EMPTY and keep == 0:
             discard(host, line)

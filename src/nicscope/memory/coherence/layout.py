@@ -116,8 +116,6 @@ REGISTERS = np.dtype(
         ("clock", "i8"),  # uses of lines so far
         ("address_free", "i8"),  # ps: the address part of the bus is free from here on
         ("data_free", "i8"),
-        ("address_busy", "i8"),  # ps in all
-        ("data_busy", "i8"),
         ("cpu_reads", "i8"),
         ("cpu_writes", "i8"),
         ("l1_misses", "i8"),  # times that the second level was asked, for data or for a right

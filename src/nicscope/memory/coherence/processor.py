@@ -8,30 +8,8 @@ import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.kernel.records import records
+from nicscope.memory.coherence import layout
 from nicscope.memory.coherence.bus import AGAIN, MADE, VOID, data_phase, lose, order
-from nicscope.memory.coherence.layout import (
-    COMBINED_WRITE,
-    CPU,
-    EMPTY,
-    EXCLUSIVE,
-    INTERVENTION,
-    MODIFIED,
-    READ,
-    READ_EXCLUSIVE,
-    SHARED,
-    UNCACHED_READ,
-    UNCACHED_WRITE,
-    UPGRADE,
-    WRITE_BACK,
-    discard,
-    find_l1,
-    find_l2,
-    gather,
-    l1_to_l2,
-    l2_to_memory,
-    note_use,
-    victim,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,26 +39,26 @@ def run_of_words(host, address, count, ahead):
 def fill_l1(host, l2_line, address, to_write):
     """The first level gets the line of ``address`` out of ``l2_line``, or the right to write it."""
     config = host.config[0]
-    line = find_l1(host, address)
-    if line == EMPTY:
+    line = layout.find_l1(host, address)
+    if line == layout.EMPTY:
         tag = address >> config.l1_shift
-        line = victim(host.l1, (tag & config.l1_mask) * config.l1_ways, config.l1_ways)
-        if host.l1[line].state == MODIFIED:
+        line = layout.victim(host.l1, (tag & config.l1_mask) * config.l1_ways, config.l1_ways)
+        if host.l1[line].state == layout.MODIFIED:
             evicted = host.l1[line].tag << config.l1_shift >> config.l2_shift
-            l1_to_l2(host, line, find_l2(host, evicted))
+            layout.l1_to_l2(host, line, layout.find_l2(host, evicted))
         width = np.int64(1) << config.l1_shift
         within = (tag << config.l1_shift) & ((np.int64(1) << config.l2_shift) - 1)
         start = (l2_line << config.l2_shift) + within
         copy_bytes(host.l1_data, line * width, host.l2_data, start, width)
         host.l1[line].tag = tag
-    host.l1[line].state = MODIFIED if to_write != 0 else SHARED
+    host.l1[line].state = layout.MODIFIED if to_write != 0 else layout.SHARED
 
 
 @step
 def write_out(host, line, ordered):
     """When the block, whose write-back is ordered at ``ordered``, is in memory (ps)."""
-    gather(host, line, 1)
-    l2_to_memory(host, line)
+    layout.gather(host, line, 1)
+    layout.l2_to_memory(host, line)
     return data_phase(host, ordered, np.int64(1) << host.config[0].l2_shift, 0)
 
 
@@ -94,18 +72,18 @@ def fill_l2(host, watcher, line, block, exclusive, ordered):
     ready = ordered + config.memory_latency
     place = np.int64(watcher.home[block])
     width = np.int64(1) << config.l2_shift
-    if place != EMPTY and watcher.copies[place].state == MODIFIED:
-        host.counts[CPU, INTERVENTION] += 1
+    if place != layout.EMPTY and watcher.copies[place].state == layout.MODIFIED:
+        host.counts[layout.CPU, layout.INTERVENTION] += 1
         ready = ordered + config.device_latency
         copy_bytes(host.memory, block * width, watcher.memory, place * width, width)
-        watcher.copies[place].state = SHARED
+        watcher.copies[place].state = layout.SHARED
     copy_bytes(host.l2_data, line * width, host.memory, block * width, width)
     end = data_phase(host, ready, width, 0)
     host.l2[line].tag = block
-    host.l2[line].state = EXCLUSIVE if place == EMPTY else SHARED
+    host.l2[line].state = layout.EXCLUSIVE if place == layout.EMPTY else layout.SHARED
     if exclusive:
-        host.l2[line].state = EXCLUSIVE
-        if place != EMPTY:
+        host.l2[line].state = layout.EXCLUSIVE
+        if place != layout.EMPTY:
             lose(watcher, place, end)
     return end
 
@@ -116,7 +94,7 @@ WIDEST = 8  # bytes of one uncached access
 @step
 def buffer_over(host, stretch):
     """The combining buffer that gathers the stretch which begins there, or ``EMPTY``."""
-    chosen = np.int64(EMPTY)
+    chosen = np.int64(layout.EMPTY)
     for b in range(host.config[0].combine_buffers):
         if host.buffers[b].start == stretch:
             chosen = np.int64(b)
@@ -142,7 +120,7 @@ def oldest_buffer(host):
     """A free buffer, or the one that was used least recently."""
     chosen = np.int64(0)
     for b in range(host.config[0].combine_buffers):
-        if host.buffers[b].start == EMPTY:
+        if host.buffers[b].start == layout.EMPTY:
             return np.int64(b)
         if host.buffers[b].used < host.buffers[chosen].used:
             chosen = np.int64(b)
@@ -181,7 +159,7 @@ def next_piece(host, chosen):
 @step
 def kind_of_piece(host, count):
     """The transaction that takes ``count`` bytes out of a buffer."""
-    return COMBINED_WRITE if count == host.config[0].combine_bytes else UNCACHED_WRITE
+    return layout.COMBINED_WRITE if count == host.config[0].combine_bytes else layout.UNCACHED_WRITE
 
 
 @step
@@ -413,14 +391,14 @@ def _touch(host, access, buffer, now, horizon):
         access.stage = FRESH
         return False, now + config.l1_latency
     if access.stage == MISSED:
-        line = find_l2(host, address >> config.l2_shift)
-        if line == EMPTY or (to_write != 0 and host.l2[line].state == SHARED):
+        line = layout.find_l2(host, address >> config.l2_shift)
+        if line == layout.EMPTY or (to_write != 0 and host.l2[line].state == layout.SHARED):
             return True, now
         give_line(host, line, address, to_write)
         access.stage = FRESH
         return False, now
-    line = find_l1(host, address)
-    if line == EMPTY or (to_write != 0 and host.l1[line].state != MODIFIED):
+    line = layout.find_l1(host, address)
+    if line == layout.EMPTY or (to_write != 0 and host.l1[line].state != layout.MODIFIED):
         host.registers[0].l1_misses += 1
         access.stage = MISSED
         return False, now + config.l2_latency
@@ -433,15 +411,15 @@ def _touch(host, access, buffer, now, horizon):
 def give_line(host, l2_line, address, to_write):
     """The first level gets the line of ``address``, to be written if ``to_write``."""
     if to_write != 0:
-        host.l2[l2_line].state = MODIFIED
-    note_use(host, host.l2, l2_line)
+        host.l2[l2_line].state = layout.MODIFIED
+    layout.note_use(host, host.l2, l2_line)
     fill_l1(host, l2_line, address, to_write)
 
 
 @step
 def move_words(host, access, buffer, line, size, words):
     """Move ``size`` bytes, of ``words`` words, between the line of the first level and a buffer."""
-    note_use(host, host.l1, line)
+    layout.note_use(host, host.l1, line)
     shift = host.config[0].l1_shift
     address = access.where + access.gone
     within = (line << shift) + (address & ((np.int64(1) << shift) - 1))
@@ -463,11 +441,11 @@ def _flush(host, access, now):
         access.stage = MISSED
         return False, now + config.flush_instruction + config.l2_latency
     if access.stage == MISSED:
-        line = find_l2(host, access.where)
-        if line != EMPTY and host.l2[line].state == MODIFIED:
+        line = layout.find_l2(host, access.where)
+        if line != layout.EMPTY and host.l2[line].state == layout.MODIFIED:
             return True, now
-        if line != EMPTY:
-            discard(host, line)
+        if line != layout.EMPTY:
+            layout.discard(host, line)
     access.gone = access.length
     access.stage = FRESH
     return False, now
@@ -481,7 +459,7 @@ def _gather_stores(host, access, scratch, now):
     if access.stage == SERVED:
         if host.buffers[access.leaving].mask != 0:
             return True, now
-        host.buffers[access.leaving].start = EMPTY
+        host.buffers[access.leaving].start = layout.EMPTY
         access.stage = FRESH
         return False, now
     if access.part == DRAINING:
@@ -497,7 +475,7 @@ def _gather_stores(host, access, scratch, now):
 def _combine(host, access, scratch, now):
     config = host.config[0]
     chosen = buffer_over(host, access.where // config.combine_bytes * config.combine_bytes)
-    if chosen == EMPTY:
+    if chosen == layout.EMPTY:
         chosen = oldest_buffer(host)
         if host.buffers[chosen].mask != 0:
             access.leaving = chosen
@@ -523,29 +501,29 @@ def grant_processor(host, agent, access, window, scratch, at, now):
     if access.part == FLUSHING:
         return _grant_flush(host, access.where, now)
     if access.part == FETCHING:
-        order(host, CPU, UNCACHED_READ, now)
+        order(host, layout.CPU, layout.UNCACHED_READ, now)
         copy_bytes(scratch, access.start, agent.memory, access.where, access.length)
         return MADE, data_phase(host, now + host.config[0].device_latency, access.length, 0)
     if access.part == SENDING or access.part == RINGING:
-        order(host, CPU, UNCACHED_WRITE, now)
+        order(host, layout.CPU, layout.UNCACHED_WRITE, now)
         if access.part == SENDING:  # a register is no part of the device's memory
             copy_bytes(agent.memory, access.where, scratch, access.start, access.length)
         return MADE, data_phase(host, now, access.length, 0)
     first, count = next_piece(host, access.leaving)
-    order(host, CPU, kind_of_piece(host, count), now)
+    order(host, layout.CPU, kind_of_piece(host, count), now)
     return MADE, send_piece(host, agent.memory, access.leaving, first, count, now)
 
 
 @step
 def _grant_flush(host, block, now):
-    line = find_l2(host, block)
-    if line == EMPTY:
+    line = layout.find_l2(host, block)
+    if line == layout.EMPTY:
         return VOID, now
     made, end = VOID, now
-    if host.l2[line].state == MODIFIED:
-        order(host, CPU, WRITE_BACK, now)
+    if host.l2[line].state == layout.MODIFIED:
+        order(host, layout.CPU, layout.WRITE_BACK, now)
         made, end = MADE, write_out(host, line, now)
-    discard(host, line)
+    layout.discard(host, line)
     return made, end
 
 
@@ -555,23 +533,23 @@ def _grant_line(host, agent, access, buffer, at, now):
     address = access.where + access.gone
     block = address >> host.config[0].l2_shift
     to_write = 1 if access.part == STORING else 0
-    line = find_l2(host, block)
+    line = layout.find_l2(host, block)
     end = now
-    if line == EMPTY:
+    if line == layout.EMPTY:
         line = _free_line(host, block, now)
-        if line == EMPTY:
+        if line == layout.EMPTY:
             return AGAIN, at  # a victim went first; the read stands as before
         end = _read_line(host, agent, line, block, to_write, now)
-        if to_write != 0 and host.l2[line].state == SHARED:
+        if to_write != 0 and host.l2[line].state == layout.SHARED:
             return AGAIN, end
-    elif to_write != 0 and host.l2[line].state == SHARED:
-        order(host, CPU, UPGRADE, now)
+    elif to_write != 0 and host.l2[line].state == layout.SHARED:
+        order(host, layout.CPU, layout.UPGRADE, now)
         home = np.int64(agent.home[block])
-        if home != EMPTY:
+        if home != layout.EMPTY:
             lose(agent, home, now)
     give_line(host, line, address, to_write)
     size, words = run_of_words(host, address, access.length - access.gone, np.int64(0))
-    move_words(host, access, buffer, find_l1(host, address), size, words)
+    move_words(host, access, buffer, layout.find_l1(host, address), size, words)
     access.stage = SERVED
     return MADE, end
 
@@ -580,16 +558,16 @@ def _grant_line(host, agent, access, buffer, at, now):
 def _free_line(host, block, now):
     """A free line of the second level for ``block``, or ``EMPTY`` if one is written back now."""
     config = host.config[0]
-    line = victim(host.l2, (block & config.l2_mask) * config.l2_ways, config.l2_ways)
-    if host.l2[line].tag == EMPTY:
+    line = layout.victim(host.l2, (block & config.l2_mask) * config.l2_ways, config.l2_ways)
+    if host.l2[line].tag == layout.EMPTY:
         return line
     host.registers[0].evictions += 1
-    modified = host.l2[line].state == MODIFIED
+    modified = host.l2[line].state == layout.MODIFIED
     if modified:
-        order(host, CPU, WRITE_BACK, now)
+        order(host, layout.CPU, layout.WRITE_BACK, now)
         write_out(host, line, now)
-    discard(host, line)
-    return np.int64(EMPTY) if modified else line
+    layout.discard(host, line)
+    return np.int64(layout.EMPTY) if modified else line
 
 
 @step
@@ -597,5 +575,5 @@ def _read_line(host, agent, line, block, to_write, now):
     """When the block is in ``line`` (ps)."""
     exclusive = to_write != 0 and host.config[0].fill_then_invalidate == 0
     host.registers[0].l2_misses += 1
-    order(host, CPU, READ_EXCLUSIVE if exclusive else READ, now)
+    order(host, layout.CPU, layout.READ_EXCLUSIVE if exclusive else layout.READ, now)
     return fill_l2(host, agent, line, block, exclusive, now)

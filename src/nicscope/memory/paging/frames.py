@@ -6,24 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.memory.coherence.bus import forget, settle
-from nicscope.memory.paging.layout import (
-    COPY,
-    DEMAND_ZERO,
-    DENIED,
-    DISK,
-    GARBAGE_FRAME,
-    LIMIT,
-    NO_FRAME,
-    NOBODY,
-    NOT_MAPPED,
-    PRESENT,
-    READ,
-    READY,
-    SWAPPED,
-    UNMAPPED,
-    WRITE,
-    ZERO,
-)
+from nicscope.memory.paging import layout
 
 
 @step
@@ -71,13 +54,13 @@ def pop_frame(memory, h, page):
     """A free frame, for virtual page ``page``, with no references yet; NOBODY if none is free."""
     host = memory.hosts[h]
     frame = np.int64(host.free_frame)
-    if frame != NOBODY:
+    if frame != layout.NOBODY:
         record = memory.frames[h, frame]
         host.free_frame = record.next_free
         host.free_frames -= 1
         record.page = page
-        record.pinner = NOBODY
-        record.block = NOBODY
+        record.pinner = layout.NOBODY
+        record.block = layout.NOBODY
         record.dirty = 0
         record.referenced = 1
         record.pinned_to_write = 0
@@ -91,8 +74,8 @@ def free_if_unused(memory, h, frame):
         drop_clean_copy(memory, h, frame)
         record = memory.frames[h, frame]
         record.generation += 1
-        record.page = NOBODY
-        record.pinner = NOBODY
+        record.page = layout.NOBODY
+        record.pinner = layout.NOBODY
         host = memory.hosts[h]
         record.next_free = host.free_frame
         host.free_frame = frame
@@ -104,7 +87,7 @@ def pop_block(memory, h):
     """A free swap block, with no references yet; NOBODY if none is free."""
     host = memory.hosts[h]
     block = np.int64(host.free_block)
-    if block != NOBODY:
+    if block != layout.NOBODY:
         host.free_block = memory.blocks[h, block].next_free
         host.free_blocks -= 1
     return block
@@ -126,9 +109,9 @@ def drop_block(memory, h, block):
 def drop_clean_copy(memory, h, frame):
     """Drop the clean copy of ``frame`` in swap."""
     record = memory.frames[h, frame]
-    if record.block != NOBODY:
+    if record.block != layout.NOBODY:
         drop_block(memory, h, np.int64(record.block))
-        record.block = NOBODY
+        record.block = layout.NOBODY
 
 
 @step
@@ -167,7 +150,7 @@ def reclaim(memory, h):
 def evict_page(memory, h, space, page):
     """Whether ``page``, which was in memory, is out now: not if in use, or if no block is free."""
     entry = memory.entries[h, space, page]
-    if entry.state != PRESENT:
+    if entry.state != layout.PRESENT:
         return False
     record = memory.frames[h, entry.frame]
     if entry.frame == memory.hosts[h].accessed:
@@ -181,7 +164,7 @@ def evict_page(memory, h, space, page):
 @routine
 def could_take_frame(memory, h):
     """Whether ``take_frame`` would find one now."""
-    if memory.hosts[h].free_frame != NOBODY:
+    if memory.hosts[h].free_frame != layout.NOBODY:
         return True
     for frame in range(1, memory.frames.shape[1]):
         record = memory.frames[h, frame]
@@ -206,12 +189,12 @@ def _evict(memory, h, frame):
     page = np.int64(record.page)
     for space in range(memory.entries.shape[1]):
         entry = memory.entries[h, space, page]
-        if entry.state == PRESENT and entry.frame == frame:
-            entry.frame = NOBODY
-            if record.block == NOBODY:
-                entry.state = DEMAND_ZERO
+        if entry.state == layout.PRESENT and entry.frame == frame:
+            entry.frame = layout.NOBODY
+            if record.block == layout.NOBODY:
+                entry.state = layout.DEMAND_ZERO
             else:
-                entry.state = SWAPPED
+                entry.state = layout.SWAPPED
                 entry.block = record.block
                 memory.blocks[h, record.block].references += 1
     record.references = 0
@@ -232,8 +215,8 @@ def keep_free(memory, h, low_water):
 @routine
 def take_frame(memory, h, page):
     """A frame for virtual page ``page``, reclaimed if none is free; NOBODY if none can be."""
-    if memory.hosts[h].free_frame == NOBODY and not reclaim(memory, h):
-        return np.int64(NOBODY)
+    if memory.hosts[h].free_frame == layout.NOBODY and not reclaim(memory, h):
+        return np.int64(layout.NOBODY)
     return pop_frame(memory, h, page)
 
 
@@ -244,21 +227,21 @@ def need(memory, h, space, page, write):
     ``page`` may be any number.
     """
     if page < 0 or page >= memory.entries.shape[2]:
-        return NOT_MAPPED
+        return layout.NOT_MAPPED
     entry = memory.entries[h, space, page]
-    if entry.state == UNMAPPED:
-        return NOT_MAPPED
-    if entry.rights & (WRITE if write != 0 else READ) == 0:
-        return DENIED
-    if entry.state == DEMAND_ZERO:
-        return ZERO
-    if entry.state == SWAPPED:
-        return DISK
+    if entry.state == layout.UNMAPPED:
+        return layout.NOT_MAPPED
+    if entry.rights & (layout.WRITE if write != 0 else layout.READ) == 0:
+        return layout.DENIED
+    if entry.state == layout.DEMAND_ZERO:
+        return layout.ZERO
+    if entry.state == layout.SWAPPED:
+        return layout.DISK
     if write != 0:
         record = memory.frames[h, entry.frame]
         if record.references > 1 or pinned_by_another(memory, h, space, np.int64(entry.frame)):
-            return COPY
-    return READY
+            return layout.COPY
+    return layout.READY
 
 
 @step
@@ -279,11 +262,11 @@ def bring(memory, h, space, page, write, needed):
     """The frame of ``page`` after what is ``needed`` was done; or that, or NO_FRAME."""
     if needed < 0:
         return np.int64(needed)
-    if needed == ZERO:
+    if needed == layout.ZERO:
         frame = _fill_zero(memory, h, space, page)
-    elif needed == DISK:
+    elif needed == layout.DISK:
         frame = _page_in(memory, h, space, page)
-    elif needed == COPY:
+    elif needed == layout.COPY:
         frame = _copy_on_write(memory, h, space, page)
     else:
         frame = np.int64(memory.entries[h, space, page].frame)
@@ -300,7 +283,7 @@ def provide_zeroed(memory, h, space, page):
     Otherwise like ``provide``.
     """
     needed = need(memory, h, space, page, 1)
-    if needed != DISK:
+    if needed != layout.DISK:
         return bring(memory, h, space, page, 1, needed)
     block = np.int64(memory.entries[h, space, page].block)
     frame = _fill_zero(memory, h, space, page)
@@ -314,17 +297,17 @@ def provide_zeroed(memory, h, space, page):
 def install(memory, h, space, page, frame):
     """The entry of ``page`` names ``frame``, which has one reference more."""
     entry = memory.entries[h, space, page]
-    entry.state = PRESENT
+    entry.state = layout.PRESENT
     entry.frame = frame
-    entry.block = NOBODY
+    entry.block = layout.NOBODY
     memory.frames[h, frame].references += 1
 
 
 @routine
 def _fill_zero(memory, h, space, page):
     frame = take_frame(memory, h, page)
-    if frame == NOBODY:
-        return np.int64(NO_FRAME)
+    if frame == layout.NOBODY:
+        return np.int64(layout.NO_FRAME)
     zero_frame(memory, h, frame)
     install(memory, h, space, page, frame)
     return frame
@@ -334,8 +317,8 @@ def _fill_zero(memory, h, space, page):
 def _page_in(memory, h, space, page):
     """The page's block is read into a frame of this space's own; the frame keeps the block."""
     frame = take_frame(memory, h, page)
-    if frame == NOBODY:
-        return np.int64(NO_FRAME)
+    if frame == layout.NOBODY:
+        return np.int64(layout.NO_FRAME)
     # The entry's reference to the block becomes the frame's.
     block = np.int64(memory.entries[h, space, page].block)
     forget_frame(memory, h, frame)
@@ -355,8 +338,8 @@ def _copy_on_write(memory, h, space, page):
     """
     shared = np.int64(memory.entries[h, space, page].frame)
     copy = copied_frame(memory, h, shared, page)
-    if copy == NOBODY:
-        return np.int64(NO_FRAME)
+    if copy == layout.NOBODY:
+        return np.int64(layout.NO_FRAME)
     if memory.frames[h, shared].pins == 0 or pinned_by_another(memory, h, space, shared):
         memory.frames[h, shared].references -= 1
         install(memory, h, space, page, copy)
@@ -364,7 +347,7 @@ def _copy_on_write(memory, h, space, page):
         return copy
     for other in range(memory.entries.shape[1]):
         entry = memory.entries[h, other, page]
-        if other != space and entry.state == PRESENT and entry.frame == shared:
+        if other != space and entry.state == layout.PRESENT and entry.frame == shared:
             memory.frames[h, shared].references -= 1
             install(memory, h, other, page, copy)
     return shared
@@ -376,7 +359,7 @@ def copied_frame(memory, h, source, page):
     memory.frames[h, source].pins += 1  # so that it is not the one reclaimed
     copy = take_frame(memory, h, page)
     memory.frames[h, source].pins -= 1
-    if copy != NOBODY:
+    if copy != layout.NOBODY:
         settle_frame(memory, h, source)
         forget_frame(memory, h, copy)
         copy_page(memory, h, memory.bytes, copy, memory.bytes, source)
@@ -391,16 +374,16 @@ def need_to_pin(memory, h, space, page, write):
     needed = need(memory, h, space, page, write)
     if needed < 0:
         return needed
-    if needed in (READY, COPY):  # the page is present
+    if needed in (layout.READY, layout.COPY):  # the page is present
         frame = np.int64(memory.entries[h, space, page].frame)
         if pinned_by_another(memory, h, space, frame):
-            needed = COPY
+            needed = layout.COPY
         elif memory.frames[h, frame].pins > 0:
             return needed
     owner = memory.spaces[h, space]
     host = memory.hosts[h]
     if owner.pinned >= owner.pin_limit or host.pinned >= host.pin_limit:
-        return LIMIT
+        return layout.LIMIT
     return needed
 
 
@@ -436,15 +419,15 @@ def unpin_frame(memory, h, space, frame):
 
     DENIED, and nothing changes, if ``space`` has no pin on it.  ``frame`` may be any number.
     """
-    if frame <= GARBAGE_FRAME or frame >= memory.frames.shape[1]:
-        return np.int64(DENIED)
+    if frame <= layout.GARBAGE_FRAME or frame >= memory.frames.shape[1]:
+        return np.int64(layout.DENIED)
     record = memory.frames[h, frame]
     if record.pins == 0 or record.pinner != space:
-        return np.int64(DENIED)
+        return np.int64(layout.DENIED)
     record.pins -= 1
     left = np.int64(record.pins)
     if left == 0:
-        record.pinner = NOBODY
+        record.pinner = layout.NOBODY
         record.pinned_to_write = 0
         memory.spaces[h, space].pinned -= 1
         memory.hosts[h].pinned -= 1
@@ -459,13 +442,13 @@ def may_transfer(memory, h, frame, generation):
     So does one to the garbage page.  ``frame`` is a frame of the host.
     """
     record = memory.frames[h, frame]
-    return frame == GARBAGE_FRAME or (record.pins > 0 and record.generation == generation)
+    return frame == layout.GARBAGE_FRAME or (record.pins > 0 and record.generation == generation)
 
 
 @step
 def may_transfer_into(memory, h, frame, generation):
     """Likewise, and whether the frame was pinned to be written."""
     record = memory.frames[h, frame]
-    return frame == GARBAGE_FRAME or (
+    return frame == layout.GARBAGE_FRAME or (
         record.pins > 0 and record.generation == generation and record.pinned_to_write != 0
     )

@@ -6,30 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.memory.coherence.bus import forget, settle
-from nicscope.memory.paging.frames import (
-    bring,
-    copied_frame,
-    drop_block,
-    free_if_unused,
-    install,
-    need,
-    note_access,
-)
-from nicscope.memory.paging.layout import (
-    ALREADY_MAPPED,
-    COPY,
-    DEMAND_ZERO,
-    DISK,
-    NO_FRAME,
-    NOBODY,
-    NOT_MAPPED,
-    OUTSIDE,
-    PRESENT,
-    READY,
-    SWAPPED,
-    UNMAPPED,
-    ZERO,
-)
+from nicscope.memory.paging import frames, layout
 
 
 @step
@@ -42,13 +19,13 @@ def outside(memory, first, count):
 def map_pages(memory, h, space, first, count, rights):
     """How many pages were mapped: ``count``, all zeros on demand; or OUTSIDE, ALREADY_MAPPED."""
     if outside(memory, first, count):
-        return np.int64(OUTSIDE)
+        return np.int64(layout.OUTSIDE)
     for page in range(first, first + count):
-        if memory.entries[h, space, page].state != UNMAPPED:
-            return np.int64(ALREADY_MAPPED)
+        if memory.entries[h, space, page].state != layout.UNMAPPED:
+            return np.int64(layout.ALREADY_MAPPED)
     for page in range(first, first + count):
         entry = memory.entries[h, space, page]
-        entry.state = DEMAND_ZERO
+        entry.state = layout.DEMAND_ZERO
         entry.rights = rights
     memory.spaces[h, space].mapped += count
     return np.int64(count)
@@ -61,23 +38,23 @@ def unmap_pages(memory, h, space, first, count):
     A frame that is pinned lives on, as its pinner's, until it is unpinned (U-Net/MM 5.1).
     """
     if outside(memory, first, count):
-        return np.int64(OUTSIDE)
+        return np.int64(layout.OUTSIDE)
     unmapped = np.int64(0)
     for page in range(first, first + count):
         entry = memory.entries[h, space, page]
-        if entry.state == UNMAPPED:
+        if entry.state == layout.UNMAPPED:
             continue
         state = np.int64(entry.state)
-        entry.state = UNMAPPED
+        entry.state = layout.UNMAPPED
         entry.rights = 0
-        if state == PRESENT:
+        if state == layout.PRESENT:
             frame = np.int64(entry.frame)
-            entry.frame = NOBODY
+            entry.frame = layout.NOBODY
             memory.frames[h, frame].references -= 1
-            free_if_unused(memory, h, frame)
-        elif state == SWAPPED:
-            drop_block(memory, h, np.int64(entry.block))
-            entry.block = NOBODY
+            frames.free_if_unused(memory, h, frame)
+        elif state == layout.SWAPPED:
+            frames.drop_block(memory, h, np.int64(entry.block))
+            entry.block = layout.NOBODY
         unmapped += 1
     memory.spaces[h, space].mapped -= unmapped
     return unmapped
@@ -91,10 +68,10 @@ def protect_pages(memory, h, space, first, count, rights):
     shoot-downs, U-Net/MM 4.2).
     """
     if outside(memory, first, count):
-        return np.int64(OUTSIDE)
+        return np.int64(layout.OUTSIDE)
     for page in range(first, first + count):
-        if memory.entries[h, space, page].state == UNMAPPED:
-            return np.int64(NOT_MAPPED)
+        if memory.entries[h, space, page].state == layout.UNMAPPED:
+            return np.int64(layout.NOT_MAPPED)
     for page in range(first, first + count):
         memory.entries[h, space, page].rights = rights
     return np.int64(count)
@@ -108,24 +85,24 @@ def fork_space(memory, h, parent, child):
     interface could write into them any time.  After NO_FRAME the child has no page.
     """
     if memory.spaces[h, child].mapped > 0:
-        return np.int64(ALREADY_MAPPED)
+        return np.int64(layout.ALREADY_MAPPED)
     for page in range(memory.entries.shape[2]):
         state = np.int64(memory.entries[h, parent, page].state)
-        if state == UNMAPPED:
+        if state == layout.UNMAPPED:
             continue
         frame = np.int64(memory.entries[h, parent, page].frame)
-        if state == PRESENT and memory.frames[h, frame].pins > 0:
-            frame = copied_frame(memory, h, frame, page)
-            if frame == NOBODY:
+        if state == layout.PRESENT and memory.frames[h, frame].pins > 0:
+            frame = frames.copied_frame(memory, h, frame, page)
+            if frame == layout.NOBODY:
                 close_space(memory, h, child)
-                return np.int64(NO_FRAME)
+                return np.int64(layout.NO_FRAME)
         entry = memory.entries[h, child, page]
         entry.rights = memory.entries[h, parent, page].rights
-        if state == PRESENT:
-            install(memory, h, child, page, frame)
+        if state == layout.PRESENT:
+            frames.install(memory, h, child, page, frame)
         else:
             entry.state = state
-        if state == SWAPPED:
+        if state == layout.SWAPPED:
             entry.block = memory.entries[h, parent, page].block
             memory.blocks[h, entry.block].references += 1
         memory.spaces[h, child].mapped += 1
@@ -203,10 +180,10 @@ def lock_address(memory, h, space, address, write):
     """Physical address, its frame kept until ``unlock_address``; -1 if the page is absent."""
     shift = memory.config[0].page_shift
     page = address >> shift
-    if need(memory, h, space, page, write) != READY:
+    if frames.need(memory, h, space, page, write) != layout.READY:
         return np.int64(-1)
     frame = np.int64(memory.entries[h, space, page].frame)
-    note_access(memory, h, frame, write)
+    frames.note_access(memory, h, frame, write)
     memory.hosts[h].accessed = frame
     return (frame << shift) + (address & (memory.config[0].page_size - 1))
 
@@ -223,10 +200,10 @@ def _refusal(memory, h, space, address, count, write):
     shift = memory.config[0].page_shift
     refusal = np.int64(0)
     if address < 0 or count < 0 or address > (memory.entries.shape[2] << shift) - count:
-        refusal = np.int64(NOT_MAPPED)
+        refusal = np.int64(layout.NOT_MAPPED)
     elif count > 0:
         for page in range(address >> shift, ((address + count - 1) >> shift) + 1):
-            refusal = min(np.int64(need(memory, h, space, page, write)), np.int64(0))
+            refusal = min(np.int64(frames.need(memory, h, space, page, write)), np.int64(0))
             if refusal < 0:
                 break
     if refusal < 0:
@@ -236,12 +213,12 @@ def _refusal(memory, h, space, address, count, write):
 
 @routine
 def _fault(memory, h, space, page, write):
-    needed = need(memory, h, space, page, write)
+    needed = frames.need(memory, h, space, page, write)
     owner = memory.spaces[h, space]
-    if needed == ZERO:
+    if needed == layout.ZERO:
         owner.zero_faults += 1
-    elif needed == COPY:
+    elif needed == layout.COPY:
         owner.copy_faults += 1
-    elif needed == DISK:
+    elif needed == layout.DISK:
         owner.disk_faults += 1
-    return bring(memory, h, space, page, write, needed)
+    return frames.bring(memory, h, space, page, write, needed)

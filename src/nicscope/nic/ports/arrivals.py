@@ -6,18 +6,9 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import has_ring_entry, place_in
-from nicscope.nic.ports import layout
+from nicscope.nic.ports import layout, streams
 from nicscope.nic.ports.calls import has_valid_checksum_on_nic, place_in_receive
 from nicscope.nic.ports.lookup import NO_KEY, complete_reservation
-from nicscope.nic.ports.streams import (
-    accepts_datagrams,
-    destination_port_of,
-    is_of_work,
-    is_reliable,
-    open_stream,
-    resolve_datagram_port,
-    stream_to,
-)
 from nicscope.nic.ports.traffic import (
     DELIVERED,
     DUPLICATE,
@@ -78,13 +69,13 @@ def record_header(nics, d, sender, place):
 @step
 def classify_packet(nics, d, head):
     """Classify the packet of ``head`` that reached node ``d``: wanted, duplicate or gap."""
-    stream = open_stream(nics, d, head.peer)
+    stream = streams.open_stream(nics, d, head.peer)
     if head.kind == layout.ACKNOWLEDGEMENT:
         return
     head.status = TAKEN
     if head.datagram == 1:
-        resolve_datagram_port(nics, d, head)
-    if is_reliable(nics.ports, stream):
+        streams.resolve_datagram_port(nics, d, head)
+    if streams.is_reliable(nics.ports, stream):
         found = check_sequence(stream, head.sequence) if stream.pending_verdict == 0 else GAP
         if found != WANTED and stream.begins == 1 and distance(head.sequence, stream.first) < 0:
             stream.ack_due = 0  # no packet of this connection had that number
@@ -104,10 +95,10 @@ def consumes_receive(nics, d, head):
     if ports.work.receives.shape[2] == 0:
         return False
     if head.kind == layout.WRITE:
-        return head.options & layout.IMMEDIATE != 0 and is_of_work(nics, d, head)
+        return head.options & layout.IMMEDIATE != 0 and streams.is_of_work(nics, d, head)
     if head.kind != layout.SEND or head.name < 0 or head.name >= ports.channels.shape[1]:
         return False
-    p = destination_port_of(ports, d, head)
+    p = streams.destination_port_of(ports, d, head)
     return p != layout.NOBODY and ports.table[d, p].takes == layout.WORK_QUEUE
 
 
@@ -116,7 +107,10 @@ def is_connected(nics, d, packet, head):
     """Whether the packet belongs to the present connection of its port."""
     if not is_for_port(nics, d, packet, head):
         return False
-    return nics.ports.table[d, destination_port_of(nics.ports, d, head)].state == layout.CONNECTED
+    return (
+        nics.ports.table[d, streams.destination_port_of(nics.ports, d, head)].state
+        == layout.CONNECTED
+    )
 
 
 @step
@@ -146,8 +140,8 @@ def drop_for_retransmit(nics, d, packet, head):
 @step
 def revoke_acceptance(nics, d, head):
     """Revoke the acceptance of the packet; its sender still gets an acknowledgement."""
-    stream = stream_to(nics.ports, d, head.peer)
-    if is_reliable(nics.ports, stream):
+    stream = streams.stream_to(nics.ports, d, head.peer)
+    if streams.is_reliable(nics.ports, stream):
         refuse(stream, head.sequence)
         stream.ack_due = 1
 
@@ -158,7 +152,7 @@ def status_without_buffer(nics, d, head):
 
     It comes again, but not for ever: one port that takes nothing must not keep two nodes apart.
     """
-    if not is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
+    if not streams.is_reliable(nics.ports, streams.stream_to(nics.ports, d, head.peer)):
         return np.int64(DROPPED)
     if exceeds_drop_limit(nics, d, head.peer, head.sequence):
         return np.int64(REFUSED_FOR_GOOD)
@@ -169,7 +163,7 @@ def status_without_buffer(nics, d, head):
 @routine
 def exceeds_drop_limit(nics, d, peer, sequence):
     """Count a packet that was dropped; whether it has exceeded the number of retries."""
-    stream = stream_to(nics.ports, d, peer)
+    stream = streams.stream_to(nics.ports, d, peer)
     if stream.unwanted != sequence:
         stream.unwanted = sequence
         stream.unwanted_times = 0
@@ -186,7 +180,7 @@ def makes_no_progress(nics, d, head):
 
     While one is brought another may go: the host has to have frames for all of them at once.
     """
-    stream = stream_to(nics.ports, d, head.peer)
+    stream = streams.stream_to(nics.ports, d, head.peer)
     if stream.unwanted != head.sequence:
         stream.laid = -1
     if head.runs > stream.laid:
@@ -200,7 +194,7 @@ def is_for_port(nics, d, packet, head):
     """Whether the tag of the packet is registered here, for this sender and its tag."""
     ports = nics.ports
     if head.datagram == 1:
-        return accepts_datagrams(nics, d, head.remote)
+        return streams.accepts_datagrams(nics, d, head.remote)
     if head.name < 0 or head.name >= ports.channels.shape[1]:
         return False
     channel = ports.channels[d, head.name]
@@ -286,7 +280,7 @@ def _is_same_message(head, other):
 @step
 def acknowledge_packet(nics, d, head, reject):
     """Acknowledge the packet of ``head``; ``reject``: 1 if its sender learns of a rejection."""
-    stream = stream_to(nics.ports, d, head.peer)
+    stream = streams.stream_to(nics.ports, d, head.peer)
     confirm(stream, head.sequence)
     complete_reservation(nics, d, head.peer, head.sequence)
     stream.rejects = stream.rejects << np.uint64(1) | reject
@@ -296,7 +290,7 @@ def acknowledge_packet(nics, d, head, reject):
 def acknowledges_on_nic(nics, d, slot):
     """Whether the connection of ``slot`` acknowledges packets once they are on the NIC."""
     ports = nics.ports
-    return stream_to(ports, d, ports.arrival_heads[d, slot].peer).level == layout.DELIVERY
+    return streams.stream_to(ports, d, ports.arrival_heads[d, slot].peer).level == layout.DELIVERY
 
 
 @distant
@@ -309,7 +303,7 @@ def acknowledge_on_nic(nics, d, slot, now):
     if nics.ports.rules[0].serves == 0:
         return
     head = nics.ports.arrival_heads[d, slot]
-    stream = stream_to(nics.ports, d, head.peer)
+    stream = streams.stream_to(nics.ports, d, head.peer)
     if head.status != TAKEN or not may_acknowledge(stream, head.sequence):
         return
     if has_valid_checksum_on_nic(nics, d, slot):

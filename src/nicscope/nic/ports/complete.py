@@ -6,58 +6,12 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import copy_bytes, distant, step
-from nicscope.nic.ports import layout
-from nicscope.nic.ports.arrivals import (
-    CONSUMED,
-    DISCARDED,
-    DROPPED,
-    ENDED,
-    NO_PLACE,
-    REFUSED_FOR_GOOD,
-    TAKEN,
-    acknowledge_packet,
-    add_to_message,
-    is_for_port,
-    revoke_acceptance,
-    status_without_buffer,
-)
-from nicscope.nic.ports.calls import (
-    abandon_message,
-    complete_receive,
-    complete_remote_work,
-    copy_from_kernel,
-    finish_remote_read,
-    has_valid_checksum,
-    on_disconnect,
-    report_received,
-    report_sent,
-)
+from nicscope.nic.ports import arrivals, calls, layout, traffic, window
 from nicscope.nic.ports.free_queue import recycle_buffers, release_buffers
 from nicscope.nic.ports.lookup import has_export_handle, peer_timeout, release_packet_page
 from nicscope.nic.ports.receive import release_segments, undo_placements_from
 from nicscope.nic.ports.remote_memory import check_export, is_expected_answer, post_answer
 from nicscope.nic.ports.streams import is_of_work, is_reliable, store_from, stream_to
-from nicscope.nic.ports.traffic import (
-    ACKNOWLEDGED,
-    BROKEN_OFF,
-    BYTES_IN,
-    CORRUPTED,
-    DELIVERED,
-    INCOMPLETE,
-    MESSAGES_IN,
-    NO_REPORT,
-    REFUSED,
-    TAKEN_BACK,
-    count_ended,
-    port_of_arrival,
-)
-from nicscope.nic.ports.window import (
-    acknowledge,
-    adopt_peer_route,
-    on_rnr_nak,
-    schedule_acknowledgement,
-    set_stream_deadline,
-)
 from nicscope.nic.transport import is_acknowledged, may_acknowledge
 
 
@@ -68,27 +22,29 @@ def complete_arrival(nics, d, slot, now):
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
     if head.kind & layout.VOIDED:
-        count_ended(nics, d, packet, head, head.why)
+        traffic.count_ended(nics, d, packet, head, head.why)
         return
     stream = stream_to(ports, d, head.peer)
     stream.heard_at = now
     if stream.port != layout.OWN_PORT and (stream.verdict != 0 or head.verdict != 0):
-        count_ended(nics, d, packet, head, on_disconnect(nics, d, slot, now))
+        traffic.count_ended(nics, d, packet, head, calls.on_disconnect(nics, d, slot, now))
         return
     if head.kind == layout.SEND and head.last == 0:
         _start_message_timer(nics, d, head.peer, now)
     if not is_reliable(ports, stream):
-        count_ended(nics, d, packet, head, _complete_unreliable(nics, d, slot, packet, head))
+        traffic.count_ended(
+            nics, d, packet, head, _complete_unreliable(nics, d, slot, packet, head)
+        )
         return
-    adopt_peer_route(nics, d, head.peer, head)
-    acknowledge(nics, d, head.peer, head, now)
+    window.adopt_peer_route(nics, d, head.peer, head)
+    window.acknowledge(nics, d, head.peer, head, now)
     if head.rnr_delay > 0:
-        on_rnr_nak(nics, d, head.peer, head, now)
+        window.on_rnr_nak(nics, d, head.peer, head, now)
     if head.sequence < 0:
-        count_ended(nics, d, packet, head, ACKNOWLEDGED)
+        traffic.count_ended(nics, d, packet, head, traffic.ACKNOWLEDGED)
         return
-    count_ended(nics, d, packet, head, _complete_reliable(nics, d, slot, packet, head))
-    schedule_acknowledgement(nics, d, head.peer, now)
+    traffic.count_ended(nics, d, packet, head, _complete_reliable(nics, d, slot, packet, head))
+    window.schedule_acknowledgement(nics, d, head.peer, now)
 
 
 @step
@@ -97,7 +53,7 @@ def _start_message_timer(nics, d, s, now):
     stream = stream_to(nics.ports, d, s)
     if stream.message_due_at == NEVER:
         stream.message_due_at = now + peer_timeout(nics)
-        set_stream_deadline(nics, d, s, stream.message_due_at)
+        window.set_stream_deadline(nics, d, s, stream.message_due_at)
 
 
 @step
@@ -109,34 +65,34 @@ def _complete_reliable(nics, d, slot, packet, head):
     if head.runs > 0:
         release_segments(nics, d, slot)
     status = head.status
-    if status in (DISCARDED, DROPPED):
+    if status in (arrivals.DISCARDED, arrivals.DROPPED):
         return head.why
     early = stream.level == layout.DELIVERY and is_acknowledged(stream, head.sequence)
     if not early and not may_acknowledge(stream, head.sequence):
-        return TAKEN_BACK
+        return traffic.TAKEN_BACK
     _place_by_kernel(nics, d, slot, packet, head)
     status = head.status
-    if status == DROPPED:
+    if status == arrivals.DROPPED:
         return head.why  # and what follows it is refused already
-    if status == TAKEN and not _is_whole(nics, d, slot, packet, head):
-        status = DROPPED
-    if status in (TAKEN, CONSUMED):
+    if status == arrivals.TAKEN and not _is_whole(nics, d, slot, packet, head):
+        status = arrivals.DROPPED
+    if status in (arrivals.TAKEN, arrivals.CONSUMED):
         status = _deliver(nics, d, slot, packet, head)
         _count(nics, d, packet, head, status)
-    if status == ENDED:
-        return REFUSED
-    if status == DROPPED:
-        revoke_acceptance(nics, d, head)
+    if status == arrivals.ENDED:
+        return traffic.REFUSED
+    if status == arrivals.DROPPED:
+        arrivals.revoke_acceptance(nics, d, head)
         why = head.why
         undo_placements_from(nics, d, head.peer)
         return why
-    is_refused = status in (REFUSED_FOR_GOOD, NO_PLACE)
+    is_refused = status in (arrivals.REFUSED_FOR_GOOD, arrivals.NO_PLACE)
     if not early:
-        acknowledge_packet(nics, d, head, np.uint64(1) if is_refused else np.uint64(0))
+        arrivals.acknowledge_packet(nics, d, head, np.uint64(1) if is_refused else np.uint64(0))
     if is_refused:
         ports.nodes[d].rejected += 1
         if head.kind == layout.REPLY:
-            told = layout.NO_ROOM if status == NO_PLACE else layout.NO_RIGHTS
+            told = layout.NO_ROOM if status == arrivals.NO_PLACE else layout.NO_RIGHTS
             _end_fetch(nics, d, packet, head, told)
     return _outcome_of(head, status)
 
@@ -145,10 +101,10 @@ def _complete_reliable(nics, d, slot, packet, head):
 def _is_whole(nics, d, slot, packet, head):
     """Whether the packet is complete and its checksum right; if not, ``head.why`` says why."""
     if packet.broken == 1:
-        head.why = BROKEN_OFF
+        head.why = traffic.BROKEN_OFF
         return False
-    if not has_valid_checksum(nics, d, slot):
-        head.why = CORRUPTED
+    if not calls.has_valid_checksum(nics, d, slot):
+        head.why = traffic.CORRUPTED
         return False
     return True
 
@@ -156,16 +112,19 @@ def _is_whole(nics, d, slot, packet, head):
 @step
 def _outcome_of(head, status):
     """Outcome of a packet of that status, for the observer."""
-    if status == TAKEN:
-        return DELIVERED
-    if status in (REFUSED_FOR_GOOD, NO_PLACE, CONSUMED) and head.why != INCOMPLETE:
-        return REFUSED
+    if status == arrivals.TAKEN:
+        return traffic.DELIVERED
+    if (
+        status in (arrivals.REFUSED_FOR_GOOD, arrivals.NO_PLACE, arrivals.CONSUMED)
+        and head.why != traffic.INCOMPLETE
+    ):
+        return traffic.REFUSED
     return head.why
 
 
 @step
 def _count(nics, d, packet, head, status):
-    if status != TAKEN or head.kind == layout.PROBE:
+    if status != arrivals.TAKEN or head.kind == layout.PROBE:
         return
     serving = nics.ports.nodes[d]
     count = packet.payload
@@ -173,19 +132,19 @@ def _count(nics, d, packet, head, status):
         count += head.total
     serving.messages_in += head.last
     serving.bytes_in += count
-    account = nics.ports.accounts[d, port_of_arrival(nics, d, head)]
-    account[MESSAGES_IN] += head.last
-    account[BYTES_IN] += count
+    account = nics.ports.accounts[d, traffic.port_of_arrival(nics, d, head)]
+    account[traffic.MESSAGES_IN] += head.last
+    account[traffic.BYTES_IN] += count
 
 
 @step
 def _place_by_kernel(nics, d, slot, packet, head):
     """Place the packet where the kernel serves ports; elsewhere the NIC has placed it."""
-    if nics.ports.rules[0].serves == 1 or head.status != TAKEN or packet.broken == 1:
+    if nics.ports.rules[0].serves == 1 or head.status != arrivals.TAKEN or packet.broken == 1:
         return
     if head.kind == layout.SEND and packet.payload > 0:
-        if has_valid_checksum(nics, d, slot):
-            copy_from_kernel(nics, d, slot)
+        if calls.has_valid_checksum(nics, d, slot):
+            calls.copy_from_kernel(nics, d, slot)
         else:
             packet.broken = 1
 
@@ -195,15 +154,17 @@ def _complete_unreliable(nics, d, slot, packet, head):
     """Deliver or drop the packet of an unreliable transport; its outcome."""
     _place_by_kernel(nics, d, slot, packet, head)
     status = head.status
-    if status == CONSUMED or (status == TAKEN and _is_whole(nics, d, slot, packet, head)):
+    if status == arrivals.CONSUMED or (
+        status == arrivals.TAKEN and _is_whole(nics, d, slot, packet, head)
+    ):
         status = _deliver(nics, d, slot, packet, head)
         _count(nics, d, packet, head, status)
     elif head.filled > 0:
         recycle_buffers(nics, d, slot)
     elif head.filled == 0 and nics.ports.channels[d, head.name].message == head.message:
-        abandon_message(nics, d, head.name)
-    if status == TAKEN and head.why != DELIVERED:
-        status = DROPPED
+        calls.abandon_message(nics, d, head.name)
+    if status == arrivals.TAKEN and head.why != traffic.DELIVERED:
+        status = arrivals.DROPPED
     release_packet_page(nics, d, head)
     if head.runs > 0:
         release_segments(nics, d, slot)
@@ -214,67 +175,67 @@ def _complete_unreliable(nics, d, slot, packet, head):
 def _deliver(nics, d, slot, packet, head):
     """Deliver the packet; ``TAKEN``, or the status that it has instead."""
     if head.receive >= 0:
-        return complete_receive(nics, d, slot)
+        return calls.complete_receive(nics, d, slot)
     if head.kind == layout.SEND:
         if packet.payload == 0:
             return _deliver_inline(nics, d, slot, packet, head)
         return _deliver_piece(nics, d, slot, packet, head)
     if head.kind in (layout.WRITE, layout.FETCH) and is_of_work(nics, d, head):
-        return complete_remote_work(nics, d, slot)
+        return calls.complete_remote_work(nics, d, slot)
     if head.kind == layout.WRITE:
         _end_store(nics, d, packet, head)
-        return TAKEN
+        return arrivals.TAKEN
     if head.kind == layout.FETCH and nics.ports.rules[0].serves == 1:
         return _answer_fetch(nics, d, packet, head)
     if head.kind == layout.REPLY:
         return _end_fetch(nics, d, packet, head, layout.DONE)
     if head.kind == layout.CUT:
         _abort_message(nics, d, packet, head)
-        return TAKEN
-    return TAKEN if head.kind == layout.PROBE else REFUSED_FOR_GOOD
+        return arrivals.TAKEN
+    return arrivals.TAKEN if head.kind == layout.PROBE else arrivals.REFUSED_FOR_GOOD
 
 
 @step
 def _abort_message(nics, d, packet, head):
     """Abort the message of ``head``: its buffers are ready for another."""
-    if not is_for_port(nics, d, packet, head):
+    if not arrivals.is_for_port(nics, d, packet, head):
         return
     channel = nics.ports.channels[d, head.name]
     if channel.placed >= 0 and channel.message == head.message:
-        abandon_message(nics, d, head.name)
+        calls.abandon_message(nics, d, head.name)
 
 
 @step
 def _deliver_inline(nics, d, slot, packet, head):
     ports = nics.ports
-    if not is_for_port(nics, d, packet, head):
-        return REFUSED_FOR_GOOD
+    if not arrivals.is_for_port(nics, d, packet, head):
+        return arrivals.REFUSED_FOR_GOOD
     channel = ports.channels[d, head.name]
     port = ports.table[d, channel.port]
     if port.reserved - port.read == ports.rules[0].ring:
         port.dropped += 1
-        head.why = NO_REPORT
-        return status_without_buffer(nics, d, head)
+        head.why = traffic.NO_REPORT
+        return arrivals.status_without_buffer(nics, d, head)
     port.reserved += 1
-    place = report_received(
+    place = calls.report_received(
         nics, d, channel.port, layout.SEND, head.name, packet.sender, head.total, 0, 0
     )
     inline = ports.report_bytes[d, channel.port, place]
     copy_bytes(inline, 0, nics.store.arriving[d, slot], 0, layout.INLINE_BYTES)
-    return TAKEN
+    return arrivals.TAKEN
 
 
 @step
 def _deliver_piece(nics, d, slot, packet, head):
     ports = nics.ports
     channel = ports.channels[d, head.name]
-    is_whole = add_to_message(channel, packet, head)
+    is_whole = arrivals.add_to_message(channel, packet, head)
     if head.last == 0:
-        return TAKEN
+        return arrivals.TAKEN
     if not is_whole:
         recycle_buffers(nics, d, slot)
-        return TAKEN
-    place = report_received(
+        return arrivals.TAKEN
+    place = calls.report_received(
         nics,
         d,
         channel.port,
@@ -289,7 +250,7 @@ def _deliver_piece(nics, d, slot, packet, head):
         address = ports.arrival_buffers[d, slot, i].address
         ports.report_buffers[d, channel.port, place, i] = address
     release_buffers(nics, d, slot)
-    return TAKEN
+    return arrivals.TAKEN
 
 
 @step
@@ -309,7 +270,7 @@ def _end_store(nics, d, packet, head):
         if port.reserved - port.read < ports.rules[0].ring:
             port.reserved += 1
             offset = head.offset + packet.payload - head.total
-            report_received(
+            calls.report_received(
                 nics,
                 d,
                 export.port,
@@ -327,12 +288,12 @@ def _answer_fetch(nics, d, packet, head):
     """Post the answer to a remote fetch at the firmware's own port."""
     ports = nics.ports
     if head.name < 0 or head.name >= ports.shared.exports.shape[1]:
-        return REFUSED_FOR_GOOD
+        return arrivals.REFUSED_FOR_GOOD
     if not has_export_handle(nics, d, head):
-        return DROPPED
+        return arrivals.DROPPED
     export = ports.shown[d]
     if check_export(export, head, packet.sender) != layout.DONE:
-        return REFUSED_FOR_GOOD
+        return arrivals.REFUSED_FOR_GOOD
     address = export.start + head.offset
     return post_answer(nics, d, head, export.space, export.port, address)
 
@@ -346,7 +307,7 @@ def _end_fetch(nics, d, packet, head, status):
     """
     ports = nics.ports
     if not is_expected_answer(nics, d, packet, head):
-        return REFUSED_FOR_GOOD
+        return arrivals.REFUSED_FOR_GOOD
     fetch = ports.fetches[d, head.name, head.slot]
     fetch.arrived += packet.payload
     if status != layout.DONE:
@@ -356,7 +317,7 @@ def _end_fetch(nics, d, packet, head, status):
         fetch.peer = layout.NOBODY
         told = head.options if fetch.failure == layout.DONE else fetch.failure
         if ports.table[d, head.name].takes == layout.WORK_QUEUE:
-            finish_remote_read(nics, d, head.name, head.slot, told)
+            calls.finish_remote_read(nics, d, head.name, head.slot, told)
         else:
-            report_sent(nics, d, head.name, head.slot, told)
-    return TAKEN
+            calls.report_sent(nics, d, head.name, head.slot, told)
+    return arrivals.TAKEN

@@ -13,7 +13,7 @@ import numpy as np
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import layout
+from nicscope.nic.ports import layout, streams, window
 from nicscope.nic.ports.calls import (
     abandon_message,
     abort_transmission,
@@ -22,27 +22,8 @@ from nicscope.nic.ports.calls import (
 )
 from nicscope.nic.ports.lookup import cancel_reservation, release_packet_page
 from nicscope.nic.ports.receive import release_segments, undo_placements_from
-from nicscope.nic.ports.streams import (
-    NO_ENTRY,
-    end_datagram,
-    free_entry,
-    is_own_peer,
-    is_reliable,
-    node_of,
-    peer_of,
-    stream_to,
-    take_oldest,
-)
 from nicscope.nic.ports.traffic import ACKNOWLEDGED, VOID
 from nicscope.nic.ports.transmit import release_send_page
-from nicscope.nic.ports.window import (
-    acknowledge,
-    adopt_peer_route,
-    request_acknowledgement,
-    set_stream_deadline,
-    stop_retransmitting,
-    time_out_of,
-)
 from nicscope.nic.ports.work_queues import CONNECTION_LOST, local_error_verdict, post_async_error
 from nicscope.nic.transport import end_link
 
@@ -72,8 +53,8 @@ def break_connection(nics, n, p, state, told, verdict):
     if port.datagrams == 1:
         _end_datagrams(nics, n, p)
         return
-    d = peer_of(channel)
-    if verdict != layout.DONE and port.by_verbs == 1 and is_own_peer(ports, n, d):
+    d = streams.peer_of(channel)
+    if verdict != layout.DONE and port.by_verbs == 1 and streams.is_own_peer(ports, n, d):
         _fail_loopback(nics, n, p, d, verdict)
     _end_stream(nics, n, d, verdict)
     _abandon_arrivals(nics, n, p, d)
@@ -86,7 +67,7 @@ def break_connection(nics, n, p, state, told, verdict):
     port.channel = layout.NOBODY
     ports.nodes[n].attention = 1
     if verdict != layout.DONE:
-        request_acknowledgement(nics, n, d)
+        window.request_acknowledgement(nics, n, d)
 
 
 @step
@@ -96,11 +77,11 @@ def _fail_loopback(nics, n, p, d, verdict):
     Nobody is there to hear the verdict later.
     """
     ports = nics.ports
-    stream = stream_to(ports, n, d)
+    stream = streams.stream_to(ports, n, d)
     head = ports.blank_head[0]
     head.acknowledged = stream.confirmed
     head.rejects = stream.rejects
-    acknowledge(nics, n, d, head, nics.tally[0].now)
+    window.acknowledge(nics, n, d, head, nics.tally[0].now)
     _set_oldest_status(ports, n, p, stream, verdict)
 
 
@@ -110,9 +91,9 @@ def _set_oldest_status(ports, n, p, stream, status):
 
     If all has arrived it is the oldest that waits for an answer.
     """
-    if stream.oldest_kept == NO_ENTRY and ports.table[n, p].reading > 0:
+    if stream.oldest_kept == streams.NO_ENTRY and ports.table[n, p].reading > 0:
         _set_oldest_fetch_status(ports, n, p, status)
-    elif stream.oldest_kept != NO_ENTRY:
+    elif stream.oldest_kept != streams.NO_ENTRY:
         oldest = ports.pools.heads[stream.oldest_kept]
         if oldest.from_port == p:
             _set_status(ports.pending[n, p, oldest.slot], oldest.cookie, status)
@@ -138,7 +119,7 @@ def _end_datagrams(nics, n, p):
         if head.datagram == 1 and head.from_port == p:
             head.kind |= layout.VOIDED
             if i == endpoint.sent:
-                abort_transmission(nics, n, node_of(ports, n, np.int64(head.own)))
+                abort_transmission(nics, n, streams.node_of(ports, n, np.int64(head.own)))
     for i in range(endpoint.completed, endpoint.accepted):
         slot = place_in(i, endpoint.receive_ring)
         head = ports.arrival_heads[n, slot]
@@ -156,13 +137,13 @@ def _end_datagrams(nics, n, p):
 def _end_stream(nics, n, d, verdict):
     """End the stream to ``d``: only the verdict is sent, until ``d`` is known to have it."""
     ports = nics.ports
-    stream = stream_to(ports, n, d)
-    stop_retransmitting(nics, n, d)
+    stream = streams.stream_to(ports, n, d)
+    window.stop_retransmitting(nics, n, d)
     void_packets(nics, n, d, nics.endpoints[n].finished)
-    while stream.oldest_kept != NO_ENTRY:
-        entry = take_oldest(ports, stream)
+    while stream.oldest_kept != streams.NO_ENTRY:
+        entry = streams.take_oldest(ports, stream)
         release_packet_page(nics, n, ports.pools.heads[entry])
-        free_entry(ports, entry)
+        streams.free_entry(ports, entry)
     if ports.nodes[n].reserved_for == d:
         cancel_reservation(nics, n)
     end_link(stream)
@@ -172,8 +153,8 @@ def _end_stream(nics, n, d, verdict):
     stream.message_due_at = NEVER
     stream.retransmit_at = NEVER
     if stream.heard == 0 and verdict != layout.DONE:
-        stream.retransmit_at = nics.tally[0].now + time_out_of(ports, stream)
-        set_stream_deadline(nics, n, d, stream.retransmit_at)
+        stream.retransmit_at = nics.tally[0].now + window.time_out_of(ports, stream)
+        window.set_stream_deadline(nics, n, d, stream.retransmit_at)
 
 
 @step
@@ -189,7 +170,7 @@ def void_packets(nics, n, d, first):
         if head.own == d:
             head.kind |= layout.VOIDED
             if i == endpoint.sent:
-                abort_transmission(nics, n, node_of(nics.ports, n, d))
+                abort_transmission(nics, n, streams.node_of(nics.ports, n, d))
 
 
 @step
@@ -213,7 +194,7 @@ def _flush_sends(nics, n, p):
     port = ports.table[n, p]
     ring = ports.rules[0].ring
     release_send_page(nics, n, p)
-    end_datagram(nics, n, p)
+    streams.end_datagram(nics, n, p)
     port.busy = 0
     port.reading = 0
     port.taken = port.posted
@@ -249,7 +230,7 @@ def on_peer_dead(nics, n, d):
     If it lives, it hears of the verdict when something of it comes.
     """
     ports = nics.ports
-    stream = stream_to(ports, n, d)
+    stream = streams.stream_to(ports, n, d)
     p = np.int64(stream.port)
     ring = ports.rules[0].ring
     for number in range(max(np.int64(0), ports.table[n, p].taken - ring), ports.table[n, p].taken):
@@ -276,7 +257,7 @@ def on_disconnect(nics, d, slot, now):
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     s = np.int64(head.peer)
-    stream = stream_to(ports, d, s)
+    stream = streams.stream_to(ports, d, s)
     release_packet_page(nics, d, head)
     if head.runs > 0:
         release_segments(nics, d, slot)
@@ -287,7 +268,7 @@ def on_disconnect(nics, d, slot, now):
     elif stream.heard == 1:
         stream.retransmit_at = NEVER
     if head.verdict == 0 or head.last == 0:
-        request_acknowledgement(nics, d, s)
+        window.request_acknowledgement(nics, d, s)
     return np.int64(ACKNOWLEDGED) if head.sequence < 0 else np.int64(VOID)
 
 
@@ -295,14 +276,14 @@ def on_disconnect(nics, d, slot, now):
 def _on_verdict(nics, d, s, head, now):
     """Break the connection that peer ``s`` has ended, after taking its last acknowledgement."""
     ports = nics.ports
-    stream = stream_to(ports, d, s)
+    stream = streams.stream_to(ports, d, s)
     channel = ports.table[d, stream.port].channel
-    if channel == layout.NOBODY or peer_of(ports.channels[d, channel]) != s:
+    if channel == layout.NOBODY or streams.peer_of(ports.channels[d, channel]) != s:
         stream.verdict = layout.FLUSHED  # its port has left this connection before, without a word
         return
-    if is_reliable(ports, stream):
-        adopt_peer_route(nics, d, s, head)
-        acknowledge(nics, d, s, head, now)
+    if streams.is_reliable(ports, stream):
+        window.adopt_peer_route(nics, d, s, head)
+        window.acknowledge(nics, d, s, head, now)
     p = np.int64(stream.port)
     _set_oldest_status(ports, d, p, stream, head.verdict)
     break_connection(nics, d, p, layout.BROKEN, CONNECTION_LOST, layout.FLUSHED)
@@ -312,10 +293,10 @@ def _on_verdict(nics, d, s, head, now):
 def resend_verdict(nics, n, d, now):
     """Send the verdict to ``d`` again, unless the retries are exceeded."""
     ports = nics.ports
-    stream = stream_to(ports, n, d)
+    stream = streams.stream_to(ports, n, d)
     stream.retransmit_at = NEVER
     if stream.heard == 1 or stream.retries == ports.rules[0].most_retries:
         return
     stream.retries += 1
-    stream.retransmit_at = now + time_out_of(ports, stream)
-    request_acknowledgement(nics, n, d)
+    stream.retransmit_at = now + window.time_out_of(ports, stream)
+    window.request_acknowledgement(nics, n, d)

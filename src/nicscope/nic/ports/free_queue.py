@@ -6,17 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import layout
-from nicscope.nic.ports.calls import (
-    abandon_receive,
-    ask_page,
-    hold,
-    keep_pages,
-    release,
-    report_received,
-    repost_receive,
-    undo_receive_placement,
-)
+from nicscope.nic.ports import calls, layout
 from nicscope.nic.ports.lookup import holds_entries, key_of, request_page, share_set
 from nicscope.nic.translate.requests import page_of_key
 from nicscope.nic.translate.state import translation_of
@@ -40,7 +30,7 @@ def translate_buffer(nics, n, p):
     if within + ports.rules[0].buffer > 1 << ports.rules[0].page_bits:
         return_buffer(nics, n, p, layout.BAD_DESCRIPTOR)
         return
-    frame = ask_page(nics, n, p, port.space, page, 1)
+    frame = calls.ask_page(nics, n, p, port.space, page, 1)
     if frame == layout.MISSED:
         request_page(nics, n, p, port.space, page, 1, 1)
     elif frame == layout.NOT_THERE:
@@ -70,7 +60,7 @@ def _hold_buffer(nics, n, key):
     must not keep an entry that transfers need.
     """
     if holds_entries(nics):
-        hold(nics, n, key)
+        calls.hold(nics, n, key)
 
 
 @distant
@@ -153,7 +143,7 @@ def evict_waiting_buffers(nics, n, space, page):
                 continue
             owner, other = page_of_key(host, book, buffer.key)
             if _blocks_entry_of(nics, n, owner, other, space, page):
-                release(nics, n, buffer.key)
+                calls.release(nics, n, buffer.key)
                 buffer.frame = layout.AWAITED
                 buffer.key = layout.NOBODY
                 given = True
@@ -182,7 +172,7 @@ def return_buffer(nics, n, p, status):
         return
     port.free_taken += 1
     if port.provided >= 0 and port.provided < ports.rules[0].space_bytes:
-        keep_pages(nics, n, port.space, port.provided >> ports.rules[0].page_bits, 1, 0)
+        calls.keep_pages(nics, n, port.space, port.provided >> ports.rules[0].page_bits, 1, 0)
     _report_returned_buffer(nics, n, p, port.provided, status)
 
 
@@ -199,7 +189,7 @@ def _report_returned_buffer(nics, n, p, address, status):
     ports = nics.ports
     port = ports.table[n, p]
     port.reserved += 1
-    place = report_received(nics, n, p, layout.RETURNED, layout.NOBODY, n, 0, 1, 0)
+    place = calls.report_received(nics, n, p, layout.RETURNED, layout.NOBODY, n, 0, 1, 0)
     ports.reports[n, p, layout.RECEIVED, place].status = status
     ports.report_buffers[n, p, place, 0] = address
 
@@ -228,7 +218,7 @@ def has_fitting_buffer(nics, n, p, unit):
         if buffer.frame < 0 or not has_report_slot(nics, n, p):
             return False
         port.ready_out += 1
-        release(nics, n, buffer.key)
+        calls.release(nics, n, buffer.key)
         _report_returned_buffer(nics, n, p, buffer.address, layout.BAD_DESCRIPTOR)
         ports.nodes[n].rejected += 1
         ports.nodes[n].attention = 1
@@ -256,7 +246,7 @@ def abandon_message(nics, n, tag):
     ports = nics.ports
     channel = ports.channels[n, tag]
     if ports.table[n, channel.port].takes == layout.WORK_QUEUE:
-        abandon_receive(nics, n, tag)
+        calls.abandon_receive(nics, n, tag)
         return
     for i in range(channel.buffers):
         return_to_ready(nics, n, channel.port, ports.filling[n, tag, i])
@@ -293,7 +283,7 @@ def release_buffers(nics, n, slot):
     head = ports.arrival_heads[n, slot]
     port = ports.table[n, ports.channels[n, head.name].port]
     for i in range(head.filled):
-        release(nics, n, ports.arrival_buffers[n, slot, i].key)
+        calls.release(nics, n, ports.arrival_buffers[n, slot, i].key)
     port.filling -= head.filled
     ports.nodes[n].attention = 1  # one that those were in the way of may be translated ahead
 
@@ -305,7 +295,7 @@ def recycle_buffers(nics, n, slot):
     head = ports.arrival_heads[n, slot]
     p = ports.channels[n, head.name].port
     if head.receive >= 0:
-        repost_receive(nics, n, slot)
+        calls.repost_receive(nics, n, slot)
         return
     for i in range(head.filled):
         return_to_ready(nics, n, p, ports.arrival_buffers[n, slot, i])
@@ -324,7 +314,7 @@ def undo_placement(nics, n, slot):
     if head.filled < 0:
         return
     if head.receive >= 0:
-        undo_receive_placement(nics, n, slot)
+        calls.undo_receive_placement(nics, n, slot)
         return
     if head.last == 1:
         abandon_message(nics, n, head.name)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
+from nicscope.nic import handles
 from nicscope.nic.delivery import place_in
-from nicscope.nic.handles import EXPORT_HANDLE, IMPORT_HANDLE, PROCESS_HANDLE, is_handle
 from nicscope.nic.ports import calls, layout
 from nicscope.nic.ports.calls import has_handle
-from nicscope.nic.ports.handle_cache import hold_handle, release_handle
 from nicscope.nic.ports.regions import is_descriptor_readable
 from nicscope.nic.ports.streams import is_reliable, stream_to
 from nicscope.nic.ports.traffic import NO_HANDLE, count_handle, port_of_arrival
@@ -184,12 +183,12 @@ def reserve_entry(nics, n, sender, space, page, now):
         return False
     serving.reserved_for = sender
     serving.reserved_until = now + peer_timeout(nics)
-    if space == PROCESS_HANDLE:
+    if space == handles.PROCESS_HANDLE:
         serving.reserved_process = page
-        hold_handle(nics, n, space, page)
-    elif is_handle(space):
+        handles.hold_handle(nics, n, space, page)
+    elif handles.is_handle(space):
         serving.reserved_export = page
-        hold_handle(nics, n, space, page)
+        handles.hold_handle(nics, n, space, page)
     else:
         _release_reserved_page(nics, n)
         serving.reserved_space = space
@@ -227,10 +226,10 @@ def cancel_reservation(nics, n):
     serving.reserved_for = layout.NOBODY
     _release_reserved_page(nics, n)
     if serving.reserved_process != layout.NOBODY:
-        release_handle(nics, n, PROCESS_HANDLE, serving.reserved_process)
+        handles.release_handle(nics, n, handles.PROCESS_HANDLE, serving.reserved_process)
         serving.reserved_process = layout.NOBODY
     if serving.reserved_export != layout.NOBODY:
-        release_handle(nics, n, EXPORT_HANDLE, serving.reserved_export)
+        handles.release_handle(nics, n, handles.EXPORT_HANDLE, serving.reserved_export)
         serving.reserved_export = layout.NOBODY
     if serving.use_blocked > 0:
         wake_blocked_ports(nics, n)
@@ -307,7 +306,7 @@ def has_request_handles(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     again = port.polled_again
-    if not _has(nics, n, p, PROCESS_HANDLE, p, again >= FIRST, p):
+    if not _has(nics, n, p, handles.PROCESS_HANDLE, p, again >= FIRST, p):
         port.polled_again = max(again, FIRST)
         return False
     request = ports.requests[n, p, place_in(port.taken, ports.rules[0].ring)]
@@ -315,7 +314,7 @@ def has_request_handles(nics, n, p):
     if is_remote and port.takes != layout.WORK_QUEUE:
         number = request.name
         is_one = number >= 0 and number < ports.shared.imports.shape[1]
-        if is_one and not _has(nics, n, p, IMPORT_HANDLE, number, again >= SECOND, p):
+        if is_one and not _has(nics, n, p, handles.IMPORT_HANDLE, number, again >= SECOND, p):
             port.polled_again = SECOND
             return False
     port.polled_again = 0
@@ -342,7 +341,7 @@ def has_export_handle(nics, d, head):
         ports.shown[d] = ports.shared.exports[d, number]
         return True
     again = _missed_at(nics, d, head) >= FIRST
-    if not _has(nics, d, OWN, EXPORT_HANDLE, number, again, port_of_arrival(nics, d, head)):
+    if not _has(nics, d, OWN, handles.EXPORT_HANDLE, number, again, port_of_arrival(nics, d, head)):
         _note_miss(nics, d, head, FIRST)
         return False
     owner = ports.shown[d].port
@@ -357,7 +356,7 @@ def has_process_handle(nics, d, head, p):
     if not caches_handles(nics):
         return True
     again = _missed_at(nics, d, head) >= SECOND
-    if _has(nics, d, OWN, PROCESS_HANDLE, p, again, p):
+    if _has(nics, d, OWN, handles.PROCESS_HANDLE, p, again, p):
         return True
     _note_miss(nics, d, head, SECOND)
     return False

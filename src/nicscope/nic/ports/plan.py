@@ -11,7 +11,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import layout
+from nicscope.nic.ports import layout, transmit
 from nicscope.nic.ports.arrivals import TAKEN, consumes_receive, last_arrival
 from nicscope.nic.ports.descriptor import is_atomic
 from nicscope.nic.ports.lookup import bytes_in_page, further_ways, page_at
@@ -19,17 +19,6 @@ from nicscope.nic.ports.receive import segment_at
 from nicscope.nic.ports.receive_queue import receive_queue_of
 from nicscope.nic.ports.remote_memory import is_expected_answer
 from nicscope.nic.ports.streams import destination_port_of, grh_bytes_of, is_of_work, stream_to
-from nicscope.nic.ports.transmit import (
-    ACK,
-    AHEAD,
-    DESCRIPTOR,
-    MESSAGE_ABORT,
-    OVERRUN,
-    RETRANSMIT,
-    index_of,
-    kind_of,
-    needs_next_page,
-)
 
 STEPS = (
     "serve_request",  # a descriptor is taken
@@ -62,14 +51,20 @@ def plan_service(nics, n, source):
     ports = nics.ports
     plan = ports.plans[n]
     _clear(plan)
-    kind = kind_of(source)
-    p = index_of(source)
-    if kind == AHEAD:
+    kind = transmit.kind_of(source)
+    p = transmit.index_of(source)
+    if kind == transmit.AHEAD:
         port = ports.table[n, p]
         address = ports.provided[n, p, place_in(port.free_taken, ports.rules[0].ring)]
         plan.lookup_free = 1
         _count_ways(nics, n, port.space, address >> ports.rules[0].page_bits)
-    elif kind not in (ACK, RETRANSMIT, MESSAGE_ABORT, DESCRIPTOR, OVERRUN):
+    elif kind not in (
+        transmit.ACK,
+        transmit.RETRANSMIT,
+        transmit.MESSAGE_ABORT,
+        transmit.DESCRIPTOR,
+        transmit.OVERRUN,
+    ):
         _plan_request(nics, n, p)
 
 
@@ -79,7 +74,7 @@ def _plan_request(nics, n, p):
     port = ports.table[n, p]
     if port.busy == 1:
         space = np.int64(port.reply_space if p == layout.OWN_PORT else port.space)
-        if space != layout.NOBODY and needs_next_page(nics, n, p):
+        if space != layout.NOBODY and transmit.needs_next_page(nics, n, p):
             address = ports.current[n, p, port.segment].address + port.segment_done
             _plan_lookup(nics, n, space, address)
         return

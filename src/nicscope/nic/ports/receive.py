@@ -7,47 +7,12 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import calls, layout
-from nicscope.nic.ports.arrivals import (
-    CONSUMED,
-    DISCARDED,
-    NO_PLACE,
-    REFUSED_FOR_GOOD,
-    TAKEN,
-    UNCLASSIFIED,
-    consumes_receive,
-    discard_payload,
-    is_for_port,
-    last_arrival,
-    status_without_buffer,
-)
-from nicscope.nic.ports.calls import (
-    abandon_message,
-    ask_page,
-    fail_receive,
-    place_by_key,
-    place_in_receive,
-    place_scattered_answer,
-    release,
-    return_unready_buffers,
-    translated_frame,
-    undo_placement,
-)
+from nicscope.nic.ports import arrivals, calls, layout, lookup
 from nicscope.nic.ports.free_queue import (
     attach_buffers,
     has_fitting_buffer,
     has_report_slot,
     take_ready_buffer,
-)
-from nicscope.nic.ports.lookup import (
-    NO_KEY,
-    bytes_in_page,
-    generation_of,
-    hold_packet_page,
-    holds_entries,
-    key_of,
-    page_at,
-    request_page,
 )
 from nicscope.nic.ports.regions import OWN_STORE, lookup_region, packets_in, permits
 from nicscope.nic.ports.remote_memory import is_access_denied, place_answer, place_store
@@ -64,23 +29,25 @@ from nicscope.nic.ports.traffic import (
 def place_arrival(nics, d):
     """Place the payload of the last packet; whether it waits for a translation."""
     ports = nics.ports
-    slot = last_arrival(nics, d)
+    slot = arrivals.last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if head.status != TAKEN:
+    if head.status != arrivals.TAKEN:
         packet.broken = 1
         return False
     if ports.rules[0].serves == 0:
         _place_in_kernel(nics, d, slot)
         return False
-    if consumes_receive(nics, d, head):
-        return place_in_receive(nics, d)
+    if arrivals.consumes_receive(nics, d, head):
+        return calls.place_in_receive(nics, d)
     if head.kind == layout.SEND:
         place_message(nics, d, packet, head, slot)
         return False
     if is_of_work(nics, d, head):
         return (
-            place_by_key(nics, d) if head.kind == layout.WRITE else place_scattered_answer(nics, d)
+            calls.place_by_key(nics, d)
+            if head.kind == layout.WRITE
+            else calls.place_scattered_answer(nics, d)
         )
     if head.kind == layout.WRITE:
         return place_store(nics, d, packet, head)
@@ -94,10 +61,10 @@ def _place_in_kernel(nics, d, slot):
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
     if head.kind != layout.SEND:
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return
     head.frame = ports.kernel_frames[d, slot]
-    head.generation = generation_of(nics, d, head.frame)
+    head.generation = lookup.generation_of(nics, d, head.frame)
     packet.address = head.frame << ports.rules[0].page_bits
 
 
@@ -105,13 +72,13 @@ def _place_in_kernel(nics, d, slot):
 def place_message(nics, d, packet, head, slot):
     """Place a packet in the current buffer of its message, or in the next one."""
     ports = nics.ports
-    if not is_for_port(nics, d, packet, head):
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+    if not arrivals.is_for_port(nics, d, packet, head):
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return
     channel = ports.channels[d, head.name]
     if head.offset == 0 and not begin_message(nics, d, head):
         head.why = NO_REPORT
-        discard_payload(packet, head, status_without_buffer(nics, d, head))
+        arrivals.discard_payload(packet, head, arrivals.status_without_buffer(nics, d, head))
         return
     unit = channel.unit
     place = head.offset // unit
@@ -119,11 +86,11 @@ def place_message(nics, d, packet, head, slot):
     if channel.placed != head.offset or channel.message != head.message:
         # Reliable packets come in order and all: an earlier one of this message was refused.
         head.why = INCOMPLETE
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return
     if place >= layout.BUFFERS or within + packet.payload > unit:
-        abandon_message(nics, d, head.name)
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        calls.abandon_message(nics, d, head.name)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return
     if within == 0 and not _has_next_buffer(nics, d, packet, head, place):
         return
@@ -131,7 +98,7 @@ def place_message(nics, d, packet, head, slot):
     page = np.int64(1) << ports.rules[0].page_bits
     packet.address = buffer.frame * page + (buffer.address & (page - 1)) + within
     head.frame = buffer.frame
-    head.generation = generation_of(nics, d, buffer.frame)
+    head.generation = lookup.generation_of(nics, d, buffer.frame)
     channel.placed += packet.payload
     head.filled = 0
     if head.last == 1:
@@ -143,17 +110,17 @@ def _has_next_buffer(nics, d, packet, head, place):
     """Whether the message of ``head`` gets its buffer ``place``; else its packet is passed by."""
     ports = nics.ports
     channel = ports.channels[d, head.name]
-    return_unready_buffers(nics, d, channel.port)
+    calls.return_unready_buffers(nics, d, channel.port)
     if has_fitting_buffer(nics, d, channel.port, channel.unit):
         take_ready_buffer(nics, d, channel.port, ports.filling[d, head.name, place])
         channel.buffers += 1
         return True
     head.why = NO_BUFFER
     ports.table[d, channel.port].dropped += 1
-    discard_payload(packet, head, status_without_buffer(nics, d, head))
+    arrivals.discard_payload(packet, head, arrivals.status_without_buffer(nics, d, head))
     is_lost = not is_reliable(ports, stream_to(ports, d, head.peer))
-    if is_lost or head.status == REFUSED_FOR_GOOD:
-        abandon_message(nics, d, head.name)
+    if is_lost or head.status == arrivals.REFUSED_FOR_GOOD:
+        calls.abandon_message(nics, d, head.name)
     return False
 
 
@@ -164,9 +131,9 @@ def begin_message(nics, d, head):
     channel = ports.channels[d, head.name]
     port = ports.table[d, channel.port]
     if channel.placed >= 0:
-        abandon_message(nics, d, head.name)
+        calls.abandon_message(nics, d, head.name)
     # Buffers that come back have the places of their reports before the message has its own.
-    return_unready_buffers(nics, d, channel.port)
+    calls.return_unready_buffers(nics, d, channel.port)
     has_fitting_buffer(nics, d, channel.port, channel.unit)
     if not has_report_slot(nics, d, channel.port):
         port.dropped += 1
@@ -185,14 +152,19 @@ def undo_placements_from(nics, d, peer):
     for place in range(endpoint.accepted - 1, endpoint.completed - 1, -1):
         slot = place_in(place, endpoint.receive_ring)
         head = nics.ports.arrival_heads[d, slot]
-        if head.peer == peer and head.status != UNCLASSIFIED:
+        if head.peer == peer and head.status != arrivals.UNCLASSIFIED:
             takes = head.kind == layout.SEND or head.receive >= 0
-            if takes and head.status in (TAKEN, CONSUMED):
+            if takes and head.status in (arrivals.TAKEN, arrivals.CONSUMED):
                 _stop(nics, d, place, slot)
-                undo_placement(nics, d, slot)
-            if head.status in (TAKEN, REFUSED_FOR_GOOD, NO_PLACE, CONSUMED):
+                calls.undo_placement(nics, d, slot)
+            if head.status in (
+                arrivals.TAKEN,
+                arrivals.REFUSED_FOR_GOOD,
+                arrivals.NO_PLACE,
+                arrivals.CONSUMED,
+            ):
                 head.why = TAKEN_BACK
-            head.status = DISCARDED
+            head.status = arrivals.DISCARDED
 
 
 @step
@@ -209,7 +181,7 @@ def _stop(nics, d, place, slot):
         return
     if moving and nics.ports.rules[0].serves == 1 and head.frame > GARBAGE_FRAME:
         head.lone = 1
-        hold_packet_page(nics, d, head)
+        lookup.hold_packet_page(nics, d, head)
 
 
 # Result of placing a payload.
@@ -253,7 +225,7 @@ def scatter_payload(nics, d, slot, p, pieces, many):
     if found == WAITS:
         return True
     if found != LAID:
-        fail_receive(nics, d, slot, found)
+        calls.fail_receive(nics, d, slot, found)
     return False
 
 
@@ -273,7 +245,7 @@ def _place_payload(nics, d, slot, p, pieces, many):
         if by_key and not permits(nics, d, p, piece.key, piece.address, piece.length, OWN_STORE):
             return np.int64(layout.PROTECTION)
         at = piece.address + within
-        count = bytes_in_page(nics, at, min(piece.length - within, payload - laid))
+        count = lookup.bytes_in_page(nics, at, min(piece.length - within, payload - laid))
         run = nics.ports.work.runs[d, slot, head.runs]
         run.address = at
         run.count = count
@@ -282,7 +254,7 @@ def _place_payload(nics, d, slot, p, pieces, many):
         if by_key:
             packets = packets_in(nics, begin, count, within == 0)
             lookup_region(nics, d, piece.key, packets)
-        head.page = page_at(nics, at)
+        head.page = lookup.page_at(nics, at)
         frame = _look_up(nics, d, p, head)
         if frame < 0:
             return frame if frame == WAITS else -frame
@@ -299,16 +271,16 @@ def _look_up(nics, d, p, head):
     space, page = head.space, head.page
     if stream.missed == head.sequence and head.sequence >= 0:
         nics.ports.nodes[d].repeated += 1
-        frame = translated_frame(nics, d, space, page, 1)
+        frame = calls.translated_frame(nics, d, space, page, 1)
         if frame == layout.MISSED and stream.hopeless == head.sequence:
             stream.hopeless = -1
             return np.int64(-layout.NO_ROOM)
         if frame == layout.MISSED and is_access_denied(nics, d, space, page):
             return np.int64(-layout.PROTECTION)
     else:
-        frame = ask_page(nics, d, p, space, page, 1)
+        frame = calls.ask_page(nics, d, p, space, page, 1)
     if frame == layout.MISSED:
-        request_page(nics, d, layout.ARRIVAL, space, page, 1, 0)
+        lookup.request_page(nics, d, layout.ARRIVAL, space, page, 1, 0)
         return np.int64(WAITS)
     if frame == layout.NOT_THERE:
         return np.int64(-layout.PROTECTION)
@@ -321,14 +293,14 @@ def record_segment(nics, d, slot, p, frame):
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     run = ports.work.runs[d, slot, head.runs]
-    key = key_of(nics, d, head.space, head.page)
+    key = lookup.key_of(nics, d, head.space, head.page)
     bits = ports.rules[0].page_bits
     run.address = (frame << bits) + (run.address & ((np.int64(1) << bits) - 1))
     run.frame = frame
-    run.generation = generation_of(nics, d, frame)
-    run.key = NO_KEY
+    run.generation = lookup.generation_of(nics, d, frame)
+    run.key = lookup.NO_KEY
     ports.owners[d, key] = p
-    if holds_entries(nics):
+    if lookup.holds_entries(nics):
         # Two pages of one payload may want the same entry: the frame is kept, and no entry.
         calls.add_frame_pin(nics, d, frame)
     else:
@@ -344,11 +316,11 @@ def release_segments(nics, d, slot):
     head = ports.arrival_heads[d, slot]
     for i in range(head.runs):
         run = ports.work.runs[d, slot, i]
-        if run.key != NO_KEY:
-            release(nics, d, run.key)
+        if run.key != lookup.NO_KEY:
+            calls.release(nics, d, run.key)
         elif run.frame != GARBAGE_FRAME:
             calls.drop_frame_pin(nics, d, np.int64(head.space), np.int64(run.frame))
-        run.key = NO_KEY
+        run.key = lookup.NO_KEY
         run.frame = GARBAGE_FRAME
 
 
@@ -381,6 +353,6 @@ def place_redirected(nics, d):
     Whether a translation has to be waited for.  Where its export is redirected to has been written
     down for the packet: that may change while it waits.
     """
-    slot = last_arrival(nics, d)
+    slot = arrivals.last_arrival(nics, d)
     owner = np.int64(nics.ports.shared.exports[d, nics.ports.arrival_heads[d, slot].name].port)
     return scatter_payload(nics, d, slot, owner, nics.ports.work.redirected[d, slot], 1)

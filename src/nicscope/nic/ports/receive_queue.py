@@ -6,51 +6,11 @@ import numpy as np
 
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import layout
-from nicscope.nic.ports.arrivals import (
-    CONSUMED,
-    DROPPED,
-    ENDED,
-    NO_PLACE,
-    REFUSED_FOR_GOOD,
-    TAKEN,
-    acknowledge_packet,
-    add_to_message,
-    discard_payload,
-    is_connected,
-    last_arrival,
-)
-from nicscope.nic.ports.calls import (
-    break_connection,
-    complete_remote_work,
-    keep_pages,
-    place_by_key,
-    place_redirected,
-    place_scattered_answer,
-    report_received,
-)
+from nicscope.nic.ports import arrivals, calls, layout, streams, work_queues
 from nicscope.nic.ports.receive import record_segment, scatter_payload
 from nicscope.nic.ports.regions import unbind
-from nicscope.nic.ports.streams import (
-    destination_port_of,
-    grh_bytes_of,
-    is_of_work,
-    is_reliable,
-    peer_of,
-    stream_to,
-    write_grh,
-)
 from nicscope.nic.ports.traffic import INCOMPLETE, NO_BUFFER, REFUSED, tally_completion
 from nicscope.nic.ports.window import request_acknowledgement
-from nicscope.nic.ports.work_queues import (
-    POSTED_BADLY,
-    RECEIVE_FAILED,
-    RECEIVES_EMPTY,
-    RECEIVES_LOW,
-    mark_solicited,
-    post_async_error,
-    post_completion,
-)
 from nicscope.nic.transport import may_acknowledge
 
 
@@ -111,7 +71,7 @@ def take_shared_receive(nics, n, p, q):
     queue.read += 1
     if queue.receives_posted - queue.receives_taken < queue.limit:
         queue.limit = 0
-        post_async_error(nics, n, q, RECEIVES_LOW)
+        work_queues.post_async_error(nics, n, q, work_queues.RECEIVES_LOW)
 
 
 NO_NUMBER = -1
@@ -138,7 +98,7 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_imme
     unpin_receive(nics, n, p, number)
     channel = ports.table[n, p].channel
     peer = np.int64(ports.channels[n, channel].node if channel >= 0 else n)
-    place = report_received(nics, n, p, operation, word, peer, length, has_immediate, 0)
+    place = calls.report_received(nics, n, p, operation, word, peer, length, has_immediate, 0)
     report = ports.reports[n, p, layout.RECEIVED, place]
     report.cookie = receive.cookie
     report.status = status
@@ -146,10 +106,10 @@ def report_receive(nics, n, p, number, operation, status, length, word, has_imme
     ports.port_told[n, p, status] += 1
     tally_completion(nics, n, p, layout.RECEIVED, status)
     if receive.queue != 0:
-        post_completion(nics, n, p, layout.RECEIVED, receive.queue - 1)
+        work_queues.post_completion(nics, n, p, layout.RECEIVED, receive.queue - 1)
     if status != layout.DONE or has_immediate & IS_SOLICITED:
         q = receive.queue - 1 if receive.queue != 0 else ports.table[n, p].receive_queue
-        mark_solicited(nics, n, np.int64(q))
+        work_queues.mark_solicited(nics, n, np.int64(q))
 
 
 @routine
@@ -168,7 +128,7 @@ def unpin_receive(nics, n, p, number):
             continue  # there is no such memory
         first = piece.address >> bits
         pages = ((piece.address + piece.length - 1) >> bits) - first + 1
-        keep_pages(nics, n, nics.ports.table[n, p].space, first, pages, 0)
+        calls.keep_pages(nics, n, nics.ports.table[n, p].space, first, pages, 0)
 
 
 @distant
@@ -180,7 +140,7 @@ def repost_receive(nics, n, slot):
     """
     ports = nics.ports
     gone = ports.arrival_heads[n, slot]
-    p = np.int64(destination_port_of(ports, n, gone))
+    p = np.int64(streams.destination_port_of(ports, n, gone))
     port = ports.table[n, p]
     if gone.receive < port.received:
         return  # it has ended without a message
@@ -202,11 +162,11 @@ def reject_receive(nics, n, p, status, is_lost):
     report_receive(nics, n, p, first, layout.SEND, status, np.int64(0), np.int64(0), np.int64(0))
     if port.state != layout.CONNECTED or port.datagrams == 1:
         if is_lost:
-            post_async_error(nics, n, p, POSTED_BADLY)
+            work_queues.post_async_error(nics, n, p, work_queues.POSTED_BADLY)
         return
-    stream = stream_to(nics.ports, n, peer_of(nics.ports.channels[n, port.channel]))
-    if is_lost or is_reliable(nics.ports, stream):
-        break_connection(nics, n, p, layout.BROKEN, POSTED_BADLY, layout.FLUSHED)
+    stream = streams.stream_to(nics.ports, n, streams.peer_of(nics.ports.channels[n, port.channel]))
+    if is_lost or streams.is_reliable(nics.ports, stream):
+        calls.break_connection(nics, n, p, layout.BROKEN, work_queues.POSTED_BADLY, layout.FLUSHED)
 
 
 @routine
@@ -226,7 +186,7 @@ def renumber_receive(nics, n, p, begin, end):
     endpoint = nics.endpoints[n]
     for i in range(endpoint.completed, endpoint.accepted):
         head = ports.arrival_heads[n, place_in(i, endpoint.receive_ring)]
-        if head.receive >= 0 and destination_port_of(ports, n, head) == p:
+        if head.receive >= 0 and streams.destination_port_of(ports, n, head) == p:
             head.receive = _number_after(head.receive, begin, end)
 
 
@@ -298,33 +258,33 @@ def place_in_receive(nics, d):
 
     Whether the processor waits for a translation.
     """
-    slot = last_arrival(nics, d)
+    slot = arrivals.last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if not is_connected(nics, d, packet, head):
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+    if not arrivals.is_connected(nics, d, packet, head):
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return False
     channel = nics.ports.channels[d, head.name]
     if head.offset == 0:
         _begin_message(nics, d, head)
     elif channel.placed != head.offset or channel.message != head.message:
         head.why = INCOMPLETE
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return False
     head.receive = channel.receive
     head.said = channel.said
     if head.said == layout.NO_RECEIVE:
         channel.placed = -1
         head.why = NO_BUFFER
-        discard_payload(packet, head, CONSUMED)
+        arrivals.discard_payload(packet, head, arrivals.CONSUMED)
         return False
     head.filled = head.last
     channel.placed = channel.placed + packet.payload if head.last == 0 else np.int64(-1)
     if head.said != layout.DONE:
-        discard_payload(packet, head, CONSUMED)
+        arrivals.discard_payload(packet, head, arrivals.CONSUMED)
         return False
     if head.kind == layout.WRITE:
-        return place_by_key(nics, d)
+        return calls.place_by_key(nics, d)
     head.runs = 0
     return _place_payload(nics, d, slot)
 
@@ -334,7 +294,7 @@ def _begin_message(nics, d, head):
     """Begin a message: it consumes the oldest receive of its port."""
     ports = nics.ports
     channel = ports.channels[d, head.name]
-    p = np.int64(destination_port_of(ports, d, head))
+    p = np.int64(streams.destination_port_of(ports, d, head))
     port = ports.table[d, p]
     if channel.placed >= 0:
         abandon_receive(nics, d, head.name)
@@ -351,7 +311,7 @@ def _begin_message(nics, d, head):
         return
     receive = ports.work.receives[d, p, receive_place(nics, port.receives_taken)]
     channel.said = receive.status
-    length = head.total + grh_bytes_of(head)
+    length = head.total + streams.grh_bytes_of(head)
     if receive.status == layout.DONE and head.kind == layout.SEND and length > receive.length:
         channel.said = layout.TOO_LONG
     port.receives_taken += 1
@@ -361,7 +321,7 @@ def _begin_message(nics, d, head):
 def _place_payload(nics, d, slot):
     """Place the payload in ``slot`` in its receive; whether it waits for a translation."""
     head = nics.ports.arrival_heads[d, slot]
-    p = np.int64(destination_port_of(nics.ports, d, head))
+    p = np.int64(streams.destination_port_of(nics.ports, d, head))
     place = receive_place(nics, head.receive)
     pieces = nics.ports.work.pieces[d, p, place]
     many = nics.ports.work.receives[d, p, place].segments
@@ -371,17 +331,17 @@ def _place_payload(nics, d, slot):
 @distant
 def continue_placement(nics, d, frame):
     """Continue placing the last packet, whose page is in ``frame``; whether it waits again."""
-    slot = last_arrival(nics, d)
+    slot = arrivals.last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
-    if head.status != TAKEN:
+    if head.status != arrivals.TAKEN:
         return False  # given up meanwhile
     if head.kind == layout.REPLY:
         record_segment(nics, d, slot, np.int64(head.name), frame)
-        return place_scattered_answer(nics, d)
+        return calls.place_scattered_answer(nics, d)
     if head.kind == layout.WRITE:  # what is addressed by key has one place
         record_segment(nics, d, slot, np.int64(nics.ports.shared.exports[d, head.name].port), frame)
-        return place_redirected(nics, d)
-    record_segment(nics, d, slot, np.int64(destination_port_of(nics.ports, d, head)), frame)
+        return calls.place_redirected(nics, d)
+    record_segment(nics, d, slot, np.int64(streams.destination_port_of(nics.ports, d, head)), frame)
     return _place_payload(nics, d, slot)
 
 
@@ -394,15 +354,19 @@ def fail_receive(nics, d, slot, status):
     """
     head = nics.ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if head.status != TAKEN:
+    if head.status != arrivals.TAKEN:
         return
-    if head.kind == layout.REPLY or not is_of_work(nics, d, head):
-        discard_payload(packet, head, NO_PLACE if status == layout.NO_ROOM else REFUSED_FOR_GOOD)
+    if head.kind == layout.REPLY or not streams.is_of_work(nics, d, head):
+        arrivals.discard_payload(
+            packet,
+            head,
+            arrivals.NO_PLACE if status == layout.NO_ROOM else arrivals.REFUSED_FOR_GOOD,
+        )
         return
     head.said = status if head.kind == layout.SEND else np.int64(layout.REMOTE_PROTECTION)
     if head.receive >= 0:
         nics.ports.channels[d, head.name].said = head.said
-    discard_payload(packet, head, CONSUMED)
+    arrivals.discard_payload(packet, head, arrivals.CONSUMED)
 
 
 @distant
@@ -444,21 +408,26 @@ def complete_receive(nics, d, slot):
     ports = nics.ports
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if not is_connected(nics, d, packet, head):
-        return np.int64(REFUSED_FOR_GOOD)
+    if not arrivals.is_connected(nics, d, packet, head):
+        return np.int64(arrivals.REFUSED_FOR_GOOD)
     if head.said == layout.NO_RECEIVE:
         return _on_no_receive(nics, d, head)
     if head.said == layout.REMOTE_PROTECTION:
-        return complete_remote_work(nics, d, slot)
+        return calls.complete_remote_work(nics, d, slot)
     channel = ports.channels[d, head.name]
-    is_whole = add_to_message(channel, packet, head)
+    is_whole = arrivals.add_to_message(channel, packet, head)
     if head.last == 0:
         return np.int64(head.status)
     if not is_whole:
         repost_receive(nics, d, slot)
     elif head.said == layout.DONE:
         _report(
-            nics, d, np.int64(destination_port_of(ports, d, head)), head.receive, layout.DONE, head
+            nics,
+            d,
+            np.int64(streams.destination_port_of(ports, d, head)),
+            head.receive,
+            layout.DONE,
+            head,
         )
     else:
         return _fail_message(nics, d, head)
@@ -468,17 +437,17 @@ def complete_receive(nics, d, slot):
 @step
 def _on_no_receive(nics, d, head):
     """Refuse a message for which no receive is posted: drop it, RNR NAK, or disconnect."""
-    p = np.int64(destination_port_of(nics.ports, d, head))
-    if not is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
-        post_async_error(nics, d, p, RECEIVES_EMPTY)
-        return np.int64(DROPPED)
+    p = np.int64(streams.destination_port_of(nics.ports, d, head))
+    if not streams.is_reliable(nics.ports, streams.stream_to(nics.ports, d, head.peer)):
+        work_queues.post_async_error(nics, d, p, work_queues.RECEIVES_EMPTY)
+        return np.int64(arrivals.DROPPED)
     if nics.ports.table[d, p].rnr_delay > 0:
-        stream_to(nics.ports, d, head.peer).rnr_delay = nics.ports.table[d, p].rnr_delay
+        streams.stream_to(nics.ports, d, head.peer).rnr_delay = nics.ports.table[d, p].rnr_delay
         head.why = NO_BUFFER
         request_acknowledgement(nics, d, head.peer)
-        return np.int64(DROPPED)
-    break_connection(nics, d, p, layout.BROKEN, RECEIVES_EMPTY, layout.NO_RECEIVE)
-    return np.int64(ENDED)
+        return np.int64(arrivals.DROPPED)
+    calls.break_connection(nics, d, p, layout.BROKEN, work_queues.RECEIVES_EMPTY, layout.NO_RECEIVE)
+    return np.int64(arrivals.ENDED)
 
 
 @step
@@ -488,20 +457,20 @@ def _fail_message(nics, d, head):
     Whose sends are done when they have been delivered learns no more than that the connection is
     over.
     """
-    p = np.int64(destination_port_of(nics.ports, d, head))
-    stream = stream_to(nics.ports, d, head.peer)
+    p = np.int64(streams.destination_port_of(nics.ports, d, head))
+    stream = streams.stream_to(nics.ports, d, head.peer)
     _report(nics, d, p, head.receive, head.said, head)
-    if not is_reliable(nics.ports, stream):
-        return np.int64(CONSUMED)
+    if not streams.is_reliable(nics.ports, stream):
+        return np.int64(arrivals.CONSUMED)
     is_longer = head.said == layout.TOO_LONG and nics.ports.table[d, p].by_verbs == 1
     verdict = layout.REMOTE_INVALID if is_longer else layout.REMOTE_FAILED
     if stream.level == layout.DELIVERY:
         verdict = layout.FLUSHED
         if may_acknowledge(stream, head.sequence):
-            acknowledge_packet(nics, d, head, np.uint64(0))
+            arrivals.acknowledge_packet(nics, d, head, np.uint64(0))
     head.why = REFUSED
-    break_connection(nics, d, p, layout.BROKEN, RECEIVE_FAILED, verdict)
-    return np.int64(ENDED)
+    calls.break_connection(nics, d, p, layout.BROKEN, work_queues.RECEIVE_FAILED, verdict)
+    return np.int64(arrivals.ENDED)
 
 
 @step
@@ -513,7 +482,7 @@ def _report(nics, d, p, number, status, head):
         number = first
     length, word, has_immediate = np.int64(0), np.int64(0), np.int64(0)
     if status == layout.DONE:
-        length = head.total + grh_bytes_of(head)
+        length = head.total + streams.grh_bytes_of(head)
         if head.options & layout.IMMEDIATE:
             word, has_immediate = head.immediate, np.int64(HAS_WORD)
         if head.options & layout.INVALIDATES:
@@ -523,4 +492,4 @@ def _report(nics, d, p, number, status, head):
             has_immediate |= IS_SOLICITED
     report_receive(nics, d, p, number, head.kind, status, length, word, has_immediate)
     if head.datagram == 1:
-        write_grh(nics, d, p, number, head)
+        streams.write_grh(nics, d, p, number, head)

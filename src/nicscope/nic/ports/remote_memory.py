@@ -7,38 +7,7 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import PAYLOAD, place_in
-from nicscope.nic.ports import layout
-from nicscope.nic.ports.arrivals import (
-    DROPPED,
-    NO_PLACE,
-    REFUSED_FOR_GOOD,
-    TAKEN,
-    discard_payload,
-    drop_for_retransmit,
-    last_arrival,
-    makes_no_progress,
-    status_without_buffer,
-)
-from nicscope.nic.ports.calls import (
-    ask_page,
-    continue_placement,
-    fail_receive,
-    hold,
-    needed_for,
-    place_redirected,
-    translated_frame,
-    undo_placement,
-)
-from nicscope.nic.ports.lookup import (
-    bytes_in_page,
-    generation_of,
-    has_export_handle,
-    has_process_handle,
-    key_of,
-    note_drop_time,
-    page_at,
-    request_page,
-)
+from nicscope.nic.ports import arrivals, calls, layout, lookup
 from nicscope.nic.ports.streams import is_of_work, stream_to
 from nicscope.nic.ports.traffic import (
     NO_ANSWER,
@@ -53,27 +22,30 @@ def place_store(nics, d, packet, head):
     """Place the payload of a remote store; whether it waits for a translation."""
     ports = nics.ports
     if head.name < 0 or head.name >= ports.shared.exports.shape[1]:
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return False
-    if not has_export_handle(nics, d, head):
-        drop_for_retransmit(nics, d, packet, head)
+    if not lookup.has_export_handle(nics, d, head):
+        arrivals.drop_for_retransmit(nics, d, packet, head)
         return False
     export = ports.shown[d]
     # The header's length is the message's; of this packet, what it carries.
     head.length = packet.payload
     if check_export(export, head, packet.sender) != layout.DONE:
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return False
     start = export.start if export.redirect < 0 else export.redirect
     if export.space == layout.NOBODY:
         _place_in_nic_memory(nics, packet, head, start + head.offset)
         return False
     address = start + head.offset
-    if export.redirect >= 0 and bytes_in_page(nics, address, packet.payload) < packet.payload:
-        piece = ports.work.redirected[d, last_arrival(nics, d), 0]
+    if (
+        export.redirect >= 0
+        and lookup.bytes_in_page(nics, address, packet.payload) < packet.payload
+    ):
+        piece = ports.work.redirected[d, arrivals.last_arrival(nics, d), 0]
         piece.address = start
         piece.length = export.length
-        return place_redirected(nics, d)
+        return calls.place_redirected(nics, d)
     return translate_arrival(nics, d, packet, head, export.space, address)
 
 
@@ -91,10 +63,10 @@ def place_answer(nics, d, packet, head):
     """Place the payload of a fetch's answer; whether it waits for a translation."""
     ports = nics.ports
     if head.kind != layout.REPLY or not is_expected_answer(nics, d, packet, head):
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return False
-    if not has_process_handle(nics, d, head, head.name):
-        drop_for_retransmit(nics, d, packet, head)
+    if not lookup.has_process_handle(nics, d, head, head.name):
+        arrivals.drop_for_retransmit(nics, d, packet, head)
         return False
     fetch = ports.fetches[d, head.name, head.slot]
     space = ports.table[d, head.name].space
@@ -119,23 +91,23 @@ def is_expected_answer(nics, d, packet, head):
 def translate_arrival(nics, d, packet, head, space, address):
     """Translate the destination of the last packet; whether it waits for a fill."""
     ports = nics.ports
-    page = page_at(nics, address)
+    page = lookup.page_at(nics, address)
     packet.address = address & ((np.int64(1) << ports.rules[0].page_bits) - 1)
     if packet.address + packet.payload > np.int64(1) << ports.rules[0].page_bits:
         # It was cut for another place in a page than it goes to.
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return False
     head.space = space
     head.page = page
     stream = stream_to(ports, d, head.peer)
     if stream.missed == head.sequence and head.sequence >= 0:
         return _look_up_again(nics, d, packet, head, stream)
-    frame = ask_page(nics, d, port_of_arrival(nics, d, head), space, page, 1)
+    frame = calls.ask_page(nics, d, port_of_arrival(nics, d, head), space, page, 1)
     if frame == layout.MISSED:
-        request_page(nics, d, layout.ARRIVAL, space, page, 1, 0)
+        lookup.request_page(nics, d, layout.ARRIVAL, space, page, 1, 0)
         return True
     if frame == layout.NOT_THERE:
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return False
     _set_address(nics, d, frame)
     return False
@@ -146,38 +118,41 @@ def _look_up_again(nics, d, packet, head, stream):
     """Look up a retransmitted packet that missed before; whether it must wait."""
     nics.ports.nodes[d].repeated += 1
     stream.missed = -1
-    frame = translated_frame(nics, d, head.space, head.page, 1)
+    frame = calls.translated_frame(nics, d, head.space, head.page, 1)
     if frame != layout.MISSED:
         stream.hopeless = -1
         _set_address(nics, d, frame)
         return False
     if stream.hopeless == head.sequence:
         stream.hopeless = -1
-        discard_payload(packet, head, NO_PLACE)
+        arrivals.discard_payload(packet, head, arrivals.NO_PLACE)
         return False
     if is_access_denied(nics, d, head.space, head.page):
-        discard_payload(packet, head, REFUSED_FOR_GOOD)
+        arrivals.discard_payload(packet, head, arrivals.REFUSED_FOR_GOOD)
         return False
-    request_page(nics, d, layout.ARRIVAL, head.space, head.page, 1, 0)
+    lookup.request_page(nics, d, layout.ARRIVAL, head.space, head.page, 1, 0)
     return True
 
 
 @step
 def is_access_denied(nics, d, space, page):
     """Whether the process has no such page that may be written, as the kernel thread found."""
-    return nics.ports.rules[0].service == layout.THREAD and needed_for(nics, d, space, page, 1) < 0
+    return (
+        nics.ports.rules[0].service == layout.THREAD
+        and calls.needed_for(nics, d, space, page, 1) < 0
+    )
 
 
 @step
 def _set_address(nics, d, frame):
     ports = nics.ports
-    slot = last_arrival(nics, d)
+    slot = arrivals.last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
     head.frame = frame
-    head.generation = generation_of(nics, d, frame)
-    head.key = key_of(nics, d, head.space, head.page)
-    hold(nics, d, head.key)
+    head.generation = lookup.generation_of(nics, d, frame)
+    head.key = lookup.key_of(nics, d, head.space, head.page)
+    calls.hold(nics, d, head.key)
     ports.owners[d, head.key] = port_of_arrival(nics, d, head)
     packet.address += frame << ports.rules[0].page_bits
 
@@ -194,9 +169,9 @@ def _post_payload(nics, d):
 @distant
 def accept_arrival(nics, d, frame):
     """Accept the payload of the last packet: its page is translated."""
-    if nics.ports.arrival_heads[d, last_arrival(nics, d)].runs < 0:
+    if nics.ports.arrival_heads[d, arrivals.last_arrival(nics, d)].runs < 0:
         _set_address(nics, d, frame)
-    elif continue_placement(nics, d, frame):
+    elif calls.continue_placement(nics, d, frame):
         return
     _post_payload(nics, d)
 
@@ -205,19 +180,19 @@ def accept_arrival(nics, d, frame):
 def drop_arrival(nics, d):
     """Drop the last packet for now; its payload is discarded."""
     ports = nics.ports
-    slot = last_arrival(nics, d)
+    slot = arrivals.last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
     stream_to(ports, d, head.peer).missed = head.sequence
     head.why = NO_TRANSLATION
-    note_drop_time(nics, d, head.peer, head.sequence)
-    if head.runs >= 0 and head.status == TAKEN:
-        if makes_no_progress(nics, d, head):
-            fail_receive(nics, d, slot, layout.NO_ROOM)
+    lookup.note_drop_time(nics, d, head.peer, head.sequence)
+    if head.runs >= 0 and head.status == arrivals.TAKEN:
+        if arrivals.makes_no_progress(nics, d, head):
+            calls.fail_receive(nics, d, slot, layout.NO_ROOM)
             _post_payload(nics, d)
             return
         if head.receive >= 0:
-            undo_placement(nics, d, slot)
-    drop_for_retransmit(nics, d, nics.arrivals[d, slot], head)
+            calls.undo_placement(nics, d, slot)
+    arrivals.drop_for_retransmit(nics, d, nics.arrivals[d, slot], head)
     _post_payload(nics, d)
 
 
@@ -228,14 +203,14 @@ def drop_arrival_without_entry(nics, d):
     What it waits for may itself wait for this node, whose packets the other side turns away.
     """
     ports = nics.ports
-    slot = last_arrival(nics, d)
+    slot = arrivals.last_arrival(nics, d)
     head = ports.arrival_heads[d, slot]
     packet = nics.arrivals[d, slot]
-    if status_without_buffer(nics, d, head) == REFUSED_FOR_GOOD:
+    if arrivals.status_without_buffer(nics, d, head) == arrivals.REFUSED_FOR_GOOD:
         if head.receive >= 0 or is_of_work(nics, d, head):
-            fail_receive(nics, d, slot, layout.NO_ROOM)
+            calls.fail_receive(nics, d, slot, layout.NO_ROOM)
         else:
-            discard_payload(packet, head, NO_PLACE)
+            arrivals.discard_payload(packet, head, arrivals.NO_PLACE)
         _post_payload(nics, d)
     else:
         drop_arrival(nics, d)
@@ -245,14 +220,14 @@ def drop_arrival_without_entry(nics, d):
 @distant
 def reject_arrival(nics, d, how):
     """Reject the last packet for good: access is denied, or there is no place for it."""
-    slot = last_arrival(nics, d)
+    slot = arrivals.last_arrival(nics, d)
     head = nics.ports.arrival_heads[d, slot]
     if head.receive >= 0 or is_of_work(nics, d, head):
-        fail_receive(
-            nics, d, slot, layout.PROTECTION if how == REFUSED_FOR_GOOD else layout.NO_ROOM
+        calls.fail_receive(
+            nics, d, slot, layout.PROTECTION if how == arrivals.REFUSED_FOR_GOOD else layout.NO_ROOM
         )
     else:
-        discard_payload(nics.arrivals[d, slot], head, how)
+        arrivals.discard_payload(nics.arrivals[d, slot], head, how)
     _post_payload(nics, d)
 
 
@@ -267,7 +242,7 @@ def post_answer(nics, d, head, space, owner, address):
     ring = ports.rules[0].ring
     if port.posted - port.taken >= ring - 1:
         head.why = NO_ANSWER
-        return DROPPED
+        return arrivals.DROPPED
     slot = place_in(port.posted, ring)
     request = ports.requests[d, layout.OWN_PORT, slot]
     request.operation = layout.REPLY
@@ -292,7 +267,7 @@ def post_answer(nics, d, head, space, owner, address):
         stream_to(ports, d, head.peer).answers += 1
     port.posted += 1
     ports.nodes[d].attention = 1
-    return TAKEN
+    return arrivals.TAKEN
 
 
 @step

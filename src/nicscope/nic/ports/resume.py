@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import distant, routine, step
-from nicscope.nic.ports import layout
+from nicscope.nic.ports import calls, layout
 from nicscope.nic.ports.arrivals import NO_PLACE, REFUSED_FOR_GOOD
-from nicscope.nic.ports.calls import (
-    accept_arrival,
-    accept_buffer,
-    drop_arrival_without_entry,
-    end_descriptor,
-    evict_waiting_buffers,
-    next_packet,
-    reject_arrival,
-    return_buffer,
-    set_send_page,
-)
 from nicscope.nic.ports.lookup import cancel_reservation
 from nicscope.nic.ports.streams import stream_to
 from nicscope.nic.ports.transmit import destination_of, may_send_packet
@@ -28,16 +17,16 @@ def resume_filled(nics, n, frame):
     serving = nics.ports.nodes[n]
     who = serving.miss_for
     if who == layout.ARRIVAL:
-        accept_arrival(nics, n, frame)
+        calls.accept_arrival(nics, n, frame)
     elif serving.miss_ahead == 1:
-        accept_buffer(nics, n, who, frame)
+        calls.accept_buffer(nics, n, who, frame)
     elif nics.ports.table[n, who].busy == 1:
-        set_send_page(nics, n, who, serving.miss_page, frame)
+        calls.set_send_page(nics, n, who, serving.miss_page, frame)
         d = destination_of(nics, n, who)
         if stream_to(nics.ports, n, d).dead == 1:
-            end_descriptor(nics, n, who, layout.PEER_DEAD)  # it died over the miss
+            calls.end_descriptor(nics, n, who, layout.PEER_DEAD)  # it died over the miss
         elif may_send_packet(nics, n, who):
-            next_packet(nics, n, who)
+            calls.next_packet(nics, n, who)
 
 
 @distant
@@ -46,11 +35,11 @@ def resume_failed(nics, n, status):
     serving = nics.ports.nodes[n]
     who = serving.miss_for
     if who == layout.ARRIVAL:
-        reject_arrival(nics, n, NO_PLACE if status == layout.NO_ROOM else REFUSED_FOR_GOOD)
+        calls.reject_arrival(nics, n, NO_PLACE if status == layout.NO_ROOM else REFUSED_FOR_GOOD)
     elif serving.miss_ahead == 1:
-        return_buffer(nics, n, who, status)
+        calls.return_buffer(nics, n, who, status)
     else:
-        end_descriptor(nics, n, who, status)
+        calls.end_descriptor(nics, n, who, status)
 
 
 @distant
@@ -60,14 +49,14 @@ def resume_without_entry(nics, n, for_now, now):
     serving = ports.nodes[n]
     who = serving.miss_for
     if who == layout.ARRIVAL:
-        evict_waiting_buffers(nics, n, serving.miss_space, serving.miss_page)
-        drop_arrival_without_entry(nics, n)
+        calls.evict_waiting_buffers(nics, n, serving.miss_space, serving.miss_page)
+        calls.drop_arrival_without_entry(nics, n)
     elif for_now:
         wait_for_entry(nics, n, who, serving.miss_space, serving.miss_page, serving.miss_ahead, now)
     elif serving.miss_ahead == 1:
-        return_buffer(nics, n, who, layout.NO_ROOM)
+        calls.return_buffer(nics, n, who, layout.NO_ROOM)
     else:
-        end_descriptor(nics, n, who, layout.NO_ROOM)
+        calls.end_descriptor(nics, n, who, layout.NO_ROOM)
 
 
 @routine
@@ -77,7 +66,7 @@ def wait_for_entry(nics, n, p, space, page, ahead, now):
     if ahead == 1 and not cancel_reservation(nics, n):
         serving.use_blocked += 1
         nics.ports.table[n, p].ahead_waits = layout.AWAITS_USE
-    elif ahead == 0 and not evict_waiting_buffers(nics, n, space, page):
+    elif ahead == 0 and not calls.evict_waiting_buffers(nics, n, space, page):
         # What is promised to a packet is in the way once: then it is this port's turn.
         waited = nics.ports.table[n, p].until != 0
         if not (waited and cancel_reservation(nics, n)):
@@ -96,7 +85,7 @@ def _block_on_entry(nics, n, p, now):
     if port.until == 0:
         port.until = now + (ports.rules[0].most_retries + 1) * ports.rules[0].time_out
     if port.until <= now:
-        end_descriptor(nics, n, p, layout.NO_ROOM)
+        calls.end_descriptor(nics, n, p, layout.NO_ROOM)
         return
     set_deadline(nics, n, port.until)
     ports.nodes[n].use_blocked += 1

@@ -101,14 +101,6 @@ def tally_packet_out(nics, n, packet, head):
 
 
 @step
-def tally_packet_in(nics, d, packet):
-    """Count a packet that has arrived at node ``d``, whatever its outcome."""
-    tallies = nics.ports.tallies
-    tallies[d, PACKETS_IN] += 1
-    tallies[d, PAYLOAD_IN] += packet.payload
-
-
-@step
 def tally_request(nics, d, head):
     """Count a request that node ``d`` has executed, with its last packet."""
     if head.last == 0 or not is_of_work(nics, d, head):
@@ -121,14 +113,6 @@ def tally_request(nics, d, head):
             tallies[d, ATOMICS_IN] += 1
         elif not is_flush(head):
             tallies[d, READS_IN] += 1
-
-
-@step
-def tally_duplicate(nics, d, head):
-    """Count a duplicate request at node ``d``."""
-    is_request = head.kind in (layout.SEND, layout.WRITE, layout.FETCH)
-    if is_request and is_reliable(nics.ports, stream_to(nics.ports, d, head.peer)):
-        nics.ports.tallies[d, HAD_BEFORE] += 1
 
 
 @step
@@ -235,11 +219,13 @@ def count_ended(nics, d, packet, head, what):
 def _tally(nics, d, packet, head, what):
     if what in (LOST, CUT_OFF, OVERTAKEN):
         return  # it has not come
-    tally_packet_in(nics, d, packet)
+    tallies = nics.ports.tallies
+    tallies[d, PACKETS_IN] += 1
+    tallies[d, PAYLOAD_IN] += packet.payload
     if what == DELIVERED:
         tally_request(nics, d, head)
-    elif what == DUPLICATE:
-        tally_duplicate(nics, d, head)
+    elif what == DUPLICATE and head.kind in (layout.SEND, layout.WRITE, layout.FETCH):
+        tallies[d, HAD_BEFORE] += is_reliable(nics.ports, stream_to(nics.ports, d, head.peer))
 
 
 @step

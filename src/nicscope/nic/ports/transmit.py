@@ -7,67 +7,9 @@ import numpy as np
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import calls, layout
-from nicscope.nic.ports.calls import (
-    ask_page,
-    break_overrun_connection,
-    end_work_request,
-    hold,
-    release,
-    report_sent,
-    retransmit_next,
-    send_bare_acknowledgement,
-    start_remote_read,
-    translate_buffer,
-    translated_frame,
-)
-from nicscope.nic.ports.descriptor import (
-    NO_PAGE,
-    check_descriptor,
-    copy_descriptor,
-    is_atomic_answer,
-    perform_atomic,
-)
-from nicscope.nic.ports.lookup import (
-    NO_KEY,
-    caches_handles,
-    generation_of,
-    has_request_handles,
-    hold_packet_page,
-    holds_entries,
-    key_of,
-    page_at,
-    release_packet_page,
-    request_descriptor,
-    request_page,
-    share_set,
-)
+from nicscope.nic.ports import calls, descriptor, layout, lookup, streams, window
 from nicscope.nic.ports.remote_memory import answer_without_data
-from nicscope.nic.ports.streams import (
-    NO_ENTRY,
-    address_datagram,
-    end_datagram,
-    is_datagram_blocked,
-    is_reliable,
-    next_marked,
-    open_stream,
-    peer_of,
-    stream_to,
-    unmark,
-)
 from nicscope.nic.ports.traffic import BYTES_OUT, MESSAGES_OUT
-from nicscope.nic.ports.window import (
-    abort_message,
-    clear,
-    fail_without_source,
-    is_source_deregistered,
-    may_send_to,
-    note_source,
-    send_message_abort,
-    send_numbered,
-    send_once,
-    start_retransmit_timer,
-)
 from nicscope.nic.translate.requests import page_of_key
 from nicscope.nic.translate.state import translation_of
 
@@ -126,22 +68,22 @@ def choose_source(nics, n):
 def _choose_peer(nics, n):
     ports = nics.ports
     end = ports.nodes[n].last_marked + 1
-    d = next_marked(ports.due_marks, n, 0, end)
+    d = streams.next_marked(ports.due_marks, n, 0, end)
     while d < end:
-        stream = stream_to(ports, n, d)
+        stream = streams.stream_to(ports, n, d)
         if stream.urgent == 1:
             return source_of(ACK, d)
         if stream.retransmitting == 1:
             return source_of(RETRANSMIT, d)
-        unmark(ports.due_marks, n, d)
-        d = next_marked(ports.due_marks, n, d + 1, end)
+        streams.unmark(ports.due_marks, n, d)
+        d = streams.next_marked(ports.due_marks, n, d + 1, end)
     if ports.nodes[n].cuts > 0:
         for p in range(ports.table.shape[1]):
             if ports.table[n, p].overrun == 1:
                 return source_of(OVERRUN, p)
         for tag in range(ports.channels.shape[1]):
             channel = ports.channels[n, tag]
-            if channel.cut != 0 and may_send_to(nics, n, peer_of(channel)):
+            if channel.cut != 0 and window.may_send_to(nics, n, streams.peer_of(channel)):
                 return source_of(MESSAGE_ABORT, tag)
     return np.int64(NO_SOURCE)
 
@@ -169,7 +111,9 @@ def ready_at_port(nics, n, p):
 @step
 def may_send_packet(nics, n, p):
     """Whether port ``p`` may make the next packet of its current descriptor now."""
-    return may_send_to(nics, n, destination_of(nics, n, p)) and not is_datagram_blocked(nics, n, p)
+    return window.may_send_to(
+        nics, n, destination_of(nics, n, p)
+    ) and not streams.is_datagram_blocked(nics, n, p)
 
 
 @step
@@ -209,12 +153,14 @@ def destination_of(nics, n, p):
     ports = nics.ports
     port = ports.table[n, p]
     if port.takes == layout.WORK_QUEUE:
-        return port.offset if port.datagrams == 1 else peer_of(ports.channels[n, port.channel])
+        return (
+            port.offset if port.datagrams == 1 else streams.peer_of(ports.channels[n, port.channel])
+        )
     if port.operation == layout.SEND:
-        return peer_of(ports.channels[n, port.name])
+        return streams.peer_of(ports.channels[n, port.name])
     if port.reply_port >= 0:
         return port.name
-    return peer_of(ports.shared.imports[n, port.name])
+    return streams.peer_of(ports.shared.imports[n, port.name])
 
 
 @step
@@ -222,7 +168,9 @@ def owning_port(nics, n, p):
     """The connected port that port ``p`` sends or answers for; ``OWN_PORT`` if there is none."""
     ports = nics.ports
     whose = (
-        stream_to(ports, n, ports.table[n, p].name).port if p == layout.OWN_PORT else np.int64(p)
+        streams.stream_to(ports, n, ports.table[n, p].name).port
+        if p == layout.OWN_PORT
+        else np.int64(p)
     )
     return whose if ports.table[n, whose].takes == layout.WORK_QUEUE else np.int64(layout.OWN_PORT)
 
@@ -238,7 +186,7 @@ def needs_next_page(nics, n, p):
     ):
         return False
     address = nics.ports.current[n, p, port.segment].address + port.segment_done
-    return page_at(nics, address) != port.page
+    return lookup.page_at(nics, address) != port.page
 
 
 @distant
@@ -249,20 +197,20 @@ def serve(nics, n):
     index = index_of(serving.source)
     serving.source = NO_SOURCE
     if kind == ACK:
-        if stream_to(nics.ports, n, index).urgent == 1:
-            send_bare_acknowledgement(nics, n, index)
+        if streams.stream_to(nics.ports, n, index).urgent == 1:
+            calls.send_bare_acknowledgement(nics, n, index)
     elif kind == RETRANSMIT:
-        retransmit_next(nics, n, index)
+        calls.retransmit_next(nics, n, index)
     elif kind == MESSAGE_ABORT:
-        send_message_abort(nics, n, index)
+        window.send_message_abort(nics, n, index)
     elif kind == AHEAD:
         serving.turn = index
-        translate_buffer(nics, n, index)
+        calls.translate_buffer(nics, n, index)
     elif kind == DESCRIPTOR:
         serving.turn = index
-        request_descriptor(nics, n, index)
+        lookup.request_descriptor(nics, n, index)
     elif kind == OVERRUN:
-        break_overrun_connection(nics, n, index)
+        calls.break_overrun_connection(nics, n, index)
     else:
         serving.turn = index
         serve_port(nics, n, index)
@@ -277,18 +225,18 @@ def serve_port(nics, n, p):
     if port.busy == 0:
         if port.takes == layout.WORK_QUEUE and next_token(nics.ports, n, p) != 0:
             return  # another is posted by now than this task began for, which is not here yet
-        handles_known = not caches_handles(nics) or p == layout.OWN_PORT
-        if not handles_known and not has_request_handles(nics, n, p):
+        handles_known = not lookup.caches_handles(nics) or p == layout.OWN_PORT
+        if not handles_known and not lookup.has_request_handles(nics, n, p):
             return
-        copy_descriptor(nics, n, p)
-        status = check_descriptor(nics, n, p)
+        descriptor.copy_descriptor(nics, n, p)
+        status = descriptor.check_descriptor(nics, n, p)
         if status != layout.DONE:
             calls.end_descriptor(nics, n, p, status)
             return
         if port.busy == 0:
             return  # it needed no packet
     d = destination_of(nics, n, p)
-    if stream_to(nics.ports, n, d).dead == 1:
+    if streams.stream_to(nics.ports, n, d).dead == 1:
         calls.end_descriptor(nics, n, p, layout.PEER_DEAD)
         return
     if not may_send_packet(nics, n, p):
@@ -296,12 +244,14 @@ def serve_port(nics, n, p):
     if needs_next_page(nics, n, p):
         release_send_page(nics, n, p)  # or it might occupy the only way of the next one's set
         address = nics.ports.current[n, p, port.segment].address + port.segment_done
-        page = page_at(nics, address)
+        page = lookup.page_at(nics, address)
         space = space_of(nics, n, p)
         frame = _look_up(nics, n, p, space, page)
         if frame == layout.MISSED:
             port.missed = page
-            request_page(nics, n, p, space, page, np.int64(is_atomic_answer(port, p)), 0)
+            lookup.request_page(
+                nics, n, p, space, page, np.int64(descriptor.is_atomic_answer(port, p)), 0
+            )
             return
         if frame == layout.NOT_THERE:
             calls.end_descriptor(nics, n, p, layout.NO_RIGHTS)
@@ -316,11 +266,11 @@ def _look_up(nics, n, p, space, page):
     if space == layout.NOBODY:
         return np.int64(GARBAGE_FRAME)  # the NIC's own memory, of which no bytes are kept
     port = nics.ports.table[n, p]
-    receive = np.int64(is_atomic_answer(port, p))
+    receive = np.int64(descriptor.is_atomic_answer(port, p))
     if port.missed != page:
-        return ask_page(nics, n, p, space, page, receive)
+        return calls.ask_page(nics, n, p, space, page, receive)
     nics.ports.nodes[n].repeated += 1
-    return translated_frame(nics, n, space, page, receive)
+    return calls.translated_frame(nics, n, space, page, receive)
 
 
 @step
@@ -339,12 +289,12 @@ def set_send_page(nics, n, p, page, frame):
     release_send_page(nics, n, p)
     port.page = page
     port.frame = frame
-    port.missed = NO_PAGE
+    port.missed = descriptor.NO_PAGE
     port.until = 0
     space = space_of(nics, n, p)
     if space != layout.NOBODY:
-        port.key = key_of(nics, n, space, page)
-        hold(nics, n, port.key)
+        port.key = lookup.key_of(nics, n, space, page)
+        calls.hold(nics, n, port.key)
         nics.ports.owners[n, port.key] = p if p != layout.OWN_PORT else port.reply_owner
 
 
@@ -352,9 +302,9 @@ def set_send_page(nics, n, p, page, frame):
 def release_send_page(nics, n, p):
     """Release the page that port ``p`` sends from."""
     port = nics.ports.table[n, p]
-    release(nics, n, port.key)
-    port.key = NO_KEY
-    port.page = NO_PAGE
+    calls.release(nics, n, port.key)
+    port.key = lookup.NO_KEY
+    port.page = descriptor.NO_PAGE
 
 
 @distant
@@ -364,20 +314,20 @@ def end_descriptor(nics, n, p, status):
     if port.busy == 0:
         return  # it has ended meanwhile
     release_send_page(nics, n, p)
-    end_datagram(nics, n, p)
+    streams.end_datagram(nics, n, p)
     port.busy = 0
     if status == layout.DONE:
         return
     if port.takes == layout.WORK_QUEUE:
-        end_work_request(nics, n, p, status)
+        calls.end_work_request(nics, n, p, status)
         return
     if port.operation == layout.SEND and port.done > 0 and status != layout.PEER_DEAD:
-        abort_message(nics, n, np.int64(port.name), port.message)
+        window.abort_message(nics, n, np.int64(port.name), port.message)
     if p == layout.OWN_PORT:
         if status != layout.PEER_DEAD:
             answer_without_data(nics, n, status)
     else:
-        report_sent(nics, n, p, port.slot, status)
+        calls.report_sent(nics, n, p, port.slot, status)
 
 
 @distant
@@ -401,22 +351,22 @@ def next_packet(nics, n, p):
         head.key = port.key
         head.space = space_of(nics, n, p)
         head.frame = port.frame
-        head.generation = generation_of(nics, n, port.frame)
+        head.generation = lookup.generation_of(nics, n, port.frame)
         port.segment_done += length
         if port.segment_done == ports.current[n, p, port.segment].length:
             port.segment += 1
             port.segment_done = 0
     packet.payload = length
-    perform_atomic(nics, n, p, packet, head)
+    descriptor.perform_atomic(nics, n, p, packet, head)
     head.offset += port.done
     port.done += length
     moves_all = length == 0 or port.done == port.total
     _count_out(nics, n, p, length, moves_all)
     head.last = 1 if moves_all else 0
-    if is_reliable(ports, stream_to(ports, n, d)):
-        send_numbered(nics, n, d, packet, head, ports.carried[n, p])
+    if streams.is_reliable(ports, streams.stream_to(ports, n, d)):
+        window.send_numbered(nics, n, d, packet, head, ports.carried[n, p])
     else:
-        send_once(nics, n, d, packet, head, ports.carried[n, p])
+        window.send_once(nics, n, d, packet, head, ports.carried[n, p])
     if moves_all:
         calls.end_descriptor(nics, n, p, layout.DONE)
 
@@ -425,11 +375,11 @@ def next_packet(nics, n, p):
 def _is_source_gone(nics, n, p, head, length):
     """Whether the source of the next packet has been deregistered; its work fails then."""
     whose = owning_port(nics, n, p) if p == layout.OWN_PORT else np.int64(p)
-    note_source(nics, n, p, whose, head)
-    if not is_source_deregistered(nics, n, head, length):
+    window.note_source(nics, n, p, whose, head)
+    if not window.is_source_deregistered(nics, n, head, length):
         return False
     if p == layout.OWN_PORT:
-        fail_without_source(nics, n, whose, head)
+        window.fail_without_source(nics, n, whose, head)
     calls.end_descriptor(
         nics, n, p, layout.PEER_DEAD if p == layout.OWN_PORT else layout.PROTECTION
     )
@@ -457,7 +407,7 @@ def _address(nics, n, p, packet, head):
     """Fill in the header fields that do not depend on the payload."""
     ports = nics.ports
     port = ports.table[n, p]
-    clear(packet, head)
+    window.clear(packet, head)
     packet.posted_at = nics.tally[0].now
     head.kind = port.operation
     head.from_port = p
@@ -503,9 +453,9 @@ def _address_to_peer(nics, n, p, head):
     head.remote = port.offset + port.done
     head.remote_key = port.name
     if port.datagrams == 1:
-        address_datagram(nics, n, p, head)
+        streams.address_datagram(nics, n, p, head)
     elif port.operation == layout.FETCH:
-        start_remote_read(nics, n, p)
+        calls.start_remote_read(nics, n, p)
 
 
 @step
@@ -513,13 +463,13 @@ def _expect_answer(nics, n, p, head):
     ports = nics.ports
     port = ports.table[n, p]
     fetch = ports.fetches[n, p, port.slot]
-    fetch.peer = peer_of(ports.shared.imports[n, port.name])
+    fetch.peer = streams.peer_of(ports.shared.imports[n, port.name])
     fetch.address = ports.current[n, p, 0].address
     fetch.length = port.total
     fetch.arrived = 0
     fetch.failure = layout.DONE
     fetch.cookie = port.cookie
-    open_stream(nics, n, fetch.peer).fetching += 1
+    streams.open_stream(nics, n, fetch.peer).fetching += 1
     head.into = fetch.address & ((1 << ports.rules[0].page_bits) - 1)
 
 
@@ -553,11 +503,11 @@ def on_packet_sent(nics, n, place, tells, now):
     ``tells``: over an unreliable transport its request has left with it, and ends.
     """
     head = nics.ports.send_heads[n, place]
-    release_packet_page(nics, n, head)
-    if is_reliable(nics.ports, stream_to(nics.ports, n, head.own)):
-        start_retransmit_timer(nics, n, head, head.own, now)
+    lookup.release_packet_page(nics, n, head)
+    if streams.is_reliable(nics.ports, streams.stream_to(nics.ports, n, head.own)):
+        window.start_retransmit_timer(nics, n, head, head.own, now)
     elif tells and head.kind in (layout.SEND, layout.WRITE):
-        report_sent(nics, n, head.from_port, head.slot, layout.DONE)
+        calls.report_sent(nics, n, head.from_port, head.slot, layout.DONE)
 
 
 @routine
@@ -568,21 +518,21 @@ def release_idle_entries(nics, n, space, page):
     port looks the page that it sends from up again.
     """
     ports = nics.ports
-    if not holds_entries(nics) or ports.rules[0].by_request == 1:
+    if not lookup.holds_entries(nics) or ports.rules[0].by_request == 1:
         return False
     given = False
     for d in range(ports.stream_of.shape[1]):
-        entry = stream_to(ports, n, d).oldest_kept
-        while entry != NO_ENTRY:
+        entry = streams.stream_to(ports, n, d).oldest_kept
+        while entry != streams.NO_ENTRY:
             head = ports.pools.heads[entry]
             entry = ports.pools.behind[entry]
             if _shares_set_with(nics, n, head.key, space, page):
                 key = head.key
                 head.space, _ = _page_of(nics, n, key)
-                head.key = NO_KEY
+                head.key = lookup.NO_KEY
                 head.lone = 1
-                hold_packet_page(nics, n, head)
-                release(nics, n, key)
+                lookup.hold_packet_page(nics, n, head)
+                calls.release(nics, n, key)
                 given = True
     for p in range(ports.table.shape[1]):
         key = ports.table[n, p].key
@@ -596,7 +546,7 @@ def release_idle_entries(nics, n, space, page):
 def _waits_for_peer(nics, n, p):
     """Whether port ``p``, which holds a page, may have to wait for its peer's acknowledgement."""
     ports = nics.ports
-    return is_reliable(ports, stream_to(ports, n, destination_of(nics, n, p)))
+    return streams.is_reliable(ports, streams.stream_to(ports, n, destination_of(nics, n, p)))
 
 
 @step
@@ -610,4 +560,4 @@ def _shares_set_with(nics, n, key, space, page):
     if key < 0:
         return False
     owner, other = _page_of(nics, n, key)
-    return share_set(nics, n, owner, other, space, page)
+    return lookup.share_set(nics, n, owner, other, space, page)

@@ -6,43 +6,18 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.kernel.decorators import copy_bytes, distant, routine, step
+from nicscope.nic import transport
 from nicscope.nic.delivery import place_in
-from nicscope.nic.ports import layout
+from nicscope.nic.ports import layout, streams
 from nicscope.nic.ports.calls import break_connection, hold, report_sent, set_route
 from nicscope.nic.ports.lookup import hold_packet_page, release_packet_page
 from nicscope.nic.ports.regions import is_registered_range
-from nicscope.nic.ports.streams import (
-    NO_ENTRY,
-    entry_of,
-    free_entry,
-    is_reliable,
-    keep_unacknowledged,
-    mark,
-    node_of,
-    open_stream,
-    peer_of,
-    remote_stream_of,
-    stream_to,
-    take_oldest,
-)
 from nicscope.nic.ports.traffic import AGAIN, BARE, FIRST, RESTS, count_made
 from nicscope.nic.ports.work_queues import (
     CONNECTION_LOST,
     FETCH_REFUSED,
     POSTED_BADLY,
     local_error_verdict,
-)
-from nicscope.nic.transport import (
-    NONE,
-    ack_is_due,
-    is_outstanding,
-    next_to_send,
-    note_sent,
-    number_next,
-    number_unreliable,
-    take_ack,
-    take_acknowledgement,
-    window_open,
 )
 
 
@@ -112,8 +87,8 @@ def fail_without_source(nics, n, p, head):
 def may_send_to(nics, n, d):
     """Whether node ``n`` may number another packet to ``d`` now."""
     ports = nics.ports
-    stream = stream_to(ports, n, d)
-    if not is_reliable(ports, stream):
+    stream = streams.stream_to(ports, n, d)
+    if not streams.is_reliable(ports, stream):
         return True
     if stream.dead == 1:
         return True  # to fail at once
@@ -121,7 +96,7 @@ def may_send_to(nics, n, d):
         return False  # no packet would reach it
     if stream.retransmitting == 1 or stream.rnr_waiting == 1:
         return False
-    return window_open(stream, ports.rules[0].window)
+    return transport.window_open(stream, ports.rules[0].window)
 
 
 @step
@@ -140,7 +115,7 @@ def set_deadline(nics, n, when):
 @step
 def set_stream_deadline(nics, n, d, when):
     """Have the timers of the stream of ``n`` to ``d`` fire at ``when`` at the latest."""
-    mark(nics.ports, nics.ports.timed, n, d)
+    streams.mark(nics.ports, nics.ports.timed, n, d)
     set_deadline(nics, n, when)
 
 
@@ -205,14 +180,14 @@ def push(nics, n, packet, head, inline, why):
     endpoint.written += 1
     if ports.rules[0].serves == 0:
         defer_poll_demand(nics, n)
-    if is_reliable(ports, stream_to(ports, n, head.own)):
+    if streams.is_reliable(ports, streams.stream_to(ports, n, head.own)):
         _piggyback_acknowledgement(nics, n, head.own, ports.send_heads[n, place])
 
 
 @step
 def _piggyback_acknowledgement(nics, n, d, head):
-    stream = stream_to(nics.ports, n, d)
-    head.acknowledged = take_ack(stream)
+    stream = streams.stream_to(nics.ports, n, d)
+    head.acknowledged = transport.take_ack(stream)
     head.rejects = stream.rejects
     head.route = stream.route
     head.back = stream.back
@@ -234,8 +209,8 @@ def _clear_ack_request(nics, n, stream):
 def schedule_acknowledgement(nics, d, s, now):
     """Schedule a due acknowledgement to ``s``: now, or after the delay of acknowledgements."""
     ports = nics.ports
-    stream = stream_to(ports, d, s)
-    if not ack_is_due(stream) or stream.urgent == 1:
+    stream = streams.stream_to(ports, d, s)
+    if not transport.ack_is_due(stream) or stream.urgent == 1:
         return
     if ports.rules[0].ack_delay == 0:
         request_acknowledgement(nics, d, s)
@@ -249,29 +224,29 @@ def schedule_acknowledgement(nics, d, s, now):
 @step
 def request_acknowledgement(nics, n, d):
     """Request an immediate acknowledgement to ``d``, unless one is pending."""
-    stream = stream_to(nics.ports, n, d)
+    stream = streams.stream_to(nics.ports, n, d)
     if stream.urgent == 0:
         stream.urgent = 1
         nics.ports.nodes[n].acks += 1
-        mark(nics.ports, nics.ports.due_marks, n, d)
+        streams.mark(nics.ports, nics.ports.due_marks, n, d)
 
 
 @routine
 def send_numbered(nics, n, d, packet, head, inline):
     """Number the packet to ``d``, keep a copy until it is acknowledged, and send it."""
-    stream = open_stream(nics, n, d)
+    stream = streams.open_stream(nics, n, d)
     _address(nics, n, d, packet, head)
-    head.sequence = number_next(stream)
-    keep_unacknowledged(nics, stream, packet, head, inline)
+    head.sequence = transport.number_next(stream)
+    streams.keep_unacknowledged(nics, stream, packet, head, inline)
     hold(nics, n, head.key)
-    note_sent(stream, head.sequence)
+    transport.note_sent(stream, head.sequence)
     push(nics, n, packet, head, inline, FIRST)
 
 
 @step
 def send_once(nics, n, d, packet, head, inline):
     """Send the packet to ``d`` over an unreliable transport: numbered, but no copy is kept."""
-    head.sequence = number_unreliable(open_stream(nics, n, d))
+    head.sequence = transport.number_unreliable(streams.open_stream(nics, n, d))
     _address(nics, n, d, packet, head)
     push(nics, n, packet, head, inline, FIRST)
 
@@ -279,9 +254,9 @@ def send_once(nics, n, d, packet, head, inline):
 @step
 def _address(nics, n, d, packet, head):
     """Address the packet to peer ``d`` by their stream."""
-    packet.destination = node_of(nics.ports, n, d)
+    packet.destination = streams.node_of(nics.ports, n, d)
     head.own = d
-    head.peer = remote_stream_of(nics.ports, n, d)
+    head.peer = streams.remote_stream_of(nics.ports, n, d)
 
 
 @step
@@ -290,8 +265,8 @@ def start_retransmit_timer(nics, n, head, d, now):
     ports = nics.ports
     if head.sequence < 0:
         return
-    stream = stream_to(ports, n, d)
-    if is_outstanding(stream):
+    stream = streams.stream_to(ports, n, d)
+    if transport.is_outstanding(stream):
         stream.retransmit_at = now + time_out_of(ports, stream)
         set_stream_deadline(nics, n, d, stream.retransmit_at)
 
@@ -300,24 +275,24 @@ def start_retransmit_timer(nics, n, head, d, now):
 def retransmit_next(nics, n, d):
     """Retransmit the next packet of the window to ``d``."""
     pools = nics.ports.pools
-    stream = stream_to(nics.ports, n, d)
-    sequence = next_to_send(stream)
-    if sequence != NONE:
-        entry = entry_of(nics.ports, stream, sequence)
+    stream = streams.stream_to(nics.ports, n, d)
+    sequence = transport.next_to_send(stream)
+    if sequence != transport.NONE:
+        entry = streams.entry_of(nics.ports, stream, sequence)
         if is_source_deregistered(nics, n, pools.heads[entry], pools.packets[entry].payload):
             fail_without_source(nics, n, np.int64(stream.port), pools.heads[entry])
             return
         push(nics, n, pools.packets[entry], pools.heads[entry], pools.inline[entry], AGAIN)
-        note_sent(stream, sequence)
-        sequence = next_to_send(stream)
-    if sequence == NONE:
+        transport.note_sent(stream, sequence)
+        sequence = transport.next_to_send(stream)
+    if sequence == transport.NONE:
         stop_retransmitting(nics, n, d)
 
 
 @step
 def stop_retransmitting(nics, n, d):
     """End the retransmission to ``d``: every outstanding packet has been sent again."""
-    stream = stream_to(nics.ports, n, d)
+    stream = streams.stream_to(nics.ports, n, d)
     if stream.retransmitting == 1:
         stream.retransmitting = 0
         nics.ports.nodes[n].retransmits -= 1
@@ -328,7 +303,7 @@ def stop_retransmitting(nics, n, d):
 def send_bare_acknowledgement(nics, n, d):
     """Send ``d`` an acknowledgement in a packet of its own, with the verdict if there is one."""
     ports = nics.ports
-    stream = stream_to(ports, n, d)
+    stream = streams.stream_to(ports, n, d)
     packet = ports.blank[0]
     head = ports.blank_head[0]
     clear(packet, head)
@@ -344,25 +319,25 @@ def send_bare_acknowledgement(nics, n, d):
 def acknowledge(nics, n, d, head, now):
     """Process the acknowledgement in a packet from ``d``; complete what it acknowledges."""
     ports = nics.ports
-    stream = stream_to(ports, n, d)
+    stream = streams.stream_to(ports, n, d)
     if stream.tries == 0:  # of a queue pair only what it acknowledges counts
         stream.retries = 0  # a peer that is heard of is not dead, whatever it has no room for
-    newly = take_acknowledgement(stream, head.acknowledged)
+    newly = transport.take_acknowledgement(stream, head.acknowledged)
     if newly == 0:
         return
     for back in range(newly - 1, -1, -1):
         bit = (head.rejects >> np.uint64(back)) & np.uint64(1)
-        entry = take_oldest(ports, stream)
+        entry = streams.take_oldest(ports, stream)
         _on_acknowledged(nics, n, stream, ports.pools.heads[entry], bit)
-        free_entry(ports, entry)
+        streams.free_entry(ports, entry)
     stream.tried = 0
     stream.rests = 0
     stream.rnr_waiting = 0
     stream.retransmit_at = NEVER
-    if is_outstanding(stream) or stream.fetching > 0:
+    if transport.is_outstanding(stream) or stream.fetching > 0:
         stream.retransmit_at = now + time_out_of(ports, stream)
         set_stream_deadline(nics, n, d, stream.retransmit_at)
-    if stream.retransmitting == 1 and next_to_send(stream) == NONE:
+    if stream.retransmitting == 1 and transport.next_to_send(stream) == transport.NONE:
         stop_retransmitting(nics, n, d)
     ports.nodes[n].attention = 1
     if stream.pending_verdict != 0 and stream.answers == 0:
@@ -401,17 +376,17 @@ def change_route(nics, n, d, route, there, back):
 
     ``route``: how often the way has been changed then, by either end.
     """
-    stream = stream_to(nics.ports, n, d)
+    stream = streams.stream_to(nics.ports, n, d)
     stream.route = route
     stream.back = back
-    set_route(nics, n, node_of(nics.ports, n, d), there)
+    set_route(nics, n, streams.node_of(nics.ports, n, d), there)
     nics.ports.nodes[n].remaps += 1
 
 
 @routine
 def adopt_peer_route(nics, n, d, head):
     """Adopt the route in a packet from ``d`` if it is newer than ours."""
-    stream = stream_to(nics.ports, n, d)
+    stream = streams.stream_to(nics.ports, n, d)
     if head.route > stream.route:
         change_route(nics, n, d, head.route, head.back, np.int64(0))
         stream.tried = 0
@@ -434,21 +409,21 @@ def send_message_abort(nics, n, tag):
     """Send the peer of ``tag`` an abort for its unfinished message."""
     ports = nics.ports
     channel = ports.channels[n, tag]
-    if channel.cut == 0 or not may_send_to(nics, n, peer_of(channel)):
+    if channel.cut == 0 or not may_send_to(nics, n, streams.peer_of(channel)):
         return
     packet = ports.blank[0]
     head = ports.blank_head[0]
     clear(packet, head)
-    d = peer_of(channel)
+    d = streams.peer_of(channel)
     head.kind = layout.CUT
     head.name = channel.tag
     head.from_name = tag
     head.message = channel.cut
     channel.cut = 0
     ports.nodes[n].cuts -= 1
-    if stream_to(ports, n, d).dead == 1:
+    if streams.stream_to(ports, n, d).dead == 1:
         return
-    if is_reliable(ports, stream_to(ports, n, d)):
+    if streams.is_reliable(ports, streams.stream_to(ports, n, d)):
         send_numbered(nics, n, d, packet, head, ports.blank_bytes)
     else:
         send_once(nics, n, d, packet, head, ports.blank_bytes)
@@ -458,8 +433,8 @@ def send_message_abort(nics, n, tag):
 def on_rnr_nak(nics, n, d, head, now):
     """Handle an RNR NAK of peer ``d``: wait as it says, or give up after too many."""
     ports = nics.ports
-    stream = stream_to(ports, n, d)
-    if stream.verdict != 0 or not is_outstanding(stream):
+    stream = streams.stream_to(ports, n, d)
+    if stream.verdict != 0 or not transport.is_outstanding(stream):
         return
     stream.retries = 0
     stream.rests += 1
@@ -478,7 +453,7 @@ def _fail_rnr_exceeded(nics, n, stream):
     """Fail the oldest unacknowledged descriptor: its RNR retries are exceeded."""
     ports = nics.ports
     p = stream.port
-    if stream.oldest_kept != NO_ENTRY:
+    if stream.oldest_kept != streams.NO_ENTRY:
         oldest = ports.pools.heads[stream.oldest_kept]
         pending = ports.pending[n, oldest.from_port, oldest.slot]
         if oldest.from_port == p and pending.busy == 1 and pending.number == oldest.cookie:

@@ -10,16 +10,9 @@ from nicscope.kernel.decorators import step
 from nicscope.kernel.records import records
 from nicscope.memory.pinning import pin, unpin
 from nicscope.memory_limit import outgrown
+from nicscope.nic import recency
 from nicscope.nic.cache import MISS, hold
 from nicscope.nic.layout import IN_USE
-from nicscope.nic.recency import (
-    Recency,
-    grown_recency,
-    keep_uses,
-    new_recency,
-    renew_held,
-    uses_of,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,14 +144,14 @@ class Book(NamedTuple):
     orders: NDArray[Any]  # ORDERS, shape (1,)
     counts: NDArray[Any]  # COUNTS, shape (1,)
     past: NDArray[np.uint8]  # shape (keys,): SEEN, INVALIDATED
-    shadow: Recency  # a fully associative LRU cache of the same size
+    shadow: recency.Recency  # a fully associative LRU cache of the same size
 
 
 def new_book(kinds: bool, shadow_capacity: int) -> Book:
     """An empty book; its caller fills in the remaining orders."""
     orders = records(1, ORDERS)
     orders[0]["kinds"] = kinds
-    shadow = new_recency(shadow_capacity)
+    shadow = recency.new_recency(shadow_capacity)
     return Book(orders, records(1, COUNTS), np.zeros(0, np.uint8), shadow)
 
 
@@ -169,16 +162,16 @@ def grown_book(book: Book, keys: int) -> Book:
     past = outgrown(book.past, keys)
     if not book.orders[0]["kinds"]:
         return book._replace(past=past)
-    return book._replace(past=past, shadow=grown_recency(book.shadow, keys))
+    return book._replace(past=past, shadow=recency.grown_recency(book.shadow, keys))
 
 
 @step
 def shadow_lookup(book, key):
     """1 if a fully associative LRU cache of the same size has ``key``; notes the lookup."""
     shadow = book.shadow
-    now, oldest, word, left = uses_of(shadow)
-    present, _, now, oldest, word, left = renew_held(shadow, key, now, oldest, word, left)
-    keep_uses(shadow, now, oldest, left)
+    now, oldest, word, left = recency.uses_of(shadow)
+    present, _, now, oldest, word, left = recency.renew_held(shadow, key, now, oldest, word, left)
+    recency.keep_uses(shadow, now, oldest, left)
     return present
 
 

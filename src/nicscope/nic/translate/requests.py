@@ -14,6 +14,7 @@ from nicscope.memory.numbering import NONE, find, process_of, unit_of
 from nicscope.memory.pinning import PINNED
 from nicscope.nic.cache import frame_of, further_ways
 from nicscope.nic.layout import FRAME_BITS
+from nicscope.nic.translate import utlb
 from nicscope.nic.translate.book import (
     ADMITTED,
     HANDLE,
@@ -36,16 +37,6 @@ from nicscope.nic.translate.rnic import ask_rnic, serve_rnic
 from nicscope.nic.translate.state import Request, entry_of, tag_of
 from nicscope.nic.translate.static import ask_static, begin_registering, serve_static
 from nicscope.nic.translate.unet_mm import ask_unet_mm, serve_unet_mm
-from nicscope.nic.translate.utlb import (
-    admit,
-    ask_utlb,
-    ask_utlb_process,
-    ask_utlb_shared,
-    can_make_room,
-    last_fetched,
-    serve_utlb,
-    serve_utlb_shared,
-)
 from nicscope.nic.victim import ABSENT, find_victim
 
 
@@ -83,11 +74,11 @@ def ask(scheme, nic, host, book, process, page, receive):
     if scheme >= UTLB and host.pinning.state[key] & PINNED == 0:
         return np.int64(REJECTED)
     if scheme == UTLB:
-        return ask_utlb(nic, book, process, page, key, receive)
+        return utlb.ask_utlb(nic, book, process, page, key, receive)
     if scheme == UTLB_SHARED:
-        return ask_utlb_shared(nic, host, book, process, key, receive)
+        return utlb.ask_utlb_shared(nic, host, book, process, key, receive)
     if scheme == UTLB_PROCESS:
-        return ask_utlb_process(nic, host, process, key)
+        return utlb.ask_utlb_process(nic, host, process, key)
     if scheme == INTERRUPT:
         return ask_interrupt(nic, host, book, process, page, key, receive)
     if scheme == UNET_MM:
@@ -135,9 +126,9 @@ def serve(scheme, nic, host, book, process, page):
         count_late_service(host, book, scheme, page, key)
         return frame
     if scheme == UTLB:
-        return serve_utlb(nic, host, book, process, page, key)
+        return utlb.serve_utlb(nic, host, book, process, page, key)
     if scheme == UTLB_SHARED:
-        return serve_utlb_shared(nic, host, book, process, key)
+        return utlb.serve_utlb_shared(nic, host, book, process, key)
     if scheme == INTERRUPT:
         return serve_interrupt(nic, host, book, process, page, key)
     if scheme == UNET_MM:
@@ -167,7 +158,7 @@ def frame_on_nic(nic, host, book, process, page, key):
     if host.pinning.state[key] & PINNED == 0:
         return np.int64(MISS)
     if host.indices.tables.size > 0:
-        return ask_utlb_process(nic, host, process, key)
+        return utlb.ask_utlb_process(nic, host, process, key)
     return ask_static(nic, host, key)
 
 
@@ -183,10 +174,10 @@ def count_late_service(host, book, scheme, page, key):
     elif scheme == RNIC:
         counts.entries_fetched += 1 << book.orders[0].line_bits
     elif scheme == UTLB:
-        counts.entries_fetched += last_fetched(book, page) - page + 1
+        counts.entries_fetched += utlb.last_fetched(book, page) - page + 1
     elif scheme == UTLB_SHARED:
         index = unit_of(host.indices.keys, np.int64(host.indices.key_of[key]))
-        counts.entries_fetched += last_fetched(book, index) - index + 1
+        counts.entries_fetched += utlb.last_fetched(book, index) - index + 1
 
 
 @routine
@@ -204,9 +195,9 @@ def admit_request(scheme, nic, host, book, process, first, pages):
     if not write_numbers(host, book, process, first, pages):
         return np.int64(UNKNOWN)
     request = Request(process, first, pages, 0, 0)
-    if not can_make_room(host, host.numbers, request):
+    if not utlb.can_make_room(host, host.numbers, request):
         return np.int64(REFUSED)
-    if not admit(nic, host, book, host.numbers, request):
+    if not utlb.admit(nic, host, book, host.numbers, request):
         return np.int64(REJECTED)
     return np.int64(ADMITTED)
 
@@ -216,7 +207,7 @@ def could_admit(scheme, host, book, process, first, pages):
     """Whether ``admit_request`` would succeed now."""
     if scheme < UTLB or not write_numbers(host, book, process, first, pages):
         return True
-    return can_make_room(host, host.numbers, Request(process, first, pages, 0, 0))
+    return utlb.can_make_room(host, host.numbers, Request(process, first, pages, 0, 0))
 
 
 @step

@@ -6,6 +6,7 @@ import numpy as np
 
 from nicscope.kernel.decorators import step
 from nicscope.memory.numbering import process_of
+from nicscope.nic import victim
 from nicscope.nic.cache import drop, fill, lookup
 from nicscope.nic.layout import EMPTY, FRAME_BITS, IN_USE
 from nicscope.nic.translate.book import (
@@ -23,15 +24,6 @@ from nicscope.nic.translate.book import (
     record_pin_action,
     unpin_page,
 )
-from nicscope.nic.victim import (
-    ABSENT,
-    add_victim,
-    append_victim,
-    find_victim,
-    first_unused,
-    may_grow,
-    remove_victim,
-)
 
 
 @step
@@ -47,15 +39,15 @@ def ask_unet_mm(nic, book, page, key, receive):
 @step
 def ask_victim_cache(nic, book, slot, key, receive):
     """Look a primary miss up in the victim cache, which returns it to the primary."""
-    place = find_victim(nic, key + 1)
-    if place == ABSENT:
+    place = victim.find_victim(nic, key + 1)
+    if place == victim.ABSENT:
         note_miss(book, key, receive)
         return np.int64(MISS)
     note_hit(book, key)
     book.counts[0].victim_hits += 1
     frame = nic.victims[place].frame
     if nic.frames[slot] & IN_USE == 0:  # else it serves from where it is
-        remove_victim(nic, place)
+        victim.remove_victim(nic, place)
         _exchange(nic, slot, key)
         nic.frames[slot] = frame
     return np.int64(frame & FRAME_BITS)
@@ -86,7 +78,7 @@ def _exchange(nic, slot, key):
     fill(nic, slot, key + 1)
     displaced = nic.registers[0].evicted
     if displaced != EMPTY:
-        append_victim(nic, displaced, frame)
+        victim.append_victim(nic, displaced, frame)
 
 
 @step
@@ -99,10 +91,10 @@ def displace(nic, host, book, slot, key):
     if displaced == EMPTY:
         return
     if host.in_use is not None:
-        append_victim(nic, displaced, displaced_frame)
+        victim.append_victim(nic, displaced, displaced_frame)
         _evict_surplus_victims(nic, host, book)
         return
-    leaving = add_victim(nic, displaced, displaced_frame)
+    leaving = victim.add_victim(nic, displaced, displaced_frame)
     if leaving != EMPTY:
         unpin_evicted(host, book, leaving - 1)
 
@@ -116,12 +108,12 @@ def evict_above_cap(nic, host, book, slot):
     """
     if not is_at_cap(book):
         return True
-    place = first_unused(nic)
-    if place != ABSENT:
-        tag = remove_victim(nic, place)
+    place = victim.first_unused(nic)
+    if place != victim.ABSENT:
+        tag = victim.remove_victim(nic, place)
     else:
         place = _next_unused(nic, nic.frames, slot)
-        if place == ABSENT:
+        if place == victim.ABSENT:
             return False
         tag = np.int64(nic.tags[place])
         drop(nic, place, tag)
@@ -145,7 +137,7 @@ def _next_unused(nic, frames, slot):
         place = (slot + distance) & last
         if nic.tags[place] != EMPTY and not _is_used(frames, place):
             return np.int64(place)
-    return np.int64(ABSENT)
+    return np.int64(victim.ABSENT)
 
 
 @step
@@ -169,18 +161,18 @@ def _evict_surplus_victims(nic, host, book):
     A list that could grow meanwhile gives back several at once (5.2.1).
     """
     while nic.registers[0].victim_count > nic.config[0].victim_entries:
-        place = first_unused(nic)
-        if place == ABSENT:
+        place = victim.first_unused(nic)
+        if place == victim.ABSENT:
             return
-        unpin_evicted(host, book, remove_victim(nic, place) - 1)
+        unpin_evicted(host, book, victim.remove_victim(nic, place) - 1)
 
 
 @step
 def _has_room_for_used(nic):
     """Whether one more page that a transfer uses finds its place among the victims."""
-    if may_grow(nic):
+    if victim.may_grow(nic):
         return True
-    return nic.config[0].victim_entries > 0 and first_unused(nic) != ABSENT
+    return nic.config[0].victim_entries > 0 and victim.first_unused(nic) != victim.ABSENT
 
 
 @step
@@ -188,9 +180,9 @@ def evict_unet_mm(nic, host, book, process, page, key):
     """Evict and unpin a page of an endpoint that closes (4.2)."""
     found = drop(nic, page & (nic.config[0].sets - 1), key + 1)
     if not found:
-        place = find_victim(nic, key + 1)
-        if place != ABSENT:
-            remove_victim(nic, place)
+        place = victim.find_victim(nic, key + 1)
+        if place != victim.ABSENT:
+            victim.remove_victim(nic, place)
             found = True
     if found:
         note_invalidation(book, key)

@@ -8,15 +8,7 @@ from nicscope.kernel.decorators import copy_bytes, routine, step
 from nicscope.memory.coherence.bus import ENGINE_IN, INTERVENED
 from nicscope.memory.coherence.layout import EMPTY, MODIFIED, UPGRADE, WRITE, WRITE_BACK
 from nicscope.nic.coherent import COHERENT_METHOD, VALID
-from nicscope.nic.ways import dma
-from nicscope.nic.ways.state import (
-    FINISHED,
-    INTERVENING,
-    await_blocks,
-    await_rest,
-    block_part,
-    request_bus,
-)
+from nicscope.nic.ways import dma, state
 
 
 @step
@@ -26,13 +18,13 @@ def own_block(ways, n, m, master, place, count):
     home = place // block
     copy = ways.agents.copies[n, home]
     if copy.state == MODIFIED:
-        return FINISHED
+        return state.FINISHED
     if count < block:
-        needed = await_rest(ways, n, m, home)
-        if needed != FINISHED:
+        needed = state.await_rest(ways, n, m, home)
+        if needed != state.FINISHED:
             return needed
     zero = np.int64(0)
-    return request_bus(ways, n, master, UPGRADE, copy.block * block, count, zero, INTERVENED)
+    return state.request_bus(ways, n, master, UPGRADE, copy.block * block, count, zero, INTERVENED)
 
 
 # Stages of a delivery.
@@ -66,22 +58,22 @@ def is_registered(ways, n, address, count):
 def fetch(ways, n, m):
     """The NIC has every block of the range; ``place`` is where its buffer holds them."""
     if m.stage == 0 and not is_registered(ways, n, m.address, m.count):
-        m.way = INTERVENING  # what is not registered
+        m.way = state.INTERVENING  # what is not registered
         return dma.fetch(ways, n, m)
     if m.stage != 0:
         m.done = m.count
-        return FINISHED
+        return state.FINISHED
     m.stage = 1
     block = ways.nics.config[n, 0].block
     m.place = home_of(ways, n, m.address)
-    return await_blocks(m, m.place // block, (m.place + m.count - 1) // block + 1)
+    return state.await_blocks(m, m.place // block, (m.place + m.count - 1) // block + 1)
 
 
 @routine
 def deliver(ways, n, m):
     """Bytes that arrived at ``place`` are in the NIC's buffer, and the host reads them there."""
     if m.stage == 0 and m.done == 0 and not is_registered(ways, n, m.address, m.count):
-        m.way = INTERVENING
+        m.way = state.INTERVENING
         return dma.deliver(ways, n, m)
     if ways.nics.config[n, 0].receive_method == COHERENT_METHOD:
         return _deliver_coherently(ways, n, m)
@@ -95,14 +87,14 @@ def _deliver_coherently(ways, n, m):
     """Each block becomes MODIFIED on the NIC, and leaves the host's caches."""
     while m.done < m.count:
         address = m.address + m.done
-        size = block_part(ways, n, address, m.count - m.done)
+        size = state.block_part(ways, n, address, m.count - m.done)
         home = home_of(ways, n, address)
         needed = own_block(ways, n, m, ENGINE_IN, home, size)
-        if needed != FINISHED:
+        if needed != state.FINISHED:
             return needed
         copy_bytes(ways.agents.memory[n], home, ways.agents.memory[n], m.place + m.done, size)
         m.done += size
-    return FINISHED
+    return state.FINISHED
 
 
 @step
@@ -112,12 +104,12 @@ def _fill_buffer(ways, n, m):
     memory = ways.agents.memory[n]
     while m.done < m.count:
         address = m.address + m.done
-        size = block_part(ways, n, address, m.count - m.done)
+        size = state.block_part(ways, n, address, m.count - m.done)
         home = home_of(ways, n, address)
         copy = ways.agents.copies[n, home // block]
         if size < block:
-            needed = await_rest(ways, n, m, home // block)
-            if needed != FINISHED:
+            needed = state.await_rest(ways, n, m, home // block)
+            if needed != state.FINISHED:
                 return needed
         copy_bytes(memory, home, memory, m.place + m.done, size)
         copy.state = VALID
@@ -139,14 +131,14 @@ def _write_back_buffer(ways, n, m):
         m.done += m.length
     m.stage = _WRITING_BACK
     if m.done == m.count:
-        return FINISHED
+        return state.FINISHED
     address = m.address + m.done
-    m.length = block_part(ways, n, address, m.count - m.done)
+    m.length = state.block_part(ways, n, address, m.count - m.done)
     home = home_of(ways, n, address)
     zero = np.int64(0)
     if ways.agents.copies[n, home // block].state != VALID:
         m.stage = _MERGING
         place = m.place + m.done
-        return request_bus(ways, n, ENGINE_IN, WRITE, address, m.length, place, INTERVENED)
+        return state.request_bus(ways, n, ENGINE_IN, WRITE, address, m.length, place, INTERVENED)
     start = address // block * block
-    return request_bus(ways, n, ENGINE_IN, WRITE_BACK, start, block, zero, INTERVENED)
+    return state.request_bus(ways, n, ENGINE_IN, WRITE_BACK, start, block, zero, INTERVENED)

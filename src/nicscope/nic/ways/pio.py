@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import routine
-from nicscope.memory.coherence.processor import (
-    FROM_DEVICE,
-    SCRATCH,
-    TO_DEVICE,
-    TO_DEVICE_COMBINED,
-    begin_access,
-)
+from nicscope.memory.coherence import processor
 from nicscope.nic.ways.state import ACCESS, FINISHED, PIO_COMBINED
 
 
@@ -19,8 +13,8 @@ def publish(ways, n, m):
     if m.stage != 0:
         return FINISHED
     m.stage = 1
-    kind = TO_DEVICE_COMBINED if m.way == PIO_COMBINED else TO_DEVICE
-    begin_access(ways.access[n, 0], kind, m.address, m.place, m.count, SCRATCH)
+    kind = processor.TO_DEVICE_COMBINED if m.way == PIO_COMBINED else processor.TO_DEVICE
+    processor.begin_access(ways.access[n, 0], kind, m.address, m.place, m.count, processor.SCRATCH)
     return ACCESS
 
 
@@ -30,5 +24,7 @@ def collect(ways, n, m):
     if m.stage != 0:
         return FINISHED
     m.stage = 1
-    begin_access(ways.access[n, 0], FROM_DEVICE, m.address, m.place, m.count, SCRATCH)
+    processor.begin_access(
+        ways.access[n, 0], processor.FROM_DEVICE, m.address, m.place, m.count, processor.SCRATCH
+    )
     return ACCESS

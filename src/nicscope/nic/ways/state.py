@@ -18,17 +18,7 @@ from nicscope.memory.coherence.bus import (
 )
 from nicscope.memory.coherence.layout import INVALID, MODIFIED, SHARED, Host, new_hosts
 from nicscope.memory.coherence.processor import new_accesses
-from nicscope.nic.coherent import (
-    NOWHERE,
-    POINTER_BLOCKS,
-    QUEUES,
-    RECEIVE,
-    SEND,
-    Interface,
-    Mechanism,
-    new_interfaces,
-    nic_settings,
-)
+from nicscope.nic import coherent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,15 +46,18 @@ REPORT = 5  # a few bytes of a completion, to the host's memory
 SET_UP = 0  # of an engine
 INTERRUPT = 1  # that tells of its end
 
-PIO = int(Mechanism.PIO)
-PIO_COMBINED = int(Mechanism.PIO_COMBINED)
-DMA = int(Mechanism.DMA)
-RETRYING = int(Mechanism.DMA_RETRY)
-INTERVENING = int(Mechanism.DMA_INTERVENTION)
-CNI = int(Mechanism.CNI)
-EDT = int(Mechanism.EDT)
+PIO = int(coherent.Mechanism.PIO)
+PIO_COMBINED = int(coherent.Mechanism.PIO_COMBINED)
+DMA = int(coherent.Mechanism.DMA)
+RETRYING = int(coherent.Mechanism.DMA_RETRY)
+INTERVENING = int(coherent.Mechanism.DMA_INTERVENTION)
+CNI = int(coherent.Mechanism.CNI)
+EDT = int(coherent.Mechanism.EDT)
 
-POINTERS_OF_NIC = (2 * SEND + 1, 2 * RECEIVE)  # head of what it consumes, tail of what it produces
+POINTERS_OF_NIC = (
+    2 * coherent.SEND + 1,
+    2 * coherent.RECEIVE,
+)  # head of what it consumes, tail of what it produces
 
 MOVE = np.dtype(
     [
@@ -92,14 +85,14 @@ MOVE = np.dtype(
 class Ways(NamedTuple):
     """The first axis of every array is the node."""
 
-    nics: Interface
+    nics: coherent.Interface
     agents: Watcher
     asks: NDArray[Any]  # ASK, shape (nodes, MASTERS)
     access: NDArray[Any]  # ACCESS, shape (nodes, 1)
     moves: NDArray[Any]  # MOVE, shape (nodes, MASTERS): by the master that moves
 
 
-def new_ways(nics: Interface, agents: Watcher) -> Ways:
+def new_ways(nics: coherent.Interface, agents: Watcher) -> Ways:
     """Nothing moves."""
     nodes = nics.config.shape[0]
     return Ways(
@@ -107,24 +100,24 @@ def new_ways(nics: Interface, agents: Watcher) -> Ways:
     )
 
 
-def watch_queues(agent: Watcher, nic: Interface) -> None:
+def watch_queues(agent: Watcher, nic: coherent.Interface) -> None:
     """Give one interface its cacheable queues and device registers: they watch their blocks."""
     config = nic.config[0]
     block, per_queue = int(config["block"]), int(config["queue_blocks"])
     first = int(config["queue_start"]) // block
     home = int(config["queue_address"]) // block
-    for b in range(QUEUES * per_queue + POINTER_BLOCKS):
-        noticed = b < per_queue or b == QUEUES * per_queue + 2 * SEND
+    for b in range(coherent.QUEUES * per_queue + coherent.POINTER_BLOCKS):
+        noticed = b < per_queue or b == coherent.QUEUES * per_queue + 2 * coherent.SEND
         watch_block(agent, home + b, first + b, int(config["queue_poll"]) if noticed else NEVER)
         agent.copies[first + b]["state"] = SHARED
     for pointer in POINTERS_OF_NIC:
-        agent.copies[first + QUEUES * per_queue + pointer]["state"] = MODIFIED
+        agent.copies[first + coherent.QUEUES * per_queue + pointer]["state"] = MODIFIED
 
 
 @step
 def nic_of(nics, n):
     """Interface ``n``: the same arrays, seen without their first axis."""
-    return Interface(
+    return coherent.Interface(
         nics.config[n],
         nics.registers[n],
         nics.tags[n],
@@ -146,7 +139,7 @@ def begin_move(m, way, call, address, place, count):
     m.done = 0
     m.length = 0
     m.window = 1
-    m.waited = NOWHERE
+    m.waited = coherent.NOWHERE
     m.told = 0
     m.void = 0
 
@@ -196,7 +189,7 @@ class AtBuses(NamedTuple):
 
     hosts: Host
     agents: Watcher  # the interfaces' memories and block states, as the buses know them
-    nics: Interface
+    nics: coherent.Interface
 
 
 def new_at_buses(
@@ -214,11 +207,11 @@ def new_at_buses(
     ``new_hosts`` takes it.  Errors: ``ValueError``.
     """
     hosts = new_hosts(nodes, host, memory)
-    settings = nic_settings(nic)
+    settings = coherent.nic_settings(nic)
     block, room = int(hosts.config[0]["l2_line"][0]), hosts.memory.shape[1]
     if settings["memory_bytes"] % block or room % block:
         raise ValueError(f"memory_bytes is no multiple of a block of {block} bytes")
-    nics = new_interfaces(nodes, nic, block, room, tags)
+    nics = coherent.new_interfaces(nodes, nic, block, room, tags)
     agents = new_watchers(
         nodes,
         room // block,
@@ -229,5 +222,5 @@ def new_at_buses(
     )
     for n in range(nodes if queues else 0):
         agent = Watcher(*(array[n] for array in agents))
-        watch_queues(agent, Interface(*(array[n] for array in nics)))
+        watch_queues(agent, coherent.Interface(*(array[n] for array in nics)))
     return AtBuses(hosts, agents, nics)

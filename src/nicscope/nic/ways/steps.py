@@ -3,18 +3,7 @@
 from __future__ import annotations
 
 from nicscope.kernel.decorators import routine, step
-from nicscope.nic.ways import cni, dma, edt, pio
-from nicscope.nic.ways.state import (
-    CNI,
-    COLLECT,
-    DELIVER,
-    DMA,
-    EDT,
-    FETCH,
-    FINISHED,
-    PIO_COMBINED,
-    PUBLISH,
-)
+from nicscope.nic.ways import cni, dma, edt, pio, state
 
 
 @routine
@@ -22,45 +11,45 @@ def take_step(ways, n, master):
     """The next step of the move of ``master``: what it needs now."""
     m = ways.moves[n, master]
     if m.count == 0:
-        return FINISHED
-    if m.call == PUBLISH:
+        return state.FINISHED
+    if m.call == state.PUBLISH:
         return _publish(ways, n, m)
-    if m.call == FETCH:
+    if m.call == state.FETCH:
         return _fetch(ways, n, m)
-    if m.call == DELIVER:
+    if m.call == state.DELIVER:
         return _deliver(ways, n, m)
-    if m.call == COLLECT:
+    if m.call == state.COLLECT:
         return _collect(ways, n, m)
     return dma.report(ways, n, m, master)
 
 
 @step
 def _publish(ways, n, m):
-    if m.way <= PIO_COMBINED:
+    if m.way <= state.PIO_COMBINED:
         return pio.publish(ways, n, m)
-    return cni.publish(ways, n, m) if m.way == CNI else dma.publish(ways, n, m)
+    return cni.publish(ways, n, m) if m.way == state.CNI else dma.publish(ways, n, m)
 
 
 @step
 def _fetch(ways, n, m):
-    if m.way == CNI:
+    if m.way == state.CNI:
         return cni.fetch(ways, n, m)
-    if m.way == EDT:
+    if m.way == state.EDT:
         return edt.fetch(ways, n, m)
-    return FINISHED if m.way < DMA else dma.fetch(ways, n, m)
+    return state.FINISHED if m.way < state.DMA else dma.fetch(ways, n, m)
 
 
 @step
 def _deliver(ways, n, m):
-    if m.way == CNI:
+    if m.way == state.CNI:
         return cni.deliver(ways, n, m)
-    if m.way == EDT:
+    if m.way == state.EDT:
         return edt.deliver(ways, n, m)
-    return FINISHED if m.way < DMA else dma.deliver(ways, n, m)
+    return state.FINISHED if m.way < state.DMA else dma.deliver(ways, n, m)
 
 
 @step
 def _collect(ways, n, m):
-    if m.way <= PIO_COMBINED:
+    if m.way <= state.PIO_COMBINED:
         return pio.collect(ways, n, m)
-    return cni.collect(ways, n, m) if m.way == CNI else FINISHED
+    return cni.collect(ways, n, m) if m.way == state.CNI else state.FINISHED

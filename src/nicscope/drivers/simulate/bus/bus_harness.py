@@ -13,7 +13,7 @@ import numpy as np
 from nicscope.config.design import DELIVERY_COSTS, POLICIES
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.build import new_machine
-from nicscope.drivers.simulate.bus.cpu_access import TO_PUBLISH
+from nicscope.drivers.simulate.bus.arbitration import TO_PUBLISH
 from nicscope.drivers.simulate.bus.moves import register_frame, start_move
 from nicscope.drivers.simulate.bus.state import RESTING, new_bus, unfitted
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS

@@ -5,64 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from nicscope.clock import NEVER
+from nicscope.drivers.simulate import records
 from nicscope.drivers.simulate.agenda import put
-from nicscope.drivers.simulate.bus.state import (
-    ABOUT_TO_AWAIT,
-    ASKING,
-    AWAITING,
-    AWAITING_BUS,
-    AWAITING_END,
-    AWAITING_ENGINE,
-    CALLED,
-    ENDING,
-    IN_HANDLER,
-    INTERRUPTING_HOST,
-    LINGERING,
-    NO_HANDLER,
-    PAUSING,
-    RESTING,
-    end_report_write,
-    on_engine_free,
-    schedule,
-    wake,
-)
+from nicscope.drivers.simulate.bus import state
 from nicscope.drivers.simulate.observe import log_work
-from nicscope.drivers.simulate.ports.calls import begin_fetch
+from nicscope.drivers.simulate.ports.calls import begin_fetch, end_report_write, on_engine_free
 from nicscope.drivers.simulate.ports.state import AWAIT_BUS
-from nicscope.drivers.simulate.records import (
-    ACCESSING,
-    CPU,
-    IDLE,
-    INTERRUPTED,
-    KINDS,
-    PCI_IDLE,
-    PCI_QUEUE,
-    PCI_READS,
-)
 from nicscope.kernel.decorators import copy_bytes, distant, routine, step
-from nicscope.memory.coherence.bus import (
-    AT_NO_TIME,
-    ENGINE_IN,
-    ENGINE_OUT,
-    MASTERS,
-    PROCESSOR,
-    READS_AT_ONCE,
-    REPORT,
-    burst_left,
-    host_of,
-    request_read,
-    unwatch_block,
-    watch_block,
-    watcher_of,
-)
+from nicscope.memory.coherence import bus, processor
 from nicscope.memory.coherence.layout import EMPTY, INVALID
-from nicscope.memory.coherence.processor import (
-    LOAD,
-    NO_PART,
-    TO_DEVICE_COMBINED,
-    WINDOW,
-    begin_access,
-)
 from nicscope.memory.paging.layout import GARBAGE_FRAME
 from nicscope.nic.coherent import BY_READING, NOWHERE, clear_tag, free_tag, set_tag, use_tag
 from nicscope.nic.delivery import HOST_RCV, HOST_TX
@@ -90,9 +41,9 @@ NO_PROCESS = -1
 @step
 def interrupt_host(machine, n, master, now):
     """Interrupt the host for the move of ``master``, which has begun and waits."""
-    machine.bus.timing[n, master].state = INTERRUPTING_HOST
+    machine.bus.timing[n, master].state = state.INTERRUPTING_HOST
     machine.ports.nodes[n].interrupts += 1
-    wake(machine, n, master, now + machine.bus.rules[n].interrupt)
+    state.wake(machine, n, master, now + machine.bus.rules[n].interrupt)
 
 
 @routine
@@ -100,9 +51,12 @@ def enter_handler(machine, n, master, now):
     """Runs the interrupt handler, or marks it pending until the CPU can leave what it does."""
     help_ = machine.bus.helps[n]
     help_.master = master
-    help_.state = CALLED
-    working = machine.nodes[n].cpu == ACCESSING
-    if not working or machine.bus.timing[n, PROCESSOR].state in (AWAITING_BUS, AWAITING_ENGINE):
+    help_.state = state.CALLED
+    working = machine.nodes[n].cpu == records.ACCESSING
+    if not working or machine.bus.timing[n, bus.PROCESSOR].state in (
+        state.AWAITING_BUS,
+        state.AWAITING_ENGINE,
+    ):
         begin_handler_part(machine, n, now)
 
 
@@ -113,8 +67,8 @@ def must_enter_handler(machine, n):
     Stores that are being combined leave their buffers first.
     """
     access = machine.bus.ways.access[n, 0]
-    combines = access.kind == TO_DEVICE_COMBINED and access.part != NO_PART
-    return machine.bus.helps[n].state == CALLED and not combines
+    combines = access.kind == processor.TO_DEVICE_COMBINED and access.part != processor.NO_PART
+    return machine.bus.helps[n].state == state.CALLED and not combines
 
 
 @routine
@@ -126,29 +80,31 @@ def begin_handler_part(machine, n, now):
     help_.cpu = node.cpu
     help_.process = node.cpu_process
     help_.since = now
-    help_.left = machine.agenda.times[n * KINDS + CPU] - now
-    if node.cpu != IDLE:
-        if node.cpu == ACCESSING:
+    help_.left = machine.agenda.times[n * records.KINDS + records.CPU] - now
+    if node.cpu != records.IDLE:
+        if node.cpu == records.ACCESSING:
             node.cpu_busy += now - node.cpu_since
         log_work(machine, n, node.cpu, now)
     kept.access[n, 0] = ways.access[n, 0]
-    kept.move[n, 0] = ways.moves[n, PROCESSOR]
-    kept.timing[n, 0] = machine.bus.timing[n, PROCESSOR]
+    kept.move[n, 0] = ways.moves[n, bus.PROCESSOR]
+    kept.timing[n, 0] = machine.bus.timing[n, bus.PROCESSOR]
     scratch = ways.nics.scratch[n]
     copy_bytes(kept.scratch[n], 0, scratch, 0, scratch.size)
-    help_.state = IN_HANDLER
-    node.cpu = ACCESSING
+    help_.state = state.IN_HANDLER
+    node.cpu = records.ACCESSING
     node.cpu_since = now
     node.cpu_process = NO_PROCESS
     m = ways.moves[n, help_.master]
-    collects = help_.master == ENGINE_IN and m.way != DMA
+    collects = help_.master == bus.ENGINE_IN and m.way != DMA
     call = COLLECT if collects else PUBLISH
-    begin_move(ways.moves[n, PROCESSOR], m.way, call, m.address, m.place, m.count)
-    begin_access(ways.access[n, 0], LOAD, m.address, 0, 0, WINDOW)  # then the way says what first
-    put(machine.agenda, n * KINDS + CPU, now)
+    begin_move(ways.moves[n, bus.PROCESSOR], m.way, call, m.address, m.place, m.count)
+    processor.begin_access(
+        ways.access[n, 0], processor.LOAD, m.address, 0, 0, processor.WINDOW
+    )  # then the way says what first
+    put(machine.agenda, n * records.KINDS + records.CPU, now)
     if m.way == CNI:  # both ends work at once
-        machine.bus.timing[n, help_.master].state = PAUSING
-        wake(machine, n, help_.master, now)
+        machine.bus.timing[n, help_.master].state = state.PAUSING
+        state.wake(machine, n, help_.master, now)
 
 
 @routine
@@ -159,15 +115,15 @@ def end_handler_part(machine, n, now):
     engine = machine.bus.timing[n, master]
     m = machine.bus.ways.moves[n, master]
     if m.way == DMA:
-        engine.state = PAUSING
-        wake(machine, n, master, now)
-    elif m.way != CNI or engine.state == LINGERING:
+        engine.state = state.PAUSING
+        state.wake(machine, n, master, now)
+    elif m.way != CNI or engine.state == state.LINGERING:
         m.done = m.count
-        engine.state = ENDING
-        wake(machine, n, master, now)
-    if m.way == DMA and master == ENGINE_IN:
-        help_.state = AWAITING_END
-        put(machine.agenda, n * KINDS + CPU, NEVER)
+        engine.state = state.ENDING
+        state.wake(machine, n, master, now)
+    if m.way == DMA and master == bus.ENGINE_IN:
+        help_.state = state.AWAITING_END
+        put(machine.agenda, n * records.KINDS + records.CPU, NEVER)
     else:
         resume_cpu(machine, n, now)
 
@@ -176,13 +132,13 @@ def end_handler_part(machine, n, now):
 def handler_serves(machine, n, master):
     """Whether the handler still does its part of the move of ``master``."""
     help_ = machine.bus.helps[n]
-    return help_.state == IN_HANDLER and help_.master == master
+    return help_.state == state.IN_HANDLER and help_.master == master
 
 
 @step
 def release_cpu(machine, n, master, now):
     """Releases the CPU, which has waited in the handler for the engine to finish."""
-    if master == ENGINE_IN and machine.bus.helps[n].state == AWAITING_END:
+    if master == bus.ENGINE_IN and machine.bus.helps[n].state == state.AWAITING_END:
         resume_cpu(machine, n, now)
 
 
@@ -193,56 +149,61 @@ def resume_cpu(machine, n, now):
     ways = machine.bus.ways
     help_, kept = machine.bus.helps[n], machine.bus.kept
     node.cpu_busy += now - help_.since
-    log_work(machine, n, INTERRUPTED, now)
-    help_.state = NO_HANDLER
+    log_work(machine, n, records.INTERRUPTED, now)
+    help_.state = state.NO_HANDLER
     node.cpu = help_.cpu
     node.cpu_process = help_.process
     node.cpu_since = now
     ways.access[n, 0] = kept.access[n, 0]
-    ways.moves[n, PROCESSOR] = kept.move[n, 0]
-    timing = machine.bus.timing[n, PROCESSOR]
+    ways.moves[n, bus.PROCESSOR] = kept.move[n, 0]
+    timing = machine.bus.timing[n, bus.PROCESSOR]
     timing.state = kept.timing[n, 0].state
     timing.seen = kept.timing[n, 0].seen
-    if timing.state in (AWAITING_BUS, AWAITING_ENGINE):
-        timing.state = PAUSING  # it looks again
+    if timing.state in (state.AWAITING_BUS, state.AWAITING_ENGINE):
+        timing.state = state.PAUSING  # it looks again
     scratch = ways.nics.scratch[n]
     copy_bytes(scratch, 0, kept.scratch[n], 0, scratch.size)
     when = NEVER
-    if node.cpu == ACCESSING:
+    if node.cpu == records.ACCESSING:
         when = now
-    elif node.cpu != IDLE:
+    elif node.cpu != records.IDLE:
         when = now + help_.left
     elif machine.ports.nodes[n].stolen > 0:  # another interrupt came meanwhile
-        node.cpu = INTERRUPTED
+        node.cpu = records.INTERRUPTED
         when = now
-    put(machine.agenda, n * KINDS + CPU, when)
+    put(machine.agenda, n * records.KINDS + records.CPU, when)
 
 
 @step
 def is_engine_free(machine, n):
     """Whether the engine moves nothing, and the firmware does not set it to something already."""
     node = machine.nodes[n]
-    return node.pci == PCI_IDLE and node.task != HOST_TX and node.task != HOST_RCV
+    return node.pci == records.PCI_IDLE and node.task != HOST_TX and node.task != HOST_RCV
 
 
 @step
 def wait_for_engine(machine, n):
     """Has the CPU, amid a transaction, retry when the engine is free."""
     zero = np.int64(0)
-    begin_access(machine.bus.ways.access[n, 0], LOAD, zero, zero, zero, WINDOW)
-    machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
-    machine.bus.timing[n, PROCESSOR].state = AWAITING_ENGINE
-    put(machine.agenda, n * KINDS + CPU, NEVER)
+    processor.begin_access(
+        machine.bus.ways.access[n, 0], processor.LOAD, zero, zero, zero, processor.WINDOW
+    )
+    machine.bus.ways.moves[n, bus.PROCESSOR].call = NO_CALL
+    machine.bus.timing[n, bus.PROCESSOR].state = state.AWAITING_ENGINE
+    put(machine.agenda, n * records.KINDS + records.CPU, NEVER)
 
 
 @step
 def release_engine(machine, n, now):
     """Frees the engine of the queue once both of its ends are done."""
     timing = machine.bus.timing
-    is_done = timing[n, ENGINE_OUT].state == RESTING and timing[n, ENGINE_IN].state == RESTING
+    is_done = (
+        timing[n, bus.ENGINE_OUT].state == state.RESTING
+        and timing[n, bus.ENGINE_IN].state == state.RESTING
+    )
     if machine.bus.cpu_transactions[n].moving == 1 or not is_done:
         return
-    machine.nodes[n].pci = PCI_IDLE
+    machine.nodes[n].pci = records.PCI_IDLE
     if machine.ports.nodes[n].stage == AWAIT_BUS:
         begin_fetch(machine, n, now)
     on_engine_free(machine, n, now)
@@ -253,9 +214,9 @@ def start_move(machine, n, master, way, call, address, place, count, when):
     """Has the idle engine of ``master`` move these bytes from ``when`` on."""
     begin_move(machine.bus.ways.moves[n, master], way, call, address, place, count)
     timing = machine.bus.timing[n, master]
-    timing.state = PAUSING
+    timing.state = state.PAUSING
     timing.asked = 0
-    wake(machine, n, master, when)
+    state.wake(machine, n, master, when)
 
 
 @step
@@ -263,35 +224,35 @@ def end_at_once(machine, n, master, now):
     """Completes the move that has begun: its bytes need not cross the bus."""
     m = machine.bus.ways.moves[n, master]
     m.done = m.count
-    machine.bus.timing[n, master].state = ENDING
-    wake(machine, n, master, now)
+    machine.bus.timing[n, master].state = state.ENDING
+    state.wake(machine, n, master, now)
 
 
 @distant
 def resume_move(machine, n, master, now):
     """Resumes the move of ``master`` when what it waited for is over."""
     timing = machine.bus.timing[n, master]
-    wake(machine, n, master, NEVER)
-    if timing.state == ENDING:
-        timing.state = RESTING
+    state.wake(machine, n, master, NEVER)
+    if timing.state == state.ENDING:
+        timing.state = state.RESTING
         timing.ended = now
         machine.bus.ways.moves[n, master].call = NO_CALL
         release_cpu(machine, n, master, now)
-        if master == REPORT and machine.bus.shown.size > 0:
+        if master == bus.REPORT and machine.bus.shown.size > 0:
             end_report_write(machine, n, now)
-        if machine.nodes[n].pci == PCI_QUEUE:
+        if machine.nodes[n].pci == records.PCI_QUEUE:
             release_engine(machine, n, now)
         return
-    if timing.state == INTERRUPTING_HOST:
+    if timing.state == state.INTERRUPTING_HOST:
         enter_handler(machine, n, master, now)
         return
     timing.since = now
     timing.until = now
-    if timing.state == ABOUT_TO_AWAIT:
+    if timing.state == state.ABOUT_TO_AWAIT:
         _begin_waiting(machine, n, master, now)
     else:
         take_steps(machine, n, master, now)
-    schedule(machine, n)
+    state.schedule(machine, n)
 
 
 @routine
@@ -305,25 +266,25 @@ def take_steps(machine, n, master, now):
     if needed == ASK:
         _begin_operation(machine, n, master)
         ends = machine.bus.ends[n, master]
-        before = ends[(timing.transfers - m.window) % READS_AT_ONCE]
+        before = ends[(timing.transfers - m.window) % bus.READS_AT_ONCE]
         machine.bus.ways.asks[n, master].at = max(timing.since, before)
-        timing.state = ASKING
+        timing.state = state.ASKING
     elif needed == PAUSE:
-        timing.state = PAUSING
-        wake(machine, n, master, timing.until + _pause(machine, n, m))
+        timing.state = state.PAUSING
+        state.wake(machine, n, master, timing.until + _pause(machine, n, m))
     elif needed == AWAIT and timing.until > now:
-        timing.state = ABOUT_TO_AWAIT
-        wake(machine, n, master, timing.until)
+        timing.state = state.ABOUT_TO_AWAIT
+        state.wake(machine, n, master, timing.until)
     elif needed == AWAIT:
         _begin_waiting(machine, n, master, now)
     elif needed == FINISHED:
-        if m.way == EDT and m.call == FETCH and machine.nodes[n].pci == PCI_READS:
+        if m.way == EDT and m.call == FETCH and machine.nodes[n].pci == records.PCI_READS:
             _copy_packet_to_region(machine, n, m)
-        timing.state = ENDING
-        wake(machine, n, master, timing.until)
+        timing.state = state.ENDING
+        state.wake(machine, n, master, timing.until)
         if handler_serves(machine, n, master):
-            timing.state = LINGERING
-            wake(machine, n, master, NEVER)
+            timing.state = state.LINGERING
+            state.wake(machine, n, master, NEVER)
     else:
         retry_after_crossing(machine, n, master, seen, now)
 
@@ -332,9 +293,9 @@ def take_steps(machine, n, master, now):
 def _begin_operation(machine, n, master):
     """Delays an engine's first transaction until no burst is under way."""
     timing = machine.bus.timing[n, master]
-    if timing.asked == 0 and master in (ENGINE_OUT, ENGINE_IN):
+    if timing.asked == 0 and master in (bus.ENGINE_OUT, bus.ENGINE_IN):
         timing.asked = 1
-        timing.since += burst_left(host_of(machine.bus.hosts, n), timing.operations)
+        timing.since += bus.burst_left(bus.host_of(machine.bus.hosts, n), timing.operations)
         timing.operations += 1
 
 
@@ -354,10 +315,10 @@ def retry_after_crossing(machine, n, master, seen, now):
     number of crossings.  It looks in vain no more than once: then its blocks are there.
     """
     timing = machine.bus.timing[n, master]
-    timing.state = AWAITING_BUS
+    timing.state = state.AWAITING_BUS
     if seen != machine.bus.playing[n].crossings:
-        timing.state = PAUSING
-        wake(machine, n, master, now)
+        timing.state = state.PAUSING
+        state.wake(machine, n, master, now)
 
 
 @step
@@ -369,13 +330,13 @@ def _pause(machine, n, m):
 @step
 def _begin_waiting(machine, n, master, now):
     """Requests the blocks that the interface lacks and has not requested yet."""
-    agent = watcher_of(machine.bus.ways.agents, n)
+    agent = bus.watcher_of(machine.bus.ways.agents, n)
     m = machine.bus.ways.moves[n, master]
     for home in range(m.first, m.last):
         if agent.copies[home].state == INVALID:
-            request_read(agent, home, now)
+            bus.request_read(agent, home, now)
     timing = machine.bus.timing[n, master]
-    timing.state = AWAITING
+    timing.state = state.AWAITING
     timing.next = m.first
     timing.arrived = now
     note_arrivals(machine, n, master, now)
@@ -384,44 +345,44 @@ def _begin_waiting(machine, n, master, now):
 @routine
 def note_arrivals(machine, n, master, now):
     """Skips awaited blocks that have arrived; the move continues once none is left."""
-    agent = watcher_of(machine.bus.ways.agents, n)
+    agent = bus.watcher_of(machine.bus.ways.agents, n)
     timing = machine.bus.timing[n, master]
     last = machine.bus.ways.moves[n, master].last
     while timing.next < last:
         copy = agent.copies[timing.next]
         if copy.state == INVALID:
-            request_read(agent, timing.next, now)  # if it came, and was lost again meanwhile
-        if copy.due != AT_NO_TIME:
+            bus.request_read(agent, timing.next, now)  # if it came, and was lost again meanwhile
+        if copy.due != bus.AT_NO_TIME:
             return
         timing.arrived = max(timing.arrived, copy.arrived)
         timing.next += 1
-    timing.state = PAUSING
-    wake(machine, n, master, timing.arrived)
+    timing.state = state.PAUSING
+    state.wake(machine, n, master, timing.arrived)
 
 
 @step
 def recheck_arrivals(machine, n, now):
     """Has moves that wait for blocks check again, as the interface has read one."""
-    for master in range(MASTERS):
-        if machine.bus.timing[n, master].state == AWAITING:
+    for master in range(bus.MASTERS):
+        if machine.bus.timing[n, master].state == state.AWAITING:
             note_arrivals(machine, n, master, now)
 
 
 @step
 def wake_retries(machine, n, when):
     """Wakes moves that wait for a bus transaction, as one has crossed the bus by ``when``."""
-    for master in range(MASTERS):
+    for master in range(bus.MASTERS):
         timing = machine.bus.timing[n, master]
-        if timing.state == AWAITING_BUS:
-            timing.state = PAUSING
-            wake(machine, n, master, when)
+        if timing.state == state.AWAITING_BUS:
+            timing.state = state.PAUSING
+            state.wake(machine, n, master, when)
 
 
 @distant
 def register_frame(machine, n, frame):
     """The NIC of ``n`` keeps a copy of ``frame``, which is pinned, if it has room for it."""
     ways = machine.bus.ways
-    nic, agent = nic_of(ways.nics, n), watcher_of(ways.agents, n)
+    nic, agent = nic_of(ways.nics, n), bus.watcher_of(ways.agents, n)
     count = machine.ports.memory.config[0].page_size
     block = nic.config[0].block
     first = frame * count // block
@@ -435,10 +396,10 @@ def register_frame(machine, n, frame):
     use_tag(nic, t, 1)
     nic.registers[0].registrations += 1
     for b in range(count // block):
-        watch_block(agent, first + b, place // block + b, nic.config[0].reaction)
+        bus.watch_block(agent, first + b, place // block + b, nic.config[0].reaction)
         if nic.config[0].initialisation == BY_READING:
-            request_read(agent, place // block + b, machine.tally[0].now)
-    schedule(machine, n)
+            bus.request_read(agent, place // block + b, machine.tally[0].now)
+    state.schedule(machine, n)
 
 
 @step
@@ -457,13 +418,13 @@ def _find_tag(nic, count):
 def deregister_frame(machine, n, frame):
     """The NIC of ``n`` keeps no copy of ``frame`` any more; nothing is pinned there."""
     ways = machine.bus.ways
-    nic, agent = nic_of(ways.nics, n), watcher_of(ways.agents, n)
+    nic, agent = nic_of(ways.nics, n), bus.watcher_of(ways.agents, n)
     count = machine.ports.memory.config[0].page_size
     home = np.int64(agent.home[frame * count // nic.config[0].block])
     if home == EMPTY:
         return
     place = home * nic.config[0].block
     for b in range(count // nic.config[0].block):
-        unwatch_block(agent, home + b)
+        bus.unwatch_block(agent, home + b)
     clear_tag(nic, (place - nic.config[0].buffer_start) // count)
     nic.registers[0].releases += 1

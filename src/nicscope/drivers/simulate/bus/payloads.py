@@ -12,15 +12,7 @@ from nicscope.kernel.decorators import copy_bytes, distant, routine, step
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, READS_AT_ONCE, forget
 from nicscope.memory.paging.frames import unpin_frame
 from nicscope.memory.paging.layout import GARBAGE_FRAME
-from nicscope.nic.coherent import (
-    NOWHERE,
-    clear_tag,
-    find_buffer_space,
-    free_tag,
-    set_tag,
-    tag_covering,
-    use_tag,
-)
+from nicscope.nic import coherent
 from nicscope.nic.ports import layout
 from nicscope.nic.ports.streams import destination_port_of
 from nicscope.nic.ways.state import DELIVER, DMA, EDT, FETCH, INTERVENING, RETRYING, nic_of
@@ -33,12 +25,12 @@ NO_SERIAL = -1
 def _allocate_tag(machine, n, start, count, owner):
     """Allocates a NIC buffer for the range at ``start`` of the host: its tag, or ``NOWHERE``."""
     nic = nic_of(machine.bus.ways.nics, n)
-    t = free_tag(nic)
-    place = find_buffer_space(nic, count)
-    if t == NOWHERE or place == NOWHERE:
-        return np.int64(NOWHERE)
-    set_tag(nic, t, start, start + count, place)
-    use_tag(nic, t, owner)
+    t = coherent.free_tag(nic)
+    place = coherent.find_buffer_space(nic, count)
+    if t == coherent.NOWHERE or place == coherent.NOWHERE:
+        return np.int64(coherent.NOWHERE)
+    coherent.set_tag(nic, t, start, start + count, place)
+    coherent.use_tag(nic, t, owner)
     nic.tags[t].receive = NO_SERIAL
     return t
 
@@ -53,7 +45,7 @@ def reserve_request_buffer(machine, n, p, count):
     room = machine.bus.rooms[n, p, slot]
     # It stands for no memory of the host: a region behind all of it.
     t = _allocate_tag(machine, n, np.int64(machine.bus.hosts.memory.shape[1]), count, p)
-    if t == NOWHERE:
+    if t == coherent.NOWHERE:
         return False
     room.tag = t
     room.number = port.posted
@@ -77,7 +69,7 @@ def free_descriptor_buffer(machine, n, p, slot):
     room = machine.bus.rooms[n, p, slot]
     if room.number != NO_REQUEST:
         room.number = NO_REQUEST
-        clear_tag(nic_of(machine.bus.ways.nics, n), room.tag)
+        coherent.clear_tag(nic_of(machine.bus.ways.nics, n), room.tag)
 
 
 @routine
@@ -114,14 +106,14 @@ def stage_arrival(machine, n, packet, head, place, done, count):
         unit = np.int64(channel.unit)
         within = head.offset % unit + done
         start = packet.address + done - within
-        t = tag_covering(nic, start, start + unit)
-    if t == NOWHERE and within == 0:
+        t = coherent.tag_covering(nic, start, start + unit)
+    if t == coherent.NOWHERE and within == 0:
         t = _allocate_tag(machine, n, start, unit, p)
-        if t != NOWHERE:
+        if t != coherent.NOWHERE:
             machine.ports.memory.frames[n, head.frame].pins += 1
             if head.runs > 0:
                 nic.tags[t].receive = serial_of(machine, n, p, head.receive)
-    if t == NOWHERE:
+    if t == coherent.NOWHERE:
         return False
     memory = machine.bus.ways.agents.memory[n]
     copy_bytes(memory, nic.tags[t].nic_start + within, memory, place, count)
@@ -157,7 +149,7 @@ def _buffer_of_receive(nic, p, serial, start):
         tag = nic.tags[t]
         if tag.valid == 1 and tag.users == p and tag.receive == serial and tag.host_start == start:
             return np.int64(t)
-    return np.int64(NOWHERE)
+    return np.int64(coherent.NOWHERE)
 
 
 @step
@@ -165,7 +157,7 @@ def staged_piece(machine, n, p, serial, start):
     """Where on the NIC data received for a receive's segment is staged, or ``NOWHERE``."""
     nic = nic_of(machine.bus.ways.nics, n)
     t = _buffer_of_receive(nic, p, serial, start)
-    return t if t == NOWHERE else nic.tags[t].nic_start
+    return t if t == coherent.NOWHERE else nic.tags[t].nic_start
 
 
 @distant
@@ -185,16 +177,18 @@ def free_receive_buffers(machine, n, p, number):
 def staged_buffer(machine, n, address):
     """Where on the NIC data received for the buffer at ``address`` is staged, or ``NOWHERE``."""
     nic = nic_of(machine.bus.ways.nics, n)
-    t = tag_covering(nic, address, address + 1)
-    return t if t == NOWHERE else nic.tags[t].nic_start + (address - nic.tags[t].host_start)
+    t = coherent.tag_covering(nic, address, address + 1)
+    return (
+        t if t == coherent.NOWHERE else nic.tags[t].nic_start + (address - nic.tags[t].host_start)
+    )
 
 
 @routine
 def free_staged_buffer(machine, n, address):
     """Frees the NIC buffer of the buffer at ``address``, whose bytes the process has taken."""
     nic = nic_of(machine.bus.ways.nics, n)
-    t = tag_covering(nic, address, address + 1)
-    if t != NOWHERE:
+    t = coherent.tag_covering(nic, address, address + 1)
+    if t != coherent.NOWHERE:
         _free_tag(machine, n, nic, t)
 
 
@@ -203,7 +197,7 @@ def _free_tag(machine, n, nic, t):
     memory = machine.ports.memory
     frame = nic.tags[t].host_start >> memory.config[0].page_shift
     unpin_frame(memory, n, np.int64(memory.frames[n, frame].pinner), frame)
-    clear_tag(nic, t)
+    coherent.clear_tag(nic, t)
 
 
 @distant

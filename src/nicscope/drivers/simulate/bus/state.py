@@ -12,7 +12,6 @@ from nicscope.clock import NEVER
 from nicscope.config.machine import MACHINE
 from nicscope.config.platform import Platform, load_platform, missing_machine_words
 from nicscope.drivers.simulate.agenda import Agenda, earliest, new_agenda, put
-from nicscope.drivers.simulate.ports.calls import DRIVER
 from nicscope.drivers.simulate.records import BUS, BUS_KINDS, CPU, ENGINE, KINDS, PCI, REPORTING
 from nicscope.errors import PlatformError, SimulationError
 from nicscope.kernel.decorators import routine, step
@@ -81,61 +80,6 @@ def next_time(machine):
     """The time of the earliest event of all."""
     agenda = machine.bus.agenda
     return min(machine.agenda.times[earliest(machine.agenda)], agenda.times[earliest(agenda)])
-
-
-@DRIVER.function
-def fire_bus(machine, n, now):
-    """Orders the first request on the bus of ``n`` now."""
-
-
-@DRIVER.function
-def begin_bus_access(machine, n, p, now):
-    """Begin the access of process ``p`` on the idle CPU of ``n``."""
-
-
-@DRIVER.function
-def resume_bus_access(machine, n, now):
-    """Continues the memory access of the CPU of ``n``, which may end."""
-
-
-@DRIVER.question
-def begin_bus_transaction(machine, n, p, now):
-    """Whether the CPU has a part of the way to do before what ``p`` asked for takes effect."""
-
-
-@DRIVER.function
-def begin_payload(machine, n, count, now):
-    """Begin the move of ``count`` bytes of the packet that the engine of ``n`` is for."""
-
-
-@DRIVER.function
-def fetched_over_bus(machine, n, now):
-    """Payload bytes in NIC memory of the packet that is fetched."""
-
-
-@DRIVER.function
-def fetched_at(machine, n, count):
-    """When ``count`` bytes of it will be there, as far as that is settled, else ``NEVER``."""
-
-
-@DRIVER.function
-def resume_move(machine, n, master, now):
-    """Resumes the move of ``master`` when what it waited for is over."""
-
-
-@DRIVER.function
-def end_report_write(machine, n, now):
-    """Ends the write of a report to the host's memory and begins the next one."""
-
-
-@DRIVER.function
-def end_descriptor_fetch(machine, n):
-    """Ends the fetch of a descriptor, or of a part of it, by the NIC of ``n``."""
-
-
-@DRIVER.function
-def on_engine_free(machine, n, now):
-    """Starts what waits for the engine: a descriptor fetch, or a CPU."""
 
 
 UNFITTED = "edt-table1"  # what the paper prints, and assumptions: nothing chosen by a result

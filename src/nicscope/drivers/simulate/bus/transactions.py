@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate import records
 from nicscope.drivers.simulate.agenda import put
+from nicscope.drivers.simulate.bus import payloads
 from nicscope.drivers.simulate.bus.completion_writes import (
     BYTES,
     ENTRY_BYTES,
@@ -12,50 +14,18 @@ from nicscope.drivers.simulate.bus.completion_writes import (
     report_address,
 )
 from nicscope.drivers.simulate.bus.moves import is_engine_free, start_move, wait_for_engine
-from nicscope.drivers.simulate.bus.payloads import (
-    free_descriptor_buffer,
-    free_staged_buffer,
-    request_buffer_start,
-    reserve_request_buffer,
-    serial_of,
-    staged_buffer,
-    staged_piece,
-)
 from nicscope.drivers.simulate.bus.state import AWAITING_ENGINE
 from nicscope.drivers.simulate.flow import begin
 from nicscope.drivers.simulate.observe import log_work
 from nicscope.drivers.simulate.ports.posting import FLAG_BITS, cannot_complete
 from nicscope.drivers.simulate.ports.reports import KIND_BITS, awaits_report, has_awaited_report
-from nicscope.drivers.simulate.records import (
-    ACCESSING,
-    AWAIT_QUEUE,
-    COPYING,
-    CPU,
-    KINDS,
-    PCI_DESCRIPTOR,
-    PCI_QUEUE,
-    POST,
-    PROVIDE,
-    REPORT,
-)
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.memory.coherence.bus import ENGINE_IN, ENGINE_OUT, PROCESSOR
 from nicscope.memory.coherence.processor import DOORBELL, LOAD, SCRATCH, STORE, WINDOW, begin_access
 from nicscope.memory.paging.layout import PRESENT
 from nicscope.nic.coherent import NOWHERE
+from nicscope.nic.ports import layout
 from nicscope.nic.ports.descriptor import address_of, bytes_of
-from nicscope.nic.ports.layout import (
-    BUFFERS,
-    DONE,
-    FENCED,
-    IMMEDIATE,
-    INLINE,
-    NOBODY,
-    RECEIVED,
-    SEND,
-    WORK_QUEUE,
-    WRITE,
-)
 from nicscope.nic.ports.layout import FETCH as READ
 from nicscope.nic.ports.lookup import bytes_in_page
 from nicscope.nic.ports.receive import segment_at
@@ -94,15 +64,15 @@ def switch_work(machine, n, work, now):
 @step
 def begin_segment(machine, n, call, address, place, count, now):
     """Begins the CPU's part of ``call`` for ``count`` bytes, at ``now``."""
-    switch_work(machine, n, COPYING, now)
+    switch_work(machine, n, records.COPYING, now)
     ways = machine.bus.ways
     way = machine.bus.rules[n].way
     begin_move(ways.moves[n, PROCESSOR], way, call, address, place, count)
     # Of nothing: then the way says what first.
     begin_access(ways.access[n, 0], LOAD, address, 0, 0, WINDOW)
-    put(machine.agenda, n * KINDS + CPU, now)
+    put(machine.agenda, n * records.KINDS + records.CPU, now)
     if way == CNI:
-        machine.nodes[n].pci = PCI_QUEUE
+        machine.nodes[n].pci = records.PCI_QUEUE
         machine.bus.cpu_transactions[n].moving = 1
         if call == PUBLISH:
             start_move(machine, n, ENGINE_OUT, way, FETCH, address, place, count, now)
@@ -146,10 +116,10 @@ def write_descriptor(machine, n, p, now):
 def _posted(machine, n, p):
     """The token of what process ``p`` posts; 0 if its descriptor is not in memory."""
     process = machine.processes[p]
-    if process.operation not in (POST, PROVIDE):
+    if process.operation not in (records.POST, records.PROVIDE):
         return np.int64(0)
     takes = machine.ports.table[n, process.peer].takes
-    return np.int64(process.address) if takes == WORK_QUEUE else np.int64(0)
+    return np.int64(process.address) if takes == layout.WORK_QUEUE else np.int64(0)
 
 
 @step
@@ -179,10 +149,10 @@ def _store(machine, n, p, token, now):
         for i in range(WORD):
             scratch[at + i] = (word >> (WORD * i)) & 255
     transaction.written += size
-    switch_work(machine, n, ACCESSING, now)
+    switch_work(machine, n, records.ACCESSING, now)
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
     begin_access(machine.bus.ways.access[n, 0], STORE, physical, 0, size, SCRATCH)
-    put(machine.agenda, n * KINDS + CPU, now)
+    put(machine.agenda, n * records.KINDS + records.CPU, now)
     return True
 
 
@@ -208,8 +178,8 @@ def _word_of(machine, p, number):
     A control segment of four words, for remote memory an address segment, then data segments.
     """
     process = machine.processes[p]
-    operation = process.own & ((1 << KIND_BITS) - 1) if process.operation == POST else 0
-    remote = 1 if operation in (WRITE, READ) else 0
+    operation = process.own & ((1 << KIND_BITS) - 1) if process.operation == records.POST else 0
+    remote = 1 if operation in (layout.WRITE, READ) else 0
     if number < CONTROL_WORDS:
         return _control_word(machine, p, number, operation, remote)
     place = (number - CONTROL_WORDS) // 2 - remote
@@ -226,11 +196,11 @@ def _word_of(machine, p, number):
 def _control_word(machine, p, number, operation, remote):
     process = machine.processes[p]
     if number == 1:
-        control = TO_WRITE * (operation == WRITE) + TO_READ * (operation == READ)
+        control = TO_WRITE * (operation == layout.WRITE) + TO_READ * (operation == READ)
         flags = (process.own >> KIND_BITS) & ((1 << FLAG_BITS) - 1)
-        if process.operation == POST and flags & IMMEDIATE:
+        if process.operation == records.POST and flags & layout.IMMEDIATE:
             control += HAS_IMMEDIATE
-        if process.operation == POST and flags & FENCED:
+        if process.operation == records.POST and flags & layout.FENCED:
             control += HAS_FENCE
         return np.int64(((process.payload + remote) << 32) + (control << 48))
     total = np.int64(0)
@@ -242,14 +212,14 @@ def _control_word(machine, p, number, operation, remote):
 
 @distant
 def on_engine_free(machine, n, now):
-    """The engine may be free: a descriptor that is to be fetched has it, or a CPU that waits."""
+    """Starts what waits for the engine, if that is free: a descriptor fetch, or a CPU."""
     if not is_engine_free(machine, n):
         return
     if machine.ports.rules[0].fetches == 1:
         _fetch(machine, n, now)
     waits = machine.bus.timing[n, PROCESSOR].state == AWAITING_ENGINE
     if waits and is_engine_free(machine, n):
-        put(machine.agenda, n * KINDS + CPU, now)
+        put(machine.agenda, n * records.KINDS + records.CPU, now)
 
 
 @distant
@@ -263,7 +233,7 @@ def fetch_descriptor(machine, n, now):
 def _fetch(machine, n, now):
     """Begins to fetch the next part of the descriptor that the NIC needs, if it needs one."""
     serving = machine.ports.nodes[n]
-    if serving.bringing == NOBODY:
+    if serving.bringing == layout.NOBODY:
         return
     p = np.int64(serving.bringing)
     token = _wanted_token(machine, n)
@@ -274,7 +244,7 @@ def _fetch(machine, n, now):
     if physical == OUT:  # all is there, or what was posted has ended meanwhile
         _end(machine, n)
         return
-    machine.nodes[n].pci = PCI_DESCRIPTOR
+    machine.nodes[n].pci = records.PCI_DESCRIPTOR
     begin(machine.pci_flows[n], now, 0, size, 1)  # for the log
     rules = machine.bus.rules[n]
     place = rules.descriptor + serving.brought
@@ -302,7 +272,7 @@ def _end(machine, n):
     if _wanted_token(machine, n) != 0:
         place = serving.wanted % machine.ports.rules[0].ring
         machine.ports.work.tokens[n, serving.bringing, place] = 0
-    serving.bringing = NOBODY
+    serving.bringing = layout.NOBODY
     serving.brought = 0
     serving.attention = 1
 
@@ -334,7 +304,7 @@ def begin_bus_transaction(machine, n, p, now):
         transaction.piece = NO_MORE
     if not next_transaction_part(machine, n, p, now):
         return False
-    machine.nodes[n].cpu = ACCESSING
+    machine.nodes[n].cpu = records.ACCESSING
     machine.nodes[n].cpu_since = now
     return True
 
@@ -343,7 +313,7 @@ def begin_bus_transaction(machine, n, p, now):
 def _moves(machine, n, p):
     """Whether this operation may have the CPU flush or move bytes."""
     way = machine.bus.rules[n].way
-    if machine.processes[p].operation == AWAIT_QUEUE:
+    if machine.processes[p].operation == records.AWAIT_QUEUE:
         return False
     if way == DMA:
         return True
@@ -359,7 +329,7 @@ def next_transaction_part(machine, n, p, now):
     transaction = machine.bus.cpu_transactions[n]
     if transaction.rung == 0 and awaits_report(machine.processes[p].operation):
         transaction.rung = 1
-        switch_work(machine, n, ACCESSING, now)
+        switch_work(machine, n, records.ACCESSING, now)
         _read_word(machine, n, p, now)
         return True
     if write_descriptor(machine, n, p, now):
@@ -370,12 +340,12 @@ def next_transaction_part(machine, n, p, now):
     if transaction.rung == 1 or not _rings_doorbell(machine, n, p):
         return False
     transaction.rung = 1
-    switch_work(machine, n, ACCESSING, now)
+    switch_work(machine, n, records.ACCESSING, now)
     ways = machine.bus.ways
     zero, count = np.int64(0), ways.nics.config[n, 0].doorbell_bytes
     ways.moves[n, PROCESSOR].call = NO_CALL
     begin_access(ways.access[n, 0], DOORBELL, zero, zero, count, SCRATCH)
-    put(machine.agenda, n * KINDS + CPU, now)
+    put(machine.agenda, n * records.KINDS + records.CPU, now)
     return True
 
 
@@ -384,18 +354,18 @@ def _read_word(machine, n, p, now):
     """Loads a word that the NIC has written, or will; no program sees its value."""
     process = machine.processes[p]
     count = np.int64(BYTES)
-    if process.operation == AWAIT_QUEUE:
+    if process.operation == records.AWAIT_QUEUE:
         number = machine.ports.work.queues[n, process.peer].read
         address = entry_address(machine, n, process.peer, number)
         count = np.int64(ENTRY_BYTES)
     else:
         port = machine.ports.table[n, process.peer]
         ring = process.own & 1
-        number = port.read if ring == RECEIVED else port.reaped
+        number = port.read if ring == layout.RECEIVED else port.reaped
         address = report_address(machine, n, process.peer, ring, number)
     machine.bus.ways.moves[n, PROCESSOR].call = NO_CALL
     begin_access(machine.bus.ways.access[n, 0], LOAD, address, 0, count, SCRATCH)
-    put(machine.agenda, n * KINDS + CPU, now)
+    put(machine.agenda, n * records.KINDS + records.CPU, now)
 
 
 @step
@@ -404,21 +374,24 @@ def _rings_doorbell(machine, n, p):
     ports = machine.ports
     process = machine.processes[p]
     port = ports.table[n, process.peer]
-    if port.open == 0 or process.operation not in (POST, PROVIDE):
+    if port.open == 0 or process.operation not in (records.POST, records.PROVIDE):
         return False
     slot = port.posted % ports.rules[0].ring
-    return process.operation == PROVIDE or ports.pending[n, process.peer, slot].status == DONE
+    return (
+        process.operation == records.PROVIDE
+        or ports.pending[n, process.peer, slot].status == layout.DONE
+    )
 
 
 @step
 def _has_nic_buffer(machine, n, p):
     """Whether what is posted has a NIC buffer now, or what is reported may lie in some."""
     operation = machine.processes[p].operation
-    if operation == POST:
+    if operation == records.POST:
         port = machine.processes[p].peer
         total = _message_bytes(machine, n, port)
-        return total > 0 and reserve_request_buffer(machine, n, port, total)
-    return operation == REPORT
+        return total > 0 and payloads.reserve_request_buffer(machine, n, port, total)
+    return operation == records.REPORT
 
 
 @step
@@ -460,16 +433,18 @@ def _next_piece(machine, n, p, now):
             if physical != OUT:
                 begin_segment(machine, n, PUBLISH, physical, np.int64(0), size, now)
                 return True
-        elif machine.processes[p].operation == REPORT:
+        elif machine.processes[p].operation == records.REPORT:
             place = _staged_at(machine, n, p, physical)
             if place != NOWHERE:
                 begin_segment(machine, n, COLLECT, physical, place, size, now)
                 return True
         elif physical == OUT:  # the NIC asks for it when it is there
-            free_descriptor_buffer(machine, n, machine.processes[p].peer, _slot(machine, port))
+            payloads.free_descriptor_buffer(
+                machine, n, machine.processes[p].peer, _slot(machine, port)
+            )
             return False
         else:
-            place = request_buffer_start(machine, n, machine.processes[p].peer) + begun
+            place = payloads.request_buffer_start(machine, n, machine.processes[p].peer) + begun
             begin_segment(machine, n, PUBLISH, physical, place, size, now)
             return True
 
@@ -481,9 +456,9 @@ def _staged_at(machine, n, p, physical):
         return np.int64(NOWHERE)
     port = machine.processes[p].peer
     if not _has_receive_queue(machine, n, p):
-        return staged_buffer(machine, n, physical)
-    serial = serial_of(machine, n, port, machine.ports.table[n, port].read)
-    return staged_piece(machine, n, port, serial, physical)
+        return payloads.staged_buffer(machine, n, physical)
+    serial = payloads.serial_of(machine, n, port, machine.ports.table[n, port].read)
+    return payloads.staged_piece(machine, n, port, serial, physical)
 
 
 @step
@@ -496,28 +471,28 @@ def _end_piece(machine, n, p, address):
     """The CPU is done with a piece: what it collected need not wait on the NIC any more."""
     if _has_receive_queue(machine, n, p):
         return  # all of its receive when that has been read
-    if machine.bus.rules[n].way != DMA and machine.processes[p].operation == REPORT:
+    if machine.bus.rules[n].way != DMA and machine.processes[p].operation == records.REPORT:
         space = machine.ports.table[n, machine.processes[p].peer].space
         physical = physical_of(machine, n, space, address)
         if physical != OUT:
-            free_staged_buffer(machine, n, physical)
+            payloads.free_staged_buffer(machine, n, physical)
 
 
 @step
 def _piece_of(machine, n, p):
     """Address and bytes of the present segment; ``NO_MORE`` bytes behind the last."""
     operation = machine.processes[p].operation
-    if operation == POST:
+    if operation == records.POST:
         return _segment(
             machine, n, machine.processes[p].peer, machine.bus.cpu_transactions[n].piece
         )
-    if operation == PROVIDE and _has_receive_queue(machine, n, p):
+    if operation == records.PROVIDE and _has_receive_queue(machine, n, p):
         return _gathered(machine, p, machine.bus.cpu_transactions[n].piece)
-    if operation == PROVIDE and machine.bus.cpu_transactions[n].piece == 0:
+    if operation == records.PROVIDE and machine.bus.cpu_transactions[n].piece == 0:
         return machine.processes[p].address, machine.ports.rules[0].buffer
     if (
-        operation == REPORT
-        and machine.processes[p].own & 1 == RECEIVED
+        operation == records.REPORT
+        and machine.processes[p].own & 1 == layout.RECEIVED
         and has_awaited_report(machine, n, p)
     ):
         if _has_receive_queue(machine, n, p):
@@ -532,9 +507,11 @@ def _segment(machine, n, p, piece):
     ports = machine.ports
     slot = ports.table[n, p].posted % ports.rules[0].ring
     request = ports.requests[n, p, slot]
-    is_read = request.operation in (SEND, WRITE) and request.options & INLINE == 0
+    is_read = (
+        request.operation in (layout.SEND, layout.WRITE) and request.options & layout.INLINE == 0
+    )
     most = min(request.segments, ports.segments.shape[3])
-    is_good = ports.pending[n, p, slot].status == DONE and piece < most
+    is_good = ports.pending[n, p, slot].status == layout.DONE and piece < most
     if is_read and is_good:
         segment = ports.segments[n, p, slot, piece]
         room = ports.rules[0].space_bytes
@@ -546,7 +523,7 @@ def _segment(machine, n, p, piece):
 @step
 def _has_receive_queue(machine, n, p):
     """Whether the port that process ``p`` uses takes one posted receive for each message."""
-    return machine.ports.table[n, machine.processes[p].peer].takes == WORK_QUEUE
+    return machine.ports.table[n, machine.processes[p].peer].takes == layout.WORK_QUEUE
 
 
 @step
@@ -568,9 +545,9 @@ def _scattered(machine, n, p):
     """
     ports = machine.ports
     number = ports.table[n, p].read
-    report = ports.reports[n, p, RECEIVED, number % ports.rules[0].ring]
+    report = ports.reports[n, p, layout.RECEIVED, number % ports.rules[0].ring]
     told = machine.bus.cpu_transactions[n].told
-    if report.operation != SEND or told >= report.length:
+    if report.operation != layout.SEND or told >= report.length:
         return np.int64(0), np.int64(NO_MORE)
     place = number % ports.work.receives.shape[2]
     pieces = ports.work.pieces[n, p, place]
@@ -585,10 +562,14 @@ def _filled(machine, n, p):
     """Of the message in the report that is read next, what each buffer has of it."""
     ports = machine.ports
     place = ports.table[n, p].read % ports.rules[0].ring
-    report = ports.reports[n, p, RECEIVED, place]
+    report = ports.reports[n, p, layout.RECEIVED, place]
     transaction = machine.bus.cpu_transactions[n]
     left = report.length - transaction.told
-    if report.operation != SEND or transaction.piece >= min(report.buffers, BUFFERS) or left <= 0:
+    if (
+        report.operation != layout.SEND
+        or transaction.piece >= min(report.buffers, layout.BUFFERS)
+        or left <= 0
+    ):
         return np.int64(0), np.int64(NO_MORE)
     address = ports.report_buffers[n, p, place, transaction.piece]
     return address, min(left, ports.rules[0].buffer)

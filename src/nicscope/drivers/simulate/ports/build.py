@@ -11,14 +11,8 @@ import numpy as np
 
 from nicscope.clock import NEVER
 from nicscope.config.design import Delivery, Design, Scheme, Transport, load_design
+from nicscope.drivers import translation
 from nicscope.drivers.simulate.ports.state import COSTS, Extent, Ports, port_shapes
-from nicscope.drivers.translation import (
-    CODES,
-    new_translations,
-    space_numbering,
-    stacked,
-    translation_bytes,
-)
 from nicscope.errors import SimulationError
 from nicscope.fabric.faults import new_deaths, new_faults
 from nicscope.host.pages import TABLE_PAGES
@@ -207,8 +201,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 def no_ports(nodes: int, faults: Faults | None = None, links: int = 0) -> Ports:
     """NICs without ports, Trapeze's, over a network of ``links`` links that may be at fault."""
     design = load_design("vmmc-static").at_page_size(4096)
-    numbering = space_numbering(design, 1, 16)
-    translations = new_translations(design, [numbering], [1], 1)
+    numbering = translation.space_numbering(design, 1, 16)
+    translations = translation.new_translations(design, [numbering], [1], 1)
     ports = _ports(
         nodes, 0, PortSize(ring=0, ready=0, channels=0, exports=0, imports=0), (0, 0),
         translations, new_memory(1, 2, 4096, 1, 1, 0), links=0,
@@ -229,8 +223,8 @@ def new_ports(setup: Setup, delivery: Delivery) -> Ports:
     nodes = len(setup.processes)
     spaces = max(setup.spaces or 0, max(setup.processes))
     pages = setup.host.pages_per_space
-    numberings = setup.numberings or [space_numbering(design, spaces, pages)] * nodes
-    translations = new_translations(
+    numberings = setup.numberings or [translation.space_numbering(design, spaces, pages)] * nodes
+    translations = translation.new_translations(
         design,
         numberings,
         [spaces] * nodes,
@@ -321,7 +315,7 @@ def _give_rules(ports: Ports, setup: Setup) -> None:
     rules = ports.rules[0]
     page_size = setup.design.page_size
     assert page_size is not None
-    rules["scheme"] = CODES[setup.design.scheme]
+    rules["scheme"] = translation.CODES[setup.design.scheme]
     rules["service"] = _SERVICE[setup.design.scheme]
     rules["reliable"] = setup.transport.reliable
     rules["by_connection"] = setup.transport.by_connection
@@ -413,7 +407,9 @@ def _ports(
 
 def _handle_caches(nodes: int, entries: int, words: int) -> Nic:
     """Caches of handles, an entry a line of ``words`` words, as one with an axis of nodes."""
-    made: Nic = stacked(repeat(new_cache(entries * words, HANDLE_WAYS, words), nodes), nodes)
+    made: Nic = translation.stacked(
+        repeat(new_cache(entries * words, HANDLE_WAYS, words), nodes), nodes
+    )
     return made
 
 
@@ -453,7 +449,7 @@ def ports_bytes(setup: Setup, delivery: Delivery) -> int:
         + bytes_of(memory)
         + bytes_of(pool_shapes(setup.ports, delivery.send_ring))
         + bytes_of(shared_shapes(nodes, setup.size.exports, setup.size.imports))
-        + nodes * translation_bytes(setup.design, spaces, keys, setup.size.longest)
+        + nodes * translation.translation_bytes(setup.design, spaces, keys, setup.size.longest)
         + nodes * sum(cache_bytes(count * words, HANDLE_WAYS, words) for count, words in handles)
     )
 

@@ -5,48 +5,42 @@ from __future__ import annotations
 from nicscope.drivers.simulate.bus import (
     arbitration,
     completion_writes,
-    cpu_access,
     moves,
     payloads,
     transactions,
 )
-from nicscope.drivers.simulate.bus.state import fire_bus  # noqa: F401  declared before counted
-from nicscope.drivers.simulate.ports import (
-    interrupts,
-    misses,
-    network,
-    posting,
-    resume,
-    scripted,
-    thread,
-)
+from nicscope.drivers.simulate.ports import cpu, misses, network, posting, scripted, thread
 from nicscope.drivers.simulate.ports.calls import DRIVER
 from nicscope.drivers.simulate.traced import follower
 from nicscope.host import library, pages, release
 from nicscope.host.calls import HOST
+from nicscope.nic import handles
+from nicscope.nic.ports import (
+    arrivals,
+    complete,
+    connection,
+    free_queue,
+    lookup,
+    plan,
+    receive,
+    receive_queue,
+    remote_memory,
+    resume,
+    retransmit,
+    transmit,
+    window,
+    work_queues,
+    work_requests,
+)
 from nicscope.nic.ports.calls import FIRMWARE
-from nicscope.nic.ports.linked import MODULES
 
 _MODULES = (
-    cpu_access,
-    follower,
-    arbitration,
-    interrupts,
-    library,
-    misses,
-    moves,
-    network,
-    pages,
-    payloads,
-    posting,
-    release,
-    resume,
-    scripted,
-    completion_writes,
-    thread,
-    transactions,
-    *MODULES,
-)
+    cpu, misses, network, posting, scripted, thread, follower,
+    arbitration, completion_writes, moves, payloads, transactions,
+    library, pages, release,
+    arrivals, complete, connection, free_queue, handles, lookup, plan, receive, receive_queue,
+    remote_memory, resume, retransmit, transmit, window, work_queues, work_requests,
+)  # fmt: skip
 FUNCTIONS = tuple(
     each for declared in (FIRMWARE, HOST, DRIVER) for each in declared.found_in(*_MODULES)
 )

@@ -58,7 +58,7 @@ def _apply_faults(machine, d, packet, head, now):
 
 @distant
 def set_route(machine, n, d, path):
-    """Routes what node ``n`` sends to ``d`` over that path from now on."""
+    """Route what node ``n`` sends to ``d`` over ``path`` from now on."""
     set_path(machine.paths, n, d, path)
 
 
@@ -107,7 +107,7 @@ def has_valid_checksum(machine, d, slot):
 
 @distant
 def has_valid_checksum_on_nic(machine, d, slot):
-    """The same, while the payload is still in the NIC's memory, where it stays as it is."""
+    """Whether the payload in ``slot``, still in NIC memory, has the checksum it was sent with."""
     ports = machine.ports
     head = ports.arrival_heads[d, slot]
     packet = machine.arrivals[d, slot]

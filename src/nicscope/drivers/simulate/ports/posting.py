@@ -4,43 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from nicscope.drivers.simulate import records
+from nicscope.drivers.simulate.ports import reports
 from nicscope.drivers.simulate.ports.calls import end_miss, serve_miss
 from nicscope.drivers.simulate.ports.costs import service_time
-from nicscope.drivers.simulate.ports.reports import (
-    GONE,
-    KIND_BITS,
-    LATE,
-    awaits_report,
-    has_awaited_report,
-    has_new_owner,
-    has_receive_room,
-    leave_check_to_nic,
-    note_posted_descriptor,
-    post_receive,
-    read_any,
-    read_report,
-    reap,
-    take_completion,
-    will_get_no_report,
-    write_gather,
-    write_words,
-)
 from nicscope.drivers.simulate.processor import end_operation, occupy_cpu, process_of_second
-from nicscope.drivers.simulate.records import (
-    ANY_REPORT,
-    AWAIT_QUEUE,
-    GIVE_UP,
-    IN_MISS,
-    IN_TRAP,
-    NO_PROCESS,
-    POLLING,
-    POST,
-    POSTING,
-    PROVIDE,
-    REGISTER,
-    TRAP,
-    UNPIN,
-)
 from nicscope.host.calls import (
     admit,
     admit_piece,
@@ -78,13 +46,13 @@ def begin_in_trap(machine, n, process, now):
     if duration > 0:
         source = np.int64(NO_SOURCE)
     elif source == NO_SOURCE:
-        occupy_cpu(machine, n, now, POSTING, 0)
+        occupy_cpu(machine, n, now, records.POSTING, 0)
         return
     else:
         duration = service_time(machine, n, source)
     serving.trap_source = source
     serving.kernel_time += duration
-    occupy_cpu(machine, n, now, IN_TRAP, duration)
+    occupy_cpu(machine, n, now, records.IN_TRAP, duration)
 
 
 @distant
@@ -111,7 +79,7 @@ def end_miss_in_trap(machine, n, now):
     machine.ports.nodes[n].in_trap = 1
     end_miss(machine, n, now)
     machine.ports.nodes[n].in_trap = 0
-    if machine.nodes[n].cpu != IN_MISS:
+    if machine.nodes[n].cpu != records.IN_MISS:
         _demand_after_last(machine, n)
 
 
@@ -134,7 +102,7 @@ SIGNAL = 2
 MODE_BITS = 2
 # In ``own`` of a POST: operation, flags, and whether the descriptor was written beforehand.
 FLAG_BITS = 8
-PREPARED = 1 << (KIND_BITS + FLAG_BITS)
+PREPARED = 1 << (reports.KIND_BITS + FLAG_BITS)
 GATHER = PREPARED << 1  # its segments, as many as the payload says, are in ``ports.gathers``
 MORE = GATHER << 1  # of a POST or PROVIDE: the trap of one that follows is for this one too
 
@@ -147,7 +115,7 @@ def can_begin_at_port(machine, n, p):
     port = ports.table[n, process.peer]
     if cannot_complete(machine, n, p):
         return True
-    if process.operation == POST:
+    if process.operation == records.POST:
         slot = place_in(port.posted, ports.rules[0].ring)
         if port.posted + port.refused - port.reaped == ports.rules[0].ring:
             return False
@@ -157,13 +125,13 @@ def can_begin_at_port(machine, n, p):
         if port.open == 0:
             return True
         return could_admit_pieces(machine, n, process.peer, slot)
-    if process.operation == TRAP:
+    if process.operation == records.TRAP:
         return process.duration > 0 or can_begin_in_trap(machine, n, process.peer)
-    if process.operation == REGISTER:
+    if process.operation == records.REGISTER:
         return _can_register(machine, n, p)
-    if process.operation == PROVIDE and port.takes == layout.WORK_QUEUE:
-        return has_receive_room(machine, n, process.peer)
-    if process.operation == PROVIDE:
+    if process.operation == records.PROVIDE and port.takes == layout.WORK_QUEUE:
+        return reports.has_receive_room(machine, n, process.peer)
+    if process.operation == records.PROVIDE:
         return _has_free_place(ports, n, process.peer)
     return True
 
@@ -172,9 +140,9 @@ def can_begin_at_port(machine, n, p):
 def cannot_complete(machine, n, p):
     """Whether process ``p``'s request must fail: its port has a new owner, or no report left."""
     operation = machine.processes[p].operation
-    if awaits_report(operation):
-        return will_get_no_report(machine, n, p)
-    return operation in (POST, PROVIDE) and has_new_owner(machine, n, p)
+    if reports.awaits_report(operation):
+        return reports.will_get_no_report(machine, n, p)
+    return operation in (records.POST, records.PROVIDE) and reports.has_new_owner(machine, n, p)
 
 
 @step
@@ -196,10 +164,10 @@ def _can_register(machine, n, p):
 def _is_posting(machine, n, p_port):
     """Whether the other processor posts at that port, for another task, and holds the slot."""
     p = process_of_second(machine.nodes[n])
-    if p == NO_PROCESS:
+    if p == records.NO_PROCESS:
         return False
     process = machine.processes[p]
-    return process.operation == POST and process.peer == p_port
+    return process.operation == records.POST and process.peer == p_port
 
 
 @step
@@ -211,16 +179,16 @@ def _write_request(machine, n, p, slot):
         return
     p_port = process.peer
     request = ports.requests[n, p_port, slot]
-    request.operation = process.own & ((1 << KIND_BITS) - 1)
-    request.options = (process.own >> KIND_BITS) & ((1 << FLAG_BITS) - 1)
+    request.operation = process.own & ((1 << reports.KIND_BITS) - 1)
+    request.options = (process.own >> reports.KIND_BITS) & ((1 << FLAG_BITS) - 1)
     request.name = process.tag
     request.offset = process.duration
     request.cookie = process.packet
     request.length = process.payload
     if ports.table[n, p_port].takes == layout.WORK_QUEUE:
-        write_words(machine, n, p, slot)
+        reports.write_words(machine, n, p, slot)
     if process.own & GATHER and ports.table[n, p_port].takes == layout.WORK_QUEUE:
-        write_gather(machine, n, p, slot)
+        reports.write_gather(machine, n, p, slot)
         return
     if process.own & GATHER:
         request.segments = process.payload
@@ -250,43 +218,43 @@ def _begin_post(machine, n, p):
         return np.int64(0)
     duration = np.int64(admit(machine, n, which, slot))
     if port.takes == layout.WORK_QUEUE:
-        leave_check_to_nic(machine, n, which, slot)
+        reports.leave_check_to_nic(machine, n, which, slot)
     return duration
 
 
 @distant
 def begin_at_port(machine, n, p, now):
-    """Have the CPU of ``n`` do what process ``p`` asks of its port."""
+    """Has the CPU of ``n`` carry out what process ``p`` asks of its port."""
     ports = machine.ports
     process = machine.processes[p]
     costs = ports.costs[n]
     duration = costs.post
     if cannot_complete(machine, n, p):
-        occupy_cpu(machine, n, now, POLLING, costs.poll)
-    elif process.operation == POST:
-        occupy_cpu(machine, n, now, POSTING, duration + _begin_post(machine, n, p))
-    elif process.operation == PROVIDE:
+        occupy_cpu(machine, n, now, records.POLLING, costs.poll)
+    elif process.operation == records.POST:
+        occupy_cpu(machine, n, now, records.POSTING, duration + _begin_post(machine, n, p))
+    elif process.operation == records.PROVIDE:
         if ports.table[n, process.peer].takes == layout.WORK_QUEUE:
             duration += _have_pieces_pinned(machine, n, p)
         elif ports.table[n, process.peer].open == 1:
             duration += _have_pinned(machine, n, process.peer, process.address, 1)
-        occupy_cpu(machine, n, now, POSTING, duration)
-    elif process.operation == TRAP:
+        occupy_cpu(machine, n, now, records.POSTING, duration)
+    elif process.operation == records.TRAP:
         begin_in_trap(machine, n, process, now)
-    elif process.operation == REGISTER:
+    elif process.operation == records.REGISTER:
         duration = _have_pinned(machine, n, process.peer, process.address, process.payload)
         process.own = ports.nodes[n].admitted
         if process.own != layout.DONE:
             _give_up(machine, n, process.peer, process.address, process.payload)
-        occupy_cpu(machine, n, now, POSTING, duration + costs.system_call)
-    elif process.operation == UNPIN:
+        occupy_cpu(machine, n, now, records.POSTING, duration + costs.system_call)
+    elif process.operation == records.UNPIN:
         duration = unpin_pages(machine, n, process.peer, process.address, process.payload)
         process.own = ports.nodes[n].admitted
-        occupy_cpu(machine, n, now, POSTING, duration)
-    elif process.operation == GIVE_UP:
-        occupy_cpu(machine, n, now, POSTING, costs.system_call)
+        occupy_cpu(machine, n, now, records.POSTING, duration)
+    elif process.operation == records.GIVE_UP:
+        occupy_cpu(machine, n, now, records.POSTING, costs.system_call)
     else:
-        occupy_cpu(machine, n, now, POLLING, _poll_time(process, costs))
+        occupy_cpu(machine, n, now, records.POLLING, _poll_time(process, costs))
 
 
 @step
@@ -362,36 +330,36 @@ def _is_inside(machine, address, length):
 
 @distant
 def end_at_port(machine, n, p, now):
-    """Effect of what the CPU of ``n`` has done for process ``p`` at its port."""
+    """Completes what the CPU of ``n`` has done for process ``p`` at its port."""
     process = machine.processes[p]
     if cannot_complete(machine, n, p):
-        process.own = process.packet = GONE
+        process.own = process.packet = reports.GONE
         end_operation(machine, p, now)
         return
-    if process.operation == POST:
-        note_posted_descriptor(machine, n, process)
+    if process.operation == records.POST:
+        reports.note_posted_descriptor(machine, n, process)
         _post(machine, n, process.peer)
-    elif process.operation == PROVIDE:
+    elif process.operation == records.PROVIDE:
         _provide(machine, n, p)
-    elif process.operation == TRAP:
+    elif process.operation == records.TRAP:
         pass
-    elif process.operation in (REGISTER, UNPIN):
+    elif process.operation in (records.REGISTER, records.UNPIN):
         process.address = process.own
-    elif process.operation == GIVE_UP:
+    elif process.operation == records.GIVE_UP:
         _give_up(machine, n, process.peer, process.address, process.payload)
-    elif not has_awaited_report(machine, n, p):
-        process.own = process.packet = LATE
-    elif process.operation == AWAIT_QUEUE:
-        take_completion(machine, n, process)
-    elif process.operation == ANY_REPORT:
-        read_any(machine, n, p)
+    elif not reports.has_awaited_report(machine, n, p):
+        process.own = process.packet = reports.LATE
+    elif process.operation == records.AWAIT_QUEUE:
+        reports.take_completion(machine, n, process)
+    elif process.operation == records.ANY_REPORT:
+        reports.read_any(machine, n, p)
     elif process.own & 1 == layout.SENT:
-        reap(machine, n, p)
+        reports.reap(machine, n, p)
     else:
-        read_report(machine, n, p)
+        reports.read_report(machine, n, p)
     if machine.ports.rules[0].serves == 0 and _traps(machine, n, process):
         machine.ports.nodes[n].traps += 1
-        process.operation = TRAP
+        process.operation = records.TRAP
         process.duration = machine.ports.costs[n].trap
     else:
         end_operation(machine, p, now)
@@ -403,9 +371,9 @@ def _traps(machine, n, process):
 
     No more buffers can follow into a free queue that is full: it has to be looked at first.
     """
-    if process.operation == PROVIDE and not _has_free_place(machine.ports, n, process.peer):
+    if process.operation == records.PROVIDE and not _has_free_place(machine.ports, n, process.peer):
         return True
-    return process.operation in (POST, PROVIDE) and process.own & MORE == 0
+    return process.operation in (records.POST, records.PROVIDE) and process.own & MORE == 0
 
 
 @step
@@ -454,7 +422,7 @@ def _provide(machine, n, p):
     if port.open == 0:
         return
     if port.takes == layout.WORK_QUEUE:
-        post_receive(machine, n, p, process.duration)
+        reports.post_receive(machine, n, p, process.duration)
         return
     place = place_in(port.free_posted, ports.rules[0].ring)
     ports.free[n, process.peer, place].address = process.address

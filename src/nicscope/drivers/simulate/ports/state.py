@@ -9,16 +9,9 @@ import numpy as np
 from nicscope.drivers.simulate.records import CHAIN
 from nicscope.kernel.decorators import step
 from nicscope.nic.delivery import PACKET
-from nicscope.nic.ports import layout
+from nicscope.nic.ports import layout, traffic
 from nicscope.nic.ports.plan import PLAN
 from nicscope.nic.ports.streams import MARKS, POOLS, Pools
-from nicscope.nic.ports.traffic import (
-    ACCOUNT_NAMES,
-    ENDED_NAMES,
-    MADE_NAMES,
-    PACKET_EVENT,
-    TALLY_NAMES,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -408,16 +401,16 @@ def port_shapes(extent: Extent) -> Shapes:
         "frames": ((extent.table_nodes, extent.keys), NUMBER),
         "events": ((n, extent.events), SERVICE),
         "shown": ((n,), layout.EXPORT),
-        "made": ((n, len(MADE_NAMES)), NUMBER),
-        "ended": ((n, len(ENDED_NAMES)), NUMBER),
+        "made": ((n, len(traffic.MADE_NAMES)), NUMBER),
+        "ended": ((n, len(traffic.ENDED_NAMES)), NUMBER),
         "told": ((n, len(layout.STATUS_NAMES)), NUMBER),
         "told_by_side": ((n, 2, len(layout.STATUS_NAMES)), NUMBER),
-        "tallies": ((n, len(TALLY_NAMES)), NUMBER),
-        "accounts": ((n, p, len(ACCOUNT_NAMES)), NUMBER),
-        "port_made": ((n, p, len(MADE_NAMES)), NUMBER),
-        "port_sent": ((n, p, len(ENDED_NAMES)), NUMBER),
-        "port_came": ((n, p, len(ENDED_NAMES)), NUMBER),
+        "tallies": ((n, len(traffic.TALLY_NAMES)), NUMBER),
+        "accounts": ((n, p, len(traffic.ACCOUNT_NAMES)), NUMBER),
+        "port_made": ((n, p, len(traffic.MADE_NAMES)), NUMBER),
+        "port_sent": ((n, p, len(traffic.ENDED_NAMES)), NUMBER),
+        "port_came": ((n, p, len(traffic.ENDED_NAMES)), NUMBER),
         "port_told": ((n, p, len(layout.STATUS_NAMES)), NUMBER),
         "happened": ((1,), NUMBER),
-        "happenings": ((extent.log,), PACKET_EVENT),
+        "happenings": ((extent.log,), traffic.PACKET_EVENT),
     }

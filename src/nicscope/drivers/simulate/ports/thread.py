@@ -66,15 +66,16 @@ TICK = 10_000_000_000  # ps
 
 
 @distant
-def queue_miss(machine, n, who, space, page, receive, ahead, when):
-    """Queues a miss at ``when``, unless it is queued; ``who`` waits if it is a port."""
+def queue_miss(machine, n, when):
+    """Queues the miss of the firmware at ``when``, unless it is queued; a port waits for it."""
     ports = machine.ports
     serving = ports.nodes[n]
+    who, ahead = np.int64(serving.miss_for), serving.miss_ahead
     if ports.rules[0].service == layout.THREAD:
         serving.interrupts += 1
         interrupt_cpu(machine, n, ports.costs[n].interrupt, when)
         when += ports.costs[n].interrupt
-    if who < 0 and _is_queued(machine, n, space, page):
+    if who < 0 and _is_queued(machine, n, serving.miss_space, serving.miss_page):
         return
     if serving.queued - serving.handled >= _places_for(machine, who):
         serving.overflows += 1
@@ -89,9 +90,9 @@ def queue_miss(machine, n, who, space, page, receive, ahead, when):
         slot = (endpoint.accepted - 1) % endpoint.receive_ring
         event.sender = machine.ports.arrival_heads[n, slot].peer
         event.sequence = ports.arrival_heads[n, slot].sequence
-    event.space = space
-    event.page = page
-    event.receive = receive
+    event.space = serving.miss_space
+    event.page = serving.miss_page
+    event.receive = serving.miss_receive
     event.ahead = ahead
     event.raised = when
     serving.queued += 1
@@ -225,7 +226,8 @@ def serve_next_miss(machine, n, now):
     events = machine.ports.events[n]
     events[serving.handled % events.size].ended = now
     if machine.traced.misses.size > 0:
-        _log_miss(machine, events[serving.handled % events.size])
+        event = events[serving.handled % events.size]
+        log_miss(machine, event.begun - event.raised, event.ended - event.begun)
     serving.handled += 1
     serving.thread_misses += 1
     if serving.queue_blocked > 0:
@@ -236,12 +238,6 @@ def serve_next_miss(machine, n, now):
     serving.thread = RUNNABLE
     event = machine.ports.events[n, serving.handled % machine.ports.events.shape[1]]
     _timer_delay(machine, n, max(now, np.int64(event.raised)))
-
-
-@step
-def _log_miss(machine, event):
-    """Records how long the miss waited for the thread, and how long that took to serve it."""
-    log_miss(machine, event.begun - event.raised, event.ended - event.begun)
 
 
 @distant

@@ -12,6 +12,7 @@ from nicscope.drivers.simulate.ports.build import HostSize, PortSize, Setup, new
 from nicscope.drivers.simulate.ports.linked import FUNCTIONS
 from nicscope.drivers.simulate.records import ROW
 from nicscope.drivers.simulate.store import new_store
+from nicscope.drivers.simulate.traced import state
 from nicscope.drivers.simulate.traced.program import (
     ROW_NAMES,
     SYNC_ADDRESS,
@@ -24,19 +25,6 @@ from nicscope.drivers.simulate.traced.program import (
     pages_of_nodes,
     rounds_of,
     wiring_of,
-)
-from nicscope.drivers.simulate.traced.state import (
-    FOLLOWER,
-    LOCKING,
-    MEETING,
-    NO_ROW,
-    NOTE,
-    PAIR,
-    PARTS,
-    Traced,
-    Waits,
-    no_traced,
-    no_waits,
 )
 from nicscope.drivers.translation import line_bits_of
 from nicscope.errors import SimulationError
@@ -93,18 +81,18 @@ def new_traced(
     ring: int,
     exports: int,
     keep_ends: bool = False,
-) -> Traced:
+) -> state.Traced:
     """Every process before its first row; ``exports`` of a node, the first its memory.
 
     With ``keep_ends`` the time at which each row ended is kept, beside when it began.
     """
     rows, processes = len(program.operation), program.processes
     notes = processes * (ring + 2) + len(wiring.meetings) * (rounds_of(program.node_count) + 1)
-    traced = no_traced()._replace(
-        followers=records(processes, FOLLOWER),
-        times=np.zeros((processes, PARTS), np.int64),
+    traced = state.no_traced()._replace(
+        followers=records(processes, state.FOLLOWER),
+        times=np.zeros((processes, state.PARTS), np.int64),
         took=np.zeros((processes, len(ROW_NAMES)), np.int64),
-        link=np.full(rows, NO_ROW, np.int32),
+        link=np.full(rows, state.NO_ROW, np.int32),
         begun=np.full(rows, -1, np.int64),
         ended=np.full(rows if keep_ends else 0, -1, np.int64),
         progress=np.zeros(rows, np.uint8),
@@ -116,28 +104,28 @@ def new_traced(
     traced.rules["sync_address"] = SYNC_ADDRESS
     _place_followers(traced, program)
     traced = _with_pairs(traced, program, wiring, exports)
-    locks = records(len(wiring.lock_nodes), LOCKING)
+    locks = records(len(wiring.lock_nodes), state.LOCKING)
     locks["node"] = wiring.lock_nodes
     for name in ("holder", "first", "last"):
-        locks[name] = NO_ROW
+        locks[name] = state.NO_ROW
     return _with_barriers(traced._replace(locks=locks), program, wiring)
 
 
 def _notes(count: int) -> NDArray[Any]:
     """``count`` notes, all on the free list."""
-    notes = records(count, NOTE)
+    notes = records(count, state.NOTE)
     notes["link"] = np.arange(1, count + 1)
-    notes["link"][-1] = NO_ROW
+    notes["link"][-1] = state.NO_ROW
     return notes
 
 
-def _place_followers(traced: Traced, program: Program) -> None:
+def _place_followers(traced: state.Traced, program: Program) -> None:
     followers = traced.followers
     followers["first"] = followers["next"] = program.first[:-1]
     followers["last"] = program.first[1:]
     queues = ("ready", "over", "notes", "receives", "came")
     for name in (*queues, *(f"{each}_end" for each in queues), "held", "at", "heard", "ended_at"):
-        followers[name] = NO_ROW
+        followers[name] = state.NO_ROW
     followers["alone"] = np.bincount(program.nodes)[program.nodes] == 1
     if not len(traced.needs):
         return
@@ -149,7 +137,7 @@ def _place_followers(traced: Traced, program: Program) -> None:
             follower["ready"], follower["ready_end"] = free[0], free[-1]
 
 
-def _with_waits(traced: Traced, program: Program) -> Traced:
+def _with_waits(traced: state.Traced, program: Program) -> state.Traced:
     """Who waits for whom; nothing where every row waits for the one before it alone."""
     others = (program.after_others, program.after_start_others)
     if program.after is None and program.after_start is None and others == (None, None):
@@ -183,31 +171,33 @@ def _others(waited_for: OthersWaitedFor | None) -> _Edges:
     return np.repeat(np.arange(len(counts)), counts), waited_for.rows
 
 
-def _reversed_edges(edges: list[_Edges], needs: NDArray[np.int32]) -> Waits:
+def _reversed_edges(edges: list[_Edges], needs: NDArray[np.int32]) -> state.Waits:
     """The edges from the other end, for each row; adds to ``needs`` how many each row waits for."""
     rows = len(needs)
     waiting, named = (np.concatenate(each) for each in zip(*edges, strict=True))
     if not len(waiting):
-        return no_waits()
+        return state.no_waits()
     needs += np.bincount(waiting, minlength=rows).astype(np.int32)
     order = np.argsort(named, kind="stable")
     first = np.zeros(rows + 1, np.int64)
     np.cumsum(np.bincount(named, minlength=rows), out=first[1:])
-    return Waits(first, waiting[order].astype(np.int32))
+    return state.Waits(first, waiting[order].astype(np.int32))
 
 
-def _with_pairs(traced: Traced, program: Program, wiring: Wiring, exports: int) -> Traced:
+def _with_pairs(
+    traced: state.Traced, program: Program, wiring: Wiring, exports: int
+) -> state.Traced:
     """Number imports and exports: of each node those of its memory, then those of pairs."""
     processes, nodes = program.processes, program.node_count
-    home_ways = np.full((processes, nodes), NO_ROW, np.int32)
+    home_ways = np.full((processes, nodes), state.NO_ROW, np.int32)
     used = np.zeros(nodes, np.int64)
     for p, node in wiring.home_ways.tolist():
         here = program.nodes[p]
         home_ways[p, node] = used[here]
         used[here] += 1
-    pairs = records(len(wiring.pairs), PAIR)
-    pair_of = np.full((processes, processes) if len(pairs) else (0, 0), NO_ROW, np.int32)
-    pair_at = np.full((nodes, exports), NO_ROW, np.int32)
+    pairs = records(len(wiring.pairs), state.PAIR)
+    pair_of = np.full((processes, processes) if len(pairs) else (0, 0), state.NO_ROW, np.int32)
+    pair_at = np.full((nodes, exports), state.NO_ROW, np.int32)
     taken = np.ones(nodes, np.int64)
     for number, (p, q) in enumerate(wiring.pairs.tolist()):
         here, there = program.nodes[p], program.nodes[q]
@@ -217,14 +207,14 @@ def _with_pairs(traced: Traced, program: Program, wiring: Wiring, exports: int) 
         pair_of[p, q] = number
         pair_at[there, taken[there]] = number
         taken[there] += 1
-    pairs["first"] = pairs["last"] = NO_ROW
+    pairs["first"] = pairs["last"] = state.NO_ROW
     return traced._replace(home_ways=home_ways, pairs=pairs, pair_of=pair_of, pair_at=pair_at)
 
 
-def _with_barriers(traced: Traced, program: Program, wiring: Wiring) -> Traced:
-    meetings = records(len(wiring.meetings), MEETING)
+def _with_barriers(traced: state.Traced, program: Program, wiring: Wiring) -> state.Traced:
+    meetings = records(len(wiring.meetings), state.MEETING)
     barriers = max((each.barrier for each in wiring.meetings), default=-1) + 1
-    meeting_of = np.full((barriers, program.node_count), NO_ROW, np.int32)
+    meeting_of = np.full((barriers, program.node_count), state.NO_ROW, np.int32)
     counts = np.bincount([each.barrier for each in wiring.meetings], minlength=barriers)
     begins = np.concatenate([[0], np.cumsum(counts)])
     for place, meeting in enumerate(wiring.meetings):
@@ -236,7 +226,7 @@ def _with_barriers(traced: Traced, program: Program, wiring: Wiring) -> Traced:
         record["speaker"] = meeting.speaker
         meeting_of[meeting.barrier, meeting.node] = place
     for name in ("first", "last", "later", "later_end"):
-        meetings[name] = NO_ROW
+        meetings[name] = state.NO_ROW
     rounds = int(meetings["rounds"].max(initial=0))
     heard = np.zeros((len(meetings), rounds), np.int64)
     return traced._replace(meetings=meetings, meeting_of=meeting_of, heard=heard)
@@ -351,7 +341,7 @@ def _check_room(
     rows = len(program.operation)
     need = ports_bytes(setup, delivery) - untouched * page
     need += machine_bytes(delivery, nodes, program.processes) + rows * ROW_BYTES + LOGGED * 16
-    need += len(wiring.pairs) * PAIR.itemsize + 4 * program.processes**2
+    need += len(wiring.pairs) * state.PAIR.itemsize + 4 * program.processes**2
     check_memory(
         need,
         f"timing {rows:,} operations on {nodes:,} nodes, which touch {touched:,} pages of {page} "
@@ -366,7 +356,7 @@ def _machine(
     topology: Topology,
     delivery: Delivery,
     ports: Ports,
-    traced: Traced,
+    traced: state.Traced,
 ) -> Machine:
     store = new_store(
         topology.nodes,

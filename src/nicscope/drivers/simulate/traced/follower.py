@@ -8,43 +8,7 @@ from nicscope.drivers.simulate.operations import set_timer
 from nicscope.drivers.simulate.ports.reports import KIND_BITS
 from nicscope.drivers.simulate.records import ANY_REPORT, COPY, NO_OPERATION, POST, SLEEP
 from nicscope.drivers.simulate.records import COMPUTE as COMPUTE_OPERATION
-from nicscope.drivers.simulate.traced.state import (
-    ANSWERED,
-    ANYBODY,
-    AT_REST,
-    BARRIER_ROW,
-    COMPUTE,
-    COMPUTE_ROW,
-    COMPUTES,
-    COPIES,
-    FETCH_ROW,
-    GRANT,
-    GRANTED,
-    HEARS,
-    LEADS,
-    LIBRARY,
-    LOCK_ROW,
-    MESSAGE,
-    NO_ROW,
-    NOT_DELIVERED,
-    NOT_HELD,
-    NOTHING_WRONG,
-    POSTS_NOTE,
-    POSTS_ROW,
-    RECEIVE_ROW,
-    RELEASE,
-    ROUND,
-    SEND_ROW,
-    STOLEN,
-    SYNC_BYTES,
-    UNLOCK_ROW,
-    begin_rows,
-    end_row,
-    end_row_remotely,
-    next_row,
-    take_row,
-    wake,
-)
+from nicscope.drivers.simulate.traced import state
 from nicscope.kernel.decorators import distant, routine, step
 from nicscope.nic.ports import layout
 
@@ -59,7 +23,7 @@ def new_note(machine, kind, row, to):
     note.kind = kind
     note.row = row
     note.to = to
-    note.link = NO_ROW
+    note.link = state.NO_ROW
     return place
 
 
@@ -76,7 +40,7 @@ def queue_note(machine, p, place):
     """Queues the note for process ``p`` to post before its next row."""
     traced = machine.traced
     follower = traced.followers[p]
-    if follower.notes == NO_ROW:
+    if follower.notes == state.NO_ROW:
         follower.notes = place
     else:
         traced.notes[follower.notes_end].link = place
@@ -91,9 +55,9 @@ def append_to_pair(machine, p, place):
     if traced.followers[note.to].ended_at >= 0:
         free_note(machine, place)  # nobody will read it
         return
-    note.link = NO_ROW
+    note.link = state.NO_ROW
     pair = traced.pairs[traced.pair_of[p, note.to]]
-    if pair.first == NO_ROW:
+    if pair.first == state.NO_ROW:
         pair.first = place
     else:
         traced.notes[pair.last].link = place
@@ -130,7 +94,7 @@ def wake_blocked_senders(machine, here, now):
     followers = machine.traced.followers
     for p in range(followers.size):
         if followers[p].wishes == 1:
-            wake(machine, p, here, now)
+            state.wake(machine, p, here, now)
 
 
 @routine
@@ -138,31 +102,33 @@ def deliver(machine, s, q, p, now):
     """Delivers the message of SEND row ``s`` to process ``q``; process ``p`` notices it."""
     traced = machine.traced
     follower = traced.followers[q]
-    before, r = NO_ROW, follower.receives
-    while r != NO_ROW and not _fits(machine, s, r):
+    before, r = state.NO_ROW, follower.receives
+    while r != state.NO_ROW and not _fits(machine, s, r):
         before, r = r, traced.link[r]
-    if r == NO_ROW:
+    if r == state.NO_ROW:
         _queue_unexpected(machine, follower, s)
         return
     _unlink_receive(traced, follower, before, r)
-    end_row_remotely(machine, r, p, now)
+    state.end_row_remotely(machine, r, p, now)
 
 
 @step
 def _fits(machine, s, r):
     """Whether the message of SEND row ``s`` matches RECEIVE row ``r``."""
     sent, wanted = machine.script[s], machine.script[r]
-    return sent.name == wanted.name and (wanted.peer == ANYBODY or wanted.peer == sent.process)
+    return sent.name == wanted.name and (
+        wanted.peer == state.ANYBODY or wanted.peer == sent.process
+    )
 
 
 @step
 def _unlink_receive(traced, follower, before, r):
     after = traced.link[r]
-    if before == NO_ROW:
+    if before == state.NO_ROW:
         follower.receives = after
     else:
         traced.link[before] = after
-    if after == NO_ROW:
+    if after == state.NO_ROW:
         follower.receives_end = before
 
 
@@ -170,8 +136,8 @@ def _unlink_receive(traced, follower, before, r):
 def _queue_unexpected(machine, follower, s):
     """Queues a message that no receive matches behind those that came before."""
     traced = machine.traced
-    traced.link[s] = NO_ROW
-    if follower.came == NO_ROW:
+    traced.link[s] = state.NO_ROW
+    if follower.came == state.NO_ROW:
         follower.came = s
     else:
         traced.link[follower.came_end] = s
@@ -183,23 +149,23 @@ def find_message(machine, r, q):
     """Whether the message of RECEIVE row ``r`` of process ``q`` has come; else the row waits."""
     traced = machine.traced
     follower = traced.followers[q]
-    before, s = NO_ROW, follower.came
-    while s != NO_ROW and not _fits(machine, s, r):
+    before, s = state.NO_ROW, follower.came
+    while s != state.NO_ROW and not _fits(machine, s, r):
         before, s = s, traced.link[s]
-    if s == NO_ROW:
-        traced.link[r] = NO_ROW
-        if follower.receives == NO_ROW:
+    if s == state.NO_ROW:
+        traced.link[r] = state.NO_ROW
+        if follower.receives == state.NO_ROW:
             follower.receives = r
         else:
             traced.link[follower.receives_end] = r
         follower.receives_end = r
         return False
     after = traced.link[s]
-    if before == NO_ROW:
+    if before == state.NO_ROW:
         follower.came = after
     else:
         traced.link[before] = after
-    if after == NO_ROW:
+    if after == state.NO_ROW:
         follower.came_end = before
     return True
 
@@ -211,9 +177,9 @@ def enter_barrier(machine, r, now):
     row = machine.script[r]
     place = traced.meeting_of[row.name, machine.processes[row.process].node]
     meeting = traced.meetings[place]
-    traced.link[r] = NO_ROW
+    traced.link[r] = state.NO_ROW
     if _is_waiting_at(machine, meeting, row.process):
-        if meeting.later == NO_ROW:
+        if meeting.later == state.NO_ROW:
             meeting.later = r
         else:
             traced.link[meeting.later_end] = r
@@ -225,7 +191,7 @@ def enter_barrier(machine, r, now):
 
 @step
 def _append_waiter(traced, meeting, r):
-    if meeting.first == NO_ROW:
+    if meeting.first == state.NO_ROW:
         meeting.first = r
     else:
         traced.link[meeting.last] = r
@@ -237,7 +203,7 @@ def _append_waiter(traced, meeting, r):
 def _is_waiting_at(machine, meeting, p):
     """Whether an earlier row of process ``p`` waits at the barrier: one entry per round."""
     r = meeting.first
-    while r != NO_ROW:
+    while r != state.NO_ROW:
         if machine.script[r].process == p:
             return True
         r = machine.traced.link[r]
@@ -263,7 +229,7 @@ def advance_barrier(machine, place, p, now):
         if meeting.told == meeting.turn:
             nodes = meeting.nodes
             there = meeting.begin + (place - meeting.begin + (1 << meeting.turn)) % nodes
-            note = new_note(machine, ROUND, NO_ROW, traced.meetings[there].speaker)
+            note = new_note(machine, state.ROUND, state.NO_ROW, traced.meetings[there].speaker)
             traced.notes[note].name = there
             traced.notes[note].turn = meeting.turn
             queue_note(machine, p, note)
@@ -278,22 +244,22 @@ def _release_barrier(machine, meeting, p, now):
     """Releases the barrier; early arrivals count for the next round."""
     traced = machine.traced
     r = meeting.first
-    meeting.first = NO_ROW
+    meeting.first = state.NO_ROW
     meeting.come = 0
     meeting.turn = 0
     meeting.told = 0
     meeting.met += 1
-    while r != NO_ROW:
+    while r != state.NO_ROW:
         after = traced.link[r]
-        end_row_remotely(machine, r, p, now)
+        state.end_row_remotely(machine, r, p, now)
         r = after
     r = meeting.later
-    meeting.later = NO_ROW
-    while r != NO_ROW:
+    meeting.later = state.NO_ROW
+    while r != state.NO_ROW:
         after = traced.link[r]
-        traced.link[r] = NO_ROW
+        traced.link[r] = state.NO_ROW
         if _is_waiting_at(machine, meeting, machine.script[r].process):
-            if meeting.later == NO_ROW:
+            if meeting.later == state.NO_ROW:
                 meeting.later = r
             else:
                 traced.link[meeting.later_end] = r
@@ -309,19 +275,19 @@ def acquire_lock(machine, r, now):
     traced = machine.traced
     row = machine.script[r]
     lock = traced.locks[row.name]
-    if lock.holder == NO_ROW:
+    if lock.holder == state.NO_ROW:
         lock.holder = row.process
-        traced.progress[r] |= GRANTED
+        traced.progress[r] |= state.GRANTED
     else:
-        traced.link[r] = NO_ROW
-        if lock.first == NO_ROW:
+        traced.link[r] = state.NO_ROW
+        if lock.first == state.NO_ROW:
             lock.first = r
         else:
             traced.link[lock.last] = r
         lock.last = r
     if lock.node != machine.processes[row.process].node:
         return True
-    advance_lock(machine, r, ANSWERED, row.process, now)
+    advance_lock(machine, r, state.ANSWERED, row.process, now)
     return False
 
 
@@ -330,8 +296,8 @@ def advance_lock(machine, r, how, p, now):
     """Marks LOCK row ``r`` answered or granted, in a step of process ``p``; both end the row."""
     progress = machine.traced.progress
     progress[r] |= how
-    if progress[r] == ANSWERED | GRANTED:
-        end_row_remotely(machine, r, p, now)
+    if progress[r] == state.ANSWERED | state.GRANTED:
+        state.end_row_remotely(machine, r, p, now)
 
 
 @routine
@@ -343,22 +309,24 @@ def release_lock(machine, r, now):
     lock = traced.locks[row.name]
     here = machine.processes[p].node
     if lock.holder != p:
-        traced.rules[0].wrong = NOT_HELD
+        traced.rules[0].wrong = state.NOT_HELD
         traced.rules[0].wrong_row = r
         return
     following = lock.first
-    if following == NO_ROW:
-        lock.holder = NO_ROW
+    if following == state.NO_ROW:
+        lock.holder = state.NO_ROW
         if lock.node != here:
-            queue_note(machine, p, new_note(machine, RELEASE, r, traced.home_ways[p, lock.node]))
+            queue_note(
+                machine, p, new_note(machine, state.RELEASE, r, traced.home_ways[p, lock.node])
+            )
         return
     lock.first = traced.link[following]
     q = machine.script[following].process
     lock.holder = q
     if machine.processes[q].node == here:
-        advance_lock(machine, following, GRANTED, p, now)
+        advance_lock(machine, following, state.GRANTED, p, now)
     else:
-        queue_note(machine, p, new_note(machine, GRANT, following, q))
+        queue_note(machine, p, new_note(machine, state.GRANT, following, q))
 
 
 NOTIFIES = layout.NOTIFY << KIND_BITS
@@ -367,10 +335,10 @@ OF_NOTE = -1  # in place of the row, in what a report says: nobody waits for it
 
 @distant
 def run_trace_process(machine, p, now):
-    """Continues process ``p``, whose operation has ended."""
+    """Continues process ``p``, which follows a program trace and whose operation has ended."""
     _account(machine, p, now)
     _end_activity(machine, p, now)
-    if machine.traced.rules[0].wrong != NOTHING_WRONG or not _run_follower(machine, p, now):
+    if machine.traced.rules[0].wrong != state.NOTHING_WRONG or not _run_follower(machine, p, now):
         _stop_follower(machine, p)
 
 
@@ -381,14 +349,14 @@ def _account(machine, p, now):
     times = machine.traced.times
     spent = now - follower.since
     follower.since = now
-    if follower.doing in (COMPUTES, LEADS):
+    if follower.doing in (state.COMPUTES, state.LEADS):
         duration = machine.script[follower.at].not_before
-        times[p, COMPUTE] += duration
-        times[p, STOLEN] += spent - duration
-    elif follower.doing == HEARS:
+        times[p, state.COMPUTE] += duration
+        times[p, state.STOLEN] += spent - duration
+    elif follower.doing == state.HEARS:
         follower.waited += spent
     else:
-        times[p, LIBRARY] += spent
+        times[p, state.LIBRARY] += spent
 
 
 @step
@@ -396,17 +364,17 @@ def _end_activity(machine, p, now):
     """Ends the activity that the process was in until now."""
     follower = machine.traced.followers[p]
     doing = follower.doing
-    if doing == COMPUTES:
-        end_row(machine, np.int64(follower.at), now)
-    elif doing == LEADS:
+    if doing == state.COMPUTES:
+        state.end_row(machine, np.int64(follower.at), now)
+    elif doing == state.LEADS:
         follower.held = follower.at
-    elif doing in (POSTS_ROW, POSTS_NOTE):
+    elif doing in (state.POSTS_ROW, state.POSTS_NOTE):
         follower.outstanding += 1
-    elif doing == COPIES:
+    elif doing == state.COPIES:
         row = np.int64(follower.at)
         deliver(machine, row, np.int64(machine.script[row].peer), p, now)
-        end_row(machine, row, now)
-    elif doing == HEARS:
+        state.end_row(machine, row, now)
+    elif doing == state.HEARS:
         _process_wakeup(machine, p, now)
 
 
@@ -416,10 +384,10 @@ def _process_wakeup(machine, p, now):
     follower = machine.traced.followers[p]
     follower.is_woken = 0
     follower.wishes = 0
-    while follower.over != NO_ROW:
+    while follower.over != state.NO_ROW:
         r = np.int64(follower.over)
         follower.over = machine.traced.link[r]
-        end_row(machine, r, now)
+        state.end_row(machine, r, now)
     process = machine.processes[p]
     if follower.heard == layout.SENT:
         follower.outstanding -= 1
@@ -436,22 +404,22 @@ def _end_descriptor(machine, p, r, status, now):
         machine.scripted[p].failed += 1
     if r == OF_NOTE:
         if status != layout.DONE:
-            _give_up(machine, np.int64(NO_ROW), status)
+            _give_up(machine, np.int64(state.NO_ROW), status)
         return
     operation = machine.script[r].operation
-    if operation == LOCK_ROW:
-        advance_lock(machine, r, ANSWERED, p, now)
+    if operation == state.LOCK_ROW:
+        advance_lock(machine, r, state.ANSWERED, p, now)
         return
-    if operation == SEND_ROW and status != layout.DONE:
+    if operation == state.SEND_ROW and status != layout.DONE:
         _give_up(machine, r, status)
-    end_row(machine, r, now)
+    state.end_row(machine, r, now)
 
 
 @step
 def _give_up(machine, r, status):
     """Stops the program: the request of row ``r`` has failed."""
     rules = machine.traced.rules[0]
-    rules.wrong = NOT_DELIVERED
+    rules.wrong = state.NOT_DELIVERED
     rules.wrong_row = r
     rules.wrong_status = status
 
@@ -462,11 +430,11 @@ def _read_note(machine, p, place, now):
     kind, row = note.kind, np.int64(note.row)
     name, k = np.int64(note.name), np.int64(note.turn)
     free_note(machine, place)
-    if kind == MESSAGE:
+    if kind == state.MESSAGE:
         deliver(machine, row, p, p, now)
-    elif kind == GRANT:
-        advance_lock(machine, row, GRANTED, p, now)
-    elif kind == ROUND:
+    elif kind == state.GRANT:
+        advance_lock(machine, row, state.GRANTED, p, now)
+    elif kind == state.ROUND:
         end_round(machine, name, k, p, now)
 
 
@@ -475,32 +443,32 @@ def _run_follower(machine, p, now):
     """Runs the process until it must wait; returns whether it is to be called again."""
     follower = machine.traced.followers[p]
     while True:
-        if follower.notes != NO_ROW:
+        if follower.notes != state.NO_ROW:
             if not _may_post_note(machine, p):
                 break
             _post_note(machine, p)
             return True
         r = np.int64(follower.held)
-        if r == NO_ROW:
-            r = next_row(machine, p)
-            if r == NO_ROW:
+        if r == state.NO_ROW:
+            r = state.next_row(machine, p)
+            if r == state.NO_ROW:
                 break
             if machine.traced.begun[r] < 0:
                 if not _may_post(machine, p, r):
                     break
-                take_row(machine, p)
-                begin_rows(machine, r, now)
+                state.take_row(machine, p)
+                state.begin_rows(machine, r, now)
                 if _begin_row(machine, p, r, now):
                     return True
                 follower.held = r
         if not _may_post(machine, p, r):
             break
-        follower.held = NO_ROW
+        follower.held = state.NO_ROW
         if _start(machine, p, r, now):
             return True
-        if machine.traced.rules[0].wrong != NOTHING_WRONG:
+        if machine.traced.rules[0].wrong != state.NOTHING_WRONG:
             return False
-    if follower.ended == follower.last - follower.first and follower.notes == NO_ROW:
+    if follower.ended == follower.last - follower.first and follower.notes == state.NO_ROW:
         return False
     _wait(machine, p)
     return True
@@ -508,7 +476,7 @@ def _run_follower(machine, p, now):
 
 @step
 def _wait(machine, p):
-    machine.traced.followers[p].doing = HEARS
+    machine.traced.followers[p].doing = state.HEARS
     process = machine.processes[p]
     process.operation = ANY_REPORT
     process.peer = machine.scripted[p].port
@@ -521,9 +489,9 @@ def _wait(machine, p):
 def _stop_follower(machine, p):
     """Stops the process and reports that to its run."""
     follower = machine.traced.followers[p]
-    machine.traced.times[p, LIBRARY] += follower.waited
+    machine.traced.times[p, state.LIBRARY] += follower.waited
     follower.waited = 0
-    follower.doing = AT_REST
+    follower.doing = state.AT_REST
     follower.ended_at = follower.since
     process = machine.processes[p]
     process.operation = NO_OPERATION
@@ -542,7 +510,7 @@ def _begin_row(machine, p, r, now):
         return False
     follower = machine.traced.followers[p]
     follower.at = r
-    follower.doing = COMPUTES if row.operation == COMPUTE_ROW else LEADS
+    follower.doing = state.COMPUTES if row.operation == state.COMPUTE_ROW else state.LEADS
     process = machine.processes[p]
     process.duration = row.not_before
     process.payload = 0
@@ -561,11 +529,14 @@ def _may_post(machine, p, r):
     """Whether row ``r`` of ``p`` can post; one without room for its note is marked as waiting."""
     row = machine.script[r]
     traced = machine.traced
-    if row.operation in (COMPUTE_ROW, RECEIVE_ROW, UNLOCK_ROW, BARRIER_ROW):
+    if row.operation in (state.COMPUTE_ROW, state.RECEIVE_ROW, state.UNLOCK_ROW, state.BARRIER_ROW):
         return True
     if traced.followers[p].outstanding >= traced.rules[0].depth:
         return False
-    if row.operation != SEND_ROW or machine.processes[row.peer].node == machine.processes[p].node:
+    if (
+        row.operation != state.SEND_ROW
+        or machine.processes[row.peer].node == machine.processes[p].node
+    ):
         return True
     if has_credit(machine, row.peer):
         return True
@@ -581,7 +552,7 @@ def _may_post_note(machine, p):
     note = traced.notes[traced.followers[p].notes]
     if traced.followers[p].outstanding >= traced.rules[0].depth:
         return False
-    if note.kind == RELEASE or has_credit(machine, note.to):
+    if note.kind == state.RELEASE or has_credit(machine, note.to):
         return True
     traced.followers[note.to].blocks = 1
     traced.followers[p].wishes = 1
@@ -594,38 +565,38 @@ def _start(machine, p, r, now):
     row = machine.script[r]
     operation = row.operation
     follower = machine.traced.followers[p]
-    if operation == COMPUTE_ROW:
-        end_row(machine, r, now)
+    if operation == state.COMPUTE_ROW:
+        state.end_row(machine, r, now)
         return False
-    if operation == RECEIVE_ROW:
+    if operation == state.RECEIVE_ROW:
         if find_message(machine, r, p):
-            end_row(machine, r, now)
+            state.end_row(machine, r, now)
         return False
-    if operation == UNLOCK_ROW:
+    if operation == state.UNLOCK_ROW:
         release_lock(machine, r, now)
-        if machine.traced.rules[0].wrong == NOTHING_WRONG:
-            end_row(machine, r, now)
+        if machine.traced.rules[0].wrong == state.NOTHING_WRONG:
+            state.end_row(machine, r, now)
         return False
-    if operation == BARRIER_ROW:
+    if operation == state.BARRIER_ROW:
         enter_barrier(machine, r, now)
         return False
-    if operation == LOCK_ROW:
+    if operation == state.LOCK_ROW:
         if not acquire_lock(machine, r, now):
             return False
         way = machine.traced.home_ways[p, machine.traced.locks[row.name].node]
         address = machine.traced.rules[0].sync_address
-        _post(machine, p, r, layout.FETCH, way, address, address, SYNC_BYTES)
-    elif operation == SEND_ROW:
+        _post(machine, p, r, layout.FETCH, way, address, address, state.SYNC_BYTES)
+    elif operation == state.SEND_ROW:
         if machine.processes[row.peer].node == machine.processes[p].node:
             return _copy(machine, p, r, now)
         way = machine.traced.pairs[machine.traced.pair_of[p, row.peer]].way
-        append_to_pair(machine, p, new_note(machine, MESSAGE, r, row.peer))
+        append_to_pair(machine, p, new_note(machine, state.MESSAGE, r, row.peer))
         _post(machine, p, r, layout.WRITE | NOTIFIES, way, row.offset, row.address, row.length)
     else:
-        kind = layout.FETCH if operation == FETCH_ROW else layout.WRITE
+        kind = layout.FETCH if operation == state.FETCH_ROW else layout.WRITE
         way = machine.traced.home_ways[p, row.peer]
         _post(machine, p, r, kind, way, row.offset, row.address, row.length)
-    follower.doing = POSTS_ROW
+    follower.doing = state.POSTS_ROW
     return True
 
 
@@ -635,11 +606,11 @@ def _copy(machine, p, r, now):
     follower = machine.traced.followers[p]
     if machine.script[r].length == 0:
         deliver(machine, r, np.int64(machine.script[r].peer), p, now)
-        end_row(machine, r, now)
+        state.end_row(machine, r, now)
         return False
     process = machine.processes[p]
     follower.at = r
-    follower.doing = COPIES
+    follower.doing = state.COPIES
     process.operation = COPY
     process.payload = machine.script[r].length
     process.time = now
@@ -655,10 +626,10 @@ def _post_note(machine, p):
     note = traced.notes[place]
     follower.notes = note.link
     address = traced.rules[0].sync_address
-    if note.kind == RELEASE:
+    if note.kind == state.RELEASE:
         way = np.int64(note.to)
         free_note(machine, place)
-        _post(machine, p, np.int64(OF_NOTE), layout.WRITE, way, address, address, SYNC_BYTES)
+        _post(machine, p, np.int64(OF_NOTE), layout.WRITE, way, address, address, state.SYNC_BYTES)
     else:
         way = np.int64(traced.pairs[traced.pair_of[p, note.to]].way)
         append_to_pair(machine, p, place)
@@ -670,9 +641,9 @@ def _post_note(machine, p):
             way,
             address,
             address,
-            SYNC_BYTES,
+            state.SYNC_BYTES,
         )
-    follower.doing = POSTS_NOTE
+    follower.doing = state.POSTS_NOTE
 
 
 @routine

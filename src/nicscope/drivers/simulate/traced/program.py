@@ -8,18 +8,7 @@ import numpy as np
 
 from nicscope.drivers.replay.columns import Stream
 from nicscope.drivers.replay.page_numbering import numbering_of
-from nicscope.drivers.simulate.traced.state import (
-    ANYBODY,
-    BARRIER_ROW,
-    COMPUTE_ROW,
-    DEPOSIT_ROW,
-    FETCH_ROW,
-    LOCK_ROW,
-    RECEIVE_ROW,
-    SEND_ROW,
-    SYNC_BYTES,
-    UNLOCK_ROW,
-)
+from nicscope.drivers.simulate.traced import state
 from nicscope.drivers.translation import line_bits_of
 from nicscope.errors import SimulationError
 from nicscope.memory.numbering import Numbering, fitted
@@ -108,7 +97,7 @@ class Program(NamedTuple):
     @property
     def compute_ps(self) -> int:
         """What all COMPUTE rows take together: one processor's time for the whole program."""
-        return int(self.duration_ns[self.operation == COMPUTE_ROW].sum()) * 1000
+        return int(self.duration_ns[self.operation == state.COMPUTE_ROW].sum()) * 1000
 
     def name_row(self, row: int) -> str:
         """The name of a row, counted through all processes, in messages."""
@@ -120,14 +109,14 @@ class Program(NamedTuple):
         """What a row asks for."""
         operation, name, peer = int(self.operation[row]), int(self.name[row]), int(self.peer[row])
         word = ROW_NAMES[operation]
-        if operation in (FETCH_ROW, DEPOSIT_ROW):
+        if operation in (state.FETCH_ROW, state.DEPOSIT_ROW):
             return f"{word} of {int(self.length[row])} bytes, node {peer}"
-        if operation == SEND_ROW:
+        if operation == state.SEND_ROW:
             return f"{word} of tag {name} to process {peer}"
-        if operation == RECEIVE_ROW:
+        if operation == state.RECEIVE_ROW:
             who = "any process" if peer < 0 else f"process {peer}"
             return f"{word} of tag {name} from {who}"
-        return word if operation == COMPUTE_ROW else f"{word} {name}"
+        return word if operation == state.COMPUTE_ROW else f"{word} {name}"
 
 
 def check_fits_machine(program: Program) -> None:
@@ -135,7 +124,7 @@ def check_fits_machine(program: Program) -> None:
 
     Errors: ``SimulationError`` naming the first row that asks for what there is not.
     """
-    remote = np.isin(program.operation, (FETCH_ROW, DEPOSIT_ROW))
+    remote = np.isin(program.operation, (state.FETCH_ROW, state.DEPOSIT_ROW))
     own = remote & (program.peer == program.nodes[program.owners])
     if own.any():
         row = int(np.argmax(own))
@@ -143,7 +132,7 @@ def check_fits_machine(program: Program) -> None:
             f"{program.name_row(row)}: that is its own node, to which no link leads; a process "
             "reads and writes its own node's memory in COMPUTE"
         )
-    moves = remote | np.isin(program.operation, (SEND_ROW, RECEIVE_ROW))
+    moves = remote | np.isin(program.operation, (state.SEND_ROW, state.RECEIVE_ROW))
     far = moves & (program.address >= np.uint64(MOST_ADDRESS))
     if far.any():
         row = int(np.argmax(far))
@@ -186,11 +175,11 @@ def wiring_of(program: Program) -> Wiring:
     addresses, lengths, offsets = _buffers(program)
     operation, owners = program.operation, program.owners
     home_ways, pairs = [], []
-    remote = np.isin(operation, (FETCH_ROW, DEPOSIT_ROW))
+    remote = np.isin(operation, (state.FETCH_ROW, state.DEPOSIT_ROW))
     home_ways.append(np.stack([owners[remote], program.peer[remote]], 1))
-    asks = operation == LOCK_ROW
+    asks = operation == state.LOCK_ROW
     home_ways.append(np.stack([owners[asks], lock_nodes[names[asks]]], 1))
-    sends = operation == SEND_ROW
+    sends = operation == state.SEND_ROW
     pairs.append(np.stack([owners[sends], program.peer[sends]], 1))
     pairs.append(_pairs_by_lock(program, names, len(lock_names)))
     pairs.append(_pairs_by_barrier(program, meetings))
@@ -217,7 +206,7 @@ def _numbered_locks(
     A lock lies in the memory of the node that its name, counted round, falls on.
     """
     names = program.name.copy()
-    rows = np.isin(program.operation, (LOCK_ROW, UNLOCK_ROW))
+    rows = np.isin(program.operation, (state.LOCK_ROW, state.UNLOCK_ROW))
     locks, numbers = np.unique(names[rows], return_inverse=True)
     names[rows] = numbers
     return names, locks % program.node_count, locks
@@ -227,7 +216,7 @@ def _numbered_barriers(
     program: Program, names: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], list[Meeting]]:
     """Row names with barriers numbered too, and the members of each barrier."""
-    rows = program.operation == BARRIER_ROW
+    rows = program.operation == state.BARRIER_ROW
     barriers, numbers = np.unique(names[rows], return_inverse=True)
     names[rows] = numbers
     parties = np.unique(np.stack([numbers, program.owners[rows]], 1), axis=0)
@@ -243,7 +232,7 @@ def _numbered_barriers(
 
 def _pairs_by_lock(program: Program, names: NDArray[np.int64], locks: int) -> NDArray[np.int64]:
     """Every two processes that ask for the same lock."""
-    asks = program.operation == LOCK_ROW
+    asks = program.operation == state.LOCK_ROW
     asked = np.unique(np.stack([names[asks], program.owners[asks]], 1), axis=0)
     found = [np.zeros((0, 2), np.int64)]
     groups = {tuple(asked[asked[:, 0] == lock, 1].tolist()) for lock in range(locks)}
@@ -259,7 +248,7 @@ def _pairs_by_barrier(program: Program, meetings: list[Meeting]) -> NDArray[np.i
     at: dict[int, list[Meeting]] = {}
     for meeting in meetings:
         at.setdefault(meeting.barrier, []).append(meeting)
-    rows = program.operation == BARRIER_ROW
+    rows = program.operation == state.BARRIER_ROW
     comers = np.unique(program.owners[rows])
     by_node: dict[int, list[int]] = {}
     for process in comers.tolist():
@@ -290,12 +279,12 @@ def _buffers(
     addresses = program.address.astype(np.int64)
     lengths = program.length.astype(np.int64)
     offsets = addresses.copy()
-    sends = np.flatnonzero(operation == SEND_ROW)
+    sends = np.flatnonzero(operation == state.SEND_ROW)
     crosses = sends[program.nodes[owners[sends]] != program.nodes[program.peer[sends]]]
-    lengths[crosses] = np.maximum(lengths[crosses], SYNC_BYTES)
+    lengths[crosses] = np.maximum(lengths[crosses], state.SYNC_BYTES)
     addresses[sends[(addresses[sends] == 0) | (program.length[sends] == 0)]] = STAGE_ADDRESS
     offsets[sends] = STAGE_ADDRESS
-    receives = np.flatnonzero((operation == RECEIVE_ROW) & (program.peer != ANYBODY))
+    receives = np.flatnonzero((operation == state.RECEIVE_ROW) & (program.peer != state.ANYBODY))
     sent = _turns(owners[sends], program.peer[sends], program.name[sends])
     wanted = _turns(program.peer[receives], owners[receives], program.name[receives])
     known = dict(zip(map(tuple, wanted.tolist()), receives.tolist(), strict=True))
@@ -377,8 +366,8 @@ def _touched(
 ) -> NDArray[np.int64]:
     """Node, process there, address, bytes, and whether another node reaches it; each once."""
     operation, owners, nodes = program.operation, program.owners, program.nodes
-    remote = np.flatnonzero(np.isin(operation, (FETCH_ROW, DEPOSIT_ROW)))
-    sends = np.flatnonzero(operation == SEND_ROW)
+    remote = np.flatnonzero(np.isin(operation, (state.FETCH_ROW, state.DEPOSIT_ROW)))
+    sends = np.flatnonzero(operation == state.SEND_ROW)
     sends = sends[nodes[owners[sends]] != nodes[program.peer[sends]]]
     receivers = program.peer[sends]
     moving = np.concatenate([remote, sends])
@@ -395,8 +384,8 @@ def _touched(
             1,
         ),
         (nodes[receivers], ordinals[receivers], wiring.offsets[sends], wiring.lengths[sends], 1),
-        (nodes, ordinals[words], np.full(len(words), SYNC_ADDRESS), SYNC_BYTES, 1),
-        (homes, exporters, np.full(len(homes), SYNC_ADDRESS), SYNC_BYTES, 1),
+        (nodes, ordinals[words], np.full(len(words), SYNC_ADDRESS), state.SYNC_BYTES, 1),
+        (homes, exporters, np.full(len(homes), SYNC_ADDRESS), state.SYNC_BYTES, 1),
     ]
     rows = [
         np.stack(np.broadcast_arrays(*(np.asarray(column, np.int64) for column in part)), 1)

@@ -9,15 +9,8 @@ import numpy as np
 from nicscope.drivers.simulate.advance import advance
 from nicscope.drivers.simulate.machine import continue_run
 from nicscope.drivers.simulate.records import OPERATION, SLEEP
+from nicscope.drivers.simulate.traced import state
 from nicscope.drivers.simulate.traced.build import Subject, set_up
-from nicscope.drivers.simulate.traced.state import (
-    ENDED,
-    HEARS,
-    NOT_HELD,
-    NOTHING_WRONG,
-    OVER,
-    PART_NAMES,
-)
 from nicscope.drivers.translation import counts_of, nic_memory_bytes
 from nicscope.errors import SimulationError
 from nicscope.fabric.topology import crossbar
@@ -118,10 +111,10 @@ class Timing:
 
     def _check_right(self) -> None:
         rules: Any = self.machine.traced.rules[0]
-        if rules["wrong"] == NOTHING_WRONG:
+        if rules["wrong"] == state.NOTHING_WRONG:
             return
         row = int(rules["wrong_row"])
-        if rules["wrong"] == NOT_HELD:
+        if rules["wrong"] == state.NOT_HELD:
             raise SimulationError(f"{self.program.name_row(row)}: the lock is not its own")
         what = self.program.name_row(row) if row >= 0 else "word of a lock or barrier"
         raise SimulationError(
@@ -131,7 +124,7 @@ class Timing:
 
     def _stuck(self) -> str:
         """Who waits for what, in one line."""
-        hearing = np.flatnonzero(self.machine.traced.followers["doing"] == HEARS).tolist()
+        hearing = np.flatnonzero(self.machine.traced.followers["doing"] == state.HEARS).tolist()
         shown = "; ".join(self._waits(process) for process in hearing[:WAITERS_SHOWN])
         more = len(hearing) - WAITERS_SHOWN
         others = f" and {more} more" if more > 0 else ""
@@ -147,7 +140,7 @@ class Timing:
         rows = slice(int(program.first[process]), int(program.first[process + 1]))
         row = rows.start + int(np.argmax(traced.begun[rows] < 0))
         ends, begins = program.waited_for(row)
-        missing = [other for other in ends if traced.progress[other] & ENDED == 0]
+        missing = [other for other in ends if traced.progress[other] & state.ENDED == 0]
         missing += [other for other in begins if traced.begun[other] < 0]
         behind = f", for {program.name_row(missing[0])}" if missing else ""
         return program.name_row(row) + behind
@@ -171,7 +164,7 @@ class Timing:
         ends = np.maximum(followers["ended_at"], 0)
         elapsed = int(ends.max(initial=0))
         times = traced.times.copy()
-        times[:, OVER] = elapsed - ends
+        times[:, state.OVER] = elapsed - ends
         rows = np.zeros(traced.took.shape, np.int64)
         np.add.at(rows, (program.owners, program.operation), 1)
         kept = min(int(traced.rules[0]["misses"]), len(traced.misses))
@@ -203,4 +196,4 @@ class Timing:
 
 def parts_of(times_ps: NDArray[np.int64]) -> dict[str, int]:
     """The parts of processes' time, summed over them, by name."""
-    return dict(zip(PART_NAMES, times_ps.sum(axis=0).tolist(), strict=True))
+    return dict(zip(state.PART_NAMES, times_ps.sum(axis=0).tolist(), strict=True))

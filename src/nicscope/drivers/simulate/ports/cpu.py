@@ -1,7 +1,9 @@
-"""A process that polls keeps its CPU until its time slice ends, if others wait for it.
+"""Who has the CPU of a host with ports: processes that poll, signals, interrupts.
 
-Who blocks or waits for a signal leaves the CPU to them (U-Net/MM, 4).  On a host with two
-whoever polls has one of them; what the others could not do meanwhile is not charged.
+A process that polls keeps its CPU until its time slice ends, if others wait for it.  Who blocks or
+waits for a signal leaves the CPU to them (U-Net/MM, 4).  On a host with two whoever polls has one
+of them; what the others could not do meanwhile is not charged.  Interrupts extend the operation
+that they interrupt.
 """
 
 from __future__ import annotations
@@ -17,8 +19,17 @@ from nicscope.drivers.simulate.ports.reports import (
     will_get_no_report,
 )
 from nicscope.drivers.simulate.ports.state import has_ports
-from nicscope.drivers.simulate.records import COMPUTE, CPU, KINDS, NO_PROCESS, REPORT
-from nicscope.kernel.decorators import routine, step
+from nicscope.drivers.simulate.processor import interrupt_second, is_second_idle
+from nicscope.drivers.simulate.records import (
+    COMPUTE,
+    CPU,
+    IDLE,
+    INTERRUPTED,
+    KINDS,
+    NO_PROCESS,
+    REPORT,
+)
+from nicscope.kernel.decorators import distant, routine, step
 
 
 @step
@@ -98,3 +109,19 @@ def signal_program(machine, n, now):
     process.address = machine.agenda.times[n * KINDS + CPU] - now
     node.cpu_busy += signal - process.address
     put(machine.agenda, n * KINDS + CPU, now + signal)
+
+
+@distant
+def interrupt_cpu(machine, n, duration, now):
+    """Takes ``duration`` ps from a CPU of ``n``: now if it idles, else from its operation."""
+    node = machine.nodes[n]
+    if node.cpu == IDLE:
+        node.cpu = INTERRUPTED
+        node.cpu_since = now
+        node.cpu_process = -1
+        node.cpu_busy += duration
+        put(machine.agenda, n * KINDS + CPU, now + duration)
+    elif is_second_idle(node):
+        interrupt_second(node, duration, now)
+    else:
+        machine.ports.nodes[n].stolen += duration

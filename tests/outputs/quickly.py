@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # What counts for long without the compiler, and users who take their time.
 SLOW = {
     "nicscope.studies.collectives.report": "measure",
-    "nicscope.studies.sizing.report": "report",
+    "nicscope.studies.size_search": "report",
     "nicscope.studies.latency.report": "measure",
     "nicscope.studies.flow.report": "report",
     "nicscope.studies.fitting": "fit",

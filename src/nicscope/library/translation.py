@@ -249,7 +249,8 @@ def size(
     scheduler: Scheduler = None,
 ) -> Report:
     """Find the best design of each family within NIC memory, or entries enough for few misses."""
-    from nicscope.studies.sizing.targets import ask, ask_target
+    from nicscope.studies.size_targets import ask_target
+    from nicscope.studies.sizing import ask
 
     if target_miss is not None:
         others = {
@@ -285,11 +286,11 @@ def size(
     ):
         if target_miss is None:
             from nicscope.reports.size import ShownSizes
-            from nicscope.studies.sizing.report import report
+            from nicscope.studies.size_search import report
 
             return ShownSizes(report(traces, question, repeat, watch, hired))
         from nicscope.reports.size_targets import ShownTargets
-        from nicscope.studies.sizing.targets import targets
+        from nicscope.studies.size_targets import targets
 
         return ShownTargets(targets(traces, target, repeat, watch, hired))
 

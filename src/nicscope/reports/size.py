@@ -19,14 +19,13 @@ from nicscope.reports.wording import (
 )
 from nicscope.studies.pricing import denominator_of
 from nicscope.studies.replaying import rates
-from nicscope.studies.sizing.result import fewest_misses, uncertain_components
+from nicscope.studies.sizing import fewest_misses, uncertain_components
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.sizing.result import Answer, Point, Sizing, SizingReport
-    from nicscope.studies.sizing.search import PageSize
+    from nicscope.studies.sizing import Answer, PageSize, Point, Sizing, SizingReport
 
 
 NONE = "-"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.sizing.targets import Cliff, Target, TargetReport
+    from nicscope.studies.size_targets import Cliff, Target, TargetReport
 
 COLUMNS: dict[str, Column] = {
     "trace": ("string", "trace"),

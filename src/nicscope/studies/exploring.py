@@ -27,9 +27,9 @@ from nicscope.errors import StudyError, did_you_mean, printable
 from nicscope.inputs import STDIN
 from nicscope.studies.curves import Question, curves_of
 from nicscope.studies.replaying import with_price
-from nicscope.studies.sizing.counting import Grids, grids
-from nicscope.studies.sizing.result import at_shape, follows, grid_of
-from nicscope.studies.sizing.search import LINES
+from nicscope.studies.size_search import LINES
+from nicscope.studies.size_survey import Grids, grids
+from nicscope.studies.sizing import at_shape, follows, grid_of
 from nicscope.studies.sweep.table import load
 from nicscope.studies.threads import Stopped
 
@@ -357,13 +357,6 @@ AT_ONCE_S = 0.1  # for a pass over a short trace, before it is said that it take
 _SHAPE = ("entries", "ways")
 
 
-class _ShapeSurvey:
-    """The caches of all shapes, for one page size."""
-
-    def __init__(self, found: Grids) -> None:
-        self.grids = found
-
-
 class Explorer:
     """Answers about one trace, which ``nicscope replay`` opens as ``name``.
 
@@ -381,7 +374,7 @@ class Explorer:
         self.passes = Passes(trace)
         self._replayed: dict[Hashable, Priced] = {}
         self._bases: dict[Hashable, Priced] = {}  # by all but the shape of the cache
-        self._surveyed: dict[int, _ShapeSurvey] = {}  # by bytes of a page
+        self._surveyed: dict[int, Grids] = {}  # misses of all shapes, by bytes of a page
         self._fully: dict[tuple[int, int], NDArray[Any]] = {}  # by bytes of a page, and line
         every = [self.page_size, *(size for size in CHOICES["page_size"] if size != self.page_size)]
         for size in every:
@@ -472,8 +465,8 @@ class Explorer:
         def work(batches: Iterator[Columns]) -> None:
             found = grids(batches, page_size, lines, MOST_ENTRIES)
             before = self._surveyed.get(page_size)
-            plain = {**(before.grids.plain if before else {}), **found.plain}
-            self._surveyed[page_size] = _ShapeSurvey(Grids(found.offset, plain))
+            plain = {**(before.plain if before else {}), **found.plain}
+            self._surveyed[page_size] = Grids(found.offset, plain)
 
         return Pass(("survey", page_size, *lines), "counting every cache in one pass", work)
 

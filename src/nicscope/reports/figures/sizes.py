@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from nicscope.studies.sizing.result import Answer, Point, Sizing, SizingReport
+    from nicscope.studies.sizing import Answer, Point, Sizing, SizingReport
 
 TICKS = 8  # at most, of memory
 HEADROOM = 1.08

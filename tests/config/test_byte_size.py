@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import nicscope as ns
 from nicscope.cli.app import app
 from nicscope.cli.arguments import byte_count
+from nicscope.cli.trace import sizes_of
 from nicscope.config.design import (
     SETTINGS,
     USES,
@@ -23,7 +24,6 @@ from nicscope.config.quantities import read_bytes
 from nicscope.errors import NicscopeError
 from nicscope.library.command import byte_count as byte_count_of
 from nicscope.library.kv_cache import kv_choices
-from nicscope.library.trace_sizes import sizes_of
 from nicscope.studies import curves, paging_on_demand, paths, registering
 from nicscope.studies.flow import question as flow_question
 from nicscope.studies.latency import report as latency_question

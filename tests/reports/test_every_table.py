@@ -28,9 +28,8 @@ from nicscope.outputs import whole_folder
 from nicscope.reports import summaries
 from nicscope.reports.definitions import distinct_headings
 from nicscope.reports.page import html_of, markdown_of
-from nicscope.reports.printing import Note, fit, lines_of, width_of
+from nicscope.reports.printing import Note, Rows, fit, lines_of, width_of
 from nicscope.reports.result import Report
-from nicscope.reports.table import Rows
 
 WIDTHS = (80, 90, 100, 140)
 COPIED = "  nicscope "  # what a line of a command to be copied begins with

@@ -11,8 +11,7 @@ import pytest
 import nicscope as ns
 from drawn_figures import drawn
 from nicscope.cli.app import main
-from nicscope.reports.figures.ranges import LOOKS, MOST_ROWS
-from nicscope.reports.figures.style import save
+from nicscope.reports.figures.style import LOOKS, MOST_ROWS, save
 from nicscope.reports.register import spelt_seconds
 from nicscope.traces.writer import write_trace
 

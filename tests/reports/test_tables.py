@@ -21,8 +21,7 @@ from nicscope.reports.comparison import (
     notes,
     work_rows,
 )
-from nicscope.reports.printing import lines_of
-from nicscope.reports.table import BAR
+from nicscope.reports.printing import BAR, lines_of
 from nicscope.reports.wording import KIND_TEXTURES
 from nicscope.studies.pricing import Denominator
 

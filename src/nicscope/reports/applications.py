@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import heading, said
+from nicscope.reports.printing import Rows, heading, said
 from nicscope.reports.result import Report
-from nicscope.reports.table import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,17 +5,15 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from nicscope.reports.printing import heading, remark
+from nicscope.reports.printing import heading, remark, rows_of
 from nicscope.reports.result import Report, table_of
-from nicscope.reports.table import rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from nicscope.reports.printing import Printed
-    from nicscope.reports.table import Rows
-    from nicscope.studies.collectives.report import CollectiveReport, CollectiveRow
+    from nicscope.reports.printing import Printed, Rows
+    from nicscope.studies.collectives import CollectiveReport, CollectiveRow
 
 TABLE = {
     "interface": "string",

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from nicscope.config.design import Scheme
-from nicscope.reports.printing import heading, remark
+from nicscope.reports.printing import Bar, Piece, Rows, heading, remark, rows_of
 from nicscope.reports.result import Report, table_of_rows, tidy
 from nicscope.reports.summaries import MissRates, of_replay
-from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import (
     KIND_COLOURS,
     KIND_TEXTURES,
@@ -378,9 +377,9 @@ class ReplayReport(Report):
     found: Comparison
     topic = "replay"
     drawn: ClassVar = {
-        "misses": "comparison.draw_misses",
-        "costs": "comparison.draw_costs",
-        "memory": "comparison.draw_memory",
+        "misses": "designs.draw_misses",
+        "costs": "designs.draw_costs",
+        "memory": "designs.draw_memory",
     }
 
     @property

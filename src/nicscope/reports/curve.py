@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.reports.printing import heading, remark, said
+from nicscope.reports.printing import Bar, Piece, Rows, heading, remark, rows_of, said
 from nicscope.reports.result import Report
 from nicscope.reports.summaries import of_curves, of_many_curves
-from nicscope.reports.table import Bar, Piece, Rows, rows_of
 from nicscope.reports.wording import (
     KIND_COLOURS,
     KIND_TEXTURES,
@@ -90,9 +89,13 @@ class ShownCurves(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table, which is written curve by curve, and up to three figures."""
-        from nicscope.reports.figures.curves import draw_curves
-        from nicscope.reports.figures.heat import draw_heat, has_lines
-        from nicscope.reports.figures.kinds import draw_kinds, has_kinds
+        from nicscope.reports.figures.misses import (
+            draw_curves,
+            draw_heat,
+            draw_kinds,
+            has_kinds,
+            has_lines,
+        )
 
         yield "curves.parquet", self._write_table
         yield "curves", draw_curves(self.found)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nicscope.config.glossary import meaning_of
-from nicscope.reports.printing import Note, heading
-from nicscope.reports.table import Rows
+from nicscope.reports.printing import Note, Rows, heading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nicscope.reports.printing import heading, remark, said
+from nicscope.reports.printing import Bar, Piece, Rows, heading, remark, said
 from nicscope.reports.result import Report
 from nicscope.reports.simulation import timeline_text
 from nicscope.reports.summaries import of_flow
-from nicscope.reports.table import Bar, Piece, Rows
 from nicscope.reports.wording import PART_COLOURS, byte_size, in_words, significant, whole
-from nicscope.studies.flow.parts import BANDS, PART_NAMES, WAITS, Part
-from nicscope.studies.flow.report import evidence_of, timeline
+from nicscope.studies.flow import evidence_of, timeline
+from nicscope.studies.flow_parts import BANDS, PART_NAMES, WAITS, Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.flow.report import FlowReport
+    from nicscope.studies.flow import FlowReport
 
 FIRST, LAST = 8, 4  # packets that are listed, if there are more than both
 BAR = 20  # characters of the longest bar
@@ -77,7 +76,7 @@ class ShownFlow(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield tables, the timeline and figures."""
-        from nicscope.reports.figures.flow import draw_bandwidth, draw_flow
+        from nicscope.reports.figures.messages import draw_bandwidth, draw_flow
 
         yield from super().files()
         # Made when they are written: whoever wants a figure alone does not wait for them.

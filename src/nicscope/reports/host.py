@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import Note, heading
+from nicscope.reports.printing import Note, Rows, heading, rows_of
 from nicscope.reports.result import Column, Report, table_of
-from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import between, significant, whole
 
 if TYPE_CHECKING:

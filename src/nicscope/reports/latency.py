@@ -5,19 +5,17 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
-from nicscope.reports.printing import heading, remark, said
+from nicscope.reports.printing import Rows, heading, remark, said
 from nicscope.reports.result import Report, tidy
 from nicscope.reports.summaries import of_latencies
-from nicscope.reports.table import Rows
-from nicscope.studies.latency.report import Part
+from nicscope.studies.latency import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
     from nicscope.reports.printing import Printed
-    from nicscope.studies.latency.ping_pong import Translating
-    from nicscope.studies.latency.report import LatencyReport
+    from nicscope.studies.latency import LatencyReport, Translating
 
 COLUMNS: dict[str, tuple[Part, ...]] = {
     "write": (Part.USER_DATA,),
@@ -50,7 +48,7 @@ class ShownLatencies(Report):
 
     found: LatencyReport
     topic = "latency"
-    drawn: ClassVar = {"latency": "latency.draw_latency"}
+    drawn: ClassVar = {"latency": "messages.draw_latency"}
 
     def summary(self) -> list[str]:
         """Which way is fastest."""

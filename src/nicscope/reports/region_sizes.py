@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.printing import heading
+from nicscope.reports.printing import Rows, heading
 from nicscope.reports.result import Report
-from nicscope.reports.table import Rows
 from nicscope.reports.wording import byte_size, in_words, listed, significant, whole
 
 if TYPE_CHECKING:

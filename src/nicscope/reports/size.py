@@ -6,9 +6,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import heading, remark
+from nicscope.reports.printing import Rows, heading, remark, rows_of
 from nicscope.reports.result import Report, drawing, table_of_rows
-from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import (
     byte_size,
     listed,
@@ -479,7 +478,7 @@ class ShownSizes(Report):
 
     def files(self) -> Iterator[tuple[str, Any]]:
         """Yield the table, and a figure for each trace."""
-        draw = drawing("sizes.draw_sizing")
+        draw = drawing("designs.draw_sizing")
         report = self.found
         yield from super().files()
         for number, sizing in enumerate(report.sizings, 1):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import heading, remark
+from nicscope.reports.printing import Rows, heading, remark, rows_of
 from nicscope.reports.result import Column, Report, table_of
-from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, per_hundred, whole
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nicscope.studies.curves import MissCurve
-    from nicscope.studies.latency.report import Latency, LatencyReport
+    from nicscope.studies.latency import Latency, LatencyReport
     from nicscope.studies.programs import ProgramRuns
     from nicscope.studies.replaying import Comparison, Priced
     from nicscope.studies.reproduce.verdict import Reproduction

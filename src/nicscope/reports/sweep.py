@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import Note
+from nicscope.reports.printing import Note, Rows
 from nicscope.reports.result import Report
-from nicscope.reports.table import Rows
 from nicscope.reports.wording import (
     UNKNOWN,
     byte_size,

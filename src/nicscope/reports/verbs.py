@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nicscope.reports.printing import heading
+from nicscope.reports.printing import Rows, heading, rows_of
 from nicscope.reports.result import Report, tidy
-from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, in_words, significant, whole
 from nicscope.studies.verbs_programs import OUTCOMES
 

@@ -6,11 +6,10 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nicscope.reports.printing import heading, remark
+from nicscope.reports.printing import Rows, heading, remark, rows_of
 from nicscope.reports.result import Column, Report, table_of, tidy
-from nicscope.reports.table import Rows, rows_of
 from nicscope.reports.wording import byte_size, whole
-from nicscope.studies.latency.parts import Part
+from nicscope.studies.latency import Part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,7 +95,7 @@ class ShownBandwidths(Report):
 
     found: Bandwidths
     topic = "verbs"
-    drawn: ClassVar = {"bandwidth": "latency.draw_bandwidths"}
+    drawn: ClassVar = {"bandwidth": "messages.draw_bandwidths"}
 
     def summary(self) -> list[str]:
         """What each design reaches, and who is busiest then."""
@@ -131,7 +130,7 @@ class ShownVerbsLatencies(Report):
 
     found: AllLatencies
     topic = "verbs"
-    drawn: ClassVar = {"latency": "latency.draw_latencies"}
+    drawn: ClassVar = {"latency": "messages.draw_latencies"}
 
     def summary(self) -> list[str]:
         """What the smallest message takes on each design, and where most of that goes."""

@@ -31,7 +31,7 @@ from nicscope.studies.size_search import LINES
 from nicscope.studies.size_survey import Grids, grids
 from nicscope.studies.sizing import at_shape, follows, grid_of
 from nicscope.studies.sweep.table import load
-from nicscope.studies.threads import Stopped
+from nicscope.studies.workers import Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

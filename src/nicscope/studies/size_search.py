@@ -27,7 +27,7 @@ from nicscope.studies.sizing import (
     replay_command,
 )
 from nicscope.studies.sources import named, repeat
-from nicscope.studies.threads import Stopped, threaded
+from nicscope.studies.workers import Stopped, threaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

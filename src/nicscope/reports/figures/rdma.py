@@ -9,31 +9,29 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator, PercentFor
 
 from nicscope.config.rdma_costs import BYTES
 from nicscope.reports.connections import AXES
-from nicscope.reports.figures.ranges import (
+from nicscope.reports.figures.style import (
     BEHIND,
+    INK,
     NAME_SIZE,
+    beside,
     doubling,
     draw_lines,
     draw_range,
     dressed,
     first_rows,
-    line_legend,
-    logarithmic,
-    parted,
-    say,
-    tick_seconds,
-    titled,
-)
-from nicscope.reports.figures.style import (
-    INK,
-    beside,
     hatched,
     legend,
+    line_legend,
+    logarithmic,
     note,
+    parted,
     row_sheet,
+    say,
     sheet,
     stacked,
     styled,
+    tick_seconds,
+    titled,
 )
 from nicscope.reports.fit import shape_name
 from nicscope.reports.odp import way_name

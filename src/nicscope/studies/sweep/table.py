@@ -30,7 +30,7 @@ from nicscope.outputs.log import open_log
 from nicscope.studies.pricing import Denominator, denominator_of
 from nicscope.studies.replaying import rates, with_price
 from nicscope.studies.sweep.grid import SCHEME
-from nicscope.studies.threads import Stopped, threaded
+from nicscope.studies.workers import Stopped, threaded
 from nicscope.traces.columns import DAMAGE, requests_in
 from nicscope.traces.files import first_line
 from nicscope.traces.schema import FIRST_REGISTRATION, Requests, Rows, kinds_of

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
     from nicscope.config.costs import Limit
     from nicscope.library.traces import TraceLike
-    from nicscope.reports.connections import ShownConnections
-    from nicscope.reports.descriptors import ShownDescriptors
     from nicscope.reports.fit import ShownFit
     from nicscope.reports.host import ShownHost
     from nicscope.reports.odp import ShownDemand
-    from nicscope.reports.path import ShownPaths
-    from nicscope.reports.plan import ShownPlans
-    from nicscope.reports.rcache import ShownCaches
-    from nicscope.reports.region_sizes import ShownRegionSizes
-    from nicscope.reports.register import ShownRegistrations
+    from nicscope.reports.rates import ShownConnections, ShownDescriptors, ShownPaths
+    from nicscope.reports.registration import (
+        ShownCaches,
+        ShownPlans,
+        ShownRegionSizes,
+        ShownRegistrations,
+    )
 
 
 @command(
@@ -74,8 +74,8 @@ def plan(
     ] = "4K,64K,2M,1G",
 ) -> ShownPlans:
     """Cut a pool into regions under limits of bytes, entries and alignment; say what would fit."""
-    from nicscope.reports.plan import ShownPlans
-    from nicscope.studies.planning import Wanted, plan_all
+    from nicscope.reports.registration import ShownPlans
+    from nicscope.studies.registering import Wanted, plan_all
 
     tightest = _tightest(max_mr, max_entries, limits.split(",") if limits else [])
     wanted = Wanted(some_bytes("--pool", pool), some_bytes("--kv-block", kv_block), tightest)
@@ -140,7 +140,7 @@ def path(
 ) -> ShownPaths:
     """Show what PCIe, the IOMMU and reads under way allow a NIC, and which of them bounds it."""
     from nicscope.config.rdma_costs import load_path_costs
-    from nicscope.reports.path import ShownPaths
+    from nicscope.reports.rates import ShownPaths
     from nicscope.studies.paths import entries, hosts, measure_paths, window
 
     tried = hosts(iommu, page_size, iotlb, walks, pcie)
@@ -189,7 +189,7 @@ def connections(
 ) -> ShownConnections:
     """Show how many queue pairs and outstanding operations a NIC takes before its rate falls."""
     from nicscope.config.rdma_costs import load_nic_costs
-    from nicscope.reports.connections import ShownConnections
+    from nicscope.reports.rates import ShownConnections
     from nicscope.studies import connections as study
     from nicscope.studies.sources import numbers
 
@@ -238,7 +238,7 @@ def descriptors(
 ) -> ShownDescriptors:
     """Show how many descriptors a trace's requests become, and what binds their transfer."""
     from nicscope.config.rdma_costs import load_nic_costs
-    from nicscope.reports.descriptors import ShownDescriptors
+    from nicscope.reports.rates import ShownDescriptors
     from nicscope.studies import descriptors as study
     from nicscope.studies.sources import numbers
 
@@ -277,8 +277,8 @@ def explain(
 ) -> ShownRegionSizes:
     """Set side by side why a large memory region may be slow, and what tells that apart."""
     from nicscope.config.rdma_costs import load_hypothesis
-    from nicscope.reports.region_sizes import ShownRegionSizes
-    from nicscope.studies.region_sizes import explain_sizes
+    from nicscope.reports.registration import ShownRegionSizes
+    from nicscope.studies.registering import explain_sizes
 
     library, _, version = stack.partition(":")
     if not library or not all(map(str.isdecimal, version.split(".") if version else ())):
@@ -448,7 +448,7 @@ def register(
 ) -> ShownRegistrations:
     """Show how long registering memory takes at RDMA NICs, by parts, and what shortens it."""
     from nicscope.config.rdma_costs import load_registration_costs
-    from nicscope.reports.register import ShownRegistrations
+    from nicscope.reports.registration import ShownRegistrations
     from nicscope.studies.registering import pools, register_all
 
     if None not in (byte_count, bytes_too):
@@ -544,7 +544,7 @@ def rcache(
 ) -> ShownCaches:
     """Show how often a library's registration cache has a buffer, and what it pins for that."""
     from nicscope.config.rdma_costs import load_registration_costs
-    from nicscope.reports.rcache import ShownCaches
+    from nicscope.reports.registration import ShownCaches
     from nicscope.studies.registering import libraries, run_caches
 
     tried = libraries(policy, entries, align, most_bytes)

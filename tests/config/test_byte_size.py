@@ -25,9 +25,9 @@ from nicscope.errors import NicscopeError
 from nicscope.library.command import byte_count as byte_count_of
 from nicscope.library.kv_cache import kv_choices
 from nicscope.studies import curves, paging_on_demand, paths, registering
+from nicscope.studies import flow as flow_question
 from nicscope.studies import latency as latency_question
 from nicscope.studies import sizing as size_question
-from nicscope.studies.flow import question as flow_question
 from nicscope.studies.sweep import grid
 
 SPELT = {  # each group is one size

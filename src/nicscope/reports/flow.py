@@ -9,7 +9,6 @@ import numpy as np
 from nicscope.reports.printing import Bar, Piece, Rows, heading, remark, said
 from nicscope.reports.result import Report
 from nicscope.reports.simulation import timeline_text
-from nicscope.reports.summaries import of_flow
 from nicscope.reports.wording import PART_COLOURS, byte_size, in_words, significant, whole
 from nicscope.studies.flow import evidence_of, timeline
 from nicscope.studies.flow_parts import BANDS, PART_NAMES, WAITS, Part
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from nicscope.reports.printing import Printed
     from nicscope.studies.flow import FlowReport
+
 
 FIRST, LAST = 8, 4  # packets that are listed, if there are more than both
 BAR = 20  # characters of the longest bar
@@ -42,15 +42,16 @@ class ShownFlow(Report):
             return ["Nothing was delivered."]
         rows = np.flatnonzero(report.detailed["read"] >= 0)
         totals = report.parts[rows].sum(axis=0)
-        part = Part(int(totals.argmax())) if len(rows) else None
         median = significant(float(np.median(report.latencies)) / PS_PER_US)
-        return of_flow(
-            report.question.payload,
-            median,
-            significant(report.bandwidth),
-            "" if part is None else PART_NAMES[part],
-            "" if part is None else f"{100 * int(totals[part]) / max(int(totals.sum()), 1):.1f} %",
-        )
+        told = [
+            f"A message of {whole(report.question.payload)} bytes is read {median} us after it was "
+            f"posted (median); {significant(report.bandwidth)} MB/s arrive."
+        ]
+        if len(rows):
+            part = Part(int(totals.argmax()))
+            share = f"{100 * int(totals[part]) / max(int(totals.sum()), 1):.1f} %"
+            told.append(f"The largest part of the latency, {share}, is '{PART_NAMES[part]}'.")
+        return told
 
     def parts(self) -> Iterator[Printed]:
         """The result, the packets, the parts of their latency, the engines and NIC memory."""

@@ -26,10 +26,9 @@ from nicscope.config.glossary import column_of, meaning_of, terms
 from nicscope.library.command import command_line
 from nicscope.outputs import whole_folder
 from nicscope.reports import curve
-from nicscope.reports.definitions import distinct_headings
 from nicscope.reports.page import html_of, markdown_of
 from nicscope.reports.printing import Note, Rows, fit, lines_of, width_of
-from nicscope.reports.result import Report
+from nicscope.reports.result import Report, distinct_headings
 
 WIDTHS = (80, 90, 100, 140)
 COPIED = "  nicscope "  # what a line of a command to be copied begins with

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from nicscope.config.platform import Platform
     from nicscope.library.command import One
-    from nicscope.reports.collectives import ShownCollectives
+    from nicscope.reports.applications import ShownCollectives
     from nicscope.reports.flow import ShownFlow
     from nicscope.reports.latency import ShownLatencies
-    from nicscope.reports.verbs_measures import ShownBandwidths, ShownVerbsLatencies
+    from nicscope.reports.verbs import ShownBandwidths, ShownVerbsLatencies
 
 
 @command(
@@ -253,7 +253,7 @@ def verbs_bandwidth(
         designs=design or [None],
         platform=platform,
     )
-    from nicscope.reports.verbs_measures import ShownBandwidths
+    from nicscope.reports.verbs import ShownBandwidths
 
     with progress("measuring", "messages", always_say=True) as watch:
         from nicscope.studies.verbs_measures import bandwidths
@@ -295,7 +295,7 @@ def verbs_latency(
         designs=design or [None],
         platform=platform,
     )
-    from nicscope.reports.verbs_measures import ShownVerbsLatencies
+    from nicscope.reports.verbs import ShownVerbsLatencies
 
     with progress("measuring", "messages", always_say=True) as watch:
         from nicscope.studies.verbs_measures import all_latencies
@@ -400,7 +400,7 @@ def run_collective(
         ),
         add_ns_per_byte=add,
     )
-    from nicscope.reports.collectives import ShownCollectives
+    from nicscope.reports.applications import ShownCollectives
 
     with progress("calling", "calls", always_say=True) as watch:
         return ShownCollectives(measure(question, repeat_line, watch))

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from nicscope.config.costs import Limit
     from nicscope.library.traces import TraceLike
     from nicscope.reports.fit import ShownFit
-    from nicscope.reports.host import ShownHost
     from nicscope.reports.odp import ShownDemand
     from nicscope.reports.rates import ShownConnections, ShownDescriptors, ShownPaths
     from nicscope.reports.registration import (
         ShownCaches,
+        ShownHost,
         ShownPlans,
         ShownRegionSizes,
         ShownRegistrations,
@@ -637,7 +637,7 @@ def calibrate_host(
     is for: nicscope register 1TiB --nics 8 --costs mine/registration.toml
     """
     from nicscope.config.rdma_costs import load_registration_costs
-    from nicscope.reports.host import ShownHost
+    from nicscope.reports.registration import ShownHost
     from nicscope.studies.host_costs import calibrate_host as measure
 
     priced = load_registration_costs(nic)

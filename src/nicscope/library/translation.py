@@ -335,7 +335,7 @@ def size(
             from nicscope.studies.size_search import report
 
             return ShownSizes(report(traces, question, repeat, watch, hired))
-        from nicscope.reports.size_targets import ShownTargets
+        from nicscope.reports.size import ShownTargets
         from nicscope.studies.size_targets import targets
 
         return ShownTargets(targets(traces, target, repeat, watch, hired))

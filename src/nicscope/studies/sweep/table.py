@@ -24,8 +24,7 @@ from nicscope.inputs import Input
 from nicscope.memory_limit import check_memory
 from nicscope.nic.translate.book import COUNT_NAMES
 from nicscope.outputs import check_output, scratch_file, whole_file
-from nicscope.outputs.csv_table import CsvTable
-from nicscope.outputs.file import CSV, PARQUET, TABLES, format_to_write, named_compression
+from nicscope.outputs.file import CSV, PARQUET, TABLES, CsvTable, format_to_write, named_compression
 from nicscope.outputs.log import open_log
 from nicscope.studies.pricing import Denominator, denominator_of
 from nicscope.studies.replaying import rates, with_price

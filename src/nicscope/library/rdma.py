@@ -80,7 +80,7 @@ def plan(
     tightest = _tightest(max_mr, max_entries, limits.split(",") if limits else [])
     wanted = Wanted(some_bytes("--pool", pool), some_bytes("--kv-block", kv_block), tightest)
     sizes = [some_bytes("--page-size", each) for each in page_size.split(",")]
-    return ShownPlans(plan_all(wanted, sizes, repeat))
+    return ShownPlans(plan_all(wanted, sizes), repeat)
 
 
 def _tightest(max_mr: str | None, max_entries: str | None, named: list[str]) -> dict[str, Limit]:
@@ -148,7 +148,7 @@ def path(
     under_way = window(reads, read_bytes)
     priced = load_path_costs(costs)
     with opened_with_progress(trace, "translating") as (requests, watch):
-        return ShownPaths(measure_paths(requests, tried, cached, under_way, priced, repeat, watch))
+        return ShownPaths(measure_paths(requests, tried, cached, under_way, priced, watch), repeat)
 
 
 NUMBERS = "N,...|LOW..HIGH"
@@ -206,7 +206,7 @@ def connections(
         replacement.split(","),
     )
     with progress("simulating", "runs") as watch:
-        return ShownConnections(study.measure_all(every, priced, repeat, watch))
+        return ShownConnections(study.measure_all(every, priced, watch), repeat)
 
 
 @command(
@@ -249,7 +249,7 @@ def descriptors(
     ways = study.ways_through(engine.split(","), *counts)
     priced = load_nic_costs(nic)
     with opened_with_progress(trace, "counting") as (requests, watch):
-        return ShownDescriptors(study.transfer_all(requests, ways, priced, repeat, watch))
+        return ShownDescriptors(study.transfer_all(requests, ways, priced, watch), repeat)
 
 
 @command(
@@ -294,8 +294,8 @@ def explain(
             version=version,
             fast_gb_s=fast,
             slow_gb_s=slow,
-            command=repeat,
-        )
+        ),
+        repeat,
     )
 
 
@@ -463,7 +463,7 @@ def register(
         [_switch("--touched", each) for each in touched.split(",")],
     )
     every = [pool for each, sizes in lists.items() for pool in pools(sizes, *ways, each)]
-    return ShownRegistrations(register_all(every, load_registration_costs(costs), repeat))
+    return ShownRegistrations(register_all(every, load_registration_costs(costs)), repeat)
 
 
 def _number(option: str, text: str) -> int:
@@ -550,7 +550,7 @@ def rcache(
     tried = libraries(policy, entries, align, most_bytes)
     priced = load_registration_costs(costs)
     with opened_with_progress(trace, "registering") as (requests, watch):
-        return ShownCaches(run_caches(requests, tried, priced, repeat, watch))
+        return ShownCaches(run_caches(requests, tried, priced, watch), repeat)
 
 
 FAULTS = ("4KiB", "64KiB", "request")  # what a fault brings, of which less than a page is left out
@@ -600,7 +600,7 @@ def odp(
     tried = ways(pieces, prefetch, ahead, resident, page)
     priced = Costs(load_registration_costs(costs), load_fault_costs(faults), page, touched)
     with opened_with_progress(trace, "paging") as (requests, watch):
-        return ShownDemand(page_on_demand(requests, tried, priced, repeat, watch))
+        return ShownDemand(page_on_demand(requests, tried, priced, watch), repeat)
 
 
 @command(
@@ -642,4 +642,4 @@ def calibrate_host(
 
     priced = load_registration_costs(nic)
     with progress("measuring", "ms") as watch:
-        return ShownHost(measure(priced, memory, seconds, repeat, watch))
+        return ShownHost(measure(priced, memory, seconds, watch), repeat)

@@ -237,7 +237,7 @@ def curve(
         workers_for([one for _, one in traces], workers, scheduler, alone=bool(skip)) as hired,
         progress("measuring", "rows") as watch,
     ):
-        return ShownCurves(report(traces, question, repeat, watch, hired))
+        return ShownCurves(report(traces, question, watch, hired), repeat)
 
 
 @command(
@@ -334,11 +334,11 @@ def size(
             from nicscope.reports.size import ShownSizes
             from nicscope.studies.size_search import report
 
-            return ShownSizes(report(traces, question, repeat, watch, hired))
+            return ShownSizes(report(traces, question, watch, hired), repeat)
         from nicscope.reports.size import ShownTargets
         from nicscope.studies.size_targets import targets
 
-        return ShownTargets(targets(traces, target, repeat, watch, hired))
+        return ShownTargets(targets(traces, target, watch, hired), repeat)
 
 
 def axes(_what: str, grid: Mapping[str, Word] | Iterable[str] | None) -> list[str]:

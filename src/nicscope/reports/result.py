@@ -52,12 +52,19 @@ class Report(ABC):
     # Figures of all that was found, by name: each a ``drawing``, which may draw none.
     drawn: ClassVar[Mapping[str, str]] = {}
 
-    def __init__(self, found: Any) -> None:
+    def __init__(self, found: Any, command: Sequence[str] | None = None) -> None:
+        """``command``: arguments that give ``found`` again, where that is to be told."""
         self.found = found
+        self.command = command
 
     def as_json(self) -> Any:
         """What ``--json`` prints, as plain values."""
-        return self.found.to_json()
+        plain = self.found.to_json()
+        if self.command is None:
+            return plain
+        from nicscope.studies.sources import repeat
+
+        return plain | {"repeat": repeat(self.command)}
 
     def summary(self) -> list[str]:
         """The answer in words: sentences whose numbers are the tables'."""

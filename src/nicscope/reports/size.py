@@ -472,7 +472,7 @@ class ShownSizes(Report):
         for number, sizing in enumerate(self.found.sizings):
             if number:
                 yield ""
-            yield from size_parts(sizing, self.found)
+            yield from size_parts(sizing, self.found, once_a_file=not self.command)
 
     def tables(self) -> Iterator[tuple[str, Any]]:
         """Yield one row for each family and size of NIC memory from which a better design fits."""
@@ -490,8 +490,11 @@ class ShownSizes(Report):
             yield name, draw(sizing, report)
 
 
-def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
-    """The text of one trace, piece by piece; commands are plain strings."""
+def size_parts(sizing: Sizing, report: SizingReport, *, once_a_file: bool) -> Iterator[Printed]:
+    """The text of one trace, piece by piece; commands are plain strings.
+
+    ``once_a_file``: they will do when the trace, a table or an object, is a file.
+    """
     yield heading(sizing.trace).append(headline(sizing), style="not bold")
     tables = [best_rows(sizing, report), part_rows(sizing, report)] if sizing.answers else []
     tables[1:1] = [memory_rows(answers, report) for answers in ranked_alike(sizing)]
@@ -509,7 +512,7 @@ def size_parts(sizing: Sizing, report: SizingReport) -> Iterator[Printed]:
         yield remark(line)
     if remarks:
         yield ""
-    from_file = "" if report.repeat["command"] else f", once {sizing.trace} is a file"
+    from_file = f", once {sizing.trace} is a file" * once_a_file
     yield remark(f"to count each of them again{from_file}:")
     for answer in sizing.answers:
         if answer.best is not None:

@@ -38,9 +38,8 @@ class ShownSweep(Report):
     topic = "sweep"
 
     def __init__(self, found: Sweep, table: Table, command: list[str], done: Done) -> None:
-        super().__init__(found)
+        super().__init__(found, command)
         self.points = table
-        self.command = command
         self.done = done
         self.names = [name for name, _ in found.traces]
 
@@ -65,7 +64,7 @@ class ShownSweep(Report):
             "not_priced_whole": [
                 {"trace": name, **found._asdict()} for name, found in unpriced.items() if found
             ],
-            "repeat": repeat(self.command),
+            "repeat": repeat(self.command or ()),
         }
 
     def tables(self) -> Iterator[tuple[str, Any]]:

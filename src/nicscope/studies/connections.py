@@ -10,7 +10,6 @@ import msgspec
 from nicscope.drivers.simulate.connections import Doorbells, new_traffic, run_traffic
 from nicscope.errors import StudyError, did_you_mean
 from nicscope.nic.context_cache import LRU, RANDOM
-from nicscope.studies.sources import repeat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,7 +80,6 @@ class ConnectionReport(msgspec.Struct, frozen=True, kw_only=True):
 
     nic: Any  # NicCosts
     found: list[Found]
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -98,7 +96,6 @@ class ConnectionReport(msgspec.Struct, frozen=True, kw_only=True):
                 }
                 for one in self.found
             ],
-            "repeat": self.repeat,
         }
 
 
@@ -213,7 +210,6 @@ def _costs(asked: Asked, nic: NicCosts, end: int) -> dict[str, int]:
 def measure_all(
     every: Sequence[Asked],
     nic: NicCosts,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> ConnectionReport:
     """Measure both ends of every way; ``watch`` counts runs."""
@@ -221,7 +217,7 @@ def measure_all(
     for place, asked in enumerate(every):
         found.append(Found(asked, measure(asked, nic, 1), measure(asked, nic, 0)))
         watch(place + 1, len(every))
-    return ConnectionReport(nic=nic, found=found, repeat=repeat(command))
+    return ConnectionReport(nic=nic, found=found)
 
 
 def best_of(found: Sequence[Found]) -> Found:

@@ -18,7 +18,6 @@ from nicscope.studies.sources import (
     grains_counted,
     named,
     parted,
-    repeat,
 )
 from nicscope.studies.workers import Nodes
 
@@ -301,16 +300,15 @@ class MissCurve(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CurveReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Curves of some traces, and the command that repeats them."""
+    """Curves of some traces."""
 
     traces: list[dict[str, Any]]
     curves: list[MissCurve]
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """One object for programs."""
         curves = [curve.to_json() for curve in self.curves]
-        return {"traces": self.traces, "curves": curves, "repeat": self.repeat}
+        return {"traces": self.traces, "curves": curves}
 
 
 PARTS = 16  # sizes per doubling at which the fully associative curve is told
@@ -322,15 +320,14 @@ Meters = dict["Nic", Counted | SamplingMeter]
 def report(
     traces: Sequence[tuple[str, Trace]],
     question: Question,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
     workers: Workers | None = None,
 ) -> CurveReport:
     """Curves of the named ``traces`` one after the other; tells ``watch`` how many rows are done.
 
-    The nodes of folders of files are shared out among ``workers``, if there are any.  ``command``
-    is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the first row that
-    the schema does not allow, ``StudyError`` if memory would not do.
+    The nodes of folders of files are shared out among ``workers``, if there are any.  Errors:
+    ``TraceError`` at the first row that the schema does not allow, ``StudyError`` if memory would
+    not do.
     """
     check_skip(question.skip, traces)
     progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
@@ -341,7 +338,6 @@ def report(
     return CurveReport(
         traces=named(traces),
         curves=curves,
-        repeat=repeat(command),
     )
 
 

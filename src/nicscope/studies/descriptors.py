@@ -15,7 +15,7 @@ import numpy as np
 
 from nicscope.config.costs import Span
 from nicscope.errors import PlatformError, StudyError, did_you_mean
-from nicscope.studies.sources import RowsDone, extent_of, repeat
+from nicscope.studies.sources import RowsDone, extent_of
 from nicscope.traces.descriptor_counts import RULES, DescriptorCounts
 from nicscope.traces.schema import Op
 
@@ -103,7 +103,6 @@ class DescriptorReport(msgspec.Struct, frozen=True, kw_only=True):
     trace: dict[str, Any]
     nic: Any  # NicCosts
     found: list[Transfer]
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -112,7 +111,6 @@ class DescriptorReport(msgspec.Struct, frozen=True, kw_only=True):
             "nic": self.nic.name,
             "evidence": {name: one.to_json() for name, one in self.nic.origins.items()},
             "transfers": [one.to_json() for one in self.found],
-            "repeat": self.repeat,
         }
 
 
@@ -176,7 +174,6 @@ def transfer_all(
     trace: Trace,
     ways: Sequence[Through],
     nic: NicCosts,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> DescriptorReport:
     """Count every engine's descriptors and bound their transfers; ``watch`` counts rows."""
@@ -199,9 +196,7 @@ def transfer_all(
         one.end()
     read_bytes = int(bytes_of[Op.READ] + bytes_of[Op.SERVE_READ])
     found = [_transfer(through, counts[through.engine], read_bytes, nic) for through in ways]
-    return DescriptorReport(
-        trace=extent_of(trace, rows, len(nodes)), nic=nic, found=found, repeat=repeat(command)
-    )
+    return DescriptorReport(trace=extent_of(trace, rows, len(nodes)), nic=nic, found=found)
 
 
 def _transfer(through: Through, counts: DescriptorCounts, reads: int, nic: NicCosts) -> Transfer:

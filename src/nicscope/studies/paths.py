@@ -17,7 +17,7 @@ from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.config.rdma_costs import GENERATIONS
 from nicscope.drivers.iommu import IommuReplay, Translating
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.studies.sources import RowsDone, extent_of, repeat
+from nicscope.studies.sources import RowsDone, extent_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -101,7 +101,6 @@ class PathReport(msgspec.Struct, frozen=True, kw_only=True):
     walk_cache: int
     found: list[Path]
     costs: Any  # RangedCosts
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -111,7 +110,6 @@ class PathReport(msgspec.Struct, frozen=True, kw_only=True):
             "costs": self.costs.name,
             "evidence": {name: each.to_json() for name, each in self.costs.origins.items()},
             "paths": [each.to_json() for each in self.found],
-            "repeat": self.repeat,
         }
 
 
@@ -174,7 +172,6 @@ def measure_paths(
     walk_cache: int,
     reads: Window | None,
     costs: RangedCosts,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> PathReport:
     """Run every request's pages through each IOMMU; ``watch`` counts rows."""
@@ -198,7 +195,6 @@ def measure_paths(
         walk_cache=walk_cache,
         found=[_path(host, counted.get((host.page, host.iotlb)), reads, costs) for host in tried],
         costs=costs,
-        repeat=repeat(command),
     )
 
 

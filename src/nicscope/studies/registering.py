@@ -18,7 +18,7 @@ from nicscope.config.costs import Evidence, Span
 from nicscope.config.quantities import BYTE_SPELLINGS, read_bytes
 from nicscope.drivers.registration import UNLIMITED, RegistrationReplay, Rules
 from nicscope.errors import StudyError, did_you_mean
-from nicscope.studies.sources import RowsDone, extent_of, numbers, repeat
+from nicscope.studies.sources import RowsDone, extent_of, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -195,7 +195,6 @@ class RegisterReport(msgspec.Struct, frozen=True, kw_only=True):
 
     costs: Any  # RegistrationCosts
     found: list[Registration]
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -204,7 +203,6 @@ class RegisterReport(msgspec.Struct, frozen=True, kw_only=True):
             "evidence": {name: each.to_json() for name, each in self.costs.origins.items()},
             "not_applicable": self.costs.not_applicable,
             "registrations": [each.to_json() for each in self.found],
-            "repeat": self.repeat,
         }
 
 
@@ -286,13 +284,9 @@ def pools(
     ]
 
 
-def register_all(
-    every: Sequence[Pool], costs: RegistrationCosts, command: Sequence[str] = ()
-) -> RegisterReport:
+def register_all(every: Sequence[Pool], costs: RegistrationCosts) -> RegisterReport:
     """The time to register each of the pools."""
-    return RegisterReport(
-        costs=costs, found=[register_pool(pool, costs) for pool in every], repeat=repeat(command)
-    )
+    return RegisterReport(costs=costs, found=[register_pool(pool, costs) for pool in every])
 
 
 POLICIES = ("exact", "page", "merge")
@@ -347,7 +341,6 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
     processes: int
     used: list[Used]
     costs: Any  # RegistrationCosts
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values."""
@@ -366,7 +359,6 @@ class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
                 }
                 for each in self.used
             ],
-            "repeat": self.repeat,
         }
 
 
@@ -413,7 +405,6 @@ def run_caches(
     trace: Trace,
     tried: Sequence[Library],
     costs: RegistrationCosts,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
 ) -> CacheReport:
     """Run every request through each cache; ``watch`` counts rows."""
@@ -433,7 +424,6 @@ def run_caches(
         processes=replay.processes,
         used=used,
         costs=costs,
-        repeat=repeat(command),
     )
 
 
@@ -524,7 +514,6 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     wanted: Wanted
     plans: list[Plan]
     instead: Plan | None  # where none of them fits: the smallest page that does
-    repeat: dict[str, Any]
 
     def sharing(self, plan: Plan) -> int:
         """How many NICs the pool would have to be divided among."""
@@ -542,7 +531,6 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
             },
             "plans": [self._plain(plan) for plan in self.plans],
             "instead": None if self.instead is None else self._plain(self.instead),
-            "repeat": self.repeat,
         }
 
     def _plain(self, plan: Plan) -> dict[str, Any]:
@@ -599,7 +587,7 @@ def _exceeded_by_plan(wanted: Wanted, entries: int) -> tuple[str, ...]:
     return (f"a NIC would need {entries:,} entries and may have {most:,}",)
 
 
-def plan_all(wanted: Wanted, pages: Sequence[int], command: Sequence[str] = ()) -> PlanReport:
+def plan_all(wanted: Wanted, pages: Sequence[int]) -> PlanReport:
     """A plan for each of ``pages``; where none fits, for the smallest page size that does.
 
     Errors: ``StudyError`` for sizes that cannot be.
@@ -622,7 +610,7 @@ def plan_all(wanted: Wanted, pages: Sequence[int], command: Sequence[str] = ()) 
     if not any(plan.fits for plan in plans):
         tried = (plan_pool(wanted, page) for page in TRIED_PAGES if page not in pages)
         instead = next((plan for plan in tried if plan.fits and plan.is_aligned), None)
-    return PlanReport(wanted=wanted, plans=plans, instead=instead, repeat=repeat(command))
+    return PlanReport(wanted=wanted, plans=plans, instead=instead)
 
 
 MOST_SLICES = 1 << 24
@@ -654,7 +642,6 @@ class RegionSizes(msgspec.Struct, frozen=True, kw_only=True):
     tests: list[Setting]  # changes of the first, of which not all hypotheses say the same
     fast_gb_s: float | None
     slow_gb_s: float | None
-    repeat: dict[str, Any]
 
     @property
     def lost_us(self) -> float | None:
@@ -698,7 +685,6 @@ class RegionSizes(msgspec.Struct, frozen=True, kw_only=True):
             "tests": [self._plain(setting) for setting in self.tests],
             "likeliest": likeliest.name if (likeliest := self.likeliest()) else None,
             "lost_us_per_4_kib": self.lost_us,
-            "repeat": self.repeat,
         }
 
     def _plain(self, setting: Setting) -> dict[str, Any]:
@@ -721,7 +707,6 @@ def explain_sizes(
     version: str = "",
     fast_gb_s: float | None = None,
     slow_gb_s: float | None = None,
-    command: Sequence[str] = (),
 ) -> RegionSizes:
     """What each of ``hypotheses`` says of a pool cut into slices of so many bytes at most.
 
@@ -761,7 +746,6 @@ def explain_sizes(
         ],
         fast_gb_s=fast_gb_s,
         slow_gb_s=slow_gb_s,
-        repeat=repeat(command),
     )
 
 

@@ -26,7 +26,7 @@ from nicscope.studies.sizing import (
     pick,
     replay_command,
 )
-from nicscope.studies.sources import named, repeat
+from nicscope.studies.sources import named
 from nicscope.studies.workers import Stopped, threaded
 
 if TYPE_CHECKING:
@@ -724,16 +724,15 @@ EXTENT_WEIGHT, GRIDS_WEIGHT = 5, 2 * (len(LINES) + 1)
 def report(
     traces: Sequence[tuple[str, Trace]],
     question: Question,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
     workers: Workers | None = None,
 ) -> SizingReport:
     """Sizings of ``traces``, each under the name by which ``nicscope replay`` finds it.
 
     The nodes of folders of files are shared out among ``workers``, if there are any.
-    ``command`` is passed on, for whoever wants to do it again; ``watch`` is told how many rows
-    were replayed of those that are known to be needed.  Errors: ``TraceError`` at the first row
-    that the schema does not allow, ``StudyError`` if nothing fits the budgets.
+    ``watch`` is told how many rows were replayed of those that are known to be needed.  Errors:
+    ``TraceError`` at the first row that the schema does not allow, ``StudyError`` if nothing fits
+    the budgets.
     """
     passes = Passes(watch)
     sizings = []
@@ -745,7 +744,6 @@ def report(
         question=question,
         traces=named(traces),
         sizings=sizings,
-        repeat=repeat(command),
     )
 
 

@@ -20,7 +20,6 @@ from nicscope.studies.sources import (
     grains_counted,
     named,
     parted,
-    repeat,
 )
 from nicscope.studies.workers import Nodes
 
@@ -101,12 +100,11 @@ class Target(NamedTuple):
 
 
 class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Targets of several traces, and the command that repeats them."""
+    """Targets of several traces."""
 
     question: TargetQuestion
     traces: list[dict[str, Any]]
     targets: list[Target]
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """One object for programs."""
@@ -115,7 +113,6 @@ class TargetReport(msgspec.Struct, frozen=True, kw_only=True):
             "skipped_requests": self.question.skip,
             "traces": self.traces,
             "targets": [target.to_json() for target in self.targets],
-            "repeat": self.repeat,
         }
 
 
@@ -141,24 +138,21 @@ def ask_target(target: str, page_sizes: str | None = None, skip: int = 0) -> Tar
 def targets(
     traces: Sequence[tuple[str, Trace]],
     question: TargetQuestion,
-    command: Sequence[str] = (),
     watch: Callable[[int, int], None] | None = None,
     workers: Workers | None = None,
 ) -> TargetReport:
     """The targets of each of the named ``traces``; reports rows done to ``watch``.
 
     The nodes of folders of files are shared out among ``workers``, if there are any.
-    ``command`` is passed on, for whoever wants to do it again.  Errors: ``TraceError`` at the
-    first row that the schema does not allow, ``StudyError`` if ``skip`` leaves none.
+    Errors: ``TraceError`` at the first row that the schema does not allow, ``StudyError`` if
+    ``skip`` leaves none.
     """
     check_skip(question.skip, traces)
     progress = RowsDone(watch, sum(trace.rows for _, trace in traces))
     found: list[Target] = []
     for name, trace in traces:
         found += _targets_of(name, Nodes(trace, workers), trace.rows, question, progress)
-    return TargetReport(
-        question=question, traces=named(traces), targets=found, repeat=repeat(command)
-    )
+    return TargetReport(question=question, traces=named(traces), targets=found)
 
 
 def _targets_of(

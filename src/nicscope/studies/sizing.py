@@ -521,12 +521,11 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SizingReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Several sized traces, and the command that repeats them."""
+    """Several sized traces."""
 
     question: Question
     traces: list[dict[str, Any]]
     sizings: list[Sizing]
-    repeat: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """One object for programs."""
@@ -538,7 +537,6 @@ class SizingReport(msgspec.Struct, frozen=True, kw_only=True):
             "target_us": self.question.target_us,
             "traces": self.traces,
             "sizings": [sizing.to_json() for sizing in self.sizings],
-            "repeat": self.repeat,
         }
 
 

@@ -30,7 +30,7 @@ from nicscope.studies.replaying import with_price
 from nicscope.studies.size_search import LINES
 from nicscope.studies.size_survey import Grids, grids
 from nicscope.studies.sizing import at_shape, follows, grid_of
-from nicscope.studies.sweep.table import load
+from nicscope.studies.sweep.sweeping import load
 from nicscope.studies.workers import Stopped
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nicscope.config.design import Design
     from nicscope.config.platform import Platform
     from nicscope.studies.replaying import Priced
-    from nicscope.studies.sweep.table import Columns
+    from nicscope.studies.sweep.sweeping import Columns
     from nicscope.traces.reader import Trace
 
 

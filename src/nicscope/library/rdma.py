@@ -141,7 +141,7 @@ def path(
     """Show what PCIe, the IOMMU and reads under way allow a NIC, and which of them bounds it."""
     from nicscope.config.rdma_costs import load_path_costs
     from nicscope.reports.rates import ShownPaths
-    from nicscope.studies.paths import entries, hosts, measure_paths, window
+    from nicscope.studies.rates import entries, hosts, measure_paths, window
 
     tried = hosts(iommu, page_size, iotlb, walks, pcie)
     cached = entries("--walk-cache", str(walk_cache))
@@ -190,7 +190,7 @@ def connections(
     """Show how many queue pairs and outstanding operations a NIC takes before its rate falls."""
     from nicscope.config.rdma_costs import load_nic_costs
     from nicscope.reports.rates import ShownConnections
-    from nicscope.studies import connections as study
+    from nicscope.studies import rates as study
     from nicscope.studies.sources import numbers
 
     priced = load_nic_costs(nic)
@@ -239,17 +239,17 @@ def descriptors(
     """Show how many descriptors a trace's requests become, and what binds their transfer."""
     from nicscope.config.rdma_costs import load_nic_costs
     from nicscope.reports.rates import ShownDescriptors
-    from nicscope.studies import descriptors as study
+    from nicscope.studies.rates import MOST_OF_EACH, transfer_all, ways_through
     from nicscope.studies.sources import numbers
 
     counts = [
-        numbers(option, text, study.MOST)
+        numbers(option, text, MOST_OF_EACH)
         for option, text in (("--threads", threads), ("--nics", nics), ("--qps", qps))
     ]
-    ways = study.ways_through(engine.split(","), *counts)
+    ways = ways_through(engine.split(","), *counts)
     priced = load_nic_costs(nic)
     with opened_with_progress(trace, "counting") as (requests, watch):
-        return ShownDescriptors(study.transfer_all(requests, ways, priced, watch), repeat)
+        return ShownDescriptors(transfer_all(requests, ways, priced, watch), repeat)
 
 
 @command(

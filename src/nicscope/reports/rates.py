@@ -17,17 +17,22 @@ from nicscope.reports.wording import (
     significant,
     whole,
 )
-from nicscope.studies.connections import best_of, cliff_of
-from nicscope.studies.descriptors import BOUNDS
+from nicscope.studies.rates import BOUNDS, best_of, cliff_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nicscope.config.rdma_costs import NicCosts
     from nicscope.reports.printing import Printed
-    from nicscope.studies.connections import ConnectionReport, Found
-    from nicscope.studies.descriptors import DescriptorReport, Transfer
-    from nicscope.studies.paths import Host, Path, PathReport
+    from nicscope.studies.rates import (
+        ConnectionReport,
+        DescriptorReport,
+        Found,
+        Host,
+        Path,
+        PathReport,
+        Transfer,
+    )
 
 
 RATE_BINDING = {

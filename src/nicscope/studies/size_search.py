@@ -279,11 +279,10 @@ TABLE, CACHE = "vmmc-static", "utlb"
 # Prices registration where no platform was asked for: a host of today, which we measured.
 TODAY = "linux-host"
 REGISTRATION = "registration"
-# Assumed, for the time that is left: a survey's pass takes as long as that of so many designs.
+# Assumed, for the time that is left: a survey's pass takes as long as that of so many designs, and
+# each page size, its replays included.
 SURVEY_WEIGHT = 5
-LIKELY_PAGES = (
-    2 * SURVEY_WEIGHT + 5
-)  # so many designs' time for each page size, its replays included
+LIKELY_PAGES = 2 * SURVEY_WEIGHT + 5
 
 
 def in_page_sizes(

@@ -58,10 +58,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from nicscope.config.rdma_costs import Hypothesis
-    from nicscope.studies.connections import ConnectionReport, Found
     from nicscope.studies.fitting import Explained, FitReport
     from nicscope.studies.paging_on_demand import Demand, DemandReport
-    from nicscope.studies.paths import PathReport
+    from nicscope.studies.rates import ConnectionReport, Found, PathReport
     from nicscope.studies.registering import (
         CacheReport,
         Plan,

@@ -184,14 +184,15 @@ def larger(answer: Answer) -> str:
 def remarks_on(sizing: Sizing, report: SizingReport) -> list[str]:
     """What the tables alone would hide."""
     lines = _cheapest(sizing)
-    lines += [_resting(answer) for answer in sizing.answers if _rests(answer)]
+    bests = [answer.best for answer in sizing.answers if answer.best is not None]
+    lines += filter(None, map(_resting, sizing.answers))
     for answer in sizing.answers:
         lines += _about(answer, report)
     lines += _unpriced(sizing, report)
     lines += _pinned_beyond(sizing)
     if report.question.platform is None:
         lines.append("costs are those of each design's own machine; --platform puts all on one")
-    if any(_ways(answer) > 1 for answer in sizing.answers):
+    if any((one.priced.result.design.ways or 1) > 1 for one in bests):
         lines.append(
             "assumed: what each further way takes, and that lines and victims take nothing; "
             "the papers timed direct-mapped caches"
@@ -277,17 +278,11 @@ def page_remarks(sizing: Sizing) -> list[str]:
     return lines
 
 
-def _ways(answer: Answer) -> int:
-    return 1 if answer.best is None else answer.best.priced.result.design.ways or 1
-
-
-def _rests(answer: Answer) -> bool:
-    return answer.best is not None and bool(uncertain_components(answer.best).parts)
-
-
 def _resting(answer: Answer) -> str:
-    assert answer.best is not None
-    found = uncertain_components(answer.best)
+    """Which assumed or fitted prices the best rests on; empty if on none."""
+    found = None if answer.best is None else uncertain_components(answer.best)
+    if found is None or not found.parts:
+        return ""
     named = dict.fromkeys(f"{part.cost} ({part.evidence.value})" for part in found.parts)
     prices = ", ".join(named)
     return f"{answer.scheme.value}: {100 * found.share:.0f} % of its cost rests on {prices}"

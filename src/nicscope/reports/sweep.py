@@ -160,7 +160,11 @@ def point_rows(
         + [byte_size(row["nic_memory_bytes"]), byte_size(row["pinned_host_bytes"])]
         for row in rows
     ]
-    words = {place for place, axis in enumerate(varying, several_traces) if _is_words(rows, axis)}
+    words = {
+        place
+        for place, axis in enumerate(varying, several_traces)
+        if any(isinstance(row[axis.column], str) for row in rows)
+    }
     return Rows(
         "",
         headings,
@@ -173,10 +177,6 @@ def point_rows(
             *(f"per 100 {per.plural}", "rejected", "us in all"),
         ),
     )
-
-
-def _is_words(rows: Sequence[dict[str, Any]], axis: Axis) -> bool:
-    return any(isinstance(row[axis.column], str) for row in rows)
 
 
 def unpriced_note(found: Unpriced) -> list[str]:

@@ -389,12 +389,13 @@ class FlowReport(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> dict[str, Any]:
         """Everything as plain numbers and text; units are in the keys."""
         ask = self.question
+        costs, (sender, receiver) = ask.costs(), ask.flows[0]
         return {
             "platforms": {
                 role: {"name": each.name, "title": each.title, "evidence": evidence_of(ask, role)}
                 for role, each in zip(("sender", "receiver"), ask.platforms, strict=True)
             },
-            "costs_ps": dict(zip(("sender", "receiver"), _two_costs(ask), strict=True)),
+            "costs_ps": {"sender": costs[sender], "receiver": costs[receiver]},
             "overridden": sorted(ask.overrides),
             "policy": ask.policy,
             "delivery": msgspec.to_builtins(ask.delivery) | {"policy": ask.delivery.policy.name},
@@ -494,7 +495,7 @@ def report(
         masters=question.masters,
         keep_messages=question.total,
         keep_log=keep,
-        progress=watch or _unwatched,
+        progress=watch or (lambda _done, _total: None),
     )
     return answer(
         question,
@@ -541,10 +542,6 @@ def answer(
     )
 
 
-def _unwatched(done: int, total: int) -> None:
-    """A watch that does nothing."""
-
-
 def evidence_of(question: FlowQuestion, role: str) -> dict[str, int]:
     """How many of delivery's costs are of each class of evidence; overridden ones are "set"."""
     platform = question.sender if role == "sender" else question.receiver
@@ -557,12 +554,6 @@ def evidence_of(question: FlowQuestion, role: str) -> dict[str, int]:
         for name in DELIVERY_COSTS
     )
     return dict(classes.most_common())
-
-
-def _two_costs(question: FlowQuestion) -> tuple[dict[str, int], dict[str, int]]:
-    costs = question.costs()
-    sender, receiver = question.flows[0]
-    return costs[sender], costs[receiver]
 
 
 def _records_each(question: FlowQuestion) -> int:

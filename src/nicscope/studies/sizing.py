@@ -79,12 +79,9 @@ def ask(
     excess = None if costs is None else excess_of({"the budget": nic_bytes}, costs)
     if excess is not None:
         raise StudyError(f"--nic-memory {nic_memory}: {excess}; give no more than it has")
-    given = None if platform is None else _called(platform)
+    named = platform.name if isinstance(platform, Platform) else platform
+    given = None if named is None else str(named)
     return Question(nic_bytes, pin_bytes, costs, given, target_us, sizes, families, only_pages)
-
-
-def _called(platform: str | Path | Platform) -> str:
-    return platform.name if isinstance(platform, Platform) else str(platform)
 
 
 def _families(only: Sequence[str], page_sizes: str | None) -> tuple[str, ...]:

@@ -265,7 +265,11 @@ def draw_flow(report: FlowReport) -> Figure:
             handles=[
                 Patch(color=BAND_SHADES["hostTx"][0], label="packets 0, 2, 4, ..."),
                 Patch(color=BAND_SHADES["hostTx"][1], label="packets 1, 3, 5, ..."),
-                _thin_patch(),
+                Patch(
+                    facecolor="white",
+                    edgecolor=GREY,
+                    label="thin: receive posted, nothing coming in",
+                ),
             ],
             loc="outside lower left",
             ncols=3,
@@ -273,10 +277,6 @@ def draw_flow(report: FlowReport) -> Figure:
             fontsize=13,
         )
     return figure
-
-
-def _thin_patch() -> Patch:
-    return Patch(facecolor="white", edgecolor=GREY, label="thin: receive posted, nothing coming in")
 
 
 def _bars(axes: Axes, band: int, transfers: NDArray[Any], height: float) -> None:

@@ -286,15 +286,14 @@ def maps_of(report: CurveReport) -> list[Map]:
         busiest = sorted(subjects.values(), key=lambda curves: -curves[0].lookups)[:MOST_PANELS]
         least = busiest[-1][0].lookups
         chosen = [curves for curves in subjects.values() if curves[0].lookups >= least]
-        return [_map(_subject(curves[0]), curves, None) for curves in chosen[:MOST_PANELS]]
+        return [
+            _map(curves[0].name.partition(", lines of")[0], curves, None)
+            for curves in chosen[:MOST_PANELS]
+        ]
     [curves] = subjects.values()
     ways = sorted({point.ways for curve in curves for point in curve.points})
     found = [_map(f"{way} way{'s' * (way != 1)}", curves, way) for way in ways]
     return [*found[: MOST_PANELS - 1], _map(FULL, curves, None)]
-
-
-def _subject(curve: MissCurve) -> str:
-    return curve.name.partition(", lines of")[0]
 
 
 def _map(title: str, curves: list[MissCurve], ways: int | None) -> Map:
@@ -334,15 +333,10 @@ def draw_heat(report: CurveReport) -> Figure:
         bar = figure.colorbar(image, ax=every, aspect=40, pad=0.02)
         bar.set_label("misses per 100 lookups", color=INK)
         bar.outline.set_visible(False)
-        ticks = _scale_ticks(low, high)
+        ticks = np.logspace(np.log10(low), np.log10(max(high, 2 * low)), 5).tolist()
         bar.set_ticks(ticks, labels=[per_hundred(tick) for tick in ticks])
         bar.minorticks_off()
     return figure
-
-
-def _scale_ticks(low: float, high: float) -> list[float]:
-    ends = np.log10(low), np.log10(max(high, 2 * low))
-    return [float(tick) for tick in np.logspace(*ends, 5)]
 
 
 def _draw_map(axes: Axes, one: Map, scale: LogNorm, columns: int) -> AxesImage:

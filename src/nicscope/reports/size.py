@@ -324,11 +324,6 @@ def target_cells(answer: Answer) -> tuple[str, str]:
     return "none", f"floor {measure(floor)} with {byte_size(floor.nic_bytes)}: {shape(floor)}"
 
 
-def command(words: list[str]) -> str:
-    """A command line, quoted for a shell."""
-    return shlex.join(words)
-
-
 SAVED = 0.01  # of the cost, below which twice the memory saves hardly anything
 
 
@@ -511,11 +506,11 @@ def size_parts(sizing: Sizing, report: SizingReport, *, once_a_file: bool) -> It
     yield remark(f"to count each of them again{from_file}:")
     for answer in sizing.answers:
         if answer.best is not None:
-            yield f"  {command(answer.command)}"
+            yield f"  {shlex.join(answer.command)}"
     for one in sizing.page_sizes:
-        yield f"  {command(one.table_command)}"
+        yield f"  {shlex.join(one.table_command)}"
         if one.cache is not None:
-            yield f"  {command(one.cache_command)}"
+            yield f"  {shlex.join(one.cache_command)}"
 
 
 def best_rows(sizing: Sizing, report: SizingReport) -> Rows:

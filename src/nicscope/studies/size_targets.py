@@ -10,8 +10,7 @@ import numpy as np
 
 from nicscope.drivers.replay.lookups import LookupStreams
 from nicscope.errors import StudyError
-from nicscope.studies.curves import every_size
-from nicscope.studies.pricing import Counted, Meter, Span
+from nicscope.studies.curves import Counted, Meter, Span, every_size
 from nicscope.studies.sizing import USUAL_PAGE_SIZES, read_page_sizes
 from nicscope.studies.sources import (
     RowsDone,

@@ -161,7 +161,7 @@ def test_columns_are_loaded_node_after_node_each_in_its_order(trace):
 def test_all_threads_of_a_process_share_the_columns_loaded_once(trace, tmp_path, monkeypatch):
     loaded, seen = [], set()
     monkeypatch.setattr(
-        "nicscope.studies.sweep.table.load", lambda it: loaded.append(load(it)) or loaded[-1]
+        "nicscope.studies.sweep.sweeping.load", lambda it: loaded.append(load(it)) or loaded[-1]
     )
     tally = sweeping.tally
     monkeypatch.setattr(
